@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Messages and collectives: exercises
 #
-# The lectures: [04a](../../notebooks/04a_messages.ipynb), messages between ranks, and
-# [04b](../../notebooks/04b_collectives.ipynb), collectives made of them. At the end of this notebook you will have
+# The lectures: [04a](../../notebooks/04a_messages.ipynb), messages between ranks,
+# [04b](../../notebooks/04b_collectives.ipynb), collectives made of them, and
+# [04c](../../notebooks/04c_choosing.ipynb), which one to use when. At the end of this notebook you will have
 # written a broadcast, and the two all-reduces that most systems use, out of `send` and `recv`; you will know what
 # they cost, and from which size on which of them is the faster one; and you will be able to tell from a list of
 # messages whether a program that gives the right sum does what its name says.

@@ -17,6 +17,7 @@ import itertools
 import time
 
 import numpy as np
+from course.interaction import guess, step_through, warm_up
 from threadpoolctl import threadpool_limits
 
 from course.figures.page import say, see, table
@@ -26,6 +27,7 @@ from minidl.plots import graph, lines
 from minidl.plots.graph import Box
 from minidl.plots.lines import Line, Panel
 
+warm_up()
 threadpool_limits(1)  # matrices of this size are not worth a second thread
 manual_seed(0)
 rng = np.random.default_rng(0)
@@ -46,10 +48,12 @@ print(f"loss.backward() computes the gradient of all weights with {ratio:.2f} ti
 # %% [markdown]
 # Two forward passes for more than a million numbers, and they are exact. What is that worth?
 #
-# **Predict.** How long would this computer need for this one gradient by trying: seconds, minutes, hours or days?
+# **Predict.** Trying needs one forward pass a weight.
 
 # %%
-my_guess = "?"  # for instance "10 minutes"
+guess_trying = guess(
+    "How long would this computer need for this one gradient by trying?", ["seconds", "minutes", "hours", "days"]
+)
 
 
 # %%
@@ -70,7 +74,7 @@ rows = [["by trying every weight", f"{weights + 1:,} (formula)", f"{trying / 60:
 rows += [["by backward()", f"{ratio:.2f} (counted)", f"{(both_ways - one_pass) * 1e3:.1f} ms (measured)"]]
 note = f"a forward pass takes {one_pass * 1e3:.1f} ms (measured)"
 table(["one gradient", "forward passes of arithmetic", "time on this computer"], rows, note)
-say(f"Your guess: {my_guess}. **By trying: {trying / 60:,.0f} minutes.**")
+say(f"Your guess: {guess_trying}. **By trying: {trying / 60:,.0f} minutes.**")
 
 # %% [markdown]
 # And training takes thousands of gradients. This page builds the method that makes it possible, *backpropagation*, from
@@ -127,10 +131,10 @@ print("(x + y) z by trying:", slopes(lambda x, y, z: (x + y) * z, x, y, z), "  b
 # For the second rule, use a number twice: f = (x + y) max(x, z). If x grows, f grows because of the sum *and* because
 # of the maximum: two paths lead from x to f. **Where paths meet, add.**
 #
-# **Predict.** How fast does this f grow with x, at x = 3, y = 1, z = -2: 3, 4, 7 or 12 times as fast as x?
+# **Predict.** Take x = 3, y = 1, z = -2.
 
 # %%
-my_guess = "?"  # write 3, 4, 7 or 12
+guess_growth = guess("How many times as fast as x does this f grow with x?", ["3", "4", "7", "12"])
 
 # %% [markdown]
 # By hand, from the end to the beginning. A bar means "the gradient of f with respect to":
@@ -145,21 +149,42 @@ x_bar += m_bar * 1  # the maximum's: x is the larger one, and this is its second
 z_bar = m_bar * 0
 print("by hand:  ", [x_bar, y_bar, z_bar])
 print("by trying:", slopes(lambda x, y, z: (x + y) * max(x, z), x, y, z))
-say(f"Your guess: {my_guess}. **{x_bar:.0f} times: {s_bar:.0f} through the sum and {m_bar:.0f} through the maximum.**")
+say(f"Your guess: {guess_growth}. **{x_bar:.0f} times: {s_bar:.0f} through the sum, {m_bar:.0f} through the maximum.**")
 
 # %%
-values = [("x", x, x_bar, ()), ("y", y, y_bar, ()), ("z", z, z_bar, ()), ("s = x + y", s, s_bar, (0, 1))]
-values += [("m = max(x, z)", m, m_bar, (0, 2)), ("f = s * m", f, f_bar, (3, 4))]
-see(
-    graph.draw([Box(*value) for value in values], source="formula", title="f = (x + y) max(x, z)"),
-    "the computation graph. Leaves x, y, z on the left, results on the right; in each box its value (computed from "
-    "left to right) and its gradient (from right to left). Two arrows leave x: its gradient is a sum of two terms.",
+names = ("x", "y", "z", "s = x + y", "m = max(x, z)", "f = s * m")
+values, parents = (x, y, z, s, m, f), ((), (), (), (0, 1), (0, 2), (3, 4))
+slopes_of = ((), (), (), (1, 1), (1, 0), (m, s))
+
+
+def draw_walk(axes, step):
+    """The graph after `step` nodes of the walk: gradients known so far; the latest node stands out."""
+    gradients, current = [None] * 5 + [f_bar], None
+    for current in (5, 4, 3)[:step]:
+        for parent, slope in zip(parents[current], slopes_of[current], strict=True):
+            gradients[parent] = (gradients[parent] or 0.0) + gradients[current] * slope
+    boxes = [Box(*each, is_current=i == current)
+             for i, each in enumerate(zip(names, values, gradients, parents, slopes_of, strict=True))]  # fmt: skip
+    graph.draw_on(axes, boxes)
+    axes.set_title(f"{step} of 3 nodes walked (formula)" if step else "the forward pass (formula)", fontsize=9)
+
+
+step_through(
+    draw_walk,
+    "the computation graph, with the leaves x, y, z on the left. The forward pass fills in the values from left to "
+    "right; on each arrow stands its local gradient. The walk then goes from right to left: the node that it has "
+    "reached (framed) multiplies its gradient by each arrow's number and adds the product to its parent. Two arrows "
+    f"leave x, so x gets two terms: {m_bar:.0f} after two nodes, {m_bar:.0f} + {s_bar:.0f} = {x_bar:.0f} at the end.",
+    frames=range(4),
+    multiples=range(4),
+    width=5.2,
+    height=3.2,
 )
 
 # %% [markdown]
-# One walk gave all three gradients. It cost one multiplication and one addition an arrow, which is what the forward
-# pass cost up to a small factor, *however many leaves there are*. That is the secret. It is called *reverse mode*, and
-# here is the whole of it as an engine for numbers: a number that remembers how it was made,
+# One walk gave all three gradients. It cost one multiplication and one addition an arrow: a small multiple of what the
+# forward pass cost, *however many leaves there are*. This is *reverse mode*, and here is all of it as an engine for
+# numbers: a number that remembers how it was made,
 
 
 # %%
@@ -217,9 +242,9 @@ print("minidl:     ", [float(tensor.grad) for tensor in (a, b, c)])
 # %% [markdown]
 # ## Why the order matters
 #
-# `backward` walks in an *order*: each node's turn comes after that of everything that was made from it. Is that
-# needed? A simpler walk would go straight to the parents, and on from there. Here are two such. The smallest graph on
-# which they go wrong is b = a + a, c = b + b.
+# `backward` walks in an *order*: it visits a node after everything that was made from it. Is that needed? A simpler
+# walk would go straight to the parents, and on from there. Here are two such walks. The smallest graph on which they
+# fail is b = a + a, c = b + b.
 
 
 # %%
@@ -252,7 +277,7 @@ a, c = doubled(2)
 backward(c)
 nodes = in_order(c)
 drawn = [
-    Box(name, node.data, node.grad, tuple(nodes.index(parent) for parent in node.parents))
+    Box(name, node.data, node.grad, tuple(nodes.index(parent) for parent in node.parents), node.slopes)
     for name, node in zip(("a", "b = a + a", "c = b + b"), nodes, strict=True)
 ]
 see(
@@ -261,11 +286,10 @@ see(
 )
 
 # %% [markdown]
-# **Predict.** Which gradient of a does the impatient walk give: 4, 6 or 8? And how many visits to nodes does the walk
-# path by path make after 16 doublings, where there are 17 nodes: 17, 32, or more than 100,000?
+# **Predict.** The right gradient of a is 4.
 
 # %%
-my_guess_impatient, my_guess_visits = "?", "?"
+guess_impatient = guess("Which gradient of a does the impatient walk give?", ["4", "6", "8"])
 
 # %%
 rows = [["in order", f"{a.grad:.0f}", len(nodes)]]
@@ -278,12 +302,17 @@ visited = []
 path_by_path(c, visited)
 rows.append(["path by path", f"{a.grad:.0f}", len(visited)])
 table(["walk", "gradient of a", "visits to nodes"], rows, "measured: counted; 2 doublings")
-say(f"Your guess: {my_guess_impatient}. **The impatient walk gives {rows[1][1].strip('*')}.**")
+say(f"Your guess: {guess_impatient}. **The impatient walk gives {rows[1][1].strip('*')}.**")
 
 # %% [markdown]
 # The impatient walk comes to b twice. The first time b has 1, and passes on 1 over each of its two arrows. The second
 # time b has 2, *in which the first 1 still is*, and passes on 2 twice: 1 + 1 + 2 + 2. The walk path by path is right,
-# but it walks every path by itself, and paths double with every `+`:
+# but it walks every path by itself, and paths double with every `+`.
+#
+# **Predict.** After 16 doublings there are 17 nodes.
+
+# %%
+guess_visits = guess("How many visits to nodes does the walk path by path make?", ["17", "32", "more than 100,000"])
 
 # %%
 depths = range(1, 17)
@@ -303,11 +332,11 @@ see(
     f"with {depths[-1]} doublings there are {every_path[-1]:,} visits path by path, and {ordered[-1]} in order. (The "
     "vertical axis is logarithmic.)",
 )
-say(f"Your guess: {my_guess_visits}. **{every_path[-1]:,} visits path by path.**")
+say(f"Your guess: {guess_visits}. **{every_path[-1]:,} visits path by path.**")
 
 # %% [markdown]
-# So the order is not tidiness: without it the gradient is wrong, or not to be had. Networks in which results are added
-# to what they were made from (`h = f(h) + h`, a *residual connection*) are such graphs.
+# So the order matters: without it the gradient is wrong or takes exponential time. Networks in which a result is added
+# to its own input (`h = f(h) + h`, a *residual connection*) are such graphs.
 #
 # The engine above takes the order from the clock, as `minidl` does (`minidl/tape.py`): what was made later is never
 # part of what was made earlier. In the exercises the nodes carry no number, and the order has to be found in the
@@ -319,15 +348,15 @@ say(f"Your guess: {my_guess_visits}. **{every_path[-1]:,} visits path by path.**
 # matrix, the *Jacobian*: how fast each number of the result grows with each number of the operand. But the walk never
 # needs it, only its product with the gradient that arrives: the *vector-Jacobian product* (vjp).
 #
-# Take Y = X W, where X is (m, k) and W is (k, n), and let G be the gradient of the loss with respect to Y. The number
-# $X_{il}$ is used n times, in $Y_{ij} = \sum_l X_{il} W_{lj}$ for every j, with the local gradient $W_{lj}$. Along a
+# Take Y = X W, where X is (B, n) and W is (n, k), and let G be the gradient of the loss with respect to Y. The number
+# $X_{il}$ is used k times, in $Y_{ij} = \sum_l X_{il} W_{lj}$ for every j, with the local gradient $W_{lj}$. Along a
 # path multiply, where paths meet add: $\bar X_{il} = \sum_j G_{ij} W_{lj}$. In the same way $W_{lj}$ is used once for
 # every row i of X. As matrices,
 #
 # $$ \bar X = G\,W^\top, \qquad \bar W = X^\top G . $$
 #
 # Two products of the size of the forward one: hence the two forward passes of the title. *Broadcasting* is the same
-# again: a bias of shape (n,) that is added to m rows is used m times, so its vjp **sums G over the broadcast axis**.
+# again: a bias of shape (k,) that is added to B rows is used B times, so its vjp **sums G over the broadcast axis**.
 
 # %%
 X, W, bias, target = (rng.standard_normal(shape) for shape in ((8, 5), (5, 3), (3,), (8, 3)))
@@ -346,21 +375,21 @@ weight_tensor, bias_tensor = Tensor(W, requires_grad=True), Tensor(bias, require
 same = np.allclose(weight_tensor.grad, W_bar) and np.allclose(bias_tensor.grad, bias_bar)
 print("by hand and minidl agree:", same)
 
-m, k, n = 64, 1024, 1024
-print(f"For the middle layer of the network above (m = {m}, k = {k}, n = {n}) the Jacobian with respect to X alone")
-print(f"has {m * n * m * k / 1e9:,.1f} billion numbers; what the walk carries, G, has {m * n:,} (formula)")
+B, n, k = 64, 1024, 1024
+print(f"For the middle layer of the network above (B = {B}, n = {n}, k = {k}) the Jacobian with respect to X alone")
+print(f"has {B * k * B * n / 1e9:,.1f} billion numbers; what the walk carries, G, has {B * k:,} (formula)")
 
 # %% [markdown]
 # ## Break it
 #
-# The classic mistake of one who writes an engine: `parent.grad = ...` where `+=` belongs. Each use of a value then
-# overwrites what the other uses have left. It raises no error, and where nothing is used twice it is even right.
+# The classic mistake in an engine of one's own: `parent.grad = ...` where `+=` belongs. Each use of a value then
+# overwrites the terms of the other uses. It raises no error, and where nothing is used twice it is even right.
 #
 # **Predict.** A line w x + b is fitted to five points, by small steps against the gradient; w and b are used once a
-# point. What will the loss do: explode, not move at all, or fall and then stop far above the best?
+# point.
 
 # %%
-my_guess = "?"  # write "explode", "not move" or "fall and stop"
+guess_loss = guess("What will the loss do?", ["explode", "not move at all", "fall and stop far above the best"])
 
 
 # %%
@@ -410,7 +439,7 @@ see(
     f"{abs(w_wrong * xs[0] + b_wrong - ys[0]):.2f}) and misses the last (off by "
     f"{abs(w_wrong * xs[-1] + b_wrong - ys[-1]):.1f}).",
 )
-say(f"Your guess: {my_guess}. **Measured: it falls by {1 - min(wrong) / wrong[0]:.0%} and stops.**")
+say(f"Your guess: {guess_loss}. **Measured: it falls by {1 - min(wrong) / wrong[0]:.0%} and stops.**")
 
 # %% [markdown]
 # That is how it looks in practice: the loss goes down at first, so the program seems to learn. But of the five uses of

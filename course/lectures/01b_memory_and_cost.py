@@ -1,9 +1,9 @@
 # %% [markdown]
-# # 01b. What a gradient costs, and how to trust it
+# # 01b. What does a gradient cost, and can it be trusted?
 #
-# *Chapter 01 asks: how can the gradient of a million weights cost only two forward passes? Second half: the bill, in
+# *Chapter 01 asks: how can the gradient of a million weights cost only two forward passes? Second half: the cost, in
 # memory and in operations, and a test. Before it: [01a](01a_backpropagation.ipynb), the method. After it:
-# [02a](02a_from_a_unit_to_a_network.ipynb).*
+# [02a](02a_noisy_gradients.ipynb).*
 #
 # ## The question
 #
@@ -19,15 +19,17 @@ import time
 from contextlib import nullcontext
 
 import numpy as np
+from course.interaction import explore, guess, warm_up
 from threadpoolctl import threadpool_limits
 
 from course.figures.live_memory import LiveMemory
 from course.figures.page import say, see, table
 from minidl import Tensor, kernels, no_grad
 from minidl import functional as F
-from minidl.plots import lines
+from minidl.plots import lines, style
 from minidl.plots.lines import Line, Panel
 
+warm_up()
 threadpool_limits(1)  # matrices of this size are not worth a second thread
 rng = np.random.default_rng(0)
 N = 200
@@ -39,15 +41,15 @@ def weights_of(layers):
 
 
 # %% [markdown]
-# Python can tell what was made since a moment and still lives (its `tracemalloc` sees numpy's arrays too;
-# `course/figures/live_memory.py` asks it). We take a note after every layer of the forward pass and, by a *hook*, a
-# function that is called at that moment, whenever the gradient of a layer's weight is ready. The weights were there
+# Python's `tracemalloc` reports the memory that was allocated since a moment and is still in use, numpy's arrays
+# included (`course/figures/live_memory.py`). We measure it after every layer of the forward pass, and whenever the
+# gradient of a layer's weight is ready: a *hook* is a function that is called at that moment. The weights were there
 # before and are not counted.
 
 
 # %%
 def run(weights, mode):
-    """Notes of the live memory, step by step, and its peak: in units."""
+    """The live memory after each step, and its peak, in units."""
     with LiveMemory(unit) as memory:
         hooks = [weight.register_post_accumulate_grad_hook(lambda _: memory.note()) for weight in weights]
         x = Tensor(np.ones((N, N)))
@@ -68,10 +70,10 @@ run(weights_of(1), "training")  # what is imported on the way is in memory from 
 weights = weights_of(8)
 
 # %% [markdown]
-# **Predict.** How many times the memory of evaluation does training take, at its peak?
+# **Predict.** Compare the peaks.
 
 # %%
-my_guess = "?"  # write a number
+guess_factor = guess("How many times the memory of evaluation does training take?", unit="times")
 
 # %%
 evaluation, training = run(weights, "evaluation"), run(weights, "training")
@@ -79,17 +81,20 @@ factor = training.peak / evaluation.peak
 print(
     f"peak, in units of one layer's output: evaluation {evaluation.peak:.0f}, training {training.peak:.0f} (measured)"
 )
-say(f"Your guess: {my_guess}. **Measured: {factor:.0f} times.**")
+say(f"Your guess: {guess_factor}. **Measured: {factor:.0f} times.**")
 
 # %% [markdown]
 # Why so much? And what does it depend on? The vjp of Y = X W is made of X and W (01a), so backpropagation must *keep*
 # what the forward pass made until the walk comes back to it. In evaluation a layer's input can go as soon as its output
 # is there.
 #
-# **Predict.** Three times as many layers, 24: what are the two peaks, in units?
+# **Predict.** Take three times as many layers, 24.
 
 # %%
-my_guess_evaluation, my_guess_training = "?", "?"
+guess_evaluation = guess("What is the peak of evaluation?", unit="units")
+
+# %%
+guess_training = guess("And the peak of training?", unit="units")
 
 # %%
 rows = []
@@ -97,14 +102,14 @@ for depth in (4, 8, 24):  # with fewer than 3 layers the peak is at the loss, wh
     deep = weights_of(depth)
     rows.append([depth, *(f"{run(deep, mode).peak:.0f}" for mode in ("evaluation", "training"))])
 table(["layers", "evaluation, peak", "training, peak"], rows, "measured, in units of one activation")
-say(f"Your guesses: {my_guess_evaluation} and {my_guess_training}. **Measured: {rows[-1][1]} and {rows[-1][2]}.**")
+say(f"Your guesses: {guess_evaluation} and {guess_training}. **Measured: {rows[-1][1]} and {rows[-1][2]}.**")
 
 # %% [markdown]
 # Evaluation does not care how deep the network is; training pays for every layer. Depth is bought with memory.
 #
 # ## What lives when
 #
-# In a chain of L equal layers, counted in units, beside the weights:
+# In a chain of L equal layers, in units, not counting the weights:
 #
 # | | lives | because |
 # |---|---|---|
@@ -113,60 +118,77 @@ say(f"Your guesses: {my_guess_evaluation} and {my_guess_training}. **Measured: {
 # | backward, in layer l | (l + 1) + 2 + (L - l + 1) | activations 0 to l; gradients of two; those of weights l to L |
 # | the same, if nothing is freed | (L + 1) + L + L | all activations; their gradients; the weights' gradients |
 #
-# The two in the third row are activations l and l - 1. (At both ends one is missing: nobody asks for the gradient of
+# The two in the third row are activations l and l - 1. (At both ends one is missing: nothing needs the gradient of
 # the input, and that of the last activation is, for a sum, a single number.) Add the row up: the l cancels. What an
 # activation leaves as backward passes, a weight's gradient takes, and the peak is L + 4 (from 3 layers on).
 #
 # That holds if backward frees as it passes, as `minidl` does. `backward(retain_graph=True)` keeps the graph, for a
 # second walk; the activations' gradients go even then.
 #
-# **Predict.** By how many units does `retain_graph=True` raise the peak of our eight layers?
+# **Predict.** Take our eight layers.
 
 # %%
-my_guess = "?"  # write a number of units
+guess_retained = guess("By how much does retain_graph=True raise the peak?", unit="units")
+
 
 # %%
+def formulas(L):
+    """What lives after each step in a chain of L layers, in units: with the graph freed, and retained."""
+    layers, backwards = range(1, L + 1), range(L, 0, -1)
+    forward = [layer + 1 for layer in layers]
+    between = [(layer < L) + (layer > 1) for layer in backwards]  # gradients of activations, missing at both ends
+    made = [L - layer + 1 for layer in backwards]  # gradients of weights
+    freed = [layer + 1 + b + m for layer, b, m in zip(backwards, between, made, strict=True)]
+    return forward + freed, forward + [L + 1 + b + m for b, m in zip(between, made, strict=True)]
+
+
 retained = run(weights, "retained")
 L = len(weights)
-layers, backwards = range(1, L + 1), range(L, 0, -1)
-forward_formula = [layer + 1 for layer in layers]
-between = [(layer < L) + (layer > 1) for layer in backwards]  # gradients of activations, missing at both ends
-made = [L - layer + 1 for layer in backwards]  # gradients of weights
-freed_formula = [layer + 1 + b + m for layer, b, m in zip(backwards, between, made, strict=True)]
-retained_formula = [L + 1 + b + m for b, m in zip(between, made, strict=True)]
+freed_formula, retained_formula = formulas(L)
 peaks = [["evaluation", evaluation.peak, 2], ["training, freed as it passes", training.peak, max(freed_formula)]]
 peaks += [["training, graph retained", retained.peak, max(retained_formula)]]
 rows = [[name, f"{peak:.0f}", formula] for name, peak, formula in peaks]
 table(["", "peak, measured", "peak, formula"], [*rows, ["nothing freed at all", "", 3 * L + 1]], "in units; 8 layers")
-say(f"Your guess: {my_guess}. **Measured: {retained.peak - training.peak:.0f} more.**")
+say(f"Your guess: {guess_retained}. **Measured: {retained.peak - training.peak:.0f} more.**")
+
 
 # %%
-steps = range(1, 2 * L + 1)
-series = [
-    Line("evaluation", layers, evaluation.notes, "points", 2),
-    Line("training, freed as it passes", steps, training.notes, "points", 0),
-    Line("training, graph retained", steps, retained.notes, "points", 1),
-    Line("formula, freed", steps, forward_formula + freed_formula, tone=0),
-    Line("formula, retained", steps, forward_formula + retained_formula, tone=1),
-]
-panel = Panel(series, f"step: forward 1 to {L}, backward {L + 1} to {2 * L}", "lives (activations)", ylim=(0, 24))
-see(
-    lines.draw([panel], source=("measured", "formula"), title="What lives, step by step", height=3.8),
-    f"after each step. In evaluation the line is flat at {evaluation.notes[-1]:.0f}: between two layers only one "
-    f"activation lives. In training it climbs to {training.notes[L - 1]:.0f} in the forward pass. In backward it stays "
-    f"level if the graph is freed, and climbs on to {retained.notes[-1]:.0f} if it is retained.",
+def draw_lives(axes, layers):
+    """Measured live memory after each step (points), and the formula (lines)."""
+    chain, steps = weights_of(layers), range(1, 2 * layers + 1)
+    for mode, look in (("evaluation", 2), ("training", 0), ("retained", 1)):
+        notes = run(chain, mode).notes
+        axes.plot(range(1, len(notes) + 1), notes, "o", markersize=4, color=style.SERIES[look], label=mode)
+    for formula, look in zip(formulas(layers), (0, 1), strict=True):
+        axes.plot(steps, formula, color=style.SERIES[look], linewidth=1)
+    axes.plot([1], [0], alpha=0)  # the axis begins at 0
+    axes.axvline(layers + 0.5, color="0.6", linewidth=0.8, linestyle=":")
+    axes.set(xlabel="step: forward, then (dotted line) backward", ylabel="live memory (activations)")
+    axes.set_title(f"{layers} layers (points measured, lines formula)", fontsize=9)
+    axes.legend(fontsize=7, loc="upper left")
+
+
+explore(
+    draw_lives,
+    "the live memory after each step. In evaluation it is constant: between two layers only one activation lives. In "
+    "training it grows in the forward pass. In backward it stays level if the graph is freed as it passes, and keeps "
+    "growing if the graph is retained. With more layers the three lines move further apart.",
+    layers=[8, 3, 4, 12, 16, 24],
+    multiples=[{"layers": 8}, {"layers": 16}],
 )
 
 # %% [markdown]
 # ## What a gradient costs in operations
 #
-# Now the other half of the bill.
+# Now the arithmetic.
 #
-# **Predict.** A linear layer somewhere inside a network: how many times as many operations as its forward takes its
-# backward? And if it is the first layer of the network?
+# **Predict.** Take a linear layer inside a network, and one that is the network's first.
 
 # %%
-my_guess_inner, my_guess_first = "?", "?"
+guess_inner = guess("Inner layer: how many times the operations of its forward pass does backward take?", unit="times")
+
+# %%
+guess_first = guess("And for the first layer?", unit="times")
 
 # %% [markdown]
 # Count for Y = X W with a minibatch of B rows, n inputs and k outputs. Each of the B k results is a sum of n products:
@@ -194,7 +216,7 @@ inner, first = operations(layer(first=False)), operations(layer(first=True))
 rows = [["inner layer", f"{inner[0]:,}", f"{2 * B * n * k:,}", f"{inner[1] / inner[0]:.0f}", 2]]
 rows += [["first layer", f"{first[0]:,}", f"{2 * B * n * k:,}", f"{first[1] / first[0]:.0f}", 1]]
 table(["", "forward, counted", "2 B n k", "backward / forward, counted", "formula"], rows, "measured and formula")
-say(f"Your guesses: {my_guess_inner} and {my_guess_first}. **Counted: {rows[0][3]} and {rows[1][3]}.**")
+say(f"Your guesses: {guess_inner} and {guess_first}. **Counted: {rows[0][3]} and {rows[1][3]}.**")
 
 # %% [markdown]
 # So a step of training costs about three forward passes, one forward and two backward, whatever the number of weights.
@@ -228,11 +250,10 @@ for name, forward in (("inner layer", layer(first=False)), ("first layer", layer
 # A wrong vjp raises no error (01a broke one). But now that gradients are cheap we can afford the expensive way once, as
 # a test: move an element by a small step h and see what the result does. How small should h be?
 #
-# **Predict.** The step that gives the smallest error for the slope of f(x) = exp(x) sin(3x), by a central difference in
-# float64 (about 16 digits): about 1e-2, 1e-5, 1e-10 or 1e-16?
+# **Predict.** The slope of f(x) = exp(x) sin(3x) is taken by a central difference in float64 (about 16 digits).
 
 # %%
-my_guess = "?"  # write 1e-2, 1e-5, 1e-10 or 1e-16
+guess_step = guess("Which step h gives the smallest error?", ["1e-2", "1e-5", "1e-10", "1e-16"])
 
 
 # %%
@@ -259,7 +280,7 @@ see(
     f"that rounding swallows the difference. The best central step is about {best:.0e}, its error {central.min():.0e}; "
     f"the best one-sided step about {h[one_sided.argmin()]:.0e}, its error {one_sided.min():.0e}.",
 )
-say(f"Your guess: {my_guess}. **Measured: about {best:.0e}.**")
+say(f"Your guess: {guess_step}. **Measured: about {best:.0e}.**")
 
 # %% [markdown]
 # With such a step, let us test some claims: f(x) is the sum of x³ over 50 elements, so its gradient is 3 x². And, as a
@@ -309,10 +330,12 @@ table(head, rows, "measured, relative to the largest element of the claimed grad
 # Back to memory. A test set is evaluated batch by batch, and the loss is added up: `total = total + loss`. Somebody
 # forgot `no_grad()`.
 #
-# **Predict.** What does the memory do from batch to batch: stay, grow by a little, or grow by all that training keeps?
+# **Predict.** The batches are equally large.
 
 # %%
-my_guess = "?"  # write "stay", "a little" or "all"
+guess_leak = guess(
+    "What does the memory do from batch to batch?", ["stay", "grow by a little", "grow by all that training keeps"]
+)
 
 
 # %%
@@ -341,11 +364,11 @@ see(
     f"`total + loss` climbs by {careless[-1] / 6:.0f} units a batch: the input and all activations. `total + "
     f"loss.item()` stays at {careful[-1]:.0f}.",
 )
-say(f"Your guess: {my_guess}. **Measured: {careless[-1] / 6:.0f} units a batch, all that training keeps.**")
+say(f"Your guess: {guess_leak}. **Measured: {careless[-1] / 6:.0f} units a batch, all that training keeps.**")
 
 # %% [markdown]
-# That is how this leak looks in practice: an evaluation that dies of memory after some batches, and after fewer if they
-# are larger. `total` is a node whose parents are all the losses, and each of these holds its graph. A number
+# That is how this leak looks in practice: an evaluation that runs out of memory after some batches, and after fewer if
+# they are larger. `total` is a node whose parents are all the losses, and each of these holds its graph. A number
 # (`loss.item()`) has no parents; `with no_grad():` makes none.
 #
 # ## What the papers report
@@ -358,9 +381,6 @@ say(f"Your guess: {my_guess}. **Measured: {careless[-1] / 6:.0f} units a batch, 
 # - **What a layer stores.** Lectures (Dryden, *Parallelism in Training Deep Neural Networks*, ETH Zurich) count |w| +
 #   |f| + |grad w| + |grad f| a layer, that is weights, outputs and the gradients of both: the last row of the table
 #   above, with the weights. An engine that frees as it passes needs less, as measured.
-# - **A slip.** A lecture on parallel training (Stanford CS348K, 2018) lets gradients of layer i be summed "while
-#   computing backprop for i+1". Backward computes layer i - 1 after layer i, so this counts layers in the order of the
-#   walk.
 #
 # ## To the exercises
 #

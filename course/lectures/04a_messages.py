@@ -1,43 +1,43 @@
 # %% [markdown]
 # # 04a. Messages: how do machines that share nothing work together?
 #
-# *Chapter 04 asks how eight machines add up a hundred megabytes without a boss. This first part is about the messages,
-# [04b](04b_collectives.ipynb) about the adding up, [04c](04c_choosing.ipynb) about which way to take when. Reading
-# time: about 30 minutes. Figures are* measured *on the computer that ran this page,* simulated, *or come from a*
-# formula.
+# *Chapter 04 asks how eight machines add up a hundred megabytes without a boss. This first lecture is about messages,
+# [04b](04b_collectives.ipynb) about sums, [04c](04c_choosing.ipynb) about which algorithm to use when. Reading time:
+# about 25 minutes. Figures are* measured *on the computer that ran this page,* simulated, *or come from a* formula.
 #
 # ## The question
 #
 # Here is a program for two machines. Each sends the other some numbers, then receives what the other has sent. It looks
-# right, and with 16,000 numbers it works. Then someone makes the model a little larger.
+# right, and with 16,000 numbers it works. Then the model becomes a little larger.
 
 # %%
 import numpy as np
 
-from course.figures.greedy_schedule import greedy_schedule
-from course.figures.page import table
-from minidl import Tensor, cluster, functional
-from minidl.plots import timeline
+from course.figures.page import say, table
+from course.interaction import explore, guess, warm_up
+from minidl import cluster
 from minidl.plots.style import bytes_text, time_text
+
+warm_up()
 
 
 # %%
-def everybody_sends_first(comm, n):
+def everybody_sends_first(comm, count):
     other = 1 - comm.rank  # the machines are number 0 and number 1
-    comm.send(np.zeros(n, np.float32), other)
+    comm.send(np.zeros(count, np.float32), other)
     return comm.recv(other)
 
 
-for n in (16_000, 17_000):
+for count in (16_000, 17_000):
     try:
-        cluster.launch(everybody_sends_first, (n,), nodes=2, on="simulation")
-        print(f"{n:,} numbers: done")
+        cluster.launch(everybody_sends_first, (count,), nodes=2, on="simulation")
+        print(f"{count:,} numbers: done")
     except cluster.Deadlock:
-        print(f"{n:,} numbers: both machines wait for ever")
+        print(f"{count:,} numbers: both machines wait for ever")
 
 # %% [markdown]
 # A thousand numbers more, and the program hangs. (These two machines are simulated; real processes will do the same
-# below.) Elsewhere it would simply be silent; here it was found out. By the end of this page you will know where the
+# below.) With other libraries it would be silent; minidl detects it. By the end of this page you will know where the
 # limit lies and why it exists, three ways to write the program so that it works for every size, and how to predict
 # how long it takes on a network that you do not own.
 #
@@ -73,8 +73,7 @@ del queues, result, processes, process  # the operating system gets back what it
 #
 # What is missing? If `worker` used a variable of this notebook, it would not be there; if it failed, we would wait for
 # ever; and nobody counts bytes. `cluster.launch` does the same and takes care of that. It gives each rank a `comm`, a
-# *communicator*, which knows the rank's number and carries its messages. (The very first launch on a computer compiles
-# minidl's kernels, which may take a minute. After that a launch is a matter of hundredths of a second.)
+# *communicator*, which knows the rank's number and carries its messages.
 
 
 # %%
@@ -92,7 +91,7 @@ print(f"({len(run.results[0])} letters; the other bytes are their packing)")
 
 # %% [markdown]
 # "Share nothing" is meant. A rank works on *copies*; what it changes stays where it is, and only what it returns, or
-# sends, gets out. To change a variable and look for the change elsewhere is everyone's first mistake:
+# sends, gets out. Everyone's first mistake is to change a variable on one rank and to look for the change on another:
 
 # %%
 notebook = []
@@ -132,10 +131,10 @@ print(f"500 ranks, 1 Gbit/s Ethernet: {there.results[0]}, in {time_text(there.se
 # A `recv` cannot return before the message is there. So a slow rank makes others slow, and a picture shows it best.
 #
 # **Predict.** Ranks 0 to 3 stand in a line. Each works for 0.2 s, but rank 2 for 0.6 s; then each waits for a number
-# from the left, adds its own, and sends to the right. When does rank 3 end?
+# from the left, adds its own, and sends to the right.
 
 # %%
-my_guess_for_the_end = "?"
+guess_end = guess("When does rank 3 end?", unit="s")
 
 
 # %%
@@ -166,7 +165,7 @@ table(
     [["measured", time_text(measured.seconds), waiting[0]],
      ["simulated", time_text(simulated.seconds), waiting[1]],
      ["formula: rank 2's work, then one message", time_text(0.6 + message), time_text(0.6 + message - 0.2)],
-     ["your guess", my_guess_for_the_end, ""]],
+     ["your guess", guess_end, ""]],
     "simulated and formula: on 1 Gbit/s Ethernet",
 )  # fmt: skip
 
@@ -189,8 +188,8 @@ print(simulated.trace.critical_path().summary())
 
 
 # %%
-def shift(comm, n, way):
-    x, right, left = np.zeros(n, np.float32), (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+def shift(comm, count, way):
+    x, right, left = np.zeros(count, np.float32), (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     if way == "send first":
         comm.send(x, right)
         comm.recv(left)
@@ -202,10 +201,13 @@ def shift(comm, n, way):
 
 
 # %% [markdown]
-# **Predict.** For each of the three: does it work with 64 KiB, and with one number more?
+# **Predict.** 64 KiB are 16,384 numbers of four bytes.
 
 # %%
-my_guess = {"send first": "?", "receive first": "?", "both in one call": "?"}
+guess_safe = guess(
+    "Which of the three work with 64 KiB, and also with one number more?",
+    ["all three", "send first, both in one call", "only both in one call", "receive first, both in one call"],
+)
 
 
 # %%
@@ -218,26 +220,27 @@ def outcome(*arguments, **options):
 
 
 limit, rows = 64 * 1024 // 4, []  # a float32 has 4 bytes
-cases = [(on, n) for on in ("processes", "simulation") for n in (limit, limit + 1)]
-for way in my_guess:
-    found = [outcome(shift, (n, way), nodes=4, on=on) for on, n in cases]
-    rows.append([way, *(one if one == "works" else "**deadlock**" for one in found), my_guess[way]])
-table(["", *(f"{on}, {n:,} numbers" for on, n in cases), "your guess"], rows, "4 ranks; measured and simulated")
+cases = [(on, count) for on in ("processes", "simulation") for count in (limit, limit + 1)]
+for way in ("send first", "receive first", "both in one call"):
+    found = [outcome(shift, (count, way), nodes=4, on=on) for on, count in cases]
+    rows.append([way, *(one if one == "works" else "**deadlock**" for one in found)])
+table(["", *(f"{on}, {count:,} numbers" for on, count in cases)], rows, "4 ranks; measured and simulated")
+say(f"Your guess: {guess_safe}.")
 
 # %% [markdown]
 # Processes and simulation agree. *Receive first* never works: nobody has sent anything. *Send first* works up to the
 # limit and not beyond: it is *unsafe*. Tests with small arrays pass; the first real model hangs.
 #
-# A *deadlock* is a circle of waiting. When no rank can go on any more, minidl says who waits for whom, since when, in
-# which call, and on which line of the program. This is the *wait-for table*:
+# A *deadlock* is a cycle of waiting. When no rank can continue, minidl shows who waits for whom, since when, in which
+# call, and on which line of the program. This is the *wait-for table*:
 
 # %%
 # measured: differs from run to run
 print(outcome(shift, (limit + 1, "send first"), nodes=4))
 
 # %% [markdown]
-# Read it as a graph: rank 0 waits for 1, 1 for 2, 2 for 3, 3 for 0. A second kind needs no circle: a rank waits for
-# one that has gone home.
+# Read it as a graph: rank 0 waits for 1, 1 for 2, 2 for 3, 3 for 0. A second kind needs no cycle: a rank waits for
+# one that has already returned.
 
 
 # %%
@@ -246,7 +249,7 @@ def one_message_too_few(comm):
         comm.send(comm.rank, 0)
     else:
         for _ in range(4):  # but there are only three others
-            comm.recv(cluster.ANY)  # from whomever
+            comm.recv(cluster.ANY)  # from any rank
 
 
 deadlock = outcome(one_message_too_few, nodes=4, on="simulation")
@@ -287,24 +290,24 @@ for p in (4, 5):
 table(["1 MB round a ring", *ways], rows, "1 Gbit/s Ethernet, simulated")
 
 # %% [markdown]
-# Taking turns costs a multiple of the time (more where an odd one is left over), because every rank's two directions
-# are used one after the other. The ring of 04b lives on `sendrecv`.
+# Taking turns costs a multiple of the time (more if the number of ranks is odd), because every rank uses its two ports
+# one after the other. The ring of 04b uses `sendrecv`.
 #
 # ## What a message costs
 #
-# Send messages of many sizes to and fro, take half of the time of each round trip, and draw it. Two numbers describe
-# the result well (Hockney 1994):
+# Send messages of many sizes back and forth, and plot half of each round trip's time. Two numbers describe the result
+# well (Hockney 1994). A message of $n$ bytes takes
 #
 # $$t(n) = \alpha + \beta n$$
 #
 # $\alpha$, the *latency*, is what a message costs however short it is, in seconds; $\beta$ is what each further byte
 # costs, in seconds a byte; $1/\beta$ is the *bandwidth*. To add up two arrays of $n$ bytes costs another $\gamma n$.
 #
-# **Predict.** How many bytes can this computer send from one process to another in the time that an empty message
-# takes? This is $n_{1/2} = \alpha/\beta$, at which half of the bandwidth is reached.
+# **Predict.** At $n_{1/2} = \alpha/\beta$ bytes a message reaches half of the bandwidth: its bytes take as long as its
+# latency.
 
 # %%
-my_guess_in_bytes = "?"
+guess_half = guess("How large is alpha/beta between two processes of this computer?", unit="bytes")
 
 
 # %%
@@ -317,7 +320,7 @@ def worst(network):
 fits = [cluster.calibrate(nodes=2, repetitions=40) for _ in range(3)]
 mine = min(fits, key=lambda network: abs(worst(network)[1]))  # the one that other programs disturbed least
 print(f"alpha {time_text(mine.alpha)}, 1/beta {1e-9 / mine.beta:.2f} GB/s, 1/gamma {1e-9 / mine.gamma:.1f} GB/s")
-print(f"alpha/beta = {bytes_text(mine.alpha / mine.beta)} (your guess: {my_guess_in_bytes})")
+print(f"alpha/beta = {bytes_text(mine.alpha / mine.beta)} (your guess: {guess_half})")
 size, off = worst(mine)
 print(f"the worst of the {len(mine.residuals)} sizes is {bytes_text(size)}: {off:+.0%} off the line")
 
@@ -329,9 +332,9 @@ cluster.plot_fit(mine)
 # how far the dots are from the line in percent. On the left all messages take about the same time, whatever their size;
 # on the right the time grows with the size. A dotted line marks the eager limit.*
 #
-# The model is not exact. It is a line with two parameters through a path with caches, a scheduler and two ways to send;
-# always look at what is left over before you believe a prediction. For networks that we do not have, minidl brings
-# round figures with their sources (`minidl/cluster/cost/network.py`):
+# The model is not exact: it puts a line with two parameters through caches, a scheduler and two ways to send. Always
+# look at the residuals before you believe a prediction. For networks that we do not have, minidl has round figures with
+# their sources (`minidl/cluster/cost/network.py`):
 
 # %%
 nets = {name: cluster.Network.preset(name) for name in ("1gbe", "10gbe", "100gbe", "infiniband", "nvlink")}
@@ -379,170 +382,52 @@ table(["", "measured", "simulated", "formula", "measured / formula"], rows, "mea
 
 # %% [markdown]
 # Simulated and formula are the same to the digits shown: the simulation *is* that model, message by message, and the
-# formula is its sum for a program so simple that one can add it up by hand. Measured is something else: it was done
-# on a computer that has other things to do, and tells how far to trust the other two. (With both directions in use
-# at once, two processes take longer than this table would predict. `cluster.calibrate` can measure that, with
-# `pattern="exchange"`: calibrate with the pattern that you want to predict.)
+# formula is its sum for a program so simple that one can add it up by hand. Measured is different: this computer also
+# does other work, and the last column shows how far to trust the other two. (With both directions in use at once, two
+# processes take longer than this table predicts. `cluster.calibrate(pattern="exchange")` measures that: calibrate with
+# the pattern that you want to predict.)
 #
-# ## What should the messages say? One step of SGD
-#
-# We can send. But what is there to share out when a network is trained? Write one step of minibatch SGD as a
-# *dependency graph*: pieces of work, each with its time and with the pieces whose results it needs. Each image goes
-# forward (1 unit of time) and backward (2 units, for chapter 01 counted two products there for each one forward). The
-# gradients are added up in pairs, a quarter unit a pair; then the weights are updated.
+# **Turn it.** The next picture computes the same exchange for networks that you do not own. Where does the latency stop
+# to matter?
+
 
 # %%
-step = {}
-for i in range(8):
-    step[f"F{i}"] = (1.0, [])
-    step[f"B{i}"] = (2.0, [f"F{i}"])
-sums = [f"B{i}" for i in range(8)]
-while len(sums) > 1:
-    a, b, *sums = sums  # the first two; their sum goes to the end
-    step[f"{a} + {b}"] = (0.25, [a, b])
-    sums.append(f"{a} + {b}")
-step["update"] = (0.25, sums)
+def draw_time(axes, network, bytes_a_message):
+    """The time of one message against its size: alpha alone, beta n alone, and their sum."""
+    net, sizes = nets[network], np.logspace(0, 9, 200)
+    axes.loglog(sizes, net.alpha + net.beta * sizes, color="black", label="alpha + beta n")
+    axes.loglog(sizes, np.full_like(sizes, net.alpha), "--", color="#0072B2", label="alpha")
+    axes.loglog(sizes, net.beta * sizes, ":", color="#D55E00", label="beta n")
+    half, time = net.alpha / net.beta, net.time(bytes_a_message)
+    axes.axvline(half, color="0.6", linewidth=0.8)
+    axes.text(half, 30, f" alpha/beta = {bytes_text(half)}", fontsize=7, color="0.3", va="top")
+    axes.plot([bytes_a_message], [time], "o", color="black")
+    share = f"{net.alpha / time:.0%} of it latency"
+    axes.set_title(f"{time_text(time)}, {share} (formula)", fontsize=8)
+    axes.set(xlabel="size of the message (bytes)", ylabel="time (s)", ylim=(1e-7, 50))
+    axes.legend(fontsize=7, loc="lower right")
 
 
-def longest(name):
-    """The time of the longest chain of work that ends with this piece."""
-    seconds, needs = step[name]
-    return seconds + max((longest(need) for need in needs), default=0.0)
-
-
-work, depth = sum(seconds for seconds, _ in step.values()), longest("update")
-print(f"work: {work} units in {len(step)} pieces; the longest chain: {depth} units")
-
-# %% [markdown]
-# The *work* $W$ is what one machine needs. The longest chain, the *depth* $D$, is what no number of machines can beat.
-# On $p$ machines, a schedule that leaves no machine idle while a piece is ready takes at least $\max(W/p, D)$ and at
-# most $W/p + D$ (Graham 1966, Brent 1974).
-#
-# **Predict.** How much faster than one machine are eight, and how much faster are sixteen?
-
-# %%
-my_guess_for_8, my_guess_for_16 = "?", "?"
-
-# %%
-schedules = {p: greedy_schedule(step, p) for p in (1, 2, 4, 8, 16)}
-ends = {p: schedule[-1].end for p, schedule in schedules.items()}
-table(
-    ["machines p", "max(W/p, D)", "time of the schedule", "W/p + D", "speed-up"],
-    [[p, max(work / p, depth), end, work / p + depth, f"{work / end:.2f}"] for p, end in ends.items()],
-    f"the schedule: simulated; the bounds: formula; your guesses: {my_guess_for_8} and {my_guess_for_16}",
-)
-
-# %%
-panels = []
-for p in (1, 4, 8):
-    rows = [(machine, "reduce" if "+" in name else "compute", start, end, name if len(name) == 2 else "")
-            for machine, name, start, end in schedules[p]]  # fmt: skip
-    panels.append(timeline.Panel(rows, p, "simulated", f"{p} machine{'s' * (p > 1)}"))
-timeline.compare(panels, row_height=0.24)
-
-# %% [markdown]
-# *The picture: a row a machine; F0 is the forward of image 0, B0 its backward, green are the sums. With eight machines
-# the images are worked on side by side; what remains is the sum, which keeps fewer and fewer machines busy, and the
-# update, which keeps one. (Messages are free here, and the unit of time is drawn as a second.)*
-#
-# Sixteen machines are no faster than eight: there are eight images. So the graph shows what runs in parallel and what
-# does not.
-#
-# | | parallel? | what has to be sent between machines |
-# |---|---|---|
-# | step after step | no: each needs the weights that the one before has made | |
-# | image by image within a step | yes | the sum of the gradients |
-# | layer after layer of an image | no | |
-# | the numbers within a layer | yes | parts of every layer's output |
-# | the update of each weight | yes | |
-#
-# Two ways to use many machines follow. *Data parallelism* shares out the images, which speeds up the **sum**; *model
-# parallelism* shares out the layers' insides, which speeds up **each gradient**. With $m$ machines on an image and $k$
-# images at a time, a minibatch of $B$ takes $T = f(m) \lceil B/k \rceil$, where $f(m)$ is the time of one image's
-# gradient on $m$ machines. Take 16 machines and suppose that each further machine on one image costs 4 % of $f(1)$ in
-# messages:
-
-# %%
-splits = [(m, 16 // m) for m in (1, 2, 4, 8, 16)]
-table(
-    ["machines on an image m", "images at a time k", *(f"T / f(1), B = {B}" for B in (48, 4))],
-    [[m, k, *(f"{(1 / m + 0.04 * (m - 1)) * np.ceil(B / k):.2f}" for B in (48, 4))] for m, k in splits],
-    "formula",
+explore(
+    draw_time,
+    "the sum follows the level line, the latency, for small messages and the rising line, the bytes, for large ones; "
+    "they cross at alpha/beta, which lies further right on 100 Gbit/s Ethernet than on 1 Gbit/s.",
+    network=list(nets),
+    bytes_a_message=[10**k for k in range(9)],
+    multiples=[{"network": "1gbe", "bytes_a_message": 10_000}, {"network": "100gbe", "bytes_a_message": 10_000}],
 )
 
 # %% [markdown]
-# Under this assumption pure data parallelism wins while there are enough images, and loses when there are not; chapters
-# 10 to 14 are about that. What it needs from the network is one thing: a sum. And sums are everywhere in
-# backpropagation. Even on one machine the gradient of a convolution's weights is a sum over all positions and all
-# images:
-
-# %%
-generator = np.random.default_rng(0)
-x, g = (generator.standard_normal(shape, np.float32) for shape in ((6, 3, 8, 8), (6, 4, 6, 6)))
-weight = Tensor(generator.standard_normal((4, 3, 3, 3), np.float32), requires_grad=True)
-(functional.conv2d(Tensor(x), weight) * Tensor(g)).sum().backward()
-
-of_image = np.zeros((6, *weight.shape))
-for row, column in np.ndindex(6, 6):  # at each position, of each image: (output's gradient) x (window)
-    window = x[:, :, row : row + 3, column : column + 3]
-    of_image += np.einsum("bf,bcij->bfcij", g[:, :, row, column], window)
-of_machine = [of_image[images].sum(0) for images in (slice(0, 2), slice(2, 4), slice(4, 6))]
-same = [np.allclose(total, weight.grad, atol=1e-4) for total in (of_image.sum(0), sum(of_machine))]
-print("the sum over positions and images is autograd's gradient:", same[0])
-print("so three machines with two images each need only add their sums:", same[1])
-
-# %% [markdown]
-# ## Groups of ranks
-#
-# Two kinds of parallelism at once ($m$ machines on an image, $k$ images) need ranks that talk to some of the others
-# only. `comm.split(color)` makes a communicator for those who gave the same colour, in which ranks are counted from 0
-# again. `comm.mesh` lays the ranks out as a grid and gives each of them its row and its column. `all_reduce` is the sum
-# over all ranks of a communicator; how it is made is the subject of 04b.
-
-
-# %%
-def where_am_i(comm):
-    alike = comm.split(color=comm.rank % 2)
-    grid = comm.mesh((2, 4), ("data", "model"))
-    sums = [group.all_reduce(comm.rank) for group in (alike, grid["data"], grid["model"])]
-    return comm.rank, f"{alike.rank} of {alike.size}", tuple(grid.coordinates.values()), *sums
-
-
-table(
-    ["rank", "among even or odd", "(data, model)", "sum of even or odd", "sum along data", "sum along model"],
-    cluster.launch(where_am_i, nodes=8, on="simulation").results,
-    "simulated",
-)
-
-# %% [markdown]
-# Rank 6 is number 3 among the even ranks, whose numbers add up to $0 + 2 + 4 + 6$. Along "data" there are pairs, 0 and
-# 4, 1 and 5, …; along "model" two rows of four. Groups that have no rank in common work at the same time and do not
-# disturb each other:
-
-
-# %%
-def two_halves(comm):
-    halves = comm.split(color=comm.rank // 4)
-    comm.compute(seconds=0.002, label="work")
-    halves.all_reduce(cluster.Phantom((1 + comm.rank // 4) * 1_000_000), algorithm="ring")
-
-
-cluster.launch(two_halves, nodes=8, on="simulation", network="10gbe").trace.plot()
-
-# %% [markdown]
-# *The picture (simulated): first the split, a few short messages among all; then work; then the lower four ranks add
-# up twice as many bytes as the upper four, at the same time, and take twice as long.*
-#
 # ## Break it: who was that?
 #
 # Sending first was one classic mistake. Here is a quieter one. `recv(cluster.ANY)` takes whatever comes first. Rank 0
 # collects a number from each of the others (rank 1 sends 100, rank 2 sends 200, …) and believes that what comes first
 # is rank 1's.
 #
-# **Predict.** On how many of thirty days does it get them all right?
+# **Predict.** The three ranks need a random time for their work, another one every day.
 
 # %%
-my_guess_for_thirty_days = "?"
+guess_days = guess("On how many of thirty days does rank 0 get all three right?", unit="days")
 
 
 # %%
@@ -565,7 +450,7 @@ for day in range(1, 31):
     if day <= 5:
         print(f"day {day}: careless {careless}   with last_source {careful}")
     right += careless == careful
-print(f"{right} of 30 right (simulated); your guess: {my_guess_for_thirty_days}")
+print(f"{right} of 30 right (simulated); your guess: {guess_days}")
 
 # %% [markdown]
 # Nothing hangs, nothing fails, the numbers are all there, and on some days they are even right: three messages have
@@ -579,13 +464,8 @@ print(f"{right} of 30 right (simulated); your guess: {my_guess_for_thirty_days}"
 # - **The eager limit.** The MPI standard (section on the semantics of point-to-point communication) calls programs
 #   that rely on buffering *unsafe*, and leaves the limit to the implementation. A ring of blocking sends under MPICH
 #   5.0.2 passes with 800 bytes and hangs with 32 MB (measured for this course, through mpi4py).
-# - **Work and depth.** R. Graham, *Bounds for certain multiprocessing anomalies* (Bell System Technical Journal 45,
-#   1966), for pieces of any length; R. Brent, *The parallel evaluation of general arithmetic expressions* (Journal of
-#   the ACM 21, 1974).
 # - **Latencies.** About 20 µs from end to end on 10 Gbit/s Ethernet: Hurwitz and Feng, *Initial end-to-end performance
 #   evaluation of 10-Gigabit Ethernet* (Hot Interconnects 11, 2003). Compare the alpha that was measured above.
-# - **A slip in the sources.** Slides often call it "all-to-all communication" when every machine needs the sum. In the
-#   field's words that is an *all-reduce*; *all-to-all* is another operation, and costs something else (04b shows both).
 # - **Another model, another answer.** SimGrid's default network model multiplies the latency by 13.01 and the bandwidth
 #   by 0.97: a ring all-reduce of 8 MB on 8 hosts took 24.26 ms there, and 14.70 ms by the formula; with
 #   `network/model:raw` they were equal (measured for this course). Before you compare two simulations, compare models.

@@ -7,19 +7,21 @@
 # ## The question
 #
 # Eight machines have each computed a gradient of 25 million float32 numbers, 100 MB. All of them need the sum. The
-# plain way: everyone sends theirs to one machine, which adds up and sends the sum back. The other way, the *ring*, has
-# no such boss; this page builds up to it. On 10 Gbit/s Ethernet, in simulation:
+# plain way: every machine sends its gradient to one of them, the boss, which adds up and sends the sum back. The other
+# way, the *ring*, has no boss; this page builds up to it. On 10 Gbit/s Ethernet, in simulation:
 
 # %%
 import numpy as np
 
 from course.figures import who_has_what
-from course.figures.page import table
+from course.figures.page import say, see, table
+from course.interaction import guess, step_through, warm_up
 from minidl import cluster
 from minidl.cluster import cost
 from minidl.plots import chunks, scaling
 from minidl.plots.style import time_text
 
+warm_up()
 MB = 1_000_000
 
 
@@ -39,7 +41,7 @@ for p in (8, 64):
 
 # %% [markdown]
 # With eight times as many machines there is eight times as much to add up. With a boss it takes about that much longer,
-# and without hardly any. How can that be?
+# without one hardly any longer. How can that be?
 #
 # ## What is wanted
 #
@@ -71,12 +73,12 @@ chunks.draw(panels, columns=4, source="simulated")
 # %% [markdown]
 # *The picture: a row a rank, a column a chunk, the darker the more ranks are in it. Before: every rank has its own four
 # chunks. All-reduce: every rank has ABCD0 to ABCD3. Reduce-scatter: rank 0 has ABCD0 only, rank 1 ABCD1, and so on; an
-# all-gather then gives everyone all of them. Reduce: rank 0 alone has all four sums; a broadcast hands them on.
+# all-gather then gives everyone all of them. Reduce: rank 0 alone has all four sums; a broadcast copies them to all.
 # All-to-all: rank 0 has A0, B0, C0, D0, rank 1 A1, B1, C1, D1, and so on; nothing was added up.*
 #
 # What we want is an **all-reduce**, and the picture shows two ways to make one: reduce and broadcast, or reduce-scatter
-# and all-gather. (A slip to know: slides call this exchange "all-to-all communication". An **all-to-all** is another
-# operation: each rank has a different chunk for each other rank.)
+# and all-gather. (A common slip calls this exchange "all-to-all communication". An **all-to-all** is another operation:
+# each rank has a different chunk for each other rank.)
 #
 # ## With a boss: the parameter server
 #
@@ -119,20 +121,20 @@ with_server.trace.plot()
 #
 # With messages of $\alpha + n\beta$, and $n\gamma$ to add up, its cost is $2(p-1)(\alpha + n\beta) + (p-1)\,n\gamma$,
 # all of it at the server's door. (Our networks have $\gamma = 0$, so that the pictures show nothing but messages. Where
-# the server is an extra machine beside $p$ workers, it is $2p$ instead of $2(p-1)$: always ask who counts.) The
-# server's ports are busy all the time, and everybody else's hardly at all. Remember this as the thing to improve:
-# **idle ports**.
+# the server is an extra machine beside $p$ workers, it is $2p$ instead of $2(p-1)$: always ask which one is meant.) The
+# server's ports are busy all the time, all others hardly at all. This is what the next algorithms improve: **idle
+# ports**.
 #
 # ## A tree
 #
-# In each round the upper half of the ranks that are left hand over to the lower half, and are done. After
-# $\lceil \lg p \rceil$ rounds (lg: logarithm to base 2) rank 0 has the sum. To hand it out, run the film backwards:
+# In each round the upper half of the remaining ranks send their arrays to the lower half, and are done. After
+# $\lceil \lg p \rceil$ rounds (lg: logarithm to base 2) rank 0 has the sum. The same messages in reverse distribute it:
 # that is a broadcast, which you will write in the exercises; here minidl's does it.
 
 
 # %%
 def tree(comm, x):
-    left = comm.size  # ranks 0 ... left - 1 still have something to hand over
+    left = comm.size  # ranks 0 ... left - 1 still hold a part of the sum
     while left > 1:
         half = (left + 1) // 2
         if half <= comm.rank < left:
@@ -146,11 +148,10 @@ def tree(comm, x):
 print("the tree gives the sum:", gives_the_sum(tree, 4), gives_the_sum(tree, 5))
 
 # %% [markdown]
-# **Predict.** Eight ranks, 1 MB, 10 GbE: read off the picture above how long one message takes. How long does the tree
-# take?
+# **Predict.** Eight ranks, 1 MB, 10 GbE: read off the picture above how long one message takes.
 
 # %%
-my_guess_for_the_tree = "?"  # in ms
+guess_tree = guess("How long does the tree take?", unit="ms")
 
 # %%
 n, alpha, beta = MB, *(getattr(cluster.Network.preset("10gbe"), name) for name in ("alpha", "beta"))
@@ -158,7 +159,7 @@ with_tree = cluster.launch(tree, (cluster.Phantom(n),), 8, "simulation", "10gbe"
 for name, run in (("parameter_server", with_server), ("tree", with_tree)):
     formula = cost.all_reduce(name, 8, n, alpha, beta)
     print(f"{name}: {time_text(run.seconds)} (simulated), {time_text(formula)} (formula)")
-print("your guess for the tree:", my_guess_for_the_tree)
+print("your guess for the tree:", guess_tree)
 with_tree.trace.plot(end=with_server.seconds)
 
 # %% [markdown]
@@ -184,16 +185,16 @@ simulate("pipelined_chain", 8, MB, segments=4).trace.plot(end=with_server.second
 # It takes $T = (p + K - 2)\,(2\alpha + (2\beta + \gamma)\,n/K)$: $p - 2$ steps until the pipeline is full, then a
 # segment a step, and the same back. More segments: more overlap, but more messages, and each costs $\alpha$.
 #
-# **Predict.** For 8 ranks and 10 MB on 10 GbE, which number of segments is best: 3, 30, 300 or 3,000?
+# **Predict.** Take 8 ranks and 10 MB on 10 GbE.
 
 # %%
-my_guess_for_segments = "?"
+guess_segments = guess("Which number of segments is the best?", ["3", "30", "300", "3,000"])
 
 # %%
 counts = (1, 3, 10, 30, 50, 100, 300, 1000, 3000)
 times = [simulate("pipelined_chain", 8, 10 * MB, segments=k).seconds for k in counts]
 ring = [simulate("ring", 8, 10 * MB).seconds] * len(counts)
-print("best of these (simulated):", counts[int(np.argmin(times))], "segments; your guess:", my_guess_for_segments)
+print("best of these (simulated):", counts[int(np.argmin(times))], "segments; your guess:", guess_segments)
 print("best of all (formula):", cost.best_segments(8, 10 * MB, alpha, beta))
 lines = [scaling.Line("pipelined_chain", counts, times, series=5), scaling.Line("ring", counts, ring, series=3)]
 scaling.draw([scaling.Panel("8 ranks, 10 MB, 10 GbE", lines)], columns=1, xlabel="segments", source="simulated")
@@ -208,17 +209,28 @@ scaling.draw([scaling.Panel("8 ranks, 10 MB, 10 GbE", lines)], columns=1, xlabel
 # ## The ring
 #
 # What if there is no first and no last? Close the chain to a ring, cut the array into $p$ chunks, and let each chunk
-# start at a different rank, so that there is nothing to fill and nothing to drain. To see the ring at work we listen in
-# on minidl's: a communicator writes down what comes in, and the numbers remember who is in them.
+# start at a different rank, so that there is nothing to fill and nothing to drain. To see minidl's ring at work, a
+# communicator records what arrives, and the numbers remember which ranks are in them.
 
 # %%
-chunks.draw(who_has_what.step_by_step("ring"), columns=4, source="simulated")
+moments = who_has_what.step_by_step("ring")
+
+
+def draw_moment(axes, moment):
+    chunks.draw_on(axes, moments[moment])
+    axes.set_title("" if moment == 0 else f"{moments[moment].title.partition(': ')[2]}", fontsize=8.5)
+
+
+step_through(
+    draw_moment,
+    "seven moments (simulated). In each step every rank sends one chunk to the next rank (arrows; a chunk that has "
+    "just arrived has a frame). After steps 1 to 3 each rank has one chunk with all four letters: a reduce-scatter. "
+    "In steps 4 to 6 these finished chunks go round: an all-gather.",
+    frames=range(len(moments)),
+    multiples=range(len(moments)),
+)
 
 # %% [markdown]
-# *The picture: seven moments. In each step every rank sends one chunk to the next rank (arrows; what has arrived has a
-# frame). After steps 1 to 3 each rank has one chunk with all four letters: a reduce-scatter. In steps 4 to 6 these
-# finished chunks go round: an all-gather.*
-#
 # Follow one column. Chunk 0 starts at rank 1, as B; rank 2 makes it BC, rank 3 BCD, and rank 0 ABCD. Meanwhile the
 # other chunks do the same, each one rank further on. In every step **every port is busy**. A rank sends
 # $2(p-1)$ messages of $n/p$ bytes each:
@@ -243,8 +255,8 @@ chunks.draw(who_has_what.step_by_step("recursive_doubling"), columns=4, source="
 # the rank two away.*
 #
 # Only $\lg p$ rounds, but the whole array in each. *Rabenseifner's algorithm* saves the bytes too: in the
-# reduce-scatter partners split what they are responsible for, each keeps one half and hands over the other (*recursive
-# halving*); then the film runs backwards.
+# reduce-scatter partners split what they are responsible for, each keeps one half and sends the other (*recursive
+# halving*); then the same messages run in reverse.
 
 # %%
 chunks.draw(who_has_what.step_by_step("rabenseifner"), columns=3, source="simulated")
@@ -253,19 +265,22 @@ chunks.draw(who_has_what.step_by_step("rabenseifner"), columns=3, source="simula
 # *The picture: four steps. First half of the array goes to the partner two away, then a quarter to the neighbour: now
 # every rank has one finished chunk. Then a quarter and a half come back.*
 #
-# $2\lg p$ messages and $2\frac{p-1}{p}n$ bytes: the ring's bytes in a tree's number of rounds. A point that is often
-# confused, also in one of this course's sources: halving and doubling has fewer **rounds** than the ring ($2\lg p$
-# against $2(p-1)$), but exactly **the same bytes** (Goyal et al. 2017, section 4).
+# $2\lg p$ messages and $2\frac{p-1}{p}n$ bytes: the ring's bytes in a tree's number of rounds. Two points are often
+# confused: halving and doubling has fewer **rounds** than the ring ($2\lg p$ against $2(p-1)$), but exactly **the same
+# bytes** (Goyal et al. 2017, section 4).
 #
 # ## All of them: counted, simulated, computed, measured
 #
 # How few bytes are possible? Patarasuk and Yuan (2009) prove that in any all-reduce some rank sends at least
 # $2\frac{p-1}{p}n$ bytes.
 #
-# **Predict.** Which of the six meet the bound? And whose busiest rank sends the most?
+# **Predict.** Take 8 ranks.
 
 # %%
-my_guess_who_meets_it, my_guess_who_sends_most = "?", "?"
+guess_bound = guess(
+    "Which of the six algorithms meet the bound?",
+    ["all of them", "ring", "ring and Rabenseifner's", "ring, Rabenseifner's and recursive doubling"],
+)
 
 # %%
 names = ("parameter_server", "tree", "pipelined_chain", "ring", "recursive_doubling", "rabenseifner")
@@ -284,7 +299,7 @@ for name in names:
 head = ["", "messages of the busiest rank", "its bytes", "bytes of all ranks", "time, simulated", "time, formula"]
 table(head, rows, "8 ranks, 100 MB, 10 GbE; messages and bytes are counted in the simulation")
 print(f"the bound: {bound} n, or {time_text(cost.lower_bound(p, n, alpha, beta))} (formula)")
-print(f"your guesses: {my_guess_who_meets_it}; {my_guess_who_sends_most}")
+print(f"your guess for those that meet it: {guess_bound}")
 
 # %% [markdown]
 # But for recursive doubling **all of them move the same number of bytes**, $2(p-1)n$ in all: less will not do. What
@@ -345,7 +360,7 @@ table(["", "measured", "simulated", "formula", "measured / formula"], rows, "4 r
 
 # %%
 def not_a_ring(comm, x):
-    """Everyone's array goes once round; each rank adds up what passes by."""
+    """Every array goes once round; each rank adds up all that pass it."""
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     total = x
     for _ in range(comm.size - 1):
@@ -357,10 +372,10 @@ def not_a_ring(comm, x):
 print("this gives the sum, too:", gives_the_sum(not_a_ring, 4))
 
 # %% [markdown]
-# **Predict.** On 16 ranks, how many times as long as a ring all-reduce does it take?
+# **Predict.** A ring all-reduce moves chunks, this one whole arrays.
 
 # %%
-my_guess_for_16 = "?"
+guess_16 = guess("On 16 ranks, how many times as long as a ring all-reduce does it take?", unit="times")
 
 # %%
 rows = []
@@ -373,7 +388,7 @@ for q in (4, 8, 16):
 table(
     ["p", "bytes a rank", "of a real ring", "time", "of a real ring", "times as long"], rows, "4 MB, 10 GbE, simulated"
 )
-print("your guess for 16 ranks:", my_guess_for_16)
+print("your guess for 16 ranks:", guess_16)
 
 # %% [markdown]
 # No comparison of results can find this mistake; counting bytes does. It is not made up. The reference solution of a

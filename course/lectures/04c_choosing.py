@@ -12,12 +12,15 @@
 # %%
 import numpy as np
 
-from course.figures.page import table
+from course.figures.page import see, table
+from course.interaction import explore, guess, warm_up
 from minidl import cluster
 from minidl.cluster import cost
-from minidl.plots import scaling
+from minidl.plots import lines, scaling, style
+from minidl.plots.lines import Line, Panel
 from minidl.plots.style import bytes_text, time_text
 
+warm_up()
 MB = 1_000_000
 
 
@@ -37,34 +40,53 @@ print(f"one machine more, and every sum takes {nine / eight:.2f} times as long")
 
 # %% [markdown]
 # Nothing is broken. There is no best all-reduce: which one is fastest depends on the size, on the number of ranks, and
-# on the wires between them. And two of them that are equally fast may give different sums. This page finds out when to
-# use which.
+# on the links between them. And two of them that are equally fast may give different sums. This page shows when to use
+# which.
 #
 # ## Small or large
 #
 # For small arrays only the number of rounds counts, for large ones only the bytes.
 #
-# **Predict.** 8 ranks, 10 GbE. Recursive doubling sends $\lg p$ whole arrays, Rabenseifner's $2\lg p$ messages and
-# fewer bytes. From which size on is Rabenseifner's faster: 100 bytes, 10 KB, 60 KB, 1 MB?
+# **Predict.** Take 8 ranks on 10 GbE. Recursive doubling sends $\lg p$ whole arrays, Rabenseifner's $2\lg p$ messages
+# and fewer bytes.
 
 # %%
-my_guess_for_crossover = "?"
+guess_crossover = guess("From which size on is Rabenseifner's faster?", ["100 bytes", "10 KB", "60 KB", "1 MB"])
 
 # %%
 LOOKS = {"parameter_server": 0, "tree": 1, "recursive_doubling": 2, "ring": 3, "rabenseifner": 4}
-sizes = [4 * 8 * 4**k for k in range(10)]
-lines = [scaling.Line(name, sizes, [simulate(name, 8, size).seconds for size in sizes], series=look)
-         for name, look in LOOKS.items()]  # fmt: skip
-panel = scaling.Panel("8 ranks, 10 GbE", lines)
-scaling.draw([panel], columns=1, xlabel="size of the array", source="simulated", name_x=bytes_text)
+SIZES = [4 * 64 * 4**k for k in range(10)]
+
+
+def draw_times(axes, ranks, network):
+    """Simulated times of five algorithms against the size; a grey line marks the computed crossover."""
+    for name, look in LOOKS.items():
+        seconds = [simulate(name, ranks, size, network).seconds for size in SIZES]
+        axes.loglog(SIZES, seconds, color=style.SERIES[look], marker=scaling.MARKERS[look], markersize=3, label=name)
+    net = cluster.Network.preset(network)
+    if ranks > 2:
+        n = cost.crossover(ranks, net.alpha, net.beta)
+        axes.axvline(n, color="0.5", linewidth=0.9)
+        top = axes.get_xaxis_transform()  # x in bytes, y from 0 to 1
+        axes.text(n, 1.0, f" n* = {bytes_text(n)} (formula)", fontsize=7, va="top", transform=top)
+    axes.set(xlabel="size of the array n (bytes)", ylabel="time (s)")
+    axes.legend(fontsize=6.5, loc="upper left")
+
+
+explore(
+    draw_times,
+    "on the left, where only alpha counts, recursive doubling is the fastest; ring and server are the slowest. On the "
+    "right Rabenseifner's and the ring are together at the bottom. At the grey line recursive doubling and "
+    "Rabenseifner's change places. More ranks pull the lines of ring and server apart from the others.",
+    ranks=[8, 2, 4, 16, 32, 64],
+    network=["10gbe", "1gbe", "100gbe", "infiniband"],
+    multiples=[{"ranks": 8}, {"ranks": 64}],
+    source=("simulated", "formula"),
+)
 
 # %% [markdown]
-# *The picture: time against size on logarithmic axes. On the left, where only $\alpha$ counts, recursive doubling is
-# the fastest and ring and server are the slowest. On the right Rabenseifner's and the ring are together at the bottom.
-# The lines cross.*
-#
-# Where? With $\gamma = 0$, recursive doubling takes $\lg p\,(\alpha + n\beta)$ and Rabenseifner's algorithm
-# $2\lg p\,\alpha + 2\frac{p-1}{p}n\beta$. Set them equal and solve for $n$:
+# Where do the lines cross? With $\gamma = 0$, recursive doubling takes $\lg p\,(\alpha + n\beta)$ and Rabenseifner's
+# algorithm $2\lg p\,\alpha + 2\frac{p-1}{p}n\beta$. Set them equal and solve for $n$:
 #
 # $$n^* = \frac{\alpha \lg p}{\beta\,(\lg p - 2(p-1)/p)}$$
 #
@@ -91,7 +113,7 @@ exact = {p: cost.crossover(p, alpha, beta) for p in (4, 8, 16)}
 table(
     ["p", "n*, formula", "in units of alpha / beta", "where the order changes, simulated"],
     [[p, f"{n:,.0f} bytes", f"{n * beta / alpha:.3f}", f"{crossing(p):,} bytes"] for p, n in exact.items()],
-    f"10 GbE; your guess for 8 ranks: {my_guess_for_crossover}",
+    f"10 GbE; your guess for 8 ranks: {guess_crossover}",
 )
 
 # %% [markdown]
@@ -131,28 +153,30 @@ table(head, rows, f"4 ranks, 2 ms, 1 Gbit/s; by the formula the order changes at
 # ## When p is not a power of two
 #
 # Now for the ninth machine. Halving and doubling pair up ranks by the bits of their numbers. What do 9 ranks do? The
-# usual way: the ranks beyond the greatest power of two $p' \le p$ *fold in*: each hands its whole array to one of the
-# first, which works for both, and gets the result back at the end. That costs $2(\alpha + n\beta)$ more, and for large
-# arrays $2n\beta$ is about what the whole sum took before.
+# usual way: the ranks beyond the greatest power of two $p' \le p$ *fold in*: each sends its whole array to one of the
+# first, which takes part for both, and gets the result back at the end. That costs $2(\alpha + n\beta)$ more, and for
+# large arrays $2n\beta$ is about what the whole sum took before.
 #
-# **Predict.** How much longer does the *ring* take on 9 ranks than on 8?
+# **Predict.** The ring does not pair up anyone.
 
 # %%
-my_guess_for_the_ring = "?"  # times as long
+guess_ring = guess("How many times as long as on 8 ranks does the ring take on 9?", unit="times")
 
 # %%
-counts = (2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 20, 32)
-lines = [scaling.Line(name, counts, [simulate(name, q, 100 * MB).seconds for q in counts], series=LOOKS[name])
-         for name in ("ring", "rabenseifner", "recursive_doubling")]  # fmt: skip
-ring = dict(zip(counts, lines[0].seconds, strict=True))
-print(f"the ring: {ring[9] / ring[8]:.2f} times as long (simulated); your guess: {my_guess_for_the_ring}")
-scaling.draw([scaling.Panel("100 MB, 10 GbE", lines)], columns=1, xlabel="ranks", source="simulated")
+counts = range(2, 34)  # every p
+algorithms = ("ring", "rabenseifner", "recursive_doubling")
+seconds = {name: [simulate(name, q, 100 * MB).seconds for q in counts] for name in algorithms}
+ring = dict(zip(counts, seconds["ring"], strict=True))
+print(f"the ring: {ring[9] / ring[8]:.2f} times as long (simulated); your guess: {guess_ring}")
+panel = Panel([Line(name, counts, seconds[name], "both") for name in algorithms], "ranks p", "time (s)", ylim=(0, 0.65))
+see(
+    lines.draw([panel], source="simulated", title="100 MB on 10 Gbit/s Ethernet", height=3.4),
+    "the ring's line is smooth and nearly level. Rabenseifner's lies on it at 2, 4, 8, 16 and 32 ranks, and at about "
+    "twice its height everywhere else; recursive doubling climbs with every doubling, and jumps too.",
+)
 
 # %% [markdown]
-# *The picture: the ring's line is smooth and nearly level. Rabenseifner's lies on it at 2, 4, 8, 16 and 32 ranks,
-# and at about twice its height everywhere else; recursive doubling climbs with every doubling, and jumps too.*
-#
-# A source with an error: MPICH's comments, widely copied, give for other $p$ the cost
+# An error that is widely copied: comments in MPICH's source give for other $p$ the cost
 # $(2\lfloor\lg p\rfloor + 2)\,\alpha + (2\frac{p-1}{p} + 2)\,n\beta + \dots$. After folding only $p'$ ranks take part,
 # so that it must be $\frac{p'-1}{p'}$. The simulation can tell:
 
@@ -170,17 +194,50 @@ table(head, rows, "100 MB, 10 GbE")
 # %% [markdown]
 # ## Fast links inside, slow links between
 #
-# Real clusters are not uniform: eight accelerators in a server talk over NVLink, servers over Ethernet. Here are four
-# servers of eight ranks; within a server 450 GB/s, between servers one 10 Gbit/s link each, which its eight ranks
-# share. A seventh algorithm is made for this, the *hierarchical* all-reduce: reduce within the server, all-reduce
-# between servers, hand out within the server (Goyal et al., section 4). (minidl's first phase is a reduce-scatter, so
-# that each of the eight ranks takes a chunk of the array to its partners in the other servers.)
+# Real clusters are not uniform: eight accelerators in a server communicate over NVLink, servers over Ethernet. Here are
+# four servers of eight ranks; within a server 450 GB/s, between servers one 10 Gbit/s link each, which its eight ranks
+# share. A seventh algorithm is made for this, the *hierarchical* all-reduce (Goyal et al., section 4): reduce within
+# each server, all-reduce between the servers, broadcast within each server.
 #
-# **Predict.** The ring knows nothing of servers: ranks 0 to 7 are in the first one, 8 to 15 in the second, and so on.
-# How many times as long as the hierarchical does it take? And how long if the ranks are numbered across the servers?
+# It needs **groups of ranks**. `comm.split(color)` makes a communicator of all ranks that gave the same colour; in it,
+# ranks are counted from 0 again. Two splits, and the algorithm is three lines:
+
 
 # %%
-my_guess, my_guess_for_bad_numbers = "?", "?"  # times as long as the hierarchical
+def hierarchical(comm, x, per_server):
+    server = comm.split(color=comm.rank // per_server)  # the ranks of my server
+    partners = comm.split(color=comm.rank % per_server)  # the ranks with my number in all servers
+    server.reduce(x, dst=0)
+    if server.rank == 0:
+        partners.all_reduce(x)
+    return server.broadcast(x, src=0)
+
+
+def groups(comm):
+    server, partners = comm.split(color=comm.rank // 4), comm.split(color=comm.rank % 4)
+    total = hierarchical(comm, np.array([float(comm.rank)]), 4)
+    return comm.rank, f"{server.rank} of {server.size}", f"{partners.rank} of {partners.size}", f"{total[0]:.0f}"
+
+
+table(
+    ["rank", "in its server", "among its partners", "hierarchical sum"],
+    cluster.launch(groups, nodes=8, on="simulation").results,
+    f"8 ranks in 2 servers, simulated; the sum of all rank numbers is {sum(range(8))}",
+)
+
+# %% [markdown]
+# minidl's `algorithm="hierarchical"` improves on this: its first phase is a reduce-scatter, so that each of the eight
+# ranks takes one chunk of the array to its partners. Groups without a common rank work at the same time and do not
+# disturb each other; chapter 10 gives each group a task of its own.
+#
+# **Predict.** The ring knows nothing of servers: ranks 0 to 7 are in the first one, 8 to 15 in the second, and so on.
+# Another ring has its ranks numbered across the servers: its neighbours are always in different servers.
+
+# %%
+guess_ring_times = guess("How many times as long as the hierarchical does the ring take?", unit="times")
+
+# %%
+guess_across_times = guess("And the ring that is numbered across the servers?", unit="times")
 
 # %%
 servers, each = 4, 8
@@ -213,7 +270,7 @@ table(
     ["", "leaves the busiest server", "time", "times hierarchical"],
     [[name, f"{leaving(run.trace) / MB:.4g} MB", time_text(run.seconds), f"{run.seconds / first:.1f}"]
      for name, run in tried.items()],
-    f"32 ranks in 4 servers, 100 MB; simulated; your guesses: {my_guess}, {my_guess_for_bad_numbers}",
+    f"32 ranks in 4 servers, 100 MB; simulated; your guesses: {guess_ring_times}, {guess_across_times}",
 )  # fmt: skip
 leave = 2 * (servers - 1) / servers * n / MB
 print(f"hierarchical, formula: 2 (s - 1)/s n = {leave:.4g} MB leave each of s = {servers} servers")
@@ -223,8 +280,6 @@ print(f"hierarchical, formula: 2 (s - 1)/s n = {leave:.4g} MB leave each of s = 
 # server. Numbered across, all of them do: the same algorithm, the same bytes a rank, and the speed of another cluster.
 # Halving and doubling let all eight ranks of a server use its one link at once: they were made for networks in which
 # every pair has a path of its own.
-#
-# Groups also help where all links are alike: a 3 x 3 grid of small rings has fewer rounds than one ring of nine.
 #
 # ## Let the formulas choose
 #
@@ -249,8 +304,8 @@ print(f"the ninth machine: {time_text(nine)} by Rabenseifner's algorithm, {time_
 # %% [markdown]
 # ## Does the sum depend on the order?
 #
-# Floating-point addition is not associative. A boss who adds up *what comes first* saves waiting, and gets, on the same
-# data, a result that depends on who was late today.
+# Floating-point addition is not associative. A server that adds up *in order of arrival* saves waiting. On the same
+# data, its result depends on which rank was late today.
 
 
 # %%
@@ -258,7 +313,7 @@ def numbers(rank):  # the same every day
     return np.random.default_rng(rank).standard_normal(1000).astype(np.float32)
 
 
-def boss(comm, in_order):
+def server_sum(comm, in_order):
     comm.compute(seconds=comm.rng.uniform(0.0, 1.0))  # ready at another time every day
     x = numbers(comm.rank)
     if comm.rank > 0:
@@ -277,16 +332,18 @@ def reduced(comm, algorithm):
 
 
 # %% [markdown]
-# **Predict.** Ten days (seeds), eight ranks, 1,000 float32 numbers. How many different sums does the boss get in order
-# of arrival, and how many in order of rank? And the ring, in which nobody waits for anyone in particular?
+# **Predict.** Ten days (seeds), eight ranks, 1,000 float32 numbers.
 
 # %%
-my_guess_for_days = "?"
+guess_arrival = guess("How many different sums does the server get in order of arrival?", unit="sums")
+
+# %%
+guess_ring_sums = guess("And how many does the ring get?", unit="sums")
 
 # %%
 loop = sum(map(numbers, range(1, 8)), start=numbers(0))  # on one node, one rank after the other
 
-ways = {"boss, in order of arrival": (boss, False), "boss, in order of rank": (boss, True)}
+ways = {"server, in order of arrival": (server_sum, False), "server, in order of rank": (server_sum, True)}
 ways |= {name: (reduced, name) for name in ("ring", "rabenseifner", "ordered")}
 rows = []
 for name, (program, way) in ways.items():
@@ -294,10 +351,12 @@ for name, (program, way) in ways.items():
     sums = {results[0] for results in days}
     gap = max(np.abs(np.frombuffer(one, np.float32) - loop).max() for one in sums)
     agree = "yes" if all(len(set(results)) == 1 for results in days) else "no"
-    rows.append([name, len(sums), "only the boss has it" if program is boss else agree,
+    rows.append([name, len(sums), "only the server has it" if program is server_sum else agree,
                  "yes, to the bit" if gap == 0 else f"no, by {gap:.0e}"])  # fmt: skip
 head = ["", "different sums in ten days", "all ranks agree to the bit", "equal to a loop on one node"]
-table(head, rows, f"8 ranks, simulated; your guess: {my_guess_for_days}")
+table(
+    head, rows, f"8 ranks, simulated; your guesses: {guess_arrival} in order of arrival, {guess_ring_sums} for the ring"
+)
 
 # %% [markdown]
 # A fixed order makes a sum *repeatable*: the ring's order is fixed by its steps, not by who is early. It is not the
@@ -377,16 +436,13 @@ three = max(n for n in range(100_000, 10 * MB, 1000) if advantage(n) >= 3)
 print(f"three times faster: up to {bytes_text(three)} (formula)")
 
 # %% [markdown]
-# The paper's own figure is 12.8 Gbit/s (about 15 with overheads): a *bandwidth* argument. One of this course's sources
-# says that their communication is "latency bound"; it is not: latency decides only which algorithm to take for small
-# arrays. (The 20 µs and 50 Gbit/s are ours, not the paper's.) In this model, too, halving and doubling is three times
-# faster for small arrays, and for 100 MB in one piece the two are nearly equal. Gradients are sent layer by layer, so
-# small arrays are common.
+# The paper's own figure is 12.8 Gbit/s (about 15 with overheads): a *bandwidth* argument. Latency decides only which
+# algorithm to take for small arrays. (The 20 µs and 50 Gbit/s are ours, not the paper's.) In this model, too, halving
+# and doubling is three times faster for small arrays, and for 100 MB in one piece the two are nearly equal. Gradients
+# are sent layer by layer, so small arrays are common.
 #
-# **"Implementation matters!"**, writes another of the sources over a plot of all-reduce times whose lines cross. The
-# crossover above is what it shows. And **Gloo's documentation** (`docs/algorithms.md`) has another way out than folding
-# in: for other numbers of processes its halving and doubling works in blocks of powers of two, which "will have some
-# degree of load imbalance".
+# **Gloo's documentation** (`docs/algorithms.md`) has another solution than folding in: for other numbers of processes
+# its halving and doubling works in blocks of powers of two, which "will have some degree of load imbalance".
 #
 # ## To the exercises
 #

@@ -57,7 +57,7 @@ def draw(panels: Sequence[Panel], *, columns: int, source: str, title: str = "")
     tallest = max(len(panel.cells) for panel in panels)
     figure, all_axes = style.new_figure(9.0, rows * (0.6 + 0.33 * tallest) + 0.3, columns, [1] * rows)
     for axes, panel in zip(all_axes, panels, strict=False):
-        _draw_panel(axes, panel)
+        draw_on(axes, panel)
     for axes in all_axes[len(panels) :]:
         axes.set_axis_off()
     if title:
@@ -66,7 +66,8 @@ def draw(panels: Sequence[Panel], *, columns: int, source: str, title: str = "")
     return figure
 
 
-def _draw_panel(axes: Axes, panel: Panel) -> None:
+def draw_on(axes: Axes, panel: Panel) -> None:
+    """Draw one panel on axes of your own, for example one frame of several."""
     from matplotlib.patches import Rectangle
 
     width = max(len(row) for row in panel.cells)

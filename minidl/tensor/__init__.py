@@ -4,6 +4,7 @@ tensor.py              Tensor, and `record`, with which every operation ends
 methods.py             the operations that `functional/` binds to Tensor
 conversion.py          what a Tensor can be made of
 gradients.py           `grad(outputs, inputs)`, and the `.grad` of leaves
+dependency_graph.py    the tasks of a step: what each costs, and what it has to wait for
 hooks.py               handles of functions that backward calls once a leaf's gradient is final
 numpy_protocols.py     tensors as arguments of numpy's functions
 element_count.py       `x.size`, a number that can be called as PyTorch's `x.size()`
@@ -12,11 +13,12 @@ missing_attributes.py  messages for attributes of PyTorch's tensors that do not 
 
 from minidl.missing_names import callable_module
 from minidl.tensor.conversion import as_array
+from minidl.tensor.dependency_graph import dependency_graph
 from minidl.tensor.gradients import grad
 from minidl.tensor.hooks import RemovableHandle
 from minidl.tensor.tensor import Tensor, record
 
-__all__ = ["RemovableHandle", "Tensor", "as_array", "grad", "record"]
+__all__ = ["RemovableHandle", "Tensor", "as_array", "dependency_graph", "grad", "record"]
 
 callable_module(
     __name__,

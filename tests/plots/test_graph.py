@@ -52,3 +52,19 @@ def test_a_parent_that_comes_later_is_refused() -> None:
 
 def test_a_single_node_is_a_graph() -> None:
     assert graph.draw([Box("x", 1.0)], source="measured")._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
+def test_every_arrow_shows_its_local_gradient_and_the_current_node_stands_out() -> None:
+    boxes = [
+        Box("x", 3.0),
+        Box("q = x * x", 9.0, None, (0, 0), (3.0, 3.5)),
+        Box("f = -q", -9.0, 1.0, (1,), (-1.0,), True),
+    ]
+    (axes,) = graph.draw(boxes, source="formula").axes
+    texts = [text.get_text() for text in axes.texts]
+    assert {"3", "3.5", "-1"} <= set(texts)
+    assert len({text.get_position() for text in axes.texts}) == len(texts)
+    arrows = [patch for patch in axes.patches if isinstance(patch, FancyArrowPatch)]
+    frames = [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
+    assert [arrow.get_linewidth() > 1.5 for arrow in arrows] == [False, False, True]
+    assert [frame.get_linewidth() > 1.5 for frame in frames] == [False, False, True]

@@ -3,7 +3,9 @@
 rank_run         runs the answer on all ranks, and RankRun, what is seen of it
 forked_ranks     the processes of the ranks
 served_rank      one simulated rank, which serves the requests of one process
+played_rank      one simulated rank that the check itself plays
 rank_calls       makes the communicator calls that a process asks for
 student_frames   frames with the student's names and lines, for the errors of the simulation
+collectives      the collectives of a run, one by one
 carried          which ranks' values messages can have carried to a rank
 """

@@ -13,6 +13,7 @@ from course.judging.process.deadline import Deadline
 from course.judging.process.stack_file import StackFile
 from course.judging.process.student_process import START_SECONDS, StudentProcess, where_is
 from course.judging.process.student_session import WATCH_SECONDS, StudentSession
+from course.judging.wrong import Wrong
 from course.sandbox.errors.ending import Died, Stopped, TooLong, ending_of
 from course.sandbox.exchange.channel import Broken, Garbage, Receiver, Sender
 from course.sandbox.exchange.plain_data import DamagedError
@@ -195,7 +196,7 @@ def forked_ranks(session: StudentSession, size: int) -> Iterator[ForkedRanks]:
     try:
         ranks.begin_run(size)
         yield ranks
-    except AnswerError:
+    except (AnswerError, Wrong):
         session.drop_ranks()
         raise
     except BaseException:  # the process has gone or is to go; or Ctrl-C

@@ -2,23 +2,27 @@
 
 The simulation runs in the check's process. Each rank of the answer runs in a process of its own (`rank_process.py`),
 which has the arguments of this rank only, and requests each communicator call. So messages, bytes and virtual seconds
-are counted by the check, where an answer cannot change them.
+are counted by the check, where an answer cannot change them. The check itself can play some of the ranks
+(`played_rank.py`): the workers of an answer that is a server, or the server of an answer that is a worker.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from course.judging.process.student_session import StudentSession
 from course.judging.ranks import carried
+from course.judging.ranks.collectives import Collective, collectives_of
 from course.judging.ranks.forked_ranks import AnswerError, forked_ranks
+from course.judging.ranks.played_rank import PlayedRank, Program
 from course.judging.ranks.served_rank import AnswerRaised, ServedRank
 from course.judging.ranks.student_frames import StudentLines
+from course.judging.wrong import Wrong
 from course.sandbox.errors.student_error import described, root_cause
 from minidl import cluster
 from minidl.cluster import Event
@@ -36,6 +40,7 @@ class RankRun:
         traffic     for the name of each communicator call: messages and bytes that the rank sent in all such calls
         heard_of    the ranks from which a chain of messages came to this one, itself included; see `carried.py`
         received    bytes that it received
+        collectives the collectives in which it sent or received, in the order of its calls; see `collectives.py`
 
     Of the whole run
         seconds     virtual seconds
@@ -53,6 +58,7 @@ class RankRun:
     events: list[tuple[int, str, float, float, int, int, str, str]]
     heard_of: list[frozenset[int]]
     received: list[int]
+    collectives: list[list[Collective]] = field(default_factory=list)
 
     @property
     def messages(self) -> list[int]:
@@ -83,25 +89,29 @@ def run(
     starts: list[float] | None = None,
     node: cluster.Node | None = None,
     seed: int = 0,
+    played: Mapping[int, Program] | None = None,
     **options: Any,
 ) -> RankRun:
     """Run the session's function `name(comm, *arguments[rank])` on every rank.
 
     Parameters
+        played    the check's own programs for some ranks, which play these instead of the answer
         starts    virtual second at which each rank begins; default 0
         node      model for the time of minidl's kernels; default: they take no time
         seed      seed of the ranks' `comm.rng`
         options   further options of `cluster.launch`
 
-    Raises AnswerError, Died or TooLong.
+    Raises AnswerError, Died or TooLong, and Wrong if a program of the check does.
     """
     if len(arguments) > MOST_RANKS:
         raise ValueError(f"a check runs at most {MOST_RANKS} ranks, got {len(arguments)}")
     size, lines = len(arguments), StudentLines(session.sources)
     simulation = cluster.Simulation(network=network, node=node)
     with forked_ranks(session, size) as forked:
-        ranks = [
-            ServedRank(forked, name, rank, size, lines, own, simulation, starts[rank] if starts else 0.0, seed)
+        ranks: list[ServedRank | PlayedRank] = [
+            PlayedRank(rank, played[rank])
+            if played and rank in played
+            else ServedRank(forked, name, rank, size, lines, own, simulation, starts[rank] if starts else 0.0, seed)
             for rank, own in enumerate(arguments)
         ]
         try:
@@ -110,6 +120,8 @@ def run(
         except cluster.ClusterError as error:
             if forked.ended is not None:
                 raise forked.ended from None
+            if isinstance(wrong := root_cause(error), Wrong):
+                raise wrong from None
             raise AnswerError(error_of(error, ranks, lines)) from None
         finally:
             session.output.note("".join(printed_lines(rank.rank, rank.printed) for rank in ranks))
@@ -124,10 +136,11 @@ def run(
         events=[event[:8] for event in events if event.kind != "send" and is_something(event)],
         heard_of=[frozenset(range(size))] * size if done.trace.dropped else carried.heard_of(done.trace.events, size),
         received=[sum(traffic.nbytes_received for traffic in row.values()) for row in ledger],
+        collectives=collectives_of(done.trace.events, size),
     )
 
 
-def error_of(error: cluster.ClusterError, ranks: list[ServedRank], lines: StudentLines) -> dict[str, Any]:
+def error_of(error: cluster.ClusterError, ranks: list[ServedRank | PlayedRank], lines: StudentLines) -> dict[str, Any]:
     """The description of a failed run: the error that a rank raised, or the deadlock."""
     if isinstance(root_cause(error), AnswerRaised) and error.rank is not None:
         return {**ranks[error.rank].raised, "rank": error.rank}
@@ -135,11 +148,11 @@ def error_of(error: cluster.ClusterError, ranks: list[ServedRank], lines: Studen
 
 
 _numbers = itertools.count()
-_playing: dict[int, list[ServedRank]] = {}
+_playing: dict[int, list[ServedRank | PlayedRank]] = {}
 
 
 @contextmanager
-def playing(ranks: list[ServedRank]) -> Iterator[int]:
+def playing(ranks: list[ServedRank | PlayedRank]) -> Iterator[int]:
     """A number by which `play` finds the ranks: `launch` copies its arguments, and ranks cannot be copied."""
     number = next(_numbers)
     _playing[number] = ranks

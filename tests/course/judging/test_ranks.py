@@ -118,6 +118,22 @@ def test_events_are_in_order_of_time_without_work_of_no_time(student):
     assert {event[7] for event in events if event[1] == "receive"} == {"all_reduce"}
 
 
+def test_collectives_are_listed_one_by_one_with_their_begin_and_bytes(student):
+    def program(comm: Communicator) -> None:
+        works = []
+        for n in (10_000, 20_000):
+            comm.compute(seconds=3.0)
+            works.append(comm.all_reduce(np.zeros(n), algorithm="ring", async_op=True))
+        for work in works:
+            work.wait()
+        comm.barrier()
+
+    for own in student.on_ranks(program, [()] * 2).collectives:
+        assert [one.operation for one in own] == ["all_reduce", "all_reduce", "barrier"]
+        assert [one.begun for one in own] == [3.0, 6.0, 8.0]
+        assert [(one.messages, one.nbytes, one.ended) for one in own[:2]] == [(2, 80_000, 5.0), (2, 160_000, 8.0)]
+
+
 def test_what_ranks_print_comes_in_their_order(student):
     student.on_ranks("def program(comm): print('I am', comm.rank); comm.barrier(); print('done')", [()] * 2)
     assert student.session.output.text == "[rank 0] I am 0\n[rank 0] done\n[rank 1] I am 1\n[rank 1] done\n"

@@ -1,0 +1,131 @@
+"""Runs of `push_pull` with servers of the check: results, messages and bytes by server, and rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from course.checks.asynchrony.requests import (
+    A_MOMENT,
+    A_SECOND_A_MESSAGE,
+    ADD,
+    AT_ONCE,
+    GET,
+    ITEMSIZE,
+    NAMES,
+    PUT,
+    Array,
+    PlayedServer,
+)
+from course.judging import Answer, Wrong, expect
+from course.judging.ranks.played_rank import Program
+from course.judging.ranks.rank_run import RankRun
+from course.plural import counted
+from minidl.random import Purpose, stream
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """A run of `push_pull` on every worker."""
+
+    deltas: list[Array]
+    servers: list[PlayedServer]
+    run: RankRun
+    called: str
+
+
+def pushed(answer: Answer, seed: int, workers: int, servers: int, n: int, *, in_rounds: bool = False) -> Pushed:
+    """Run `push_pull` on each worker; the first servers are the slowest to answer unless rounds are counted."""
+    rng = stream(Purpose.MANUAL, seed, "push and pull", workers, servers, n)
+    weights = rng.integers(-9, 10, n).astype(float)
+    deltas = [rng.integers(1, 10, n).astype(float) * 10.0**worker for worker in range(workers)]
+    ranks = list(range(workers, workers + servers))
+    played = [
+        PlayedServer(shard, workers, thinks=0.0 if in_rounds else float(servers - k))
+        for k, shard in enumerate(np.array_split(weights, servers))
+    ]
+
+    def is_asked(server: PlayedServer) -> bool:
+        kinds = [kind for _, kind, _ in server.requests]
+        return min(kinds.count(GET), kinds.count(ADD) + kinds.count(PUT)) < workers
+
+    def program(server: PlayedServer) -> Program:
+        return lambda comm: server.serve(comm, lambda: is_asked(server))
+
+    run = answer.on_ranks(
+        [(delta, ranks) for delta in deltas] + [()] * servers,
+        A_SECOND_A_MESSAGE if in_rounds else AT_ONCE,
+        played={rank: program(server) for rank, server in zip(ranks, played, strict=True)},
+    )
+    called = f"push_pull(comm, delta, servers), {counted(n, 'weight')} on {counted(servers, 'server')}"
+    return Pushed(deltas, played, run, called)
+
+
+def compare_weights(one: Pushed) -> None:
+    """Raise Wrong unless each worker's delta was added once, and each got the weights after its own."""
+    for worker, delta in enumerate(one.deltas):
+        called = f"{one.called}, on worker {worker}"
+        for number, server in enumerate(one.servers):
+            kinds = [kind for source, kind, _ in server.requests if source == worker]
+            if kinds[:2] != [ADD, GET]:
+                came = ", then ".join(NAMES[kind] for kind in kinds) or "nothing"
+                raise Wrong(
+                    f"{called}: server {number} got {came}; expected ADD, then GET.",
+                    "The weights that come back are to contain delta."
+                    if kinds == [GET, ADD]
+                    else "What is PUT replaces what other workers have added meanwhile: ADD keeps both."
+                    if kinds and len(kinds) == 2
+                    else "",
+                )
+            (values,) = (values for source, kind, values in server.requests if source == worker and kind == ADD)
+            part = np.array_split(delta, len(one.servers))[number]
+            mistakes = {
+                "That is the negative: the caller has given the change itself.": -part,
+                "The parts went to the servers in another order.": np.array_split(delta, len(one.servers))[-1 - number],
+            }
+            expect.array(values, part, f"{called}: what server {number} was to add", atol=0.0, mistakes=mistakes)
+        want = np.concatenate([server.replies[worker][0] for server in one.servers])
+        mistakes = {
+            "The parts are in the order in which the replies came; servers[k] has part k.": np.concatenate(
+                [server.replies[worker][0] for server in reversed(one.servers)]
+            ),
+            "That is delta.": delta,
+            "delta was added once more here: the replies contain it.": want + delta,
+        }
+        expect.array(one.run.results[worker], want, called, atol=0.0, mistakes=mistakes, dtype=np.float64)
+        expect.same_bits(one.run.arguments[worker][0], delta, f"{called}: the caller's delta afterwards", {})
+
+
+def compare_traffic(one: Pushed) -> None:
+    """Raise Wrong unless each server got an ADD with its part, and a GET, from each worker."""
+    workers = len(one.deltas)
+    for worker in range(workers):
+        for number, server in enumerate(one.servers):
+            sent = [send[2] for send in one.run.sends if send[:2] == (worker, workers + number)]
+            called = f"{one.called}: worker {worker} to server {number}"
+            expect.true(
+                len(sent) == 2,
+                f"{called}: {counted(len(sent), 'message')}, 2 needed.",
+                "An ADD and a GET to each server, and nothing else.",
+            )
+            most = (2 + server.shard.size) * ITEMSIZE
+            expect.true(
+                sum(sent) == most,
+                f"{called}: {sum(sent)} bytes, {most} needed: {counted(server.shard.size, 'value')} and two kinds, of "
+                f"{ITEMSIZE} bytes each.",
+                "Every server gets its own part of delta, and no other." if sum(sent) > most else "",
+            )
+        others = {send[1] for send in one.run.sends if send[0] == worker} - set(range(workers, len(one.run.results)))
+        expect.true(not others, f"{one.called}: worker {worker} sent to rank {min(others, default=0)}, no server.")
+
+
+def compare_rounds(one: Pushed) -> None:
+    """Raise Wrong unless a lone worker took 2 S + 1 rounds."""
+    servers = len(one.servers)
+    rounds, most = one.run.seconds, 2 * servers + 1
+    expect.true(
+        rounds <= most + A_MOMENT,
+        f"{one.called} took {counted(round(rounds), 'round')} (messages one after the other), {most} needed.",
+        "All requests can be sent before the first reply is waited for; then the servers work at the same time.",
+    )

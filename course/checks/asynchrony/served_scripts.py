@@ -1,0 +1,220 @@
+"""Runs of a server against workers of the check, whose requests have their times; and what the server must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from course.checks.asynchrony.requests import ADD, AT_ONCE, DONE, GET, ITEMSIZE, NAMES, PUT, Array, request
+from course.judging import Answer, Wrong, expect
+from course.judging.ranks.rank_run import RankRun
+from course.plural import counted
+from minidl.cluster import Communicator
+from minidl.random import Purpose, stream
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A worker's request: the second at which it is sent, its kind and values."""
+
+    at: float
+    worker: int
+    kind: float
+    values: Array
+
+
+@dataclass(frozen=True)
+class Served:
+    """A run of `serve`: the requests in order, and for each GET the second of its reply and the reply."""
+
+    shard: Array
+    workers: int
+    requests: list[Asked]
+    run: RankRun
+    called: str
+
+    def replies(self) -> list[tuple[Asked, float, Any]]:
+        """Each GET with the second of its reply, and the reply."""
+        left = {worker: iter(self.run.results[worker]) for worker in range(self.workers)}
+        return [(asked, *next(left[asked.worker])) for asked in self.requests if asked.kind == GET]
+
+
+def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -> list[Asked]:
+    """`each` requests of every worker and its DONE, one a second; the kinds come in turn, and GET is each one's last.
+
+    Worker 0 is done first, and worker 1 last; the others come in a random order.
+    """
+    rng = stream(Purpose.MANUAL, seed, "requests to a server", workers, n, each)
+    turns = list(rng.permutation(np.repeat(np.arange(workers), each)))
+    if workers > 1 and each:
+        first, *others = [turn for turn in turns if turn != 0]
+        if 1 in others:  # and worker 1 is done last
+            others.remove(1)
+            others.append(1)
+        turns = [first, *[0] * each, *others]
+    found: list[Asked] = []
+    left = [each] * workers
+    for turn, worker in enumerate(map(int, turns)):
+        kind = GET if left[worker] == 1 and GET in kinds else kinds[turn % len(kinds)]
+        values = rng.integers(-9, 10, n).astype(float) if kind in (ADD, PUT) else np.zeros(0)
+        found.append(Asked(len(found) + 1.0, worker, kind, values))
+        left[worker] -= 1
+        if not left[worker]:
+            found.append(Asked(len(found) + 1.0, worker, DONE, np.zeros(0)))
+    for worker in range(workers) if not each else ():
+        found.append(Asked(len(found) + 1.0, worker, DONE, np.zeros(0)))
+    return found
+
+
+def worker_of(requests: Sequence[Asked], server: int) -> Callable[[Communicator], list[tuple[float, Any]]]:
+    """The program of a worker that makes its requests at their times."""
+
+    def play(comm: Communicator) -> list[tuple[float, Any]]:
+        replies = []
+        for asked in requests:
+            if asked.worker == comm.rank:
+                comm.compute(seconds=max(0.0, asked.at - comm.now()))
+                comm.send(request(asked.kind, asked.values), server)
+                if asked.kind == GET:
+                    reply = comm.recv(server)
+                    replies.append((comm.now(), reply))
+        return replies
+
+    return play
+
+
+def served(answer: Answer, seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -> Served:
+    """Run `serve` on a shard of n values, with `each` requests of each worker."""
+    requests = script(seed, workers, n, each, kinds)
+    shard = stream(Purpose.MANUAL, seed, "a shard", n).integers(-9, 10, n).astype(float)
+    played = {worker: worker_of(requests, workers) for worker in range(workers)}
+    run = answer.on_ranks([()] * workers + [(shard, workers)], AT_ONCE, played=played)
+    called = f"serve(comm, shard, {workers}), shard of {counted(n, 'value')}"
+    return Served(shard, workers, requests, run, called)
+
+
+def replayed(shard: Array, requests: Sequence[Asked]) -> tuple[list[Array], Array]:
+    """The right reply to each GET if requests are handled in this order, and the values in the end."""
+    values, replies = shard.copy(), []
+    for asked in requests:
+        if asked.kind == GET:
+            replies.append(values.copy())
+        elif asked.kind == PUT:
+            values = asked.values.copy()
+        elif asked.kind == ADD:
+            values = values + asked.values
+    return replies, values
+
+
+def end_mistakes(one: Served) -> dict[str, Array]:
+    """Values that a server has in the end after known mistakes."""
+    first_done = next((i for i, asked in enumerate(one.requests) if asked.kind == DONE), 0)
+    as_put = [Asked(a.at, a.worker, PUT if a.kind == ADD else a.kind, a.values) for a in one.requests]
+    as_add = [Asked(a.at, a.worker, ADD if a.kind == PUT else a.kind, a.values) for a in one.requests]
+    return {
+        "The server ended with the first worker that was done; the others were still at work.": replayed(
+            one.shard, one.requests[:first_done]
+        )[1],
+        "ADD was treated like PUT: an update that replaces the values loses those of the other workers.": replayed(
+            one.shard, as_put
+        )[1],
+        "PUT was treated like ADD: after PUT the values are those that came.": replayed(one.shard, as_add)[1],
+        "These are the initial values.": one.shard,
+        "The initial values are missing: the sum starts with the shard.": replayed(one.shard, one.requests)[1]
+        - one.shard,
+    }
+
+
+def compare_end(one: Served) -> None:
+    """Raise Wrong unless the server returned the values after all requests."""
+    got = one.run.results[one.workers]
+    _, want = replayed(one.shard, one.requests)
+    counts = ", ".join(
+        counted(sum(asked.kind == kind for asked in one.requests), NAMES[kind])
+        for kind in (ADD, PUT, GET)
+        if any(asked.kind == kind for asked in one.requests)
+    )
+    called = f"{one.called}, after {counts or 'no request'}"
+    expect.array(got, want, called, rtol=0.0, atol=0.0, mistakes=end_mistakes(one), dtype=np.float64)
+
+
+def compare_replies(one: Served) -> None:
+    """Raise Wrong unless each GET got the values of its moment."""
+    compare_messages(one)
+    wanted, _ = replayed(one.shard, one.requests)
+    for (asked, _, got), want in zip(one.replies(), wanted, strict=True):
+        called = f"{one.called}: the reply to GET of worker {asked.worker} at {asked.at:g} s"
+        own = [other for other in one.requests if other.worker == asked.worker and other.at < asked.at]
+        before = [other for other in one.requests if other.at < asked.at]
+        as_put = [Asked(a.at, a.worker, PUT if a.kind == ADD else a.kind, a.values) for a in before]
+        as_add = [Asked(a.at, a.worker, ADD if a.kind == PUT else a.kind, a.values) for a in before]
+        mistakes = {
+            "ADD was treated like PUT.": replayed(one.shard, as_put)[1],
+            "PUT was treated like ADD.": replayed(one.shard, as_add)[1],
+            "These are the initial values.": one.shard,
+            "The requests of the other workers are missing, although they came before.": replayed(one.shard, own)[1],
+            "These are the values after all requests; a GET gets the values of its moment.": replayed(
+                one.shard, one.requests
+            )[1],
+            "The reply is the array of values, without a kind.": request(GET, want),
+        }
+        expect.array(got, want, called, rtol=0.0, atol=0.0, mistakes=mistakes, dtype=np.float64)
+
+
+def compare_times(one: Served) -> None:
+    """Raise Wrong unless each GET was answered when it came."""
+    for asked, at, _ in one.replies():
+        if at > asked.at:
+            raise Wrong(
+                f"{one.called}: worker {asked.worker} sent GET at {asked.at:g} s, and got the reply at {at:g} s; "
+                "messages take no time here.",
+                "The server was waiting for another worker. comm.recv(ANY) takes the request that comes first, and "
+                "comm.last_source says whose it is.",
+            )
+
+
+def compare_messages(one: Served) -> None:
+    """Raise Wrong unless the server sent one message for each GET."""
+    for worker in range(one.workers):
+        sent = sum(send[:2] == (one.workers, worker) for send in one.run.sends)
+        gets = sum(asked.worker == worker and asked.kind == GET for asked in one.requests)
+        no_gets = sum(asked.worker == worker and asked.kind != GET for asked in one.requests)
+        expect.true(
+            sent == gets,
+            f"{one.called}: the server sent {counted(sent, 'message')} to worker {worker}, which sent "
+            f"{counted(gets, 'GET')}.",
+            "ADD, PUT and DONE have no reply: nobody receives it."
+            if sent <= gets + no_gets
+            else "New values go only to the worker that asks for them.",
+        )
+
+
+def compare_traffic(one: Served) -> None:
+    """Raise Wrong unless the server sent one message for each GET, of its values, and its shard is as it was."""
+    compare_messages(one)
+    for source, worker, nbytes, *_ in one.run.sends:
+        if source == one.workers:
+            expect.true(
+                nbytes == one.shard.size * ITEMSIZE,
+                f"{one.called}: a reply to worker {worker} has {nbytes} bytes; {counted(one.shard.size, 'value')} of "
+                f"float64 have {one.shard.size * ITEMSIZE}.",
+                "The reply is the array of values, and nothing else.",
+            )
+    after = one.run.arguments[one.workers][0]
+    expect.same_bits(
+        after,
+        one.shard,
+        f"{one.called}: the caller's shard afterwards",
+        {"values += … changes the array itself.": after},
+    )
+
+
+def judge(answer: Answer, seed: int, cases: Sequence[Any], *compare: Callable[[Served], None], kinds: Any) -> None:
+    """Run each case (workers, n, requests of each) and compare."""
+    for workers, n, each in cases:
+        one = served(answer, seed, workers, n, each, kinds)
+        for compared in compare:
+            compared(one)

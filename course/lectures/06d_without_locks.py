@@ -1,0 +1,326 @@
+# %% [markdown]
+# # 06d. May several processes write without a lock?
+#
+# *Read [06a](06a_staleness.ipynb) first. Reading time: about 25 minutes. Figures are* measured, simulated *or come from
+# a* formula.
+#
+# ## The question
+#
+# Two processes of one machine share an array. Each adds 1 to the same counter, again and again. No messages, no
+# waiting, no lock.
+
+# %%
+import fcntl
+import tempfile
+import time
+
+import numpy as np
+
+from course.figures.page import say, see, table
+from course.interaction import bar, guess, step_through, warm_up
+from minidl import cluster, data, kernels, nn, optim, parallel
+from minidl.plots import style
+
+warm_up()
+TIMES = 200_000  # additions of each process
+
+
+def add_ones(comm, columns, times=TIMES):
+    """Add 1 to a random one of so many shared counters; the sum that is left, and the seconds of an addition."""
+    counters = comm.shared_array(f"{columns} counters", columns, np.int64)
+    places = comm.rng.integers(0, columns, times).tolist()
+    comm.barrier()
+    began = time.perf_counter()
+    for place in places:
+        counters[place] += 1
+    seconds = (time.perf_counter() - began) / times
+    comm.barrier()
+    return int(counters.sum()), seconds
+
+
+# %%
+guess_sum = guess(f"Two processes add 1 to one counter {TIMES:,} times each. Where does it end?")
+
+# %%
+# measured: differs from run to run
+left, no_lock = cluster.launch(add_ones, (1,), nodes=2).results[0]
+say(f"The counter ends at **{left:,}**, not {2 * TIMES:,} (measured; your guess: {guess_sum}): "
+    f"**{100 - 50 * left / TIMES:.0f} %** of the additions are lost.")  # fmt: skip
+
+# %% [markdown]
+# (Run it again: the sum differs. If other programs use the cores, the two processes take turns, and less is lost.)
+#
+# With weights in place of counters, such a program is *Hogwild* (Niu et al. 2011): all processes step the same weights
+# by `w -= lr * gradient`, without a lock. That it trains at all is the surprise of this page.
+#
+# ## How an addition is lost
+#
+# `counter += 1` is three steps: read, add, write. What one process writes between the reading and the writing of the
+# other is overwritten.
+
+# %%
+STEPS = (("A", "read 41", 41), ("B", "read 41", 41), ("A", "write 42", 42), ("B", "write 42", 42))
+
+
+def a_lost_addition(axes, step):
+    """The first `step` of the four steps: when, by whom, and the counter after each."""
+    for moment, (who, text, counter) in enumerate(STEPS[:step]):
+        height = {"A": 2, "B": 0}[who]
+        colour = style.ACTIVITY["receive" if text.startswith("read") else "send"]
+        axes.barh(height, 0.9, left=moment + 0.05, height=0.6, color=colour, edgecolor="black", linewidth=0.6)
+        axes.text(moment + 0.5, height, text, ha="center", va="center", fontsize=8,
+                  color="black" if text.startswith("read") else "white")  # fmt: skip
+        axes.text(moment + 0.5, 1, counter, ha="center", va="center")
+    axes.set(xlim=(0, 4), ylim=(-0.6, 2.6), xlabel="time (steps)", xticks=range(5))
+    axes.set_yticks([0, 1, 2], ["process B", "counter", "process A"])
+
+
+step_through(a_lost_addition, "both processes read 41 and both write 42: two additions, and the counter is one larger.",
+             frames=range(1, 5), multiples=[2, 3, 4], height=2.0)  # fmt: skip
+
+# %% [markdown]
+# The virtual cluster can lose additions too, if the program says how long lies between reading and writing. Here it is
+# 1 µs of the 4 µs that an addition takes, on average, with random times:
+
+
+# %%
+def add_ones_slowly(comm, columns, times):
+    counters = comm.shared_array("counters", columns, np.int64)
+    for place in comm.rng.integers(0, columns, times).tolist():
+        comm.compute(seconds=3e-6)
+        read = counters[place]
+        comm.compute(seconds=1e-6)
+        counters[place] = read + 1
+    comm.barrier()
+    return int(counters.sum())
+
+
+# %% [markdown]
+# ## Sparse: many counters, few meetings
+#
+# Now there are $d$ counters, and each addition takes a random one. An addition is lost only if the other process writes
+# *the same counter* in between. If one counter loses the fraction $f$, then $d$ counters should lose $f/d$.
+
+# %%
+guess_lost = guess("With 16 counters in place of one, which part of the losses is left?",
+                   ["all", "a quarter", "a sixteenth", "less than a hundredth"])  # fmt: skip
+
+# %%
+# measured: differs from run to run
+COLUMNS, REPEATS = (1, 2, 4, 16, 64, 256), 3
+random_times = cluster.Simulation(node=cluster.Node(1.0, 1.0, jitter=1.0), trace="ledger")
+lost = {"measured": [], "simulated": []}
+for columns in bar(COLUMNS, "counting lost additions"):
+    sums = [cluster.launch(add_ones, (columns,), nodes=2).results[0][0] for _ in range(REPEATS)]
+    lost["measured"].append(1 - min(sums) / (2 * TIMES))  # the run in which both cores were free for longest
+    few = cluster.launch(add_ones_slowly, (columns, 4000), 2, random_times).results[0]
+    lost["simulated"].append(1 - few / 8000)
+
+
+def against_columns():
+    with style.applied():
+        figure, [axes] = style.new_figure(6.5, 3.4)
+        for number, (source, fractions) in enumerate(lost.items()):
+            look = {"color": style.SERIES[number], "marker": "os"[number]}
+            axes.plot(COLUMNS, fractions, linestyle="none", label=source, **look)
+            axes.plot(COLUMNS, fractions[0] / np.array(COLUMNS), style.DASHES[number], color=look["color"],
+                      linewidth=0.8, label=f"f/d, f as {source} (formula)")  # fmt: skip
+        axes.set(xscale="log", yscale="log", xlabel="counters d", ylabel="fraction of additions lost")
+        axes.set_xticks(COLUMNS, COLUMNS)
+        axes.minorticks_off()
+        axes.legend()
+        style.label_source(figure, ["measured", "simulated", "formula"], f"2 processes; most of {REPEATS} runs")
+    return figure
+
+
+see(against_columns(), "on logarithmic axes both rows of points fall along straight lines: twice the counters, half "
+    "the losses.")  # fmt: skip
+one, sixteen = (lost["measured"][COLUMNS.index(columns)] for columns in (1, 16))
+say(f"One counter loses {100 * one:.1f} %, 16 counters lose {100 * sixteen:.1f} % (measured); your guess: {guess_lost}")
+
+# %% [markdown]
+# A training row touches not one weight but $k$ of $d$. If it has one weight in each of $k$ ranges of $d/k$ weights, two
+# rows share at least one weight with probability $1 - (1 - k/d)^k$, for small $k/d$ about $k^2/d$. Counted over pairs
+# of random rows:
+
+# %%
+PROBLEMS = {"sparse": (2_000_000, 20), "less sparse": (2_000, 20), "dense": (50, 50)}  # columns d, nonzeros k of a row
+training = {name: data.sparse_rows(40_000 if name != "dense" else 16_000, d, k) for name, (d, k) in PROBLEMS.items()}
+rows = []
+for name, (d, k) in PROBLEMS.items():
+    of = training[name].columns.reshape(-1, k)
+    counted = (of[::2] == of[1::2]).any(axis=1).mean()  # a range is the same place in both rows
+    rows.append([name, f"{d:,}", k, f"{counted:.4f}", f"{1 - (1 - k / d) ** k:.4f}", f"{min(1.0, k * k / d):.4f}"])
+table(["rows", "d", "k", "pairs that share a weight, counted", "1 - (1 - k/d)^k", "k²/d, at most 1"], rows,
+      f"counted over {len(training['sparse']) // 2:,} pairs (dense: {len(training['dense']) // 2:,}), "
+      "and two formulas")  # fmt: skip
+
+# %% [markdown]
+# ## What would a lock cost?
+#
+# A lock lets one process at a time pass. Two kinds: the operating system's file lock, and a message that goes round;
+# who has it may write (round robin, Langford et al. 2009, `Hogwild(locked=True)`).
+
+# %%
+guess_cost = guess("How many times as long does an addition take with the operating system's lock?", unit="times")
+
+
+# %%
+def with_file_lock(comm, times, path):
+    counter = comm.shared_array("counter", 1, np.int64)
+    with open(path) as file:
+        comm.barrier()
+        began = time.perf_counter()
+        for _ in range(times):
+            fcntl.flock(file, fcntl.LOCK_EX)
+            counter[0] += 1
+            fcntl.flock(file, fcntl.LOCK_UN)
+        seconds = (time.perf_counter() - began) / times
+    comm.barrier()
+    return int(counter[0]), seconds
+
+
+def with_message(comm, times):
+    counter = comm.shared_array("counter", 1, np.int64)
+    comm.barrier()
+    began, other = time.perf_counter(), 1 - comm.rank
+    for step in range(times):
+        if comm.rank == 1 or step > 0:
+            comm.recv(other)
+        counter[0] += 1
+        if comm.rank == 0 or step < times - 1:
+            comm.send(None, other)
+    seconds = (time.perf_counter() - began) / times
+    comm.barrier()
+    return int(counter[0]), seconds
+
+
+# %%
+# measured: differs from run to run
+with tempfile.NamedTemporaryFile() as file:
+    locked = {"none": (TIMES, (left, no_lock)),
+              "file lock": (TIMES // 5, cluster.launch(with_file_lock, (TIMES // 5, file.name), nodes=2).results[0]),
+              "message that goes round": (1000, cluster.launch(with_message, (1000,), nodes=2).results[0])}  # fmt: skip
+rows = [[name, f"{2 * times - total:,} of {2 * times:,}", f"{1e6 * seconds:.2f} µs", f"{seconds / no_lock:.3g}"]
+        for name, (times, (total, seconds)) in locked.items()]  # fmt: skip
+table(["lock", "additions lost", "time of an addition", "times as long"], rows,
+      f"2 processes, 1 counter, measured; your guess: {guess_cost}")  # fmt: skip
+
+# %% [markdown]
+# A lock loses nothing, and costs more than the update of one number that it guards. With the message everyone also
+# waits for the slowest: on the virtual cluster, 8 nodes train the digits, and node 0 may be slow.
+
+# %%
+job = parallel.Job(lambda: nn.models.MLP(64, 32, 10), data.digits, lambda w: optim.SGD(w, 0.1), batch_size=16, epochs=3)
+rows = []
+for nodes, speeds in {"equal": {}, "one slow (2.5 times)": {0: 0.4}}.items():
+    for is_locked in (False, True):
+        simulation = cluster.Simulation(node=cluster.Node(1e8, 1e10, speeds=speeds), trace="ledger")
+        run = parallel.train(job, parallel.Hogwild(locked=is_locked), 8, simulation)
+        age = sum(old * many for old, many in run.staleness.items()) / run.staleness.total()
+        rows.append([nodes, "round robin" if is_locked else "none", f"{1e3 * run.history[-1]['seconds']:.0f} ms",
+                     f"{age:.1f} ({max(run.staleness)})", f"{run.history[-1]['test_loss']:.3f}"])  # fmt: skip
+table(["nodes", "lock", "time", "staleness, mean (largest)", "test loss"], rows,
+      f"{job.epochs} epochs, 8 nodes, simulated (a simulation interleaves whole updates: it loses none)")  # fmt: skip
+
+# %% [markdown]
+# ## Does learning notice?
+#
+# Logistic regression by SGD, one row a step, on one process and on two that share the weights and read half of the
+# rows each. No lock anywhere. Lost are updates of single weights; each is one of hundreds of thousands.
+
+
+# %%
+def learn(comm, rows, lr, passes):
+    """Seconds and loss after some passes: alone, with weights of one's own, and with shared weights."""
+    epoch, half = kernels.current().sparse_logistic_epoch, len(rows) // 2
+    mine = slice(comm.rank * half, (comm.rank + 1) * half)
+    whole = (rows.values, rows.columns, rows.starts, rows.labels)
+    part = (rows.values, rows.columns, rows.starts[mine.start : mine.stop + 1], rows.labels[mine])
+    shared, own, results = comm.shared_array("weights", rows.features), np.zeros(rows.features, np.float32), {}
+    for setting in ("one process", "two, nothing shared", "two, shared weights"):
+        weights = shared if setting == "two, shared weights" else own
+        times = []
+        for _ in range(3):
+            comm.barrier()
+            weights[:] = 0
+            epoch(weights, *whole, 0.0)  # compiled, and all in memory
+            comm.barrier()
+            began = comm.now()
+            if setting != "one process" or comm.rank == 0:
+                for _ in range(passes):
+                    epoch(weights, *(whole if setting == "one process" else part), lr)
+            comm.barrier()
+            times.append(comm.now() - began)
+        results[setting] = min(times), epoch(weights, *whole, 0.0) / len(rows)
+        comm.barrier()
+    return results
+
+
+# %%
+# measured: differs from run to run
+rows = []
+for name, of in training.items():
+    results = cluster.launch(learn, (of, 0.005 if name == "dense" else 0.1, 6), nodes=2).results[0]
+    (alone, loss), (apart, _), (together, loss_of_both) = results.values()
+    rows.append([name, f"{loss:.4f}", f"{loss_of_both:.4f}", f"{100 * (loss_of_both / loss - 1):+.2f} %",
+                 f"{alone / apart:.2f}", f"{alone / together:.2f}"])  # fmt: skip
+table(["rows", "loss, one process", "loss, two without a lock", "difference", "speed-up, nothing shared",
+       "speed-up, shared weights"], rows,
+      "6 passes, measured; the two that share nothing show what this machine's second core gives now")  # fmt: skip
+
+# %% [markdown]
+# The loss does not notice, not even with dense rows. The clock may: where the second core gives nearly a factor of 2
+# (no other program is running), sparse rows keep most of it, and dense rows lose it. A core writes into its cache, in
+# lines of 64 bytes (16 weights); a line that the other core has just written must be fetched from there. With dense
+# rows every line travels at every step. What sparse rows save is not only collisions: it is also memory traffic.
+#
+# ## Break it: what must not be lost
+#
+# A program stops when a *shared count of samples* reaches its goal. Nobody locks it: "Hogwild does not mind".
+
+
+# %%
+def until(comm, goal, is_one_counter):
+    """Count samples in shared memory until all processes together have the goal; the samples really read."""
+    counts = comm.shared_array("counts", 1 if is_one_counter else comm.size, np.int64)
+    mine, done = 0 if is_one_counter else comm.rank, 0
+    comm.barrier()
+    while sum(counts) < goal:
+        counts[mine] += 1
+        done += 1
+    return done
+
+
+# %%
+# measured: differs from run to run
+rows = []
+for is_one_counter in (True, False):
+    read = sum(cluster.launch(until, (TIMES, is_one_counter), nodes=2).results)
+    name = "one counter for all" if is_one_counter else "a counter for each process, summed by the reader"
+    rows.append([name, f"{read:,}", f"{100 * (read / TIMES - 1):+.1f} %"])
+table(["", "samples read", "too many"], rows, f"goal: {TIMES:,} samples; 2 processes, measured")
+
+# %% [markdown]
+# A lost update of a weight is noise, and the next gradient corrects it. A lost count is an error that nothing corrects:
+# the run is too long, and a schedule that reads the count is late. The cure needs no lock: *each number has one
+# writer*. minidl's Hogwild counts its samples so.
+#
+# ## What the papers report
+#
+# **Niu, Recht, Ré and Wright (2011)**, *Hogwild!* (arXiv:1106.5730): with sparse updates SGD without locks converges
+# nearly as fast as without any collision, and is an order of magnitude faster than schemes with locks. Our counted
+# losses and the price of our locks say why. In minutes, with 400,000 rows and idle cores:
+# `benchmarks/reproductions/hogwild.py`, with its results beside it.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 06](../exercises/06_asynchrony/06_asynchrony.ipynb): count lost updates with and without a lock.
+#
+# **Three questions to argue about**
+#
+# 1. Momentum keeps a velocity for every weight. Sparse gradients, dense velocity: what happens to Hogwild?
+# 2. Would you keep the *bias* of a sparse model in the shared weights like all others?
+# 3. A lost update is noise, a torn one (half of a number's bytes old, half new) is not. Why did we see none?
+#
+# [06e](06e_actors_and_learners.ipynb): asynchrony in reinforcement learning, where it stayed.

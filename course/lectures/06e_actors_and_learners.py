@@ -1,0 +1,256 @@
+# %% [markdown]
+# # 06e. Why does reinforcement learning still not wait?
+#
+# *Read [06c](06c_sync_or_async.ipynb) first. Reading time: about 20 minutes. Figures are* simulated *or come from a*
+# formula.
+#
+# ## The question
+#
+# Large networks are trained in lockstep today. Reinforcement learning kept asynchrony: many *actors* play, a *learner*
+# takes each gradient when it comes. What is different there?
+#
+# A robot learns to walk from one corner of a 5 x 5 floor to the other. It knows nothing and walks at random; an
+# *episode* ends at the goal, or after 100 steps. The fewest steps are 8. A step takes 10 ms.
+
+# %%
+import numpy as np
+
+from course.figures.page import say, see, table
+from course.interaction import bar, explore, guess
+from minidl import Tensor, cluster
+from minidl import functional as F
+from minidl.plots import style
+
+SIDE, LIMIT, STEP_SECONDS, ACTORS = 5, 100, 0.01, 8
+MOVES = ((0, 1), (1, 0), (0, -1), (-1, 0))
+START = np.zeros((SIDE * SIDE, 5))  # for each square the scores of four moves, and the expected return
+
+
+def walk(weights, rng):
+    """An episode: a list of (square, move, probabilities of the moves)."""
+    row, column, path = 0, 0, []
+    while (row, column) != (SIDE - 1, SIDE - 1) and len(path) < LIMIT:
+        square = SIDE * row + column
+        chances = np.exp(weights[square, :4] - weights[square, :4].max())
+        chances /= chances.sum()
+        move = int((rng.random() > chances.cumsum()[:3]).sum())
+        path.append((square, move, chances))
+        row, column = (min(max(x + d, 0), SIDE - 1) for x, d in zip((row, column), MOVES[move], strict=True))
+    return path
+
+
+lengths = np.array([len(walk(START, np.random.default_rng(seed))) for seed in range(1600)])
+longest = lengths.reshape(-1, ACTORS).max(axis=1)
+say(f"A random walk takes {lengths.mean():.0f} ± {lengths.std():.0f} steps, the longest of {ACTORS} walks "
+    f"{longest.mean():.0f}. In lockstep the actors would play **{100 * lengths.mean() / longest.mean():.0f} %** of the "
+    "time, and wait for the rest.")  # fmt: skip
+
+# %% [markdown]
+# Minibatches are alike; episodes are not. The straggler is in the data, and no better machine removes it.
+#
+# ## Build: a gradient from an episode
+#
+# REINFORCE (02): make the moves of an episode more likely, each by how much better it went than expected. With the
+# *return* $-g$ for $g$ steps that remain to the goal, the expected return $v$ of the square, and the probability $p$ of
+# the move, the loss of a step is $-(-g - v)\log p + \frac12 (v + g)^2$, where the first factor counts as a constant;
+# the loss of an episode is the mean over its steps. By hand, and by `minidl`:
+
+
+# %%
+def by_hand(weights, path):
+    gradient = np.zeros_like(weights)
+    for to_go, (square, move, chances) in enumerate(reversed(path), start=1):
+        better = -to_go - weights[square, 4]  # than expected
+        gradient[square, :4] += better * chances
+        gradient[square, move] -= better
+        gradient[square, 4] -= better
+    return gradient / len(path)
+
+
+def by_minidl(weights, path):
+    squares, moves, _ = zip(*path, strict=True)
+    w, steps = Tensor(weights.copy(), requires_grad=True), np.arange(len(path))
+    returns = -np.arange(len(path), 0, -1.0)
+    chosen, expected = w[list(squares)], weights[list(squares), 4]
+    log_p = F.log_softmax(chosen[:, :4], -1)[steps, list(moves)]
+    loss = (-log_p * Tensor(returns - expected)).mean() + ((chosen[:, 4] - Tensor(returns)) ** 2).mean() * 0.5
+    loss.backward()
+    return w.grad
+
+
+random = np.random.default_rng(1)
+weights = random.normal(0, 0.3, START.shape)
+path = walk(weights, random)
+difference = np.abs(by_hand(weights, path) - by_minidl(weights, path)).max()
+print(f"{len(path)} steps; largest difference of the two gradients: {difference:.0e}")
+
+# %% [markdown]
+# ## Lockstep, and actors with a learner
+
+
+# %%
+def lockstep(comm, lr, episodes):
+    """All play one episode, average, step; (time, steps of the episode, staleness) for each episode."""
+    weights, log = START.copy(), []
+    for _ in range(episodes // comm.size):
+        path = walk(weights, comm.rng)
+        comm.compute(seconds=STEP_SECONDS * len(path), label="play")
+        weights -= lr / comm.size * comm.all_reduce(by_hand(weights, path))
+        log += [(comm.now(), steps, 0) for steps in comm.all_gather(len(path))]
+    return log
+
+
+def actors_and_learner(comm, lr, episodes):
+    """The last rank learns from each episode as it comes."""
+    learner = comm.size - 1
+    if comm.rank != learner:
+        weights = comm.sendrecv(None, learner, learner)
+        while weights is not None:
+            path = walk(weights, comm.rng)
+            comm.compute(seconds=STEP_SECONDS * len(path), label="play")
+            weights = comm.sendrecv((by_hand(weights, path), len(path)), learner, learner)
+        return []
+    weights, log, fetched, playing = START.copy(), [], {}, learner
+    while playing:
+        played, actor = comm.recv(cluster.ANY), comm.last_source
+        if played is not None and len(log) < episodes:
+            weights -= lr * played[0]
+            log.append((comm.now(), played[1], len(log) - fetched[actor]))
+        fetched[actor] = len(log)
+        is_over = len(log) == episodes
+        comm.send(None if is_over else weights, actor)
+        playing -= is_over
+    return log
+
+
+def play(program, lr, actors=ACTORS, episodes=480, seed=0, trace="ledger"):
+    ranks = actors + (program is actors_and_learner)
+    return cluster.launch(program, (lr, episodes), ranks, cluster.Simulation("10gbe", trace=trace), seed=seed)
+
+
+# %%
+def two_timelines():
+    programs = {"lockstep": lockstep, "actors and learner": actors_and_learner}
+    with style.applied():
+        figure, places = style.new_figure(9, 4.2, heights=(1, 1), sharex=True)
+        for axes, (name, program) in zip(places, programs.items(), strict=True):
+            axes.barh(range(ACTORS), 3, height=0.7, color=style.ACTIVITY["wait"])
+            for event in play(program, 0.4, episodes=64, trace="full").trace.events:
+                if event.kind == "compute" and event.rank < ACTORS:
+                    axes.barh(event.rank, event.end - event.start, left=event.start, height=0.7, linewidth=1.0,
+                              color=style.ACTIVITY["compute"], edgecolor="white")  # fmt: skip
+            axes.set(title=f"{name}, rate 0.4", ylabel="actor", xlim=(0, 3), ylim=(ACTORS - 0.5, -0.5))
+        places[1].set_xlabel("virtual time (s)")
+        style.label_source(figure, "simulated", "blue: an episode; grey: waiting")
+    return figure
+
+
+see(two_timelines(), "above, everyone waits for the longest episode of each round; below, nobody waits, and short "
+    "episodes give more gradients than long ones.")  # fmt: skip
+
+# %% [markdown]
+# ## Does staleness harm?
+#
+# One actor alone is never stale. Eight actors at the same rate $r$ make the same updates, about 7 updates late. The
+# lockstep averages 8 gradients, so its fair rate is $8r$. Solved: the last 40 episodes took at most 10 steps on
+# average. Five seeds each.
+
+# %%
+guess_harm = guess("How many times as many episodes do eight stale actors need, compared with one actor, rate 0.4?",
+                   unit="times")  # fmt: skip
+
+# %%
+RATES, SEEDS, MANY = (0.2, 0.4, 0.8, 1.6), range(5), 40
+WAYS = {"one actor": (lockstep, 1, 1), "8 actors and learner": (actors_and_learner, ACTORS, 1),
+        "lockstep of 8, rate 8r": (lockstep, ACTORS, ACTORS)}  # fmt: skip
+
+
+def solved(log):
+    """Episodes and seconds until the task is solved."""
+    means = np.convolve([steps for _, steps, _ in log], np.full(MANY, 1 / MANY), "valid")
+    good = np.flatnonzero(means <= 10)
+    return (good[0] + MANY, log[good[0] + MANY - 1][0]) if len(good) else (np.inf, np.inf)
+
+
+logs = {}
+for way, lr in bar([(way, lr) for way in WAYS for lr in RATES], "playing"):
+    program, actors, factor = WAYS[way]
+    with np.errstate(all="ignore"):  # at the highest rate weights overflow: the table shows "not solved"
+        logs[way, lr] = [next(filter(None, play(program, factor * lr, actors, seed=seed).results)) for seed in SEEDS]
+rows = []
+for way in WAYS:
+    cells = []
+    for lr in RATES:
+        episodes, seconds = np.array([solved(log) for log in logs[way, lr]]).T
+        if np.isfinite(episodes).all():
+            cells.append(f"{episodes.mean():.0f} ± {episodes.std(ddof=1):.0f}; {seconds.mean():.1f} s")
+        else:
+            cells.append(f"not solved: {np.isinf(episodes).sum()} of {len(SEEDS)}")
+    rows.append([way, *cells])
+table(["episodes; seconds", *(f"r = {lr}" for lr in RATES)], rows,
+      f"simulated; mean ± standard deviation over {len(SEEDS)} seeds")  # fmt: skip
+stale = [age for log in logs["8 actors and learner", 0.4] for _, _, age in log]
+alone, many = (np.mean([solved(log)[0] for log in logs[way, 0.4]]) for way in list(WAYS)[:2])
+say(f"Rate 0.4: {many / alone:.2f} times the episodes (your guess: {guess_harm}), with gradients that are "
+    f"{np.mean(stale):.1f} updates old on average and {max(stale)} at most.")  # fmt: skip
+
+# %% [markdown]
+# At small and middle rates staleness does no harm that the seeds can show: a gradient from a single episode is so noisy
+# that seven other steps hardly change it. It is not free either. At the highest rates that one actor still bears, stale
+# actors need more episodes, or fail: 06a's limit holds here too.
+#
+# In seconds the learner is ahead of the lockstep at every rate at which it works, because nobody waits for the longest
+# walk. How much depends on the data: once all walks are short, there is little left to wait for.
+
+
+# %%
+def reward(axes, r, against):
+    for number, way in enumerate(WAYS):
+        log = np.array(logs[way, r][0])
+        x = log[:, 0] if against == "seconds" else np.arange(1, len(log) + 1)
+        mean = np.convolve(log[:, 1], np.full(MANY, 1 / MANY), "valid")
+        axes.plot(x[MANY - 1 :], -mean, style.DASHES[number], color=style.SERIES[number], label=way)
+    axes.axhline(-8, color="0.4", linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.set(xlabel={"seconds": "virtual time (s)", "episodes": "episodes"}[against], ylim=(-80, 0),
+             xlim=(0, {"seconds": 40, "episodes": 480}[against]),
+             ylabel=f"reward (-steps),\nmean of {MANY} episodes")  # fmt: skip
+    axes.legend(fontsize=7, loc="lower right")
+
+
+explore(reward, "against episodes the three curves are close; against seconds the learner's rises first, then the "
+        "lockstep's, and one actor is far behind. Dotted: the best possible.",
+        r=[0.4, 0.2, 0.8, 1.6], against=["seconds", "episodes"],
+        multiples=[{"against": "episodes"}, {"against": "seconds"}], shared=False, source="simulated")  # fmt: skip
+
+# %% [markdown]
+# ## Break it: look at what arrives first
+#
+# Without a barrier short episodes arrive first. Whoever reads the success of a policy from the first arrivals sees
+# better episodes than the policy plays. Nothing has been learned here (rate 0):
+
+# %%
+runs = [play(actors_and_learner, 0.0, episodes=ACTORS, seed=seed) for seed in range(40)]
+first = [log for run in runs for log in run.results if log]
+arrived = np.mean([steps for log in first for _, steps, _ in log])
+say(f"Mean length of the first {ACTORS} arrivals: **{arrived:.0f}** steps; of the policy's episodes: "
+    f"**{lengths.mean():.0f}** (simulated, 40 runs). A learner that drops gradients for being old drops the long "
+    "episodes, and learns from a world that has none.")  # fmt: skip
+
+# %% [markdown]
+# ## What the papers report
+#
+# **Mnih et al. (2016)**, *Asynchronous methods for deep reinforcement learning* (arXiv:1602.01783), train with actors
+# that update shared weights asynchronously, on one multi-core CPU. They report half the training time of the best
+# results before, which needed a GPU. One of their reasons is not speed: actors in different places of the world make
+# successive updates less alike. Our floor is too small to show that.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 06](../exercises/06_asynchrony/06_asynchrony.ipynb): `choose(cluster)` decides by the spread of
+# the computing times, as you would here.
+#
+# **Three questions to argue about**
+#
+# 1. Language models now learn from their own long answers, of very different lengths. Lockstep or learner?
+# 2. The learner could weight each gradient by how likely today's policy finds the old moves. What would that mend?
+# 3. Cut all episodes after 20 steps: the lockstep waits less. What is lost?
