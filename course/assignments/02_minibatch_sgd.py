@@ -1,10 +1,12 @@
 # %% [markdown]
 # # Minibatch SGD: exercises
 #
-# The lectures: [02a](../../notebooks/02a_from_a_unit_to_a_network.ipynb), from one unit to a network, and
-# [02b](../../notebooks/02b_update_rules.ipynb), update rules. At the end of this notebook you will have written all
-# that stands between a gradient and a trained network: a sampler, momentum in its two forms, Adam, and a training loop
-# that chooses without fooling itself; and you will be able to say how noisy a minibatch gradient is.
+# The lectures: [02a](../../notebooks/02a_noisy_gradients.ipynb), noisy gradients (exercises 1 and 2);
+# [02b](../../notebooks/02b_starting_points.ipynb), starting points; [02c](../../notebooks/02c_step_sizes.ipynb), step
+# sizes (exercises 3 and 4); and [02d](../../notebooks/02d_update_rules.ipynb), update rules (exercises 5 and 6). At the
+# end of this notebook you will have written all that stands between a gradient and a trained network: a sampler,
+# momentum in its two forms, Adam, and a training loop that chooses without fooling itself; and you will be able to say
+# how noisy a minibatch gradient is.
 #
 # **How it works.** Replace `raise NotImplementedError(...)` by your code, run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what came, and gives points for parts;
