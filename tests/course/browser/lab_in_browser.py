@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -31,7 +35,7 @@ QUIET = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
     "--window-size=1400,2000",
 )  # fmt: skip
-SECONDS = 120.0
+SECONDS = 40.0
 """A deadline that only a hang exceeds."""
 
 
@@ -130,15 +134,20 @@ class OpenNotebook:
 
     def run(self, number: int) -> None:
         """Select a cell and run it: a click and Ctrl-Enter."""
-        cell = self.cell(number)
-        self.found(".jp-InputPrompt", cell)[0].click()
-        wait_for(lambda: self.driver.execute_script("return arguments[0].contains(document.activeElement)", cell))
+        wait_for(lambda: self.is_selected(number))
         ActionChains(self.driver).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
 
     def run_all(self) -> None:
         """The menu's Run All Cells."""
-        self.found(".jp-InputPrompt")[0].click()
+        wait_for(lambda: self.is_selected(0))
         self.driver.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells');")
+
+    def is_selected(self, number: int) -> bool:
+        """Click before a cell; whether the keyboard is the cell's then."""
+        cell = self.cell(number)
+        with contextlib.suppress(ElementNotInteractableException, ElementClickInterceptedException):  # not laid out yet
+            self.found(".jp-InputArea-prompt, .jp-InputPrompt", cell)[0].click()
+        return bool(self.driver.execute_script("return arguments[0].contains(document.activeElement)", cell))
 
     def prompt(self, number: int) -> str:
         """What stands before a code cell: `[*]:` while it waits or runs, `[1]:` afterwards."""
@@ -150,13 +159,14 @@ class OpenNotebook:
 
     def question(self) -> WebElement | None:
         """The field in which a cell waits for a line, if one does."""
-        return next(iter(self.found("input.jp-Stdin-input")), None)
+        fields = [field for field in self.found("input.jp-Stdin-input") if field.is_displayed() and field.is_enabled()]
+        return fields[-1] if fields else None  # an answered or interrupted one may stay on the page
 
     def answer(self, line: str) -> None:
         """Type a line into the waiting cell."""
         field = wait_for(self.question)
         field.send_keys(line, Keys.ENTER)
-        wait_for(lambda: is_gone(field))
+        wait_for(lambda: is_gone(field) or field.get_attribute("value") == "")
 
     def picture(self, number: int) -> str:
         """The pixels of a cell's widget picture, as a data address; empty while there is none."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -61,7 +60,14 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenNotebook]
     lecture.parent.mkdir(parents=True)
     output = {"output_type": "stream", "name": "stdout", "text": "the answer, of another day\n"}
     cells = [
-        {"cell_type": "code", "id": f"c{n}", "metadata": {}, "execution_count": 1, "outputs": [output], "source": source}
+        {
+            "cell_type": "code",
+            "id": f"c{n}",
+            "metadata": {},
+            "execution_count": 1,
+            "outputs": [output],
+            "source": source,
+        }
         for n, source in enumerate(CELLS)
     ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
