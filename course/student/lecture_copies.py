@@ -1,7 +1,7 @@
 """The student's copies of the lectures, `work/NAME.ipynb`: without outputs, so that a guess comes before its answer.
 
-`notebooks/` keeps the lectures with their outputs. A copy stands one folder below the clone's root, as the lecture does,
-so its links lead to the same places, and those between lectures lead from copy to copy.
+`notebooks/` keeps the lectures with their outputs. A copy stands one folder below the clone's root, as the lecture
+does, so its links lead to the same places, and those between lectures lead from copy to copy.
 """
 
 from __future__ import annotations

@@ -25,13 +25,8 @@ SOURCES = [
     for name in TRACKED
     if re.match(r"(minidl|course|benchmarks)/.*\.py$|tests/.*/?conftest\.py$|nbgrader_config\.py$", name)
 ]
-ROOMS = [
-    package
-    for package in PACKAGES
-    if re.match(
-        r"course/(building|figures|grading|interaction|notebooks|setup|student)", package.relative_to(ROOT).as_posix()
-    )
-]
+ROOM = re.compile(r"course/(building|figures|grading|interaction|notebooks|setup|student)")
+ROOMS = [package for package in PACKAGES if ROOM.match(package.relative_to(ROOT).as_posix())]
 
 QUOTED = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/?)`")
 FILE = re.compile(r"\.(py|pyx|md|toml|lock|css|ipynb)$")

@@ -1,0 +1,139 @@
+"""A guess hides the answer until something is typed; sliders and buttons change their pictures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("selenium", reason="needs selenium: pip install 'minidl[browser]'")
+
+from course.setup.bootstrap import ROOT
+from tests.course.browser.lab_in_browser import (
+    CHROMEDRIVER,
+    CHROMIUM,
+    OpenNotebook,
+    chromium,
+    lab_server,
+    wait_for,
+)
+
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver"),
+]
+
+CELLS = (
+    "from course.interaction import explore, guess, step_through",
+    'end = guess("When does rank 3 end?", unit="s")',
+    'print("guessed", end, "simulated", 2 * 0.7)',
+    """
+def draw(axes, nodes, network):
+    axes.plot([0, nodes], [0, 1 if network == "slow" else 2])
+    axes.set(xlim=(0, 10), ylim=(0, 3))
+
+explore(draw, "it rises.", nodes=[2, 4, 8], network=["slow", "fast"])""",
+    """
+def frame(axes, number):
+    axes.bar([0, 1], [number, 1])
+    axes.set_ylim(0, 5)
+
+step_through(frame, "it grows.", frames=range(4), multiples=[0, 3])""",
+    """
+def fails(axes, nodes):
+    axes.plot([0, 1 / (nodes - 4)])
+
+explore(fails, "it ends.", nodes=[2, 4, 8])""",
+)
+NAME = "00_start_here.ipynb"
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenNotebook]:
+    """The copy that `course lab` makes of a lecture with outputs, in a browser."""
+    home = tmp_path_factory.mktemp("browser")
+    lecture = home / "clone" / "notebooks" / NAME
+    lecture.parent.mkdir(parents=True)
+    output = {"output_type": "stream", "name": "stdout", "text": "the answer, of another day\n"}
+    cells = [
+        {
+            "cell_type": "code",
+            "id": f"c{n}",
+            "metadata": {},
+            "execution_count": 1,
+            "outputs": [output],
+            "source": source,
+        }
+        for n, source in enumerate(CELLS)
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    lecture.write_text(
+        json.dumps({"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5})
+    )
+    (home / "clone" / "course").symlink_to(ROOT / "course")  # the lab's settings
+    with lab_server(home / "clone", home) as server, chromium(home) as driver:
+        yield OpenNotebook(driver, server, f"work/{NAME}")
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def test_the_answer_is_not_there_until_a_guess_is_typed(notebook: OpenNotebook) -> None:
+    assert [notebook.output(number) for number in range(len(CELLS))] == [""] * len(CELLS)
+    for number in (0, 1, 2):
+        notebook.run(number)
+    wait_for(notebook.question)
+    assert "When does rank 3 end?" in notebook.output(1)
+    assert (notebook.prompt(2), notebook.output(2)) == ("[*]:", "")
+    notebook.answer("soon")
+    wait_for(lambda: "Please type a number in s" in notebook.output(1))
+    assert notebook.output(2) == ""
+    notebook.answer("0,8")
+    wait_for(lambda: notebook.output(2) == "guessed 0.8 s simulated 1.4")
+    assert "Noted: 0.8 s." in notebook.output(1)
+
+
+def test_an_interrupted_guess_stops_the_cells_below_without_a_traceback(notebook: OpenNotebook) -> None:
+    for number in (0, 1, 2):
+        notebook.run(number)
+    wait_for(notebook.question)
+    notebook.interrupt()
+    wait_for(notebook.is_idle)
+    assert "No guess yet. Run this cell again" in notebook.output(1)
+    assert "Traceback" not in notebook.output(1)
+    assert notebook.output(2) == ""
+
+
+def test_the_slider_and_the_list_of_a_what_if_panel_change_its_picture(notebook: OpenNotebook) -> None:
+    notebook.run(0)
+    notebook.run(3)
+    first = wait_for(lambda: notebook.picture(3))
+    assert "In words: it rises." in notebook.output(3)
+    notebook.move_slider(3)
+    second = wait_for(lambda: (now := notebook.picture(3)) != first and now)
+    notebook.choose(3)
+    assert wait_for(lambda: (now := notebook.picture(3)) not in (first, second) and now)
+
+
+def test_the_buttons_of_a_picture_in_steps_change_it_and_change_it_back(notebook: OpenNotebook) -> None:
+    notebook.run(0)
+    notebook.run(4)
+    first = wait_for(lambda: notebook.picture(4))
+    notebook.press(4, "forward")
+    wait_for(lambda: (now := notebook.picture(4)) != first and now)
+    notebook.press(4, "back")
+    wait_for(lambda: notebook.picture(4) == first)
+
+
+def test_an_error_of_a_panel_stands_in_place_of_its_picture(notebook: OpenNotebook) -> None:
+    notebook.run(0)
+    notebook.run(5)
+    first = wait_for(lambda: notebook.picture(5))
+    notebook.move_slider(5)
+    wait_for(lambda: "ZeroDivisionError" in notebook.output(5))
+    assert not notebook.picture_is_visible(5)
+    notebook.move_slider(5)
+    wait_for(lambda: notebook.picture_is_visible(5) and notebook.picture(5) != first)
+    assert "ZeroDivisionError" not in notebook.output(5)
