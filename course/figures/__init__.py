@@ -5,4 +5,6 @@ who_has_what.py       a collective, step by step
 decision_map.py       what a classifier answers at every point of a plane
 greedy_schedule.py    list scheduling of a graph on p machines
 live_memory.py        the bytes that a program holds
+histograms.py         how often each number was counted, beside a formula
+waiting.py            how long each worker computed and waited
 """

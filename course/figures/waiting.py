@@ -26,7 +26,7 @@ class Run:
 
 @style.applied()
 def waiting(runs: Sequence[Run], *, source: str, note: str = "", columns: int = 3) -> Figure:
-    """Draw a bar per worker, computing then waiting, one pair of axes per run, all with the same time axis."""
+    """Draw a bar per worker, computing then waiting, one pair of axes per run, all with the same axes."""
     rows = -(-len(runs) // columns)
     figure, places = style.new_figure(9.6, 2.1 * rows + 0.5, columns, (1,) * rows, sharex=True, sharey=True)
     for axes, run in zip(places, runs, strict=False):
@@ -36,10 +36,10 @@ def waiting(runs: Sequence[Run], *, source: str, note: str = "", columns: int = 
         rest = [run.total - seconds for seconds in run.computing]
         axes.barh(workers, rest, left=run.computing, color=style.ACTIVITY["wait"], label="wait", **look)
         axes.set_title(run.title, fontsize=9)
-        axes.invert_yaxis() if axes is places[0] else None
+    places[0].invert_yaxis()  # of all: they share the axis
     for axes in places[len(runs) :]:
         axes.set_visible(False)
-    for axes in places[len(runs) - columns : len(runs)]:
+    for axes in places[max(len(runs) - columns, 0) : len(runs)]:
         axes.set_xlabel("time (s)")
     for axes in places[::columns]:
         axes.set_ylabel("worker")

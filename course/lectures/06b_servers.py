@@ -75,7 +75,7 @@ rows = [[p, f"{rate:.1f}", f"{rate / few[1]:.1f}"] for p, rate in few.items()]
 table(["workers", "gradients a second", "times one worker"], rows, "simulated: 10 MB, 40 ms a gradient, 10 GbE")
 
 # %% [markdown]
-# Eight workers are a good seven times as fast as one. The team orders 24 more.
+# Eight workers are nearly as fast as one could hope. The team orders 24 more.
 
 # %%
 guess_rate = guess("How many gradients a second with 32 workers?")
@@ -147,6 +147,7 @@ counts, shards = range(1, 33), (1, 2, 4)
 cases = [(servers, p) for servers in shards for p in counts]
 simulated = {case: updates_per_second(run_workers(case[1], case[0]), case[1]) for case in bar(cases, "96 clusters")}
 worst = max(abs(rate / formula(p, servers) - 1) for (servers, p), rate in simulated.items())
+assert worst < 1e-3
 say(
     f"Largest difference between simulation and formula over all {len(cases)} clusters: **{100 * worst:.2f} %**. "
     + "; ".join(f"bend with {S} server{'s' * (S > 1)}: {0.04 / service(S) + 2 * S:.1f} workers" for S in shards)
@@ -432,6 +433,7 @@ exact = {
 rows, total = [], {}
 for (kind, bound), run in runs.items():
     _, lead, log = run.results[-1]
+    assert bound is None or lead == bound  # it holds, and it is attained
     total[kind, bound], half = log[-1][0], log[len(log) // 2 - 1][0]
     pace = (total[kind, bound] - half) / (CLOCKS / 2)
     formula_text = f"{exact[kind, bound]:.0f} s" if (kind, bound) in exact else ""
@@ -465,7 +467,7 @@ see(
 # %% [markdown]
 # - The bound **holds** and it is **attained**: the largest lead is exactly $s$. (A gate that never lets anybody get
 #   that far is a barrier in disguise.)
-# - **Random stragglers**: whoever is late today is early tomorrow. A small lead is enough to even that out.
+# - **Random stragglers**: a worker that is late today is early tomorrow. A small lead is enough to even that out.
 # - **A persistent straggler**: the fast workers use up their lead once. Then all go at the pace of the slowest, for
 #   every finite $s$; the last column says so. The bound buys a constant, nothing in the long run.
 #
@@ -493,6 +495,7 @@ for step in range(50):
     begin = weights
     for worker in order[WORKERS * step : WORKERS * (step + 1)]:
         weights = weights + sgd_change(begin, worker, step)
+assert np.array_equal(served, weights)
 print(f"the gate with s = 0 and the synchronous loop are equal to the bit: {np.array_equal(served, weights)}")
 
 gate_run = parallel.train(digits_job(), parallel.ParameterServer(staleness=0), 8, "simulation")
@@ -536,8 +539,8 @@ table(head, rows, "simulated: MLP 64-64-10 on digits, 4 epochs, 8 workers")
 # ## A queue of its own: the next minibatch
 #
 # There is one more thing that a worker waits for: its data. A minibatch of 50 MB takes 40 ms to copy, and 50 ms to
-# compute. Whoever first copies and then computes pays the sum. Whoever copies the *next* minibatch while the present
-# one is computed pays the larger of the two. Rank 0 has the data, rank 1 computes:
+# compute. A worker that first copies and then computes pays the sum. A worker that copies the *next* minibatch while
+# the present one is computed pays the larger of the two. Rank 0 has the data, rank 1 computes:
 
 
 # %%
