@@ -665,6 +665,46 @@ say(
 # [`staleness_on_digits.py`](../benchmarks/reproductions/staleness_on_digits.py), the limits with three momenta in
 # [`stability_of_stale_gradients.py`](../benchmarks/reproductions/stability_of_stale_gradients.py).
 #
+# ## Talk less, and grow older
+#
+# **Downpour SGD** (Dean et al., 2012) has two more knobs: a worker fetches only before every $k_f$-th minibatch, and
+# pushes only after every $k_p$-th one, the sum of its gradients since the last push. In between it goes on with its
+# own copy of the weights:
+#
+# ```
+# for step = 1, 2, ...
+#     gradient = gradient of the minibatch at my weights
+#     unpushed += gradient;  my weights -= rate * gradient
+#     if step is a multiple of k_p:  push unpushed;  unpushed = 0
+#     if step is a multiple of k_f:  my weights = fetch
+# ```
+#
+# With one worker and $k_f = k_p = 1$ it is SGD. Fewer messages, then. But a push that waited for $k$ minibatches is
+# as old as $k$ turns of all workers. Eight workers, rate 0.1, minidl's `ParameterServer(fetch_every=k,
+# push_every=k)`:
+
+# %%
+guess_period = guess("Up to which k do 8 workers still learn at rate 0.1?", [1, 4, 16, 64])
+
+# %%
+gentle = partial(optim.SGD, lr=0.1)
+serial = parallel.train(digits_job(gentle), parallel.Serial(), 1, "simulation").checkpoint.model
+alone = train(gentle, 1).checkpoint.model
+assert all(np.array_equal(x, y) for x, y in zip(serial.values(), alone.values(), strict=True))
+print("one worker, k = 1: equal to SGD to the bit")
+rows = []
+for k in bar((1, 4, 16, 64), "training with four periods"):
+    report = train(gentle, 8, fetch_every=k, push_every=k)
+    final, (pushes_old, _) = report.history[-1], report.staleness.most_common(1)[0]
+    rows.append([k, final["steps"], pushes_old, pushes_old * k, f"{error(report):.1f} %", f"{final['loss']:.2f}"])
+head = ["k", "pushes in all", "staleness in pushes", "in minibatches", "test error", "training loss"]
+note = "the training loss is that of the workers' own copies of the weights, the error that of the server's weights"
+table(head, rows, f"simulated, 8 workers, 15 epochs; {note}; your guess: {guess_period}")
+
+# %% [markdown]
+# The period multiplies the age: the meter still says 7, but it counts pushes of $k$ gradients each. How workers that
+# talk seldom can be kept together all the same is the subject of chapter 07.
+#
 # ## Break it: the meter that reads zero
 #
 # A colleague measures the staleness of a cluster with 8 workers of random speed and reports: "Nearly all gradients are
