@@ -96,8 +96,8 @@ say(f"{EPOCHS} epochs: synchronous **{first['synchronous']:.1f} s**, asynchronou
 #
 # Synchronous and asynchronous are the two ends of one rule with one number, $s$: *a worker that has made $c$ updates
 # begins the next one when every other worker has made at least $c - s$.* With $s = 0$ all march in lockstep; without
-# a bound nobody waits; in between lies *bounded staleness* (Ho et al. 2013). In numbers: `took[w, c]` is what worker
-# $w$ computes on its update $c$.
+# a bound nobody waits; in between lies *bounded staleness* (Ho et al. 2013), 06b's gate. In numbers: `took[w, c]` is
+# how long worker $w$ computes on its update $c$.
 
 
 # %%
@@ -186,8 +186,8 @@ table(["samples to the target, rate", *map(str, RATES)],
       f"your guess: {guess_rate}")  # fmt: skip
 
 # %% [markdown]
-# The last grid column and the first show that no best rate lies at the border of the grid: had the grid ended at 0.8,
-# the synchronous method would have lost by our choice of rates alone.
+# No best rate lies at the border of the grid. That matters: had the grid ended at 0.8, the synchronous method would
+# have lost by our choice of rates alone.
 #
 # ## The race
 #
@@ -251,9 +251,9 @@ say(f"First on 10 GbE with equal nodes: {' = '.join(leaders['10 GbE', 'equal'])}
 # %% [markdown]
 # The first row is nearly a tie. In the rows below it the lockstep pays for its slowest worker, most of all where the
 # network is fast: on 1 GbE everyone waits for the network anyway. The bound helps against random delays and hardly
-# against the worker that stays slow: there it even loses to the lockstep on 10 GbE, since the ring moves the bytes
-# faster than the servers. On equal nodes it never bites: its curve is the asynchronous one's. Downpour learns less from
-# a sample and sends half of the bytes.
+# against the worker that stays slow. On 10 GbE it even loses to the lockstep there: each push of the slow worker
+# releases the seven others, and their fetches are served before its own. On equal nodes the bound never bites: its
+# curve is the asynchronous one's. Downpour learns less from a sample and sends half of the bytes.
 #
 # ## Why: learning per second
 #
