@@ -28,8 +28,8 @@ __all__ = [
     "timeline",
 ]  # fmt: skip
 
-Cluster = tuple[int, int, float, float, int, float, float]
-OverlappedCluster = tuple[int, int, float, float, int, float, float, int]
+Cluster = tuple[int, int, float, float, float, float, float]
+OverlappedCluster = tuple[int, int, float, float, float, float, float, int]
 
 
 @chapter.exercise(
@@ -189,20 +189,21 @@ def efficiency(
     part: Part,
     *,
     plain: Sequence[Cluster] = (
-        (8, 32, 6e9, 10e12, 100_000_000, 5e-5, 0.8e-9),
-        (2, 64, 4e9, 6e12, 40_000_000, 5e-5, 1.0e-9),
-        (32, 8, 0.4e9, 5e12, 2_000_000, 2e-5, 0.1e-9),
+        (8, 32, 6e9, 10e12, 100e6, 5e-5, 0.8e-9),
+        (2, 64, 4e9, 6e12, 40e6, 5e-5, 1.0e-9),
+        (32, 8, 0.4e9, 5e12, 2e6, 2e-5, 0.1e-9),
     ),
     overlapped: Sequence[OverlappedCluster] = (
-        (8, 32, 6e9, 10e12, 100_000_000, 5e-5, 0.1e-9, 5),
-        (2, 64, 4e9, 6e12, 40_000_000, 5e-5, 0.8e-9, 4),
-        (20, 8, 1.2e9, 5e12, 2_000_000, 1e-5, 0.1e-9, 3),
-        (4, 16, 3e9, 8e12, 100_000_000, 5e-6, 0.04e-9, 2),
+        (8, 32, 6e9, 10e12, 100e6, 5e-5, 0.1e-9, 5),
+        (2, 64, 4e9, 6e12, 40e6, 5e-5, 0.8e-9, 4),
+        (20, 8, 1.2e9, 5e12, 2e6, 1e-5, 0.1e-9, 3),
+        (4, 16, 3e9, 8e12, 100e6, 5e-6, 0.04e-9, 2),
     ),
     strong: Sequence[OverlappedCluster] = (
-        (3, 90, 6e9, 10e12, 45_000_000, 5e-5, 0.3e-9, 3),
-        (12, 30, 60e9, 8e12, 8_000_000, 5e-6, 0.1e-9, 4),
-        (10, 64, 6e9, 8e12, 3_000_000, 2e-5, 0.1e-9, 1),
+        (3, 90, 6e9, 10e12, 180e6, 5e-5, 0.3e-9, 3),
+        (4, 64, 6e9, 8e12, 45e6, 5e-6, 0.2e-9, 6),
+        (12, 30, 60e9, 8e12, 8e6, 5e-6, 0.1e-9, 4),
+        (32, 64, 5e9, 5e12, 1e6, 5e-5, 0.1e-9, 1),
     ),
 ) -> None:
     """Within 10 % of simulated clusters: weak scaling without and with overlap, strong scaling; 1 on one node."""

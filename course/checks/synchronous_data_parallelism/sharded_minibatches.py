@@ -32,7 +32,8 @@ def order_of(n: int, seed: int, epoch: int) -> Indices:
 def minibatches_of(n: int, batch_size: int, seed: int, epoch: int) -> list[Indices]:
     """The serial run's minibatches of an epoch."""
     order = order_of(n, seed, epoch)
-    return [order[start : start + batch_size] for start in range(0, n, batch_size)]
+    firsts = range(0, n, batch_size)
+    return [order[slice(first, first + batch_size)] for first in firsts]
 
 
 class Epoch:

@@ -25,7 +25,7 @@ class Cluster(NamedTuple):
     batch_size: int
     flops: float
     flops_per_s: float
-    nbytes: int
+    nbytes: float
     alpha: float
     beta: float
     buckets: int = 1
@@ -42,13 +42,13 @@ class Cluster(NamedTuple):
         return -(-self.batch_size // p) if self.strong else self.batch_size
 
 
-def one_step(comm: cluster.Communicator, forward: float, backward: float, nbytes: int, buckets: int) -> None:
+def one_step(comm: cluster.Communicator, forward: float, backward: float, nbytes: float, buckets: int) -> None:
     """A node's program: forward, then backward, in which one bucket after the other is reduced."""
     comm.compute(seconds=forward)
     in_flight = []
     for _ in range(buckets):
         comm.compute(seconds=backward / buckets)
-        bucket = cluster.Phantom(nbytes // buckets // ITEMSIZE * ITEMSIZE, np.float32)
+        bucket = cluster.Phantom(int(nbytes / buckets / ITEMSIZE) * ITEMSIZE, np.float32)
         in_flight.append(comm.all_reduce(bucket, algorithm="ring", async_op=True))
     for work in in_flight:
         work.wait()
@@ -74,7 +74,7 @@ def judge(answer: Answer, one: Cluster) -> None:
     want, got = simulated(one), predicted(answer, one)
     if abs(got - want) <= TOLERANCE * want:
         return
-    causes = [sentence for sentence, wrong in mistakes(one, want).items() if math.isclose(got, wrong, rel_tol=SAME)]
+    causes = [sentence for sentence, wrong in mistakes(one).items() if math.isclose(got, wrong, rel_tol=SAME)]
     raise Wrong(
         f"{one.called}: the simulated cluster has {want:.4g}, got {got:.4g}, which is more than {TOLERANCE:.0%} off.",
         causes[0] if causes else "",
@@ -102,7 +102,7 @@ Seconds = Callable[[int, float], float]
 """Of a step on p nodes, whose slowest has so many samples."""
 
 
-def mistakes(one: Cluster, want: float) -> dict[str, float]:
+def mistakes(one: Cluster) -> dict[str, float]:
     """For each known mistake, a sentence and the efficiency that it predicts."""
     p, n, k, alpha, beta = one.p, one.nbytes, one.buckets, one.alpha, one.beta
 
@@ -122,6 +122,7 @@ def mistakes(one: Cluster, want: float) -> dict[str, float]:
     def ring(p: int) -> float:
         return 2 * (p - 1) * (alpha + n / k / p * beta)
 
+    right = of(step(ring))
     whole_vectors = "Each of the 2(p - 1) messages has a p-th of the bucket, not all of it."
     shared = of(step(lambda p: 2 * (p - 1) * alpha + (2 * n / k * beta if p > 1 else 0.0)))
     found = {
@@ -157,15 +158,17 @@ def mistakes(one: Cluster, want: float) -> dict[str, float]:
         "The all-reduces run one after the other, and the first one starts when its bucket is full.": of(
             step(ring, lambda computing, c: computing + c)
         ),
-        "This is the speed-up: divide by p.": p * want,
-        "This is the inverse.": 1 / want,
-        "This is the efficiency of weak scaling, not of strong scaling.": simulated(one._replace(strong=False)),
-        "In strong scaling p nodes should take a p-th of the time of one node.": p * want if one.strong else math.nan,
+        "This is the speed-up: divide by p.": p * right,
+        "This is the inverse.": 1 / right,
+        "This is the efficiency of weak scaling, not of strong scaling.": (
+            step(ring)(1, one.batch_size) / step(ring)(p, one.batch_size)
+        ),
+        "In strong scaling p nodes should take a p-th of the time of one node.": p * right if one.strong else math.nan,
         "Samples are whole: the slowest node has batch_size / p of them, rounded up.": (
             step(ring)(1, one.batch_size) / (p * step(ring)(p, one.batch_size / p)) if one.strong else math.nan
         ),
     }
-    return {sentence: value for sentence, value in found.items() if not math.isclose(value, want, rel_tol=SAME)}
+    return {sentence: value for sentence, value in found.items() if not math.isclose(value, right, rel_tol=SAME)}
 
 
 def clusters(cases: Any, *, strong: bool = False) -> list[Cluster]:

@@ -84,7 +84,7 @@ def test_no_known_mistake_of_the_scaling_has_the_right_value():
     one = simulated_clusters.Cluster(4, 30, 3e9, 6e12, 24_000_000, *SLOW_NETWORK, 3, strong=True)
     want = simulated_clusters.simulated(one)
     assert 0 < want < 1
-    assert want not in simulated_clusters.mistakes(one, want).values()
+    assert not np.any(np.isclose(list(simulated_clusters.mistakes(one).values()), want, rtol=1e-3))
 
 
 def test_the_serial_steps_are_those_of_the_librarys_sgd():

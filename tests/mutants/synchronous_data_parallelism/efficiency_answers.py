@@ -52,14 +52,14 @@ MUTANTS = [
         "efficiency",
         "alpha counted twice, for the send and for the receive",
         changed(EFFICIENCY, RING, "2 * (p - 1) * (2 * alpha + nbytes / buckets / p * beta)"),
-        loses=(PLAIN, HIDDEN),
+        loses=(PLAIN, HIDDEN, STRONG),
         says="alpha was counted twice",
     ),
     Mutant(
         "efficiency",
         "alpha is paid once",
         changed(EFFICIENCY, RING, "2 * (p - 1) / p * nbytes / buckets * beta + (alpha if p > 1 else 0)"),
-        loses=(PLAIN, HIDDEN),
+        loses=(PLAIN, HIDDEN, STRONG),
         says="not once",
     ),
     Mutant(
@@ -188,7 +188,7 @@ def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, 
         ready = ended = samples * flops / flops_per_s / 3
         for _ in range(buckets):
             ready += samples * flops / flops_per_s * 2 / 3 / buckets
-            ended = max(ready, ended) + cost.all_reduce("ring", p, nbytes // buckets, alpha, beta)
+            ended = max(ready, ended) + cost.all_reduce("ring", p, int(nbytes / buckets), alpha, beta)
         return ended
 
     share = np.ceil(batch_size / p) if strong else batch_size
