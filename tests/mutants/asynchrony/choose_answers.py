@@ -44,7 +44,7 @@ MUTANTS = [
     model(
         "no straggler at all",
         ALL,
-        "The persistent straggler is left out",
+        "The regret is more than 10%",
         "slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest",
         "slowest = cluster.workers, 0.0, 1.0, 1.0",
     ),
