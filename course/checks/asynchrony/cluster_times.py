@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable
 
 from course.probes.asynchrony import Cluster
@@ -31,7 +32,7 @@ def played(cluster: Cluster, seed: int) -> Times:
 
 def one_after_the_other(seconds: list[list[float]], exchange: float) -> float:
     """Mean seconds between two exchanges at one server, which serves the workers in order of arrival."""
-    steps = [iter(own * 8) for own in seconds]
+    steps = [itertools.cycle(own) for own in seconds]
     arrivals = [(next(own), worker) for worker, own in enumerate(steps)]
     heapq.heapify(arrivals)
     free = began = 0.0
@@ -41,7 +42,7 @@ def one_after_the_other(seconds: list[list[float]], exchange: float) -> float:
         free = max(at, free) + exchange
         if count == warm:
             began = free
-        heapq.heappush(arrivals, (free + next(steps[worker], seconds[worker][0]), worker))
+        heapq.heappush(arrivals, (free + next(steps[worker]), worker))
     return (free - began) / (total - warm - 1)
 
 
