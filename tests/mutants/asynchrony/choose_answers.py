@@ -87,6 +87,13 @@ MUTANTS = [
         "longest = cluster.seconds * max(slowest, 1 + (1 - (1 - q) ** p) * (f - 1))",
         "longest = mean * (p - 1 + slowest) / p",
     ),
+    model(
+        "whole vectors go round the ring",
+        (NETWORK,),
+        "a chunk of nbytes / p bytes",
+        "cluster.nbytes / p * cluster.beta",
+        "cluster.nbytes * cluster.beta",
+    ),
     model("the other way round", ALL, "the other choice each time", "< penalty / rate", "> penalty / rate"),
     Mutant(
         "choose",
