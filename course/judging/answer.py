@@ -72,7 +72,10 @@ class Answer:
         return Asked(len(self.session.functions) - 1, name)
 
     def on_ranks(self, arguments: list[tuple[Any, ...]], network: Any = None, **options: Any) -> rank_run.RankRun:
-        """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments."""
+        """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments.
+
+        options: those of `rank_run.run`; `played` has programs of the check for some of the ranks.
+        """
         try:
             with self._failures():
                 return rank_run.run(self.session, self.name, arguments, network, **options)

@@ -239,11 +239,11 @@ def locked_step(answer: Answer, part: Part, *, sizes: Sequence[int] = (3, 1), se
 )
 def choose(answer: Answer, part: Part, *, seed: int = 0) -> None:
     """At most 10 % longer than the better choice on every cluster; the same choice for all of them loses all points."""
-    chosen = hidden_clusters.choices(answer, seed)
+    choices = hidden_clusters.choices(answer, seed)
     for group, title in (
         ("network", "slow networks: the server, and the all-reduce"),
         ("stragglers", "stragglers: random ones, and a persistent one"),
         ("staleness", "stale gradients: more of them are needed"),
     ):
         with part(1, title):
-            hidden_clusters.judge(chosen, group, seed)
+            hidden_clusters.judge(choices, group, seed)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable
 
 from course.probes.asynchrony import Cluster
@@ -31,7 +32,7 @@ def played(cluster: Cluster, seed: int) -> Times:
 
 def one_after_the_other(seconds: list[list[float]], exchange: float) -> float:
     """Mean seconds between two exchanges at one server, which serves the workers in order of arrival."""
-    steps = [iter(own * 8) for own in seconds]
+    steps = [itertools.cycle(own) for own in seconds]
     arrivals = [(next(own), worker) for worker, own in enumerate(steps)]
     heapq.heapify(arrivals)
     free = began = 0.0
@@ -41,14 +42,14 @@ def one_after_the_other(seconds: list[list[float]], exchange: float) -> float:
         free = max(at, free) + exchange
         if count == warm:
             began = free
-        heapq.heappush(arrivals, (free + next(steps[worker], seconds[worker][0]), worker))
+        heapq.heappush(arrivals, (free + next(steps[worker]), worker))
     return (free - began) / (total - warm - 1)
 
 
-def all_reduce(cluster: Cluster) -> float:
-    """Seconds of a ring all-reduce."""
+def all_reduce(cluster: Cluster, chunks: bool = True) -> float:
+    """Seconds of a ring all-reduce; without chunks, of whole vectors going round the ring."""
     p = cluster.workers
-    return 2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)
+    return 2 * (p - 1) * (cluster.alpha + cluster.nbytes / (p if chunks else 1) * cluster.beta)
 
 
 def exchange(cluster: Cluster) -> float:
@@ -61,6 +62,7 @@ def estimated(
     *,
     network: bool = True,
     contention: bool = True,
+    chunks: bool = True,
     random: bool = True,
     all_wait: bool = True,
     persistent: bool = True,
@@ -81,7 +83,7 @@ def estimated(
     else:
         longest = mean * (p - 1 + slowest) / p
     x = exchange(cluster) if network else 0.0
-    ring = all_reduce(cluster) if network else 0.0
+    ring = all_reduce(cluster, chunks) if network else 0.0
     rate = (p - 1) / (each * mean + x) + 1 / (each * mean * slowest + x)
     if contention and x:
         rate = min(rate, 1 / x)
@@ -99,6 +101,9 @@ MISTAKES: dict[str, Callable[[Cluster], str]] = {
     "The same choice for every cluster: always asynchronous.": lambda cluster: "asynchronous",
     "The server serves one worker at a time: no more than one gradient in 2 (alpha + nbytes beta) seconds.": (
         lambda cluster: choice(estimated(cluster, contention=False))
+    ),
+    "A message of the ring is a chunk of nbytes / p bytes, not a whole vector.": (
+        lambda cluster: choice(estimated(cluster, chunks=False))
     ),
     "The network's time is left out.": lambda cluster: choice(estimated(cluster, network=False)),
     "The persistent straggler is left out: a synchronous step takes as long as its slowest worker.": (

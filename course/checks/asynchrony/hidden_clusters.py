@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from course.checks.asynchrony.cluster_times import MISTAKES, Times, choice, estimated, played
-from course.judging import Answer, Wrong, expect
+from course.judging import Answer, AnswerFailed, Wrong, expect
 from course.plural import counted
 from course.probes.asynchrony import Cluster
 from minidl.random import Purpose, stream
@@ -25,14 +26,18 @@ OF_EACH = 3
 
 DRAWS = 20_000
 
-ALWAYS_SYNC, ALWAYS_ASYNC, CONTENTION, NETWORK, PERSISTENT, RANDOM, MEAN, PENALTY = MISTAKES
+ALWAYS_SYNC, ALWAYS_ASYNC, CONTENTION, CHUNKS, NETWORK, PERSISTENT, RANDOM, MEAN, PENALTY = MISTAKES
 
 CAUGHT = {
-    "network": (ALWAYS_SYNC, ALWAYS_ASYNC, CONTENTION, NETWORK, PERSISTENT, MEAN),
+    "network": (ALWAYS_SYNC, ALWAYS_ASYNC, CONTENTION, CHUNKS, NETWORK, PERSISTENT, MEAN),
     "stragglers": (ALWAYS_SYNC, ALWAYS_ASYNC, PERSISTENT, RANDOM, MEAN, PENALTY),
     "staleness": (ALWAYS_SYNC, ALWAYS_ASYNC, PERSISTENT, PENALTY),
 }
 """The mistakes that at least one cluster of a group catches. No cluster of the group catches another one."""
+
+
+Choices = Callable[[str], list[Any]]
+"""What the answer chooses for each cluster of a group."""
 
 
 def draw(group: str, rng: np.random.Generator) -> Cluster:
@@ -80,15 +85,16 @@ def clusters(group: str, seed: int) -> list[tuple[Cluster, Times]]:
     raise RuntimeError(f"no clusters of the group {group!r} were found for seed {seed}: {missing} are not caught")
 
 
-def choices(answer: Answer, seed: int) -> dict[str, list[Any]]:
-    """What the answer chooses for each cluster of each group."""
-    return {group: [answer(cluster) for cluster, _ in clusters(group, seed)] for group in CAUGHT}
+def choices(answer: Answer, seed: int) -> Choices:
+    """The answer's choices for the clusters of a group; each is asked for once."""
+    return cache(lambda group: [answer(cluster) for cluster, _ in clusters(group, seed)])
 
 
-def judge(chosen: dict[str, list[Any]], group: str, seed: int) -> None:
+def judge(choices: Choices, group: str, seed: int) -> None:
     """Raise Wrong unless the choice for each cluster of a group is right."""
+    chosen = choices(group)
     wrong: list[tuple[Cluster, Times, str]] = []
-    for (cluster, times), got in zip(clusters(group, seed), chosen[group], strict=True):
+    for (cluster, times), got in zip(clusters(group, seed), chosen, strict=True):
         if got not in ("synchronous", "asynchronous"):
             raise Wrong(
                 f"choose({cluster}): expected 'synchronous' or 'asynchronous', got {expect.shown(got)}.",
@@ -102,19 +108,22 @@ def judge(chosen: dict[str, list[Any]], group: str, seed: int) -> None:
     longer = times[got == "asynchronous"] / min(times)
     raise Wrong(
         f"choose({cluster}): {got!r} takes {longer:.2f} times as long to the target as the other choice. The regret is "
-        f"more than {REGRET:.0%} for {len(wrong)} of {counted(len(chosen[group]), 'cluster')} of this kind.",
-        cause_of(chosen, group, seed),
+        f"more than {REGRET:.0%} for {len(wrong)} of {counted(len(chosen), 'cluster')} of this kind.",
+        cause_of(choices, group, seed),
     )
 
 
-def cause_of(chosen: dict[str, list[Any]], group: str, seed: int) -> str:
+def cause_of(choices: Choices, group: str, seed: int) -> str:
     """The known mistake that makes these choices: in all groups, or else in this one; "" if none does."""
+    chosen = {group: choices(group)}
+    with suppress(AnswerFailed):  # that is for the part of the group in which it fails
+        chosen |= {each: choices(each) for each in CAUGHT}
 
     def agrees(choose: Callable[[Cluster], str], groups: Iterable[str]) -> bool:
         return all([choose(cluster) for cluster, _ in clusters(each, seed)] == chosen[each] for each in groups)
 
     for sentence, choose in MISTAKES.items():
-        if agrees(choose, CAUGHT):
+        if agrees(choose, chosen):
             return sentence
     for sentence in CAUGHT[group]:
         if sentence not in (ALWAYS_SYNC, ALWAYS_ASYNC) and agrees(MISTAKES[sentence], [group]):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from course.judging import Answer, expect
 from course.plural import counted
 from minidl.random import Purpose, stream
@@ -49,7 +51,7 @@ def interleaving(kind: str, workers: int, each: int, cells: int, seed: int) -> l
     return shuffled_together([[event for pair in own for event in pair] for own in pairs], rng)
 
 
-def shuffled_together(left, rng) -> list[Event]:  # type: ignore[no-untyped-def]
+def shuffled_together(left: list[list[Event]], rng: np.random.Generator) -> list[Event]:
     """The workers' events in a random order in which each worker's own order stays."""
     order = rng.permutation([worker for worker, own in enumerate(left) for _ in own])
     queues = [iter(own) for own in left]

@@ -44,7 +44,7 @@ MUTANTS = [
     model(
         "no straggler at all",
         ALL,
-        "The persistent straggler is left out",
+        "The regret is more than 10%",
         "slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest",
         "slowest = cluster.workers, 0.0, 1.0, 1.0",
     ),
@@ -86,6 +86,13 @@ MUTANTS = [
         "as long as the slowest of its gradients",
         "longest = cluster.seconds * max(slowest, 1 + (1 - (1 - q) ** p) * (f - 1))",
         "longest = mean * (p - 1 + slowest) / p",
+    ),
+    model(
+        "whole vectors go round the ring",
+        (NETWORK,),
+        "a chunk of nbytes / p bytes",
+        "cluster.nbytes / p * cluster.beta",
+        "cluster.nbytes * cluster.beta",
     ),
     model("the other way round", ALL, "the other choice each time", "< penalty / rate", "> penalty / rate"),
     Mutant(

@@ -173,6 +173,13 @@ MUTANTS += [
         loses=(SERIAL, PUSHES),
         says="expected",
     ),
+    Mutant(
+        "downpour_worker",
+        "adds its unpushed changes to the weights that it fetches",
+        changed(LOOP, "weights = comm.recv(server)", "weights = comm.recv(server) + accumulated"),
+        loses=(PUSHES,),
+        says="expected",
+    ),
 ]
 
 ALTERNATIVES = [
