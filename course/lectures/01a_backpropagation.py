@@ -17,10 +17,10 @@ import itertools
 import time
 
 import numpy as np
-from course.interaction import guess, step_through, warm_up
 from threadpoolctl import threadpool_limits
 
 from course.figures.page import say, see, table
+from course.interaction import guess, step_through, warm_up
 from minidl import Tensor, kernels, manual_seed, nn
 from minidl import functional as F
 from minidl.plots import graph, lines

@@ -19,11 +19,11 @@ import time
 from contextlib import nullcontext
 
 import numpy as np
-from course.interaction import explore, guess, warm_up
 from threadpoolctl import threadpool_limits
 
 from course.figures.live_memory import LiveMemory
 from course.figures.page import say, see, table
+from course.interaction import explore, guess, warm_up
 from minidl import Tensor, kernels, no_grad
 from minidl import functional as F
 from minidl.plots import lines, style

@@ -73,8 +73,11 @@ def draw_on(axes: Axes, boxes: Sequence[Box]) -> None:
         colour = CURRENT if box.is_current else MADE if box.parents else LEAF
         corner = x - WIDTH / 2, y - HEIGHT / 2
         outline = "round,pad=0,rounding_size=0.08"
-        edge = {"edgecolor": "black", "linewidth": 2.0} if box.is_current else {"edgecolor": "0.3", "linewidth": 1.0}
-        axes.add_patch(FancyBboxPatch(corner, WIDTH, HEIGHT, outline, facecolor=colour, zorder=2, **edge))
+        edge, line = ("black", 2.0) if box.is_current else ("0.3", 1.0)
+        patch = FancyBboxPatch(
+            corner, WIDTH, HEIGHT, outline, facecolor=colour, edgecolor=edge, linewidth=line, zorder=2
+        )
+        axes.add_patch(patch)
         size = 9.0 if len(box.name) <= SHORT else 7.5
         axes.text(x, y + 0.19, box.name, ha="center", va="center", fontsize=size, fontweight="bold", zorder=3)
         axes.text(x, y, f"value {box.value:.4g}", ha="center", va="center", fontsize=8.5, zorder=3)
