@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from IPython.display import HTML, display
 
-from course.interaction.frontend import person_is_there
+from course.interaction import frontend
 
 Case = TypeVar("Case")
 SECONDS_BETWEEN_UPDATES = 0.1
@@ -19,7 +19,7 @@ def bar(cases: Iterable[Case], doing: str) -> Iterator[Case]:
     """Yield each of `cases`, with a progress bar that says what is being done: `for p in bar(counts, "simulating")`."""
     if not isinstance(cases, Sized):
         cases = list(cases)
-    if not person_is_there():
+    if not frontend.person_is_there():
         yield from cases
         return
     progress = Progress(doing, len(cases))  # type: ignore[arg-type]

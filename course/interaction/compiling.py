@@ -8,8 +8,8 @@ from typing import Any
 
 from numba.core import event
 
+from course.interaction import frontend
 from course.interaction.bar import Progress
-from course.interaction.frontend import person_is_there
 
 KERNELS = 41
 """Kernels that training needs, as they are counted here on a computer that has none in its cache."""
@@ -36,7 +36,7 @@ class Compiling(event.Listener):  # type: ignore[misc]
 
     def on_start(self, event: Any) -> None:
         """Numba begins to compile a function."""
-        if is_kernel(event.data["dispatcher"]) and self.progress is None and person_is_there():
+        if is_kernel(event.data["dispatcher"]) and self.progress is None and frontend.person_is_there():
             self.progress = Progress("Compiling minidl's kernels, once per computer (up to a minute)", KERNELS)
 
     def on_end(self, event: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import ipywidgets
 
 from course.figures.page import in_words, see
-from course.interaction.frontend import person_is_there
+from course.interaction import frontend
 from course.interaction.multiples import label, single, small_multiples, value_text
 from course.interaction.redrawn import Redrawn
 
@@ -54,7 +54,7 @@ def explore(
     if not values or not all(len(choice) for choice in values.values()):
         raise ValueError("explore needs a parameter with values to choose from, such as nodes=[2, 4, 8]")
     settings = [setting(chosen, values) for chosen in multiples or spread(values)]
-    if person_is_there():
+    if frontend.person_is_there():
         widgets = {name: widget(name, choice) for name, choice in values.items()}
         picture = Redrawn(lambda **chosen: single(draw, chosen, width, height, source), widgets)
         picture.show(*widgets.values())

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course.figures.page import say
-from course.interaction.frontend import person_is_there
+from course.interaction import frontend
 
 GIVE_UP = "?"
 NO_GUESS = "(no guess)"
@@ -64,7 +64,7 @@ def guess(question: str, choices: Sequence[Choice] = (), *, unit: str = "") -> G
     if choices and unit:
         raise ValueError(f"choices carry their own units, so unit={unit!r} has no meaning beside them")
     say("\n".join([f"**Predict.** {question}{f' (in {unit})' if unit else ''}", "", *listed(choices)]).strip())
-    if not person_is_there():
+    if not frontend.person_is_there():
         return Guess(None, unit)
     while True:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets
 
 from course.figures.page import in_words, see
-from course.interaction.frontend import person_is_there
+from course.interaction import frontend
 from course.interaction.multiples import label, single, small_multiples, value_text
 from course.interaction.redrawn import Redrawn
 
@@ -49,7 +49,7 @@ def step_through(
     def draw_frame(axes: Any, **chosen: Any) -> None:
         draw(axes, chosen[name])
 
-    if person_is_there():
+    if frontend.person_is_there():
         slider = ipywidgets.SelectionSlider(
             options=[(value_text(frame), frame) for frame in frames], continuous_update=False, description=label(name)
         )
