@@ -228,8 +228,8 @@ see(
 # *number* of workers sets the mean.
 #
 # The middle picture has a formula because exponential times have no memory: the next push comes from any of the $p$
-# workers with probability $1/p$, no matter who fetched last. A gradient is $k$ updates old if another worker came first
-# $k$ times: $\frac1p (1 - \frac1p)^k$.
+# workers with probability $1/p$, no matter who fetched last. A gradient is $\tau$ updates old if another worker came
+# first $\tau$ times: $\frac1p (1 - \frac1p)^\tau$.
 #
 # And on real processes?
 
@@ -461,8 +461,8 @@ table(head, rows, "formula: the largest stable rate x curvature, from the roots"
 # by $1 - m$ or somewhat less. What counts then is the step in the long run, $\eta / (1 - m)$: momentum repeats old
 # news.
 #
-# There is even a momentum that nobody ordered. Take random, memoryless times, so that a gradient is $k$ updates old
-# with probability $\frac1p(1 - \frac1p)^k$. The expected change is $-c\,S_t$ with the geometric average $S_t =
+# There is even a momentum that nobody ordered. Take random, memoryless times, so that a gradient is $\tau$ updates
+# old with probability $\frac1p(1 - \frac1p)^\tau$. The expected change is $-c\,S_t$ with the geometric average $S_t =
 # \frac1p x_t + (1 - \frac1p) S_{t-1}$ of old weights. Insert one into the other: the *expected* weight obeys
 #
 # $$E[x_{t+1}] - E[x_t] = \Bigl(1 - \frac1p\Bigr)\bigl(E[x_t] - E[x_{t-1}]\bigr) - \frac{c}{p}\,E[x_t].$$

@@ -120,14 +120,14 @@ table(["workers", "computing", "communicating", "waiting"], rows, "simulated: th
 #
 # - The **service time** is how long one gradient occupies a server: $t_S = \alpha + \frac nS \beta$. Its answer goes
 #   out at the same time on the other half of the wire. A server cannot take more than $1/t_S$ gradients a second.
-# - The **round** of a worker that never queues: it computes for $c$ seconds, pushes $S$ slices one after the other, and
-#   pulls $S$ slices: $c + 2 S\, t_S$. So $p$ workers make at most $p / (c + 2 S\,t_S)$ gradients a second.
+# - The **round** of a worker that never queues: it computes for $g$ seconds, pushes $S$ slices one after the other, and
+#   pulls $S$ slices: $g + 2 S\, t_S$. So $p$ workers make at most $p / (g + 2 S\,t_S)$ gradients a second.
 #
 # The slower of the two decides:
 #
-# $$\text{gradients a second} = \min\Bigl(\frac{p}{c + 2 S\,t_S},\; \frac{1}{t_S}\Bigr)$$
+# $$\text{gradients a second} = \min\Bigl(\frac{p}{g + 2 S\,t_S},\; \frac{1}{t_S}\Bigr)$$
 #
-# They meet at $p^* = \frac{c}{t_S} + 2S$ workers. Beyond the bend each further worker only makes the queue longer.
+# They meet at $p^* = \frac{g}{t_S} + 2S$ workers. Beyond the bend each further worker only makes the queue longer.
 
 # %%
 guess_servers = guess("Two servers instead of one: at how many workers is the bend?")
@@ -312,10 +312,11 @@ table(["shards", "lock", "torn reads", "every weight at the end", "time"], rows,
 #
 # ## Waiting on purpose: the gate
 #
-# Now let the network be fast, so that the server has no queue, and look at the workers' clocks. A worker's **clock** is
-# the number of gradients that it has pushed. Synchronous training lets nobody begin clock $k + 1$ before all have
-# finished clock $k$. Asynchronous training lets everybody run. **Bounded staleness** (stale synchronous parallel,
-# SSP) is in between: *a worker may begin its next clock if it is at most $s$ clocks ahead of the slowest one.*
+# Now let the network be fast, so that the server has no queue, and look at the workers' clocks. A worker's **clock**
+# is the number of gradients that it has pushed. Synchronous training lets nobody begin the next clock before all have
+# finished the present one. Asynchronous training lets everybody run. **Bounded staleness** (stale synchronous
+# parallel, SSP) is in between: *a worker may begin its next clock if it is at most $s$ clocks ahead of the slowest
+# one.*
 #
 # The server becomes a gate. It applies each change at once, but answers only those who may go on:
 
@@ -571,13 +572,9 @@ see(
 )
 copy = TEN_GBIT.time(50 * MB)
 slow_formula, fast_formula = 5 * (copy + 0.05), copy + 4 * max(copy, 0.05) + 0.05
-rows = [["one after the other", time_text(both[0].seconds), time_text(slow_formula), "k (copy + compute)"]]
-rows += [
-    ["prefetched", time_text(both[1].seconds), time_text(fast_formula), "copy + (k - 1) max(copy, compute) + compute"]
-]
-table(
-    ["", "simulated", "formula", ""], rows, f"k = 5 minibatches; {both[0].seconds / both[1].seconds:.2f} times as fast"
-)
+rows = [["one after the other", time_text(both[0].seconds), time_text(slow_formula), "5 (copy + compute)"]]
+rows += [["prefetched", time_text(both[1].seconds), time_text(fast_formula), "copy + 4 max(copy, compute) + compute"]]
+table(["", "simulated", "formula", ""], rows, f"5 minibatches; {both[0].seconds / both[1].seconds:.2f} times as fast")
 
 # %% [markdown]
 # ## Break it: get, then put
