@@ -45,11 +45,11 @@ def sharded_sampler(n, batch_size, p, rank, seed, epoch):
 
     n: number of samples (may be 0). batch_size: samples in a minibatch, over all ranks together.
         p: ranks. rank: this one, 0 to p - 1. seed, epoch: of the shuffle.
-    Returns: a list with one item for each minibatch of the serial run, on every rank as many: an
-        array of sample numbers. Minibatch k of the serial run is
+    Returns: a list of arrays of sample numbers, on every rank one for each minibatch of the serial
+        run. Minibatch k of the serial run is
         epoch_order(n, seed, epoch)[k * batch_size : (k + 1) * batch_size]; the last one has the
-        rest and may be shorter. The items k of all ranks together have exactly the samples of
-        minibatch k. Their lengths differ by at most 1, so an item may be empty. Which rank reads
+        rest and may be shorter. The arrays k of all ranks together have exactly the samples of
+        minibatch k. Their lengths differ by at most 1, so an array may be empty. Which rank reads
         which sample of a minibatch is up to you.
 
     Example: with n = 5, batch_size = 3 and p = 2, both ranks return two arrays. If the order is
@@ -106,7 +106,7 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 
     w, v: weights and velocity, arrays of d numbers, the same on all ranks. x, y: this rank's
         shard, of any number of samples; it may have none. total: samples of all shards together.
-        lr, momentum, weight_decay: numbers; lr may be another one in the next step.
+        lr, momentum, weight_decay: numbers; lr may change from step to step.
     Returns: (w, v) after the step, new arrays: those of the serial run up to rounding, and on all
         ranks the same to the bit.
     Cost: one comm.all_reduce of d float64 numbers. No other communication.
@@ -156,9 +156,10 @@ def backward(comm, layers):
 def bucketed_all_reduce(comm, layers, bucket_bytes):
     """Run backward, and add up the gradients of all ranks in buckets while it goes on.
 
-    layers: the argument of backward; there may be none. The gradients are arrays of one axis,
-        float64, on all ranks as long. Use them only as backward yields them. bucket_bytes: a
-        bucket is full as soon as it holds bucket_bytes or more; 8 bytes an element.
+    layers: the argument of backward; there may be none. The gradients are float64 arrays of one
+        axis; a layer's gradient has the same length on all ranks. Use the gradients only as
+        backward yields them. bucket_bytes: a bucket is full as soon as it holds bucket_bytes or
+        more; 8 bytes an element.
     Returns: a list with one array for each layer, from the first layer to the last: the sum of its
         gradients over all ranks.
     Cost: one comm.all_reduce for each bucket, with async_op=True, and no other communication. A

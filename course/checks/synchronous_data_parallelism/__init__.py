@@ -227,8 +227,8 @@ def efficiency(
     hints=[
         "For exponentially distributed times: until the first of p workers is there it takes mean / p, then mean / "
         "(p - 1) until the next, and so on.",
-        "For measured times: sort them. With which chance are all p workers among the i fastest of the n times?",
-        "With (i/n)^p. So the last worker takes the i-th time (counted from 1) with the chance (i/n)^p - ((i-1)/n)^p.",
+        "For measured times: sort them. With which chance are all p workers among the i fastest of the m times?",
+        "With (i/m)^p. So the last worker takes the i-th time (counted from 1) with the chance (i/m)^p - ((i-1)/m)^p.",
     ],
 )
 def barrier_time(

@@ -73,7 +73,7 @@ def judge_times(answer: Answer, times: Array, p: int) -> None:
             np.quantile(times, p / (p + 1))
         ),
         "That is the median, not the expectation.": float(np.quantile(times, 0.5 ** (1 / p))),
-        "(i/n)^p is the chance of the i-th time or a faster one; the differences of these count.": float(
+        "With m times, (i/m)^p is the chance of the i-th time or a faster one; the differences of these count.": float(
             np.sum(ordered * up_to**p)
         ),
     }

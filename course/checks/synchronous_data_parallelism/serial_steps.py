@@ -157,7 +157,7 @@ def mistakes(step: Step, rank: int) -> dict[str, Array]:
         return step.after(gradient)[0]
 
     found = {
-        "The means of all ranks were added: divide by the samples of the whole minibatch (kn, not n).": with_gradient(
+        "The means of all ranks were added: the serial run divides by the whole minibatch.": with_gradient(
             sum_of_means
         ),
         mean_of_means: with_gradient(sum_of_means / p),

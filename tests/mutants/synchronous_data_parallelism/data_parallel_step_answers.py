@@ -36,7 +36,7 @@ MUTANTS = [
         "sum instead of mean: normalised by n, not by kn",
         changed(STEP, SHARE, MEAN),
         loses=(EVEN, RAGGED),
-        says="divide by the samples of the whole minibatch (kn, not n)",
+        says="the serial run divides by the whole minibatch",
     ),
     Mutant(
         "data_parallel_step",
