@@ -14,8 +14,8 @@
 # do not have. It ends with your own progress in the course.
 #
 # Under every figure stands where it comes from: *measured* on the computer that ran this page, *simulated* on a
-# virtual cluster, or computed by a *formula*. Where a cell says `my_guess = "?"`, write down what you expect before you
-# run what follows: your guess then stands beside the result.
+# virtual cluster, or computed by a *formula*. Where a cell asks for your guess, type what you expect and press Enter:
+# the cells below wait for it, and your guess then stands beside the result.
 
 # %%
 # On Google Colab this brings the course there first. Anywhere else it does nothing.
@@ -29,6 +29,15 @@ if "google.colab" in sys.modules:
     pip = [sys.executable, "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, "--editable", f"{clone}[course]"], check=True)
     sys.path.insert(0, clone)
+
+# %% [markdown]
+# minidl compiles its innermost loops, once per computer. The next cell does it now, so that no later one waits. On a
+# computer that has them it takes no time.
+
+# %%
+from course.interaction import bar, guess, warm_up
+
+warm_up()
 
 # %% [markdown]
 # ## The map
@@ -154,17 +163,18 @@ print(f"one node reads {one.accuracy:.1%} of the test digits correctly (measured
 # Now each node sees a quarter of every minibatch and computes the gradient of its quarter. An all-reduce adds the four
 # up, and all nodes make the same step: the strategy `Synchronous`.
 #
-# **Predict.** Will the share of digits that four nodes read correctly be *lower*, *equal* or *higher*?
+# Will the four together read as many digits correctly?
 
 # %%
-my_guess = "?"  # write "lower", "equal" or "higher"
+guess_share = guess("The share of digits that four nodes read correctly will be…", ["lower", "equal", "higher"])
 
 # %%
 four = parallel.train(job, parallel.Synchronous(), nodes=4)
 difference = four.accuracy - one.accuracy
 verdict = "equal" if abs(difference) < 0.005 else "higher" if difference > 0 else "lower"
 say(
-    f"Your guess: {my_guess}. **Measured: {verdict}**: {one.accuracy:.1%} with one node, {four.accuracy:.1%} with four."
+    f"Your guess: {guess_share}. **Measured: {verdict}**: {one.accuracy:.1%} with one node, "
+    f"{four.accuracy:.1%} with four."
 )
 print("all four nodes ended with the same weights, to the bit:", len(set(four.digests)) == 1)
 gap = abs(four.history[-1]["loss"] - one.history[-1]["loss"])
@@ -197,10 +207,10 @@ print(f"four epochs took {seconds[1]:.2f} s on one node and {seconds[4]:.2f} s o
 # ordinary network (Ethernet, 1 Gbit/s) takes 50 µs to start and then 8 ns a byte. A better one (10 Gbit/s) takes 20 µs
 # and 0.8 ns.
 #
-# **Predict.** How many times as fast as one node are eight on the ordinary network: about 8, about 4, or about 2?
+# Eight nodes halve the work of four. How much faster will they be?
 
 # %%
-my_guess = "?"  # write a number
+guess_speed = guess("How many times as fast as one node are eight on the ordinary network?", [8, 4, 2])
 
 # %%
 node = cluster.Node(flops_per_s=10e9, bytes_per_s=10e9)
@@ -208,15 +218,16 @@ epoch = parallel.Job(job.model, job.data, job.optimizer, batch_size=64, epochs=1
 
 
 def simulate(nodes, network):
-    """One epoch on so many simulated nodes."""
-    return parallel.train(epoch, parallel.Synchronous(), nodes, cluster.Simulation(node=node), network)
+    """One epoch on so many simulated nodes; the gradients are added up along a ring."""
+    return parallel.train(epoch, parallel.Synchronous(algorithm="ring"), nodes, cluster.Simulation(node=node), network)
 
 
 counts = (1, 2, 4, 8)
-runs = {network: [simulate(p, network) for p in counts] for network in ("10gbe", "1gbe")}
+cases = bar([(network, p) for network in ("10gbe", "1gbe") for p in counts], "simulating clusters")
+runs = {"10gbe": [], "1gbe": []}
+for network, p in cases:
+    runs[network].append(simulate(p, network))
 speedup = {network: [reports[0].seconds / r.seconds for r in reports] for network, reports in runs.items()}
-
-# %%
 curves = [Line("ideal (formula)", counts, counts)]
 curves += [Line("10 Gbit/s", counts, speedup["10gbe"], "both"), Line("1 Gbit/s", counts, speedup["1gbe"], "both")]
 panel = Panel(curves, "nodes", "times as fast as one node")
@@ -225,7 +236,7 @@ see(
     f"with 10 Gbit/s, 4 nodes are {speedup['10gbe'][2]:.1f} times as fast as one and 8 are {speedup['10gbe'][3]:.1f} "
     f"times; with 1 Gbit/s 4 are {speedup['1gbe'][2]:.1f} times and 8 only {speedup['1gbe'][3]:.1f} times as fast.",
 )
-say(f"Your guess: {my_guess}. **Simulated: {speedup['1gbe'][3]:.1f} times.**")
+say(f"Your guess: {guess_speed}. **Simulated: {speedup['1gbe'][3]:.1f} times.**")
 
 # %% [markdown]
 # Who stands in the way? The Gantt chart of four nodes on the ordinary network shows it:
@@ -234,20 +245,20 @@ say(f"Your guess: {my_guess}. **Simulated: {speedup['1gbe'][3]:.1f} times.**")
 shares = runs["1gbe"][2].trace.shares()
 see(
     runs["1gbe"][2].timeline(),
-    f"all nodes compute forward and backward side by side, and then exchange gradients, "
-    f"{shares.communication:.0%} of the time. (Upper halves: to whom a node sends; lower ones: from whom it receives.)",
+    f"all nodes compute forward and backward side by side, and then exchange gradients along a ring, "
+    f"{shares.communication:.0%} of the time: each sends to the next node only, in several rounds. (Upper halves: to "
+    f"whom a node sends; lower ones: from whom it receives.)",
 )
 
 # %% [markdown]
 # Twice as many nodes halve the computing, but not the sending: all of them need the sum of all gradients. Does the
 # sending even grow with the number of nodes? Here is one all-reduce alone: a million numbers a node (4 MB), 10 Gbit/s,
-# by the algorithm *ring*, in which every node sends to its right neighbour only.
+# along the same *ring* as above, in which every node sends to its right neighbour only.
 #
-# **Predict.** 64 nodes instead of 4 add up 16 times as many gradients. How many times as long does it take: about 16,
-# about 4, or less than 2?
+# 64 nodes instead of 4 add up 16 times as many gradients.
 
 # %%
-my_guess = "?"  # write 16, 4 or 2
+guess_time = guess("How many times as long do 64 nodes take as 4?", ["about 16", "about 4", "less than 2"])
 
 
 # %%
@@ -261,7 +272,7 @@ formula = {p: cluster.cost.all_reduce("ring", p, 4_000_000, network.alpha, netwo
 print("nodes   simulated     formula")
 for p in simulated:
     print(f"{p:5} {simulated[p] * 1e3:8.2f} ms {formula[p] * 1e3:8.2f} ms")
-say(f"Your guess: {my_guess}. **Simulated: {simulated[64] / simulated[4]:.2f} times as long.**")
+say(f"Your guess: {guess_time}. **Simulated: {simulated[64] / simulated[4]:.2f} times as long.**")
 
 # %% [markdown]
 # On a ring every node sends almost twice the gradient, however many nodes there are: chapter 04 shows how, and you

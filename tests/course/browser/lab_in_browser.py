@@ -35,7 +35,7 @@ QUIET = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
     "--window-size=1400,2000",
 )  # fmt: skip
-SECONDS = 40.0
+SECONDS = 120.0
 """A deadline that only a hang exceeds."""
 
 
@@ -188,6 +188,13 @@ class OpenNotebook:
         """Choose the next value in the first drop-down list of a cell."""
         choices = Select(self.found("select", self.cell(number))[0])
         choices.select_by_index(choices.options.index(choices.first_selected_option) + 1)
+
+    def turn(self, number: int) -> None:
+        """Move the first slider of a cell; without one, choose in its first list."""
+        if self.found(".noUi-handle", self.cell(number)):
+            self.move_slider(number)
+        else:
+            self.choose(number)
 
     def interrupt(self) -> None:
         """The menu's Interrupt Kernel."""

@@ -1,0 +1,49 @@
+"""Every lecture with a what-if panel, in a browser: its cells run, and moving a slider changes the picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("selenium", reason="needs selenium: pip install 'minidl[browser]'")
+
+from course.setup.bootstrap import ROOT
+from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, OpenNotebook, chromium, lab_server, wait_for
+
+LECTURES = sorted(
+    path for path in (ROOT / "notebooks").glob("*.ipynb") if "explore(" in path.read_text(encoding="utf-8")
+)
+SECONDS_A_LECTURE = 400.0  # on a loaded machine
+
+
+@pytest.mark.exhaustive
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver")
+@pytest.mark.parametrize("lecture", LECTURES, ids=lambda path: path.stem)
+def test_the_sliders_of_a_lecture_change_its_pictures(lecture: Path, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    (clone / "notebooks").mkdir(parents=True)
+    for name in ("course", "minidl", "benchmarks", "exercises", "solutions"):
+        if (ROOT / name).exists():
+            (clone / name).symlink_to(ROOT / name)
+    (clone / "notebooks" / lecture.name).write_bytes(lecture.read_bytes())
+    cells = json.loads(lecture.read_bytes())["cells"]
+    code = {number: "".join(cell["source"]) for number, cell in enumerate(cells) if cell["cell_type"] == "code"}
+    panels = [number for number, source in code.items() if "explore(" in source]
+    with lab_server(clone, tmp_path) as server, chromium(tmp_path) as driver:
+        notebook = OpenNotebook(driver, server, f"work/{lecture.name}")
+        notebook.run_all()
+
+        def finished() -> bool:
+            if notebook.question():
+                notebook.answer("?")
+            return bool(notebook.picture(panels[-1]))
+
+        wait_for(finished, SECONDS_A_LECTURE, message=lambda: "\n".join(map(notebook.output, code))[-3000:])
+        for panel in panels:
+            first = wait_for(lambda panel=panel: notebook.picture(panel))
+            notebook.turn(panel)
+            wait_for(lambda panel=panel, first=first: notebook.picture(panel) not in ("", first))
