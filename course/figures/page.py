@@ -25,4 +25,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], note: str) -> None
 
 def see(figure: Figure, words: str) -> None:
     """Show a picture, and under it what to see in it."""
-    display(figure, Markdown(f"*In words: {words}*"))
+    display(figure)
+    in_words(words)
+
+
+def in_words(text: str) -> None:
+    """Say what to see in the picture above. Errors: ValueError for a text with the "In words" that is added here."""
+    if text.lower().startswith("in words"):
+        raise ValueError(f"the text is shown behind 'In words:', so it must not begin so itself: {text!r}")
+    say(f"*In words: {text}*")

@@ -28,7 +28,10 @@ SOURCES = [
 ROOMS = [
     package
     for package in PACKAGES
-    if re.match(r"course/(building|figures|grading|notebooks|setup|student)", package.relative_to(ROOT).as_posix())
+    if re.match(
+        r"course/(building|figures|grading|interaction|notebooks|results|setup|student)",
+        package.relative_to(ROOT).as_posix(),
+    )
 ]
 
 QUOTED = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/?)`")

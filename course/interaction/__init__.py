@@ -1,0 +1,24 @@
+"""What a reader does in a lecture: guess, turn a knob, step through, wait.
+
+guess.py           asks for a prediction before the answer is computed
+explore.py         a picture with sliders, or small multiples of it
+step_through.py    a picture with buttons back and forward, or some of its frames
+bar.py             a progress bar
+warm_up.py         compiles minidl's kernels before the first measurement
+compiling.py       a progress bar for that
+redrawn.py         a picture that widgets redraw
+multiples.py       the same picture for several settings, in one figure
+frontend.py        whether a person sits in front of this kernel
+
+A notebook that runs without a person (`python3 -m course build`, tests) asks nothing and shows static pictures.
+
+    from course.interaction import bar, explore, guess, step_through, warm_up
+"""
+
+from course.interaction.bar import bar
+from course.interaction.explore import explore
+from course.interaction.guess import guess
+from course.interaction.step_through import step_through
+from course.interaction.warm_up import warm_up
+
+__all__ = ["bar", "explore", "guess", "step_through", "warm_up"]

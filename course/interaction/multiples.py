@@ -1,0 +1,86 @@
+"""Small multiples: the same picture for several settings, in one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from minidl.plots import style
+
+TOTAL_WIDTH = 9.5
+MOST_COLUMNS = 3
+
+
+@style.applied()
+def small_multiples(
+    draw: Callable[..., None],
+    settings: Sequence[Mapping[str, Any]],
+    width: float,
+    height: float,
+    shared: bool = True,
+    source: str | Sequence[str] = (),
+) -> Figure:
+    """Draw `draw(axes, **setting)` for each setting, side by side; its title says the setting.
+
+    width, height: inches of one picture; it is scaled down where several would be too wide.
+    shared: equal limits of all axes, so that the pictures can be compared.
+    """
+    columns = len(settings) if len(settings) <= MOST_COLUMNS else (2 if len(settings) == 4 else MOST_COLUMNS)
+    rows = -(-len(settings) // columns)
+    each = min(width, TOTAL_WIDTH / columns)
+    tall = height * max(each / width, 0.75)
+    figure, places = style.new_figure(
+        each * columns, tall * rows, columns=columns, heights=(1,) * rows, sharex=shared, sharey=shared
+    )
+    for axes, setting in zip(places, settings, strict=False):
+        draw(axes, **setting)
+        title(axes, described(setting))
+    for axes in places[len(settings) :]:
+        axes.remove()
+    for place, axes in enumerate(places[: len(settings)]):
+        if shared and place + columns < len(settings):  # a picture stands below, with the same axis
+            axes.set_xlabel("")
+        elif shared:
+            axes.tick_params(labelbottom=True)
+        if shared and place % columns:
+            axes.set_ylabel("")
+    if source:
+        style.label_source(figure, source)
+    return figure
+
+
+@style.applied()
+def single(draw: Callable[..., None], setting: Mapping[str, Any], width: float, height: float, source: Any) -> bytes:
+    """The picture for one setting, as PNG."""
+    figure, [axes] = style.new_figure(width, height)
+    draw(axes, **setting)
+    if source:
+        style.label_source(figure, source)
+    picture: bytes = figure._repr_png_()
+    return picture
+
+
+def title(axes: Axes, words: str) -> None:
+    """Put the setting above the title that the picture may have."""
+    own = axes.get_title(loc="left") or axes.get_title()
+    axes.set_title("")
+    axes.set_title("", loc="left")
+    axes.set_title(f"{words}\n{own}" if own else words, loc="left")
+
+
+def described(setting: Mapping[str, Any]) -> str:
+    """A setting in words: "nodes 16, network 1gbe"."""
+    return ", ".join(f"{label(name)} {value_text(value)}" for name, value in setting.items())
+
+
+def label(name: str) -> str:
+    """A parameter's name as a reader sees it."""
+    return name.replace("_", " ")
+
+
+def value_text(value: Any) -> str:
+    """A value as a reader sees it."""
+    return f"{value:,.6g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,76 @@
+"""A picture in steps: buttons back and forward where a person sits in front of the kernel, some frames elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ipywidgets
+
+from course.figures.page import in_words, see
+from course.interaction.frontend import person_is_there
+from course.interaction.multiples import label, single, small_multiples, value_text
+from course.interaction.redrawn import Redrawn
+
+
+def step_through(
+    draw: Callable[..., None],
+    words: str,
+    /,
+    *,
+    frames: Sequence[Any],
+    multiples: Sequence[Any],
+    name: str = "step",
+    width: float = 6.5,
+    height: float = 3.5,
+    shared: bool = True,
+    source: str | Sequence[str] = (),
+) -> None:
+    """Show `draw(axes, frame)` for one of `frames` at a time, or for those in `multiples` side by side.
+
+    Parameters
+        draw         draws one frame on the given axes
+        words        what to see in it, for those who do not
+        frames       what the reader steps through, in order
+        multiples    the frames of the static figure
+        name         what a frame is called: "step 3"
+        width, height   of one picture, in inches
+        shared       equal limits of all small multiples
+        source       "measured", "simulated", "formula", or several: written under the figure
+
+    Errors: ValueError for fewer than two frames, and for multiples that are no frames.
+    """
+    frames = list(frames)
+    if len(frames) < 2:
+        raise ValueError(f"step_through needs at least two frames, got {frames}")
+    if not multiples or any(frame not in frames for frame in multiples):
+        raise ValueError(f"multiples are some of the frames {frames}, got {list(multiples)}")
+
+    def draw_frame(axes: Any, **chosen: Any) -> None:
+        draw(axes, chosen[name])
+
+    if person_is_there():
+        slider = ipywidgets.SelectionSlider(
+            options=[(value_text(frame), frame) for frame in frames], continuous_update=False, description=label(name)
+        )
+        picture = Redrawn(lambda **chosen: single(draw_frame, chosen, width, height, source), {name: slider})
+        picture.show(ipywidgets.HBox([button("◀ back", slider, -1), slider, button("forward ▶", slider, +1)]))
+        in_words(words)
+    else:
+        see(small_multiples(draw_frame, [{name: frame} for frame in multiples], width, height, shared, source), words)
+
+
+def button(words: str, slider: ipywidgets.SelectionSlider, by: int) -> ipywidgets.Button:
+    """A button that moves the slider by so many frames; it is disabled at the end of the frames."""
+    pressed = ipywidgets.Button(description=words)
+
+    def move(_: object) -> None:
+        slider.index = min(max(slider.index + by, 0), len(slider.options) - 1)
+
+    def update(_: object = None) -> None:
+        pressed.disabled = not 0 <= slider.index + by < len(slider.options)
+
+    pressed.on_click(move)
+    slider.observe(update, names="index")
+    update()
+    return pressed
