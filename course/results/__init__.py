@@ -6,5 +6,6 @@ python_gpt.py      Part II: a GPT that writes Python-like text, by the reader's 
 history.py         the course of a training: stored, and the one that the course comes with
 pictures.py        the loss next to that of the course; the hardest letters
 parts.py           both results as the command `result` needs them
-recorded/          the histories that the course comes with
+
+The histories that the course comes with are in `course/results/recorded/`; `python3 -m course result 2 --record` makes one.
 """

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 import minidl
 from course.results.history import Row
@@ -162,5 +163,6 @@ def written(
     """A text that the model writes after the prompt."""
     minidl.manual_seed(seed)
     model.eval()
-    tokens = model.generate(data.encode(prompt)[None], length, temperature)
+    with threadpool_limits(1):  # products of one row: a second thread would only wait
+        tokens = model.generate(data.encode(prompt)[None], length, temperature)
     return data.decode(tokens[0])
