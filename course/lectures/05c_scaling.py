@@ -480,7 +480,7 @@ table(["", "iteration on 8", "iteration on 256", "efficiency, 8 to 256"],
 # Two machines are worth having even here: the two cores of a laptop. `python3 -m course result 2` trains a GPT with
 # 0.8 million weights on the source of Python's standard library, character by character, on two processes whose
 # gradients are added up by *your* `ring_all_reduce` of chapter 04. It takes less than ten minutes. Here are its first
-# 20 seconds, with the ring written once more:
+# steps, with the ring written once more:
 
 
 # %%
@@ -496,7 +496,7 @@ def ring_all_reduce(comm, x):
 
 # %%
 # measured: differs from run to run
-settings = replace(python_gpt.Settings(), steps=80, evaluate_every=10)
+settings = replace(python_gpt.Settings(), steps=40, evaluate_every=10)
 done = iter(bar(range(settings.steps), "training on two processes"))
 short = python_gpt.train(ring_all_reduce, settings, lambda *step_and_row: next(done, None))
 next(done, None)  # the bar is removed
@@ -504,7 +504,7 @@ full = recorded(2)
 level = data.unigram_entropy(data.stdlib_text(settings.block_size, settings.n_chars).train.tokens)
 runs = [(f"{settings.steps} steps", short.rows), ("recorded", full.rows)]
 see(pictures.losses(runs, ("frequencies of characters alone", level)),
-    "Within 40 steps the GPT beats a predictor that knows only how frequent each character is. The recorded run goes "
+    "Within 20 steps the GPT beats a predictor that knows only how frequent each character is. The recorded run goes "
     "on for longer than it seems: the axes are logarithmic.")  # fmt: skip
 say(f"Test loss after {settings.steps} steps {short.rows[-1]['test_loss']:.2f}, after {full.last['step']} steps "
     f"{full.last['test_loss']:.2f}, in {full.last['seconds'] / 60:.0f} minutes (measured).")  # fmt: skip

@@ -7,5 +7,6 @@ history.py         the course of a training: stored, and the one that the course
 pictures.py        the loss next to that of the course; the hardest letters
 parts.py           both results as the command `result` needs them
 
-The histories that the course comes with are in `course/results/recorded/`; `python3 -m course result 2 --record` makes one.
+The histories that the course comes with are in `course/results/recorded/`. The command makes them:
+`python3 -m course result 1 --by NOTEBOOK --record`.
 """
