@@ -2,6 +2,7 @@
 
 commands/        what is typed, one file per command; command_line.py finds them
 student/         one student: the copy of the exercises, the report of a check, the points
+results/         what each part of the course ends in: networks trained by what the reader wrote
 grading/         a class: submissions, results, feedback, roster
 building/        from texts to notebooks
 lectures/, assignments/    these texts

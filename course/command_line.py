@@ -39,6 +39,7 @@ COMMANDS = {
     "start": Command("course.commands.start", "your own copy of a chapter's exercises, in work/", ("course",), "NN"),
     "check": Command("course.commands.check", "check what you wrote, count the points", ("course",), "NN"),
     "progress": Command("course.commands.progress", "your points in all chapters", ("course",)),
+    "result": Command("course.commands.result", "train a network with what you wrote, 1 or 2", ("course",), "PART"),
     "test": Command("course.commands.test", "run the tests; what follows goes to pytest", ("dev",)),
     "build": Command("course.commands.build", "make the notebooks from their texts in course/lectures/", ("course",)),
     "grade": Command("course.commands.grade", "grade a folder of submissions", ("course",), "FOLDER"),
@@ -46,7 +47,7 @@ COMMANDS = {
     "release": Command("course.commands.release", "the students' edition, without solutions", ("course",), "FOLDER"),
 }
 
-FOR_STUDENTS = ("demo", "lab", "start", "check", "progress")
+FOR_STUDENTS = ("demo", "lab", "start", "check", "progress", "result")
 
 USAGE = """\
 usage: python3 -m course [COMMAND] [ARGUMENTS]

@@ -1,0 +1,527 @@
+# %% [markdown]
+# # 05c. How many machines are worth having?
+#
+# *Read [05a](05a_data_parallelism.ipynb) and [05b](05b_overlap.ipynb) first. Reading time: about 35 minutes. Figures
+# are* measured, simulated *or come from a* formula.
+#
+# ## The question
+#
+# A network has 25 million weights, so its gradient has 100 MB. One machine needs 5 ms for forward and backward of one
+# sample, and the minibatch has 256 samples. Your team may rent up to 256 such machines.
+
+# %%
+from dataclasses import replace
+
+import numpy as np
+
+import minidl
+from course.figures.page import say, see, table
+from course.interaction import bar, explore, guess, warm_up
+from course.results import pictures, python_gpt
+from course.results.history import recorded
+from minidl import cluster, data, nn, optim, parallel
+from minidl import functional as F
+from minidl.cluster import cost
+from minidl.plots import lines, style
+from minidl.plots.style import time_text
+
+warm_up()
+MB = 1_000_000
+GRADIENT = 100 * MB  # n, bytes
+SAMPLE = 5e-3  # c, seconds of one machine for one sample
+NETWORKS = ("1gbe", "10gbe", "infiniband")
+
+
+# %%
+def step(comm, samples):
+    """One training step of a machine, without its numbers: compute, then add up 100 MB."""
+    comm.compute(seconds=samples * SAMPLE)
+    comm.all_reduce(cluster.Phantom(GRADIENT), algorithm="auto")
+
+
+def simulated(p, samples, network):
+    """Seconds for one step on p simulated machines with so many samples each."""
+    return cluster.launch(step, (samples,), p, cluster.Simulation(trace="ledger"), network).seconds
+
+
+one, many = simulated(1, 256, "1gbe"), simulated(256, 1, "1gbe")
+say(f"256 samples take **{time_text(one)}** on 1 machine and **{time_text(many)}** on 256 machines with Gigabit "
+    f"Ethernet (simulated): 256 machines are **{many / one:.2f} times slower** than one.")  # fmt: skip
+
+# %% [markdown]
+# Each of the 256 machines has one sample to compute, which takes 5 ms. The rest is communication. With a network that
+# is ten times as fast, things look better.
+
+# %%
+guess_speedup = guess("256 machines on 10 Gbit/s Ethernet: how many times as fast as one machine?", unit="times")
+
+# %% [markdown]
+# ## A step is computation plus communication
+#
+# Let $p$ machines share a minibatch of $B$ samples; a sample takes $c$ seconds, the gradient has $n$ bytes. Then
+#
+# $$T(p) = \frac{B}{p}\,c + \text{all-reduce}(p, n).$$
+#
+# (Here nothing overlaps. Overlap, [05b](05b_overlap.ipynb), hides at most the time of backward; it comes back at the
+# end of this page.) The *speed-up* is $T(1)/T(p)$; the *efficiency* is the speed-up divided by $p$.
+
+
+# %%
+def formula(p, samples, network):
+    """Seconds for one step on p machines with so many samples each."""
+    net = cluster.Network.preset(network)
+    return samples * SAMPLE + cost.all_reduce(cost.best_all_reduce(p, GRADIENT, net), p, GRADIENT, net.alpha, net.beta)
+
+
+rows = []
+for network in NETWORKS:
+    for p in (8, 256):
+        ours, theirs = simulated(p, 256 / p, network), formula(p, 256 / p, network)
+        rows.append([network, p, time_text(ours), time_text(theirs), f"{one / ours:.2f}", f"{one / ours / p:.1%}"])
+table(
+    ["network", "machines", "step, simulated", "step, formula", "speed-up", "efficiency"],
+    rows,
+    f"256 samples together; your guess for 256 machines on 10gbe: {guess_speedup}",
+)
+
+# %% [markdown]
+# ## Strong or weak?
+#
+# There are two ways to use more machines. *Strong scaling*: the minibatch stays, and each machine gets less of it.
+# *Weak scaling*: each machine keeps its $b$ samples, and the minibatch $B = pb$ grows. In weak scaling, efficiency is
+# $T(1)/T(p)$, both with $b$ samples a machine: the step should take no longer when machines are added.
+
+# %%
+guess_weak = guess("Weak scaling, 32 samples a machine, 256 machines on 10gbe: the efficiency?", unit="%")
+
+
+# %%
+def ticks(figure, at):
+    """Name these values at every horizontal axis, instead of powers of ten."""
+    for axes in figure.axes:
+        axes.set_xticks(at, [str(value) for value in at])
+        axes.minorticks_off()
+    return figure
+
+
+counts = [2**k for k in range(9)]
+SIZES = {"strong": lambda p: 256 / p, "weak": lambda p: 32}  # samples on each of p machines
+speed_up = {
+    (kind, network): [p * each(p) / each(1) * simulated(1, each(1), network) / simulated(p, each(p), network)
+                      for p in counts]
+    for kind, each in SIZES.items() for network in NETWORKS
+}  # fmt: skip
+panels = []
+for kind, each in SIZES.items():
+    drawn = [lines.Line("ideal", counts, counts, tone=6)]
+    for tone, network in enumerate(NETWORKS):
+        expected = [p * each(p) / each(1) * each(1) * SAMPLE / formula(p, each(p), network) for p in counts]
+        drawn += [lines.Line(f"{network}, formula", counts, expected, tone=tone),
+                  lines.Line(f"{network}, simulated", counts, speed_up[kind, network], "points", tone)]  # fmt: skip
+    title = "strong scaling: 256 samples together" if kind == "strong" else "weak scaling: 32 samples a machine"
+    panels.append(lines.Panel(drawn, "machines", "speed-up in samples per second", title, "xy", ylim=(0.15, 300)))
+see(ticks(lines.draw(panels, source=("simulated", "formula"), height=3.8), counts),
+    "Strong scaling bends to a level, one for each network; on 1gbe this level is below one machine. Weak scaling "
+    "goes on rising: its lines become parallel to the ideal one, and lie below it by the efficiency. With 2 to 8 "
+    "machines on 1gbe it, too, is slower than one machine.")  # fmt: skip
+say(f"Weak scaling on 10gbe with 256 machines: efficiency {speed_up['weak', '10gbe'][-1] / 256:.0%} (simulated); "
+    f"your guess: {guess_weak}.")  # fmt: skip
+
+# %% [markdown]
+# ## Two laws, one number
+#
+# Amdahl (1967) asked for strong scaling: if a fraction $f$ of one machine's work is serial, the speed-up is at most
+#
+# $$S = \frac{1}{f + (1 - f)/p} \le \frac 1 f .$$
+#
+# Gustafson (1988) asked for weak scaling: if a fraction $s$ of the time on $p$ machines is serial, the same work would
+# take one machine $S = p - s\,(p - 1)$ times as long. Nothing in our step is serial. But the all-reduce of a large
+# array takes $2\frac{p-1}{p}n\beta$ seconds (04b). With $C = 2n\beta$ the step is
+#
+# $$T(p) = \frac{B c}{p} + C\,\frac{p - 1}{p}, \qquad \frac{T(p)}{T(1)} = \frac 1p + f\Big(1 - \frac 1p\Big)
+# \quad\text{with}\quad f = \frac{C}{Bc}.$$
+#
+# That is Amdahl's law to the letter: *adding up gradients acts like $C$ seconds of serial work*, however many machines
+# there are. Gustafson's law holds with the same $C$ and $s = C / T(p)$. Find the fraction from the simulated
+# speed-ups, by solving both laws for it:
+
+# %%
+rows = []
+for network in NETWORKS:
+    serial = 2 * GRADIENT * cluster.Network.preset(network).beta
+    for p in (8, 64, 256):
+        strong, weak = (speed_up[kind, network][counts.index(p)] for kind in SIZES)
+        f, s = (1 / strong - 1 / p) / (1 - 1 / p), (p - weak) / (p - 1)
+        rows.append([network, p, f"{f:.4f}", f"{serial / (256 * SAMPLE):.4f}", f"{s:.4f}",
+                     f"{serial / formula(p, 32, network):.4f}"])  # fmt: skip
+table(["network", "machines", "f, from simulation", "C / (Bc), formula", "s, from simulation", "C / T(p), formula"],
+      rows, "strong scaling with 256 samples (f), weak scaling with 32 a machine (s)")  # fmt: skip
+limit = 256 * SAMPLE / (2 * GRADIENT * cluster.Network.preset("10gbe").beta)
+say(f"Amdahl's limit on 10gbe: no number of machines is more than 1/f = {limit:.1f} times as fast as one (formula).")
+
+# %% [markdown]
+# What is left over is $\alpha$, the time to start a message: it makes $f$ rise a little with $p$.
+#
+# $f = 2n\beta/(Bc)$ also says what helps: a smaller gradient, a faster network, a larger minibatch. Bytes per sample
+# are $2\frac{p-1}{p}\frac nB$: *twice the minibatch, half the communication per sample*. This is why everybody wants
+# large minibatches. Turn it:
+
+
+# %%
+def bars(axes, minibatch, network, machines):
+    """A step's computation and communication from 8 machines up to `machines`."""
+    shown = [p for p in counts if 8 <= p <= machines]
+    compute = [minibatch / p * SAMPLE for p in shown]
+    communicate = [formula(p, minibatch / p, network) - work for p, work in zip(shown, compute, strict=True)]
+    places = range(len(shown))
+    axes.bar(places, compute, color=style.ACTIVITY["compute"], edgecolor="black", linewidth=0.5, label="compute")
+    axes.bar(places, communicate, bottom=compute, color=style.ACTIVITY["send"], edgecolor="black", linewidth=0.5,
+             label="communicate")  # fmt: skip
+    for place, (work, rest) in enumerate(zip(compute, communicate, strict=True)):
+        name = f"{work / (work + rest):.0%}"
+        axes.annotate(name, (place, work + rest), (0, 2), textcoords="offset points", ha="center", fontsize=7)
+    axes.set_xticks(places, [str(p) for p in shown])
+    axes.set(xlabel="machines", ylabel="seconds a step")
+    axes.set_ylim(0, 1.3 * max(np.add(compute, communicate)))
+    axes.legend(fontsize=8, loc="upper right", ncols=2)
+
+
+explore(bars, "Blue halves with every doubling of machines, vermilion stays. The percentages are efficiencies: the "
+        "share of a step that is computation. Four times the minibatch: the same vermilion, four times the blue. The "
+        "axes differ: on InfiniBand the whole step is shorter than one vermilion bar of 10gbe.",
+        minibatch=[256, 512, 1024, 2048, 4096, 8192], network=["10gbe", "1gbe", "infiniband"],
+        machines=[256, 16, 32, 64, 128], width=4.7, height=2.9, shared=False, source="formula",
+        multiples=[{}, {"minibatch": 1024}, {"network": "1gbe"}, {"network": "infiniband"}])  # fmt: skip
+
+# %% [markdown]
+# ## Every number of machines, not only powers of two
+#
+# Samples cannot be cut. With $p$ machines the slowest one has $\lceil B/p \rceil$ samples, and the others wait for it.
+
+# %%
+guess_stairs = guess("64 samples, no time for messages: is it faster with 63 machines than with 40?", ["yes", "no"])
+
+# %%
+every = list(range(1, 81))
+
+
+def whole_samples(comm, minibatch):
+    """One step of a machine that gets every p-th sample of the minibatch."""
+    comm.compute(seconds=SAMPLE * len(range(comm.rank, minibatch, comm.size)))
+    comm.barrier()
+
+
+run_free = {p: cluster.launch(whole_samples, (64,), p, cluster.Simulation(trace="ledger")).seconds for p in every}
+stairs = [64 / (-(-64 // p) * SAMPLE) for p in every]
+panel = lines.Panel(
+    [lines.Line("if samples could be cut", every, [p / SAMPLE for p in every], tone=6),
+     lines.Line("formula: B / (c ceil(B/p))", every, stairs, tone=0),
+     lines.Line("simulated, each p", every, [64 / run_free[p] for p in every], "points", 1)],
+    "machines p", "samples per second", "64 samples, messages take no time", ylim=(0, 16_000))  # fmt: skip
+see(lines.draw([panel], source=("simulated", "formula"), height=3.6),
+    "A staircase. It touches the straight line where p divides 64; between 32 and 63 machines nothing changes, since "
+    "some machine still has two samples; beyond 64 machines nothing ever changes again.")  # fmt: skip
+say(f"40 machines: {64 / run_free[40]:,.0f} samples/s; 63: {64 / run_free[63]:,.0f}; 64: {64 / run_free[64]:,.0f} "
+    f"(simulated); your guess: {guess_stairs}.")  # fmt: skip
+
+# %% [markdown]
+# Two knobs, in one formula: $T = c(m)\,\lceil B/p \rceil$. Data parallelism turns $p$, how many samples are computed at
+# once; model parallelism (chapter 10) turns $c(m)$, how long one sample takes on $m$ machines together.
+#
+# ## Waiting for the slowest
+#
+# Machines are not equally fast from step to step. If each takes a random time with mean 1 (exponentially distributed:
+# often short, now and then very long), how long does a barrier of 32 take? Of $p$ exponential times the *first* ends
+# after $1/p$ on average. Then $p - 1$ are left, and, since exponential times have no memory, the next ends $1/(p-1)$
+# later, and so on. The last ends after
+#
+# $$\mathrm E[\max] = \frac 1p + \frac 1{p-1} + \dots + \frac 12 + 1 = H_p \approx \ln p + 0.58.$$
+
+# %%
+guess_barrier = guess("32 machines, each takes 1 s on average: how long is a step with a barrier?", unit="s")
+
+
+# %%
+def uneven(comm, steps, draw_time):
+    """Steps with a barrier; in each, a machine computes for draw_time(random numbers) seconds."""
+    for _ in range(steps):
+        comm.compute(seconds=draw_time(comm.rng))
+        comm.barrier()
+
+
+WAYS = {  # seconds of work, the node
+    "exponential, mean 1 s": (lambda rng: rng.exponential(1.0), None),
+    "log-normal jitter of 20 %": (lambda rng: 1.0, cluster.Node(1e9, 1e10, jitter=0.2)),
+    "rank 0 is always half as fast": (lambda rng: 1.0, cluster.Node(1e9, 1e10, speeds={0: 0.5})),
+}
+sizes, drawn, mean = [1, 2, 4, 8, 16, 32], [], {}
+for tone, (name, (draw_time, node)) in enumerate(WAYS.items()):
+    steps = 1000 if "exponential" in name else 100
+    engine = cluster.Simulation(node=node, trace="ledger")
+    mean[name] = [cluster.launch(uneven, (steps, draw_time), p, engine).seconds / steps
+                  for p in bar(sizes, name)]  # fmt: skip
+    drawn.append(lines.Line(f"{name}, simulated", sizes, mean[name], "points", tone))
+harmonic = [sum(1 / k for k in range(1, p + 1)) for p in sizes]
+drawn.append(lines.Line("H_p, formula", sizes, harmonic, tone=6))
+panel = lines.Panel(drawn, "machines", "seconds per step, mean", "1 s of work on average, then a barrier", "x",
+                    ylim=(0, 4.5))  # fmt: skip
+see(ticks(lines.draw([panel], source=("simulated", "formula"), height=3.4), sizes),
+    "Random delays cost more with every doubling of machines, because someone is late nearly always; a machine that "
+    "is always slow costs the same for any number. Long tails are what hurts: jitter of 20 % costs less.")  # fmt: skip
+say(f"32 machines, exponential times: {mean['exponential, mean 1 s'][-1]:.2f} s (simulated), "
+    f"H_32 = {harmonic[-1]:.2f} s (formula); your guess: {guess_barrier}.")  # fmt: skip
+
+# %%
+traces = [cluster.launch(uneven, (6, draw_time), 4, cluster.Simulation(node=node), seed=3).trace
+          for draw_time, node in WAYS.values()]  # fmt: skip
+see(cluster.plot_traces(traces, titles=list(WAYS), row_height=0.17),
+    "Simulated; six steps on four machines. Light grey is waiting at the barrier. Above, the slowest machine is "
+    "another one in each step; below, it is always rank 0, and the three others wait half of the time.")  # fmt: skip
+
+# %% [markdown]
+# ## Faster at what?
+#
+# Samples per second are not what anybody wants. A larger minibatch has more of them, and each sample teaches less: two
+# gradients that are taken at the same weights say nearly the same. From here on the course measures
+#
+# $$\frac{\text{learning}}{\text{second}} = \frac{\text{learning}}{\text{sample}} \times
+# \frac{\text{samples}}{\text{second}},$$
+#
+# where learning is a fall of the loss, or a run that arrives at a target. Units cancel, so it holds for every run. Here
+# is one: an MLP on scanned digits, eight simulated machines of 1 GFLOP/s, 10 GbE.
+
+# %%
+NODE = cluster.Node(flops_per_s=1e9, bytes_per_s=1e10)
+train, test = data.digits()
+
+
+def trained(batch_size, network, samples, epochs=2):
+    """A synchronous run on eight simulated machines."""
+    few = data.Splits(data.Dataset(*train[:samples]), test)
+    job = parallel.Job(model=lambda: nn.models.MLP(64, 32, 10), data=few, batch_size=batch_size, epochs=epochs,
+                       optimizer=lambda weights: optim.SGD(weights, lr=1.0))  # fmt: skip
+    engine = cluster.Simulation(network=network, node=NODE, trace="ledger")
+    return parallel.train(job, parallel.Synchronous(), 8, engine).history
+
+
+history = trained(64, "10gbe", 1437, epochs=3)
+speed, first, last = parallel.learning_speed.learning_speed(history), history[0], history[-1]
+fall, took = first["loss"] - last["loss"], last["seconds"] - first["seconds"]
+say(f"learning per sample {speed.learning_per_sample:.2e} x samples per second {speed.samples_per_second:,.0f} = "
+    f"{speed.learning_per_second:.2f} a second; fall of the loss {fall:.4f} in {time_text(took)} = "
+    f"{fall / took:.2f} a second (simulated).")  # fmt: skip
+
+# %% [markdown]
+# Now the two factors for several minibatches. Learning per sample: train one machine until the training loss is 0.3,
+# with the best of three learning rates, and count samples (synchronous machines take the same steps, 05a). Samples per
+# second: eight simulated machines.
+
+
+# %%
+def steps_to_target(minibatch, lr, seed, target=0.3):
+    """Steps until the loss on all training samples is below the target; 100 if it is not by then."""
+    minidl.manual_seed(seed)
+    model, rng, left = nn.models.MLP(64, 32, 10), np.random.default_rng(seed), np.empty(0, int)
+    sgd = optim.SGD(model.parameters(), lr=lr)
+    for count in range(1, 100):
+        while len(left) < minibatch:
+            left = np.concatenate([left, rng.permutation(len(train.x))])
+        taken, left = left[:minibatch], left[minibatch:]
+        model.zero_grad()
+        F.cross_entropy(model(train.x[taken]), train.y[taken]).backward()
+        sgd.step()
+        with minidl.no_grad():
+            if F.cross_entropy(model(train.x), train.y).item() < target:
+                return count
+    return 100
+
+
+minibatches = [8, 16, 32, 64, 128, 256, 512]
+steps = {
+    B: min(np.median([steps_to_target(B, lr, seed) for seed in range(3)]) for lr in (1.0, 2.0, 4.0))
+    for B in bar(minibatches, "training to the target")
+}
+
+# %%
+guess_batch = guess("Eight machines on 1gbe: which minibatch arrives at the target first?", minibatches)
+
+# %%
+learned, throughput = {B: 1 / (B * steps[B]) for B in minibatches}, {}
+for network in NETWORKS:
+    for B in minibatches:
+        first, second = trained(B, network, 2 * B)
+        throughput[network, B] = 2 * B / (second["seconds"] - first["seconds"])
+product = {(network, B): learned[B] * throughput[network, B] for network, B in throughput}
+panels = [
+    lines.Panel([lines.Line("", minibatches, [learned[B] for B in minibatches], "both", 6)], "minibatch",
+                "targets per sample", "learning per sample", "xy"),
+    *(lines.Panel([lines.Line(network, minibatches, [values[network, B] for B in minibatches], "both", tone)
+                   for tone, network in enumerate(NETWORKS)], "minibatch", unit, name, "xy")
+      for values, unit, name in ((throughput, "samples per second", "samples per second"),
+                                 (product, "targets per second", "learning per second"))),
+]  # fmt: skip
+see(ticks(lines.draw(panels, source=("measured", "simulated"), height=3.4), minibatches),
+    "Left: each sample teaches less in a larger minibatch. Middle: larger ones hide the network. Right: the product "
+    "has its top in between; the slower the network, the further to the right.")  # fmt: skip
+best = {network: max(minibatches, key=lambda B: product[network, B]) for network in NETWORKS}
+say("Best minibatch: " + ", ".join(f"{B} on {network}" for network, B in best.items())
+    + f" (steps counted, seconds simulated); your guess for 1gbe: {guess_batch}. The most samples per second always "
+    f"has {max(minibatches)}, the most learning per sample {max(learned, key=learned.get)}.")  # fmt: skip
+
+# %% [markdown]
+# With rates tuned more finely, and the formula for the top: `benchmarks/reproductions/learning_per_second.py`.
+#
+# ## Where data parallelism ends
+#
+# It is simple: copy the model, cut the minibatch, add up. Four things end it, and each can be seen in numbers.
+#
+# 1. **Communication.** On 1gbe the best number of machines for 256 samples is one: the first cell of this page.
+# 2. **Tuning.** Another minibatch wants another learning rate: chapter 08.
+# 3. **One sample too large.** Each machine holds all weights, all gradients, and at least one sample's activations:
+
+# %%
+WEIGHTS, ACTIVATIONS = 4 * 25_557_032, 100 * MB  # bytes: ResNet-50's weights; one sample's activations, an assumption
+rows = [[p, f"{3 * WEIGHTS / MB:.0f} MB", f"{-(-256 // p) * ACTIVATIONS / MB:,.0f} MB"] for p in (1, 8, 64, 256, 1024)]
+table(["machines", "weights, gradient, momentum", "activations of ceil(256/p) samples"], rows, "each machine; formula")
+
+# %% [markdown]
+# The second column does not depend on $p$, and the third one ends at one sample. A sample of 1024 x 1024 x 1024 voxels
+# fits into no machine, and data parallelism has nothing to offer: chapters 10 to 13 do.
+#
+# 4. **More machines than samples.** minidl refuses:
+
+# %%
+try:
+    parallel.train(parallel.Job(model=lambda: nn.models.MLP(64, 32, 10), data=data.digits, batch_size=64, epochs=1,
+                                optimizer=lambda weights: optim.SGD(weights, lr=0.1)),
+                   parallel.Synchronous(), 100, cluster.Simulation())  # fmt: skip
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# ## Break it: three true sentences that mislead
+#
+# A report on our cluster says: "90 % efficient." Every number in the following table is right.
+
+# %%
+weak = {(network, p): p * 32 / formula(p, 32, network) for network in NETWORKS for p in (1, 8, 256)}  # samples/s
+slow, alone = (weak["1gbe", 256] / (256 / q * weak["1gbe", q]) for q in (8, 1))
+strong = formula(1, 256, "10gbe") / formula(256, 1, "10gbe")
+table(
+    ["what the report says", "what it does not say"],
+    [
+        [f"1gbe: {slow:.0%} efficiency from 8 to 256 machines", f"8 machines were slow already: {alone:.0%} from 1"],
+        [f"10gbe: {weak['10gbe', 256] / weak['10gbe', 1]:.0f} times the speed of one machine",
+         f"weak scaling, with minibatches of {256 * 32:,}; with the same 256 samples {strong:.1f} times"],
+        [f"minibatch 512: {throughput['10gbe', 512] / throughput['10gbe', 32]:.1f} times the samples/s of 32",
+         f"{product['10gbe', 512] / product['10gbe', 32]:.2f} times the learning per second"],
+    ],
+    "simulated and formula",
+)  # fmt: skip
+
+# %% [markdown]
+# minidl has a report card for such tables. It knows these tricks and some more (chapter 16):
+
+# %%
+report = [
+    {"strategy": f"{p} machines", "nodes": p, "batch_size": 32 * p, "seeds": 3, "samples_per_second": weak["1gbe", p],
+     "speedup": weak["1gbe", p] / weak["1gbe", 8] if p == 256 else None} for p in (1, 8, 256)
+]  # fmt: skip
+for problem in parallel.report_card.problems(report):
+    print("-", problem)
+
+# %% [markdown]
+# ## What the papers report
+#
+# **Goyal et al. (2017)**, *Accurate, Large Minibatch SGD* (arXiv:1706.02677): ResNet-50, 32 images a GPU, about 90 %
+# scaling efficiency from 8 to 256 GPUs. Their definition starts from *eight*, one server:
+#
+# $$\text{efficiency} = \frac{\text{throughput}(256)}{32 \cdot \text{throughput}(8)}.$$
+#
+# The last section showed that this definition alone proves little. What makes theirs honest is the fast baseline:
+# inside a server the eight GPUs have links of their own. The paper gives 100 MB of gradients and 120 ms of backward.
+# Not from the paper are our 60 ms of forward, 20 GB/s within a server, 50 Gbit/s between servers, and the jitter:
+
+# %%
+SERVERS = cluster.Network.tree(32, 8, nic=(2e-6, 20e9), uplink=(10e-6, 50e9 / 8))
+
+
+def iteration(comm, buckets):
+    """Forward, then backward in so many parts; each part's gradients travel while the next is computed."""
+    comm.compute(seconds=0.06)
+    works = []
+    for _ in range(buckets):
+        comm.compute(seconds=0.12 / buckets)
+        part = cluster.Phantom(GRADIENT // buckets)
+        works.append(comm.all_reduce(part, algorithm="hierarchical", per_group=8, async_op=True))
+    for work in works:
+        work.wait()
+
+
+rows = []
+for name, buckets, jitter in (("no overlap", 1, 0.0), ("four buckets", 4, 0.0), ("four buckets, 5 % jitter", 4, 0.05)):
+    engine = cluster.Simulation(node=cluster.Node(1e10, 1e10, jitter=jitter), trace="ledger")
+    eight, all_of_them = (cluster.launch(iteration, (buckets,), p, engine, SERVERS).seconds for p in (8, 256))
+    rows.append([name, time_text(eight), time_text(all_of_them), f"{eight / all_of_them:.0%}"])
+table(["", "iteration on 8", "iteration on 256", "efficiency, 8 to 256"],
+      [*rows, ["Goyal et al., reported", "", "", "about 90 %"]], "simulated, but for the last row")  # fmt: skip
+
+# %% [markdown]
+# Overlap hides most of the network; a little jitter costs as much again, because 256 machines wait for the slowest.
+# The paper also reports that an iteration takes 12 % longer while the minibatch grows 44 times (256 to 11,264, weak
+# scaling): $1/1.12$ is the same 90 % once more.
+#
+# And it reports the other factor: with the linear scaling rule and warm-up, 8,192 samples a minibatch reached the
+# validation error of 256 (23.74 % against 23.60 %). Without that, the 90 % would have been samples per second only.
+
+# %% [markdown]
+# ## The result of Part II: a GPT, by your own all-reduce
+#
+# Two machines are worth having even here: the two cores of a laptop. `python3 -m course result 2` trains a GPT with
+# 0.8 million weights on the source of Python's standard library, character by character, on two processes whose
+# gradients are added up by *your* `ring_all_reduce` of chapter 04. It takes less than ten minutes. Here are its first
+# steps, with the ring written once more:
+
+
+# %%
+def ring_all_reduce(comm, x):
+    """Make x the sum of everyone's x: first everyone gets one summed chunk, then everyone gets all of them."""
+    chunks, right, left = np.array_split(x, comm.size), (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for k in range(comm.size - 1):
+        chunks[(comm.rank - k - 2) % comm.size] += comm.sendrecv(chunks[(comm.rank - k - 1) % comm.size], right, left)
+    for k in range(comm.size - 1):
+        chunks[(comm.rank - k - 1) % comm.size][...] = comm.sendrecv(chunks[(comm.rank - k) % comm.size], right, left)
+    return x
+
+
+# %%
+# measured: differs from run to run
+settings = replace(python_gpt.Settings(), steps=40, evaluate_every=10)
+done = iter(bar(range(settings.steps), "training on two processes"))
+short = python_gpt.train(ring_all_reduce, settings, lambda *step_and_row: next(done, None))
+next(done, None)  # the bar is removed
+full = recorded(2)
+level = data.unigram_entropy(data.stdlib_text(settings.block_size, settings.n_chars).train.tokens)
+runs = [(f"{settings.steps} steps", short.rows), ("recorded", full.rows)]
+see(pictures.losses(runs, ("frequencies of characters alone", level)),
+    "Within 20 steps the GPT beats a predictor that knows only how frequent each character is. The recorded run goes "
+    "on for longer than it seems: the axes are logarithmic.")  # fmt: skip
+say(f"Test loss after {settings.steps} steps {short.rows[-1]['test_loss']:.2f}, after {full.last['step']} steps "
+    f"{full.last['test_loss']:.2f}, in {full.last['seconds'] / 60:.0f} minutes (measured).")  # fmt: skip
+
+# %%
+print(python_gpt.written(short.model, 150), "\n\n----- and after the whole training:\n")
+print(full.text[:700])
+
+# %% [markdown]
+# ## To the exercises
+#
+# The exercises of chapter 05 ask for this page twice: `efficiency(cluster)`, and the expected time at a barrier.
+#
+# **Three questions to argue about**
+#
+# 1. Your minibatch may not grow, and Amdahl's limit is 8. What would you buy: a faster network, or faster machines?
+# 2. One machine in 256 is always 20 % slower. Keep it, drop it, or give it fewer samples?
+# 3. When is weak scaling the honest question, and when strong scaling?
+#
+# Chapter 06 asks what happens if nobody waits.

@@ -1,0 +1,71 @@
+"""`python3 -m course result`: whose function trains, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from course.commands import result
+from course.results import history
+from course.results.parts import PARTS
+from tests.course import small_course
+from tests.course.results.test_trainings import LETTERS
+
+SIGNATURE = "def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):\n    "
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty clone, in which Part I is a small training."""
+    monkeypatch.setattr(result, "PARTS", (replace(PARTS[0], settings=LETTERS), PARTS[1]))
+    return tmp_path
+
+
+def work(root: Path, body: str) -> None:
+    cell = small_course.cell("code", "adam_step", SIGNATURE + body, solution=True, grade=False)
+    small_course.write(root / "work/02_minibatch_sgd/02_minibatch_sgd.ipynb", small_course.notebook([cell], "1"))
+
+
+def test_without_an_answer_the_library_trains_and_that_is_said(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert result.run(["1", "--steps", "2"], small) == 0
+    said = capsys.readouterr().out
+    assert "There is no work/02_minibatch_sgd" in said
+    assert "The library's own function is used instead of your adam_step." in said
+    stored = json.loads((small / "runs/part_1/history.json").read_text())
+    assert stored["settings"]["steps"] == 2
+    assert (small / "runs/part_1/hardest.png").exists()
+
+
+def test_the_readers_function_trains_and_no_run_is_overwritten(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    work(small, "raise NotImplementedError")
+    assert result.run(["1", "--steps", "1"], small) == 0
+    assert "adam_step is not written yet." in capsys.readouterr().out
+    work(
+        small,
+        "m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2\n    "
+        "return w - lr * m / (1 - beta1**t) / ((v / (1 - beta2**t)) ** 0.5 + eps), m, v",
+    )
+    assert result.run(["1", "--steps", "1"], small) == 0
+    assert "trained by adam_step of work/02_minibatch_sgd" in capsys.readouterr().out
+    assert history.History.read(small / "runs/part_1-2/history.json").answer.startswith("adam_step of work")
+
+
+def test_a_notebook_that_is_named_must_have_a_usable_answer(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    work(small, "return w + 1, m, v")
+    path = small / "work/02_minibatch_sgd/02_minibatch_sgd.ipynb"
+    assert result.run(["1", "--by", str(path)], small) == 2
+    assert "adam_step cannot train yet. It does not do what Adam does." in capsys.readouterr().err
+    assert not (small / "runs").exists()
+
+
+@pytest.mark.parametrize("part", [1, 2])
+def test_the_recorded_history_is_of_a_network_that_learned(part: int) -> None:
+    recorded = history.recorded(part)
+    assert recorded.part == part
+    assert recorded.settings.keys() == vars(PARTS[part - 1].settings).keys()
+    assert recorded.last["step"] == recorded.settings["steps"]
+    assert recorded.last["test_loss"] < 0.9 * recorded.rows[0]["test_loss"]
+    assert recorded.machine["cores"]
