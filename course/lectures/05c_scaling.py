@@ -188,7 +188,7 @@ def bars(axes, minibatch, network, machines):
 
 explore(bars, "Blue halves with every doubling of machines, vermilion stays. The percentages are efficiencies: the "
         "share of a step that is computation. Four times the minibatch: the same vermilion, four times the blue. The "
-        "axes differ: on InfiniBand the whole step is shorter than one vermilion bar of 10gbe.",
+        "axes differ: on InfiniBand, from 16 machines on, the whole step is shorter than one vermilion bar of 10gbe.",
         minibatch=[256, 512, 1024, 2048, 4096, 8192], network=["10gbe", "1gbe", "infiniband"],
         machines=[256, 16, 32, 64, 128], width=4.7, height=2.9, shared=False, source="formula",
         multiples=[{}, {"minibatch": 1024}, {"network": "1gbe"}, {"network": "infiniband"}])  # fmt: skip
