@@ -30,7 +30,10 @@ def losses(runs: Sequence[tuple[str, Sequence[Row]]], floor: tuple[str, float] |
             every = [row[x] / unit for _, rows in runs for row in rows]
             drawn.append(lines.Line(floor[0], [min(every), max(every)], [floor[1]] * 2, tone=6))
         panels.append(lines.Panel(drawn, name, "cross entropy (nats)", log="x"))
-    return lines.draw(panels, source="measured", height=3.6)
+    figure = lines.draw(panels, source="measured", height=3.6)
+    for axes in figure.axes:
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
+    return figure
 
 
 @style.applied()

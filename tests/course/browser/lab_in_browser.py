@@ -38,13 +38,17 @@ QUIET = (
 SECONDS = 120.0
 """A deadline that only a hang exceeds."""
 
+SECONDS_FOR_KEYS = 3.0
+"""After this time without an effect keys are pressed again."""
+
 
 def wait_for(what: Callable[[], Any], seconds: float = SECONDS, message: Callable[[], str] = str) -> Any:
-    """Poll until `what()` is true, and return it."""
+    """Poll until `what()` is true, and return it; an element that the page has just replaced is looked for again."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        if found := what():
-            return found
+        with contextlib.suppress(StaleElementReferenceException):
+            if found := what():
+                return found
         time.sleep(0.1)
     raise AssertionError(f"waited {seconds:g} s in vain: {message()}")
 
@@ -133,9 +137,17 @@ class OpenNotebook:
         return bool(self.found('.jp-Notebook-ExecutionIndicator[data-status="idle"]'))
 
     def run(self, number: int) -> None:
-        """Select a cell and run it: a click and Ctrl-Enter."""
-        wait_for(lambda: self.is_selected(number))
-        ActionChains(self.driver).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
+        """Select a cell and run it: a click and Ctrl-Enter, again if the page was not ready to take the keys."""
+        before = self.prompt(number)
+
+        def has_begun() -> bool:
+            wait_for(lambda: self.is_selected(number))
+            ActionChains(self.driver).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
+            with contextlib.suppress(AssertionError):
+                return bool(wait_for(lambda: self.prompt(number) != before, SECONDS_FOR_KEYS))
+            return False
+
+        wait_for(has_begun)
 
     def run_all(self) -> None:
         """The menu's Run All Cells."""

@@ -96,8 +96,7 @@ def test_the_answer_is_not_there_until_a_guess_is_typed(notebook: OpenNotebook) 
 
 
 def test_an_interrupted_guess_stops_the_cells_below_without_a_traceback(notebook: OpenNotebook) -> None:
-    for number in (0, 1, 2):
-        notebook.run(number)
+    notebook.run_all()
     wait_for(notebook.question)
     notebook.interrupt()
     wait_for(lambda: "No guess yet. Run this cell again" in notebook.output(1))

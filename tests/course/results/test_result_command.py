@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from course.commands import result
@@ -61,11 +62,12 @@ def test_a_notebook_that_is_named_must_have_a_usable_answer(small: Path, capsys:
     assert not (small / "runs").exists()
 
 
-@pytest.mark.parametrize("part", [1, 2])
-def test_the_recorded_history_is_of_a_network_that_learned(part: int) -> None:
+@pytest.mark.parametrize(("part", "guessing"), [(1, np.log(26)), (2, 3.1)], ids=["letters", "text"])
+def test_the_recorded_history_is_of_a_network_that_learned(part: int, guessing: float) -> None:
+    """guessing: the loss of equal chances for all letters; of a predictor that knows the frequencies of characters."""
     recorded = history.recorded(part)
     assert recorded.part == part
     assert recorded.settings.keys() == vars(PARTS[part - 1].settings).keys()
     assert recorded.last["step"] == recorded.settings["steps"]
-    assert recorded.last["test_loss"] < 0.9 * recorded.rows[0]["test_loss"]
+    assert recorded.last["test_loss"] < 0.8 * guessing
     assert recorded.machine["cores"]
