@@ -307,10 +307,10 @@ explore(
 #
 # $$z^{\tau+1} - z^\tau + c = 0.$$
 #
-# This polynomial has $\tau + 1$ roots, and every solution is a combination of their powers. The descent converges
-# exactly if all roots lie inside the unit circle, $|z| < 1$. For a tiny $c > 0$ they do: one root is about $1 - c$,
-# the others are near 0. Now let $c$ grow. The roots move continuously, so the limit is the first $c$ at which a root
-# *reaches* the circle: $z = e^{i\theta}$. Then
+# This polynomial has $\tau + 1$ roots, and every solution is a combination of their powers $z^t$ (and of $t\,z^t$,
+# where two roots coincide). The descent converges exactly if all roots lie inside the unit circle, $|z| < 1$. For a
+# tiny $c > 0$ they do: one root is about $1 - c$, the others are near 0. Now let $c$ grow. The roots move continuously,
+# so the limit is the first $c$ at which a root *reaches* the circle: $z = e^{i\theta}$. Then
 #
 # $$c = z^\tau (1 - z) = e^{i\tau\theta}\,\bigl(1 - e^{i\theta}\bigr)
 #     = 2\sin\tfrac\theta2 \; e^{i\left((\tau + \frac12)\theta - \frac\pi2\right)},$$

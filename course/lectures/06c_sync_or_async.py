@@ -426,8 +426,8 @@ table(["k", "bytes a gradient", "5 epochs take", *(f"test error, rate {lr}" for 
 # random delays, never clearly faster than no bound. Our staleness is harmless at the tuned rate; where it is not, the
 # bound is worth more. **Goyal et al. (2017)**: about 90 % scaling efficiency from 8 to 256 GPUs, in lockstep. Their
 # machines are our first row: equal nodes, a fast network. **Chen et al. (2016)** (arXiv:1604.00981) reconcile both
-# sides: keep the lockstep, but take the first 8 gradients of 10 workers. Their result: faster and better models than
-# asynchronous training. Ours, on InfiniBand with random times:
+# sides: keep the lockstep, but drop the last gradients of each step. Their result: faster and better models than
+# asynchronous training. Ours, with the first 8 of 10, on InfiniBand with random times:
 
 # %%
 lr, simulation = best["synchronous"], cluster.Simulation(NETWORKS["InfiniBand"], NODES["random"], trace="ledger")
