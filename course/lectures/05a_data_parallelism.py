@@ -277,6 +277,7 @@ def difference(history, reference):
     return np.abs(history - reference).max(axis=1)
 
 
+# %%
 guess_difference = guess(
     "After 100 steps, how do the weights of four ranks differ from those of one?",
     ["not at all", "in the last of 16 digits", "in the third digit", "completely"],
