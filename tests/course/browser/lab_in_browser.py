@@ -150,9 +150,20 @@ class OpenNotebook:
         wait_for(has_begun)
 
     def run_all(self) -> None:
-        """The menu's Run All Cells."""
+        """The menu's Run All Cells; again if no cell began, for a page that has just been opened may miss it."""
         wait_for(lambda: self.is_selected(0))
-        self.driver.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells');")
+
+        def begun() -> bool:
+            self.driver.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells');")
+            with contextlib.suppress(AssertionError):
+                return bool(wait_for(self.has_begun, 10))
+            return False
+
+        wait_for(begun)
+
+    def has_begun(self) -> bool:
+        """Whether a cell was started since the page was opened."""
+        return any(prompt.text.strip("[]: ") for prompt in self.found(".jp-Notebook .jp-Cell .jp-InputPrompt"))
 
     def is_selected(self, number: int) -> bool:
         """Click before a cell; whether the keyboard is the cell's then."""
@@ -171,7 +182,7 @@ class OpenNotebook:
 
     def question(self) -> WebElement | None:
         """The field in which a cell waits for a line, if one does."""
-        fields = [field for field in self.found("input.jp-Stdin-input") if field.is_displayed() and field.is_enabled()]
+        fields = [field for field in self.found("input.jp-Stdin-input") if not is_gone(field) and field.is_enabled()]
         return fields[-1] if fields else None  # an answered or interrupted one may stay on the page
 
     def answer(self, line: str) -> None:

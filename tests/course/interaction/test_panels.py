@@ -89,6 +89,14 @@ def test_a_person_gets_a_slider_for_numbers_and_a_list_for_texts(shown: list[Any
 
 
 @pytest.mark.usefixtures("person")
+def test_a_slider_rises_from_left_to_right_and_begins_at_the_default(shown: list[Any]) -> None:
+    explore(draw, "it rises.", nodes=[8, 2, 16, 4], network=["slow", "fast"])
+    slider = shown[0].children[0]
+    assert [value for _, value in slider.options] == [2, 4, 8, 16]
+    assert slider.value == 8
+
+
+@pytest.mark.usefixtures("person")
 def test_buttons_step_to_the_ends_and_no_further(shown: list[Any]) -> None:
     step_through(lambda axes, frame: axes.plot([0, frame]), "it grows.", frames=range(3), multiples=[0, 2])
     back, slider, forward = shown[0].children[0].children
