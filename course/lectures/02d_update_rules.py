@@ -333,7 +333,7 @@ say(f"Your guess: {guess_luck}. **Shown: {winner:.1f} %. On 180 other images: {f
 
 # %%
 # measured: differs from run to run
-settings = glyph_resnet.Settings(depth=8, n_train=3000, n_test=300, minibatch=32, steps=80, evaluate_every=20)
+settings = glyph_resnet.Settings(depth=8, n_train=3000, n_test=300, minibatch=32, steps=200, evaluate_every=25)
 done = iter(bar(range(settings.steps), "learning to read"))
 short = glyph_resnet.train(glyph_resnet.library_rule, settings, lambda *_: next(done, None))
 next(done, None)  # the bar is removed

@@ -42,7 +42,7 @@ class Settings:
     n_chars: int = 4_000_000
     minibatch: int = 32
     nodes: int = 2
-    steps: int = 2_600
+    steps: int = 1_300
     warm_up: int = 100
     lr: float = 2e-3
     evaluate_every: int = 100
