@@ -29,7 +29,14 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
     except UnknownChapterError as error:
         print(error, file=sys.stderr)
         return 2
-    for sentence in copy_lectures(root):
+    try:
+        sentences = copy_lectures(root)
+    except OSError as error:
+        place_of_copies = error.filename or "work/"
+        print(f"The copies of the lectures cannot be written: {place_of_copies}: {error.strerror}.", file=sys.stderr)
+        print("Move the course into a folder in which you may write.", file=sys.stderr)
+        return 2
+    for sentence in sentences:
         print(sentence)
     options = [f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/lab/tree/{notebook}"]
     return run_child(

@@ -24,9 +24,13 @@ def copy_lectures(root: Path) -> list[str]:
     A copy with changed cells stays as it is. A copy that was run, but not changed, is refreshed once the lecture
     changes.
     """
-    made, refreshed, kept = [], [], []
+    made, refreshed, kept, damaged = [], [], [], []
     for lecture in sorted((root / LECTURES).glob("*.ipynb")):
-        content = json.loads(lecture.read_bytes())
+        try:
+            content = json.loads(lecture.read_bytes())
+        except ValueError:
+            damaged.append(lecture)
+            continue
         copy = copy_of(lecture, root)
         if not copy.exists():
             whole_file.create(copy, without_outputs(content))
@@ -52,6 +56,8 @@ def copy_lectures(root: Path) -> list[str]:
             f"These lectures have changed; your copies, which you had changed, are kept: {listed(kept)}. "
             "Move a copy away to get the new one."
         )
+    if damaged:
+        sentences.append(f"Damaged, and not copied: {listed(damaged)}. `git checkout notebooks` brings them back.")
     return sentences
 
 

@@ -186,7 +186,7 @@ class OpenNotebook:
 
     def question(self) -> WebElement | None:
         """The field in which a cell waits for a line, if one does."""
-        fields = [field for field in self.found("input.jp-Stdin-input") if field.is_displayed() and field.is_enabled()]
+        fields = [field for field in self.found("input.jp-Stdin-input") if not is_gone(field) and field.is_enabled()]
         return fields[-1] if fields else None  # an answered or interrupted one may stay on the page
 
     def answer(self, line: str) -> None:

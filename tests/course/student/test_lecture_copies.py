@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from course.chapters import LECTURES
+from course.commands import lab
 from course.setup.bootstrap import ROOT
 from course.student.lecture_copies import copy_lectures, copy_of
 from tests.course.test_links import ELSEWHERE, LINK, leads_somewhere, prose
@@ -102,3 +103,17 @@ def test_links_of_a_copy_lead_to_copies_or_into_the_course(lecture: Path) -> Non
         target = next(filter(None, match.groups())).partition("#")[0]
         if target and not ELSEWHERE.match(target):
             assert target in lectures or leads_somewhere(copy_of(lecture, ROOT), target), target
+
+
+def test_a_damaged_lecture_is_named_and_the_others_are_copied(root: Path) -> None:
+    (root / "notebooks" / "02_circles.ipynb").write_text("{")
+    assert copy_lectures(root)[-1].startswith("Damaged, and not copied: 02_circles. ")
+    assert copy_of(root / "notebooks" / LECTURE, root).exists()
+
+
+def test_a_folder_that_cannot_be_written_is_refused_in_a_sentence(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "work").write_text("a file, where the folder of the copies belongs")
+    assert lab.run(["--no-browser"], root) == 2
+    assert "The copies of the lectures cannot be written: " in capsys.readouterr().err
