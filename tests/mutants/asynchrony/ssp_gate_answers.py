@@ -26,7 +26,7 @@ def ssp_gate(comm, workers, bound):
 RULE = "clocks[w] - min(clocks.values()) <= bound"
 BOUND = "no step begins more than `bound` ahead of the slowest worker"
 WAITING = "every step begins as soon as the bound allows it, and not before"
-LEAVING = "a worker that has finished holds nobody back"
+LEAVING = "a worker that has finished holds nobody back; the bound holds for the others"
 REPLIES = "one reply for each CLOCK, and no other message"
 ALL = (BOUND, WAITING, LEAVING, REPLIES)
 
@@ -42,7 +42,7 @@ MUTANTS = [
         "ssp_gate",
         "off by one: bound + 1 steps ahead",
         changed(GATE, RULE, "clocks[w] - min(clocks.values()) <= bound + 1"),
-        loses=(BOUND, WAITING),
+        loses=(BOUND, WAITING, LEAVING),
         says="a lead of bound + 1 is too much",
     ),
     Mutant(
@@ -56,7 +56,7 @@ MUTANTS = [
         "ssp_gate",
         "nobody waits",
         changed(GATE, RULE, "True"),
-        loses=(BOUND, WAITING),
+        loses=(BOUND, WAITING, LEAVING),
         says="Nobody waits here",
     ),
     Mutant(
@@ -111,7 +111,7 @@ MUTANTS += [
         "ssp_gate",
         "compares with the mean clock",
         changed(GATE, RULE, "clocks[w] - sum(clocks.values()) / len(clocks) <= bound"),
-        loses=(BOUND, WAITING),
+        loses=(BOUND, WAITING, LEAVING),
         says="of the slowest worker that has not finished",
     ),
     Mutant(
@@ -131,7 +131,7 @@ MUTANTS += [
         "ssp_gate",
         "the clocks are never counted",
         changed(GATE, "clocks[worker] += 1", "pass"),
-        loses=(BOUND, WAITING),
+        loses=(BOUND, WAITING, LEAVING),
         says="ahead of worker",
     ),
     Mutant(
@@ -163,6 +163,13 @@ def ssp_gate(comm, workers, bound):
         changed(GATE, "comm.send(np.zeros(0), w)", "comm.send(np.array([min(clocks.values())]), w)"),
         loses=(REPLIES,),
         says="A reply has no contents",
+    ),
+    Mutant(
+        "ssp_gate",
+        "no gate any more once a worker has finished",
+        changed(GATE, RULE, "clocks[w] - min(clocks.values()) <= bound or len(clocks) < workers"),
+        loses=(LEAVING,),
+        says="ahead of worker",
     ),
 ]
 
