@@ -468,8 +468,8 @@ print(
 # ## To the exercises
 #
 # [Exercises of chapter 06](../exercises/06_asynchrony/06_asynchrony.ipynb): the last one asks what a reported speed
-# leaves out, and needs this page. The sharded server and the gate need [06b](06b_servers.ipynb), the Downpour worker
-# [06f](06f_old_gradients_cured.ipynb).
+# leaves out, and needs this page. The sharded server needs [06b](06b_servers.ipynb), the gate
+# [06g](06g_bounded_staleness.ipynb), the Downpour worker [06f](06f_old_gradients_cured.ipynb).
 #
 # **Three questions to argue about**
 #
@@ -479,5 +479,5 @@ print(
 #    of them fresh and a few 50 updates old?
 # 3. A cluster has 32 workers and a budget for 32 more. What has to change so that they help, and what does it cost?
 #
-# Old gradients are the price of not waiting. Next: does anyone really wait less? [06b](06b_servers.ipynb) looks at the
-# queue in front of the server.
+# Old gradients are the price of not waiting. Two ways lead on: [06f](06f_old_gradients_cured.ipynb) makes 32 workers
+# learn all the same, and [06b](06b_servers.ipynb) asks who waits in the queue in front of the server.

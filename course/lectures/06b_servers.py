@@ -420,5 +420,6 @@ table(["", "the counter", "lost updates", "time"], rows, f"simulated, 4 workers;
 # 3. Half of the weights are in one layer. How would you cut the vector into shards, and which server
 #    is then the busiest?
 #
-# Next: [06c](06c_sync_or_async.ipynb) puts the time and the old gradients on one scale, the loss against the clock on
+# Next: [06g](06g_bounded_staleness.ipynb) lets workers run ahead of each other, but not too far. Then
+# [06c](06c_sync_or_async.ipynb) puts the time and the old gradients on one scale, the loss against the clock on
 # the wall.
