@@ -96,11 +96,9 @@ picture = cluster.plot_traces(
 )
 see(
     picture,
-    "time runs to the right. Above, four workers compute most of the time, and the server (lowest row) "
-    "has pauses. Below, "
-    "the server is busy without a pause, one message after the other (orange: in; vermilion: out, at the "
-    "same time), and "
-    "the workers stand in grey for most of the time: each waits for its turn.",
+    "time runs to the right. Above, four workers compute most of the time, and the server (lowest row) has pauses. "
+    "Below, the server is busy without a pause, one message after the other: it receives one while it sends another. "
+    "Every worker stands in grey before its turn, in each round.",
 )
 
 # %%

@@ -351,7 +351,7 @@ see(
 # findings do not contradict each other.
 #
 # **Zhang, Gupta, Lian and Liu (2016)**, *Staleness-aware async-SGD for distributed deep learning* (arXiv:1511.05950),
-# divide the rate by the staleness, which is our third remedy: always stable here, but slow.
+# divide the rate by the staleness, which is our second remedy: always stable here, but slow.
 #
 # **Mitliagkas, Zhang, Hadjis and Ré (2016)**, *Asynchrony begets momentum* (arXiv:1605.09774): asynchrony acts as
 # momentum, so the momentum that you set should be tuned anew for each number of workers, and may even have to be
