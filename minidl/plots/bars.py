@@ -72,6 +72,26 @@ class Geometry:
         return middle if half == "lower" else top, middle if half == "upper" else bottom
 
 
+def merged(track: Sequence[Bar], tolerance: float) -> list[Bar]:
+    """Join bars that touch and are the same activity, such as the forward passes of successive layers.
+
+    `tolerance` is the longest gap, in seconds, between bars that touch.
+    """
+    joined: list[Bar] = []
+    latest: dict[tuple[str, str], int] = {}  # by kind and half, the position of the last bar
+    for bar in track:
+        place = latest.get((bar.kind, bar.half))
+        if place is not None:
+            before = joined[place]
+            is_same = (before.label, before.message) == (bar.label, bar.message)
+            if is_same and abs(bar.start - before.end) <= tolerance:
+                joined[place] = before._replace(end=bar.end)
+                continue
+        latest[bar.kind, bar.half] = len(joined)
+        joined.append(bar)
+    return joined
+
+
 def polygons(track: Sequence[Bar], geometry: Geometry, start: float, end: float) -> Polygons:
     """Return the shapes of one track by kind; a track with too many bars becomes stacked columns."""
     if len(track) > COLUMNS:

@@ -237,6 +237,26 @@ def test_runs_one_above_the_other_share_their_scale_and_each_says_what_it_is() -
     assert figure.get_supxlabel() == "measured and simulated"
 
 
+def test_bars_of_one_activity_that_touch_are_one_bar_with_its_label() -> None:
+    layers = [(0, "compute", k / 64, (k + 1) / 64, "forward" if k < 32 else "backward") for k in range(64)]
+    axes = timeline.draw(layers, ranks=1, source="simulated").axes[0]
+    assert [text.get_text() for text in axes.texts] == ["forward", "backward"]
+    assert [len(shapes.get_paths()) for shapes in axes.collections[:1]] == [2]
+
+
+def test_bars_with_room_for_a_border_have_one() -> None:
+    rows = [(0, "compute", 0.0, 1.0, ""), (0, "wait", 1.0, 1.001, ""), (0, "wait", 1.1, 2.0, "")]
+    compute, *_, wait = timeline.draw(rows, ranks=1, source="measured").axes[0].collections[:5]
+    assert list(compute.get_linewidth()) == [0.5]  # type: ignore[call-overload]
+    assert list(wait.get_linewidth()) == [0.0, 0.5]  # type: ignore[call-overload]
+
+
+def test_the_legend_names_the_activities_in_the_chart_alone() -> None:
+    rows = [(0, "compute", 0.0, 1.0, ""), (0, "reduce", 1.0, 1.0, ""), (0, "send", 1.0, 2.0, "")]
+    legend = timeline.draw(rows, ranks=1, source="simulated").legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["compute", "send"]
+
+
 def test_an_empty_trace_is_an_empty_picture() -> None:
     assert timeline.draw([], ranks=2, source="measured").axes[0].get_ylim() == (1.6, -0.6)
 
