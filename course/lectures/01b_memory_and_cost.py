@@ -358,7 +358,7 @@ def evaluate(batches, careful):
 careful, careless = evaluate(6, careful=True), evaluate(6, careful=False)
 batches = range(1, 7)
 series = [Line("total + loss", batches, careless, "both", 1), Line("total + loss.item()", batches, careful, "both", 0)]
-panel = Panel(series, "batches evaluated", "lives (activations)")
+panel = Panel(series, "batches evaluated", "live memory (activations)")
 see(
     lines.draw([panel], source="measured", title="A sum that remembers everything"),
     f"`total + loss` climbs by {careless[-1] / 6:.0f} units a batch: the input and all activations. `total + "

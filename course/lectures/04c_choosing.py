@@ -168,7 +168,12 @@ algorithms = ("ring", "rabenseifner", "recursive_doubling")
 seconds = {name: [simulate(name, q, 100 * MB).seconds for q in counts] for name in algorithms}
 ring = dict(zip(counts, seconds["ring"], strict=True))
 print(f"the ring: {ring[9] / ring[8]:.2f} times as long (simulated); your guess: {guess_ring}")
-panel = Panel([Line(name, counts, seconds[name], "both") for name in algorithms], "ranks p", "time (s)", ylim=(0, 0.65))
+panel = Panel(
+    [Line(name, counts, seconds[name], "both", LOOKS[name]) for name in algorithms],
+    "ranks p",
+    "time (s)",
+    ylim=(0, 0.65),
+)
 see(
     lines.draw([panel], source="simulated", title="100 MB on 10 Gbit/s Ethernet", height=3.4),
     "the ring's line is smooth and nearly level. Rabenseifner's lies on it at 2, 4, 8, 16 and 32 ranks, and at about "

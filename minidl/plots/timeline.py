@@ -162,7 +162,7 @@ def _fill(axes: Axes, polygons: Polygons, gaps: Sequence[npt.NDArray[np.float64]
 
     for kind, shapes in polygons.items():
         has_room = [len(shape) == 4 and np.ptp(shape[:, 0]) >= bars.ROOM_FOR_A_GAP * width for shape in shapes]
-        look = {**style.BORDER, "linewidth": np.where(has_room, style.BORDER["linewidth"], 0.0)}
+        look = {**style.BORDER, "linewidth": [style.BORDER["linewidth"] * bool(room) for room in has_room]}
         scaled = [shape * (factor, 1) for shape in shapes]
         axes.add_collection(PolyCollection(scaled, facecolor=style.ACTIVITY[kind], **look))
     paths = [line * (factor, 1) for line in gaps]
