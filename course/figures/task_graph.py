@@ -104,7 +104,7 @@ def draw(graph: StepGraph, unit: str) -> Figure:
     for name, (start, stop) in spans.items():
         is_critical = name in critical
         width = max(stop - start, 0.003 * end)  # a task of a few operations stays visible
-        edge, line = (CRITICAL, 1.6) if is_critical else (style.BORDER["edgecolor"], style.BORDER["linewidth"])
+        edge, line = (CRITICAL, 1.6) if is_critical else ("white", 0.6)
         place, colour = (start, rows[name] - BAR / 2), COLOURS[kinds[name]]
         order = 3 if is_critical else 2
         axes.add_patch(Rectangle(place, width, BAR, facecolor=colour, edgecolor=edge, linewidth=line, zorder=order))

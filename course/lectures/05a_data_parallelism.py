@@ -139,7 +139,7 @@ def draw_schedule(axes, machines):
     axes.barh(range(machines), end, 0.7, color=style.ACTIVITY["wait"], **style.BORDER)
     for task in schedules[machines]:
         place, colour = (task.start, task.end - task.start), task_graph.COLOURS[step.kinds[task.name]]
-        axes.broken_barh([place], (task.machine - 0.35, 0.7), facecolor=colour, **style.BORDER)
+        axes.broken_barh([place], (task.machine - 0.35, 0.7), facecolor=colour, edgecolor="white", linewidth=0.3)
     axes.set_yticks(range(machines))
     axes.set(xlim=(0, None), ylim=(max(machines, 8) - 0.4, -0.6))
     axes.set(xlabel="time (thousand operations)", ylabel="machine")
@@ -147,8 +147,8 @@ def draw_schedule(axes, machines):
 
 explore(
     draw_schedule,
-    "a row for each machine; forward light blue, backward dark blue, sums green, idle grey. With eight machines each works on one "
-    "image; then the sums keep fewer and fewer of them busy. With sixteen, eight have nothing to do.",
+    "a row for each machine; forward light blue, backward dark blue, sums green, idle grey. With eight machines each "
+    "works on one image; then the sums keep fewer and fewer of them busy. With sixteen, eight have nothing to do.",
     machines=[4, 1, 2, 8, 16], multiples=[{"machines": 2}, {"machines": 4}, {"machines": 8}],
     height=2.6, source="simulated",
 )  # fmt: skip

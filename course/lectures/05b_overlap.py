@@ -219,7 +219,7 @@ def draw_step(axes, bucket, network):
     }
     for (row, activity), bars in spans.items():
         bars = [(1e3 * start, 1e3 * (end - start)) for start, end in bars]
-        axes.broken_barh(bars, (row - 0.35, 0.7), facecolor=style.ACTIVITY[activity], **style.BORDER)
+        axes.broken_barh(bars, (row - 0.35, 0.7), facecolor=style.ACTIVITY[activity], edgecolor="white", linewidth=0.5)
     for name, middle in (("forward", LAYERS * FORWARD / 2), ("backward", LAYERS * (FORWARD + BACKWARD / 2))):
         axes.text(1e3 * middle, 1, name, color="white", fontsize=8, ha="center", va="center", clip_on=True)
     axes.axvline(1e3 * COMPUTATION, color="black", linewidth=0.8)

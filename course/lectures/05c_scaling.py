@@ -215,10 +215,13 @@ run_free = {p: cluster.launch(whole_samples, (64,), p, cluster.Simulation(trace=
 stairs = [64 / (-(-64 // p) * SAMPLE) for p in every]
 panel = lines.Panel(
     [lines.Line("if samples could be cut", every, [p / SAMPLE for p in every], tone=6),
-     lines.Line("formula: B / (c ceil(B/p))", np.repeat(every, 2) + np.tile([-0.5, 0.5], 80), np.repeat(stairs, 2)),
+     lines.Line("formula: B / (c ceil(B/p))", np.repeat(every, 2) + np.tile([-0.5, 0.5], 80), np.repeat(stairs, 2),
+                tone=0),
      lines.Line("simulated, each p", every, [64 / run_free[p] for p in every], "points", 1)],
     "machines p", "samples per second", "64 samples, messages take no time", ylim=(0, 16_000))  # fmt: skip
-see(lines.draw([panel], source=("simulated", "formula"), height=3.6),
+figure = lines.draw([panel], source=("simulated", "formula"), height=3.6)
+figure.axes[0].lines[-1].set_markersize(2.5)  # 80 points side by side
+see(figure,
     "A staircase. It touches the straight line where p divides 64; between 32 and 63 machines nothing changes, since "
     "some machine still has two samples; beyond 64 machines nothing ever changes again.")  # fmt: skip
 say(f"40 machines: {64 / run_free[40]:,.0f} samples/s; 63: {64 / run_free[63]:,.0f}; 64: {64 / run_free[64]:,.0f} "

@@ -141,8 +141,10 @@ def two_timelines():
             for event in play(program, 0.4, episodes=64, trace="full").trace.events:
                 if event.kind == "compute" and event.rank < ACTORS:
                     axes.barh(event.rank, event.end - event.start, left=event.start, height=0.7,
-                              color=style.ACTIVITY["compute"], **style.BORDER)  # fmt: skip
-            axes.set(title=f"{name}, rate 0.4", ylabel="actor", xlim=(0, 3), ylim=(ACTORS - 0.5, -0.5))
+                              color=style.ACTIVITY["compute"], edgecolor="white", linewidth=1.0)  # fmt: skip
+            axes.set(
+                title=f"{name}, rate 0.4", ylabel="actor", xlim=(0, 3), ylim=(ACTORS - 0.5, -0.5), yticks=range(ACTORS)
+            )
         places[1].set_xlabel("virtual time (s)")
         style.label_source(figure, "simulated", "blue: an episode; grey: waiting")
     return figure

@@ -137,7 +137,9 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
         for kind, shapes in bars.polygons(track, geometry, start, end).items():
             polygons[kind] += shapes
         lines += bars.gaps(track, geometry, end - start)
-    _fill(axes, polygons, lines, factor, end - start)
+    _fill(axes, polygons, lines, factor)
+    for track in tracks.values():
+        _borders(axes, track, geometry, end - start, factor)
     if panel.ranks <= MANY_RANKS:
         for (_, lane), track in tracks.items():
             if lane == 0:
@@ -153,20 +155,25 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
     return any(len(track) > bars.COLUMNS for track in tracks.values())
 
 
-def _fill(axes: Axes, polygons: Polygons, gaps: Sequence[npt.NDArray[np.float64]], factor: float, width: float) -> None:
-    """Draw the polygons of each colour as one collection: a trace has thousands. Bars with room for it get a border.
-
-    `width` is the duration of the picture in seconds.
-    """
+def _fill(axes: Axes, polygons: Polygons, gaps: Sequence[npt.NDArray[np.float64]], factor: float) -> None:
+    """Draw the polygons of each colour as one collection: a trace has thousands."""
     from matplotlib.collections import LineCollection, PolyCollection
 
     for kind, shapes in polygons.items():
-        has_room = [len(shape) == 4 and np.ptp(shape[:, 0]) >= bars.ROOM_FOR_A_GAP * width for shape in shapes]
-        look = {**style.BORDER, "linewidth": [style.BORDER["linewidth"] * bool(room) for room in has_room]}
-        scaled = [shape * (factor, 1) for shape in shapes]
-        axes.add_collection(PolyCollection(scaled, facecolor=style.ACTIVITY[kind], **look))
+        axes.add_collection(
+            PolyCollection([shape * (factor, 1) for shape in shapes], facecolor=style.ACTIVITY[kind], linewidth=0)
+        )
     paths = [line * (factor, 1) for line in gaps]
     axes.add_collection(LineCollection(paths, colors="white", linewidths=0.7, capstyle="butt"))
+
+
+def _borders(axes: Axes, track: Sequence[Bar], geometry: Geometry, width: float, factor: float) -> None:
+    """Draw a border around each stretch of one activity; `width` is the duration of the picture in seconds."""
+    from matplotlib.collections import PolyCollection
+
+    runs = bars.polygons(bars.runs(track, width), geometry, 0.0, width)
+    shapes = [shape * (factor, 1) for shapes in runs.values() for shape in shapes]
+    axes.add_collection(PolyCollection(shapes, facecolor="none", **style.BORDER))
 
 
 def _label_work(axes: Axes, track: Sequence[Bar], geometry: Geometry, start: float, end: float, factor: float) -> None:

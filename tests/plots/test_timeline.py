@@ -244,11 +244,12 @@ def test_bars_of_one_activity_that_touch_are_one_bar_with_its_label() -> None:
     assert [len(shapes.get_paths()) for shapes in axes.collections[:1]] == [2]
 
 
-def test_bars_with_room_for_a_border_have_one() -> None:
-    rows = [(0, "compute", 0.0, 1.0, ""), (0, "wait", 1.0, 1.001, ""), (0, "wait", 1.1, 2.0, "")]
-    compute, *_, wait = timeline.draw(rows, ranks=1, source="measured").axes[0].collections[:5]
-    assert list(compute.get_linewidth()) == [0.5]  # type: ignore[call-overload]
-    assert list(wait.get_linewidth()) == [0.0, 0.5]  # type: ignore[call-overload]
+def test_stretches_of_one_activity_have_a_border_where_there_is_room() -> None:
+    messages = [Bar(0, "send", k / 1000, (k + 1) / 1000, message=k) for k in range(500)]
+    rows = [*messages, Bar(0, "wait", 0.5, 0.501), Bar(0, "wait", 0.6, 1.0)]
+    borders = timeline.draw(rows, ranks=1, source="measured").axes[0].collections[-3]
+    edges = [sorted({round(x, 6) for x, _ in path.vertices}) for path in borders.get_paths()]  # type: ignore[union-attr, misc]
+    assert edges == [[0.0, 500.0], [600.0, 1000.0]]  # milliseconds
 
 
 def test_the_legend_names_the_activities_in_the_chart_alone() -> None:
