@@ -336,7 +336,7 @@ say(f"Your guess: {guess_visits}. **{every_path[-1]:,} visits path by path.**")
 
 # %% [markdown]
 # So the order matters: without it the gradient is wrong or takes exponential time. Networks in which a result is added
-# to its own input (`h = f(h) + h`, a *residual connection*) are such graphs.
+# to its own input (`x = x + f(x)`, a *residual connection*) are such graphs.
 #
 # The engine above takes the order from the clock, as `minidl` does (`minidl/tape.py`): what was made later is never
 # part of what was made earlier. In the exercises the nodes carry no number, and the order has to be found in the

@@ -164,7 +164,7 @@ def draw_lives(axes, layers):
     axes.plot([1], [0], alpha=0)  # the axis begins at 0
     axes.axvline(layers + 0.5, color="0.6", linewidth=0.8, linestyle=":")
     axes.set(xlabel="step: forward, then (dotted line) backward", ylabel="live memory (activations)")
-    axes.set_title(f"{layers} layers (points measured, lines formula)", fontsize=9)
+    axes.set_title("points measured, lines formula", fontsize=9)
     axes.legend(fontsize=7, loc="upper left")
 
 
@@ -182,13 +182,11 @@ explore(
 #
 # Now the arithmetic.
 #
-# **Predict.** Take a linear layer inside a network, and one that is the network's first.
+# **Predict.** Backward takes a linear layer inside a network twice the operations of forward (01a). Now take the first
+# layer of the network.
 
 # %%
-guess_inner = guess("Inner layer: how many times the operations of its forward pass does backward take?", unit="times")
-
-# %%
-guess_first = guess("And for the first layer?", unit="times")
+guess_first = guess("First layer: how many times the operations of its forward pass does backward take?", unit="times")
 
 # %% [markdown]
 # Count for Y = X W with a minibatch of B rows, n inputs and k outputs. Each of the B k results is a sum of n products:
@@ -216,7 +214,7 @@ inner, first = operations(layer(first=False)), operations(layer(first=True))
 rows = [["inner layer", f"{inner[0]:,}", f"{2 * B * n * k:,}", f"{inner[1] / inner[0]:.0f}", 2]]
 rows += [["first layer", f"{first[0]:,}", f"{2 * B * n * k:,}", f"{first[1] / first[0]:.0f}", 1]]
 table(["", "forward, counted", "2 B n k", "backward / forward, counted", "formula"], rows, "measured and formula")
-say(f"Your guesses: {guess_inner} and {guess_first}. **Counted: {rows[0][3]} and {rows[1][3]}.**")
+say(f"Your guess: {guess_first}. **Counted: {rows[1][3]} for the first layer, {rows[0][3]} for an inner one.**")
 
 # %% [markdown]
 # So a step of training costs about three forward passes, one forward and two backward, whatever the number of weights.
@@ -378,9 +376,9 @@ say(f"Your guess: {guess_leak}. **Measured: {careless[-1] / 6:.0f} units a batch
 #   costs a small multiple of the function (2 forward passes here), and the basic method's memory is proportional to the
 #   run time (L + 4 here). He shows how to trade one against the other by computing parts of the forward pass again;
 #   chapter 13 does that to networks.
-# - **What a layer stores.** Lectures (Dryden, *Parallelism in Training Deep Neural Networks*, ETH Zurich) count |w| +
-#   |f| + |grad w| + |grad f| a layer, that is weights, outputs and the gradients of both: the last row of the table
-#   above, with the weights. An engine that frees as it passes needs less, as measured.
+# - **What a layer stores.** Lectures (Dryden, *Parallelism in Training Deep Neural Networks*, ETH Zurich) count
+#   weights, outputs, and the gradients of both for each layer: the last row of the table above, with the weights. An
+#   engine that frees as it passes needs less, as measured.
 #
 # ## To the exercises
 #

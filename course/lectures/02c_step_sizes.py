@@ -230,9 +230,9 @@ say(f"Your guess: {guess_forms}. **Largest difference:** " + ", ".join(f"{k}: {v
 #
 # ## Rates that fall
 #
-# Why should a rate fall at all? Because of the noise of [02a](02a_noisy_gradients.ipynb), of variance $V/B$. In one
-# direction a noisy step turns $E[w^2]$ into $(1 - \eta\lambda)^2 E[w^2] + \eta^2 V/B$. That settles not at 0 but at the
-# *noise floor*
+# Why should a rate fall at all? Because of the noise of [02a](02a_noisy_gradients.ipynb), of variance $V/B$. Take one
+# direction, and for $V$ the variance of a sample's gradient along it alone. A noisy step turns $E[w^2]$ into
+# $(1 - \eta\lambda)^2 E[w^2] + \eta^2 V/B$. That settles not at 0 but at the *noise floor*
 #
 # $$E[w^2] = \frac{\eta\,V / B}{\lambda\,(2 - \eta\lambda)}.$$
 

@@ -406,7 +406,7 @@ def draw_time(axes, network, bytes_a_message):
     share = f"{net.alpha / time:.0%} of it latency"
     axes.set_title(f"{time_text(time)}, {share} (formula)", fontsize=8)
     axes.set(xlabel="size of the message (bytes)", ylabel="time (s)", ylim=(1e-7, 50))
-    axes.legend(fontsize=7, loc="lower right")
+    axes.legend(fontsize=7, loc="upper left")
 
 
 explore(

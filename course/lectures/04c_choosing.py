@@ -307,6 +307,10 @@ chosen = simulate("auto", 9, 100 * MB).seconds
 print(f"the ninth machine: {time_text(nine)} by Rabenseifner's algorithm, {time_text(chosen)} by auto (simulated)")
 
 # %% [markdown]
+# Nine ranks have no servers here. But the hierarchical algorithm may form groups of any ranks, three by three, and so
+# needs fewer rounds than the ring and no folding.
+
+# %% [markdown]
 # ## Does the sum depend on the order?
 #
 # Floating-point addition is not associative. A server that adds up *in order of arrival* saves waiting. On the same
@@ -461,4 +465,4 @@ print(f"three times faster: up to {bytes_text(three)} (formula)")
 # 2. A sum that differs in its last bit from day to day: when does it matter, and what may it cost to prevent it?
 # 3. `auto` asks formulas that know nothing of what other programs send over the same wires. What would you do about it?
 #
-# Chapter 05 puts the sum to work: when do four machines train exactly like one?
+# [Chapter 05](05a_data_parallelism.ipynb) puts the sum to work: when do four machines train exactly like one?

@@ -5,7 +5,8 @@
 
 The fit is least squares with relative weights: each residual is divided by the time itself, so the microseconds of
 small messages count as much as the milliseconds of large ones. Each point is the median of many repetitions. Each
-repetition measures every size, so a moment in which the machine is busy slows all sizes alike.
+repetition measures every size, so a moment in which the machine is busy slows all sizes alike. Each begins with a
+message that is not counted, since the first one after the largest size takes twice as long.
 
 A blocking ping-pong packs the message, passes it to the system, wakes the receiver (which sleeps until it arrives),
 moves it through memory and unpacks it. On processes waking takes most of alpha. A collective pays for it
@@ -162,7 +163,8 @@ def _measure(
     comm.barrier()
     if partner < comm.size:
         buffers = [(np.zeros(nbytes, np.uint8), np.empty(nbytes, np.uint8)) for nbytes in sizes]
-        times = [[send_and_receive(comm, partner, x, out) for x, out in buffers] for _ in rounds]
+        settle = buffers[0]  # not counted: after the largest message the partner is still busy, and caches are cold
+        times = [[send_and_receive(comm, partner, x, out) for x, out in (settle, *buffers)][1:] for _ in rounds]
         if pattern == "exchange" or comm.rank < partner:  # the lower rank times a ping-pong's round trip
             messages = _by_size(times)
     comm.barrier()  # reductions on all ranks at once, as in a collective: they share the memory bus
