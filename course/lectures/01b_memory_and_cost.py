@@ -158,7 +158,7 @@ def draw_lives(axes, layers):
     chain, steps = weights_of(layers), range(1, 2 * layers + 1)
     for mode, look in (("evaluation", 2), ("training", 0), ("retained", 1)):
         notes = run(chain, mode).notes
-        axes.plot(range(1, len(notes) + 1), notes, "o", markersize=4, color=style.SERIES[look], label=mode)
+        axes.plot(range(1, len(notes) + 1), notes, "os^"[look], markersize=4, color=style.SERIES[look], label=mode)
     for formula, look in zip(formulas(layers), (0, 1), strict=True):
         axes.plot(steps, formula, color=style.SERIES[look], linewidth=1)
     axes.plot([1], [0], alpha=0)  # the axis begins at 0

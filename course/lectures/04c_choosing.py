@@ -62,7 +62,8 @@ def draw_times(axes, ranks, network):
     """Simulated times of five algorithms against the size; a grey line marks the computed crossover."""
     for name, look in LOOKS.items():
         seconds = [simulate(name, ranks, size, network).seconds for size in SIZES]
-        axes.loglog(SIZES, seconds, color=style.SERIES[look], marker=scaling.MARKERS[look], markersize=3, label=name)
+        shape = {"linestyle": style.DASHES[look], "marker": scaling.MARKERS[look], "markersize": 3}
+        axes.loglog(SIZES, seconds, color=style.SERIES[look], label=name, **shape)
     net = cluster.Network.preset(network)
     if ranks > 2:
         n = cost.crossover(ranks, net.alpha, net.beta)

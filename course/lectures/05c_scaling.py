@@ -220,7 +220,7 @@ panel = lines.Panel(
      lines.Line("simulated, each p", every, [64 / run_free[p] for p in every], "points", 1)],
     "machines p", "samples per second", "64 samples, messages take no time", ylim=(0, 16_000))  # fmt: skip
 figure = lines.draw([panel], source=("simulated", "formula"), height=3.6)
-figure.axes[0].lines[-1].set_markersize(2.5)  # 80 points side by side
+figure.axes[0].lines[-1].set(markersize=2.2, markeredgewidth=0)  # 80 points side by side
 see(figure,
     "A staircase. It touches the straight line where p divides 64; between 32 and 63 machines nothing changes, since "
     "some machine still has two samples; beyond 64 machines nothing ever changes again.")  # fmt: skip
