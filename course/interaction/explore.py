@@ -82,8 +82,8 @@ def spread(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def widget(name: str, choice: Sequence[Any]) -> ipywidgets.Widget:
-    """A slider for numbers, a drop-down list for all else."""
-    options = [(value_text(value), value) for value in choice]
+    """A slider for numbers, from the least to the greatest; a drop-down list for all else. It starts at the first."""
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in choice)
     kind = partial(ipywidgets.SelectionSlider, continuous_update=False) if numbers else ipywidgets.Dropdown
+    options = [(value_text(value), value) for value in (sorted(choice) if numbers else choice)]
     return kind(options=options, value=choice[0], description=label(name), style={"description_width": "initial"})

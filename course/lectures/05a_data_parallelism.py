@@ -148,7 +148,8 @@ def draw_schedule(axes, machines):
 explore(
     draw_schedule,
     "a row for each machine; forward light blue, backward dark blue, sums green, idle grey. With eight machines each "
-    "works on one image; then the sums keep fewer and fewer of them busy. With sixteen, eight have nothing to do.",
+    "works on one image; then the sums keep fewer and fewer of them busy. With sixteen, the other eight find a few "
+    "sums at most.",
     machines=[4, 1, 2, 8, 16], multiples=[{"machines": 2}, {"machines": 4}, {"machines": 8}],
     height=2.6, source="simulated",
 )  # fmt: skip
@@ -331,8 +332,8 @@ say(f"Equal to the last bit: {np.array_equal(weights(in_order), weights(alone))}
 # %% [markdown]
 # ## Break it: four ways to lose it
 #
-# Goyal et al. (arXiv:1706.02677, section 3) list four mistakes that they met. All of them run, and learn. Each is one
-# line here; the numbers are theirs. (The paper writes $k$ for our $p$.)
+# Goyal et al. (arXiv:1706.02677, section 3) warn of four mistakes. All of them run, and learn. Each is one line here;
+# the numbers are theirs. (The paper writes $k$ for our $p$.)
 
 
 # %%

@@ -337,7 +337,8 @@ with style.applied():
 see(
     figure,
     "the bars hardly grow with the number of machines: an all-reduce sends 2(p-1)/p of the gradient, whatever p is. "
-    "Overlap hides nearly everything on the fast network and can hide at most the time of backward on the slow one.",
+    "On the fast network overlap hides all but the last of eight buckets; on the slow one it can hide at most the time "
+    "of backward.",
 )
 p = 256
 hidden = {name: 1 - bars[name, p][1] / bars[name, p][0] for name in SHOWN}

@@ -160,7 +160,8 @@ limit = 256 * SAMPLE / (2 * GRADIENT * cluster.Network.preset("10gbe").beta)
 say(f"Amdahl's limit on 10gbe: no number of machines is more than 1/f = {limit:.1f} times as fast as one (formula).")
 
 # %% [markdown]
-# What is left over is $\alpha$, the time to start a message: it makes $f$ rise a little with $p$.
+# What is left over is $\alpha$, the time to start a message: it makes $f$ rise a little with $p$. (A fraction above 1,
+# on 1gbe, says that the machines together are slower than one.)
 #
 # $f = 2n\beta/(Bc)$ also says what helps: a smaller gradient, a faster network, a larger minibatch. Bytes per sample
 # are $2\frac{p-1}{p}\frac nB$: *twice the minibatch, half the communication per sample*. This is why everybody wants
@@ -188,7 +189,7 @@ def bars(axes, minibatch, network, machines):
 
 explore(bars, "Blue halves with every doubling of machines, vermilion stays. The percentages are efficiencies: the "
         "share of a step that is computation. Four times the minibatch: the same vermilion, four times the blue. The "
-        "axes differ: on InfiniBand the whole step is shorter than one vermilion bar of 10gbe.",
+        "axes differ: on InfiniBand, from 16 machines on, the whole step is shorter than one vermilion bar of 10gbe.",
         minibatch=[256, 512, 1024, 2048, 4096, 8192], network=["10gbe", "1gbe", "infiniband"],
         machines=[256, 16, 32, 64, 128], width=4.7, height=2.9, shared=False, source="formula",
         multiples=[{}, {"minibatch": 1024}, {"network": "1gbe"}, {"network": "infiniband"}])  # fmt: skip
@@ -364,12 +365,13 @@ panels = [
                                  (product, "targets per second", "learning per second"))),
 ]  # fmt: skip
 see(ticks(lines.draw(panels, source=("measured", "simulated"), height=3.4), minibatches),
-    "Left: each sample teaches less in a larger minibatch. Middle: larger ones hide the network. Right: the product "
-    "has its top in between; the slower the network, the further to the right.")  # fmt: skip
+    "Left: beyond 16, each sample teaches less in a larger minibatch. Middle: larger ones hide the network. Right: the "
+    "product has its top in between, on the slower networks further to the right.")  # fmt: skip
 best = {network: max(minibatches, key=lambda B: product[network, B]) for network in NETWORKS}
 say("Best minibatch: " + ", ".join(f"{B} on {network}" for network, B in best.items())
     + f" (steps counted, seconds simulated); your guess for 1gbe: {guess_batch}. The most samples per second always "
-    f"has {max(minibatches)}, the most learning per sample {max(learned, key=learned.get)}.")  # fmt: skip
+    f"has {max(minibatches)}, the most learning per sample "
+    + " and ".join(str(B) for B in minibatches if learned[B] == max(learned.values())) + ".")  # fmt: skip
 
 # %% [markdown]
 # With rates tuned more finely, and the formula for the top: `benchmarks/reproductions/learning_per_second.py`.
@@ -388,8 +390,9 @@ rows = [[p, f"{3 * WEIGHTS / MB:.0f} MB", f"{-(-256 // p) * ACTIVATIONS / MB:,.0
 table(["machines", "weights, gradient, momentum", "activations of ceil(256/p) samples"], rows, "each machine; formula")
 
 # %% [markdown]
-# The second column does not depend on $p$, and the third one ends at one sample. A sample of 1024 x 1024 x 1024 voxels
-# fits into no machine, and data parallelism has nothing to offer: chapters 10 to 13 do.
+# The second column does not depend on $p$, and the third one ends at one sample. A sample of 1024 x 1024 x 1024
+# voxels, with some dozens of channels a layer, fits into no GPU, and data parallelism has nothing to offer: chapters 10
+# to 13 do.
 #
 # 4. **More machines than samples.** minidl refuses:
 

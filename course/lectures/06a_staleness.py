@@ -223,10 +223,10 @@ see(
 )
 
 # %% [markdown]
-# The distributions differ; the mean does not. The reason is a conservation law: every update makes the $p - 1$
-# gradients that the other workers are computing one update older. So $T$ updates create $T(p - 1)$ units of age,
-# and each of the $T$ gradients carries $p - 1$ on average. Nobody can wait less and be fresher on average: the
-# *number* of workers sets the mean.
+# The distributions differ; the mean does not. The reason is a conservation law. A worker that fetches in the moment in
+# which it has pushed always has a gradient on the way. So every update makes the gradients of the $p - 1$ other workers
+# one update older: $T$ updates create $T(p - 1)$ units of age, and in the long run each of the $T$ gradients carries
+# $p - 1$ on average. Where nobody waits, the *number* of workers alone sets the mean.
 #
 # The middle picture has a formula because exponential times have no memory: the next push comes from any of the $p$
 # workers with probability $1/p$, no matter who fetched last. A gradient is $\tau$ updates old if another worker came
@@ -308,10 +308,10 @@ explore(
 #
 # $$z^{\tau+1} - z^\tau + c = 0.$$
 #
-# This polynomial has $\tau + 1$ roots, and every solution is a combination of their powers. The descent converges
-# exactly if all roots lie inside the unit circle, $|z| < 1$. For a tiny $c > 0$ they do: one root is about $1 - c$,
-# the others are near 0. Now let $c$ grow. The roots move continuously, so the limit is the first $c$ at which a root
-# *reaches* the circle: $z = e^{i\theta}$. Then
+# This polynomial has $\tau + 1$ roots, and every solution is a combination of their powers $z^t$ (and of $t\,z^t$,
+# where two roots coincide). The descent converges exactly if all roots lie inside the unit circle, $|z| < 1$. For a
+# tiny $c > 0$ they do: one root is about $1 - c$, the others are near 0. Now let $c$ grow. The roots move continuously,
+# so the limit is the first $c$ at which a root *reaches* the circle: $z = e^{i\theta}$. Then
 #
 # $$c = z^\tau (1 - z) = e^{i\tau\theta}\,\bigl(1 - e^{i\theta}\bigr)
 #     = 2\sin\tfrac\theta2 \; e^{i\left((\tau + \frac12)\theta - \frac\pi2\right)},$$
@@ -430,8 +430,8 @@ see(
 # ## Momentum makes it worse
 #
 # With momentum $m$ the recurrence is $x_{t+1} = x_t + m(x_t - x_{t-1}) - c\,x_{t-\tau}$, and its polynomial is
-# $z^{\tau+2} - (1 + m) z^{\tau+1} + m z^\tau + c\,z$. There is no short formula for its limit, but numpy finds the
-# roots, and the interval can be halved as before:
+# $z^{\tau+2} - (1 + m) z^{\tau+1} + m z^\tau + c\,z$. For $\tau > 1$ there is no short formula for its limit, but
+# numpy finds the roots, and the interval can be halved as before:
 
 
 # %%
@@ -459,8 +459,8 @@ table(head, rows, "formula: the largest stable rate x curvature, from the roots"
 
 # %% [markdown]
 # One machine may use a *larger* rate with momentum. As soon as gradients are stale, momentum $m$ multiplies the limit
-# by $1 - m$ or somewhat less. What counts then is the step in the long run, $\eta / (1 - m)$: momentum repeats old
-# news.
+# by $1 - m$ (exactly, for $\tau = 1$) or by up to a quarter less in this table. What counts then is the step in the
+# long run, $\eta / (1 - m)$: momentum repeats old news.
 #
 # There is even a momentum that nobody ordered. Take random, memoryless times, so that a gradient is $\tau$ updates
 # old with probability $\frac1p(1 - \frac1p)^\tau$. The expected change is $-c\,S_t$ with the geometric average $S_t =
@@ -761,8 +761,8 @@ print(
 #
 # 1. A synchronous step on 32 workers averages 32 gradients at the old weights. An asynchronous server applies 32
 #    gradients that are 31 updates old. Why may the first use 32 times the rate and the second not even the same?
-# 2. The mean staleness is $p - 1$ whatever the workers do. Would you rather have all gradients 7 updates old, or most
-#    of them fresh and a few 50 updates old?
+# 2. If nobody waits, the mean staleness is $p - 1$, however fast each worker is. Would you rather have all gradients 7
+#    updates old, or most of them fresh and a few 50 updates old?
 # 3. The curvature falls as the loss falls. Should the number of asynchronous workers grow during training?
 #
 # Old gradients are the price of not waiting. Next: does anyone really wait less? [06b](06b_servers.ipynb) looks at the

@@ -51,12 +51,12 @@ say(f"A random walk takes {lengths.mean():.0f} ± {lengths.std():.0f} steps, the
 # ## Build: a gradient from an episode
 #
 # Nobody can differentiate a walk, only draw one. *REINFORCE* (Williams 1992) needs no more: the gradient of the
-# expected reward $\sum_a p(a) R(a)$ is $\sum_a p(a)\, R(a)\, \nabla \log p(a)$, the mean of
-# $R(a)\, \nabla \log p(a)$ over drawn actions $a$. So make drawn moves more likely, each by how much better it went
-# than expected. With the
+# expected reward $\sum_a p(a) R(a)$ is $\sum_a p(a)\, R(a)\, \nabla \log p(a)$, the mean of $R(a)\, \nabla \log p(a)$
+# over drawn actions $a$. So make drawn moves more likely, each by how much better it went than expected. With the
 # *return* $-g$ for $g$ steps that remain to the goal, the expected return $v$ of the square, and the probability $p$ of
 # the move, the loss of a step is $-(-g - v)\log p + \frac12 (v + g)^2$, where the first factor counts as a constant;
-# the loss of an episode is the mean over its steps. By hand, and by `minidl`:
+# the loss of an episode is the mean over its steps (REINFORCE has the sum; the mean keeps the updates of long episodes
+# small). By hand, and by `minidl`:
 
 
 # %%

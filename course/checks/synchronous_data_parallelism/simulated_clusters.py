@@ -158,6 +158,12 @@ def mistakes(one: Cluster) -> dict[str, float]:
         "The all-reduces run one after the other, and the first one starts when its bucket is full.": of(
             step(ring, lambda computing, c: computing + c)
         ),
+        "Where the network is fast enough, backward is the longer of the two; only the last all-reduce follows it.": of(
+            step(ring, lambda computing, c: computing / 3 + computing * 2 / 3 / k + k * c if c else computing)
+        ),
+        "Backward has two thirds of the operations, and forward has one.": of(
+            step(ring, lambda computing, c: computing / 2 + max(computing / 2 + c, computing / 2 / k + k * c))
+        ),
         "This is the speed-up: divide by p.": p * right,
         "This is the inverse.": 1 / right,
         "This is the efficiency of weak scaling, not of strong scaling.": (

@@ -150,9 +150,20 @@ class OpenNotebook:
         wait_for(has_begun)
 
     def run_all(self) -> None:
-        """The menu's Run All Cells."""
-        wait_for(lambda: self.is_selected(0))
-        self.driver.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells');")
+        """The menu's Run All Cells, again if the page was not ready to take it."""
+
+        def has_begun() -> bool:
+            wait_for(lambda: self.is_selected(0))
+            self.driver.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells');")
+            with contextlib.suppress(AssertionError):
+                return bool(wait_for(self.any_cell_has_begun, SECONDS_FOR_KEYS))
+            return False
+
+        wait_for(has_begun)
+
+    def any_cell_has_begun(self) -> bool:
+        """Whether a cell has run, runs, or waits to run."""
+        return any(set(prompt.text) & set("*0123456789") for prompt in self.found(".jp-InputPrompt"))
 
     def is_selected(self, number: int) -> bool:
         """Click before a cell; whether the keyboard is the cell's then."""
@@ -193,8 +204,10 @@ class OpenNotebook:
         return self.found("img.widget-image", self.cell(number))[0].is_displayed()
 
     def move_slider(self, number: int) -> None:
-        """Move the first slider of a cell to its next value."""
-        self.found(".noUi-handle", self.cell(number))[0].send_keys(Keys.ARROW_RIGHT)
+        """Move the first slider of a cell to its next value, or from its last to the one before."""
+        handle = self.found(".noUi-handle", self.cell(number))[0]
+        is_last = float(str(handle.get_attribute("aria-valuenow"))) >= float(str(handle.get_attribute("aria-valuemax")))
+        handle.send_keys(Keys.ARROW_LEFT if is_last else Keys.ARROW_RIGHT)
 
     def choose(self, number: int) -> None:
         """Choose the next value in the first drop-down list of a cell."""

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from course.figures import page
 from course.interaction import bar, explore, frontend, step_through, warm_up
 from course.interaction.bar import Progress
+from course.interaction.explore import widget
 from course.interaction.redrawn import Redrawn
 
 
@@ -111,12 +112,12 @@ def test_frames_stand_side_by_side_without_a_person(shown: list[Any]) -> None:
 
 
 def test_a_redrawn_picture_hides_while_its_error_is_shown() -> None:
-    widget = ipywidgets.SelectionSlider(options=[1, 0])
-    picture = Redrawn(lambda x: b"%d" % (1 / x), {"x": widget})
+    slider = ipywidgets.SelectionSlider(options=[1, 0])
+    picture = Redrawn(lambda x: b"%d" % (1 / x), {"x": slider})
     with pytest.raises(ZeroDivisionError):  # outside a notebook the error is not shown, but raised
-        widget.value = 0
+        slider.value = 0
     assert picture.image.layout.visibility == "hidden"
-    widget.value = 1
+    slider.value = 1
     assert (picture.image.layout.visibility, picture.image.value) == ("visible", b"1")
 
 
@@ -152,3 +153,10 @@ def test_warming_up_from_the_cache_shows_nothing(capsys: pytest.CaptureFixture[s
     warm_up()
     warm_up()
     assert capsys.readouterr().out == ""
+
+
+def test_a_slider_goes_from_the_least_to_the_greatest_and_starts_at_the_default() -> None:
+    slider = widget("layers", [8, 3, 24, 4])
+    assert [value for _, value in slider.options] == [3, 4, 8, 24]
+    assert slider.value == 8
+    assert [value for _, value in widget("network", ["10gbe", "1gbe"]).options] == ["10gbe", "1gbe"]

@@ -42,7 +42,7 @@ MUTANTS = [
         "ssp_gate",
         "off by one: bound + 1 steps ahead",
         changed(GATE, RULE, "clocks[w] - min(clocks.values()) <= bound + 1"),
-        loses=(BOUND, WAITING),
+        loses=(BOUND, WAITING, LEAVING),
         says="a lead of bound + 1 is too much",
     ),
     Mutant(
@@ -56,7 +56,7 @@ MUTANTS = [
         "ssp_gate",
         "nobody waits",
         changed(GATE, RULE, "True"),
-        loses=(BOUND, WAITING),
+        loses=(BOUND, WAITING, LEAVING),
         says="Nobody waits here",
     ),
     Mutant(
@@ -111,7 +111,7 @@ MUTANTS += [
         "ssp_gate",
         "compares with the mean clock",
         changed(GATE, RULE, "clocks[w] - sum(clocks.values()) / len(clocks) <= bound"),
-        loses=(BOUND, WAITING),
+        loses=(BOUND, WAITING, LEAVING),
         says="of the slowest worker that has not finished",
     ),
     Mutant(
@@ -124,14 +124,14 @@ MUTANTS += [
             "            ready = list(waiting)\n"
             "        for w in ready:\n",
         ),
-        loses=(BOUND, WAITING),
+        loses=(BOUND, WAITING, LEAVING),
         says="ahead of worker",
     ),
     Mutant(
         "ssp_gate",
         "the clocks are never counted",
         changed(GATE, "clocks[worker] += 1", "pass"),
-        loses=(BOUND, WAITING),
+        loses=(BOUND, WAITING, LEAVING),
         says="ahead of worker",
     ),
     Mutant(

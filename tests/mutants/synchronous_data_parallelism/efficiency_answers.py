@@ -92,6 +92,22 @@ MUTANTS = [
     ),
     Mutant(
         "efficiency",
+        "the network is always the slow part",
+        changed(
+            EFFICIENCY, WHOLE, "(forward + backward / buckets + buckets * reducing if p > 1 else forward + backward)"
+        ),
+        loses=(HIDDEN, STRONG),
+        says="only the last all-reduce follows it",
+    ),
+    Mutant(
+        "efficiency",
+        "forward and backward take half of the time each",
+        changed(EFFICIENCY, "computing / 3, computing * 2 / 3", "computing / 2, computing / 2"),
+        loses=(HIDDEN,),
+        says="Backward has two thirds",
+    ),
+    Mutant(
+        "efficiency",
         "samples in fractions",
         changed(EFFICIENCY, "-(-batch_size // p)", "batch_size / p"),
         loses=(STRONG,),
