@@ -30,7 +30,7 @@ from course.figures.page import say, see, table
 from course.interaction import bar, explore, guess, warm_up
 from minidl import Tensor, cluster, data, nn, optim, parallel
 from minidl import functional as F
-from minidl.plots import lines
+from minidl.plots import lines, style
 
 warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
@@ -219,7 +219,8 @@ see(
     picture,
     "the share of gradients of each staleness. Equal workers have a single bar at 7. With random times the bars fall "
     "off geometrically, as the points of the formula say: most gradients are fresh, a few are very old. With a "
-    "straggler the seven others see a staleness of 6 or 7, and its own gradients are far to the right.",
+    "straggler the seven others see a staleness of 6 or 7, and its own gradients are far to the right. (Each picture "
+    "has its own vertical scale.)",
 )
 
 # %% [markdown]
@@ -272,7 +273,7 @@ def border(tau):
 
 def trajectory(axes, rate, staleness):
     x = descend(rate, staleness, 80)
-    limit, colour = border(staleness), ("#0072B2", "#D55E00")[rate > border(staleness)]
+    limit, colour = border(staleness), style.SERIES[rate > border(staleness)]
     axes.axhline(0, color="0.6", linewidth=0.8)
     axes.plot(x, color=colour, marker="o", markersize=2.5, linewidth=1)
     axes.set(xlabel="update", ylabel="weight x", ylim=(-3, 3), xlim=(0, 80))
@@ -281,7 +282,7 @@ def trajectory(axes, rate, staleness):
 
 explore(
     trajectory,
-    "the weight after each update, from x = 1. At rate 0.3 a gradient that is 1 or 2 updates old does little harm, one "
+    "the weight after each update, from x = 1. At rate 0.3 a gradient that is 2 updates old does little harm, one "
     "that is 4 updates old makes the weight swing for long, and one that is 8 updates old makes the swings grow. "
     "A smaller rate calms the last one again. (Curvature 1; the limit in the title is derived below.)",
     rate=[0.3, 0.05, 0.1, 0.15, 0.2, 0.4, 0.6, 0.9, 1.5, 2.1],

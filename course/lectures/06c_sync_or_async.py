@@ -367,7 +367,8 @@ def one_cluster(axes, network, nodes, against):
 
 
 explore(one_cluster,
-        "against samples the methods differ little, and Downpour is last: what they differ in is time.",
+        "against samples the methods differ little, and Downpour is last: what they differ in is time. "
+        "Dotted: the target.",
         network=["10 GbE", "1 GbE", "InfiniBand"], nodes=list(NODES), against=["samples", "seconds"],
         multiples=[*({"nodes": nodes} for nodes in NODES), {"network": "1 GbE", "nodes": "random"}],
         height=2.8, source="simulated")  # fmt: skip
