@@ -121,7 +121,7 @@ for kind, bound in bar([(kind, bound) for kind in KINDS for bound in BOUNDS], "1
 def draw_clocks(axes, pushes):
     seconds, _, clocks, held = runs["random", 3].results[-1][2][pushes - 1]
     colours = [style.ACTIVITY["wait" if worker in held else "compute"] for worker in range(WORKERS)]
-    axes.barh(range(WORKERS), clocks, color=colours, edgecolor="0.3", linewidth=0.6)
+    axes.barh(range(WORKERS), clocks, color=colours, **style.BORDER)
     axes.axvline(min(clocks) + 3.5, color=style.SERIES[1], linestyle="--")
     axes.text(min(clocks) + 3.6, -0.75, "gate", color=style.SERIES[1], fontsize=8, va="center")
     axes.set(xlabel="clock (gradients pushed)", ylabel="worker", xlim=(0, 16), ylim=(WORKERS - 0.4, -1.2))
@@ -133,8 +133,8 @@ held = [len(waiting) for *_, waiting in runs["random", 3].results[-1][2]]
 held_at = next(pushes for pushes in range(1, 80) if held[pushes - 1] > held[pushes])  # then the gate moves
 step_through(
     draw_clocks,
-    "the clocks of eight workers with random stragglers and s = 3. Who is beyond the gate, three clocks ahead of the "
-    "slowest, is held (grey). When the slowest worker pushes, the gate moves and releases them.",
+    "the clocks of eight workers with random stragglers and s = 3. A worker beyond the gate, more than three "
+    "clocks ahead of the slowest, is held (grey). When the slowest worker pushes, the gate moves and releases them.",
     frames=list(range(1, 81)),
     multiples=[held_at - 8, held_at, held_at + 1],
     name="pushes",
