@@ -276,8 +276,8 @@ table(head, rows, f"simulated, 8 workers, 15 epochs; {note}; your guess: {guess_
 # What does it do here? Back to the parabola of 06a, with curvature $h$, learning rate $\eta$, $c = \eta h$, and
 # gradients that are $\tau$ updates old. With momentum $m$ the weight obeys $x_{t+1} = x_t + m(x_t - x_{t-1}) -
 # c\,x_{t-\tau}$. The polynomial of this recurrence is $z^{\tau+2} - (1 + m) z^{\tau+1} + m z^\tau + c\,z$, and it
-# converges if all roots are inside the unit circle. For $\tau > 1$ there is no short formula, but numpy finds the roots,
-# and halving an interval finds the $c$ at which the largest of them reaches the circle:
+# converges if all roots are inside the unit circle. For $\tau > 1$ there is no short formula, but numpy finds the
+# roots, and halving an interval finds the $c$ at which the largest of them reaches the circle:
 
 
 # %%
