@@ -74,7 +74,7 @@ def clusters(group: str, seed: int) -> list[tuple[Cluster, Times]]:
     rng = stream(Purpose.MANUAL, seed, "clusters", group)
     missing, chosen = set(CAUGHT[group]), []
     count = {"synchronous": 0, "asynchronous": 0}
-    alike = {sentence: "" for sentence in CAUGHT[group]}  # for each mistake, its wrong choices so far
+    alike = dict.fromkeys(CAUGHT[group], "")  # for each mistake, its wrong choices so far
     for number in range(DRAWS):
         told_apart = len(set(alike.values())) == len(alike) or number >= TELLS_APART
         if not missing and min(count.values()) >= OF_EACH and told_apart:
