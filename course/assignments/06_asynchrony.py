@@ -2,7 +2,9 @@
 # # Asynchrony and parameter servers: exercises
 #
 # The lectures: [06a](../../notebooks/06a_staleness.ipynb), stale gradients; [06b](../../notebooks/06b_servers.ipynb),
-# parameter servers; and [06c](../../notebooks/06c_sync_or_async.ipynb), synchronous or asynchronous. At the end of this
+# parameter servers; [06c](../../notebooks/06c_sync_or_async.ipynb), synchronous or asynchronous;
+# [06f](../../notebooks/06f_old_gradients_cured.ipynb), Downpour; and
+# [06g](../../notebooks/06g_bounded_staleness.ipynb), the gate. At the end of this
 # notebook you will have written a parameter server that waits for nobody, a worker that asks it seldom, and a gate
 # that lets workers run ahead, but not too far. You will have counted the updates that a missing lock loses. And you
 # will be able to say, for a given cluster, whether asynchronous training pays.
@@ -110,7 +112,7 @@ def push_pull(comm, delta, servers):
 
     delta: the change of all weights, an array of one axis, float64, of n elements; n may be 0, less than
         the number of servers, or not divisible by it. It stays as it is.
-    servers: the list of the S ranks that are servers, S from 1 on. servers[k] keeps part k of
+    servers: the list of the S ranks that are servers, in any order, S from 1 on. servers[k] keeps part k of
         np.array_split(weights, S), and does what exercise 1a asks.
     Returns: an array of n elements, the weights, delta included. (Other workers may add theirs at any
         time.)
@@ -280,9 +282,9 @@ def lost_updates(events):
     """Return how many increments are lost.
 
     events: what several workers did to counters in shared memory, in order of time: a list of tuples
-        (worker, action, cell). "read": the worker reads the counter. "write": the worker writes the value
-        that it read last from this cell, plus one. Before every write a worker has read the cell anew. All
-        counters begin at 0.
+        (worker, action, cell). Workers and cells are any whole numbers from 0 on. "read": the worker reads
+        the counter. "write": the worker writes the value that it read last from this cell, plus one. Before
+        every write a worker has read the cell anew. All counters begin at 0.
     Returns: an integer: the number of writes, less the sum of all counters in the end.
 
     Example: [(0, "read", 5), (1, "read", 5), (0, "write", 5), (1, "write", 5)]: both write 1, so one of

@@ -33,7 +33,7 @@ def histograms(
     for axes, case in zip(places, cases, strict=True):
         total = sum(case.counts.values())
         shares = [100 * count / total for count in case.counts.values()]
-        look = {"width": 1.0, "color": style.ACTIVITY["compute"], "edgecolor": "white", "linewidth": 0.6}
+        look = {"width": 1.0, "color": style.SERIES[5], **style.BORDER}
         axes.bar(list(case.counts), shares, **look)
         if case.predicted is not None:
             points = [100 * share for share in case.predicted.values()]

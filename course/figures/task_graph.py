@@ -119,7 +119,7 @@ def draw(graph: StepGraph, unit: str) -> Figure:
     images = sorted({row for row in rows.values() if row == int(row)})
     axes.set_yticks(images, [f"image {row:.0f}" for row in images])
     axes.tick_params(axis="y", length=0)
-    patches = [Patch(facecolor=colour, label=kind) for kind, colour in COLOURS.items()]
+    patches = [Patch(facecolor=colour, label=kind, **style.BORDER) for kind, colour in COLOURS.items()]
     patches.append(Patch(facecolor="white", edgecolor=CRITICAL, linewidth=2.0, label="critical path"))
     figure.legend(handles=patches, loc="outside upper right", ncols=4, fontsize=8)
     style.label_source(figure, "formula", "operations counted on the tape")

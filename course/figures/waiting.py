@@ -31,10 +31,11 @@ def waiting(runs: Sequence[Run], *, source: str, note: str = "", columns: int = 
     figure, places = style.new_figure(9.6, 2.1 * rows + 0.5, columns, (1,) * rows, sharex=True, sharey=True)
     for axes, run in zip(places, runs, strict=False):
         workers = range(len(run.computing))
-        look = {"height": 0.75, "edgecolor": "0.3", "linewidth": 0.5}
+        look = {"height": 0.75, **style.BORDER}
         axes.barh(workers, run.computing, color=style.ACTIVITY["compute"], label="compute", **look)
         rest = [run.total - seconds for seconds in run.computing]
         axes.barh(workers, rest, left=run.computing, color=style.ACTIVITY["wait"], label="wait", **look)
+        axes.set_yticks(workers)
         axes.set_title(run.title, fontsize=9)
     places[0].invert_yaxis()  # of all: they share the axis
     for axes in places[len(runs) :]:

@@ -190,8 +190,8 @@ print("their mean error in training is the one node's, to six decimals:", gap < 
 shares = four.trace.shares()
 see(
     four.timeline(),
-    f"in the mean a node spends {shares.compute:.0%} of its time computing, {shares.communication:.0%} communicating "
-    f"and {shares.waiting:.0%} waiting for the others.",
+    f"over the whole run a node spends {shares.compute:.0%} of its time computing, {shares.communication:.0%} "
+    f"communicating and {shares.waiting:.0%} waiting for the others.",
 )
 seconds = {report.nodes: report.history[-1]["seconds"] for report in (one, four)}
 print(f"four epochs took {seconds[1]:.2f} s on one node and {seconds[4]:.2f} s on four (measured)")
@@ -244,7 +244,7 @@ say(f"Your guess: {guess_speed}. **Simulated: {speedup['1gbe'][3]:.1f} times.**"
 # %%
 shares = runs["1gbe"][2].trace.shares()
 see(
-    runs["1gbe"][2].timeline(),
+    runs["1gbe"][2].timeline(steps=2),
     f"all nodes compute forward and backward side by side, and then exchange gradients along a ring, "
     f"{shares.communication:.0%} of the time: each sends to the next node only, in several rounds. (Upper halves: to "
     f"whom a node sends; lower ones: from whom it receives.)",

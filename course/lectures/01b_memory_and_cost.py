@@ -158,7 +158,7 @@ def draw_lives(axes, layers):
     chain, steps = weights_of(layers), range(1, 2 * layers + 1)
     for mode, look in (("evaluation", 2), ("training", 0), ("retained", 1)):
         notes = run(chain, mode).notes
-        axes.plot(range(1, len(notes) + 1), notes, "o", markersize=4, color=style.SERIES[look], label=mode)
+        axes.plot(range(1, len(notes) + 1), notes, "os^"[look], markersize=4, color=style.SERIES[look], label=mode)
     for formula, look in zip(formulas(layers), (0, 1), strict=True):
         axes.plot(steps, formula, color=style.SERIES[look], linewidth=1)
     axes.plot([1], [0], alpha=0)  # the axis begins at 0
@@ -356,7 +356,7 @@ def evaluate(batches, careful):
 careful, careless = evaluate(6, careful=True), evaluate(6, careful=False)
 batches = range(1, 7)
 series = [Line("total + loss", batches, careless, "both", 1), Line("total + loss.item()", batches, careful, "both", 0)]
-panel = Panel(series, "batches evaluated", "lives (activations)")
+panel = Panel(series, "batches evaluated", "live memory (activations)")
 see(
     lines.draw([panel], source="measured", title="A sum that remembers everything"),
     f"`total + loss` climbs by {careless[-1] / 6:.0f} units a batch: the input and all activations. `total + "

@@ -27,6 +27,7 @@ from course.figures.page import say, see, table
 from course.interaction import explore, guess, warm_up
 from minidl import Tensor, data, optim
 from minidl import functional as F
+from minidl.plots import style
 from minidl.plots.lines import Line, Panel, draw
 
 warm_up()
@@ -219,7 +220,7 @@ def noise_cloud(axes, B):
     means = np.array([each[pick].mean(axis=0) for pick in picks])
     along = means @ exact / length
     off = np.sqrt(np.square(means).sum(axis=1) - along**2)
-    axes.plot(along, off, ".", color="#CC79A7", markersize=4)
+    axes.plot(along, off, ".", color=style.SERIES[3], markersize=4)
     axes.plot([0, length], [0, 0], color="black", linewidth=4, solid_capstyle="butt")
     angle = np.degrees(np.median(np.arctan2(off, along)))
     axes.set(title=f"median angle {angle:.0f}°", xlim=(-1, 1.5), ylim=(-0.04, 2.8), aspect="equal")

@@ -259,7 +259,7 @@ with np.errstate(all="ignore"):
 lines.append(Line("gain √2", [np.sqrt(2)] * 2, [0, 100], tone=6))
 see(
     draw([Panel(lines, "gain", "test error after three epochs (%)", log="x", xlim=(0.08, 90))], source="measured"),
-    "with one hidden layer nearly every start trains; with ten, only those close to gain √2 (dashed).",
+    "with one hidden layer nearly every start trains; with ten, only those close to gain √2 (black line).",
 )
 say(f"Your guess: {guess_depth}. **Narrower:** what a layer does to the size, ten layers do to the tenth power.")
 

@@ -83,8 +83,8 @@ best = tried[int(np.argmin(rest))]
 lines = [
     Line("measured", tried, rest, "points", 0),
     Line("formula", tried, formula, "line", 1),
-    Line("border 2/λmax", [2 / curvature.max()] * 2, [1e-2, 1e3], tone=6),
-    Line("best 2/(λmin + λmax)", [2 / curvature.sum()] * 2, [1e-2, 1e3], tone=2),
+    Line("border 2/λmax", [2 / curvature.max()] * 2, [1e-2, 1e5], tone=6),
+    Line("best 2/(λmin + λmax)", [2 / curvature.sum()] * 2, [1e-2, 1e5], tone=2),
 ]
 see(
     draw([Panel(lines, "learning rate", "distance after 100 steps", log="y")], source=("measured", "formula")),
@@ -319,7 +319,7 @@ lines = [
 ]
 tail = height(np.array(forgotten))[-50:]
 see(
-    draw([Panel(lines, "steps", "f", log="y", ylim=(3e-2, 2e3))], source="measured"),
+    draw([Panel(lines, "steps", "loss f", log="y", ylim=(3e-2, 2e3))], source="measured"),
     f"the right run falls. The forgetful one still swings between {tail.min():.2f} and {tail.max():.1f} in its last 50 "
     f"steps, from {height(begin):.1f} at the start.",
 )

@@ -76,7 +76,7 @@ table(["", "steps", "rate"], [[name, *best(name, 0)] for name in OPTIMIZERS], "m
 # %%
 def paths(axes, degrees, steps):
     matrix, begin = turned(degrees)
-    x, y = np.meshgrid(np.linspace(-2.2, 1.2, 90), np.linspace(-2.2, 1.2, 90))
+    x, y = np.meshgrid(np.linspace(-2.2, 1.2, 301), np.linspace(-2.2, 1.2, 301))
     heights = 0.5 * (matrix[0, 0] * x**2 + 2 * matrix[0, 1] * x * y + matrix[1, 1] * y**2)
     axes.contour(x, y, heights, np.geomspace(0.05, 90, 8), cmap="Greys_r", linewidths=0.5)
     for place, name in enumerate(OPTIMIZERS):

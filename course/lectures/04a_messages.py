@@ -16,6 +16,7 @@ import numpy as np
 from course.figures.page import say, table
 from course.interaction import explore, guess, warm_up
 from minidl import cluster
+from minidl.plots import style
 from minidl.plots.style import bytes_text, time_text
 
 warm_up()
@@ -396,8 +397,8 @@ def draw_time(axes, network, bytes_a_message):
     """The time of one message against its size: alpha alone, beta n alone, and their sum."""
     net, sizes = nets[network], np.logspace(0, 9, 200)
     axes.loglog(sizes, net.alpha + net.beta * sizes, color="black", label="alpha + beta n")
-    axes.loglog(sizes, np.full_like(sizes, net.alpha), "--", color="#0072B2", label="alpha")
-    axes.loglog(sizes, net.beta * sizes, ":", color="#D55E00", label="beta n")
+    axes.loglog(sizes, np.full_like(sizes, net.alpha), "--", color=style.SERIES[0], label="alpha")
+    axes.loglog(sizes, net.beta * sizes, ":", color=style.SERIES[1], label="beta n")
     half, time = net.alpha / net.beta, net.time(bytes_a_message)
     axes.axvline(half, color="0.6", linewidth=0.8)
     axes.text(half, 30, f" alpha/beta = {bytes_text(half)}", fontsize=7, color="0.3", va="top")

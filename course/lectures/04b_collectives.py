@@ -223,11 +223,12 @@ def draw_moment(axes, moment):
 
 step_through(
     draw_moment,
-    "seven moments (simulated). In each step every rank sends one chunk to the next rank (arrows; a chunk that has "
+    "seven moments. In each step every rank sends one chunk to the next rank (arrows; a chunk that has "
     "just arrived has a frame). After steps 1 to 3 each rank has one chunk with all four letters: a reduce-scatter. "
     "In steps 4 to 6 these finished chunks go round: an all-gather.",
     frames=range(len(moments)),
     multiples=range(len(moments)),
+    source="simulated",
 )
 
 # %% [markdown]

@@ -62,7 +62,8 @@ def draw_times(axes, ranks, network):
     """Simulated times of five algorithms against the size; a grey line marks the computed crossover."""
     for name, look in LOOKS.items():
         seconds = [simulate(name, ranks, size, network).seconds for size in SIZES]
-        axes.loglog(SIZES, seconds, color=style.SERIES[look], marker=scaling.MARKERS[look], markersize=3, label=name)
+        shape = {"linestyle": style.DASHES[look], "marker": scaling.MARKERS[look], "markersize": 3}
+        axes.loglog(SIZES, seconds, color=style.SERIES[look], label=name, **shape)
     net = cluster.Network.preset(network)
     if ranks > 2:
         n = cost.crossover(ranks, net.alpha, net.beta)
@@ -168,7 +169,12 @@ algorithms = ("ring", "rabenseifner", "recursive_doubling")
 seconds = {name: [simulate(name, q, 100 * MB).seconds for q in counts] for name in algorithms}
 ring = dict(zip(counts, seconds["ring"], strict=True))
 print(f"the ring: {ring[9] / ring[8]:.2f} times as long (simulated); your guess: {guess_ring}")
-panel = Panel([Line(name, counts, seconds[name], "both") for name in algorithms], "ranks p", "time (s)", ylim=(0, 0.65))
+panel = Panel(
+    [Line(name, counts, seconds[name], "both", LOOKS[name]) for name in algorithms],
+    "ranks p",
+    "time (s)",
+    ylim=(0, 0.65),
+)
 see(
     lines.draw([panel], source="simulated", title="100 MB on 10 Gbit/s Ethernet", height=3.4),
     "the ring's line is smooth and nearly level. Rabenseifner's lies on it at 2, 4, 8, 16 and 32 ranks, and at about "

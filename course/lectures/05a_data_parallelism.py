@@ -135,18 +135,22 @@ table(
 
 # %%
 def draw_schedule(axes, machines):
+    end = max(task.end for task in schedules[machines])
+    axes.barh(range(machines), end, 0.7, color=style.ACTIVITY["wait"], **style.BORDER)
     for task in schedules[machines]:
         place, colour = (task.start, task.end - task.start), task_graph.COLOURS[step.kinds[task.name]]
         axes.broken_barh([place], (task.machine - 0.35, 0.7), facecolor=colour, edgecolor="white", linewidth=0.3)
     axes.set_yticks(range(machines))
-    axes.set(xlim=(0, None), ylim=(machines - 0.4, -0.6), xlabel="time (thousand operations)", ylabel="machine")
+    axes.set(xlim=(0, None), ylim=(max(machines, 8) - 0.4, -0.6))
+    axes.set(xlabel="time (thousand operations)", ylabel="machine")
 
 
 explore(
     draw_schedule,
-    "a row for each machine; forward light blue, backward dark blue, sums green. With eight machines each works on one "
-    "image; then the sums keep fewer and fewer of them busy. With sixteen, the other eight find a few sums at most.",
-    machines=[4, 1, 2, 8, 16], multiples=[{"machines": 2}, {"machines": 4}, {"machines": 8}], shared=False,
+    "a row for each machine; forward light blue, backward dark blue, sums green, idle grey. With eight machines each "
+    "works on one image; then the sums keep fewer and fewer of them busy. With sixteen, the other eight find a few "
+    "sums at most.",
+    machines=[4, 1, 2, 8, 16], multiples=[{"machines": 2}, {"machines": 4}, {"machines": 8}],
     height=2.6, source="simulated",
 )  # fmt: skip
 
@@ -277,6 +281,7 @@ def difference(history, reference):
     return np.abs(history - reference).max(axis=1)
 
 
+# %%
 guess_difference = guess(
     "After 100 steps, how do the weights of four ranks differ from those of one?",
     ["not at all", "in the last of 16 digits", "in the third digit", "completely"],
@@ -460,14 +465,16 @@ def draw_mistake(axes, mistake, nodes):
         axes.plot(steps, values, style.DASHES[tone], color=style.SERIES[tone], label=name)
     axes.set(yscale="log", ylim=(1e-19, 10), xlabel="step", ylabel="largest difference")
     axes.axvline(60, color="0.6", linewidth=0.8)
-    axes.text(2, 2e-18, "equal to the last bit", fontsize=8, color="0.35")
+    axes.axhline(1e-18, color="0.6", linewidth=0.8, linestyle=":")
+    axes.text(12, 2e-18, "equal to the last bit", fontsize=8, color="0.35")
     axes.legend(loc="center right", fontsize=8)
 
 
 explore(
     draw_mistake,
     "the largest difference of a weight from the serial run. On one node only the second mistake is left; the "
-    "others are equal to the serial run, so that the curves coincide. The grey line marks the drop of the rate.",
+    "others are equal to the serial run (dotted level), so that the curves coincide. The grey line marks the drop of "
+    "the rate.",
     mistake=[*MISTAKES, "mean of means"],
     nodes=[4, 1, 2, 3, 8],
     multiples=[{"nodes": 1}, {"nodes": 8}, {"mistake": "2 momentum", "nodes": 1}, {"mistake": "mean of means"}],

@@ -319,7 +319,7 @@ with style.applied():
     for axes, name in zip(panels, SHOWN, strict=True):
         for i, p in enumerate(MACHINES):
             for side, waiting in zip((-0.2, 0.2), bars[name, p], strict=True):
-                look = {"width": 0.36, "edgecolor": "white", "linewidth": 0.6}
+                look = {"width": 0.36, **style.BORDER}
                 axes.bar(i + side, 180, color=style.ACTIVITY["compute"], **look)
                 hatch = "" if side < 0 else "///"
                 axes.bar(i + side, waiting, bottom=180, color=style.ACTIVITY["send"], hatch=hatch, **look)

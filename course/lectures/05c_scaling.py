@@ -175,9 +175,9 @@ def bars(axes, minibatch, network, machines):
     compute = [minibatch / p * SAMPLE for p in shown]
     communicate = [formula(p, minibatch / p, network) - work for p, work in zip(shown, compute, strict=True)]
     places = range(len(shown))
-    axes.bar(places, compute, color=style.ACTIVITY["compute"], edgecolor="black", linewidth=0.5, label="compute")
-    axes.bar(places, communicate, bottom=compute, color=style.ACTIVITY["send"], edgecolor="black", linewidth=0.5,
-             label="communicate")  # fmt: skip
+    axes.bar(places, compute, color=style.ACTIVITY["compute"], label="compute", **style.BORDER)
+    axes.bar(places, communicate, bottom=compute, color=style.ACTIVITY["send"], label="communicate",
+             **style.BORDER)  # fmt: skip
     for place, (work, rest) in enumerate(zip(compute, communicate, strict=True)):
         name = f"{work / (work + rest):.0%}"
         axes.annotate(name, (place, work + rest), (0, 2), textcoords="offset points", ha="center", fontsize=7)
@@ -216,10 +216,13 @@ run_free = {p: cluster.launch(whole_samples, (64,), p, cluster.Simulation(trace=
 stairs = [64 / (-(-64 // p) * SAMPLE) for p in every]
 panel = lines.Panel(
     [lines.Line("if samples could be cut", every, [p / SAMPLE for p in every], tone=6),
-     lines.Line("formula: B / (c ceil(B/p))", every, stairs, tone=0),
+     lines.Line("formula: B / (c ceil(B/p))", np.repeat(every, 2) + np.tile([-0.5, 0.5], 80), np.repeat(stairs, 2),
+                tone=0),
      lines.Line("simulated, each p", every, [64 / run_free[p] for p in every], "points", 1)],
     "machines p", "samples per second", "64 samples, messages take no time", ylim=(0, 16_000))  # fmt: skip
-see(lines.draw([panel], source=("simulated", "formula"), height=3.6),
+figure = lines.draw([panel], source=("simulated", "formula"), height=3.6)
+figure.axes[0].lines[-1].set(markersize=2.2, markeredgewidth=0)  # 80 points side by side
+see(figure,
     "A staircase. It touches the straight line where p divides 64; between 32 and 63 machines nothing changes, since "
     "some machine still has two samples; beyond 64 machines nothing ever changes again.")  # fmt: skip
 say(f"40 machines: {64 / run_free[40]:,.0f} samples/s; 63: {64 / run_free[63]:,.0f}; 64: {64 / run_free[64]:,.0f} "
@@ -245,8 +248,8 @@ guess_barrier = guess("32 machines, each takes 1 s on average: how long is a ste
 # %%
 def uneven(comm, steps, draw_time):
     """Steps with a barrier; in each, a machine computes for draw_time(random numbers) seconds."""
-    for _ in range(steps):
-        comm.compute(seconds=draw_time(comm.rng))
+    for step in range(steps):
+        comm.compute(seconds=draw_time(comm.rng), label=str(step + 1))
         comm.barrier()
 
 
@@ -276,7 +279,7 @@ say(f"32 machines, exponential times: {mean['exponential, mean 1 s'][-1]:.2f} s 
 traces = [cluster.launch(uneven, (6, draw_time), 4, cluster.Simulation(node=node), seed=3).trace
           for draw_time, node in WAYS.values()]  # fmt: skip
 see(cluster.plot_traces(traces, titles=list(WAYS), row_height=0.17),
-    "Simulated; six steps on four machines. Light grey is waiting at the barrier. Above, the slowest machine is "
+    "Six steps on four machines, numbered. Light grey is waiting at the barrier. Above, the slowest machine is "
     "another one in each step; below, it is always rank 0, and the three others wait half of the time.")  # fmt: skip
 
 # %% [markdown]

@@ -96,8 +96,8 @@ say(f"{EPOCHS} epochs: synchronous **{first['synchronous']:.1f} s**, asynchronou
 #
 # Synchronous and asynchronous are the two ends of one rule with one number, $s$: *a worker that has made $c$ updates
 # begins the next one when every other worker has made at least $c - s$.* With $s = 0$ all march in lockstep; without
-# a bound nobody waits; in between lies *bounded staleness* (Ho et al. 2013), 06b's gate. In numbers: `took[w, c]` is
-# how long worker $w$ computes on its update $c$.
+# a bound nobody waits; in between lies *bounded staleness* (Ho et al. 2013), the gate of
+# [06g](06g_bounded_staleness.ipynb). In numbers: `took[w, c]` is how long worker $w$ computes on its update $c$.
 
 
 # %%
@@ -367,7 +367,8 @@ def one_cluster(axes, network, nodes, against):
 
 
 explore(one_cluster,
-        "against samples the methods differ little, and Downpour is last: what they differ in is time.",
+        "against samples the methods differ little, and Downpour is last: what they differ in is time. "
+        "Dotted: the target.",
         network=["10 GbE", "1 GbE", "InfiniBand"], nodes=list(NODES), against=["samples", "seconds"],
         multiples=[*({"nodes": nodes} for nodes in NODES), {"network": "1 GbE", "nodes": "random"}],
         height=2.8, source="simulated")  # fmt: skip

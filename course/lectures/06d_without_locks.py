@@ -67,7 +67,7 @@ def a_lost_addition(axes, step):
     for moment, (who, text, counter) in enumerate(STEPS[:step]):
         height = {"A": 2, "B": 0}[who]
         colour = style.ACTIVITY["receive" if text.startswith("read") else "send"]
-        axes.barh(height, 0.9, left=moment + 0.05, height=0.6, color=colour, edgecolor="black", linewidth=0.6)
+        axes.barh(height, 0.9, left=moment + 0.05, height=0.6, color=colour, **style.BORDER)
         axes.text(moment + 0.5, height, text, ha="center", va="center", fontsize=8,
                   color="black" if text.startswith("read") else "white")  # fmt: skip
         axes.text(moment + 0.5, 1, counter, ha="center", va="center")
@@ -75,7 +75,8 @@ def a_lost_addition(axes, step):
     axes.set_yticks([0, 1, 2], ["process B", "counter", "process A"])
 
 
-step_through(a_lost_addition, "both processes read 41 and both write 42: two additions, and the counter is one larger.",
+step_through(a_lost_addition, "an example: both processes read 41 and both write 42. "
+             "Two additions, and the counter is one larger.",
              frames=range(1, 5), multiples=[2, 3, 4], height=2.0)  # fmt: skip
 
 # %% [markdown]

@@ -137,12 +137,14 @@ def two_timelines():
     with style.applied():
         figure, places = style.new_figure(9, 4.2, heights=(1, 1), sharex=True)
         for axes, (name, program) in zip(places, programs.items(), strict=True):
-            axes.barh(range(ACTORS), 3, height=0.7, color=style.ACTIVITY["wait"])
+            axes.barh(range(ACTORS), 3, height=0.7, color=style.ACTIVITY["wait"], **style.BORDER)
             for event in play(program, 0.4, episodes=64, trace="full").trace.events:
                 if event.kind == "compute" and event.rank < ACTORS:
-                    axes.barh(event.rank, event.end - event.start, left=event.start, height=0.7, linewidth=1.0,
-                              color=style.ACTIVITY["compute"], edgecolor="white")  # fmt: skip
-            axes.set(title=f"{name}, rate 0.4", ylabel="actor", xlim=(0, 3), ylim=(ACTORS - 0.5, -0.5))
+                    axes.barh(event.rank, event.end - event.start, left=event.start, height=0.7,
+                              color=style.ACTIVITY["compute"], edgecolor="white", linewidth=1.0)  # fmt: skip
+            axes.set(
+                title=f"{name}, rate 0.4", ylabel="actor", xlim=(0, 3), ylim=(ACTORS - 0.5, -0.5), yticks=range(ACTORS)
+            )
         places[1].set_xlabel("virtual time (s)")
         style.label_source(figure, "simulated", "blue: an episode; grey: waiting")
     return figure

@@ -14,12 +14,21 @@ Array = NDArray[Any]
 
 
 class Pulls:
-    """The gradient of a worker's own loss in each step: the distance of the weights from the target of that step."""
+    """The gradient of a worker's own loss in each step: the distance of the weights from the target of that step.
+
+    A step may be asked for once.
+    """
 
     def __init__(self, targets: Array) -> None:
         self._targets = targets
+        self._left = set(range(len(targets)))
 
     def __call__(self, weights: Array, step: int) -> Array:
+        if step not in self._left:
+            raise ValueError(
+                f"gradient was called for step {step} again; one gradient a step: compute it once, and use it twice"
+            )
+        self._left.remove(step)
         return np.asarray(weights - self._targets[step])
 
 

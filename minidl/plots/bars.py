@@ -14,6 +14,7 @@ HEIGHT = 0.8  # height of a rank's bar, as a share of the distance between two r
 LANES = 0.32  # share of that height for the lanes of concurrent activities, if there are any
 COLUMNS = 600  # a track with more bars is drawn in this many columns, each with the shares of its time
 ROOM_FOR_A_GAP = 0.006  # share of the picture's width: messages of at least this length are separated by a line
+ROOM_FOR_A_BORDER = 0.002  # share of the picture's width: shorter stretches of one activity have no border
 NEAR = 0.001  # share of the picture's width: a shorter gap between two messages is invisible
 LABELLED = (
     "compute",
@@ -70,6 +71,37 @@ class Geometry:
             top, bottom = bottom + (lane - 1 + 0.15) * height, bottom + lane * height
         middle = (top + bottom) / 2
         return middle if half == "lower" else top, middle if half == "upper" else bottom
+
+
+def merged(track: Sequence[Bar], tolerance: float) -> list[Bar]:
+    """Join bars that touch and are the same activity, such as the forward passes of successive layers.
+
+    `tolerance` is the longest gap, in seconds, between bars that touch.
+    """
+    joined: list[Bar] = []
+    latest: dict[tuple[str, str], int] = {}  # by kind and half, the position of the last bar
+    for bar in track:
+        place = latest.get((bar.kind, bar.half))
+        if place is not None:
+            before = joined[place]
+            is_same = (before.label, before.message) == (bar.label, bar.message)
+            if is_same and abs(bar.start - before.end) <= tolerance:
+                joined[place] = before._replace(end=bar.end)
+                continue
+        latest[bar.kind, bar.half] = len(joined)
+        joined.append(bar)
+    return joined
+
+
+def runs(track: Sequence[Bar], width: float) -> list[Bar]:
+    """Return the stretches of one activity that are wide enough for a border.
+
+    `width` is the duration of the picture in seconds.
+    """
+    if len(track) > COLUMNS:
+        return []
+    anonymous = [bar._replace(label="", message=None) for bar in track]
+    return [run for run in merged(anonymous, NEAR * width) if run.end - run.start >= ROOM_FOR_A_BORDER * width]
 
 
 def polygons(track: Sequence[Bar], geometry: Geometry, start: float, end: float) -> Polygons:

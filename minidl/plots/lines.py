@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from minidl.arguments import one_of
 from minidl.plots import style
+from minidl.plots.log_axis import log_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,6 +106,9 @@ def _panel(axes: Axes, panel: Panel) -> None:
         else:
             axes.locator_params(axis=axis, steps=[1, 2, 5, 10])  # type: ignore[arg-type]  # no ticks at 2.5, 5, 7.5
     axes.set(xlim=panel.xlim, ylim=panel.ylim)
+    for axis in panel.log:
+        low, high = axes.get_xlim() if axis == "x" else axes.get_ylim()
+        log_ticks(axes, axis, low, high)
     axes.set_xlabel(panel.xlabel)
     axes.set_ylabel(panel.ylabel)
     axes.set_title(panel.title, fontsize=9)

@@ -8,6 +8,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from minidl.plots import style
+from minidl.plots.log_axis import log_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,11 +86,11 @@ def draw(
         for axes_of, name in ((timed[place], "seconds"), (counted[place], "samples")):
             for number, run in enumerate(runs):
                 _line(axes_of, run, getattr(run, name), number)
-            _log_ticks(axes_of, "y", all_losses)
+            _log_axis(axes_of, "y", all_losses)
             axes_of.grid(color="0.92", linewidth=0.6)
             axes_of.set_axisbelow(True)
         timed[place].set_title(heading, fontsize=9)
-        _log_ticks(timed[place], "x", all_seconds)
+        _log_axis(timed[place], "x", all_seconds)
         timed[place].set_xlabel("time (s)")
         counted[place].set_xlabel("samples, all nodes")
     for first in (timed[0], counted[0]):
@@ -129,15 +130,6 @@ def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
     )
 
 
-def _log_ticks(axes: Axes, name: str, values: Sequence[float]) -> None:
-    """Set a logarithmic scale with ticks at powers of ten; for a small range also at 2 and 5 times these."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    if not values:  # a logarithmic scale needs a value
-        return
-    axis = axes.xaxis if name == "x" else axes.yaxis
-    (axes.set_xscale if name == "x" else axes.set_yscale)("log")
-    is_wide = max(values) > MANY_TICKS * min(values)
-    axis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+def _log_axis(axes: Axes, name: str, values: Sequence[float]) -> None:
+    if values:  # a logarithmic scale needs a value
+        log_ticks(axes, name, min(values), max(values), MANY_TICKS)

@@ -131,7 +131,8 @@ def _bars(axes: Axes, lines: Sequence[Line]) -> None:
     name = EngFormatter(unit="s")
     for position, line in enumerate(lines):
         seconds = line.seconds[0]
-        axes.barh(position, seconds, height=0.6, color="0.6" if line.is_choice else style.SERIES[0])
+        color = "0.6" if line.is_choice else style.SERIES[0]
+        axes.barh(position, seconds, height=0.6, color=color, **style.BORDER)
         text = name(float(f"{seconds:.4g}"))
         axes.annotate(text, (seconds, position), (3, 0), textcoords="offset points", va="center", fontsize=8)
     axes.xaxis.set_major_formatter(name)

@@ -29,6 +29,7 @@ ACTIVITY = {
     "wait": "#E8E8E8",  # light grey: nothing happens
 }
 FAULT = "#CC79A7"  # reddish purple: a planned fault
+BORDER: Any = {"edgecolor": "0.2", "linewidth": 0.5}  # of bars, so that light ones stand out from the page
 
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
@@ -86,7 +87,7 @@ def label_source(figure: Figure, source: str | Sequence[str], note: str = "") ->
     sources = [source] if isinstance(source, str) else source
     for each in sources:
         one_of("source", each, SOURCES)
-    words = " and ".join(sources)
+    words = " and ".join(filter(None, [", ".join(sources[:-1]), sources[-1]]))
     figure.supxlabel(
         f"{words}; {note}" if note else words, fontsize=8, style="italic", color="0.35", x=0.99, ha="right"
     )

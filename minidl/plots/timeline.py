@@ -113,7 +113,7 @@ def compare(
     margin = 0.003 * (end - start) if any(panel.outline for panel in panels) else 0.0  # room for the frame's lines
     all_axes[-1].set_xlim((start - margin) * factor, (end + margin) * factor)
     all_axes[-1].set_xlabel(f"time ({unit})")
-    _legend(figure, panels)
+    _legend(figure, panels, HAIR * (end - start))
     if len(panels) == 1 and panels[0].title:
         figure.suptitle(panels[0].title, x=0.01, ha="left", fontsize=10, fontweight="bold")
     hint = "where bars are too many to tell apart, colours are stacked by their share of the time" if is_dense else ""
@@ -129,6 +129,7 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
     for bar in (row if isinstance(row, Bar) else Bar(*row) for row in panel.rows):
         if bar.start <= end and bar.end >= start and bar.end - bar.start > HAIR * (end - start):
             tracks.setdefault((bar.rank, bar.lane), []).append(bar)
+    tracks = {key: bars.merged(track, HAIR * (end - start)) for key, track in tracks.items()}
     geometry = Geometry(max((lane for _, lane in tracks), default=0))
     polygons: Polygons = {kind: [] for kind in style.ACTIVITY}
     lines: list[npt.NDArray[np.float64]] = []
@@ -137,6 +138,8 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
             polygons[kind] += shapes
         lines += bars.gaps(track, geometry, end - start)
     _fill(axes, polygons, lines, factor)
+    for track in tracks.values():
+        _borders(axes, track, geometry, end - start, factor)
     if panel.ranks <= MANY_RANKS:
         for (_, lane), track in tracks.items():
             if lane == 0:
@@ -162,6 +165,15 @@ def _fill(axes: Axes, polygons: Polygons, gaps: Sequence[npt.NDArray[np.float64]
         )
     paths = [line * (factor, 1) for line in gaps]
     axes.add_collection(LineCollection(paths, colors="white", linewidths=0.7, capstyle="butt"))
+
+
+def _borders(axes: Axes, track: Sequence[Bar], geometry: Geometry, width: float, factor: float) -> None:
+    """Draw a border around each stretch of one activity; `width` is the duration of the picture in seconds."""
+    from matplotlib.collections import PolyCollection
+
+    runs = bars.polygons(bars.runs(track, width), geometry, 0.0, width)
+    shapes = [shape * (factor, 1) for shapes in runs.values() for shape in shapes]
+    axes.add_collection(PolyCollection(shapes, facecolor="none", **style.BORDER))
 
 
 def _label_work(axes: Axes, track: Sequence[Bar], geometry: Geometry, start: float, end: float, factor: float) -> None:
@@ -240,19 +252,27 @@ def _mark_faults(axes: Axes, panel: Panel, geometry: Geometry, start: float, end
                 text.set_zorder(6)
 
 
-def _legend(figure: Figure, panels: Sequence[Panel]) -> None:
-    """Draw the legend: the activities, the critical path and faults."""
+def _legend(figure: Figure, panels: Sequence[Panel], shortest: float) -> None:
+    """Draw the legend: the activities that last longer than `shortest` seconds, the critical path and faults."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    entries: list[Patch | Line2D] = [Patch(color=colour, label=kind) for kind, colour in style.ACTIVITY.items()]
+    kinds = {row[1] for panel in panels for row in panel.rows if row[3] - row[2] > shortest}
+    entries: list[Patch | Line2D] = [
+        Patch(facecolor=colour, label=kind, **style.BORDER) for kind, colour in style.ACTIVITY.items() if kind in kinds
+    ]
     if any(panel.outline for panel in panels):
         entries.append(Patch(facecolor="white", edgecolor="black", linewidth=1.2, label="critical path"))
     if any(row[1] == "fault" for panel in panels for row in panel.rows):
         mark = {"marker": "X", "color": style.FAULT, "markeredgecolor": "black", "linestyle": ""}
         entries.append(Line2D([], [], label="fault", **mark))  # type: ignore[arg-type]
     figure.legend(
-        handles=entries, loc="outside upper right", ncols=len(entries), handlelength=1.2, columnspacing=1.4, fontsize=8
+        handles=entries,
+        loc="outside upper right",
+        ncols=max(len(entries), 1),
+        handlelength=1.2,
+        columnspacing=1.4,
+        fontsize=8,
     )
 
 

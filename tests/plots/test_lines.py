@@ -1,5 +1,7 @@
 """Lines and points: the numbers that were given are drawn, and what cannot be drawn is refused in words."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -63,3 +65,21 @@ def test_mistakes_are_named() -> None:
         Line("loss", [0, 1], np.zeros(3))
     with pytest.raises(ValueError, match="look must be 'line', 'points' or 'both', got 'dots'"):
         Line("loss", [0], [0], "dots")
+
+
+def test_a_logarithmic_axis_names_at_least_two_values_and_no_two_touch() -> None:
+    y = [6e-4, 1e-3, 3e-3]
+    figure = lines.draw([Panel([Line("a", [0.2, 1, 8], y)], "minutes", "share", log="xy")] * 2, source="measured")
+    figure.draw_without_rendering()
+    for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):
+        low, high = axis.get_view_interval()
+        ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+        assert len(ticks) >= 2
+        boxes = sorted((tick.label1.get_window_extent() for tick in ticks), key=lambda box: (box.x0, box.y0))
+        assert not any(one.overlaps(other) for one, other in pairwise(boxes))
+        assert not any(tick.label1.get_text() for tick in axis.get_minor_ticks())
+
+
+def test_several_sources_are_written_as_a_list() -> None:
+    figure = lines.draw([Panel([], "x", "y")], source=("measured", "simulated", "formula"))
+    assert figure.get_supxlabel() == "measured, simulated and formula"

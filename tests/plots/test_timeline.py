@@ -237,6 +237,27 @@ def test_runs_one_above_the_other_share_their_scale_and_each_says_what_it_is() -
     assert figure.get_supxlabel() == "measured and simulated"
 
 
+def test_bars_of_one_activity_that_touch_are_one_bar_with_its_label() -> None:
+    layers = [(0, "compute", k / 64, (k + 1) / 64, "forward" if k < 32 else "backward") for k in range(64)]
+    axes = timeline.draw(layers, ranks=1, source="simulated").axes[0]
+    assert [text.get_text() for text in axes.texts] == ["forward", "backward"]
+    assert [len(shapes.get_paths()) for shapes in axes.collections[:1]] == [2]
+
+
+def test_stretches_of_one_activity_have_a_border_where_there_is_room() -> None:
+    messages = [Bar(0, "send", k / 1000, (k + 1) / 1000, message=k) for k in range(500)]
+    rows = [*messages, Bar(0, "wait", 0.5, 0.501), Bar(0, "wait", 0.6, 1.0)]
+    borders = timeline.draw(rows, ranks=1, source="measured").axes[0].collections[-3]
+    edges = [sorted({round(x, 6) for x, _ in path.vertices}) for path in borders.get_paths()]  # type: ignore[union-attr, misc]
+    assert edges == [[0.0, 500.0], [600.0, 1000.0]]  # milliseconds
+
+
+def test_the_legend_names_the_activities_in_the_chart_alone() -> None:
+    rows = [(0, "compute", 0.0, 1.0, ""), (0, "reduce", 1.0, 1.0, ""), (0, "send", 1.0, 2.0, "")]
+    legend = timeline.draw(rows, ranks=1, source="simulated").legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["compute", "send"]
+
+
 def test_an_empty_trace_is_an_empty_picture() -> None:
     assert timeline.draw([], ranks=2, source="measured").axes[0].get_ylim() == (1.6, -0.6)
 

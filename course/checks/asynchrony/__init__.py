@@ -173,10 +173,12 @@ def ssp_gate(
         for case in cases:
             gate_times.compare_waiting(run(*case))
             gate_times.compare_bound(run(*case))
-    with part(0.5, "a worker that has finished holds nobody back"):
+    with part(0.5, "a worker that has finished holds nobody back; the bound holds for the others"):
         for left in leaving:
             gate_times.compare_waiting(run(gate_times.one_ends_early, *left))
             gate_times.compare_bound(run(gate_times.one_ends_early, *left))
+            gate_times.compare_waiting(run(gate_times.fast_one_ends_early, *left))
+            gate_times.compare_bound(run(gate_times.fast_one_ends_early, *left))
     with part(0.5, "one reply for each CLOCK, and no other message"):
         for case in cases:
             gate_times.compare_replies(run(*case))

@@ -67,28 +67,41 @@ def estimated(
     all_wait: bool = True,
     persistent: bool = True,
     penalty: bool = True,
+    ring: bool = True,
+    delays_alone: bool = True,
+    often: bool = False,
+    queue_adds: bool = False,
 ) -> Times:
     """Both times by formulas; what is switched off is left out.
 
     all_wait: a synchronous step takes as long as the slowest of p gradients, and not as long as one on average.
+    ring: the all-reduce takes time.
+    delays_alone: random delays hold up asynchronous workers, too.
+    often: with random stragglers, some worker is delayed in every synchronous step.
+    queue_adds: asynchronous workers compute and exchange by turns, so that the times add up.
     """
     p, each = cluster.workers, cluster.seconds
     slowest = cluster.slowest if persistent else 1.0
     share = cluster.slow_share if random else 0.0
     mean = 1 + share * (cluster.slow_factor - 1)
-    if all_wait:
+    if often and share:
+        longest = max(slowest, cluster.slow_factor)
+    elif all_wait:
         nobody = (1 - share) ** (p - 1)  # the probability that nothing delays any of workers 1 to p - 1
         longest = share * slowest * cluster.slow_factor
         longest += (1 - share) * (nobody * slowest + (1 - nobody) * max(slowest, cluster.slow_factor))
     else:
         longest = mean * (p - 1 + slowest) / p
     x = exchange(cluster) if network else 0.0
-    ring = all_reduce(cluster, chunks) if network else 0.0
+    together = all_reduce(cluster, chunks) if network and ring else 0.0
+    mean = mean if delays_alone else 1.0
     rate = (p - 1) / (each * mean + x) + 1 / (each * mean * slowest + x)
     if contention and x:
         rate = min(rate, 1 / x)
+    if queue_adds:
+        rate = 1 / (each * mean / p + x)
     more = 1 + cluster.penalty * (p - 1) if penalty else 1.0
-    return (each * longest + ring) / p, more / rate
+    return (each * longest + together) / p, more / rate
 
 
 def choice(times: Times) -> str:
@@ -117,6 +130,18 @@ MISTAKES: dict[str, Callable[[Cluster], str]] = {
     ),
     "The staleness penalty is left out: gradients that miss others' updates are worth less.": (
         lambda cluster: choice(estimated(cluster, penalty=False))
+    ),
+    "The all-reduce is left out: each of its 2 (p - 1) rounds takes alpha seconds and more.": (
+        lambda cluster: choice(estimated(cluster, ring=False))
+    ),
+    "Delays hold up asynchronous workers, too: their mean time for a gradient is longer.": (
+        lambda cluster: choice(estimated(cluster, delays_alone=False))
+    ),
+    "A synchronous step is delayed only if at least one of its p gradients is: with probability 1 - (1 - q)^p.": (
+        lambda cluster: choice(estimated(cluster, often=True))
+    ),
+    "Workers compute while the server serves others: the longer of the two times counts, not their sum.": (
+        lambda cluster: choice(estimated(cluster, queue_adds=True))
     ),
 }
 """For each known mistake, the sentence that explains it, and what it chooses."""

@@ -70,6 +70,13 @@ def one_ends_early(seed: int, workers: int, steps: int) -> Times:
     return seconds
 
 
+def fast_one_ends_early(seed: int, workers: int, steps: int) -> Times:
+    """As with a persistent straggler, and worker 0 has only two steps: it leaves while the straggler is far behind."""
+    seconds = persistent_straggler(seed, workers, steps)
+    seconds[0] = seconds[0][: max(1, min(2, steps - 1))]
+    return seconds
+
+
 def gated(answer: Answer, bound: int, seconds: Times) -> Gated:
     """Run `ssp_gate` with workers whose steps take these seconds."""
     workers = len(seconds)

@@ -26,12 +26,16 @@ OF_EACH = 3
 
 DRAWS = 20_000
 
-ALWAYS_SYNC, ALWAYS_ASYNC, CONTENTION, CHUNKS, NETWORK, PERSISTENT, RANDOM, MEAN, PENALTY = MISTAKES
+TELLS_APART = 2_000
+"""Draws after which mistakes that choose alike for all clusters so far may do so for good."""
+
+ALWAYS_SYNC, ALWAYS_ASYNC, CONTENTION, CHUNKS, NETWORK, PERSISTENT, RANDOM, MEAN, PENALTY, *OTHERS = MISTAKES
+RING, DELAYS, OFTEN, QUEUE = OTHERS
 
 CAUGHT = {
-    "network": (ALWAYS_SYNC, ALWAYS_ASYNC, CONTENTION, CHUNKS, NETWORK, PERSISTENT, MEAN),
-    "stragglers": (ALWAYS_SYNC, ALWAYS_ASYNC, PERSISTENT, RANDOM, MEAN, PENALTY),
-    "staleness": (ALWAYS_SYNC, ALWAYS_ASYNC, PERSISTENT, PENALTY),
+    "network": (ALWAYS_SYNC, ALWAYS_ASYNC, CONTENTION, CHUNKS, NETWORK, PERSISTENT, MEAN, RING, QUEUE),
+    "stragglers": (ALWAYS_SYNC, ALWAYS_ASYNC, PERSISTENT, RANDOM, MEAN, PENALTY, DELAYS, OFTEN, QUEUE),
+    "staleness": (ALWAYS_SYNC, ALWAYS_ASYNC, PERSISTENT, MEAN, PENALTY, QUEUE),
 }
 """The mistakes that at least one cluster of a group catches. No cluster of the group catches another one."""
 
@@ -49,6 +53,9 @@ def draw(group: str, rng: np.random.Generator) -> Cluster:
     workers = int(rng.choice([4, 6, 8, 12, 16, 24]))
     seconds = between(0.02, 0.5)
     alpha, beta = ((50e-6, 8e-9), (20e-6, 0.8e-9), (5e-6, 0.08e-9))[int(rng.integers(3))]
+    if group == "network" and rng.random() < 0.5:  # machines that are far apart: small messages, large latencies
+        far, slowest = between(3e-3, 3e-2), between(2, 5)
+        return Cluster(workers, seconds, 0.0, 1.0, slowest, int(between(1e3, 1e5)), far, beta, 0.0)
     if group == "network":
         return Cluster(workers, seconds, 0.0, 1.0, between(2, 5), int(between(1e6, 4e8)), alpha, beta, 0.0)
     nbytes = int(between(1e4, 1e5))
@@ -67,20 +74,25 @@ def clusters(group: str, seed: int) -> list[tuple[Cluster, Times]]:
     rng = stream(Purpose.MANUAL, seed, "clusters", group)
     missing, chosen = set(CAUGHT[group]), []
     count = {"synchronous": 0, "asynchronous": 0}
-    for _ in range(DRAWS):
-        if not missing and min(count.values()) >= OF_EACH:
+    alike = {sentence: "" for sentence in CAUGHT[group]}  # for each mistake, its wrong choices so far
+    for number in range(DRAWS):
+        told_apart = len(set(alike.values())) == len(alike) or number >= TELLS_APART
+        if not missing and min(count.values()) >= OF_EACH and told_apart:
             return chosen
         cluster = draw(group, rng)
         times = estimated(cluster)
         right = choice(times)
         caught = {sentence for sentence, choose in MISTAKES.items() if choose(cluster) != right}
-        is_wanted = bool(caught & missing) or count[right] < OF_EACH
+        tried = {sentence: signs + ("x" if sentence in caught else ".") for sentence, signs in alike.items()}
+        tells_apart = len(set(tried.values())) > len(set(alike.values()))
+        is_wanted = bool(caught & missing) or tells_apart or count[right] < OF_EACH
         if max(times) < CLEAR * min(times) or not is_wanted or caught - set(CAUGHT[group]):
             continue
         true = played(cluster, seed)
         if choice(true) == right and max(true) > (1 + 2 * REGRET) * min(true):
             chosen.append((cluster, true))
             missing -= caught
+            alike = tried
             count[right] += 1
     raise RuntimeError(f"no clusters of the group {group!r} were found for seed {seed}: {missing} are not caught")
 

@@ -31,16 +31,22 @@ class Pushed:
 
     deltas: list[Array]
     servers: list[PlayedServer]
+    ranks: list[int]
     run: RankRun
     called: str
 
 
 def pushed(answer: Answer, seed: int, workers: int, servers: int, n: int, *, in_rounds: bool = False) -> Pushed:
-    """Run `push_pull` on each worker; the first servers are the slowest to answer unless rounds are counted."""
+    """Run `push_pull` on each worker; the first servers are the slowest to answer unless rounds are counted.
+
+    Unless rounds are counted, the servers' ranks are not in ascending order: an answer has to use the list.
+    """
     rng = stream(Purpose.MANUAL, seed, "push and pull", workers, servers, n)
     weights = rng.integers(-9, 10, n).astype(float)
     deltas = [rng.integers(1, 10, n).astype(float) * 10.0**worker for worker in range(workers)]
     ranks = list(range(workers, workers + servers))
+    if not in_rounds:
+        ranks = [*ranks[1:], ranks[0]]
     played = [
         PlayedServer(shard, workers, thinks=0.0 if in_rounds else float(servers - k))
         for k, shard in enumerate(np.array_split(weights, servers))
@@ -54,12 +60,12 @@ def pushed(answer: Answer, seed: int, workers: int, servers: int, n: int, *, in_
         return lambda comm: server.serve(comm, lambda: is_asked(server))
 
     run = answer.on_ranks(
-        [(delta, ranks) for delta in deltas] + [()] * servers,
+        [(delta, list(ranks)) for delta in deltas] + [()] * servers,
         A_SECOND_A_MESSAGE if in_rounds else AT_ONCE,
         played={rank: program(server) for rank, server in zip(ranks, played, strict=True)},
     )
     called = f"push_pull(comm, delta, servers), {counted(n, 'weight')} on {counted(servers, 'server')}"
-    return Pushed(deltas, played, run, called)
+    return Pushed(deltas, played, ranks, run, called)
 
 
 def compare_weights(one: Pushed) -> None:
@@ -102,7 +108,7 @@ def compare_traffic(one: Pushed) -> None:
     workers = len(one.deltas)
     for worker in range(workers):
         for number, server in enumerate(one.servers):
-            sent = [send[2] for send in one.run.sends if send[:2] == (worker, workers + number)]
+            sent = [send[2] for send in one.run.sends if send[:2] == (worker, one.ranks[number])]
             called = f"{one.called}: worker {worker} to server {number}"
             expect.true(
                 len(sent) == 2,

@@ -83,9 +83,7 @@ class PlayedServer:
                 raise Wrong(
                     f"Rank {source} sent {NAMES[kind]} with {given.size} values to rank {comm.rank}, whose shard has "
                     f"{values.size}.",
-                    "np.array_split(delta, len(servers))[k] is the part of server k."
-                    if given.size != values.size + 1
-                    else "The kind is the first number of a request, and no value.",
+                    "np.array_split(delta, len(servers))[k] is the part of servers[k]; the kind is no value.",
                 )
             if kind == ADD:
                 values = values + given

@@ -159,10 +159,10 @@ def bucketed_all_reduce(
     with part(0.5, "the gradients stay as they are"):
         for one, backward in runs(exact):
             gradient_buckets.kept(one, backward)
-    with part(1.5, "one all-reduce for each bucket, of the right size"):
+    with part(1, "one all-reduce for each bucket, of the right size"):
         for one, backward in runs(exact):
             gradient_buckets.planned_buckets(one, backward)
-    with part(1, "each starts as soon as its bucket is full"):
+    with part(1.5, "each starts as soon as its bucket is full"):
         for one, backward in runs(timed, len(exact)):
             gradient_buckets.started_when_full(one, backward)
     with part(1, "all end as early as they can"):

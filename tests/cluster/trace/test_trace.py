@@ -114,13 +114,8 @@ def test_beyond_the_bound_only_ledger_and_shares_go_on_and_the_trace_says_so() -
 def test_the_picture_is_drawn_and_saved(run: cluster.Run, tmp_path: Path) -> None:
     figure = run.trace.plot(tmp_path / "timeline.png", start=0.0, end=0.05, title="a title")
     assert (tmp_path / "timeline.png").read_bytes().startswith(b"\x89PNG")
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "compute",
-        "send",
-        "receive",
-        "reduce",
-        "wait",
-    ]
+    kinds = {event.kind for event in run.trace.events if event.start < min(event.end, 0.05)}
+    assert {text.get_text() for text in figure.legends[0].get_texts()} == kinds
 
 
 def test_two_runs_are_drawn_one_above_the_other(run: cluster.Run, tmp_path: Path) -> None:

@@ -176,6 +176,10 @@ class OpenNotebook:
         """What stands before a code cell: `[*]:` while it waits or runs, `[1]:` afterwards."""
         return self.found(".jp-InputPrompt", self.cell(number))[0].text
 
+    def has_run(self, number: int) -> bool:
+        """Whether a code cell has ended."""
+        return any(digit.isdigit() for digit in self.prompt(number))
+
     def output(self, number: int) -> str:
         """The text of a cell's outputs."""
         return "\n".join(output.text for output in self.found(".jp-OutputArea-output", self.cell(number)))

@@ -82,7 +82,7 @@ MUTANTS = [
     ),
     model(
         "a synchronous step takes the mean of the workers' times",
-        (NETWORK, STRAGGLERS),
+        ALL,
         "as long as the slowest of its gradients",
         "longest = cluster.seconds * max(slowest, 1 + (1 - (1 - q) ** p) * (f - 1))",
         "longest = mean * (p - 1 + slowest) / p",
@@ -116,6 +116,41 @@ MUTANTS = [
         ALL,
         "AttributeError",
         Status.RAISED,
+    ),
+    model(
+        "the all-reduce is forgotten",
+        (NETWORK,),
+        "The all-reduce is left out",
+        "(longest + ring) / p",
+        "longest / p",
+    ),
+    model(
+        "alpha is forgotten in the ring",
+        (NETWORK,),
+        "takes alpha seconds",
+        "2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)",
+        "2 * (p - 1) * cluster.nbytes / p * cluster.beta",
+    ),
+    model(
+        "random delays do not touch asynchronous workers",
+        (STRAGGLERS,),
+        "Delays hold up asynchronous workers",
+        "mean = cluster.seconds * (1 + q * (f - 1))",
+        "mean = cluster.seconds",
+    ),
+    model(
+        "some worker is delayed in every synchronous step",
+        (STRAGGLERS,),
+        "only if at least one of its p gradients is",
+        "1 + (1 - (1 - q) ** p) * (f - 1)",
+        "f",
+    ),
+    model(
+        "the seconds of workers and of the server add up",
+        ALL,
+        "the longer of the two times counts",
+        "rate = min(rate, 1 / x)",
+        "rate = 1 / (mean / p + x)",
     ),
 ]
 

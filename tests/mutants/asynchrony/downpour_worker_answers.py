@@ -170,8 +170,9 @@ MUTANTS += [
             "        accumulated = accumulated + change\n        weights = weights + change\n",
             "        weights = weights + change\n        accumulated = accumulated - lr * gradient(weights, step)\n",
         ),
-        loses=(SERIAL, PUSHES),
-        says="expected",
+        loses=ALL,
+        says="one gradient a step",
+        status=Status.RAISED,
     ),
     Mutant(
         "downpour_worker",
@@ -179,6 +180,14 @@ MUTANTS += [
         changed(LOOP, "weights = comm.recv(server)", "weights = comm.recv(server) + accumulated"),
         loses=(PUSHES,),
         says="expected",
+    ),
+    Mutant(
+        "downpour_worker",
+        "computes every gradient twice",
+        changed(LOOP, "weights = weights + change", "weights = weights - lr * gradient(weights, step)"),
+        loses=ALL,
+        says="one gradient a step",
+        status=Status.RAISED,
     ),
 ]
 

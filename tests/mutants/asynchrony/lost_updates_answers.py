@@ -124,6 +124,22 @@ def lost_updates(events):
         says="KeyError",
         status=Status.RAISED,
     ),
+    Mutant(
+        "lost_updates",
+        "a list of ten counters",
+        changed(
+            PLAYED,
+            "counters, seen, writes = {}, {}, 0",
+            "counters, seen, writes = [0] * 10, {}, 0",
+            "counters.get(cell, 0)",
+            "counters[cell]",
+            "sum(counters.values())",
+            "sum(counters)",
+        ),
+        loses=(HARMLESS, RACES),
+        says="IndexError",
+        status=Status.RAISED,
+    ),
 ]
 
 ALTERNATIVES = [

@@ -27,7 +27,7 @@ MUTANTS = [
         "the whole vector to every server",
         changed(PARTS, "request(ADD, part)", "request(ADD, delta)"),
         loses=ALL,
-        says="is the part of server k",
+        says="is the part of servers[k]",
     ),
     Mutant(
         "push_pull",
@@ -87,7 +87,7 @@ def push_pull(comm, delta, servers):
             "    parts = [delta[k * each : (k + 1) * each] for k in range(last)] + [delta[last * each :]]",
         ),
         loses=ALL,
-        says="is the part of server k",
+        says="is the part of servers[k]",
     ),
     Mutant(
         "push_pull",
@@ -169,6 +169,13 @@ MUTANTS += [
         ),
         loses=ALL,
         says="whose shard has",
+    ),
+    Mutant(
+        "push_pull",
+        "counts the servers from the lowest rank",
+        changed(PARTS, "    parts =", "    servers = sorted(servers)\n    parts ="),
+        loses=(WEIGHTS, TRAFFIC),
+        says="is the part of servers[k]",
     ),
 ]
 

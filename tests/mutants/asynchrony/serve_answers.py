@@ -192,6 +192,23 @@ MUTANTS += [
         says="may not be used",
         status=Status.RAISED,
     ),
+    Mutant(
+        "serve",
+        "keeps the values in float32",
+        changed(
+            LOOP,
+            "shard.copy()",
+            "shard.astype(np.float32)",
+            "values = values + given",
+            "values = values + given.astype(np.float32)",
+            "comm.send(values,",
+            "comm.send(values.astype(float),",
+            "return values",
+            "return values.astype(float)",
+        ),
+        loses=(ALONE, SUMS, ORDER),
+        says="float32, which has 7 digits",
+    ),
 ]
 
 ALTERNATIVES = [

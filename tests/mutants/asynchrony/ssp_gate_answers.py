@@ -26,7 +26,7 @@ def ssp_gate(comm, workers, bound):
 RULE = "clocks[w] - min(clocks.values()) <= bound"
 BOUND = "no step begins more than `bound` ahead of the slowest worker"
 WAITING = "every step begins as soon as the bound allows it, and not before"
-LEAVING = "a worker that has finished holds nobody back"
+LEAVING = "a worker that has finished holds nobody back; the bound holds for the others"
 REPLIES = "one reply for each CLOCK, and no other message"
 ALL = (BOUND, WAITING, LEAVING, REPLIES)
 
@@ -163,6 +163,13 @@ def ssp_gate(comm, workers, bound):
         changed(GATE, "comm.send(np.zeros(0), w)", "comm.send(np.array([min(clocks.values())]), w)"),
         loses=(REPLIES,),
         says="A reply has no contents",
+    ),
+    Mutant(
+        "ssp_gate",
+        "no gate any more once a worker has finished",
+        changed(GATE, RULE, "clocks[w] - min(clocks.values()) <= bound or len(clocks) < workers"),
+        loses=(LEAVING,),
+        says="ahead of worker",
     ),
 ]
 

@@ -1,0 +1,327 @@
+# %% [markdown]
+# # 06g. Bounded staleness: how far ahead may a worker run?
+#
+# *Read [06a](06a_staleness.ipynb) and [06b](06b_servers.ipynb) first: staleness, and the server. Reading time: about 25
+# minutes. Figures are* simulated, *or come from a* formula.
+#
+# ## The question
+#
+# A synchronous step waits for the slowest worker. Eight workers need one second for a gradient, but one gradient in ten
+# takes four seconds. How often does a step take four seconds, too?
+
+# %%
+from functools import partial
+
+import numpy as np
+
+from course.figures.page import say, see, table
+from course.figures.waiting import Run, waiting
+from course.interaction import bar, guess, step_through, warm_up
+from minidl import cluster, data, nn, optim, parallel
+from minidl.plots import style
+from minidl.plots.style import time_text
+
+warm_up()
+
+# %%
+guess_slow = guess("Which share of the synchronous steps of 8 workers takes 4 s?", unit="%")
+
+# %%
+share = 100 * (1 - 0.9**8)
+say(f"**{share:.0f} %** of the steps: some worker of eight is late with probability 1 - 0.9^8 (formula). Your guess: "
+    f"{guess_slow}.")  # fmt: skip
+
+# %% [markdown]
+# Each worker is late in 10 % of its steps, and all of them wait in most. But who is late today is on time tomorrow.
+# Must everybody wait each time?
+#
+# ## Build the gate
+#
+# Let the network be fast, so that the server has no queue, and look at the workers' clocks. A worker's **clock**
+# is the number of gradients that it has pushed. Synchronous training lets nobody begin the next clock before all have
+# finished the present one. Asynchronous training lets everybody run. **Bounded staleness** (stale synchronous
+# parallel, SSP) is in between: *a worker may begin its next clock if it is at most $s$ clocks ahead of the slowest
+# one.*
+#
+# The server becomes a gate. It applies each change at once, but answers only those who may go on:
+
+
+# %%
+def may_begin(clocks, worker, bound):
+    return bound is None or clocks[worker] - min(clocks) <= bound
+
+
+def gate(comm, bound, weights, total):
+    """Serve until `total` changes are applied; return the weights, the largest lead and the log of all pushes."""
+    workers = comm.size - 1
+    clocks, waiting, leads, log = [0] * workers, set(), [], []
+    while len(log) < total:
+        weights = weights + comm.recv(set(range(workers)) - waiting)
+        worker = comm.last_source
+        clocks[worker] += 1
+        waiting.add(worker)
+        for other in sorted(waiting):
+            if may_begin(clocks, other, bound) and len(log) < total - 1:
+                leads.append(clocks[other] - min(clocks))
+                waiting.remove(other)
+                comm.send(weights, other)
+        log.append((comm.now(), worker, list(clocks), sorted(waiting)))
+    for worker in range(workers):
+        if worker not in waiting:
+            comm.recv(worker)  # a gradient that comes too late
+        comm.send(None, worker)
+    return weights, max(leads), log
+
+
+def gated(comm, bound, change, weights, total, seconds):
+    """A worker: compute a change, push it, wait until the gate answers; the last rank is the gate."""
+    server, step = comm.size - 1, 0
+    if comm.rank == server:
+        return gate(comm, bound, weights, total)
+    while weights is not None:
+        comm.compute(seconds=seconds(comm), label="gradient")
+        comm.send(change(weights, comm.rank, step), server)
+        weights, step = comm.recv(server), step + 1
+    return None
+
+
+# %% [markdown]
+# Two kinds of **stragglers**. *Random*: every gradient takes one second, but one in ten takes four; any worker can be
+# hit. *Persistent*: worker 0 always takes 2.5 seconds.
+
+
+# %%
+def random_straggler(comm):
+    return 4.0 if comm.rng.random() < 0.1 else 1.0
+
+
+def persistent_straggler(comm):
+    return 2.5 if comm.rank == 0 else 1.0
+
+
+def no_change(weights, worker, step):
+    return 0.0
+
+
+# %%
+CLOCKS, WORKERS, BOUNDS = 200, 8, (0, 1, 3, 10, None)
+KINDS = {"random": random_straggler, "persistent": persistent_straggler}
+
+
+def name_of(bound):
+    return "no bound" if bound is None else f"s = {bound}"
+
+
+runs = {}
+for kind, bound in bar([(kind, bound) for kind in KINDS for bound in BOUNDS], "10 clusters"):
+    args = (bound, no_change, 0.0, WORKERS * CLOCKS, KINDS[kind])
+    runs[kind, bound] = cluster.launch(gated, args, WORKERS + 1, "simulation", timeout=1e6)
+
+
+def draw_clocks(axes, pushes):
+    seconds, _, clocks, held = runs["random", 3].results[-1][2][pushes - 1]
+    colours = [style.ACTIVITY["wait" if worker in held else "compute"] for worker in range(WORKERS)]
+    axes.barh(range(WORKERS), clocks, color=colours, edgecolor="0.3", linewidth=0.6)
+    axes.axvline(min(clocks) + 3.5, color=style.SERIES[1], linestyle="--")
+    axes.text(min(clocks) + 3.6, -0.75, "gate", color=style.SERIES[1], fontsize=8, va="center")
+    axes.set(xlabel="clock (gradients pushed)", ylabel="worker", xlim=(0, 16), ylim=(WORKERS - 0.4, -1.2))
+    axes.set_yticks(range(WORKERS))
+    axes.set_title(f"after {seconds:.0f} s")
+
+
+held = [len(waiting) for *_, waiting in runs["random", 3].results[-1][2]]
+held_at = next(pushes for pushes in range(1, 80) if held[pushes - 1] > held[pushes])  # then the gate moves
+step_through(
+    draw_clocks,
+    "the clocks of eight workers with random stragglers and s = 3. Who is beyond the gate, three clocks ahead of the "
+    "slowest, is held (grey). When the slowest worker pushes, the gate moves and releases them.",
+    frames=list(range(1, 81)),
+    multiples=[held_at - 8, held_at, held_at + 1],
+    name="pushes",
+    source="simulated",
+)
+
+# %% [markdown]
+# In lockstep ($s = 0$) every clock costs as much as the slowest of eight: on average $1 + 3\,(1 - 0.9^8)$ s with random
+# stragglers. Without a bound every worker goes at its own pace: 1.3 s on average for each.
+
+# %%
+guess_random = guess("A bound of s = 10: what does it save of the lockstep time with random stragglers?", unit="%")
+
+# %%
+guess_persistent = guess("And with a persistent one?", unit="%")
+
+# %%
+exact = {
+    ("random", 0): CLOCKS * (1 + 3 * (1 - 0.9**WORKERS)),
+    ("random", None): CLOCKS * 1.3,
+    ("persistent", 0): CLOCKS * 2.5,
+    ("persistent", None): CLOCKS * WORKERS / (WORKERS - 1 + 1 / 2.5),
+}
+rows, total = [], {}
+for (kind, bound), run in runs.items():
+    _, lead, log = run.results[-1]
+    assert bound is None or lead == bound  # it holds, and it is attained
+    total[kind, bound], half = log[-1][0], log[len(log) // 2 - 1][0]
+    pace = (total[kind, bound] - half) / (CLOCKS / 2)
+    formula_text = f"{exact[kind, bound]:.0f} s" if (kind, bound) in exact else ""
+    rows.append([f"{kind}, {name_of(bound)}", f"{total[kind, bound]:.0f} s", formula_text, lead, f"{pace:.2f} s"])
+head = ["stragglers", "time for 8 x 200 gradients", "formula", "largest lead", "8 gradients, second half"]
+table(head, rows, "simulated, 8 workers; lead: of a worker that is released, over the slowest one")
+saved = {kind: f"{100 * (1 - total[kind, 10] / total[kind, 0]):.0f} %" for kind in KINDS}
+say(
+    f"A bound of 10 saves {saved['random']} of the lockstep time with random stragglers (your guess: "
+    f"{guess_random}) and "
+    f"{saved['persistent']} with a persistent one (your guess: {guess_persistent})."
+)
+
+# %%
+pictures = []
+for kind in KINDS:
+    for bound in (0, 3, None):
+        run = runs[kind, bound]
+        end = run.results[-1][2][-1][0]
+        computing = [min(run.trace.shares(rank).compute * run.seconds, end) for rank in range(WORKERS)]
+        pictures.append(Run(f"{kind} straggler, {name_of(bound)}", computing, end))
+see(
+    waiting(pictures, source="simulated", note="8 workers, the same number of gradients in all six"),
+    "one bar for each worker; blue computes, grey waits. Random stragglers, above: the bound of 3 removes "
+    "most of the grey. "
+    "A persistent one, below: worker 0 never waits and the seven others wait for it, with s = 3 as much "
+    "as in lockstep. "
+    "Only without a bound does the grey go away.",
+)
+
+# %% [markdown]
+# - The bound **holds** and it is **attained**: the largest lead is exactly $s$. (A gate that never lets anybody get
+#   that far is a barrier in disguise.)
+# - **Random stragglers**: a worker that is late today is early tomorrow. A small lead is enough to even that out.
+# - **A persistent straggler**: the fast workers use up their lead once. Then all go at the pace of the slowest, for
+#   every finite $s$; the last column says so. The bound buys a constant, nothing in the long run.
+#
+# ### s = 0 is synchronous, to the bit
+#
+# With $s = 0$ all workers begin a clock with the same weights, and all their changes are in before the next clock
+# begins. So a loop without any server must give the same weights, if it adds in the same order:
+
+
+# %%
+def digits_job(lr=0.1, epochs=4, batch_size=16, samples=1408):
+    train, test = data.digits()
+    return parallel.Job(
+        model=partial(nn.models.MLP, 64, 64, 10),
+        data=data.Splits(data.Dataset(*train[:samples]), test),
+        optimizer=partial(optim.SGD, lr=lr),
+        batch_size=batch_size,
+        epochs=epochs,
+    )
+
+
+# %%
+rng = np.random.default_rng(0)
+points, targets = rng.standard_normal((200, 5)), rng.standard_normal(200)
+
+
+def sgd_change(weights, worker, step):
+    chosen = np.random.default_rng((worker, step)).choice(200, 10, replace=False)
+    return -0.02 * points[chosen].T @ (points[chosen] @ weights - targets[chosen]) / 10
+
+
+args = (0, sgd_change, np.zeros(5), WORKERS * 50, random_straggler)
+served, _, log = cluster.launch(gated, args, WORKERS + 1, "simulation", timeout=1e6).results[-1]
+order = [worker for _, worker, _, _ in log]  # in which the changes arrived
+weights = np.zeros(5)
+for step in range(50):
+    begin = weights
+    for worker in order[WORKERS * step : WORKERS * (step + 1)]:
+        weights = weights + sgd_change(begin, worker, step)
+assert np.array_equal(served, weights)
+print(f"the gate with s = 0 and the synchronous loop are equal to the bit: {np.array_equal(served, weights)}")
+
+gate_run = parallel.train(digits_job(), parallel.ParameterServer(staleness=0), 8, "simulation")
+together = parallel.train(digits_job(lr=0.8, batch_size=128), parallel.Synchronous(), 8, "simulation")
+pairs = zip(gate_run.checkpoint.model.values(), together.checkpoint.model.values(), strict=True)
+gap = max(float(np.abs(x - y).max()) for x, y in pairs)
+print(f"minidl, ParameterServer(staleness=0) and Synchronous on a minibatch 8 times as large at 8 times the rate: "
+      f"largest difference of a weight {gap:.0e} (float32, another order of addition)")  # fmt: skip
+
+# %% [markdown]
+# One knob leads from synchronous to asynchronous. Here is minidl's `ParameterServer` on digits, eight workers with some
+# jitter in their times, on the same network:
+
+# %%
+jittery = cluster.Simulation(node=cluster.Node(1e8, np.inf, jitter=0.5), trace="ledger")
+rows = []
+for words, strategy in bar(
+    [
+        ("synchronous: s = 0", parallel.ParameterServer(staleness=0)),
+        ("bounded: s = 1", parallel.ParameterServer(staleness=1)),
+        ("bounded: s = 3", parallel.ParameterServer(staleness=3)),
+        ("asynchronous", parallel.ParameterServer()),
+        ("asynchronous, locked", parallel.ParameterServer(locked=True)),
+    ],
+    "training five times",
+):
+    report = parallel.train(digits_job(), strategy, 8, jittery, "10gbe")
+    mean = sum(age * count for age, count in report.staleness.items()) / report.staleness.total()
+    loss, seconds = (report.history[-1][name] for name in ("loss", "seconds"))
+    lead = max(report.recorded["lead"][8])
+    rows.append([words, time_text(seconds), f"{mean:.2f}", max(report.staleness), lead, f"{loss:.3f}"])
+head = ["", "time", "mean staleness", "largest", "largest lead", "training loss"]
+table(head, rows, "simulated: MLP 64-64-10 on digits, 4 epochs, 8 workers")
+
+# %% [markdown]
+# With $s = 0$ the eight gradients of a clock are computed at the same weights and applied one after the other: they are
+# 0, 1, ..., 7 updates old, 3.5 on average. Down to the asynchronous row the time falls and the staleness rises towards
+# $p - 1 = 7$: less waiting, older gradients. (The last row serves one worker at a time on all servers together, as
+# the lock of 06b does.) Whether the exchange is worth it is the question of [06c](06c_sync_or_async.ipynb).
+#
+# ## Break it: the gate that is a barrier
+#
+# A colleague writes the rule with the workers that *wait*: "release everybody once all have arrived". The bound still
+# holds: nobody is ever more than $s$ ahead. A test of the bound alone finds nothing.
+
+
+# %%
+def all_have_arrived(clocks, worker, bound):
+    return clocks[worker] <= min(clocks)
+
+
+right_rule, may_begin = may_begin, all_have_arrived
+leads = {}
+for bound in (1, 3, 10):
+    args = (bound, no_change, 0.0, WORKERS * CLOCKS, random_straggler)
+    _, lead, log = cluster.launch(gated, args, WORKERS + 1, "simulation", timeout=1e6).results[-1]
+    leads[bound] = [f"s = {bound}", lead, f"{log[-1][0]:.0f} s", f"{total['random', bound]:.0f} s"]
+may_begin = right_rule
+table(["bound", "largest lead", "time with this gate", "time with the right gate"], leads.values(), "simulated")
+
+# %% [markdown]
+# You recognise it by the lead, which is 0 whatever the bound, and by the time, which is that of lockstep. A bound
+# has two sides: it must hold, and it must be attained.
+#
+# ## What the papers report
+#
+# **Ho et al. (2013)**, *More effective distributed ML via a stale synchronous parallel parameter server* (NIPS): a
+# bound on the staleness "significantly increases the proportion of time workers spend computing, as opposed to
+# waiting", with a proof of convergence, and was faster than both the synchronous and the asynchronous runs on their
+# problems. Our bars show the first for stragglers that change; their guarantee needs the bound, which the fully
+# asynchronous run does not have.
+#
+# **Chen et al. (2016)**, *Revisiting distributed synchronous SGD* (arXiv:1604.00981), have another answer to
+# stragglers: stay synchronous, add spare workers, and drop the last gradients of each step. The reproduction
+# [`backup_workers.py`](../benchmarks/reproductions/backup_workers.py) computes how many spares pay;
+# [`stale_synchronous.py`](../benchmarks/reproductions/stale_synchronous.py) trains under every bound of this page and
+# compares the losses, which hardly differ.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 06](../exercises/06_asynchrony/06_asynchrony.ipynb): the gate, whose bound must hold *and* be
+# attained, is from this page.
+#
+# **Three questions to argue about**
+#
+# 1. The bound limits the lead in clocks. Which limit in *seconds* would you rather have, and what would it cost?
+# 2. Your cluster has one machine that is always half as fast. You may choose $s$, give it smaller minibatches, or
+#    throw it out. What do you do, and what does each choice do to the gradients?
+# 3. With $s = 10$ a worker may be ten clocks ahead. What bound on the *staleness* in updates follows for $p$ workers?
