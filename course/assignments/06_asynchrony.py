@@ -2,9 +2,9 @@
 # # Asynchrony and parameter servers: exercises
 #
 # The lectures: [06a](../../notebooks/06a_staleness.ipynb), stale gradients; [06b](../../notebooks/06b_servers.ipynb),
-# parameter servers; [06c](../../notebooks/06c_sync_or_async.ipynb), synchronous or asynchronous;
-# [06f](../../notebooks/06f_old_gradients_cured.ipynb), Downpour; and
-# [06g](../../notebooks/06g_bounded_staleness.ipynb), the gate. At the end of this
+# parameter servers; [06d](../../notebooks/06d_sync_or_async.ipynb), synchronous or asynchronous;
+# [06g](../../notebooks/06g_old_gradients_cured.ipynb), Downpour; and
+# [06c](../../notebooks/06c_bounded_staleness.ipynb), the gate. At the end of this
 # notebook you will have written a parameter server that waits for nobody, a worker that asks it seldom, and a gate
 # that lets workers run ahead, but not too far. You will have counted the updates that a missing lock loses. And you
 # will be able to say, for a given cluster, whether asynchronous training pays.

@@ -76,7 +76,7 @@ table(["workers", "test error"], rows, "simulated: 15 epochs, learning rate 0.4;
 # %% [markdown]
 # From no damage at all to a network that has hardly learned. This page finds out where the cliff is, why it is there,
 # and what to tell the next person who adds workers. What moves the cliff is the question of
-# [06f](06f_old_gradients_cured.ipynb).
+# [06g](06g_old_gradients_cured.ipynb).
 #
 # ## Build a server
 #
@@ -464,13 +464,13 @@ print(
 # **Dean et al. (2012)**, *Large scale distributed deep networks* (NIPS), introduced Downpour SGD: many workers, a
 # parameter server cut into shards, nobody waits. They trained a network "30x larger than previously reported", on 16
 # million images of 21,000 categories. Their remedies against old gradients are tried in
-# [06f](06f_old_gradients_cured.ipynb).
+# [06g](06g_old_gradients_cured.ipynb).
 #
 # ## To the exercises
 #
 # [Exercises of chapter 06](../exercises/06_asynchrony/06_asynchrony.ipynb): the last one asks what a reported speed
 # leaves out, and needs this page. The sharded server needs [06b](06b_servers.ipynb), the gate
-# [06g](06g_bounded_staleness.ipynb), the Downpour worker [06f](06f_old_gradients_cured.ipynb).
+# [06c](06c_bounded_staleness.ipynb), the Downpour worker [06g](06g_old_gradients_cured.ipynb).
 #
 # **Three questions to argue about**
 #
@@ -480,5 +480,5 @@ print(
 #    updates old, or most of them fresh and a few 50 updates old?
 # 3. A cluster has 32 workers and a budget for 32 more. What has to change so that they help, and what does it cost?
 #
-# Old gradients are the price of not waiting. Two ways lead on: [06f](06f_old_gradients_cured.ipynb) makes 32 workers
+# Old gradients are the price of not waiting. Two ways lead on: [06g](06g_old_gradients_cured.ipynb) makes 32 workers
 # learn all the same, and [06b](06b_servers.ipynb) asks who waits in the queue in front of the server.

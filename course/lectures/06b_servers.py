@@ -403,12 +403,12 @@ table(["", "the counter", "lost updates", "time"], rows, f"simulated, 4 workers;
 #
 # **Li et al. (2014)**, *Scaling distributed machine learning with the parameter server* (OSDI), shard the weights
 # over many servers and let the user choose the consistency, from sequential to bounded delay to eventual.
-# [06g](06g_bounded_staleness.ipynb) turns that knob.
+# [06c](06c_bounded_staleness.ipynb) turns that knob.
 #
 # ## To the exercises
 #
 # [Exercises of chapter 06](../exercises/06_asynchrony/06_asynchrony.ipynb): the sharded server and the lost updates are
-# from this page, the gate is from [06g](06g_bounded_staleness.ipynb).
+# from this page, the gate is from [06c](06c_bounded_staleness.ipynb).
 #
 # **Three questions to argue about**
 #
@@ -418,6 +418,6 @@ table(["", "the counter", "lost updates", "time"], rows, f"simulated, 4 workers;
 # 3. Half of the weights are in one layer. How would you cut the vector into shards, and which server
 #    is then the busiest?
 #
-# Next: [06g](06g_bounded_staleness.ipynb) lets workers run ahead of each other, but not too far. Then
-# [06c](06c_sync_or_async.ipynb) puts the time and the old gradients on one scale, the loss against the clock on
+# Next: [06c](06c_bounded_staleness.ipynb) lets workers run ahead of each other, but not too far. Then
+# [06d](06d_sync_or_async.ipynb) puts the time and the old gradients on one scale, the loss against the clock on
 # the wall.

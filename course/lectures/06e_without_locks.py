@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 06d. May several processes write without a lock?
+# # 06e. May several processes write without a lock?
 #
 # *Read [06a](06a_staleness.ipynb) first. Reading time: about 25 minutes. Figures are* measured, simulated *or come from
 # a* formula.
@@ -327,4 +327,4 @@ table(["", "samples read", "too many"], rows, f"goal: {TIMES:,} samples; 2 proce
 # 2. Would you keep the *bias* of a sparse model in the shared weights like all others?
 # 3. A lost update is noise, a torn one (half of a number's bytes old, half new) is not. Why did we see none?
 #
-# [06e](06e_actors_and_learners.ipynb): asynchrony in reinforcement learning, where it stayed.
+# [06f](06f_actors_and_learners.ipynb): asynchrony in reinforcement learning, where it stayed.

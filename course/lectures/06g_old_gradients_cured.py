@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 06f. Asynchrony: how do 32 workers learn all the same?
+# # 06g. Asynchrony: how do 32 workers learn all the same?
 #
 # *Read [06a](06a_staleness.ipynb) first: staleness and the limit of the learning rate. Reading time: about 25 minutes.
 # Figures are* measured, simulated *or come from a* formula.

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 06c. Synchronous or asynchronous: who wins?
+# # 06d. Synchronous or asynchronous: who wins?
 #
 # *Read [06a](06a_staleness.ipynb) (what a stale gradient does) and [06b](06b_servers.ipynb) (servers and their
 # queues) first. Reading time: about 35 minutes. Figures are* measured, simulated *or come from a* formula.
@@ -97,7 +97,7 @@ say(f"{EPOCHS} epochs: synchronous **{first['synchronous']:.1f} s**, asynchronou
 # Synchronous and asynchronous are the two ends of one rule with one number, $s$: *a worker that has made $c$ updates
 # begins the next one when every other worker has made at least $c - s$.* With $s = 0$ all march in lockstep; without
 # a bound nobody waits; in between lies *bounded staleness* (Ho et al. 2013), the gate of
-# [06g](06g_bounded_staleness.ipynb). In numbers: `took[w, c]` is how long worker $w$ computes on its update $c$.
+# [06c](06c_bounded_staleness.ipynb). In numbers: `took[w, c]` is how long worker $w$ computes on its update $c$.
 
 
 # %%
@@ -468,5 +468,5 @@ say(f"Two backups save {100 * saved:.0f} % of the lockstep's time. Their models 
 # 2. All computers become 10 times as fast, the network stays. Which way does each cell of the race move?
 # 3. Your lockstep run takes 2.5 times as long since Monday. Before you change the method: what do you look at?
 #
-# Next: [06d](06d_without_locks.ipynb), where nobody even waits to write, and [06e](06e_actors_and_learners.ipynb),
+# Next: [06e](06e_without_locks.ipynb), where nobody even waits to write, and [06f](06f_actors_and_learners.ipynb),
 # where staleness meets reinforcement learning.

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 06g. Bounded staleness: how far ahead may a worker run?
+# # 06c. Bounded staleness: how far ahead may a worker run?
 #
 # *Read [06a](06a_staleness.ipynb) and [06b](06b_servers.ipynb) first: staleness, and the server. Reading time: about 25
 # minutes. Figures are* simulated, *or come from a* formula.
@@ -274,7 +274,7 @@ table(head, rows, "simulated: MLP 64-64-10 on digits, 4 epochs, 8 workers")
 # With $s = 0$ the eight gradients of a clock are computed at the same weights and applied one after the other: they are
 # 0, 1, ..., 7 updates old, 3.5 on average. Down to the asynchronous row the time falls and the staleness rises towards
 # $p - 1 = 7$: less waiting, older gradients. (The last row serves one worker at a time on all servers together, as
-# the lock of 06b does.) Whether the exchange is worth it is the question of [06c](06c_sync_or_async.ipynb).
+# the lock of 06b does.) Whether the exchange is worth it is the question of [06d](06d_sync_or_async.ipynb).
 #
 # ## Break it: the gate that is a barrier
 #

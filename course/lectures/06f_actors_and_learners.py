@@ -1,7 +1,7 @@
 # %% [markdown]
-# # 06e. Why does reinforcement learning still not wait?
+# # 06f. Why does reinforcement learning still not wait?
 #
-# *Read [06c](06c_sync_or_async.ipynb) first. Reading time: about 20 minutes. Figures are* simulated *or come from a*
+# *Read [06d](06d_sync_or_async.ipynb) first. Reading time: about 20 minutes. Figures are* simulated *or come from a*
 # formula.
 #
 # ## The question
