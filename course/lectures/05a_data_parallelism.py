@@ -26,7 +26,6 @@ from course.figures.page import say, see, table
 from minidl import Tensor, cluster, data, dependency_graph, nn, optim, parallel
 from minidl import functional as F
 from minidl.plots import lines, style
-from minidl.plots.style import bytes_text, time_text
 
 digits = data.digits()
 train = data.Dataset(digits.train.x.astype(np.float64), digits.train.y)  # 64-bit numbers, to see small differences
@@ -95,8 +94,10 @@ for name in ("linear 0", "linear 0 backward", "sum of gradient 0"):
     print(f"{name}: {tasks[name].flops:,} operations; needs {needs or 'nothing'}")
 
 # %% [markdown]
-# Gradient 0 is that of the first layer's weights. Each image contributes one, and the eight are added up. A sum may be
-# done in pairs, since addition is associative (up to rounding):
+# Operations are numbered as they ran, image after image: `linear 0` is the first layer's product for the first image,
+# and `unary 1 backward` is the backward pass of its ReLU. Gradient 0 is that of the first layer's weights. Each image
+# contributes one, and the eight are added up. A sum may be done in pairs, since addition is associative (up to
+# rounding):
 
 # %%
 step = task_graph.added_in_pairs(tasks, flops_per_unit=1000)
@@ -132,26 +133,9 @@ table(
     "thousand operations; schedule: simulated, bounds: formula; messages are free",
 )
 
-
-# %%
-def draw_schedule(axes, machines):
-    for task in schedules[machines]:
-        place, colour = (task.start, task.end - task.start), task_graph.COLOURS[step.kinds[task.name]]
-        axes.broken_barh([place], (task.machine - 0.35, 0.7), facecolor=colour, edgecolor="white", linewidth=0.3)
-    axes.set_yticks(range(machines))
-    axes.set(xlim=(0, None), ylim=(machines - 0.4, -0.6), xlabel="time (thousand operations)", ylabel="machine")
-
-
-explore(
-    draw_schedule,
-    "a row for each machine; forward light blue, backward dark blue, sums green. With eight machines each works on one "
-    "image; then the sums keep fewer and fewer of them busy. With sixteen, the other eight find a few sums at most.",
-    machines=[4, 1, 2, 8, 16], multiples=[{"machines": 2}, {"machines": 4}, {"machines": 8}], shared=False,
-    height=2.6, source="simulated",
-)  # fmt: skip
-
 # %% [markdown]
-# Sixteen machines are as fast as eight: there are eight images. So this is what runs in parallel, and what does not:
+# Sixteen machines are as fast as eight: there are eight images, and eight machines work on one each. So this is what
+# runs in parallel, and what does not:
 #
 # | | parallel? | what machines have to send each other |
 # |---|---|---|
@@ -329,7 +313,8 @@ say(f"Equal to the last bit: {np.array_equal(weights(in_order), weights(alone))}
 # ## Break it: four ways to lose it
 #
 # Goyal et al. (arXiv:1706.02677, section 3) warn of four mistakes. All of them run, and learn. Each is one line here;
-# the numbers are theirs. (The paper writes $k$ for our $p$.)
+# the numbers are theirs. In the third name, $n$ is the number of images of one rank in a minibatch.
+# (The paper writes $k$ for our $p$.)
 
 
 # %%
@@ -539,38 +524,8 @@ table(
 # With synchronised batch norm, four ranks are one machine, up to rounding. With local batch norm they are not. They
 # equal, to the last bit, one machine that normalises each quarter of the minibatch by itself. So the *loss function*
 # depends on $n$, the images of one rank. Goyal et al. (section 2.3) keep $n = 32$ whatever the number of
-# ranks, so that the loss function stays the same when ranks are added.
-#
-# ## Where it ends
-#
-# A method is understood when one knows where it fails. Data parallelism has four limits, and each has an example. The
-# first: it can use as many ranks as a minibatch has images, and no more.
-
-# %%
-try:
-    parallel.train(job(batch_size=3), parallel.Synchronous(), nodes=4, on="simulation")
-except ValueError as error:
-    too_many = error
-
-small_steps = [parallel.train(job(batch_size=size), parallel.Synchronous(), 4, "simulation") for size in (72, 720)]
-one_rank, all_ranks = (
-    cluster.launch(lambda comm: sum(w.data.nbytes for w in job().build_model().parameters()), (), p, "simulation")
-    for p in (1, 8)
-)
-messages = [cluster.launch(without_boss, (gradient,), 4, "simulation", name).seconds / 2 for name in ("100gbe", "1gbe")]
-table(
-    ["limit", "an example that fails", "treated in"],
-    [["more ranks than images", too_many, "10 to 14"],
-     ["memory: every rank holds the whole model",
-      f"{bytes_text(one_rank.results[0])} of weights on one rank, {bytes_text(all_ranks.results[7])} on each of 8",
-      "10 to 13"],
-     ["messages take time",
-      f"50 MB, 4 ranks: {time_text(messages[0])} a step on 100 Gbit/s Ethernet, {time_text(messages[1])} on 1 Gbit/s",
-      "05b, 05c"],
-     ["a larger minibatch needs other settings",
-      f"72 images: {small_steps[0].accuracy:.0%} after 5 epochs; 720, same rate: {small_steps[1].accuracy:.0%}", "08"]],
-    "measured and simulated",
-)  # fmt: skip
+# ranks, so that the loss function stays the same when ranks are added. What else ends data parallelism is in
+# [05c](05c_scaling.ipynb).
 
 # %% [markdown]
 # ## What the papers report
