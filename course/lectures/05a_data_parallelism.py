@@ -23,10 +23,9 @@ import numpy as np
 from course.figures import task_graph
 from course.figures.greedy_schedule import greedy_schedule
 from course.figures.page import say, see, table
-from minidl import Tensor, cluster, data, dependency_graph, nn, optim, parallel
+from minidl import cluster, data, dependency_graph, nn, optim, parallel
 from minidl import functional as F
 from minidl.plots import lines, style
-from minidl.plots.style import bytes_text, time_text
 
 digits = data.digits()
 train = data.Dataset(digits.train.x.astype(np.float64), digits.train.y)  # 64-bit numbers, to see small differences
@@ -90,13 +89,11 @@ def each_image():
 
 
 tasks = dependency_graph(each_image)  # runs forward and backward, and counts floating-point operations
-for name in ("linear 0", "linear 0 backward", "sum of gradient 0"):
-    needs = ", ".join(tasks[name].needs[:2]) + (", …" if len(tasks[name].needs) > 2 else "")
-    print(f"{name}: {tasks[name].flops:,} operations; needs {needs or 'nothing'}")
+say(f"{len(tasks)} tasks. The sum of the first layer's gradients needs {len(tasks['sum of gradient 0'].needs)} others.")
 
 # %% [markdown]
-# Gradient 0 is that of the first layer's weights. Each image contributes one, and the eight are added up. A sum may be
-# done in pairs, since addition is associative (up to rounding):
+# Each image contributes a gradient, and the eight are added up. A sum may be done in pairs, since addition is
+# associative (up to rounding):
 
 # %%
 step = task_graph.added_in_pairs(tasks, flops_per_unit=1000)
@@ -132,30 +129,9 @@ table(
     "thousand operations; schedule: simulated, bounds: formula; messages are free",
 )
 
-
-# %%
-def draw_schedule(axes, machines):
-    end = max(task.end for task in schedules[machines])
-    axes.barh(range(machines), end, 0.7, color=style.ACTIVITY["wait"], **style.BORDER)
-    for task in schedules[machines]:
-        place, colour = (task.start, task.end - task.start), task_graph.COLOURS[step.kinds[task.name]]
-        axes.broken_barh([place], (task.machine - 0.35, 0.7), facecolor=colour, edgecolor="white", linewidth=0.3)
-    axes.set_yticks(range(machines))
-    axes.set(xlim=(0, None), ylim=(max(machines, 8) - 0.4, -0.6))
-    axes.set(xlabel="time (thousand operations)", ylabel="machine")
-
-
-explore(
-    draw_schedule,
-    "a row for each machine; forward light blue, backward dark blue, sums green, idle grey. With eight machines each "
-    "works on one image; then the sums keep fewer and fewer of them busy. With sixteen, the other eight find a few "
-    "sums at most.",
-    machines=[4, 1, 2, 8, 16], multiples=[{"machines": 2}, {"machines": 4}, {"machines": 8}],
-    height=2.6, source="simulated",
-)  # fmt: skip
-
 # %% [markdown]
-# Sixteen machines are as fast as eight: there are eight images. So this is what runs in parallel, and what does not:
+# Sixteen machines are as fast as eight: there are eight images, and eight machines work on one each. So this is what
+# runs in parallel, and what does not:
 #
 # | | parallel? | what machines have to send each other |
 # |---|---|---|
@@ -166,24 +142,6 @@ explore(
 # | the update of each weight | yes | nothing |
 #
 # To share out the images is called *data parallelism*. Its one message is a sum.
-#
-# Such sums are nothing new. Even for one image, the gradient of a convolution's weights is a sum over all positions of
-# the window; with several images it is a sum over the images, too. So it does not matter where a sum is cut:
-
-# %%
-generator = np.random.default_rng(0)
-x, g = (generator.standard_normal(shape, np.float32) for shape in ((6, 3, 8, 8), (6, 4, 6, 6)))  # g: output's gradient
-weight = Tensor(generator.standard_normal((4, 3, 3, 3), np.float32), requires_grad=True)
-(F.conv2d(Tensor(x), weight) * Tensor(g)).sum().backward()
-
-of_image = np.zeros((6, *weight.shape))
-for row, column in np.ndindex(6, 6):  # at each position, for each image: (gradient of the output) x (window)
-    window = x[:, :, row : row + 3, column : column + 3]
-    of_image += np.einsum("bf,bcij->bfcij", g[:, :, row, column], window)
-of_machine = [of_image[2 * machine : 2 * machine + 2].sum(axis=0) for machine in range(3)]
-off = max(np.abs(total / weight.grad - 1).max() for total in (of_image.sum(axis=0), sum(of_machine)))
-say(f"The sum over positions and images, and the sum of three machines with two images each, are autograd's gradient: "
-    f"they differ from it by at most {off:.0e} of its size, with 32-bit numbers.")  # fmt: skip
 
 # %% [markdown]
 # ## Two barriers, or one all-reduce
@@ -334,7 +292,8 @@ say(f"Equal to the last bit: {np.array_equal(weights(in_order), weights(alone))}
 # ## Break it: four ways to lose it
 #
 # Goyal et al. (arXiv:1706.02677, section 3) warn of four mistakes. All of them run, and learn. Each is one line here;
-# the numbers are theirs. (The paper writes $k$ for our $p$.)
+# the numbers are theirs. In the third name, $n$ is the number of images of one rank in a minibatch.
+# (The paper writes $k$ for our $p$.)
 
 
 # %%
@@ -403,31 +362,10 @@ see(
 #    shuffle, dealt to all ranks.
 #
 # (Program B at the top of this page made mistake 4.) The yellow curve is a fifth way, for shards of different sizes:
-# see below. Now the cures, in the form of the mistake:
+# see below.
 
 
 # %%
-class CuredStep:
-    """One step in the form of the mistake, with its cure."""
-
-    def __init__(self, mistake):
-        self.mistake, self.lr_before = mistake, 0.1
-
-    def __call__(self, comm, model, velocity, x, y, total, lr):
-        share, decay, inside, factor = len(x) / total, DECAY, 1.0, 1.0
-        if self.mistake == "1 loss scaled":
-            share, lr, decay = share * comm.size, lr / comm.size, DECAY * comm.size  # the decay is scaled as well
-        else:  # "2 momentum"
-            inside, factor = lr, lr / self.lr_before  # the velocity is corrected when the rate changes
-        self.lr_before = lr
-        model.zero_grad()
-        (F.cross_entropy(model(x), y) * share).backward()
-        for w, v in zip(model.parameters(), velocity, strict=True):
-            v *= MOMENTUM * factor
-            v += inside * (comm.all_reduce(w.grad) + decay * w.data)
-            w.data -= v if self.mistake == "2 momentum" else lr * v
-
-
 def accuracy(vector):
     model = job().build_model()
     for w in model.parameters():
@@ -436,17 +374,11 @@ def accuracy(vector):
 
 
 # %%
-cures = {"1 loss scaled": "weight decay scaled too", "2 momentum": "momentum correction"}
-cures |= dict.fromkeys(("3 mean over n", "4 own shuffle", "mean of means"), "as in `one_step`")
-rows = []
-for name, run in runs.items():
-    right = launch(CuredStep(name), 4).results[0] if name in ("1 loss scaled", "2 momentum") else four.results[0]
-    rows.append([name, f"{difference(run, serial)[-1]:.0e}", f"{accuracy(run[-1]):.1%}", cures[name],
-                 f"{difference(right, serial)[-1]:.0e}"])  # fmt: skip
+rows = [[name, f"{difference(run, serial)[-1]:.0e}", f"{accuracy(run[-1]):.1%}"] for name, run in runs.items()]
 table(
-    ["mistake", "differs by", "test accuracy", "cure", "differs by"],
-    [*rows, ["none", f"{rounding:.0e}", f"{accuracy(serial[-1]):.1%}", "", ""],
-     ["your guess: no difference before step 60", first_seen, "", "", ""]],
+    ["mistake", "differs from the serial run by", "test accuracy"],
+    [*rows, ["none", f"{rounding:.0e}", f"{accuracy(serial[-1]):.1%}"],
+     ["your guess: no difference before step 60", first_seen, ""]],
     "measured, after 100 steps on 4 ranks",
 )  # fmt: skip
 
@@ -491,14 +423,7 @@ explore(
 # %%
 last = len(train) % 72
 sizes = [len(range(rank, last, 4)) for rank in range(4)]
-values = np.random.default_rng(0).standard_normal(last)
-means = [values[rank::4].mean() for rank in range(4)]
 say(f"{len(train):,} images in minibatches of 72 leave {last} for the last one: shards of {sizes}.")
-table(
-    ["mean of all numbers", "mean of means", "weighted mean of means"],
-    [[f"{values.mean():.6f}", f"{np.mean(means):.6f}", f"{np.average(means, weights=sizes):.6f}"]],
-    f"computed, for {last} random numbers",
-)
 
 # %% [markdown]
 # Hence the weights $n_j/B$ in `one_step`. The yellow curve above shows the same: no difference in 19 steps, then a jump
@@ -546,38 +471,8 @@ table(
 # With synchronised batch norm, four ranks are one machine, up to rounding. With local batch norm they are not. They
 # equal, to the last bit, one machine that normalises each quarter of the minibatch by itself. So the *loss function*
 # depends on $n$, the images of one rank. Goyal et al. (section 2.3) keep $n = 32$ whatever the number of
-# ranks, so that the loss function stays the same when ranks are added.
-#
-# ## Where it ends
-#
-# A method is understood when one knows where it fails. Data parallelism has four limits, and each has an example. The
-# first: it can use as many ranks as a minibatch has images, and no more.
-
-# %%
-try:
-    parallel.train(job(batch_size=3), parallel.Synchronous(), nodes=4, on="simulation")
-except ValueError as error:
-    too_many = error
-
-small_steps = [parallel.train(job(batch_size=size), parallel.Synchronous(), 4, "simulation") for size in (72, 720)]
-one_rank, all_ranks = (
-    cluster.launch(lambda comm: sum(w.data.nbytes for w in job().build_model().parameters()), (), p, "simulation")
-    for p in (1, 8)
-)
-messages = [cluster.launch(without_boss, (gradient,), 4, "simulation", name).seconds / 2 for name in ("100gbe", "1gbe")]
-table(
-    ["limit", "an example that fails", "treated in"],
-    [["more ranks than images", too_many, "10 to 14"],
-     ["memory: every rank holds the whole model",
-      f"{bytes_text(one_rank.results[0])} of weights on one rank, {bytes_text(all_ranks.results[7])} on each of 8",
-      "10 to 13"],
-     ["messages take time",
-      f"50 MB, 4 ranks: {time_text(messages[0])} a step on 100 Gbit/s Ethernet, {time_text(messages[1])} on 1 Gbit/s",
-      "05b, 05c"],
-     ["a larger minibatch needs other settings",
-      f"72 images: {small_steps[0].accuracy:.0%} after 5 epochs; 720, same rate: {small_steps[1].accuracy:.0%}", "08"]],
-    "measured and simulated",
-)  # fmt: skip
+# ranks, so that the loss function stays the same when ranks are added. What else ends data parallelism is in
+# [05c](05c_scaling.ipynb).
 
 # %% [markdown]
 # ## What the papers report

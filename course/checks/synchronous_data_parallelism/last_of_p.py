@@ -28,9 +28,12 @@ def expected_last(times: Array, p: int) -> float:
 
 
 def drawn_times(n: int, p: int, seed: int) -> Array:
-    """n different times, not sorted, of which a few are much longer than the others."""
+    """n times, not sorted, of which a few are much longer than the others; the longest one comes twice if n > 2."""
     rng = np.random.default_rng((seed, n, p))
-    return np.round(rng.lognormal(0.0, 1.0, n) + 0.05, 3)
+    times = np.round(rng.lognormal(0.0, 1.0, n) + 0.05, 3)
+    if n > 2:
+        times[np.argmin(times)] = times.max()
+    return times
 
 
 def uniform_times(n: int, seed: int) -> Array:
@@ -58,6 +61,8 @@ def judge_times(answer: Answer, times: Array, p: int) -> None:
     n, ordered = len(times), np.sort(times)
     below, up_to = np.arange(n) / n, np.arange(1, n + 1) / n
     unsorted = float(np.sum(times * (up_to**p - below**p)))
+    values = np.unique(times)
+    once = float(np.sum(values * np.diff((np.arange(len(values) + 1) / len(values)) ** p)))
     without = [ordered[i] * comb(i, p - 1) / comb(n, p) for i in range(n)] if p <= n <= 100 else []
     mistakes = {
         "The last worker counts, not the average one.": float(times.mean()),
@@ -67,6 +72,7 @@ def judge_times(answer: Answer, times: Array, p: int) -> None:
         ),
         "That is the longest time of all; the last of p workers is seldom that late.": float(ordered[-1]),
         "Sort the times first: the chances belong to the sorted list.": unsorted,
+        "A time that was measured twice counts twice.": once,
         "That is the fastest of p workers.": float(np.sum(ordered[::-1] * (up_to**p - below**p))),
         "The draws are with replacement: two workers can take the same time.": sum(without) if without else np.nan,
         "That is one measured time, the p / (p + 1) quantile; the expectation is asked.": float(

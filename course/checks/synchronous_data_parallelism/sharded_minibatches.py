@@ -159,8 +159,12 @@ def cause_of_other_minibatches(epoch: Epoch, k: int) -> str:
     """The likely cause of a minibatch with other samples."""
     order = np.concatenate(epoch.minibatches)
     stored = np.arange(k * epoch.batch_size, k * epoch.batch_size + len(epoch.minibatches[k]))
-    if np.array_equal(np.sort(np.concatenate([own[k] for own in epoch.shards])), stored):
+    got = np.sort(np.concatenate([own[k] for own in epoch.shards]))
+    if np.array_equal(got, stored):
         return "These are the samples as they are stored: the epoch has to be shuffled, by epoch_order."
+    for other, minibatch in enumerate(epoch.minibatches):
+        if np.array_equal(got, np.sort(minibatch)):
+            return f"This is minibatch {other} of the serial run. Return the shards in the order of the minibatches."
     whole = [np.concatenate(own) for own in epoch.shards]
     blocks, strides = np.array_split(order, epoch.p), [order[rank :: epoch.p] for rank in range(epoch.p)]
     for cut in (blocks, strides):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from course.commands import result
-from course.results import history
+from course.results import history, parts
 from course.results.parts import PARTS
+from minidl import cluster
 from tests.course import small_course
 from tests.course.results.test_trainings import LETTERS
 
@@ -71,3 +73,18 @@ def test_the_recorded_history_is_of_a_network_that_learned(part: int, guessing: 
     assert recorded.last["step"] == recorded.settings["steps"]
     assert recorded.last["test_loss"] < 0.8 * guessing
     assert recorded.machine["cores"]
+
+
+def test_a_ring_that_never_ends_or_is_not_written_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(comm: Any, x: Any) -> Any:
+        while True:
+            pass
+
+    def unwritten(comm: Any, x: Any) -> Any:
+        raise NotImplementedError
+
+    monkeypatch.setattr(parts, "TRIAL_SECONDS", 0.5)
+    with pytest.raises(cluster.CommTimeout):
+        parts.problem_of_sum(endless)
+    with pytest.raises(NotImplementedError):
+        parts.problem_of_sum(unwritten)

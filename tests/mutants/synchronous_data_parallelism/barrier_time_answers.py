@@ -79,6 +79,13 @@ MUTANTS = [
     ),
     Mutant(
         "barrier_time",
+        "equal times count once",
+        changed(BARRIER, "    at_most", "    times = np.unique(times)\n    at_most"),
+        loses=(FEW,),
+        says="measured twice counts twice",
+    ),
+    Mutant(
+        "barrier_time",
         "without replacement",
         """
 def barrier_time(times, p):

@@ -121,6 +121,13 @@ def sharded_sampler(n, batch_size, p, rank, seed, epoch):
     ),
     Mutant(
         "sharded_sampler",
+        "the last minibatch first",
+        changed(SAMPLER, "    return [", "    minibatches.reverse()\n    return ["),
+        loses=(EVEN, RAGGED),
+        says="Return the shards in the order of the minibatches",
+    ),
+    Mutant(
+        "sharded_sampler",
         "one array for the whole epoch",
         "def sharded_sampler(n, batch_size, p, rank, seed, epoch):\n    return epoch_order(n, seed, epoch)[rank::p]",
         loses=(ONCE, EVEN, RAGGED),
