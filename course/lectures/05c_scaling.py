@@ -27,7 +27,7 @@ from minidl.plots.style import time_text
 
 warm_up()
 MB = 1_000_000
-GRADIENT = 100 * MB  # n, bytes
+GRADIENT = 100 * MB  # N, bytes
 SAMPLE = 5e-3  # c, seconds of one machine for one sample
 NETWORKS = ("1gbe", "10gbe", "infiniband")
 
@@ -58,9 +58,9 @@ guess_speedup = guess("256 machines on 10 Gbit/s Ethernet: how many times as fas
 # %% [markdown]
 # ## A step is computation plus communication
 #
-# Let $p$ machines share a minibatch of $B$ samples; a sample takes $c$ seconds, the gradient has $n$ bytes. Then
+# Let $p$ machines share a minibatch of $B$ samples; a sample takes $c$ seconds, the gradient has $N$ bytes. Then
 #
-# $$T(p) = \frac{B}{p}\,c + \text{all-reduce}(p, n).$$
+# $$T(p) = \frac{B}{p}\,c + \text{all-reduce}(p, N).$$
 #
 # (Here nothing overlaps. Overlap, [05b](05b_overlap.ipynb), hides at most the time of backward; it comes back at the
 # end of this page.) The *speed-up* is $T(1)/T(p)$; the *efficiency* is the speed-up divided by $p$.
@@ -136,7 +136,7 @@ say(f"Weak scaling on 10gbe with 256 machines: efficiency {speed_up['weak', '10g
 #
 # Gustafson (1988) asked for weak scaling: if a fraction $s$ of the time on $p$ machines is serial, the same work would
 # take one machine $S = p - s\,(p - 1)$ times as long. Nothing in our step is serial. But the all-reduce of a large
-# array takes $2\frac{p-1}{p}n\beta$ seconds (04b). With $C = 2n\beta$ the step is
+# array takes $2\frac{p-1}{p}N\beta$ seconds (04b). With $C = 2N\beta$ the step is
 #
 # $$T(p) = \frac{B c}{p} + C\,\frac{p - 1}{p}, \qquad \frac{T(p)}{T(1)} = \frac 1p + f\Big(1 - \frac 1p\Big)
 # \quad\text{with}\quad f = \frac{C}{Bc}.$$
