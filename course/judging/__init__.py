@@ -12,6 +12,7 @@ A check is written with
 The verdict
     outcome            Outcome, PartResult and the five values of Status
     display            an outcome as a panel in a notebook, or as text
+    run_to_draw        a simulated run of an answer, for a picture of it
     progress_record    a student's outcomes, kept in `work/progress.json`
 
 Whole notebooks

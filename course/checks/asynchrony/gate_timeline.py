@@ -10,11 +10,11 @@ from IPython.display import display
 from course.checks.asynchrony.gate_times import random_stragglers
 from course.checks.asynchrony.requests import AT_ONCE, CLOCK, DONE, request
 from course.judging.display import in_notebook
+from course.judging.run_to_draw import run_to_draw
 from minidl import cluster
 
 WORKERS, STEPS = 3, 8
 SEED = 277  # of 300 the one with the largest difference between the bounds 0, 1 and 3
-DEADLINE = 60.0
 
 
 def timeline(ssp_gate: Callable[..., Any], bounds: Sequence[int] = (0, 1, 3)) -> None:
@@ -38,13 +38,10 @@ def timeline(ssp_gate: Callable[..., Any], bounds: Sequence[int] = (0, 1, 3)) ->
 
     runs = {}
     for bound in bounds:
-        try:
-            simulation = cluster.Simulation(network=AT_ONCE, isolated=True)
-            runs[bound] = cluster.launch(program, args=(bound,), nodes=WORKERS + 1, on=simulation, deadline=DEADLINE)
-        except cluster.ClusterError as error:
-            not_written = isinstance(error.cause, NotImplementedError)
-            print("Nothing to draw: " + ("not written yet." if not_written else str(error).splitlines()[0]))
+        run = run_to_draw(program, args=(bound,), nodes=WORKERS + 1, network=AT_ONCE)
+        if run is None:
             return
+        runs[bound] = run
     titles = [f"bound = {bound}" for bound in runs]
     display(cluster.plot_traces([run.trace for run in runs.values()], titles=titles))
     print(

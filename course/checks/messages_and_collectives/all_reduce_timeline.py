@@ -9,10 +9,10 @@ import numpy as np
 from IPython.display import display
 
 from course.judging.display import in_notebook
+from course.judging.run_to_draw import run_to_draw
 from minidl import cluster
 
 NETWORK = "10gbe"
-DEADLINE = 60.0  # the first run on a computer compiles kernels
 
 
 def timeline(all_reduce: Callable[..., Any], p: int = 4, n: int = 400_000) -> None:
@@ -26,12 +26,8 @@ def timeline(all_reduce: Callable[..., Any], p: int = 4, n: int = 400_000) -> No
     def program(comm: cluster.Communicator) -> None:
         all_reduce(comm, np.ones(n))
 
-    simulation = cluster.Simulation(network=NETWORK, isolated=True)
-    try:
-        run = cluster.launch(program, nodes=p, on=simulation, deadline=DEADLINE)
-    except cluster.ClusterError as error:
-        not_written = isinstance(error.cause, NotImplementedError)
-        print("Nothing to draw: " + ("not written yet." if not_written else str(error).splitlines()[0]))
+    run = run_to_draw(program, nodes=p, network=NETWORK)
+    if run is None:
         return
     title = f"{getattr(all_reduce, '__name__', 'your function')}, {p} ranks, {8 * n / 1e6:g} MB each"
     display(run.trace.plot(title=title))  # type: ignore[no-untyped-call]
