@@ -7,6 +7,7 @@ import pytest
 
 from minidl import Tensor, functional, gradcheck, kernels, manual_seed
 from tests.functional.cases import CASES, LAYOUTS, Case
+from tests.tiers import exhaustively
 
 SMOOTH = [case for case in CASES if case.smooth]
 
@@ -37,7 +38,7 @@ def test_gradient_equals_finite_differences(case: Case, kernel: str) -> None:
             gradcheck(function, case.arrays("float64", layout), case.differentiable)
 
 
-@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("kernel", ["numba", *exhaustively("numpy")])
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_layout_of_operands_and_gradient_does_not_matter(case: Case, kernel: str) -> None:
     def run(operand_layout: str, seed_layout: str) -> list[np.ndarray]:
@@ -56,7 +57,7 @@ def test_layout_of_operands_and_gradient_does_not_matter(case: Case, kernel: str
                 np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("kernel", ["numba", *exhaustively("numpy")])
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_gradient_may_arrive_as_a_read_only_broadcast_array(case: Case, kernel: str) -> None:
     def run(spread: bool) -> list[np.ndarray]:
@@ -75,7 +76,7 @@ def test_gradient_may_arrive_as_a_read_only_broadcast_array(case: Case, kernel: 
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("kernel", ["numba", *exhaustively("numpy")])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_results_and_gradients_keep_the_dtype(case: Case, dtype: str, kernel: str) -> None:
