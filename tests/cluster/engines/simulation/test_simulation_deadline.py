@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from greenlet import getcurrent  # type: ignore[import-untyped]
 
 from minidl import cluster
 from minidl.cluster.engines.simulation import deadline
@@ -113,6 +114,13 @@ def test_a_run_that_makes_calls_without_end_is_nobodys_fault() -> None:
     error = late(busy)
     assert error.rank is None
     assert all(wait.seconds == 0 for wait in error.waits)
+
+
+def test_the_grace_begins_when_the_main_thread_sees_that_the_deadline_has_passed() -> None:
+    held_up = deadline._Deadline(time.monotonic() - 5.0, getcurrent(), lambda: True)
+    assert not held_up.is_over()
+    time.sleep(1.1 * deadline.GRACE_SECONDS)
+    assert held_up.is_over()
 
 
 def test_the_deadline_of_an_outer_simulation_ends_an_inner_one() -> None:
