@@ -88,19 +88,20 @@ def test_the_same_simulation_gives_the_same_bits():
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("quorum", "gradients", "seconds", "updates"),
-    [("majority", 4.5, 1, 3000), *exhaustively(("solo", 1, 1 / 8, 8000))],
+    ("quorum", "gradients", "seconds", "updates", "within"),
+    [("majority", 4.5, 1, 750, 0.11), *exhaustively(("majority", 4.5, 1, 3000, 0.03), ("solo", 1, 1 / 8, 8000, 0.03))],
 )
-def test_a_partial_round_takes_the_time_of_whoever_begins_it(quorum, gradients, seconds, updates):
+def test_a_partial_round_takes_the_time_of_whoever_begins_it(quorum, gradients, seconds, updates, within):
     """Solo: the first of 8 exponential times. A drawn worker: one exponential time, by which each of the 7 others is
     ready with probability 1/2. Who is not ready computes on, and the rest of an exponential time is exponential.
+    The first tier allows three standard errors of the mean of 750 exponential times.
     """
     job = quadratic_job(int(updates * gradients), lr=0.0)
     strategy = Memoryless(quorum, coordinator=False)
     report = parallel.train(job, strategy, 8, cluster.Simulation(trace="ledger"), timeout=1e6)
     steps = report.history[-1]["steps"]
-    assert report.history[-1]["seconds"] / steps == pytest.approx(seconds, rel=0.03)
-    assert report.staleness.total() / steps == pytest.approx(gradients, rel=0.03)
+    assert report.history[-1]["seconds"] / steps == pytest.approx(seconds, rel=within)
+    assert report.staleness.total() / steps == pytest.approx(gradients, rel=within)
 
 
 @pytest.mark.parametrize("quorum", QUORUMS)
