@@ -10,7 +10,7 @@
 # 64-64-64-64-64-10, with first weights of He et al. ([02b](02b_starting_points.ipynb)). In the second, the weights and
 # biases of layer 2 are multiplied by $c = 64$ and the weights of layer 3 are divided by 64. Between them stands a ReLU,
 # and $\text{ReLU}(64 z) = 64\, \text{ReLU}(z)$, so the outputs are equal. Train both: momentum SGD, minibatches of 512,
-# the rate that is best for the first one.
+# the rate that is best for the first one (as a table below shows).
 
 # %%
 from functools import partial
@@ -312,10 +312,12 @@ see(five_rules(), "linear scaling fails in some runs at 256, and in all from 512
 #
 # ## Why one setting serves all minibatches
 #
-# A minibatch's gradient is the full gradient $G$ plus noise of variance $V/B$ (02a), so on average
-# $|g|^2 = |G|^2 + V/B$. While noise dominates, $|g|$ shrinks like $1/\sqrt B$, so the rate that LARS gives the layer
-# grows like $\sqrt B$. Once the noise is gone, it stops growing. LARS scales by itself, and it knows when to stop. For
-# layer 3, early in training, with $V$ from the gradients of all single samples:
+# A minibatch's gradient is the full gradient $G$ plus noise. Let $\Sigma$ be the covariance matrix of one sample's
+# gradient; its trace $\operatorname{tr}\Sigma$ is the sum of the variances of all entries. Then on average
+# $|g|^2 = |G|^2 + \operatorname{tr}\Sigma / B$ (02a). While noise dominates, $|g|$ shrinks like $1/\sqrt B$, so the
+# rate that LARS gives the layer grows like $\sqrt B$. Once the noise is gone, it stops growing. LARS scales by itself,
+# and it stops in time. For layer 3, early in training, with $\operatorname{tr}\Sigma$ from the gradients of all single
+# samples:
 
 # %%
 model = he_start()
@@ -345,8 +347,8 @@ curves = [
 panel = Panel(curves, "minibatch B (samples)", "rate of layer 3: trust |w| / |g|", log="xy")
 see(draw([panel], source=("measured", "formula")), "the points lie on the formula's curve. It follows the square root "
     "and bends away from it to the right.")  # fmt: skip
-say(f"The knee is where both parts are equal, at $B = V/|G|^2 = {knee:,.0f}$ samples. 08d calls this number the noise "
-    "scale, and finds it in the steps to a target.")  # fmt: skip
+say(f"The knee is where both parts are equal, at $B = \\operatorname{{tr}}\\Sigma/|G|^2 = {knee:,.0f}$ samples. 08d "
+    "calls this number the noise scale, and finds it in the steps to a target.")  # fmt: skip
 
 # %% [markdown]
 # ## The two knobs
@@ -465,8 +467,9 @@ table(["variant", "first twin", "second twin", "weights and biases that never le
 
 # %% [markdown]
 # Only the first one fails for all to see, and only on a network whose layers are not balanced. A test error on a
-# well-behaved network would have passed all four. The others need a test of what they break: the biases must move; and
-# a step must not be longer than the trust coefficient allows, even where the gradient vanishes:
+# well-behaved network would have passed all four. The others need a test of what they break. The biases must move. A
+# step must not be longer than the trust coefficient allows, even where the gradient vanishes. After a drop of the rate
+# the velocity must still carry the steps of the old rate, as in the paper ([02c](02c_step_sizes.ipynb), "Two forms"):
 
 # %%
 rows, w = [], np.ones(100)
@@ -477,6 +480,22 @@ for size in (1, 1e-2, 1e-4, 1e-6):
     rows.append(row)
 table(["|g| / |w|, about", "right", "norm without decay"], rows,
       "measured: length of a step as a share of |w|, trust coefficient 0.02, weight decay 0.01")  # fmt: skip
+
+
+def first_step_after_a_drop(rule):
+    """The length of the first step after the rate fell tenfold, as a share of the step before; constant gradient."""
+    parameter = Tensor(np.ones(100), requires_grad=True)
+    optimizer, places = rule([parameter], lr=1.0, trust=1e-5), []
+    for step in range(101):
+        optimizer.param_groups[0]["lr"] = 1.0 if step < 100 else 0.1
+        parameter.grad = np.ones(100)
+        optimizer.step()
+        places.append(parameter.data.copy())
+    return norm(places[100] - places[99]) / norm(places[99] - places[98])
+
+
+print(f"the rate falls tenfold; the next step, as a share of the last: right {first_step_after_a_drop(OurLARS):.2f}, "
+      f"rate outside {first_step_after_a_drop(RateOutside):.2f} (measured)")  # fmt: skip
 
 # %% [markdown]
 # ## What the papers report

@@ -168,7 +168,7 @@ say(f"Rate 0.0125, B = 8: {beyond[0.0125, 8]:.1%}; rate 0.05, B = 32: {beyond[0.
 # %%
 @style.applied()
 def densities():
-    figure, places = style.new_figure(9.5, 2.9, columns=3, sharey=True)
+    figure, places = style.new_figure(9.5, 2.9, columns=3)
     bins = np.linspace(-2.8, 3.6, 65)
     middle, width = (bins[1:] + bins[:-1]) / 2, bins[1] - bins[0]
     for axes, minibatch in zip(places, (4, 8, 40), strict=True):
@@ -188,7 +188,8 @@ def densities():
 
 see(densities(), "the bars are where the runs are, the line is Boltzmann's density. Hot (left) and warm (middle) they "
     "agree, and the wide minimum holds most of the runs. Cold (right) the formula sends nearly all runs to the right, "
-    "but 4,800 steps are not long enough to get there: premature convergence again.")  # fmt: skip
+    "but 4,800 steps are not long enough to get there: premature convergence again. (Each picture has its own "
+    "scale.)")  # fmt: skip
 narrow, wide = (grid[side][np.argmin(f(grid[side]))] for side in (grid < HILL, grid > HILL))
 ratio = np.sqrt((slope(narrow + 1e-4) - slope(narrow - 1e-4)) / (slope(wide + 1e-4) - slope(wide - 1e-4)))
 say(f"Near a minimum of curvature $h$ the density is a bell of width $\\sqrt{{T/h}}$. Were both minima equally deep, "
@@ -368,18 +369,25 @@ def means(settings):
 ways = {name: means(settings) for name, settings in bar(WAYS.items(), "training in three ways")}
 
 
-def stairs(chosen, title=""):
+def mark_milestones(figure):
+    for epoch in MILESTONES:
+        figure.axes[0].axvline(epoch, color="0.6", linewidth=0.8, linestyle=(0, (2, 2)))
+
+
+def stairs(chosen):
     looks = {"grow the minibatch": "points"}
     panels = []
     for xlabel, x in (("epochs", lambda way: range(1, EPOCHS + 1)), ("updates", lambda way: way["steps"])):
         curves = [Line(name, x(way), way["test_loss"], looks.get(name, "line")) for name, way in chosen.items()]
         panels.append(Panel(curves, xlabel, "test loss", ylim=(0.2, 0.5)))
-    return draw(panels, source="measured", title=title)
+    figure = draw(panels, source="measured")
+    mark_milestones(figure)
+    return figure
 
 
-see(stairs(ways), "at epoch 10 the rate falls, or the minibatch grows: the loss drops by a stair. Without either it "
-    "swings and rises. Against epochs the points of the growing minibatch lie on the line of the falling rate; against "
-    "updates they end early.")  # fmt: skip
+see(stairs(ways), "after epoch 10 (dashed) the rate falls, or the minibatch grows: the loss drops by a stair. Without "
+    "either it swings and rises. Against epochs the points of the growing minibatch lie on the line of the falling "
+    "rate; against updates they end early.")  # fmt: skip
 
 # %%
 table(["after epochs 10 and 20", "updates", "training loss, epoch 11", "at the end", "test loss", "test error"],
@@ -456,9 +464,10 @@ shown = {name: ways[name] for name in ("neither", "grow the minibatch")}
 shown |= {name: means(settings) for name, settings in broken.items()}
 chosen = [Line(name, range(1, EPOCHS + 1), way["test_loss"], tone=tone)
           for (name, way), tone in zip(shown.items(), (0, 2, 3, 4), strict=True)]  # fmt: skip
-see(draw([Panel(chosen, "epochs", "test loss", log="y", ylim=(0.2, 5))], source="measured"),
-    "scaling the rate too keeps the loss on the level of no decay after epoch 10, and throws it up after epoch 20. "
-    "Growing early gives a smooth curve that comes down slowly.")  # fmt: skip
+picture = draw([Panel(chosen, "epochs", "test loss", log="y", ylim=(0.2, 5))], source="measured")
+mark_milestones(picture)
+see(picture, "scaling the rate too keeps the loss on the level of no decay after epoch 10, and throws it up after "
+    "epoch 20. Growing early gives a smooth curve that comes down slowly.")  # fmt: skip
 table(["", "updates", "training loss, epoch 10", "epoch 11", "epoch 30"],
       [[name, f"{way['steps'][-1]:,.0f}", *(f"{way['loss'][epoch - 1]:.3f}" for epoch in (10, 11, 30))]
        for name, way in shown.items()],
