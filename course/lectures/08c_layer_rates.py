@@ -478,8 +478,8 @@ for size in (1, 1e-2, 1e-4, 1e-6):
     for rule in (trust_ratio, without_decay):
         row.append(f"{rule(norm(w), norm(g), 0.02, 1e-2) * norm(g + 1e-2 * w) / norm(w):.4f}")
     rows.append(row)
-table(["|g| / |w|, about", "right", "norm without decay"], rows,
-      "measured: length of a step as a share of |w|, trust coefficient 0.02, weight decay 0.01")  # fmt: skip
+table(["norm of g / norm of w, about", "right", "norm without decay"], rows,
+      "measured: length of a step as a share of the norm of w, trust coefficient 0.02, weight decay 0.01")  # fmt: skip
 
 
 def first_step_after_a_drop(rule):
