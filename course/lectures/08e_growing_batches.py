@@ -487,7 +487,7 @@ table(["", "updates", "training loss, epoch 10", "epoch 11", "epoch 30"],
 #   little sharper, not worse.
 # - **Hoffer et al. 2017** (arXiv:1705.08741): the gap stems from the small number of updates, and training longer
 #   closes it. Ours: the same.
-# - **Shallue et al. 2019** (JMLR 20, 112): over 168,160 trained models, no evidence that larger minibatches degrade
+# - **Shallue et al. 2019** (JMLR 20, 112): across many workloads, no evidence that larger minibatches degrade
 #   out-of-sample performance.
 #
 # ## To the exercises
