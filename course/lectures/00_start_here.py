@@ -323,8 +323,8 @@ print(f"within 1/8 s: {sent / 0.125 * 8 / 1e9:.1f} Gbit/s")
 # %% [markdown]
 # They say the same (section 4.3), and about 15 Gbit/s with overhead: with such a network they report about 90 % of the
 # ideal speed-up from 8 to 256 GPUs, where our tiny network on an ordinary one was far below. And the network was as
-# good only because they took care: the step had to grow with the minibatch, and to begin small. Chapter 08 tells why,
-# and where it ends.
+# good only because they took care: the step had to grow with the minibatch, and to begin small.
+# [Chapter 08](08a_linear_scaling.ipynb) tells why, and where it ends; [chapter 09](09a_top_k.ipynb) sends less instead.
 
 # %% [markdown]
 # ## Your progress
