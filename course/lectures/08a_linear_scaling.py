@@ -140,8 +140,8 @@ print(f"least squares, k = 8, rate 0.05: {gap(squares, 8, 0.05):.1e} apart")
 guess_gap = guess("Least squares: the rate is halved. By which factor does the gap fall?", ["1", "2", "4", "8"])
 
 # %% [markdown]
-# To first order $w_j = w_0 - \eta_0 \sum_{i<j} g_i$, so $g_j(w_j)$ differs from $g_j(w_0)$ by
-# $-\eta_0 H_j\sum_{i<j}g_i$, where $H_j$ is the matrix of second derivatives (for least squares $X^\top X / B_0$). The gap is
+# To first order $w_j = w_0 - \eta_0 \sum_{i<j} g_i$, so $g_j(w_j)$ differs from $g_j(w_0)$ by $-\eta_0
+# H_j\sum_{i<j}g_i$, where $H_j$ is the matrix of second derivatives (for least squares $X^\top X / B_0$). The gap is
 #
 # $$\Bigl\| \eta_0^2 \sum_{j} H_j \sum_{i<j} g_i(w_0) \Bigr\| \;=\; O(\eta_0^2 k^2),$$
 #
@@ -306,17 +306,17 @@ with style.applied():
 see(
     figure,
     "the curve of the fixed rate climbs from 32 on, in error and in loss. That of the linear rule is flat up to 128, "
-    "then its error bends upwards, while its training loss falls. The square root lies between them in training loss; in "
-    "test error it meets the linear rule at the right end.",
+    "then its error bends upwards, while its training loss falls. The square root lies between them in training "
+    "loss; in test error it meets the linear rule at the right end.",
 )  # fmt: skip
 
 # %%
 flat = max(abs(errors["linear", B][0] - errors["linear", 16][0]) for B in (8, 32, 64, 128))
 say(f"Up to $B$ = 128 the linear rule's error stays within {flat:.2f} percentage points of that with 16 samples. It "
     f"bends at about **{bend:.0f} samples** (your guess: {guess_elbow}). At 1,024 it is "
-    f"{errors['linear', 1024][0]:.1f} ± {errors['linear', 1024][1]:.1f} %, with the square root {errors['sqrt', 1024][0]:.1f} ± "
-    f"{errors['sqrt', 1024][1]:.1f} %, with the fixed rate {errors['fixed', 1024][0]:.1f} ± "
-    f"{errors['fixed', 1024][1]:.1f} %.")  # fmt: skip
+    f"{errors['linear', 1024][0]:.1f} ± {errors['linear', 1024][1]:.1f} %, with the square root "
+    f"{errors['sqrt', 1024][0]:.1f} ± {errors['sqrt', 1024][1]:.1f} %, with the fixed rate "
+    f"{errors['fixed', 1024][0]:.1f} ± {errors['fixed', 1024][1]:.1f} %.")  # fmt: skip
 
 # %% [markdown]
 # ### The same curve
@@ -379,7 +379,7 @@ table(["training set", *(f"{B:,}" for B in SIZES[1:]), "elbow"],
        (("1,437 digits", {B: errors["linear", B] for B in SIZES}, bends[0]), ("718 digits", half, bends[1]))],
       "measured: test error in % with the linear rule, 5 seeds; the last column: samples")  # fmt: skip
 say(f"The elbow moves by a factor of {bends[1] / bends[0]:.1f} (your guess: {guess_half}), although the error is "
-    f"{half[16][0] / errors['linear', 16][0]:.1f} times as high. The size of the data set does not set it.")  # fmt: skip
+    f"{half[16][0] / errors['linear', 16][0]:.1f} times as high. The number of samples does not set it.")  # fmt: skip
 
 # %% [markdown]
 # The noise does, and the curvature. A large minibatch pays because it allows a *larger step*, not because it has less
@@ -403,10 +403,10 @@ for B in bar((16, 64, 512, 1437), "the same number of steps"):
 table(["minibatch B", "test loss at rate 0.3", "test loss at rate 4"], rows, "measured: about 90 steps, 3 seeds")
 
 # %% [markdown]
-# In the left column the minibatch makes no difference: the whole data set in every step buys nothing. In the
-# right column 16 samples are too noisy for so long a step, 64 are enough, and from 512 to the whole data set nothing changes. There is
-# a size beyond which no rate makes use of a better gradient. [08d](08d_steps_to_target.ipynb) predicts it
-# from the noise.
+# In the left column the minibatch makes no difference: the whole data set in every step buys nothing. In the right
+# column 16 samples are too noisy for so long a step, 64 are enough, and from 512 to the whole data set nothing changes.
+# There is a size beyond which no rate makes use of a better gradient. [08d](08d_steps_to_target.ipynb) predicts it from
+# the noise.
 #
 # ## Break it: scale more than the rate
 #
@@ -425,10 +425,10 @@ for name, settings in bar(slips.items(), "three slips"):
 table(["B = 128", "test error", "training loss"], rows, "measured, 5 seeds")
 
 # %% [markdown]
-# The first slip is the classic one: the training loss is far above the others. (A sum *without* the rule does nearly what
-# the rule does; remark 3 of Goyal et al. warns of doing both.) The third looks harmless, even good: stronger decay regularises. But it
-# is another training: its loss no longer is that of 16 samples, so nothing can be compared. With the linear rule
-# decay per epoch stays as it was, steps times $\eta$ times decay, without any help.
+# The first slip is the classic one: the training loss is far above the others. (A sum *without* the rule does nearly
+# what the rule does; remark 3 of Goyal et al. warns of doing both.) The third looks harmless, even good: stronger decay
+# regularises. But it is another training: its loss no longer is that of 16 samples, so nothing can be compared. With
+# the linear rule decay per epoch stays as it was, steps times $\eta$ times decay, without any help.
 #
 # ## What the papers report
 #
@@ -454,7 +454,8 @@ table(["k", "rule", "B, ImageNet", "error, published", "B, digits", "error, meas
 #
 # *Two slips to know.* People read errors off the curve of figure 3, "about 25 %" for 32k, but its legends print the
 # numbers: 27.55 %. And the caption of table 2a gives 23.68 % for the baseline of 256 samples at rate 0.1. The table
-# itself and the rest of the paper have 23.60 %; 23.68 ± 0.09 % is the row of rate 0.2. (Both are in the course's page of errata.)
+# itself and the rest of the paper have 23.60 %; 23.68 ± 0.09 % is the row of rate 0.2. (Both are in the course's page
+# of errata.)
 #
 # What we do *not* see: that beyond the elbow the linear rule beats the square root on the test set.
 # Their 8,192 lies where ours is flat. The large version of this page:
