@@ -220,8 +220,8 @@ def two_laws():
 
 
 see(two_laws(), "left, the steps halve with every doubling of B until it comes near B_c, then they flatten to S_min. "
-    "Right, the best rate: it follows the formula with the *same* B_c, which was fitted to the steps alone. The linear "
-    "scaling rule is its left half.")  # fmt: skip
+    "Right, the best rate: it follows the formula with the *same* B_c, which was fitted to the steps alone (η_max is the "
+    "best rate of the largest B). The linear scaling rule is its left half.")  # fmt: skip
 
 # %% [markdown]
 # Now walk along the hyperbola. Each minibatch is one point of it; where you stand decides what you pay.
@@ -342,7 +342,8 @@ for name, gradients, exact in (("initial", each, ours), ("after 100 steps", late
         rows.append([name, b, f"{exact:.0f}", f"{traces.mean() / squares.mean():.0f}",
                      f"{np.mean(traces / squares):.0f}", f"{np.mean(squares < 0):.0%}"])  # fmt: skip
 table(["weights", "samples of a node", "exact", "ratio of averages", "average of ratios",
-       "estimated squared lengths below 0"], rows, f"measured: 500 steps of 4 nodes; your guess: {guess_mean}")  # fmt: skip
+       "estimated squared lengths below 0"], rows,
+      f"noise scale, measured: 500 steps of 4 nodes; your guess: {guess_mean}")  # fmt: skip
 
 # %% [markdown]
 # Both averages are unbiased for numerator and denominator; the *ratio* of two noisy numbers is not. Where an estimate
@@ -368,11 +369,14 @@ drawn = [lines.Line("" if seed else "B_simple along a run (three seeds)", *zip(*
                     strict=True), "both", 0) for seed in range(3)]  # fmt: skip
 drawn += [lines.Line(f"B_c of the run to loss {target}, fitted", [2.5, target], [critical] * 2, "both", tone)
           for target, critical, tone in ((TARGET, b_c, 1), (HALFWAY, b_half, 2))]  # fmt: skip
-figure = lines.draw([lines.Panel(drawn, "training loss (falls to the right)", "samples", "", "xy")],
+figure = lines.draw([lines.Panel(drawn, "training loss (falls to the right)", "minibatch (samples)", "", "xy")],
                     source=("measured", "formula"), height=3.6)  # fmt: skip
 figure.axes[0].invert_xaxis()
-see(figure, "in the first steps the noise scale dips a little; then it rises while the loss falls. The critical "
-    "minibatches are lower than it all the way, and the one of the longer run (lower target) is the larger one.")  # fmt: skip
+see(
+    figure,
+    "in the first steps the noise scale dips a little; then it rises while the loss falls. The critical minibatches "
+    "are lower than it all the way, and the one of the longer run (lower target) is the larger one.",
+)
 way = [scale for loss, scale in median.values() if loss > TARGET]
 low, high, end = min(way), max(way), median[LOOKS[-1]]
 say(f"On the way to loss {TARGET} the noise scale lies between {low:.0f} and {high:.0f}; B_c of the run is {b_c:.0f} "
@@ -403,7 +407,7 @@ drawn = [
 panel = lines.Panel(drawn, "minibatch B (samples)", "steps to the target", "", "xy")
 see(lines.draw([panel], source=("measured", "formula"), height=3.4),
     "up to 16 samples the two sweeps agree. Then the capped one runs into a floor of its own: it looks like a law of "
-    "the task, and is the border of a grid.")  # fmt: skip
+    "the task, and is the border of a grid. Lines: the two fits.")  # fmt: skip
 say(f"Rates up to 2: S_min = {s_false:.0f}, B_c = {b_false:.0f}. Tuned: {s_min:.0f} and {b_c:.0f}. With {N:,} samples "
     f"the colleague counts {capped[N]:.0f} steps instead of {steps[N]:.0f}, and reports that minibatches beyond "
     f"{2 ** round(np.log2(b_false))} are not worth having.")  # fmt: skip
@@ -439,4 +443,5 @@ say(f"Rates up to 2: S_min = {s_false:.0f}, B_c = {b_false:.0f}. Tuned: {s_min:.
 # 3. A paper compares $B = 256$ and $B = 8192$, both with the rate that is best for 256, after the same number of
 #    epochs. Which two things should it have done?
 #
-# Steps are not seconds. [08f](08f_best_batch.ipynb) puts a network under the hyperbola.
+# Next: [08e](08e_growing_batches.ipynb), what noise is good for. Steps are not seconds: [08f](08f_best_batch.ipynb) puts
+# a network under the hyperbola.

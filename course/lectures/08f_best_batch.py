@@ -7,9 +7,11 @@
 # ## The question
 #
 # Eight nodes with 10 Gbit/s Ethernet train a network whose gradient has 100 MB. One sample takes a node 5 ms, as in
-# 05c. How many samples should a minibatch have? First the facts from 08d: how many steps of plain SGD until the
-# training loss is at most 0.3, with the best rate for each minibatch $B$? (The small net on digits stands in for the
-# large one. Three rates around 08d's best ones, three seeds.)
+# 05c. (Whether it should be eight comes later.) How many samples should a minibatch have?
+#
+# First the facts from 08d: how many steps of plain SGD until the training loss is at most 0.3, with the best rate for
+# each minibatch $B$? The small net on digits stands in for the large one. Three rates around 08d's best ones, five
+# seeds.
 
 # %%
 from functools import partial
@@ -23,14 +25,14 @@ from course.interaction import bar, explore, guess, warm_up
 from minidl import cluster, data, nn, no_grad, optim, parallel
 from minidl import functional as F
 from minidl.cluster import cost
-from minidl.plots import lines, style
+from minidl.plots import style
 from minidl.plots.style import time_text
 
 warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
 TRAIN = data.digits().train
 N = len(TRAIN)  # samples
-TARGET, SEEDS, SIZES = 0.3, range(3), (8, 16, 32, 64, 128, 256, 512, 1024)
+TARGET, SEEDS, SIZES = 0.3, range(5), (8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 def loss_of(model):
@@ -97,11 +99,11 @@ shown = (8, 32, 128, 512, 1024)
 table(["minibatch B", *map(str, shown)],
       [["steps to the target", *(f"{steps[B]:.0f}" for B in shown)],
        ["samples/second", *(f"{B / simulated(B, '10 GbE'):,.0f}" for B in shown)]],
-      "steps measured, median of 3 seeds; samples/second simulated: 8 nodes, 10 GbE")  # fmt: skip
+      "steps measured, median of 5 seeds; samples/second simulated: 8 nodes, 10 GbE")  # fmt: skip
 
 # %% [markdown]
-# Read both rows: the larger the minibatch, the fewer steps; the larger the minibatch, the more samples a second. Every
-# number votes for the largest.
+# Read both rows: the larger the minibatch, the fewer steps (until that ends); the larger the minibatch, the more
+# samples a second. Every number votes for a large one.
 
 # %%
 guess_best = guess("8 nodes on 10 GbE: which minibatch reaches the target first?", list(map(str, SIZES)))
@@ -113,13 +115,15 @@ guess_best = guess("8 nodes on 10 GbE: which minibatch reaches the target first?
 seconds = {(network, B): simulated(B, network) for network in NETWORK for B in SIZES}
 to_target = {(network, B): steps[B] * seconds[network, B] for network, B in seconds}
 fastest = {network: min(SIZES, key=lambda B: to_target[network, B]) for network in NETWORK}
+cell = "**{:.2f} s**", "{:.2f} s"
 table(["time to the target", *(f"B = {B}" for B in SIZES)],
-      [[network, *((f"**{time_text(to_target[network, B])}**" if fastest[network] == B else
-                    time_text(to_target[network, B])) for B in SIZES)] for network in NETWORK],
-      f"measured steps x simulated seconds, 8 nodes; bold: the fastest; your guess for 10 GbE: {guess_best}")  # fmt: skip
-loser = to_target["10 GbE", SIZES[-1]] / min(to_target["10 GbE", B] for B in SIZES)
-say(f"On 10 GbE B = {fastest['10 GbE']} is the first. The minibatch with the fewest steps *and* the most samples a "
-    f"second, {SIZES[-1]:,}, takes **{loser:.1f} times** as long.")  # fmt: skip
+      [[network, *(cell[fastest[network] != B].format(to_target[network, B]) for B in SIZES)] for network in NETWORK],
+      f"measured steps x simulated seconds, 8 nodes; bold: the fastest; your guess, 10 GbE: {guess_best}")  # fmt: skip
+most = SIZES[-1]
+loser = to_target["10 GbE", most] / to_target["10 GbE", fastest["10 GbE"]]
+say(f"On 10 GbE B = {fastest['10 GbE']} is the first. B = {most:,} reads the most samples a second, and its "
+    f"{steps[most]:.0f} steps are hardly more than the fewest of all, {min(steps.values()):.0f}. It takes "
+    f"**{loser:.1f} times** as long.")  # fmt: skip
 
 # %% [markdown]
 # Where is the trick? Neither row of the first table is what it looks like. Few steps are worth little if each is long.
@@ -128,10 +132,8 @@ say(f"On 10 GbE B = {fastest['10 GbE']} is the first. The minibatch with the few
 # $1/(BS)$, with $S$ steps:
 
 # %%
-speed = {
-    key: parallel.learning_speed.LearningSpeed(1 / (steps[key[1]] * key[1]), key[1] / took)
-    for key, took in seconds.items()
-}
+product_of = parallel.learning_speed.LearningSpeed
+speed = {(network, B): product_of(1 / (B * steps[B]), B / took) for (network, B), took in seconds.items()}
 
 
 def factors():
@@ -156,8 +158,11 @@ def factors():
     return figure
 
 
-see(factors(), "left, each sample teaches less in a larger minibatch. Middle, a larger one hides the network. Right, the "
-    "product has its top (ring) between the two: the slower the network, the further to the right.")  # fmt: skip
+see(
+    factors(),
+    "left, each sample teaches less in a larger minibatch. Middle, a larger one hides the network. Right, the product "
+    "has its top (ring) between the two: the slower the network, the further to the right.",
+)
 
 # %% [markdown]
 # ## The best minibatch in one line
@@ -175,8 +180,8 @@ see(factors(), "left, each sample teaches less in a larger minibatch. Middle, a 
 # $$\boxed{B^* = \sqrt{\frac{B_c\,t\,p}{c}}} \qquad
 # T(B^*) = S_{\min}\Big(\sqrt t + \sqrt{B_c\,c/p}\Big)^2 .$$
 #
-# In words: the best minibatch is the geometric mean of two others. $B_c$ is what the *gradient's noise* asks for; $tp/c$
-# is the minibatch whose computing takes as long as its all-reduce: what the *network* asks for.
+# The best minibatch is the geometric mean of two others. $B_c$ is what the *gradient's noise* asks for. $tp/c$ is the
+# minibatch whose computing takes as long as its all-reduce: what the *network* asks for.
 
 
 # %%
@@ -195,12 +200,12 @@ def all_reduce(network, p):
     return cost.all_reduce("ring", p, GRADIENT, NETWORK[network].alpha, NETWORK[network].beta)
 
 
-def best_minibatch(network, p=NODES, c=SECONDS_PER_SAMPLE):
+def best_minibatch(network, p=NODES, c=SECONDS_PER_SAMPLE, b_c=b_c):
     """B*; not less than p, since a node needs a sample."""
     return max(np.sqrt(b_c * all_reduce(network, p) * p / c), p)
 
 
-def time_to_target(B, network, p=NODES, c=SECONDS_PER_SAMPLE):
+def time_to_target(B, network, p=NODES, c=SECONDS_PER_SAMPLE, b_c=b_c):
     """T(B), in seconds."""
     return s_min * (1 + b_c / B) * (all_reduce(network, p) + B * c / p)
 
@@ -220,8 +225,8 @@ table(["network", "t", "the network asks for tp/c", "B*, formula", "best of all 
       f"8 nodes, S_min = {s_min:.1f}, B_c = {b_c:.0f} (fitted); last column: largest difference")  # fmt: skip
 
 # %% [markdown]
-# The searched optimum is the formula's, rounded. The measured steps are whole numbers of three seeds, so neighbours are
-# exchanged easily: the top is flat. How flat? At $B = f B^*$ the last two terms become $(f + 1/f)/2$ times as large,
+# The searched optimum is the formula's, rounded. The measured steps are whole numbers, so neighbours are exchanged
+# easily: the top is flat. How flat? At $B = f B^*$ the last two terms become $(f + 1/f)/2$ times as large,
 # and they are at most half of $T(B^*)$. (By the arithmetic and the geometric mean: the first two are at least as much.)
 # So twice or half the best minibatch costs at most 12.5 %, a factor of four at most 56 %.
 
@@ -251,9 +256,9 @@ def valley(axes, network, ms_per_sample, nodes):
 
 
 explore(valley,
-        "blue, the computing, rises with B: samples are wasted. Vermilion, the all-reduce, falls: fewer steps. A faster "
-        "network moves the diamond to the left, a faster node (less time for a sample) to the right, and more nodes to "
-        "the right as well.",
+        "blue, the computing, rises with B: samples are wasted. Vermilion, the all-reduce, falls: fewer steps. The "
+        "diamond is the best minibatch. A faster network moves it to the left; faster nodes (less time for a sample) "
+        "move it to the right, and so do more nodes.",
         network=["10 GbE", "1 GbE", "InfiniBand"], ms_per_sample=[5, 0.05, 0.5, 50], nodes=[8, 2, 4, 32, 128],
         multiples=[{}, {"network": "InfiniBand"}, {"ms_per_sample": 0.5}, {"nodes": 128}], height=3.8,
         source="formula")  # fmt: skip
@@ -262,30 +267,26 @@ explore(valley,
 # ## Is it true? A race
 #
 # Formulas multiply. Does a real run obey? Here is synchronous training (05a) as a program: every node computes the
-# gradient of its share, the all-reduce adds up, all make the same step. Eight simulated nodes; their gradient travels as
-# long as 100 MB. Three minibatches on 10 GbE: the smallest one, the predicted best one, and a large one.
+# gradient of its share, the all-reduce adds up, all make the same step. The nodes are simulated, and their small
+# gradient travels as long as 100 MB. Three minibatches on 10 GbE: the smallest, the predicted best, and a large one.
 
 
 # %%
 def train(comm, B, rate, seed, seconds_per_sample):
     """Train until the target; rows (time, loss on the training set), one a step."""
-    model, rows = new_model(seed), []
-    sgd = optim.SGD(model.parameters(), lr=rate)
-    loss, step = loss_of(model), 0
+    model, rows, loss = new_model(seed), [], np.inf
+    parameters = list(model.parameters())
+    sgd, borders = optim.SGD(parameters, lr=rate), np.cumsum([parameter.size for parameter in parameters])[:-1]
     while loss > TARGET:
-        mine = minibatch(B, step, seed, N)[comm.rank :: comm.size]
+        mine = minibatch(B, len(rows), seed, N)[comm.rank :: comm.size]
         gradient(model, mine)
         comm.compute(seconds=len(mine) * seconds_per_sample)
-        for parameter in model.parameters():
-            parameter.grad *= len(mine) / B
-        together = np.concatenate([parameter.grad.ravel() for parameter in model.parameters()])
+        together = np.concatenate([len(mine) / B * parameter.grad.ravel() for parameter in parameters])
         comm.all_reduce(together, algorithm="ring")
-        start = 0
-        for parameter in model.parameters():
-            parameter.grad[...] = together[start : start + parameter.size].reshape(parameter.shape)
-            start += parameter.size
+        for parameter, total in zip(parameters, np.split(together, borders), strict=True):
+            parameter.grad = total.reshape(parameter.shape)
         sgd.step()
-        loss, step = loss_of(model), step + 1
+        loss = loss_of(model)
         rows.append((comm.now(), loss))
     return rows
 
@@ -306,7 +307,7 @@ for B, seed in bar([(B, seed) for B in RACERS for seed in SEEDS], "training on e
     races[B, seed] = cluster.launch(train, args, NODES, cluster.Simulation(trace="ledger"), as_if_large).results[0]
 ends = {B: np.array([races[B, seed][-1][0] for seed in SEEDS]) for B in RACERS}
 table(["B", "predicted, T(B)", *(f"seed {seed}" for seed in SEEDS), "samples/second"],
-      [[B, time_text(time_to_target(B, "10 GbE")), *map(time_text, ends[B]),
+      [[B, f"{time_to_target(B, '10 GbE'):.1f} s", *(f"{end:.1f} s" for end in ends[B]),
         f"{B * len(races[B, 0]) / ends[B][0]:,.0f}"] for B in RACERS],
       "formula; simulated nodes that really train: 10 GbE, 8 nodes")  # fmt: skip
 winners = [min(RACERS, key=lambda B: ends[B][seed]) for seed in SEEDS]
@@ -338,32 +339,55 @@ def race_picture():
     return figure
 
 
-see(race_picture(), "against steps the largest minibatch wins. Against time the middle one does: the small one waits for "
-    "the network in each of its many steps, the large one computes samples that teach nearly nothing.")  # fmt: skip
+see(
+    race_picture(),
+    "against steps the largest minibatch wins. Against time the middle one does: the small one waits for the network "
+    "in each of its many steps, the large one computes samples that teach nearly nothing.",
+)
 
 # %% [markdown]
 # ## And how many nodes?
 #
-# Put the best minibatch for each $p$ into $T$: $S_{\min}(\sqrt t + \sqrt{B_c c/p})^2$. More nodes shrink the second
-# root only; the first one even grows, since a ring has $2(p-1)$ rounds. And each node needs a sample: from
-# $p = B_c t/c$ on, $B^* < p$, and further nodes only force the minibatch up.
+# Put the best minibatch for each $p$ into $T$: $S_{\min}(\sqrt t + \sqrt{B_c\,c/p})^2$. More nodes shrink the second
+# root only; the first one even grows, since a ring has $2(p-1)$ rounds. And each node needs a sample: where $B^* < p$,
+# further nodes only force the minibatch up. One node has nothing to add up ($t = 0$), so $B = 1$ is its best:
+# $T = S_{\min}(1 + B_c)\,c$.
 
 # %%
-COUNTS = [2**k for k in range(1, 11)]
-rows, best_p = [], {}
-for network in NETWORK:
-    best_p[network] = min(range(1, 1025), key=lambda p: time_to_target(best_minibatch(network, p), network, p))
-    p = best_p[network]
-    least = time_to_target(best_minibatch(network, p), network, p)
-    enough = min(q for q in range(1, p + 1) if time_to_target(best_minibatch(network, q), network, q) <= 2 * least)
-    alone = time_to_target(1, network, 1)
-    rows.append([network, p, f"{best_minibatch(network, p):.0f}", time_text(least), enough,
-                 f"{best_minibatch(network, enough):.0f}", time_text(alone)])  # fmt: skip
-table(["network", "best p", "its B", "time to the target", "p that takes twice as long", "its B", "one node, B = 1"],
-      rows, f"formula, p up to 1,024; B_c = {b_c:.0f}, {1e3 * SECONDS_PER_SAMPLE:g} ms a sample")  # fmt: skip
+guess_nodes = guess("Up to 1,024 nodes with 10 GbE, each number with its best minibatch: which number is the fastest?")
 
 # %% [markdown]
-# The last half of the speed costs most of the nodes. Who pays for nodes stops far earlier than who only counts seconds.
+# We ask for our digits, and for a task with more noise, $B_c = 10{,}000$: McCandlish et al. (08d) put ImageNet at tens
+# of thousands.
+
+# %%
+LARGE = 10_000
+COUNTS = [2**k for k in range(11)]
+
+
+def fastest_with(p, network, b_c):
+    """The time to the target with the best minibatch on p nodes."""
+    return time_to_target(best_minibatch(network, p, b_c=b_c), network, p, b_c=b_c)
+
+
+rows = []
+for critical in (b_c, LARGE):
+    for network in NETWORK:
+        times = {p: fastest_with(p, network, critical) for p in range(1, 1025)}
+        p = min(times, key=times.get)
+        half = min(q for q in times if times[1] / times[q] >= times[1] / times[p] / 2)
+        rows.append([f"{critical:,.0f}", network, f"**{p:,}**" + " or more" * (p == 1024), f"{best_minibatch(network, p, b_c=critical):,.0f}",
+                     f"{times[1] / times[p]:.1f}", half])  # fmt: skip
+table(["B_c", "network", "fastest p", "its B", "times as fast as one node", "nodes for half of that"], rows,
+      f"formula; {1e3 * SECONDS_PER_SAMPLE:g} ms a sample; your guess for 10 GbE: {guess_nodes}")  # fmt: skip
+say(f"For our digits on 10 GbE the eight nodes of this page, at their best, take "
+    f"{fastest_with(8, '10 GbE', b_c):.1f} s, **one node alone {fastest_with(1, '10 GbE', b_c):.1f} s**.")  # fmt: skip
+
+# %% [markdown]
+# Why? For many nodes only $\sqrt t$ is left, against $\sqrt{B_c\,c}$ of one node. So parallelism pays if $t$ is well
+# below $B_c\,c$: *one all-reduce must be faster than computing a critical minibatch on one node*. That is why noisy
+# tasks scale. Our little $B_c$ needs InfiniBand. And half of the speed takes fewer than half of the nodes: who pays for
+# nodes stops earlier than who only counts seconds.
 #
 # ## Break it: a constant share for each node
 #
@@ -372,50 +396,44 @@ table(["network", "best p", "its B", "time to the target", "p that takes twice a
 
 # %%
 SHARE = 32
+MEASURES = {
+    "samples per second": lambda p, network: p * SHARE * SECONDS_PER_SAMPLE / simulated(SHARE * p, network, p),
+    f"time to the target, B_c = {b_c:.0f}":
+        lambda p, network: fastest_with(1, network, b_c) / time_to_target(SHARE * p, network, p),
+    f"time to the target, B_c = {LARGE:,}":
+        lambda p, network: fastest_with(1, network, LARGE) / time_to_target(SHARE * p, network, p, b_c=LARGE),
+}  # fmt: skip
 
 
 def trap():
     with style.applied():
-        figure, (left, right) = style.new_figure(9.5, 3.5, columns=2)
-        for i, network in enumerate(NETWORK):
-            look = {"color": style.SERIES[i], "linestyle": style.DASHES[i], "marker": "os^"[i], "markersize": 4}
-            left.plot(
-                COUNTS,
-                [SHARE * p / simulated(SHARE * p, network, p) for p in COUNTS[:6]]
-                + [SHARE * p / (all_reduce(network, p) + SHARE * SECONDS_PER_SAMPLE) for p in COUNTS[6:]],
-                **look,
-            )
-            right.plot(
-                COUNTS, [time_to_target(SHARE * p, network, p) for p in COUNTS], label=f"{network}, 32 a node", **look
-            )
-            look |= {"marker": "", "linewidth": 3, "alpha": 0.35}
-            right.plot(
-                COUNTS,
-                [time_to_target(best_minibatch(network, p), network, p) for p in COUNTS],
-                label=f"{network}, best B",
-                **look,
-            )
-        left.set(title="32 samples a node: throughput", ylabel="samples per second")
-        right.set(title="time to the target", ylabel="seconds")
-        for axes in (left, right):
-            axes.set(xscale="log", yscale="log", xlabel="nodes p")
-            axes.set_xticks([2, 8, 32, 128, 512], [2, 8, 32, 128, 512])
+        figure, places = style.new_figure(9.5, 3.6, columns=3, sharey=True)
+        for axes, (title, measure), critical in zip(places, MEASURES.items(), (None, b_c, LARGE), strict=True):
+            for i, network in enumerate(NETWORK):
+                counts = COUNTS[:8] if critical is None else COUNTS
+                axes.plot(counts, [measure(p, network) for p in counts], color=style.SERIES[i],
+                          linestyle=style.DASHES[i], marker="os^"[i], markersize=4, label=network)  # fmt: skip
+                if critical:
+                    ideal = [fastest_with(1, network, critical) / fastest_with(p, network, critical) for p in COUNTS]
+                    axes.plot(COUNTS, ideal, color=style.SERIES[i], linewidth=4, alpha=0.3,
+                              label=f"{network}, best B")  # fmt: skip
+            axes.axhline(1, color="0.4", linewidth=0.8, linestyle=":")
+            axes.set(title=title, xscale="log", yscale="log", xlabel="nodes p")
+            axes.set_xticks([1, 4, 16, 64, 256, 1024], [1, 4, 16, 64, 256, 1024])
             axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
-        right.legend(fontsize=7, ncols=2)
-        style.label_source(figure, ("simulated", "formula"), "left: simulated up to 64 nodes")
-    return figure  # fmt: skip
+        places[0].set_ylabel("times as fast as one node")
+        figure.legend(*places[1].get_legend_handles_labels(), loc="outside upper center", ncols=6, fontsize=7)
+        style.label_source(figure, ("simulated", "formula"), "left simulated, with 32 samples a node; dotted: one node")
+    return figure
 
 
-see(trap(), "left, throughput grows without end. Right, with 32 samples a node (thin, with marks) the time to the target "
-    "stops falling after a few nodes; pale and broad, the same nodes with the best minibatch.")  # fmt: skip
-rows = []
-for p in (8, 64, 512):
-    B, star = SHARE * p, best_minibatch("InfiniBand", p)
-    rows.append([p, f"{B:,}", f"{B / (all_reduce('InfiniBand', p) + SHARE * SECONDS_PER_SAMPLE):,.0f}",
-                 time_text(time_to_target(B, "InfiniBand", p)), f"{star:.0f}",
-                 time_text(time_to_target(star, "InfiniBand", p))])  # fmt: skip
-table(["nodes, InfiniBand", "B = 32 p", "samples/second", "time to the target", "best B", "time to the target, best B"],
-      rows, "formula")  # fmt: skip
+see(
+    trap(),
+    "marks: 32 samples a node. Left, throughput grows without end. Middle, our digits: more nodes bring next to nothing, "
+    "and no number of them is faster than one node with its best minibatch (dotted). Broad and pale: the same nodes with the "
+    "best minibatch; on InfiniBand they gain. Right, a task with more noise: the same 32 samples are too few for "
+    "some nodes on a slow network, and too many for a thousand nodes on a fast one.",
+)
 
 # %% [markdown]
 # Beyond $B_c$ a further sample in the minibatch saves no step. With 32 samples a node the time cannot fall below
@@ -428,12 +446,12 @@ table(["nodes, InfiniBand", "B = 32 p", "samples/second", "time to the target", 
 
 # %%
 half = N // 2
-fits = {N: fit({B: steps[B] for B in SIZES if half >= B}),
-        half: fit({B: tuned(B, half)[0] for B in bar([B for B in SIZES if half >= B], "half of the digits")})}  # fmt: skip
+small = [B for B in SIZES if half >= B]
+fits = {N: fit({B: steps[B] for B in small}),
+        half: fit({B: tuned(B, half)[0] for B in bar(small, "half of the digits")})}  # fmt: skip
 table(["samples", "S_min", "B_c", "B* on 10 GbE"],
-      [[f"{n:,}", f"{s:.1f}", f"{b:.0f}", f"{np.sqrt(b / b_c) * best_minibatch('10 GbE'):.0f}"]
-       for n, (s, b) in fits.items()],
-      f"measured, fitted to B up to {max(B for B in SIZES if half >= B)}; the target is the loss on all digits")  # fmt: skip
+      [[f"{n:,}", f"{s:.1f}", f"{b:.0f}", f"{best_minibatch('10 GbE', b_c=b):.0f}"] for n, (s, b) in fits.items()],
+      f"measured, fitted to B up to {small[-1]}; the target is the loss on all digits")  # fmt: skip
 say(f"Twice the samples: B_c changes by a factor of {fits[N][1] / fits[half][1]:.2f}, not 2.")
 
 # %% [markdown]
@@ -442,9 +460,9 @@ say(f"Twice the samples: B_c changes by a factor of {fits[N][1] / fits[half][1]:
 # - **Goyal et al. (2017)** (arXiv:1706.02677): ResNet-50 on ImageNet in one hour, 256 GPUs of 32 images, $B = 8192$,
 #   about 90 % efficiency from 8 to 256. An iteration takes 12 % longer at $B = 11{,}264$ than at 256. That is weak
 #   scaling, and it was no trap: McCandlish et al. (08d) put ImageNet's noise scale at tens of thousands of samples, so
-#   8,192 lies before the bend. The same habit on our digits is wasted from a few nodes on.
+#   8,192 lies before the bend. On our digits the same habit is wasted from a few nodes on.
 # - They also train on five times the images (ImageNet-5k): from $B = 256$ to 8,192 the error goes from 25.83 % to
-#   26.09 %. Five times the data "does not meaningfully increase" the usable minibatch: the section above.
+#   26.09 %. Five times the data hardly change the usable minibatch: the section above.
 # - **fast.ai (2018, blog)**: 93 % accuracy on ImageNet in 18 minutes, 16 machines with 8 GPUs each, about 40 dollars.
 #   Among other things they begin with small images. In our letters: a smaller $c$, then the best minibatch is larger,
 #   by the square root.
