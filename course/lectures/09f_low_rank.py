@@ -1,0 +1,434 @@
+# %% [markdown]
+# # 09f. Can a matrix travel as two vectors?
+#
+# *Read [09e](09e_sign_and_memory.ipynb) first: error feedback. Reading time: about 30 minutes. Figures are* measured,
+# simulated *or come from a* formula.
+#
+# ## The question
+#
+# The gradient of a layer's weights is a matrix $A$ with $M$ rows and $N$ columns, $n = MN$ numbers. The product
+# $u v^T$ of two vectors is an $M \times N$ matrix, too, but it needs only $M + N$ numbers. If $A$ were such a product
+# we could send the two vectors. Is it?
+#
+# Any matrix is a sum of such products. The **singular value decomposition** finds the best ones:
+# $A = \sigma_1 u_1 v_1^T + \sigma_2 u_2 v_2^T + \dots$ with vectors of length 1 and falling weights
+# $\sigma_1 \ge \sigma_2 \ge \dots$, the **singular values**. The number of weights that are not 0 is the matrix's
+# **rank**. The first $r$ terms are the closest matrix of rank $r$, and they hold the share
+# $(\sigma_1^2 + \dots + \sigma_r^2)/(\sigma_1^2 + \sigma_2^2 + \dots)$ of the matrix's square. Here are 8x8 digits and
+# the first layer of a network 64-128-10, hence $M = 128$ outputs and $N = 64$ inputs.
+
+# %%
+from functools import partial
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from course.figures.page import say, see, table
+from course.interaction import bar, explore, guess, warm_up
+from minidl import Tensor, cluster, compress, data, nn, optim, parallel, random
+from minidl import functional as F
+from minidl.plots import lines, style
+
+warm_up()
+one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
+
+# %%
+guess_share = guess("64 singular values: what share of the square do the first 4 hold?", unit="%")
+
+
+# %%
+def gradients(steps, batch=64):
+    """The gradients of the first layer's weights in successive steps of training."""
+    random.manual_seed(0)
+    model, training = nn.models.MLP(64, 128, 10), data.digits().train
+    optimizer, rng, found = optim.SGD(model.parameters(), lr=0.1, momentum=0.9), np.random.default_rng(0), []
+    for _ in range(steps):
+        images, labels = training[rng.choice(len(training), batch, replace=False)]
+        optimizer.zero_grad()
+        F.cross_entropy(model(Tensor(images)), labels).backward()
+        found.append(model.layers[0].weight.grad.astype(np.float64))
+        optimizer.step()
+    return found
+
+
+course_of = gradients(60)
+A = course_of[-1]
+M, N = A.shape
+
+
+def shares(matrix):
+    """The share of the matrix's square in its first r singular values, for r = 1, 2, ..."""
+    squares = np.linalg.svd(matrix, compute_uv=False) ** 2
+    return np.cumsum(squares) / squares.sum()
+
+
+noise = np.random.default_rng(0).standard_normal((M, N))
+ranks = range(1, N + 1)
+panel = lines.Panel([lines.Line("gradient, first step", ranks, 100 * shares(course_of[0]), tone=0),
+                     lines.Line("gradient, step 60", ranks, 100 * shares(A), tone=2),
+                     lines.Line("random numbers", ranks, 100 * shares(noise), tone=1)],
+                    "rank r", "share of the square (%)", ylim=(0, 102))  # fmt: skip
+see(
+    lines.draw([panel], source="measured", height=3.4),
+    "how much of the matrix the best matrix of rank r holds. A gradient bends to the top left: a few products hold most "
+    "of it. Random numbers of the same shape need nearly all 64.",
+)
+table(["share of the square", "r = 1", "r = 4", "r = 16"],
+      [[name, *(f"{100 * shares(matrix)[r - 1]:.0f} %" for r in (1, 4, 16))]
+       for name, matrix in (("gradient, step 60", A), ("random numbers", noise))],
+      f"measured; your guess for r = 4: {guess_share}")  # fmt: skip
+
+# %% [markdown]
+# A gradient is far from random. It is a sum over samples of one product each (we come back to that), and samples of
+# the same class look alike.
+#
+# ## Build: one step of the power iteration
+#
+# A singular value decomposition in every step would take longer than the network. **PowerSGD** (Vogels et al., 2019)
+# gets by with two products and an old friend. Multiply any matrix $Q$ ($N \times r$) by $A$, then by $A^T$: directions
+# with large singular values grow most. That is the **power iteration**. In between, make the columns **orthonormal**
+# (perpendicular to each other, of length 1):
+
+
+# %%
+def power_step(A, Q):
+    """P (M x r) and Q (N x r), so that P Q^T is close to A."""
+    P = A @ Q
+    P, _ = np.linalg.qr(P)  # the same space, orthonormal columns
+    return P, A.T @ P
+
+
+def relative_error(A, close):
+    return np.sum((A - close) ** 2) / np.sum(A**2)
+
+
+r, theirs = 2, compress.PowerSGD(rank=2)
+first = theirs.encode(A)
+Q = first.data.view(np.float64).reshape(M + N, r)[M:]  # the message is P, then Q
+P, Q = power_step(A, Q)
+second = theirs.decode(theirs.encode(A))
+assert np.allclose(P @ Q.T, second)
+table(["", "numbers sent", "relative squared error"],
+      [["the matrix itself", M * N, 0],
+       ["PowerSGD, rank 2, first step", first.nbytes // 8, f"{relative_error(A, theirs.decode(first)):.3f}"],
+       ["second step, ours and minidl's", r * (M + N), f"{relative_error(A, P @ Q.T):.3f}"],
+       ["the best of rank 2", r * (M + N), f"{1 - shares(A)[r - 1]:.3f}"]],
+      "measured; squared error: relative to the square of A; "
+      f"ours and minidl's second step agree: {np.allclose(P @ Q.T, second)}")  # fmt: skip
+
+# %% [markdown]
+# $P Q^T = P P^T A$ is $A$ projected onto the columns of $P$. So what is left out, $A - PP^TA$, is never larger than $A$.
+# And if the rank of $A$ is at most $r$, nothing is left out at all (for any $Q$, except by a freak of chance):
+
+# %%
+thin = np.random.default_rng(1).standard_normal((M, 3)) @ np.random.default_rng(2).standard_normal((3, N))
+exactness = {rank: relative_error(thin, (c := compress.PowerSGD(rank)).decode(c.encode(thin))) for rank in (2, 3, 4)}
+assert exactness[3] < 1e-12
+assert exactness[4] < 1e-12
+say("A matrix of rank 3: " + "; ".join(f"PowerSGD of rank {rank} leaves out {error:.0e}"
+    for rank, error in exactness.items()) + " of its square (measured).")  # fmt: skip
+
+# %% [markdown]
+# ### Start where the last step ended
+#
+# One power step from a random $Q$ is crude. But the next gradient resembles this one. So PowerSGD begins with the $Q$ of
+# the last training step, a **warm start**. The iterations then add up over the training steps. We try it on one fixed
+# matrix, and on successive gradients of a training, with minibatches of 512 and of 64 samples.
+
+# %%
+guess_warm = guess("Where does the warm start help most?", ["one matrix", "minibatches of 512", "minibatches of 64"])
+
+
+# %%
+def errors(matrices, **settings):
+    compressor = compress.PowerSGD(2, **settings)
+    return [relative_error(matrix, compressor.decode(compressor.encode(matrix))) for matrix in matrices]
+
+
+panels, rows, steps = [], [], range(1, 61)
+for title, matrices in (("one matrix", [A] * 60), ("minibatches of 512", gradients(60, 512)),
+                        ("minibatches of 64", course_of)):  # fmt: skip
+    found = {"new random start": errors(matrices, warm_start=False), "warm start": errors(matrices),
+             "best of rank 2": [1 - shares(matrix)[1] for matrix in matrices]}  # fmt: skip
+    panels.append(lines.Panel([lines.Line(name, steps, each, tone=tone)
+                               for tone, (name, each) in zip((1, 2, 0), found.items(), strict=True)],
+                              "step", "relative squared error", title, ylim=(0, 1)))  # fmt: skip
+    rows.append([title, *(f"{np.mean(each[-20:]):.2f}" for each in found.values())])
+see(
+    lines.draw(panels, source="measured", height=3.4),
+    "left: on one matrix the warm start reaches the best possible error within a few steps; a new random start never "
+    "does. Middle and right: real gradients turn from step to step, so the last Q fits the new matrix less well. The warm "
+    "start is still a little better than a new one, far from the best.",
+)
+table(["", *found], rows, f"relative squared error, mean of steps 41 to 60, measured; your guess: {guess_warm}")
+
+# %% [markdown]
+# ## Sums: why PowerSGD may use an all-reduce
+#
+# Every node $i$ has a gradient $A_i$, and all want $\sum A_i$. With the same $Q$ everywhere,
+#
+# $$\sum_i (A_i Q) = \Bigl(\sum_i A_i\Bigr) Q, \qquad \sum_i (A_i^T P) = \Bigl(\sum_i A_i\Bigr)^T P .$$
+#
+# Both steps of the power iteration are *linear*. So the nodes all-reduce $P$, make it orthonormal, all-reduce $Q$, and
+# have what one node with the whole sum would have. Not a compressed sum of errors: one error. Top-k (09a) is not linear:
+# the largest entries of a sum are not the sum of the largest entries. So the messages of all nodes must be gathered,
+# and the bytes grow with the nodes.
+
+
+# %%
+def add_up(comm, compressor, parts):
+    return compressor.begin_all_reduce(parts[comm.rank], comm, algorithm="ring")()
+
+
+rows = []
+for p in (2, 4, 8, 16):
+    parts, sent = course_of[:p], {}
+    for name, c in {"PowerSGD": compress.PowerSGD(2), "top-k": compress.TopK(2 * (M + N) / (M * N) / 2)}.items():
+        run = cluster.launch(add_up, (c, parts), nodes=p, on="simulation")
+        sent[name] = sum(kind.nbytes for kind in run.trace.ledger()[0].values())
+        if name == "PowerSGD":
+            alone = compress.PowerSGD(2)
+            assert np.allclose(run.results[0], alone.decode(alone.encode(sum(parts))))
+    ring = 8 * 2 * (p - 1) * M * N // p
+    rows.append([p, f"{ring:,}", f"{sent['PowerSGD']:,}", f"{8 * 2 * (p - 1) * 2 * (M + N) // p:,}",
+                 f"{sent['top-k']:,}"])  # fmt: skip
+table(["nodes", "ring of A (formula)", "PowerSGD, rank 2", "2 (p - 1)/p x r (M + N) (formula)", "top-k of equal length"],
+      rows, "bytes that node 0 sends, float64; simulated; PowerSGD's sum equals that of one node with the sum of the "
+      "gradients")  # fmt: skip
+
+# %% [markdown]
+# ## Train with one vector pair
+#
+# Rank 1 leaves out most of the gradient, and always the same kind of thing: PowerSGD is biased. It needs the memory of
+# 09e. The residual of each node is what its own $A_i$ left out, $A_i - P P^T A_i$.
+
+# %%
+guess_rank = guess("Rank 1 on digits: who reaches the loss of exact gradients?", ["neither", "with memory", "both"])
+
+# %%
+WAYS = {"exact gradients": None, "rank 1": compress.PowerSGD(1),
+        "rank 1 with memory": compress.ErrorFeedback(compress.PowerSGD(1)),
+        "rank 4": compress.PowerSGD(4)}  # fmt: skip
+SEEDS, EPOCHS = range(3), 15
+
+
+def train(compressor, seed):
+    model, optimizer = partial(nn.models.MLP, 64, 128, 10), partial(optim.SGD, lr=0.1, momentum=0.9)
+    job = parallel.Job(model, data.digits, optimizer, batch_size=64, epochs=EPOCHS, seed=seed)
+    return parallel.train(job, parallel.Synchronous(compressor=compressor), 2, cluster.Simulation(trace="ledger"))
+
+
+runs = {name: [train(c, seed) for seed in SEEDS] for name, c in bar(WAYS.items(), "training")}
+full = runs["exact gradients"][0].history[-1]["bytes"]
+last = {name: [run.history[-1]["loss"] for run in of] for name, of in runs.items()}
+table(["", "bytes sent", "training loss, last epoch", "three seeds", "test error"],
+      [[name, f"1/{full / of[0].history[-1]['bytes']:.1f}", f"{np.mean(last[name]):.3f}",
+        f"{min(last[name]):.3f} to {max(last[name]):.3f}",
+        f"{100 - 100 * np.mean([run.accuracy for run in of]):.1f} %"] for name, of in runs.items()],
+      f"simulated: two nodes, {EPOCHS} epochs, means of three seeds; your guess: {guess_rank}")  # fmt: skip
+
+# %% [markdown]
+# One pair of vectors a layer and a memory: the same loss as exact gradients. A larger rank without memory is no
+# substitute. (Four nodes, 30 epochs: `benchmarks/reproductions/quantized_training.py`.)
+#
+# ## Or send the vectors that it is made of
+#
+# Now the other way. For one sample, a layer gets an input $v$ ($N$ numbers) and backward brings the gradient $u$ of its
+# output ($M$ numbers). The gradient of the weights is $u v^T$: a matrix of rank 1, *exactly*. For $K$ samples it is
+#
+# $$A = u_1 v_1^T + u_2 v_2^T + \dots + u_K v_K^T .$$
+#
+# The pairs are called the **sufficient factors** of the gradient (Xie et al., 2016). A node that sends its $K$ pairs to
+# the $p - 1$ others sends $K(p-1)(M+N)$ numbers; a ring all-reduce of the matrix $2\frac{p-1}{p}MN$. Check the first
+# claim with minidl, with 5 samples:
+
+# %%
+random.manual_seed(0)
+layer, (images, labels) = nn.Linear(N, M, bias=False), data.digits().train[np.arange(5)]
+images = images.reshape(5, N)
+outputs = layer(Tensor(images))
+inner = Tensor(outputs.numpy(), requires_grad=True)
+F.cross_entropy(inner, labels).backward()
+F.cross_entropy(outputs, labels).backward()
+built = sum(np.outer(u, v) for u, v in zip(inner.grad, images, strict=True))
+assert np.allclose(built, layer.weight.grad, atol=1e-7)
+say(f"Sum of 5 products against minidl's gradient: at most {np.abs(built - layer.weight.grad).max():.0e} apart (float32); "
+    f"its rank: {np.linalg.matrix_rank(layer.weight.grad)} (measured).")  # fmt: skip
+
+# %% [markdown]
+# Which sends less? The factors grow with the samples, the matrix does not. Set both equal:
+#
+# $$K(p-1)(M+N) = 2\tfrac{p-1}{p}MN \quad\Longleftrightarrow\quad K p = \frac{2MN}{M+N}.$$
+#
+# $Kp$ is the minibatch of all nodes together. The number of nodes drops out.
+
+# %%
+guess_cross = guess("A layer of 128 x 256: up to which minibatch do factors send less?", unit="samples")
+
+# %%
+OUT, IN, STEPS = 128, 256, 2
+
+
+def samples(count):
+    made = data.Dataset(np.random.default_rng(0).standard_normal((count, IN), np.float32), np.arange(count) % OUT)
+    return data.Splits(made, made)
+
+
+def trained(strategy, minibatch, nodes):
+    job = parallel.Job(partial(nn.Linear, IN, OUT, bias=False), partial(samples, STEPS * minibatch),
+                       partial(optim.SGD, lr=0.1), batch_size=minibatch, epochs=1)  # fmt: skip
+    report = parallel.train(job, strategy, nodes, cluster.Simulation(trace="ledger"))
+    initial = report.trace.ledger()[0]["broadcast"].nbytes  # the initial weights
+    return (report.history[-1]["bytes"] - initial) / STEPS, report.checkpoint.model["weight"]
+
+
+crossover, tried, apart, curves = 2 * OUT * IN / (OUT + IN), (16, 64, 168, 176, 512), 0.0, []
+for i, p in enumerate((2, 8)):
+    by_factors, by_ring = [], []
+    for minibatch in tried:
+        (factors, w1), (ring, w2) = (trained(s, minibatch, p) for s in (parallel.SufficientFactors(),
+                                                                      parallel.Synchronous(algorithm="ring")))  # fmt: skip
+        apart = max(apart, np.abs(w1 - w2).max())
+        assert factors == 4 * minibatch // p * (p - 1) * (OUT + IN)
+        assert (factors < ring) == (minibatch < crossover)
+        by_factors.append(factors / 1e3)
+        by_ring.append(ring / 1e3)
+    exact = [4e-3 * each / p * (p - 1) * (OUT + IN) for each in tried]
+    flat = [8e-3 * (p - 1) / p * OUT * IN] * len(tried)
+    curves += [lines.Line(f"{p} nodes, factors", tried, exact, tone=i), lines.Line("", tried, flat, tone=i),
+               lines.Line(f"{p} nodes, ledger", tried, by_factors, "points", i),
+               lines.Line("", tried, by_ring, "points", i)]  # fmt: skip
+picture = lines.draw(
+    [lines.Panel(curves, "samples of a minibatch, all nodes together", "kB a node and step", log="xy")],
+    source=("simulated", "formula"), height=3.8,
+)  # fmt: skip
+[axes] = picture.axes
+axes.axvline(crossover, color="0.5", linewidth=1)
+axes.text(crossover * 1.03, 12, f"2MN/(M + N)\n= {crossover:.0f}", color="0.3")
+axes.set_xticks(tried[:3] + tried[4:], tried[:3] + tried[4:])
+axes.minorticks_off()
+see(
+    picture,
+    "bytes against the minibatch, on logarithmic axes; rising lines: factors, level lines: ring all-reduce of the "
+    f"matrix. They cross at {crossover:.1f} samples for 2 nodes and for 8 alike (your guess: {guess_cross}). Points: "
+    f"counted in the run; lines: formula. The trained weights of both ways differ by at most {apart:.0e}.",
+)
+
+# %% [markdown]
+# Now both ideas side by side: which of the two loses nothing?
+#
+# | | numbers a node sends | with more nodes | with more samples | loses |
+# |---|---|---|---|---|
+# | ring all-reduce of $A$ | $2\frac{p-1}{p} MN$ | hardly more | the same | nothing |
+# | sufficient factors | $K (p-1)(M+N)$ | more ($K = B/p$: hardly) | more | nothing |
+# | PowerSGD | $2\frac{p-1}{p} r (M+N)$ | hardly more | the same | all but rank $r$, until later |
+#
+# ($B$: samples of a minibatch over all nodes.) PowerSGD is what factors become when you keep $r$ pairs for all samples
+# together in place of one a sample. Turn layer and nodes:
+
+# %%
+SHAPES = {"128 x 64": (128, 64), "1,000 x 4,096": (1000, 4096), "4,096 x 25,088": (4096, 25088)}
+
+
+def three_ways(axes, layer, nodes, rank):
+    rows, columns = SHAPES[layer]
+    batch = 2.0 ** np.arange(np.log2(nodes), 14)
+    share = (nodes - 1) / nodes
+    for i, (name, numbers) in enumerate({
+        "ring all-reduce": 2 * share * rows * columns + 0 * batch,
+        "sufficient factors": batch * share * (rows + columns),
+        "PowerSGD": 2 * share * rank * (rows + columns) + 0 * batch,
+    }.items()):  # fmt: skip
+        axes.loglog(batch, numbers, style.DASHES[i], color=style.SERIES[i], label=name)
+    axes.axvline(2 * rows * columns / (rows + columns), color="0.6", linewidth=0.8)
+    axes.set(xlabel="samples of a minibatch", ylabel="numbers a node sends")
+    axes.legend(fontsize=7)
+
+
+explore(
+    three_ways,
+    "numbers that a node sends for one layer. The larger the layer, the further right (grey line) the factors stay below "
+    "the ring. PowerSGD is below both, unless a minibatch has fewer than 2 r samples.",
+    layer=list(SHAPES), nodes=[8, 2, 32], rank=[2, 1, 4, 16],
+    multiples=[{"layer": name} for name in SHAPES], source="formula",
+)  # fmt: skip
+
+# %% [markdown]
+# ## Break it: the mean of the factors
+#
+# Two mistakes. First: every node makes its own $P_i$ and $Q_i$, and then $P$ and $Q$ are averaged, "like any weights".
+# But the mean of products is not the product of means:
+
+# %%
+p, parts = 4, course_of[20:24]
+mean = sum(parts) / p
+own = [power_step(part, np.random.default_rng(i).standard_normal((N, 2))) for i, part in enumerate(parts)]
+wrong = sum(P for P, _ in own) / p @ (sum(Q for _, Q in own) / p).T
+Q = np.random.default_rng(0).standard_normal((N, 2))
+P, _ = np.linalg.qr(sum(part @ Q for part in parts))
+right = P @ (sum(part.T @ P for part in parts) / p).T
+table(["4 nodes, rank 2", "relative squared error of the mean gradient"],
+      [["all-reduce A Q, orthonormal, all-reduce A^T P", f"{relative_error(mean, right):.2f}"],
+       ["the means of P and Q, each node on its own", f"{relative_error(mean, wrong):.2f}"],
+       ["sending nothing", f"{relative_error(mean, 0 * mean):.2f}"]], "measured")  # fmt: skip
+
+# %% [markdown]
+# Each node's columns point elsewhere, and their means cancel. (Rank 2 of four small minibatches is crude in any case; with
+# a memory the first row trains, the second keeps sending the wrong thing.) Second: forget to
+# make $P$ orthonormal. Then $P Q^T = A Q_0 Q_0^T A^T A$, whose scale is anyone's guess:
+
+
+# %%
+def careless(A, Q):
+    P = A @ Q
+    return P, A.T @ P
+
+
+def over_steps(step, matrix):
+    """The relative squared error in steps 1, 2 and 3, each with the last Q."""
+    Q_, found = Q, []
+    for _ in range(3):
+        P, Q_ = step(matrix, Q_)
+        found.append(f"{relative_error(matrix, P @ Q_.T):.3g}")
+    return found
+
+
+rows = [[f"{name}, gradient {words}", *over_steps(how, factor * A)]
+        for name, how in (("orthonormal P", power_step), ("P as it is", careless))
+        for factor, words in ((1, "as it is"), (1000, "x 1,000"))]  # fmt: skip
+table(["", "step 1", "step 2", "step 3"], rows, f"relative squared error, measured; the norm of A is {np.linalg.norm(A):.2f}")
+
+# %% [markdown]
+# The message has the right size and the right type, and nothing raises. A small gradient arrives as nothing, a large one
+# explodes. You recognise the mistake by the units: with a loss in other units the relative error must stay what it
+# was.
+#
+# ## What the papers report
+#
+# **Vogels et al. (2019)**, *PowerSGD* (arXiv:1905.13727), compare compressors by the clock, not by the bytes. In their
+# tests only PowerSGD was consistently faster than plain SGD with a well-tuned all-reduce: it needs few operations,
+# its messages can be added up on the way, and its test accuracy is that of SGD. **Xie et al. (2016)**, *Distributed
+# machine learning via sufficient factor broadcasting* (arXiv:1511.08486), send the factors; **Zhang et al. (2017)**,
+# *Poseidon* (USENIX ATC), choose for each layer what is less, which is `SufficientFactors(hybrid=True)` here. By the
+# formula, with a ring:
+
+# %%
+rows = [[f"{N_:,} x {M_:,}", K, p_, f"{2 * M_ * N_ / (K * p_ * (M_ + N_)):.1f}"]
+        for N_, M_, K, p_ in ((4096, 4096, 32, 8), (25088, 4096, 32, 8), (25088, 4096, 256, 8), (4096, 1000, 32, 32))]
+table(["layer", "samples a node K", "nodes p", "numbers of the ring / of the factors"], rows,
+      "formula; above 1 the factors send less; layers of the sizes of AlexNet's and VGG's")  # fmt: skip
+
+# %% [markdown]
+# ## To the exercises
+#
+# [Exercises of chapter 09](../exercises/09_gradient_compression/09_gradient_compression.ipynb): error feedback, which
+# PowerSGD needs, around another contraction.
+#
+# **Three questions to argue about**
+#
+# 1. A convolution's gradient has a product for every sample *and every place of the image*. What does that do to
+#    sufficient factors? And to PowerSGD?
+# 2. In 09d a gathered sum of quantised shares had $p$ errors, a ring $p(p+1)/2$. How many has PowerSGD, and why?
+# 3. A bias vector is sent whole by PowerSGD. Why is that no loss, and when would it be?
+#
+# Next: [09g](09g_when_it_pays.ipynb) brings all compressors of this chapter to the clock.
