@@ -94,7 +94,7 @@ def fields(number):
                 axes.barh(height, 0.9, 0.62, left=place, color=style.SERIES[tone], **style.BORDER)
                 axes.text(place + 0.45, height, bit, ha="center", va="center")
             axes.text(len(tones) + 0.6, height, f"is read as {float(TYPES[name](number)):.10g}", va="center")
-        for place, word, tone in ((0, "sign", 3), (1, "exponent", 4), (9, "mantissa", 5)):
+        for place, word in ((0, "sign"), (1, "exponent"), (9, "mantissa")):
             axes.text(place, 2.5, word, color="0.2", fontweight="bold", ha="right" if not place else "left")
         axes.tick_params(left=False)
         axes.set(yticks=(2, 1, 0), yticklabels=FORMATS, xticks=[], xlim=(-1.5, 44), ylim=(-0.5, 2.9))
@@ -106,8 +106,8 @@ def fields(number):
 see(
     fields(0.001),
     "the bits of 0.001 in the three formats. bf16 is float32 without the last 16 bits (rounded): same sign, same "
-    "exponent, a mantissa of 7 bits instead of 23. fp16 has a shorter exponent and 10 bits of mantissa, so it is closer "
-    "to 0.001.",
+    "exponent, a mantissa of 7 bits instead of 23. fp16 has a shorter exponent and 10 bits of mantissa, so it is "
+    "closer to 0.001.",
 )
 
 # %% [markdown]
@@ -132,7 +132,8 @@ for name, (exponent, mantissa) in FORMATS.items():
     bias = 2 ** (exponent - 1) - 1
     largest, smallest = (2 - 2.0**-mantissa) * 2.0**bias, 2.0 ** (1 - bias - mantissa)
     kind = TYPES[name]
-    assert kind(smallest) > 0 and kind(smallest / 2) == 0 and float(kind(largest)) == largest
+    assert kind(smallest) > kind(smallest / 2) == 0
+    assert float(kind(largest)) == largest
     rows.append([name, mantissa + 1, f"{2.0 ** -(mantissa + 1):.0e}", f"{smallest:.1e}", f"{largest:.3g}"])
 table(["format", "significant bits", "relative error up to", "smallest above 0", "largest"], rows,
       f"formula; to_bf16 and minidl's Half agree on {x.size:,} numbers to the bit")  # fmt: skip
@@ -169,7 +170,8 @@ see(
     picture,
     f"the magnitudes of the gradient of the first three layers. fp16 turns {100 * lost:.0f} % of them into 0, those "
     "left of the first dashed line (to be exact: of half its value). Right of the second line fp16 has its full "
-    f"precision; the largest number here is {found.max():.0e}. bf16's smallest number is far outside of the picture, on the left.",
+    f"precision; the largest number here is {found.max():.0e}. bf16's smallest number is far "
+    "outside of the picture, on the left.",
 )
 
 # %% [markdown]
@@ -210,7 +212,8 @@ UNITS = (1.0, 2.0**-10, 2.0**-20)
 learned = {(name, unit): mixed(dtype, unit, scaled) for name, (dtype, scaled) in WAYS.items() for unit in UNITS}
 table(["activations and gradients in", "unit 1", "unit 2^-10", "unit 2^-20"],
       [[name, *(f"{learned[name, unit]:.1f} %" for unit in UNITS)] for name in WAYS],
-      f"test error after 5 epochs, measured, one seed; guessing is wrong in 90 %; your guess: {guess_units}")  # fmt: skip
+      "test error after 5 epochs, measured, one seed; guessing is wrong in 90 %; "
+      f"your guess: {guess_units}")  # fmt: skip
 
 # %% [markdown]
 # The last row is the cure, **loss scaling**: multiply the loss by a large factor, run backward, divide the gradients by
@@ -237,8 +240,8 @@ rng, sums = np.random.default_rng(0), np.ones(100)
 for _ in range(1000):
     sums = at_random(sums + 0.001, step, rng)
 say(f"1 + 1,000 x 0.001, rounded to a multiple of 1/128 after every addition: to nearest **{to_nearest:g}**; at random "
-    f"**{sums.mean():.3f}** (mean of {sums.size} runs; they lie between {sums.min():.2f} and {sums.max():.2f}); exact: 2. "
-    "Measured.")  # fmt: skip
+    f"**{sums.mean():.3f}** (mean of {sums.size} runs; they lie between {sums.min():.2f} and {sums.max():.2f}); exact: "
+    "2. Measured.")  # fmt: skip
 
 # %% [markdown]
 # Rounding to nearest loses every single addition, because 0.001 is less than half a step. Rounding at random goes up
@@ -252,9 +255,9 @@ say(f"1 + 1,000 x 0.001, rounded to a multiple of 1/128 after every addition: to
 #
 # ## QSGD: a few levels of the norm
 #
-# **QSGD** (Alistarh et al., 2017) rounds at random on a coarse grid. A gradient $g$ has $n$ numbers and the
-# norm $|g|$, the root of the sum of their squares. QSGD sends the norm once, as a float32, and for each number its sign and one of the **levels** $0, 1, \dots, s$: the
-# multiples of $|g|/s$. With $s = 1$ these are the three values of the first table.
+# **QSGD** (Alistarh et al., 2017) rounds at random on a coarse grid. A gradient $g$ has $n$ numbers and the norm $|g|$,
+# the root of the sum of their squares. QSGD sends the norm once, as a float32, and for each number its sign and one of
+# the **levels** $0, 1, \dots, s$: the multiples of $|g|/s$. With $s = 1$ these are the three values of the first table.
 
 
 # %%
@@ -313,12 +316,14 @@ for name, quantizer, scale, s in [(f"QSGD, s = {s}", compress.QSGD(s, n), np.lin
     exact_error, exact_nonzero = exact(g, scale, s)
     ternary = name == "TernGrad"
     bounds = ("", "") if ternary else (f"{min(n / s**2, n**0.5 / s):.3g}", f"{s * (s + n**0.5):.0f}")
-    assert abs(error / exact_error - 1) < 0.05 and abs(mean - 1) < 5 * spread
+    assert abs(error / exact_error - 1) < 0.05
+    assert abs(mean - 1) < 5 * spread
     rows.append([name, f"{error:.3g}", f"{exact_error:.3g}", bounds[0], f"{nonzero:.0f}", f"{exact_nonzero:.0f}",
                  bounds[1], f"{mean:.3f} ± {spread:.3f}"])  # fmt: skip
 head = ["", "relative squared error", "exact", "bound", "not 0", "exact", "bound", "projection on g"]
-table(head, rows, f"{n:,} normally distributed numbers, 600 draws: measured, formula (exact), formula (bound), the same "
-      f"for the numbers that are not 0; projection: 1 if unbiased, ± its standard error; your guess: {guess_error}")  # fmt: skip
+table(head, rows, f"{n:,} normally distributed numbers, 600 draws: measured, formula (exact), formula (bound), the "
+      f"same for the numbers that are not 0; projection: 1 if unbiased, ± its standard error; "
+      f"your guess: {guess_error}")  # fmt: skip
 
 # %% [markdown]
 # With $s = 1$ the *error* is far larger than the gradient itself. Its exact form is
@@ -397,8 +402,9 @@ table(["s", "bucket", "bits", "relative squared error", "test error, median", "f
 
 # %%
 rows, sample = [], np.random.default_rng(1).standard_normal(512 * 40)
-for name, quantizer in {"QSGD, s = 1, one norm": compress.QSGD(1, None), "QSGD, s = 1, bucket 512": compress.QSGD(1),
-                        "QSGD, s = 7, bucket 512": compress.QSGD(7), "TernGrad": compress.TernGrad()}.items():  # fmt: skip
+quantizers = {"QSGD, s = 1, one norm": compress.QSGD(1, None), "QSGD, s = 1, bucket 512": compress.QSGD(1),
+              "QSGD, s = 7, bucket 512": compress.QSGD(7), "TernGrad": compress.TernGrad()}  # fmt: skip
+for name, quantizer in quantizers.items():
     random.manual_seed(1)
     _, counts = np.unique(quantizer.quantize(sample)[1], return_counts=True)
     q = counts / counts.sum()
@@ -425,8 +431,8 @@ table(["", "packed", "entropy", "Huffman's words", "Huffman in all", "Elias in a
 #
 # ## Who adds up?
 #
-# A sum of numbers on a grid is not on the grid. So the nodes either *gather* all messages and add up after decoding,
-# or they quantise every partial sum again on its way around a **ring** (chapter 04). A ring sends fewer bytes: 2 messages'
+# A sum of numbers on a grid is not on the grid. So the nodes either *gather* all messages and add up after decoding, or
+# they quantise every partial sum again on its way around a **ring** (chapter 04). A ring sends fewer bytes: 2 messages'
 # worth instead of $p - 1$, with $p$ nodes. What does it do to the error?
 
 # %%
@@ -465,8 +471,8 @@ picture.axes[0].set_xticks(NODES, NODES)
 picture.axes[0].minorticks_off()
 see(
     picture,
-    f"the error grows like p where messages are gathered, and like p (p + 1)/2 in the ring. With 16 nodes the ring's is "
-    f"{ring[-1] / gathered[-1]:.1f} times as large (your guess: {guess_ring}).",
+    f"the error grows like p where messages are gathered, and like p (p + 1)/2 in the ring. With 16 nodes the ring's "
+    f"is {ring[-1] / gathered[-1]:.1f} times as large (your guess: {guess_ring}).",
 )
 
 # %% [markdown]
@@ -493,10 +499,11 @@ class Nearest(compress.QSGD):
 
 
 g = gradient
-decoded = {name: c.decode(c.encode(g)) for name, c in (("random", compress.QSGD(1, 64)), ("nearest", Nearest(1, 64)))}
+rounding = {"random": compress.QSGD(1, 64), "nearest": Nearest(1, 64)}
+decoded = {name: c.decode(c.encode(g)) for name, c in rounding.items()}
 table(["s = 1, bucket 64", "relative squared error", "numbers that are not 0", "test error, median"],
-      [[name, f"{np.sum((decoded[name] - g) ** 2) / (g @ g):.2f}", f"{np.mean(decoded[name] != 0):.1%}",
-        f"{np.median(errors(c)):.0f} %"] for name, c in (("random", compress.QSGD(1, 64)), ("nearest", Nearest(1, 64)))],
+      [[name, f"{np.sum((decoded[name] - g) ** 2) / (g @ g):.2f}", f"{100 * np.mean(decoded[name] != 0):.1f} %",
+        f"{np.median(errors(c)):.0f} %"] for name, c in rounding.items()],
       "measured: the gradient above, then 8 epochs with five seeds")  # fmt: skip
 
 # %% [markdown]
@@ -529,14 +536,14 @@ table(["nodes", "own seeds", "one seed for all", "error of one / p (formula)"], 
 
 # %%
 say(f"32 / log2(3) = {32 / np.log2(3):.1f} times fewer bits at best; minidl packs five values into a byte: "
-    f"{32 / (8 / 5):.0f} times. The *speed-ups* in the papers are far smaller than the ratio of bits: when bytes become "
-    "seconds is the question of 09g.")  # fmt: skip
+    f"{32 / (8 / 5):.0f} times. The *speed-ups* in the papers are far smaller than the ratio of bits: when bytes "
+    "become seconds is the question of 09g.")  # fmt: skip
 
 # %% [markdown]
 # ## To the exercises
 #
-# [Exercises of chapter 09](../exercises/09_gradient_compression/09_gradient_compression.ipynb): in one of them you write
-# QSGD, given its random numbers. The check looks at the mean and at the variance.
+# [Exercises of chapter 09](../exercises/09_gradient_compression/09_gradient_compression.ipynb): in one of them you
+# write QSGD, given its random numbers. The check looks at the mean and at the variance.
 #
 # **Three questions to argue about**
 #

@@ -70,8 +70,8 @@ panel = lines.Panel([lines.Line("gradient, first step", ranks, 100 * shares(cour
                     "rank r", "share of the square (%)", ylim=(0, 102))  # fmt: skip
 see(
     lines.draw([panel], source="measured", height=3.4),
-    "how much of the matrix the best matrix of rank r holds. A gradient bends to the top left: a few products hold most "
-    "of it. Random numbers of the same shape need nearly all 64.",
+    "how much of the matrix the best matrix of rank r holds. A gradient bends to the top left: a few products hold "
+    "most of it. Random numbers of the same shape need nearly all 64.",
 )
 table(["share of the square", "r = 1", "r = 4", "r = 16"],
       [[name, *(f"{100 * shares(matrix)[r - 1]:.0f} %" for r in (1, 4, 16))]
@@ -117,8 +117,8 @@ table(["", "numbers sent", "relative squared error"],
       f"ours and minidl's second step agree: {np.allclose(P @ Q.T, second)}")  # fmt: skip
 
 # %% [markdown]
-# $P Q^T = P P^T A$ is $A$ projected onto the columns of $P$. So what is left out, $A - PP^TA$, is never larger than $A$.
-# And if the rank of $A$ is at most $r$, nothing is left out at all (for any $Q$, except by a freak of chance):
+# $P Q^T = P P^T A$ is $A$ projected onto the columns of $P$. So what is left out, $A - PP^TA$, is never larger than
+# $A$. And if the rank of $A$ is at most $r$, nothing is left out at all (for any $Q$, except by a freak of chance):
 
 # %%
 thin = np.random.default_rng(1).standard_normal((M, 3)) @ np.random.default_rng(2).standard_normal((3, N))
@@ -131,9 +131,9 @@ say("A matrix of rank 3: " + "; ".join(f"PowerSGD of rank {rank} leaves out {err
 # %% [markdown]
 # ### Start where the last step ended
 #
-# One power step from a random $Q$ is crude. But the next gradient resembles this one. So PowerSGD begins with the $Q$ of
-# the last training step, a **warm start**. The iterations then add up over the training steps. We try it on one fixed
-# matrix, and on successive gradients of a training, with minibatches of 512 and of 64 samples.
+# One power step from a random $Q$ is crude. But the next gradient resembles this one. So PowerSGD begins with the $Q$
+# of the last training step, a **warm start**. The iterations then add up over the training steps. We try it on one
+# fixed matrix, and on successive gradients of a training, with minibatches of 512 and of 64 samples.
 
 # %%
 guess_warm = guess("Where does the warm start help most?", ["one matrix", "minibatches of 512", "minibatches of 64"])
@@ -157,8 +157,8 @@ for title, matrices in (("one matrix", [A] * 60), ("minibatches of 512", gradien
 see(
     lines.draw(panels, source="measured", height=3.4),
     "left: on one matrix the warm start reaches the best possible error within a few steps; a new random start never "
-    "does. Middle and right: real gradients turn from step to step, so the last Q fits the new matrix less well. The warm "
-    "start is still a little better than a new one, far from the best.",
+    "does. Middle and right: real gradients turn from step to step, so the last Q fits the new matrix less well. The "
+    "warm start is still a little better than a new one, far from the best.",
 )
 table(["", *found], rows, f"relative squared error, mean of steps 41 to 60, measured; your guess: {guess_warm}")
 
@@ -170,9 +170,9 @@ table(["", *found], rows, f"relative squared error, mean of steps 41 to 60, meas
 # $$\sum_i (A_i Q) = \Bigl(\sum_i A_i\Bigr) Q, \qquad \sum_i (A_i^T P) = \Bigl(\sum_i A_i\Bigr)^T P .$$
 #
 # Both steps of the power iteration are *linear*. So the nodes all-reduce $P$, make it orthonormal, all-reduce $Q$, and
-# have what one node with the whole sum would have. Not a compressed sum of errors: one error. Top-k (09a) is not linear:
-# the largest entries of a sum are not the sum of the largest entries. So the messages of all nodes must be gathered,
-# and the bytes grow with the nodes.
+# have what one node with the whole sum would have. Not a compressed sum of errors: one error. Top-k (09a) is not
+# linear: the largest entries of a sum are not the sum of the largest entries. So the messages of all nodes must be
+# gathered, and the bytes grow with the nodes.
 
 
 # %%
@@ -192,8 +192,14 @@ for p in (2, 4, 8, 16):
     ring = 8 * 2 * (p - 1) * M * N // p
     rows.append([p, f"{ring:,}", f"{sent['PowerSGD']:,}", f"{8 * 2 * (p - 1) * 2 * (M + N) // p:,}",
                  f"{sent['top-k']:,}"])  # fmt: skip
-table(["nodes", "ring of A (formula)", "PowerSGD, rank 2", "2 (p - 1)/p x r (M + N) (formula)", "top-k of equal length"],
-      rows, "bytes that node 0 sends, float64; simulated; PowerSGD's sum equals that of one node with the sum of the "
+head = [
+    "nodes",
+    "ring of A (formula)",
+    "PowerSGD, rank 2",
+    "2 (p - 1)/p x r (M + N) (formula)",
+    "top-k of equal length",
+]
+table(head, rows, "bytes that node 0 sends, float64; simulated; PowerSGD's sum equals that of one node with the sum of the "
       "gradients")  # fmt: skip
 
 # %% [markdown]
@@ -252,8 +258,8 @@ F.cross_entropy(inner, labels).backward()
 F.cross_entropy(outputs, labels).backward()
 built = sum(np.outer(u, v) for u, v in zip(inner.grad, images, strict=True))
 assert np.allclose(built, layer.weight.grad, atol=1e-7)
-say(f"Sum of 5 products against minidl's gradient: at most {np.abs(built - layer.weight.grad).max():.0e} apart (float32); "
-    f"its rank: {np.linalg.matrix_rank(layer.weight.grad)} (measured).")  # fmt: skip
+say(f"Sum of 5 products against minidl's gradient: at most {np.abs(built - layer.weight.grad).max():.0e} apart "
+    f"(float32); its rank: {np.linalg.matrix_rank(layer.weight.grad)} (measured).")  # fmt: skip
 
 # %% [markdown]
 # Which sends less? The factors grow with the samples, the matrix does not. Set both equal:
@@ -286,8 +292,8 @@ crossover, tried, apart, curves = 2 * OUT * IN / (OUT + IN), (16, 64, 168, 176, 
 for i, p in enumerate((2, 8)):
     by_factors, by_ring = [], []
     for minibatch in tried:
-        (factors, w1), (ring, w2) = (trained(s, minibatch, p) for s in (parallel.SufficientFactors(),
-                                                                      parallel.Synchronous(algorithm="ring")))  # fmt: skip
+        factors, w1 = trained(parallel.SufficientFactors(), minibatch, p)
+        ring, w2 = trained(parallel.Synchronous(algorithm="ring"), minibatch, p)
         apart = max(apart, np.abs(w1 - w2).max())
         assert factors == 4 * minibatch // p * (p - 1) * (OUT + IN)
         assert (factors < ring) == (minibatch < crossover)
@@ -295,7 +301,7 @@ for i, p in enumerate((2, 8)):
         by_ring.append(ring / 1e3)
     exact = [4e-3 * each / p * (p - 1) * (OUT + IN) for each in tried]
     flat = [8e-3 * (p - 1) / p * OUT * IN] * len(tried)
-    curves += [lines.Line(f"{p} nodes, factors", tried, exact, tone=i), lines.Line("", tried, flat, tone=i),
+    curves += [lines.Line(f"{p} nodes, formulas", tried, exact, tone=i), lines.Line("", tried, flat, tone=i),
                lines.Line(f"{p} nodes, ledger", tried, by_factors, "points", i),
                lines.Line("", tried, by_ring, "points", i)]  # fmt: skip
 picture = lines.draw(
@@ -304,7 +310,7 @@ picture = lines.draw(
 )  # fmt: skip
 [axes] = picture.axes
 axes.axvline(crossover, color="0.5", linewidth=1)
-axes.text(crossover * 1.03, 12, f"2MN/(M + N)\n= {crossover:.0f}", color="0.3")
+axes.text(crossover * 1.05, 12, f"2MN/(M + N)\n= {crossover:.1f}", color="0.3", fontsize=9)
 axes.set_xticks(tried[:3] + tried[4:], tried[:3] + tried[4:])
 axes.minorticks_off()
 see(
@@ -327,7 +333,7 @@ see(
 # together in place of one a sample. Turn layer and nodes:
 
 # %%
-SHAPES = {"128 x 64": (128, 64), "1,000 x 4,096": (1000, 4096), "4,096 x 25,088": (4096, 25088)}
+SHAPES = {"128 x 64": (128, 64), "1000 x 4096": (1000, 4096), "4096 x 25088": (4096, 25088)}
 
 
 def three_ways(axes, layer, nodes, rank):
@@ -347,8 +353,8 @@ def three_ways(axes, layer, nodes, rank):
 
 explore(
     three_ways,
-    "numbers that a node sends for one layer. The larger the layer, the further right (grey line) the factors stay below "
-    "the ring. PowerSGD is below both, unless a minibatch has fewer than 2 r samples.",
+    "numbers that a node sends for one layer. The larger the layer, the further right (grey line) the factors stay "
+    "below the ring. PowerSGD is below both, unless a minibatch has fewer than 2 r samples.",
     layer=list(SHAPES), nodes=[8, 2, 32], rank=[2, 1, 4, 16],
     multiples=[{"layer": name} for name in SHAPES], source="formula",
 )  # fmt: skip
@@ -373,9 +379,9 @@ table(["4 nodes, rank 2", "relative squared error of the mean gradient"],
        ["sending nothing", f"{relative_error(mean, 0 * mean):.2f}"]], "measured")  # fmt: skip
 
 # %% [markdown]
-# Each node's columns point elsewhere, and their means cancel. (Rank 2 of four small minibatches is crude in any case; with
-# a memory the first row trains, the second keeps sending the wrong thing.) Second: forget to
-# make $P$ orthonormal. Then $P Q^T = A Q_0 Q_0^T A^T A$, whose scale is anyone's guess:
+# Each node's columns point elsewhere, and their means cancel. (Rank 2 of four small minibatches is crude in any case;
+# with a memory the first row trains, the second keeps sending the wrong thing.) Second: forget to make $P$ orthonormal.
+# Then $P Q^T = A Q_0 Q_0^T A^T A$, whose scale is anyone's guess:
 
 
 # %%
@@ -396,11 +402,15 @@ def over_steps(step, matrix):
 rows = [[f"{name}, gradient {words}", *over_steps(how, factor * A)]
         for name, how in (("orthonormal P", power_step), ("P as it is", careless))
         for factor, words in ((1, "as it is"), (1000, "x 1,000"))]  # fmt: skip
-table(["", "step 1", "step 2", "step 3"], rows, f"relative squared error, measured; the norm of A is {np.linalg.norm(A):.2f}")
+table(
+    ["", "step 1", "step 2", "step 3"],
+    rows,
+    f"relative squared error, measured; the norm of A is {np.linalg.norm(A):.2f}",
+)
 
 # %% [markdown]
-# The message has the right size and the right type, and nothing raises. A small gradient arrives as nothing, a large one
-# explodes. You recognise the mistake by the units: with a loss in other units the relative error must stay what it
+# The message has the right size and the right type, and nothing raises. A small gradient arrives as nothing, a large
+# one explodes. You recognise the mistake by the units: with a loss in other units the relative error must stay what it
 # was.
 #
 # ## What the papers report
@@ -413,8 +423,10 @@ table(["", "step 1", "step 2", "step 3"], rows, f"relative squared error, measur
 # formula, with a ring:
 
 # %%
-rows = [[f"{N_:,} x {M_:,}", K, p_, f"{2 * M_ * N_ / (K * p_ * (M_ + N_)):.1f}"]
-        for N_, M_, K, p_ in ((4096, 4096, 32, 8), (25088, 4096, 32, 8), (25088, 4096, 256, 8), (4096, 1000, 32, 32))]
+rows = [
+    [f"{N_:,} x {M_:,}", K, p_, f"{2 * M_ * N_ / (K * p_ * (M_ + N_)):.1f}"]
+    for N_, M_, K, p_ in ((4096, 4096, 32, 8), (25088, 4096, 32, 8), (25088, 4096, 256, 8), (4096, 1000, 32, 32))
+]
 table(["layer", "samples a node K", "nodes p", "numbers of the ring / of the factors"], rows,
       "formula; above 1 the factors send less; layers of the sizes of AlexNet's and VGG's")  # fmt: skip
 
