@@ -16,6 +16,7 @@
 # **bucket** of 64 numbers has its own.
 
 # %%
+from bisect import insort
 from functools import partial
 
 import numpy as np
@@ -26,7 +27,6 @@ from course.figures.page import say, see, table
 from course.interaction import bar, explore, guess, warm_up
 from minidl import Tensor, amp, cluster, compress, data, nn, optim, parallel, random
 from minidl import functional as F
-from minidl.compress import huffman
 from minidl.plots import lines, style
 
 warm_up()
@@ -395,12 +395,24 @@ table(["s", "bucket", "bits", "relative squared error", "test error, median", "f
 #
 # ## Fewer bits still, and nothing lost
 #
-# With $s = 1$ most symbols are 0. A symbol that comes often deserves a short codeword. The **entropy**
-# $H = -\sum_i q_i \log_2 q_i$ of symbols with the shares $q_i$ is the limit: no code with a codeword a symbol needs
-# less on average. **Huffman's** code needs less than $H + 1$. It gives at least one bit to each symbol. **Elias'** code
-# sends only what is not 0, and the distances between. minidl wraps either around a quantizer with `Lossless`:
+# With $s = 1$ most symbols are 0. A symbol that comes often deserves a short codeword. The **entropy** $H = -\sum_i q_i
+# \log_2 q_i$ of symbols with the shares $q_i$ is the limit: no code with a codeword a symbol needs less bits on
+# average. **Huffman's** code needs less than $H + 1$: join the two rarest groups of symbols to one, again and again;
+# each joining makes the codewords of both groups a bit longer. **Elias'** code sends only what is not 0, and the
+# distances between. minidl wraps either around a quantizer with `Lossless`:
+
 
 # %%
+def huffman_bits(counts):
+    """The mean length of a codeword."""
+    groups, bits = sorted(counts), 0
+    while len(groups) > 1:
+        joined = groups.pop(0) + groups.pop(0)
+        bits += joined
+        insort(groups, joined)
+    return bits / sum(counts)
+
+
 rows, sample = [], np.random.default_rng(1).standard_normal(512 * 40)
 quantizers = {"QSGD, s = 1, one norm": compress.QSGD(1, None), "QSGD, s = 1, bucket 512": compress.QSGD(1),
               "QSGD, s = 7, bucket 512": compress.QSGD(7), "TernGrad": compress.TernGrad()}  # fmt: skip
@@ -408,7 +420,7 @@ for name, quantizer in quantizers.items():
     random.manual_seed(1)
     _, counts = np.unique(quantizer.quantize(sample)[1], return_counts=True)
     q = counts / counts.sum()
-    entropy, words = -(q * np.log2(q)).sum(), huffman.word_lengths(counts) @ q
+    entropy, words = -(q * np.log2(q)).sum(), huffman_bits(counts.tolist())
     assert entropy <= words < entropy + 1
     coded = []
     for code in ("huffman", "elias"):

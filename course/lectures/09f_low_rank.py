@@ -192,15 +192,9 @@ for p in (2, 4, 8, 16):
     ring = 8 * 2 * (p - 1) * M * N // p
     rows.append([p, f"{ring:,}", f"{sent['PowerSGD']:,}", f"{8 * 2 * (p - 1) * 2 * (M + N) // p:,}",
                  f"{sent['top-k']:,}"])  # fmt: skip
-head = [
-    "nodes",
-    "ring of A (formula)",
-    "PowerSGD, rank 2",
-    "2 (p - 1)/p x r (M + N) (formula)",
-    "top-k of equal length",
-]
-table(head, rows, "bytes that node 0 sends, float64; simulated; PowerSGD's sum equals that of one node with the sum of the "
-      "gradients")  # fmt: skip
+table(["nodes", "ring of A, formula", "PowerSGD, rank 2", "the same, 2 (p - 1)/p x r (M + N), formula", "top-k as long"],
+      rows, "bytes that node 0 sends, float64; simulated where it is not formula; PowerSGD's sum equals that of one "
+      "node with the sum of the gradients")  # fmt: skip
 
 # %% [markdown]
 # ## Train with one vector pair
