@@ -241,7 +241,8 @@ say(f"2,000 steps: the corrected iterate differs from the sum of all gradients b
 # The formulas for $\delta$, with $n$ numbers: $1 - |a - C(a)|^2/|a|^2 = |a|_1^2/(n|a|^2)$ for the scaled sign ($|a|_1$:
 # sum of the magnitudes), and at least $k/n$ for the $k$ largest numbers (09a). How large is it for a real gradient, of
 # the first layer of a network on digits? minidl's `OneBit` is the compressor of Seide et al.: a bit a number, and for
-# each column of the matrix *two* values, the mean of its negative numbers and the mean of the others.
+# each column of the matrix *two* values, the mean of its negative numbers and the mean of the others. (The
+# means of 64 columns cost another half bit a number here.)
 
 
 # %%
@@ -268,8 +269,8 @@ table(["compressor", "bits a number", "delta of this gradient", "delta at worst"
 #
 # ### And what is no contraction?
 #
-# QSGD with one level (09d) is unbiased. Its error is up to $\sqrt n$ times as large as the gradient. Who adds that
-# to the next gradient?
+# QSGD with one level (09d) is unbiased. Its squared error is up to $\sqrt n$ times the gradient's own square. What if
+# we add that to the next gradient?
 
 # %%
 guess_twenty = guess("n = 1,024, QSGD with s = 1: the residual's norm after 20 gradients of norm 1?")
@@ -308,13 +309,13 @@ except ValueError as error:
 
 # %% [markdown]
 # So there are two families. *Unbiased* compressors may have a large error; they need no memory and bear none.
-# *Contractions* may have any bias; they need a memory.
+# *Contractions* may have any bias; they need a memory. (QSGD with many levels is in both.)
 #
 # ## Three examples and a network
 #
 # Karimireddy et al. have a third example: smooth and noisy. $f(x) = (\alpha\cdot x)^2 + (\beta\cdot x)^2$ with
 # $\alpha = (1.5, -0.5)$ and $\beta = (-0.5, 1.5)$; the gradient of one of the two squares, at random, in each step. Its
-# signs are again $(1, -1)$ or $(-1, 1)$.
+# signs are again $(1, -1)$ or $(-1, 1)$, so $x_1 + x_2$ stays 2, and $f$ stays at 2 or above.
 
 # %%
 ROWS = np.array([[1.5, -0.5], [-0.5, 1.5]])
@@ -346,6 +347,7 @@ panels = [
                  for i, (name, x) in enumerate(smooth.items())], "step", "f", "3: two squares", log="y"),
 ]  # fmt: skip
 assert np.abs(smooth["scaled sign"].sum(1) - 2).max() < 1e-9
+assert min(map(squares, smooth["scaled sign"])) > 2 - 1e-9
 see(
     lines.draw(panels, source="measured"),
     "in all three the sign alone (orange) goes the wrong way or stays. In the second and third the sign with memory "
@@ -390,9 +392,9 @@ see(
 )
 
 # %% [markdown]
-# Real gradients have no trap as neat as the three examples, so the sign alone gets far. But it pays, and the memory
-# is free: not one byte more. (30 epochs, four nodes: `benchmarks/reproductions/quantized_training.py`; the examples for
-# longer: `benchmarks/reproductions/sign_and_error_feedback.py`.)
+# Real gradients have no trap as neat as the three examples, so the sign alone gets far. But its loss is higher, and the
+# memory is free: not one byte more. (30 epochs, four nodes: `benchmarks/reproductions/quantized_training.py`; the
+# examples for longer: `benchmarks/reproductions/sign_and_error_feedback.py`.)
 #
 # Turn the valley. A smaller $\varepsilon$ makes its floor flatter, a larger rate makes the steps coarser:
 
@@ -418,7 +420,7 @@ explore(
 )  # fmt: skip
 
 # %% [markdown]
-# ## Break it: three leaky memories
+# ## Break it: three wrong memories
 #
 # One forgets the residual when an epoch ends; our epochs have 10 steps. One stores the residual in the wrong unit, so
 # that it is multiplied by the rate twice. One adds the residual *after* the compressor. Here they are in a flat valley,

@@ -131,8 +131,8 @@ say("A matrix of rank 3: " + "; ".join(f"PowerSGD of rank {rank} leaves out {err
 # %% [markdown]
 # ### Start where the last step ended
 #
-# One power step from a random $Q$ is crude. But the next gradient resembles this one. So PowerSGD begins with the $Q$
-# of the last training step, a **warm start**. The iterations then add up over the training steps. We try it on one
+# One power step from a random $Q$ is crude. But the next gradient may resemble this one. So PowerSGD begins with the
+# $Q$ of the last training step, a **warm start**. The iterations then add up over the training steps. We try it on one
 # fixed matrix, and on successive gradients of a training, with minibatches of 512 and of 64 samples.
 
 # %%
@@ -192,7 +192,7 @@ for p in (2, 4, 8, 16):
     ring = 8 * 2 * (p - 1) * M * N // p
     rows.append([p, f"{ring:,}", f"{sent['PowerSGD']:,}", f"{8 * 2 * (p - 1) * 2 * (M + N) // p:,}",
                  f"{sent['top-k']:,}"])  # fmt: skip
-table(["nodes", "ring of A, formula", "PowerSGD, rank 2", "the same, 2 (p - 1)/p x r (M + N), formula", "top-k as long"],
+table(["nodes", "ring of A, formula", "PowerSGD, rank 2", "2 (p - 1)/p x r (M + N), formula", f"top-k, k = {M + N}"],
       rows, "bytes that node 0 sends, float64; simulated where it is not formula; PowerSGD's sum equals that of one "
       "node with the sum of the gradients")  # fmt: skip
 
@@ -357,25 +357,28 @@ explore(
 # ## Break it: the mean of the factors
 #
 # Two mistakes. First: every node makes its own $P_i$ and $Q_i$, and then $P$ and $Q$ are averaged, "like any weights".
-# But the mean of products is not the product of means:
+# But the mean of products is not the product of means. To see it at its plainest, give four nodes the *same* gradient,
+# and let each iterate ten times from a random start of its own:
 
 # %%
-p, parts = 4, course_of[20:24]
-mean = sum(parts) / p
-own = [power_step(part, np.random.default_rng(i).standard_normal((N, 2))) for i, part in enumerate(parts)]
-wrong = sum(P for P, _ in own) / p @ (sum(Q for _, Q in own) / p).T
-Q = np.random.default_rng(0).standard_normal((N, 2))
-P, _ = np.linalg.qr(sum(part @ Q for part in parts))
-right = P @ (sum(part.T @ P for part in parts) / p).T
-table(["4 nodes, rank 2", "relative squared error of the mean gradient"],
-      [["all-reduce A Q, orthonormal, all-reduce A^T P", f"{relative_error(mean, right):.2f}"],
-       ["the means of P and Q, each node on its own", f"{relative_error(mean, wrong):.2f}"],
-       ["sending nothing", f"{relative_error(mean, 0 * mean):.2f}"]], "measured")  # fmt: skip
+own = []
+for node in range(4):
+    Q = np.random.default_rng(node).standard_normal((N, 2))
+    for _ in range(10):
+        P, Q = power_step(A, Q)
+    own.append((P, Q))
+products = sum(P @ Q.T for P, Q in own) / 4
+of_means = sum(P for P, _ in own) / 4 @ (sum(Q for _, Q in own) / 4).T
+table(["4 nodes with one gradient, rank 2", "relative squared error"],
+      [["each node's P Q^T", f"{relative_error(A, own[0][0] @ own[0][1].T):.2f}"],
+       ["the mean of the products", f"{relative_error(A, products):.2f}"],
+       ["the product of the means", f"{relative_error(A, of_means):.2f}"],
+       ["sending nothing", f"{relative_error(A, 0 * A):.2f}"]], "measured")  # fmt: skip
 
 # %% [markdown]
-# Each node's columns point elsewhere, and their means cancel. (Rank 2 of four small minibatches is crude in any case;
-# with a memory the first row trains, the second keeps sending the wrong thing.) Second: forget to make $P$ orthonormal.
-# Then $P Q^T = A Q_0 Q_0^T A^T A$, whose scale is anyone's guess:
+# All four have found the same two directions, but each writes them in other columns: turned, or with the other sign.
+# The means of the columns cancel. The all-reduce of PowerSGD adds up *before* the columns are chosen. Second mistake:
+# forget to make $P$ orthonormal. Then $P Q^T = A Q_0 Q_0^T A^T A$, with the first $Q_0$, whose scale is anyone's guess:
 
 
 # %%
