@@ -395,9 +395,9 @@ table(["s", "bucket", "bits", "relative squared error", "test error, median", "f
 #
 # ## Fewer bits still, and nothing lost
 #
-# With $s = 1$ most symbols are 0. A symbol that comes often deserves a short codeword. The **entropy** $H = -\sum_i q_i
-# \log_2 q_i$ of symbols with the shares $q_i$ is the limit: no code with a codeword a symbol needs less bits on
-# average. **Huffman's** code needs less than $H + 1$: join the two rarest groups of symbols to one, again and again;
+# With $s = 1$ most symbols are 0. A symbol that comes often deserves a short codeword. The **entropy** of symbols with
+# the shares $q_i$ is $H = -\sum_i q_i \log_2 q_i$. It is the limit: no code with a codeword a symbol needs fewer bits
+# on average. **Huffman's** code needs less than $H + 1$: join the two rarest groups of symbols to one, again and again;
 # each joining makes the codewords of both groups a bit longer. **Elias'** code sends only what is not 0, and the
 # distances between. minidl wraps either around a quantizer with `Lossless`:
 
@@ -438,8 +438,8 @@ table(["", "packed", "entropy", "Huffman's words", "Huffman in all", "Elias in a
       "the decoded numbers are the same to the bit")  # fmt: skip
 
 # %% [markdown]
-# So three values with one norm cost 0.06 bits. But that is the case that does not train: it sends hardly anything.
-# Code lengths measure information; there is no free lunch in the first row.
+# The first row costs nearly nothing with Elias' code. But that is the case that does not train: it sends hardly any
+# number. A code leaves out what is known already, not what is needed.
 #
 # ## Who adds up?
 #
@@ -489,10 +489,11 @@ see(
 
 # %% [markdown]
 # Hop number $k$ quantises a sum of $k$ shares, whose square is about $k$ times that of one. The errors of all hops add
-# up to $1 + 2 + \dots + p = p(p+1)/2$. (At $p = 1$ nothing travels, but the share is rounded all the same.) 16-bit
-# floats do not have this problem in minidl: `Half` rounds each share once and the finished sum once.
+# up to $1 + 2 + \dots + p = p(p+1)/2$, as long as a single error is small. (At $p = 1$ nothing travels, but the share
+# is rounded all the same.) 16-bit floats do not have this problem in minidl: `Half` rounds each share once and the
+# finished sum once.
 #
-# ## Break it: nearest, and one dice for all
+# ## Break it: nearest, and one die for all
 #
 # Two mistakes that the tests of a compressor alone do not find. First: rounding to *nearest*, "because it has the
 # smaller error". It has.

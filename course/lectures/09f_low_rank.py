@@ -358,15 +358,16 @@ explore(
 #
 # Two mistakes. First: every node makes its own $P_i$ and $Q_i$, and then $P$ and $Q$ are averaged, "like any weights".
 # But the mean of products is not the product of means. To see it at its plainest, give four nodes the *same* gradient,
-# and let each iterate ten times from a random start of its own:
+# and let each iterate ten times with minidl, with a seed of its own:
 
 # %%
 own = []
 for node in range(4):
-    Q = np.random.default_rng(node).standard_normal((N, 2))
+    compressor = compress.PowerSGD(2, seed=node)
     for _ in range(10):
-        P, Q = power_step(A, Q)
-    own.append((P, Q))
+        message = compressor.encode(A)
+    both = message.data.view(np.float64).reshape(M + N, 2)
+    own.append((both[:M], both[M:]))
 products = sum(P @ Q.T for P, Q in own) / 4
 of_means = sum(P for P, _ in own) / 4 @ (sum(Q for _, Q in own) / 4).T
 table(["4 nodes with one gradient, rank 2", "relative squared error"],
@@ -389,7 +390,7 @@ def careless(A, Q):
 
 def over_steps(step, matrix):
     """The relative squared error in steps 1, 2 and 3, each with the last Q."""
-    Q_, found = Q, []
+    Q_, found = np.random.default_rng(0).standard_normal((N, 2)), []
     for _ in range(3):
         P, Q_ = step(matrix, Q_)
         found.append(f"{relative_error(matrix, P @ Q_.T):.3g}")
