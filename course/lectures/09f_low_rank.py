@@ -1,359 +1,444 @@
 # %% [markdown]
-# # 09f. Can a matrix travel as two thin ones?
+# # 09f. Can a matrix travel as two vectors?
 #
-# *Read [09e](09e_sign_and_memory.ipynb) first. Reading time: about 25 minutes. Figures are* measured, simulated *or
-# come from a* formula.
+# *Read [09e](09e_sign_and_memory.ipynb) first: error feedback. Reading time: about 30 minutes. Figures are* measured,
+# simulated *or come from a* formula.
 #
 # ## The question
 #
-# So far a gradient was a list of $n$ numbers. But the gradient of a layer is a *matrix*, and a matrix has a shape of
-# its own. Here is that of a layer with 64 inputs and 128 outputs, at three steps of training. Its *singular values*
-# $\sigma_1 \ge \sigma_2 \ge \dots$ say how much of it lies in its first, second, ... direction: $M = \sum_i \sigma_i\,
-# u_i v_i^T$ with orthonormal columns $u_i$ and $v_i$, and $\sum_i \sigma_i^2 = \lVert M\rVert^2$.
+# The gradient of a layer's weights is a matrix $A$ with $M$ rows and $N$ columns, $n = MN$ numbers. The product
+# $u v^T$ of two vectors is an $M \times N$ matrix, too, but it needs only $M + N$ numbers. If $A$ were such a product
+# we could send the two vectors. Is it?
+#
+# Any matrix is a sum of such products. The **singular value decomposition** finds the best ones:
+# $A = \sigma_1 u_1 v_1^T + \sigma_2 u_2 v_2^T + \dots$ with vectors of length 1 and falling weights
+# $\sigma_1 \ge \sigma_2 \ge \dots$, the **singular values**. The number of weights that are not 0 is the matrix's
+# **rank**. The first $r$ terms are the closest matrix of rank $r$, and they hold the share
+# $(\sigma_1^2 + \dots + \sigma_r^2)/(\sigma_1^2 + \sigma_2^2 + \dots)$ of the matrix's square. Here are 8x8 digits and
+# the first layer of a network 64-128-10, hence $M = 128$ outputs and $N = 64$ inputs.
 
 # %%
+from functools import partial
+
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from course.figures.page import say, see, table
 from course.interaction import bar, explore, guess, warm_up
-from minidl import Tensor, cluster, compress, data, manual_seed, nn, optim, parallel
+from minidl import Tensor, cluster, compress, data, nn, optim, parallel, random
 from minidl import functional as F
 from minidl.plots import lines, style
 
 warm_up()
-INPUTS, OUTPUTS, MINIBATCH = 64, 128, 64
-digits = data.digits().train
+one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
+
+# %%
+guess_share = guess("64 singular values: what share of the square do the first 4 hold?", unit="%")
 
 
-def minibatch_gradient(model, rng):
-    """The gradient of the first layer's weights on a random minibatch."""
-    chosen = rng.integers(0, len(digits), MINIBATCH)
-    model.zero_grad()
-    F.cross_entropy(model(Tensor(digits.x[chosen])), digits.y[chosen]).backward()
-    return next(iter(model.parameters())).grad.copy()
-
-
-def gradients_on_the_way(steps, nodes):
-    """The gradient in each step of SGD, and those of so many nodes, on a minibatch each, with the last weights."""
-    manual_seed(0)
-    model, rng, found = nn.models.MLP(INPUTS, OUTPUTS, 10), np.random.default_rng(0), []
-    rule = optim.SGD(model.parameters(), 0.1, momentum=0.9)
+# %%
+def gradients(steps, batch=64):
+    """The gradients of the first layer's weights in successive steps of training."""
+    random.manual_seed(0)
+    model, training = nn.models.MLP(64, 128, 10), data.digits().train
+    optimizer, rng, found = optim.SGD(model.parameters(), lr=0.1, momentum=0.9), np.random.default_rng(0), []
     for _ in range(steps):
-        found.append(minibatch_gradient(model, rng))
-        rule.step()
-    return found, [minibatch_gradient(model, rng) for _ in range(nodes)]
+        images, labels = training[rng.choice(len(training), batch, replace=False)]
+        optimizer.zero_grad()
+        F.cross_entropy(model(Tensor(images)), labels).backward()
+        found.append(model.layers[0].weight.grad.astype(np.float64))
+        optimizer.step()
+    return found
 
 
-on_the_way, _ = gradients_on_the_way(steps=200, nodes=0)
-
-# %%
-guess_share = guess(f"Of {min(INPUTS, OUTPUTS)} directions: which share of the squared norm do the first 4 hold?",
-                    ["about 6 %, as they are 4 of 64", "about 25 %", "over 50 %"])  # fmt: skip
+course_of = gradients(60)
+A = course_of[-1]
+M, N = A.shape
 
 
-# %%
-def held(matrix):
-    """The share of the squared norm that the first 1, 2, 3, ... directions hold."""
+def shares(matrix):
+    """The share of the matrix's square in its first r singular values, for r = 1, 2, ..."""
     squares = np.linalg.svd(matrix, compute_uv=False) ** 2
     return np.cumsum(squares) / squares.sum()
 
 
-directions = np.arange(1, INPUTS + 1)
-random_matrix = np.random.default_rng(0).standard_normal((OUTPUTS, INPUTS))
-curves = {f"step {step}": held(on_the_way[step]) for step in (0, 20, 199)} | {"random numbers": held(random_matrix)}
-panel = lines.Panel([lines.Line(name, directions, share) for name, share in curves.items()],
-                    "directions kept", "share of the squared norm")  # fmt: skip
-see(lines.draw([panel], source="measured", title=f"The gradient of {OUTPUTS} x {INPUTS} weights"),
-    "the gradients' curves rise steeply and then flatten; that of random numbers bends far less.")  # fmt: skip
-first_4 = {name: share[3] for name, share in curves.items()}
-say(f"Four of 64 directions hold {', '.join(f'{100 * share:.0f} % ({name})' for name, share in first_4.items())}; "
-    f"your guess: {guess_share}.")  # fmt: skip
+noise = np.random.default_rng(0).standard_normal((M, N))
+ranks = range(1, N + 1)
+panel = lines.Panel([lines.Line("gradient, first step", ranks, 100 * shares(course_of[0]), tone=0),
+                     lines.Line("gradient, step 60", ranks, 100 * shares(A), tone=2),
+                     lines.Line("random numbers", ranks, 100 * shares(noise), tone=1)],
+                    "rank r", "share of the square (%)", ylim=(0, 102))  # fmt: skip
+see(
+    lines.draw([panel], source="measured", height=3.4),
+    "how much of the matrix the best matrix of rank r holds. A gradient bends to the top left: a few products hold "
+    "most of it. Random numbers of the same shape need nearly all 64.",
+)
+table(["share of the square", "r = 1", "r = 4", "r = 16"],
+      [[name, *(f"{100 * shares(matrix)[r - 1]:.0f} %" for r in (1, 4, 16))]
+       for name, matrix in (("gradient, step 60", A), ("random numbers", noise))],
+      f"measured; your guess for r = 4: {guess_share}")  # fmt: skip
 
 # %% [markdown]
-# Four directions are $4\,(128 + 64)$ numbers instead of $128 \cdot 64$. Why are so few enough?
+# A gradient is far from random. It is a sum over samples of one product each (we come back to that), and samples of
+# the same class look alike.
 #
-# ## A gradient is a sum of as many products as there are samples
+# ## Build: one step of the power iteration
 #
-# For one sample with input $v$, and gradient $u$ of the loss with respect to the layer's output, the gradient of the
-# weights is $u v^T$ (chapter 01). For a minibatch it is the sum over its samples. So *its rank is at most the number of
-# samples*, and less if samples resemble each other. The vectors $u$ and $v$ are called *sufficient factors* (Xie et al.
-# 2015): who has them has the gradient, exactly.
+# A singular value decomposition in every step would take longer than the network. **PowerSGD** (Vogels et al., 2019)
+# gets by with two products and an old friend. Multiply any matrix $Q$ ($N \times r$) by $A$, then by $A^T$: directions
+# with large singular values grow most. That is the **power iteration**. In between, make the columns **orthonormal**
+# (perpendicular to each other, of length 1):
+
 
 # %%
-manual_seed(0)
-layer, b = nn.Linear(INPUTS, OUTPUTS, bias=False), 16
-inputs = digits.x[:b].reshape(b, INPUTS)
-outputs = layer(Tensor(inputs))
-F.cross_entropy(outputs, digits.y[:b]).backward()
-odds = np.exp(outputs.numpy() - outputs.numpy().max(axis=1, keepdims=True))
-us = (odds / odds.sum(axis=1, keepdims=True) - np.eye(OUTPUTS)[digits.y[:b]]) / b  # softmax minus one-hot: chapter 02
-from_factors = sum(np.outer(u, v) for u, v in zip(us, inputs, strict=True))
-gradient = layer.weight.grad
-say(f"Largest difference between the sum of {b} products and the tape's gradient: "
-    f"{np.abs(from_factors - gradient).max():.0e}. Rank of this gradient of {OUTPUTS} x {INPUTS} numbers: "
-    f"**{np.linalg.matrix_rank(gradient)}**.")  # fmt: skip
+def power_step(A, Q):
+    """P (M x r) and Q (N x r), so that P Q^T is close to A."""
+    P = A @ Q
+    P, _ = np.linalg.qr(P)  # the same space, orthonormal columns
+    return P, A.T @ P
+
+
+def relative_error(A, close):
+    return np.sum((A - close) ** 2) / np.sum(A**2)
+
+
+r, theirs = 2, compress.PowerSGD(rank=2)
+first = theirs.encode(A)
+Q = first.data.view(np.float64).reshape(M + N, r)[M:]  # the message is P, then Q
+P, Q = power_step(A, Q)
+second = theirs.decode(theirs.encode(A))
+assert np.allclose(P @ Q.T, second)
+table(["", "numbers sent", "relative squared error"],
+      [["the matrix itself", M * N, 0],
+       ["PowerSGD, rank 2, first step", first.nbytes // 8, f"{relative_error(A, theirs.decode(first)):.3f}"],
+       ["second step, ours and minidl's", r * (M + N), f"{relative_error(A, P @ Q.T):.3f}"],
+       ["the best of rank 2", r * (M + N), f"{1 - shares(A)[r - 1]:.3f}"]],
+      "measured; squared error: relative to the square of A; "
+      f"ours and minidl's second step agree: {np.allclose(P @ Q.T, second)}")  # fmt: skip
 
 # %% [markdown]
-# So a node with $b$ samples can send $b\,(\text{rows} + \text{columns})$ numbers in place of $\text{rows} \cdot
-# \text{columns}$, and nothing is lost. But factors cannot be added up on the way: everyone needs everyone's. Each of
-# $p$ nodes sends its own to $p - 1$ others, which is $b\,(p-1)(\text{rows}+\text{columns})$ numbers, against
-# $2\frac{p-1}{p}\,\text{rows}\cdot\text{columns}$ in a ring. The two are equal when the minibatch of all nodes has
-# $p\,b = 2\,\text{rows}\cdot\text{columns}/(\text{rows}+\text{columns})$ samples.
+# $P Q^T = P P^T A$ is $A$ projected onto the columns of $P$. So what is left out, $A - PP^TA$, is never larger than
+# $A$. And if the rank of $A$ is at most $r$, nothing is left out at all (for any $Q$, except by a freak of chance):
 
 # %%
-guess_crossover = guess(f"For {OUTPUTS} x {INPUTS}: up to how many samples of all nodes do factors send less?",
-                        unit="samples")  # fmt: skip
-
-# %%
-NODES, SIZES = (2, 8), (16, 32, 64, 80, 96, 128, 256)
-crossover = 2 * OUTPUTS * INPUTS / (OUTPUTS + INPUTS)
-
-
-def bytes_a_step(strategy, minibatch, p):
-    """Bytes that node 0 sends in a step of training one layer, from the ledger of a simulated run."""
-    few = data.Dataset(digits.x[: 2 * minibatch].reshape(-1, INPUTS), digits.y[: 2 * minibatch])
-    job = parallel.Job(lambda: nn.Linear(INPUTS, OUTPUTS, bias=False), data.Splits(few, few),
-                       lambda w: optim.SGD(w, 0.1), batch_size=minibatch, epochs=1)  # fmt: skip
-    run = parallel.train(job, strategy, p, "simulation")
-    start = run.trace.ledger()[0]["broadcast"].nbytes  # the first weights
-    return (run.history[-1]["bytes"] - start) / 2
-
-
-factors, ring = parallel.SufficientFactors(), parallel.Synchronous(algorithm="ring")
-counted = {p: [(bytes_a_step(factors, each, p), bytes_a_step(ring, each, p)) for each in SIZES]
-           for p in bar(NODES, "counting bytes")}  # fmt: skip
-panels = []
-for p in NODES:
-    of_factors, of_ring = zip(*counted[p], strict=True)
-    smooth = np.linspace(SIZES[0], SIZES[-1], 50)
-    panels.append(lines.Panel(
-        [lines.Line("factors, simulated", SIZES, np.array(of_factors) / 1e3, "points", 0),
-         lines.Line("factors, formula", smooth, 4e-3 * smooth / p * (p - 1) * (OUTPUTS + INPUTS), tone=0),
-         lines.Line("ring, simulated", SIZES, np.array(of_ring) / 1e3, "points", 1),
-         lines.Line("ring, formula", smooth, np.full(50, 8e-3 * (p - 1) / p * OUTPUTS * INPUTS), tone=1),
-         lines.Line("crossover", [crossover] * 2, [0, 2 * max(of_ring) / 1e3], tone=5)],
-        "samples of all nodes, p b", "kB that a node sends in a step", f"{p} nodes"))  # fmt: skip
-see(lines.draw(panels, source=["simulated", "formula"]), "the factors' bytes grow with the samples, the ring's do not; "
-    "both panels cross at the same number of samples.")  # fmt: skip
-say(f"The crossover is at **{crossover:.1f}** samples whatever $p$ (formula; your guess: {guess_crossover}).")
+thin = np.random.default_rng(1).standard_normal((M, 3)) @ np.random.default_rng(2).standard_normal((3, N))
+exactness = {rank: relative_error(thin, (c := compress.PowerSGD(rank)).decode(c.encode(thin))) for rank in (2, 3, 4)}
+assert exactness[3] < 1e-12
+assert exactness[4] < 1e-12
+say("A matrix of rank 3: " + "; ".join(f"PowerSGD of rank {rank} leaves out {error:.0e}"
+    for rank, error in exactness.items()) + " of its square (measured).")  # fmt: skip
 
 # %% [markdown]
-# `parallel.SufficientFactors(hybrid=True)` makes this choice for each layer. Wide layers and few samples are its place,
-# for example (a node's minibatch of $b$ samples, `formula`):
-
-# %%
-LAYERS = ((4096, 4096, 32, 8), (4096, 25088, 32, 8), (4096, 25088, 256, 8), (1000, 4096, 32, 32))
-rows = [[f"{m:,} x {n:,}", each, p, f"{2 * m * n / (each * p * (m + n)):.1f}"] for m, n, each, p in LAYERS]
-table(["layer, rows x columns", "b", "p", "ring's numbers / factors' numbers"], rows, "formula; layers as in VGG-16")
-
-# %% [markdown]
-# ## Two thin matrices that *can* be added up
+# ### Start where the last step ended
 #
-# With many samples the factors are too many, but the first picture says that a few directions hold most. The best $r$
-# directions come from the singular value decomposition, which costs far more than backward. *PowerSGD* (Vogels et al.
-# 2019) makes one step of an old iteration towards them, in three lines. $Q$ has a row for each column of $M$, and $r$
-# columns. It starts from random numbers.
+# One power step from a random $Q$ is crude. But the next gradient may resemble this one. So PowerSGD begins with the
+# $Q$ of the last training step, a **warm start**. The iterations then add up over the training steps. We try it on one
+# fixed matrix, and on successive gradients of a training, with minibatches of 512 and of 64 samples.
+
+# %%
+guess_warm = guess("Where does the warm start help most?", ["one matrix", "minibatches of 512", "minibatches of 64"])
 
 
 # %%
-def power_step(matrix, q):
-    """Two thin matrices whose product p q^T is about the matrix, from a first guess of q."""
-    p, _ = np.linalg.qr(matrix @ q)  # the matrix turns q towards its largest directions; columns made orthonormal
-    return p, matrix.T @ p  # the best q for this p
+def errors(matrices, **settings):
+    compressor = compress.PowerSGD(2, **settings)
+    return [relative_error(matrix, compressor.decode(compressor.encode(matrix))) for matrix in matrices]
 
 
-rank = 2
-matrix = on_the_way[100]
-known = compress.PowerSGD(rank)
-before = known.decode(known.encode(matrix))  # of rank 2; PowerSGD keeps its q for the next matrix
-q = np.linalg.svd(before)[2][:rank].T  # spans the same directions as that q
-p, q = power_step(on_the_way[101], q)
-apart = np.abs(p @ q.T - known.decode(known.encode(on_the_way[101]))).max() / np.abs(on_the_way[101]).max()
-say(f"Largest difference between our step and `compress.PowerSGD({rank})`: {apart:.0e} of the largest gradient.")
+panels, rows, steps = [], [], range(1, 61)
+for title, matrices in (("one matrix", [A] * 60), ("minibatches of 512", gradients(60, 512)),
+                        ("minibatches of 64", course_of)):  # fmt: skip
+    found = {"new random start": errors(matrices, warm_start=False), "warm start": errors(matrices),
+             "best of rank 2": [1 - shares(matrix)[1] for matrix in matrices]}  # fmt: skip
+    panels.append(lines.Panel([lines.Line(name, steps, each, tone=tone)
+                               for tone, (name, each) in zip((1, 2, 0), found.items(), strict=True)],
+                              "step", "relative squared error", title, ylim=(0, 1)))  # fmt: skip
+    rows.append([title, *(f"{np.mean(each[-20:]):.2f}" for each in found.values())])
+see(
+    lines.draw(panels, source="measured", height=3.4),
+    "left: on one matrix the warm start reaches the best possible error within a few steps; a new random start never "
+    "does. Middle and right: real gradients turn from step to step, so the last Q fits the new matrix less well. The "
+    "warm start is still a little better than a new one, far from the best.",
+)
+table(["", *found], rows, f"relative squared error, mean of steps 41 to 60, measured; your guess: {guess_warm}")
 
 # %% [markdown]
-# One step from random numbers is a rough guess. But the gradient of the next minibatch points in much the same
-# directions. So PowerSGD keeps $Q$ from one training step to the next: a *warm start*.
+# ## Sums: why PowerSGD may use an all-reduce
+#
+# Every node $i$ has a gradient $A_i$, and all want $\sum A_i$. With the same $Q$ everywhere,
+#
+# $$\sum_i (A_i Q) = \Bigl(\sum_i A_i\Bigr) Q, \qquad \sum_i (A_i^T P) = \Bigl(\sum_i A_i\Bigr)^T P .$$
+#
+# Both steps of the power iteration are *linear*. So the nodes all-reduce $P$, make it orthonormal, all-reduce $Q$, and
+# have what one node with the whole sum would have. Not a compressed sum of errors: one error. Top-k (09a) is not
+# linear: the largest entries of a sum are not the sum of the largest entries. So the messages of all nodes must be
+# gathered, and the bytes grow with the nodes.
+
 
 # %%
-best_left = np.mean([1 - held(matrix)[rank - 1] for matrix in on_the_way])
-say(f"The best matrices of rank {rank} leave out {100 * best_left:.0f} % of the squared norm, on average over steps.")
+def add_up(comm, compressor, parts):
+    return compressor.begin_all_reduce(parts[comm.rank], comm, algorithm="ring")()
 
-# %%
-guess_warm = guess("And PowerSGD, which starts from the Q of the step before?", unit="%")
 
-# %%
-warm, random_start = compress.PowerSGD(rank), compress.PowerSGD(rank, warm_start=False)
-left_out = {"random start in each step": [], "warm start": [], "the best of rank 2": []}
-for matrix in on_the_way:
-    squared = (matrix**2).sum()
-    for name, compressor in (("random start in each step", random_start), ("warm start", warm)):
-        kept = compressor.decode(compressor.encode(matrix))
-        left_out[name].append(((matrix - kept) ** 2).sum() / squared)
-    left_out["the best of rank 2"].append(1 - held(matrix)[rank - 1])
-smoothed = {name: np.convolve(shares, np.full(10, 0.1), "valid") for name, shares in left_out.items()}
-panel = lines.Panel([lines.Line(name, np.arange(10, 201), shares) for name, shares in smoothed.items()],
-                    "training step", "share of the squared norm left out", ylim=(0, 1))  # fmt: skip
-see(lines.draw([panel], source="measured", title=f"What two directions leave out of {OUTPUTS} x {INPUTS} numbers"),
-    "means of ten steps. The warm start lies between the random one and the best, and none is zero.")  # fmt: skip
-means = {name: np.mean(shares) for name, shares in left_out.items()}
-say(f"Left out on average: {', '.join(f'{100 * share:.0f} % ({name})' for name, share in means.items())}; "
-    f"your guess for the warm start: {guess_warm}.")  # fmt: skip
+rows = []
+for p in (2, 4, 8, 16):
+    parts, sent = course_of[:p], {}
+    for name, c in {"PowerSGD": compress.PowerSGD(2), "top-k": compress.TopK(2 * (M + N) / (M * N) / 2)}.items():
+        run = cluster.launch(add_up, (c, parts), nodes=p, on="simulation")
+        sent[name] = sum(kind.nbytes for kind in run.trace.ledger()[0].values())
+        if name == "PowerSGD":
+            alone = compress.PowerSGD(2)
+            assert np.allclose(run.results[0], alone.decode(alone.encode(sum(parts))))
+    ring = 8 * 2 * (p - 1) * M * N // p
+    rows.append([p, f"{ring:,}", f"{sent['PowerSGD']:,}", f"{8 * 2 * (p - 1) * 2 * (M + N) // p:,}",
+                 f"{sent['top-k']:,}"])  # fmt: skip
+table(["nodes", "ring of A, formula", "PowerSGD, rank 2", "2 (p - 1)/p x r (M + N), formula", f"top-k, k = {M + N}"],
+      rows, "bytes that node 0 sends, float64; simulated where it is not formula; PowerSGD's sum equals that of one "
+      "node with the sum of the gradients")  # fmt: skip
 
 # %% [markdown]
-# So something is always left out. As in 09e, *error feedback* keeps it: each node adds it to its next gradient.
+# ## Train with one vector pair
 #
-# The step needs only sums of products with the matrix, and sums can be all-reduced. If node $i$ has $M_i$:
-#
-#     P   = all-reduce of M_i Q          rows x r numbers
-#     P   = its columns made orthonormal, the same on every node
-#     Q   = all-reduce of M_i^T P        columns x r numbers
-#
-# Because $\sum_i M_i Q = (\sum_i M_i)\,Q$, this is the step of the *sum*, whatever $p$. Top-k has no such
-# law: which entries of the sum are large is not known until it is there.
-
+# Rank 1 leaves out most of the gradient, and always the same kind of thing: PowerSGD is biased. It needs the memory of
+# 09e. The residual of each node is what its own $A_i$ left out, $A_i - P P^T A_i$.
 
 # %%
-def power_all_reduce(comm, matrix, q):
-    """P and Q of the sum of all nodes' matrices, from two small all-reduces."""
-    p, _ = np.linalg.qr(comm.all_reduce(matrix @ q, algorithm="ring"))
-    return p, comm.all_reduce(matrix.T @ p, algorithm="ring")
+guess_rank = guess("Rank 1 on digits: who reaches the loss of exact gradients?", ["neither", "with memory", "both"])
+
+# %%
+WAYS = {"exact gradients": None, "rank 1": compress.PowerSGD(1),
+        "rank 1 with memory": compress.ErrorFeedback(compress.PowerSGD(1)),
+        "rank 4": compress.PowerSGD(4)}  # fmt: skip
+SEEDS, EPOCHS = range(3), 15
 
 
-def repeated(comm, add_up, times):
-    """`add_up` on the same gradients again and again, each time from the last q; what it says the sum is, each time."""
-    q, sums = np.random.default_rng(1).standard_normal((INPUTS, rank)).astype(np.float32), []
-    for _ in range(times):
-        p, q = add_up(comm, of_nodes[comm.rank], q)
-        sums.append(p @ q.T)
-    return sums
+def train(compressor, seed):
+    model, optimizer = partial(nn.models.MLP, 64, 128, 10), partial(optim.SGD, lr=0.1, momentum=0.9)
+    job = parallel.Job(model, data.digits, optimizer, batch_size=64, epochs=EPOCHS, seed=seed)
+    return parallel.train(job, parallel.Synchronous(compressor=compressor), 2, cluster.Simulation(trace="ledger"))
 
 
-NODES, TIMES = 8, 12
-_, of_nodes = gradients_on_the_way(steps=60, nodes=NODES)
-exact = np.sum(of_nodes, axis=0)
-run = cluster.launch(repeated, (power_all_reduce, 1), nodes=NODES, on="simulation")
-p, q = power_step(exact, np.random.default_rng(1).standard_normal((INPUTS, rank)).astype(np.float32))
-about = run.results[3][0]
-say(f"Power step on {NODES} nodes against the power step of the sum: {np.abs(about - p @ q.T).max():.0e} apart. "
-    f"Every node ends with the same bits: {all(np.array_equal(each[0], about) for each in run.results)}.")  # fmt: skip
+runs = {name: [train(c, seed) for seed in SEEDS] for name, c in bar(WAYS.items(), "training")}
+full = runs["exact gradients"][0].history[-1]["bytes"]
+last = {name: [run.history[-1]["loss"] for run in of] for name, of in runs.items()}
+table(["", "bytes sent", "training loss, last epoch", "three seeds", "test error"],
+      [[name, f"1/{full / of[0].history[-1]['bytes']:.1f}", f"{np.mean(last[name]):.3f}",
+        f"{min(last[name]):.3f} to {max(last[name]):.3f}",
+        f"{100 - 100 * np.mean([run.accuracy for run in of]):.1f} %"] for name, of in runs.items()],
+      f"simulated: two nodes, {EPOCHS} epochs, means of three seeds; your guess: {guess_rank}")  # fmt: skip
 
 # %% [markdown]
-# ## Break it: adding up the factors instead of the products
+# One pair of vectors a layer and a memory: the same loss as exact gradients. A larger rank without memory is no
+# substitute. (Four nodes, 30 epochs: `benchmarks/reproductions/quantized_training.py`.)
 #
-# "All-reduce $P$ and $Q$" can be read in another way: each node makes a step of its own, and then both factors are
-# averaged. Small matrices, the same bytes, no error message. To see what comes out, $8$ nodes repeat the step on the
-# same gradients: PowerSGD should come near the best matrix of its rank.
-
+# ## Or send the vectors that it is made of
+#
+# Now the other way. For one sample, a layer gets an input $v$ ($N$ numbers) and backward brings the gradient $u$ of its
+# output ($M$ numbers). The gradient of the weights is $u v^T$: a matrix of rank 1, *exactly*. For $K$ samples it is
+#
+# $$A = u_1 v_1^T + u_2 v_2^T + \dots + u_K v_K^T .$$
+#
+# The pairs are called the **sufficient factors** of the gradient (Xie et al., 2016). A node that sends its $K$ pairs to
+# the $p - 1$ others sends $K(p-1)(M+N)$ numbers; a ring all-reduce of the matrix $2\frac{p-1}{p}MN$. Check the first
+# claim with minidl, with 5 samples:
 
 # %%
-def average_of_factors(comm, matrix, q):
-    p, q = power_step(matrix, q)  # of this node's own matrix
-    return comm.all_reduce(p, algorithm="ring") / comm.size, comm.all_reduce(q, algorithm="ring")
-
-
-ways = {"P and Q of the sum": power_all_reduce, "averages of the nodes' own P and Q": average_of_factors}
-far = {name: [((exact - each) ** 2).sum() / (exact**2).sum()
-              for each in cluster.launch(repeated, (way, TIMES), nodes=NODES, on="simulation").results[0]]
-       for name, way in ways.items()}  # fmt: skip
-far["the best of rank 2"] = [1 - held(exact)[rank - 1]] * TIMES
-panel = lines.Panel([lines.Line(name, range(1, TIMES + 1), shares) for name, shares in far.items()],
-                    "repetition", "share of the squared norm left out", ylim=(0, 1.05))  # fmt: skip
-see(lines.draw([panel], source="measured", title=f"The sum of {NODES} gradients from {rank} directions"),
-    "the right sum comes down to the best of its rank within a few repetitions; the averages stay above.")  # fmt: skip
-at_last = ", ".join(f"{100 * each[-1]:.0f} % ({name})" for name, each in far.items())
-say(f"Left out after {TIMES} repetitions: {at_last}.")
+random.manual_seed(0)
+layer, (images, labels) = nn.Linear(N, M, bias=False), data.digits().train[np.arange(5)]
+images = images.reshape(5, N)
+outputs = layer(Tensor(images))
+inner = Tensor(outputs.numpy(), requires_grad=True)
+F.cross_entropy(inner, labels).backward()
+F.cross_entropy(outputs, labels).backward()
+built = sum(np.outer(u, v) for u, v in zip(inner.grad, images, strict=True))
+assert np.allclose(built, layer.weight.grad, atol=1e-7)
+say(f"Sum of 5 products against minidl's gradient: at most {np.abs(built - layer.weight.grad).max():.0e} apart "
+    f"(float32); its rank: {np.linalg.matrix_rank(layer.weight.grad)} (measured).")  # fmt: skip
 
 # %% [markdown]
-# The mean of products is not the product of means. Each node's first direction may also have either sign, so that
-# the factors of two nodes cancel although their gradients agree.
+# Which sends less? The factors grow with the samples, the matrix does not. Set both equal:
 #
-# ## Does it train?
+# $$K(p-1)(M+N) = 2\tfrac{p-1}{p}MN \quad\Longleftrightarrow\quad K p = \frac{2MN}{M+N}.$$
+#
+# $Kp$ is the minibatch of all nodes together. The number of nodes drops out.
 
 # %%
-guess_trains = guess("Rank 1 of 64 with error feedback: how many times dense training's loss after 15 epochs?",
-                     unit="times")  # fmt: skip
+guess_cross = guess("A layer of 128 x 256: up to which minibatch do factors send less?", unit="samples")
 
 # %%
-POWER, FEEDBACK = compress.PowerSGD, compress.ErrorFeedback
-WAYS = {
-    "dense": None,
-    "rank 1": POWER(1),
-    "rank 1, error feedback": FEEDBACK(POWER(1)),
-    "rank 1, random start, error feedback": FEEDBACK(POWER(1, warm_start=False)),
-    "rank 4": POWER(4),
-    "rank 4, error feedback": FEEDBACK(POWER(4)),
-}
-SEEDS = range(3)
-runs = {}
-for name in bar(WAYS, "training on 4 nodes"):
-    runs[name] = [parallel.train(parallel.Job(lambda: nn.models.MLP(INPUTS, OUTPUTS, 10), data.digits,
-                                              lambda w: optim.SGD(w, 0.1, momentum=0.9), batch_size=MINIBATCH,
-                                              epochs=15, seed=seed),
-                                 parallel.Synchronous(compressor=WAYS[name]), 4, "simulation")
-                  for seed in SEEDS]  # fmt: skip
-loss = {name: np.array([each.history[-1]["loss"] for each in of]) for name, of in runs.items()}
-sent = {name: of[0].history[-1]["bytes"] for name, of in runs.items()}
-rows = [[name, f"{sent['dense'] / sent[name]:.1f}", f"{each.mean():.4f} ± {each.std(ddof=1):.4f}",
-         f"{each.mean() / loss['dense'].mean():.2f}"] for name, each in loss.items()]  # fmt: skip
-table(["sent", "dense bytes / bytes", "training loss", "times dense"], rows,
-      f"15 epochs, {MINIBATCH} samples on 4 simulated nodes, mean ± deviation of {len(SEEDS)} seeds; "
-      f"your guess: {guess_trains}")  # fmt: skip
+OUT, IN, STEPS = 128, 256, 2
+
+
+def samples(count):
+    made = data.Dataset(np.random.default_rng(0).standard_normal((count, IN), np.float32), np.arange(count) % OUT)
+    return data.Splits(made, made)
+
+
+def trained(strategy, minibatch, nodes):
+    job = parallel.Job(partial(nn.Linear, IN, OUT, bias=False), partial(samples, STEPS * minibatch),
+                       partial(optim.SGD, lr=0.1), batch_size=minibatch, epochs=1)  # fmt: skip
+    report = parallel.train(job, strategy, nodes, cluster.Simulation(trace="ledger"))
+    initial = report.trace.ledger()[0]["broadcast"].nbytes  # the initial weights
+    return (report.history[-1]["bytes"] - initial) / STEPS, report.checkpoint.model["weight"]
+
+
+crossover, tried, apart, curves = 2 * OUT * IN / (OUT + IN), (16, 64, 168, 176, 512), 0.0, []
+for i, p in enumerate((2, 8)):
+    by_factors, by_ring = [], []
+    for minibatch in tried:
+        factors, w1 = trained(parallel.SufficientFactors(), minibatch, p)
+        ring, w2 = trained(parallel.Synchronous(algorithm="ring"), minibatch, p)
+        apart = max(apart, np.abs(w1 - w2).max())
+        assert factors == 4 * minibatch // p * (p - 1) * (OUT + IN)
+        assert (factors < ring) == (minibatch < crossover)
+        by_factors.append(factors / 1e3)
+        by_ring.append(ring / 1e3)
+    exact = [4e-3 * each / p * (p - 1) * (OUT + IN) for each in tried]
+    flat = [8e-3 * (p - 1) / p * OUT * IN] * len(tried)
+    curves += [lines.Line(f"{p} nodes, formulas", tried, exact, tone=i), lines.Line("", tried, flat, tone=i),
+               lines.Line(f"{p} nodes, ledger", tried, by_factors, "points", i),
+               lines.Line("", tried, by_ring, "points", i)]  # fmt: skip
+picture = lines.draw(
+    [lines.Panel(curves, "samples of a minibatch, all nodes together", "kB a node and step", log="xy")],
+    source=("simulated", "formula"), height=3.8,
+)  # fmt: skip
+[axes] = picture.axes
+axes.axvline(crossover, color="0.5", linewidth=1)
+axes.text(crossover * 1.05, 12, f"2MN/(M + N)\n= {crossover:.1f}", color="0.3", fontsize=9)
+axes.set_xticks(tried[:3] + tried[4:], tried[:3] + tried[4:])
+axes.minorticks_off()
+see(
+    picture,
+    "bytes against the minibatch, on logarithmic axes; rising lines: factors, level lines: ring all-reduce of the "
+    f"matrix. They cross at {crossover:.1f} samples for 2 nodes and for 8 alike (your guess: {guess_cross}). Points: "
+    f"counted in the run; lines: formula. The trained weights of both ways differ by at most {apart:.0e}.",
+)
 
 # %% [markdown]
-# With error feedback, one direction of 64 trains as well as all of them; without, it stays behind. Biases are sent
-# whole: a vector has no thin form. The warm start makes no visible difference *here*: what a poor guess leaves out,
-# the memory sends later.
+# Now both ideas side by side: which of the two loses nothing?
 #
-# ## Which of the three sends least?
-
-
-# %%
-SIDE = 1024
-
-
-def three_ways(axes, samples, nodes, rank):
-    """Numbers that a node sends in a step for a layer of SIDE x SIDE weights, by formula."""
-    share = (nodes - 1) / nodes
-    numbers = {"ring": 2 * share * SIDE * SIDE, "factors": samples * (nodes - 1) * 2 * SIDE,
-               "PowerSGD": 2 * share * rank * 2 * SIDE}  # fmt: skip
-    for place, value in enumerate(numbers.values()):
-        axes.barh(-place, value, color=style.SERIES[place], **style.BORDER)
-        axes.text(value * 1.15, -place, f"{value:,.0f}", va="center", fontsize=8)
-    axes.set_yticks([0, -1, -2], list(numbers))
-    axes.set(xscale="log", xlim=(1e3, 1e10), xlabel="numbers that a node sends in a step")
-
-
-explore(three_ways, f"by formula, for {SIDE:,} x {SIDE:,} weights, on a logarithmic axis. PowerSGD's bar is shortest "
-        "unless samples and nodes are very few; the factors' grows with samples and with nodes, and passes the ring's.",
-        samples=[8, 1, 32, 128], nodes=[8, 2, 32], rank=[2, 1, 4, 16],
-        multiples=[{"samples": 1, "nodes": 2}, {"samples": 8}, {"samples": 128, "nodes": 32}], height=2.2)  # fmt: skip
-
-# %% [markdown]
-# | | what is sent | loses | can be added up on the way | grows with |
+# | | numbers a node sends | with more nodes | with more samples | loses |
 # |---|---|---|---|---|
-# | sufficient factors | $b$ pairs of vectors | nothing | no | samples and nodes |
-# | PowerSGD | $r$ pairs of vectors | all but $r$ directions; needs error feedback | yes | neither |
+# | ring all-reduce of $A$ | $2\frac{p-1}{p} MN$ | hardly more | the same | nothing |
+# | sufficient factors | $K (p-1)(M+N)$ | more ($K = B/p$: hardly) | more | nothing |
+# | PowerSGD | $2\frac{p-1}{p} r (M+N)$ | hardly more | the same | all but rank $r$, until later |
+#
+# ($B$: samples of a minibatch over all nodes.) PowerSGD is what factors become when you keep $r$ pairs for all samples
+# together in place of one a sample. Turn layer and nodes:
+
+# %%
+SHAPES = {"128 x 64": (128, 64), "1000 x 4096": (1000, 4096), "4096 x 25088": (4096, 25088)}
+
+
+def three_ways(axes, layer, nodes, rank):
+    rows, columns = SHAPES[layer]
+    batch = 2.0 ** np.arange(np.log2(nodes), 14)
+    share = (nodes - 1) / nodes
+    for i, (name, numbers) in enumerate({
+        "ring all-reduce": 2 * share * rows * columns + 0 * batch,
+        "sufficient factors": batch * share * (rows + columns),
+        "PowerSGD": 2 * share * rank * (rows + columns) + 0 * batch,
+    }.items()):  # fmt: skip
+        axes.loglog(batch, numbers, style.DASHES[i], color=style.SERIES[i], label=name)
+    axes.axvline(2 * rows * columns / (rows + columns), color="0.6", linewidth=0.8)
+    axes.set(xlabel="samples of a minibatch", ylabel="numbers a node sends")
+    axes.legend(fontsize=7)
+
+
+explore(
+    three_ways,
+    "numbers that a node sends for one layer. The larger the layer, the further right (grey line) the factors stay "
+    "below the ring. PowerSGD is below both, unless a minibatch has fewer than 2 r samples.",
+    layer=list(SHAPES), nodes=[8, 2, 32], rank=[2, 1, 4, 16],
+    multiples=[{"layer": name} for name in SHAPES], source="formula",
+)  # fmt: skip
+
+# %% [markdown]
+# ## Break it: the mean of the factors
+#
+# Two mistakes. First: every node makes its own $P_i$ and $Q_i$, and then $P$ and $Q$ are averaged, "like any weights".
+# But the mean of products is not the product of means. To see it at its plainest, give four nodes the *same* gradient,
+# and let each iterate ten times with minidl, with a seed of its own:
+
+# %%
+own = []
+for node in range(4):
+    compressor = compress.PowerSGD(2, seed=node)
+    for _ in range(10):
+        message = compressor.encode(A)
+    both = message.data.view(np.float64).reshape(M + N, 2)
+    own.append((both[:M], both[M:]))
+products = sum(P @ Q.T for P, Q in own) / 4
+of_means = sum(P for P, _ in own) / 4 @ (sum(Q for _, Q in own) / 4).T
+table(["4 nodes with one gradient, rank 2", "relative squared error"],
+      [["each node's P Q^T", f"{relative_error(A, own[0][0] @ own[0][1].T):.2f}"],
+       ["the mean of the products", f"{relative_error(A, products):.2f}"],
+       ["the product of the means", f"{relative_error(A, of_means):.2f}"],
+       ["sending nothing", f"{relative_error(A, 0 * A):.2f}"]], "measured")  # fmt: skip
+
+# %% [markdown]
+# All four have found the same two directions, but each writes them in other columns: turned, or with the other sign.
+# The means of the columns cancel. The all-reduce of PowerSGD adds up *before* the columns are chosen. Second mistake:
+# forget to make $P$ orthonormal. Then $P Q^T = A Q_0 Q_0^T A^T A$, with the first $Q_0$, whose scale is anyone's guess:
+
+
+# %%
+def careless(A, Q):
+    P = A @ Q
+    return P, A.T @ P
+
+
+def over_steps(step, matrix):
+    """The relative squared error in steps 1, 2 and 3, each with the last Q."""
+    Q_, found = np.random.default_rng(0).standard_normal((N, 2)), []
+    for _ in range(3):
+        P, Q_ = step(matrix, Q_)
+        found.append(f"{relative_error(matrix, P @ Q_.T):.3g}")
+    return found
+
+
+rows = [[f"{name}, gradient {words}", *over_steps(how, factor * A)]
+        for name, how in (("orthonormal P", power_step), ("P as it is", careless))
+        for factor, words in ((1, "as it is"), (1000, "x 1,000"))]  # fmt: skip
+table(
+    ["", "step 1", "step 2", "step 3"],
+    rows,
+    f"relative squared error, measured; the norm of A is {np.linalg.norm(A):.2f}",
+)
+
+# %% [markdown]
+# The message has the right size and the right type, and nothing raises. A small gradient arrives as nothing, a large
+# one explodes. You recognise the mistake by the units: with a loss in other units the relative error must stay what it
+# was.
 #
 # ## What the papers report
 #
-# **Vogels, Karimireddy and Jaggi (2019)**, *PowerSGD* (arXiv:1905.13727): of the methods that they evaluated, the only
-# one with consistent wall-clock speed-ups. It is fast to compute, and its factors can be all-reduced. Whether this
-# holds on a given network is the question of [09g](09g_when_it_pays.ipynb).
-#
-# **Xie et al. (2015)** (arXiv:1511.08486) introduce sufficient factor broadcasting; **Zhang et al. (2017)**,
-# *Poseidon*, choose for each layer, as `hybrid=True` does. The counts above against the ledger of runs, and training in
-# minutes: `benchmarks/reproductions/sufficient_factors.py` and `quantized_training.py`.
-#
+# **Vogels et al. (2019)**, *PowerSGD* (arXiv:1905.13727), compare compressors by the clock, not by the bytes. In their
+# tests only PowerSGD was consistently faster than plain SGD with a well-tuned all-reduce: it needs few operations,
+# its messages can be added up on the way, and its test accuracy is that of SGD. **Xie et al. (2016)**, *Distributed
+# machine learning via sufficient factor broadcasting* (arXiv:1511.08486), send the factors; **Zhang et al. (2017)**,
+# *Poseidon* (USENIX ATC), choose for each layer what is less, which is `SufficientFactors(hybrid=True)` here. By the
+# formula, with a ring:
+
+# %%
+rows = [
+    [f"{N_:,} x {M_:,}", K, p_, f"{2 * M_ * N_ / (K * p_ * (M_ + N_)):.1f}"]
+    for N_, M_, K, p_ in ((4096, 4096, 32, 8), (25088, 4096, 32, 8), (25088, 4096, 256, 8), (4096, 1000, 32, 32))
+]
+table(["layer", "samples a node K", "nodes p", "numbers of the ring / of the factors"], rows,
+      "formula; above 1 the factors send less; layers of the sizes of AlexNet's and VGG's")  # fmt: skip
+
+# %% [markdown]
 # ## To the exercises
 #
-# [Exercises of chapter 09](../exercises/09_gradient_compression/09_gradient_compression.ipynb).
+# [Exercises of chapter 09](../exercises/09_gradient_compression/09_gradient_compression.ipynb): error feedback, which
+# PowerSGD needs, around another contraction.
 #
 # **Three questions to argue about**
 #
-# 1. A convolution's weights have the shape (channels out, channels in, height, width). Which matrix would you send?
-# 2. An embedding's gradient has nonzero rows for the words of the minibatch alone. Factors, PowerSGD, or something
-#    else?
-# 3. Two nodes have $M$ and $-M$ plus a little noise. What does PowerSGD send, and what does error feedback keep?
+# 1. A convolution's gradient has a product for every sample *and every place of the image*. What does that do to
+#    sufficient factors? And to PowerSGD?
+# 2. In 09d a gathered sum of quantised shares had $p$ errors, a ring $p(p+1)/2$. How many has PowerSGD, and why?
+# 3. A bias vector is sent whole by PowerSGD. Why is that no loss, and when would it be?
 #
-# [09g](09g_when_it_pays.ipynb): bytes are not seconds. When does compression pay?
+# Next: [09g](09g_when_it_pays.ipynb) brings all compressors of this chapter to the clock.
