@@ -10,10 +10,11 @@ One file per method:
     few bits per number     half, qsgd, terngrad, one_bit, sign; base class in quantizer
     a low rank              power_sgd
     votes                   signum
-    around another method   error_feedback, quantized_all_reduce, lossless (codes in huffman and elias); base class in
-                            wrapper
+    around another method   error_feedback, quantized_all_reduce, lossless (codes in huffman and elias), coding_time;
+                            base class in wrapper
 """
 
+from minidl.compress.coding_time import CodingTime
 from minidl.compress.compressor import Compressor
 from minidl.compress.dgc import DGC
 from minidl.compress.error_feedback import ErrorFeedback
@@ -35,6 +36,7 @@ from minidl.compress.top_k import TopK
 __all__ = [
     "DGC",
     "QSGD",
+    "CodingTime",
     "Compressor",
     "ErrorFeedback",
     "Half",

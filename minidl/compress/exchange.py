@@ -2,7 +2,8 @@
 
 A compressor adds up one parameter's gradient over the nodes in a few rounds. In each round its generator yields a
 request (`Gather`, `AllReduce`, `AllToAll`, `Hop`, `SparseSum` or `GradientNorm`) and is resumed with the reply. `begin`
-advances the generators of a bucket in lockstep and joins requests of the same kind into one collective.
+advances the generators of a bucket in lockstep and joins requests of the same kind into one collective. A `Compute`
+request belongs to no round: it is served at once.
 """
 
 from __future__ import annotations
@@ -88,7 +89,15 @@ class GradientNorm:
     """
 
 
-Request = Gather | AllReduce | AllToAll | Hop | SparseSum | GradientNorm
+@dataclass(frozen=True)
+class Compute:
+    """Charges `seconds` of computation to this node, as `comm.compute` does; the reply is None."""
+
+    seconds: float
+    label: str
+
+
+Request = Gather | AllReduce | AllToAll | Hop | SparseSum | GradientNorm | Compute
 AddingUp = Generator[Request, Any, Sum]  # one parameter: yields requests, is sent replies, returns the Sum
 Replies = Callable[[], list[Any]]  # waits for a collective; one reply per request
 
@@ -128,7 +137,7 @@ def begin(
         requests = {}
         for i, reply in replies.items():
             try:
-                requests[i] = parameters[i].send(reply)
+                requests[i] = _next_request(parameters[i], reply, comm)
             except StopIteration as stop:
                 sums[i] = stop.value
         return requests
@@ -143,6 +152,15 @@ def begin(
         return [sums[i] for i in range(len(parameters))]
 
     return finish
+
+
+def _next_request(parameter: AddingUp, reply: Any, comm: Communicator) -> Request:
+    """Resume a generator until it needs a round; serve its Compute requests on the way."""
+    request = parameter.send(reply)
+    while isinstance(request, Compute):
+        comm.compute(seconds=request.seconds, label=request.label)
+        request = parameter.send(None)
+    return request
 
 
 def _begin_round(

@@ -163,7 +163,7 @@ def test_a_compressor_without_settings_needs_no_parentheses() -> None:
         ("synchronous:compressor=topk", "top_k: missing a required argument: 'density'; its settings are density"),
         ("synchronous:compressor=topk(0)", "TopK: density must be above 0 and at most 1, got 0"),
         ("synchronous:compressor=tpok(1)", "or 'top_k', got 'tpok': did you mean 'top_k'?"),
-        ("synchronous:compressor=serial", "synchronous: compressor must be 'dgc', "),
+        ("synchronous:compressor=serial", "synchronous: compressor must be 'coding_time', 'dgc', "),
         ("synchronous:compressor=1", "synchronous: compressor must be a compressor or None, got 1"),
         ("synchronous:bucket_mb=1e999", "synchronous: bucket_mb must be a number, got 1e309"),
         (
