@@ -1,0 +1,172 @@
+"""A run along a schedule of rates: the path with the rate outside the velocity, and those of known mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from course.judging import Answer, Wrong, expect
+from course.plural import counted
+from minidl.random import Purpose, stream
+
+Array = NDArray[Any]
+
+Case = tuple[int, int, float]
+"""(n, steps, momentum)"""
+
+Factor = Callable[[float, float], float]
+"""What the velocity is multiplied by besides momentum, of the rate and the rate before."""
+
+ROUNDING = 1e-12
+
+
+@dataclass
+class Run:
+    """A run of the answer: the problem, the schedule, what gradient was asked for, and what came back."""
+
+    start: Array
+    curvatures: Array
+    targets: Array
+    rates: list[float]
+    momentum: float
+    steps: list[Any] = field(default_factory=list)
+    weights: list[Any] = field(default_factory=list)
+    returned: Any = None
+
+    @property
+    def called(self) -> str:
+        return (
+            f"corrected_run(w, gradient, rates, momentum={self.momentum:g}), {counted(len(self.start), 'weight')}, "
+            f"rates {', '.join(f'{rate:.4g}' for rate in self.rates[:6])}{', …' if len(self.rates) > 6 else ''}"
+        )
+
+    def gradient(self, w: Array, step: int) -> Array:
+        return np.asarray(self.curvatures * (w - self.targets[step]))
+
+    def asked(self, w: Any, step: Any) -> Array:
+        """The gradient as the answer gets it; notes what it was asked for."""
+        if not isinstance(step, int | np.integer) or not 0 <= step < len(self.rates):
+            raise ValueError(f"gradient: the steps are 0 to {len(self.rates) - 1}, got {step!r}")
+        if np.shape(w) != self.start.shape:
+            raise ValueError(f"gradient: the weights have shape {self.start.shape}, got {np.shape(w)}")
+        self.steps.append(int(step))
+        self.weights.append(np.array(w, dtype=float))
+        return self.gradient(self.weights[-1], int(step))
+
+    def path(self, factor: Factor = lambda lr, before: lr / before, new: Factor = lambda lr, before: 1.0) -> Array:
+        """The weights before each step and after the last one, in the form with the rate inside the velocity.
+
+        factor: of the old velocity; new: of the new gradient.
+        """
+        w, v, before = self.start, np.zeros_like(self.start), self.rates[0]
+        path = [w]
+        for step, lr in enumerate(self.rates):
+            v = self.momentum * factor(lr, before) * v - lr * new(lr, before) * self.gradient(w, step)
+            w, before = w + v, lr
+            path.append(w)
+        return np.array(path)
+
+    def right_path(self) -> Array:
+        """The same with the rate outside."""
+        w, u = self.start, np.zeros_like(self.start)
+        path = [w]
+        for step, lr in enumerate(self.rates):
+            u = self.momentum * u + self.gradient(w, step)
+            w = w - lr * u
+            path.append(w)
+        return np.array(path)
+
+
+def run(answer: Answer, case: Case, kind: str, seed: int) -> Run:
+    """Let the answer run along a schedule: "constant", "rising" (a warm-up) or "falling" (drops)."""
+    n, steps, momentum = case
+    rng = stream(Purpose.MANUAL, seed, "corrected run", n, steps)
+    rate = float(np.round(rng.uniform(0.05, 0.1), 3))
+    rates = {
+        "constant": [rate] * steps,
+        "rising": [rate * (1 + step / max(steps - 2, 1)) for step in range(steps - 2)] + [3 * rate] * 2,
+        "falling": [3 * rate * 0.4 ** (3 * step // steps) for step in range(steps)],
+    }[kind]
+    one = Run(rng.normal(size=n), rng.uniform(0.5, 2.0, n), rng.normal(0.0, 2.0, (steps, n)), rates, momentum)
+    one.returned = answer(one.start.copy(), answer.offered(one.asked, "gradient"), list(rates), momentum)
+    return one
+
+
+def compare_path(one: Run) -> None:
+    """Raise Wrong unless the weights are those of the form with the rate outside, in each step, and v is the change."""
+    w, v = returned(one)
+    want = one.right_path()
+    if one.steps == list(range(len(one.rates))):  # the whole path was seen
+        got = np.array([*one.weights, expect.number_array(w, one.called, "w, an array")])
+        expect.array(
+            got, want, f"{one.called}: row t of the weights before each step, and after the last one", rtol=0,
+            atol=ROUNDING * (1 + float(np.abs(want).max())), mistakes=wrong_paths(one),
+        )  # fmt: skip
+    scale = ROUNDING * (1 + float(np.abs(want).max()))
+    last = {sentence: path[-1] for sentence, path in wrong_paths(one).items()}
+    expect.array(w, want[-1], f"{one.called}: w", rtol=0, atol=scale, mistakes=last)
+    change, lr = want[-1] - want[-2], one.rates[-1]
+    slips = {
+        "This is the sum u: the velocity has the rate inside, v = -lr * u.": -change / lr,
+        "The sign of v is wrong: it is what w changes by.": -change,
+        "The velocity is the one before the last step.": want[-2] - want[max(len(want) - 3, 0)],
+    }
+    expect.array(v, change, f"{one.called}: v", rtol=0, atol=scale, mistakes=slips)
+
+
+def wrong_paths(one: Run) -> dict[str, Array]:
+    """The paths of known mistakes, of those that differ from the right one."""
+    found = {
+        "The correction is missing: the old velocity keeps its old rate.": one.path(lambda lr, before: 1.0),
+        "The factor is upside down: it is lr / lr_before.": one.path(lambda lr, before: before / lr),
+        "The new gradient was corrected, too; it is multiplied by lr already.": one.path(
+            new=lambda lr, before: lr / before
+        ),
+        "The correction is there only where the rate falls.": one.path(lambda lr, before: min(lr / before, 1.0)),
+        "The correction is there only where the rate rises.": one.path(lambda lr, before: max(lr / before, 1.0)),
+        "The correction is lr / rates[0]: each step is to be corrected by the rate of the step before.": one.path(
+            lambda lr, before: lr / one.rates[0]
+        ),
+        "The old velocity was multiplied by lr itself: divide by the rate of the step before.": one.path(
+            lambda lr, before: lr
+        ),
+        "The gradient was multiplied by 1 - momentum: that is an average.": one.path(
+            new=lambda lr, before: 1 - one.momentum
+        ),
+        "The steps go up the slope.": one.path(new=lambda lr, before: -1.0),
+    }
+    right = one.right_path()
+    return {sentence: path for sentence, path in found.items() if not np.allclose(path, right, rtol=1e-9)}
+
+
+def compare_calls(one: Run) -> None:
+    """Raise Wrong unless each step's gradient was computed once, in order, at the weights of that step."""
+    count, steps = len(one.steps), len(one.rates)
+    if one.steps != list(range(steps)):
+        raise Wrong(
+            f"{one.called}: expected {counted(steps, 'call')} of gradient, for steps 0 to {steps - 1} in order, got "
+            f"{counted(count, 'call')}, for steps {', '.join(map(str, one.steps[:8])) or 'none'}"
+            f"{', …' if count > 8 else ''}.",
+            "A gradient is what takes the time: compute it once a step." if count > steps else "",
+        )
+    if steps > 1 and all(np.array_equal(w, one.weights[0]) for w in one.weights):
+        raise Wrong(
+            f"{one.called}: all gradients were computed at the same weights.",
+            "Each gradient belongs to the weights that the step before it has left.",
+        )
+
+
+def returned(one: Run) -> tuple[Any, Any]:
+    """w and v; Wrong if that is not what was returned."""
+    got = one.returned
+    if not isinstance(got, tuple | list) or len(got) != 2:
+        raise Wrong(f"{one.called}: expected (w, v), got {expect.shown(got)}.", expect.not_a_value(got))
+    return got[0], got[1]
+
+
+def runs(answer: Answer, cases: Sequence[Case], kind: str, seed: int) -> list[Run]:
+    return [run(answer, case, kind, seed) for case in cases]
