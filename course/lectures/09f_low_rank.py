@@ -85,7 +85,7 @@ table(["share of the square", "r = 1", "r = 4", "r = 16"],
 # ## Build: one step of the power iteration
 #
 # A singular value decomposition in every step would take longer than the network. **PowerSGD** (Vogels et al., 2019)
-# gets by with two products and an old friend. Multiply any matrix $Q$ ($N \times r$) by $A$, then by $A^T$: directions
+# needs two products. Multiply any matrix $Q$ ($N \times r$) by $A$, then by $A^T$: directions
 # with large singular values grow most. That is the **power iteration**. In between, make the columns **orthonormal**
 # (perpendicular to each other, of length 1):
 
@@ -118,7 +118,7 @@ table(["", "numbers sent", "relative squared error"],
 
 # %% [markdown]
 # $P Q^T = P P^T A$ is $A$ projected onto the columns of $P$. So what is left out, $A - PP^TA$, is never larger than
-# $A$. And if the rank of $A$ is at most $r$, nothing is left out at all (for any $Q$, except by a freak of chance):
+# $A$. And if the rank of $A$ is at most $r$, nothing is left out at all (for nearly every $Q$):
 
 # %%
 thin = np.random.default_rng(1).standard_normal((M, 3)) @ np.random.default_rng(2).standard_normal((3, N))
@@ -379,7 +379,7 @@ table(["16 nodes with one gradient, rank 2", "relative squared error"],
 # %% [markdown]
 # All have found the same two directions, but some write them with the other sign. The means of the columns cancel. The
 # all-reduce of PowerSGD adds up *before* the columns are chosen. Second mistake: forget to make $P$ orthonormal. Then
-# $P Q^T = A Q_0 Q_0^T A^T A$, with the first $Q_0$, whose scale is anyone's guess:
+# $P Q^T = A Q_0 Q_0^T A^T A$, with the first $Q_0$: its scale depends on that of $A$ and of $Q_0$.
 
 
 # %%
