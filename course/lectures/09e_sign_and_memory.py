@@ -202,7 +202,7 @@ step_through(
 # %% [markdown]
 # ## Nothing is lost
 #
-# The diamond is more than a picture. By the four lines, in step $t$ the node sends $g_t + e_t - e_{t+1}$, so
+# The diamond has an equation. By the four lines, in step $t$ the node sends $g_t + e_t - e_{t+1}$, so
 #
 # $$x_{t+1} = x_t - \eta\,(g_t + e_t - e_{t+1})
 #   \quad\Longrightarrow\quad
@@ -392,7 +392,7 @@ see(
 )
 
 # %% [markdown]
-# Real gradients have no trap as neat as the three examples, so the sign alone gets far. But its loss is higher, and the
+# Real gradients have no trap like the three examples, so the sign alone gets far. But its loss is higher, and the
 # memory is free: not one byte more. (30 epochs, four nodes: `benchmarks/reproductions/quantized_training.py`; the
 # examples for longer: `benchmarks/reproductions/sign_and_error_feedback.py`.)
 #

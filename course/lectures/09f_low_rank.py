@@ -85,7 +85,7 @@ table(["share of the square", "r = 1", "r = 4", "r = 16"],
 # ## Build: one step of the power iteration
 #
 # A singular value decomposition in every step would take longer than the network. **PowerSGD** (Vogels et al., 2019)
-# gets by with two products and an old friend. Multiply any matrix $Q$ ($N \times r$) by $A$, then by $A^T$: directions
+# needs two products. Multiply any matrix $Q$ ($N \times r$) by $A$, then by $A^T$: directions
 # with large singular values grow most. That is the **power iteration**. In between, make the columns **orthonormal**
 # (perpendicular to each other, of length 1):
 
@@ -118,7 +118,7 @@ table(["", "numbers sent", "relative squared error"],
 
 # %% [markdown]
 # $P Q^T = P P^T A$ is $A$ projected onto the columns of $P$. So what is left out, $A - PP^TA$, is never larger than
-# $A$. And if the rank of $A$ is at most $r$, nothing is left out at all (for any $Q$, except by a freak of chance):
+# $A$. And if the rank of $A$ is at most $r$, nothing is left out at all (for nearly every $Q$):
 
 # %%
 thin = np.random.default_rng(1).standard_normal((M, 3)) @ np.random.default_rng(2).standard_normal((3, N))
@@ -357,29 +357,29 @@ explore(
 # ## Break it: the mean of the factors
 #
 # Two mistakes. First: every node makes its own $P_i$ and $Q_i$, and then $P$ and $Q$ are averaged, "like any weights".
-# But the mean of products is not the product of means. To see it at its plainest, give four nodes the *same* gradient,
+# But the mean of products is not the product of means. To see it at its plainest, give 16 nodes the *same* gradient,
 # and let each iterate ten times with minidl, with a seed of its own:
 
 # %%
 own = []
-for node in range(4):
+for node in range(16):
     compressor = compress.PowerSGD(2, seed=node)
     for _ in range(10):
         message = compressor.encode(A)
     both = message.data.view(np.float64).reshape(M + N, 2)
     own.append((both[:M], both[M:]))
-products = sum(P @ Q.T for P, Q in own) / 4
-of_means = sum(P for P, _ in own) / 4 @ (sum(Q for _, Q in own) / 4).T
-table(["4 nodes with one gradient, rank 2", "relative squared error"],
+products = sum(P @ Q.T for P, Q in own) / 16
+of_means = sum(P for P, _ in own) / 16 @ (sum(Q for _, Q in own) / 16).T
+table(["16 nodes with one gradient, rank 2", "relative squared error"],
       [["each node's P Q^T", f"{relative_error(A, own[0][0] @ own[0][1].T):.2f}"],
        ["the mean of the products", f"{relative_error(A, products):.2f}"],
        ["the product of the means", f"{relative_error(A, of_means):.2f}"],
        ["sending nothing", f"{relative_error(A, 0 * A):.2f}"]], "measured")  # fmt: skip
 
 # %% [markdown]
-# All four have found the same two directions, but each writes them in other columns: turned, or with the other sign.
-# The means of the columns cancel. The all-reduce of PowerSGD adds up *before* the columns are chosen. Second mistake:
-# forget to make $P$ orthonormal. Then $P Q^T = A Q_0 Q_0^T A^T A$, with the first $Q_0$, whose scale is anyone's guess:
+# All have found the same two directions, but some write them with the other sign. The means of the columns cancel. The
+# all-reduce of PowerSGD adds up *before* the columns are chosen. Second mistake: forget to make $P$ orthonormal. Then
+# $P Q^T = A Q_0 Q_0^T A^T A$, with the first $Q_0$: its scale depends on that of $A$ and of $Q_0$.
 
 
 # %%
