@@ -354,7 +354,8 @@ see(
 # $T = S_{\min}(1 + B_c)\,c$.
 
 # %%
-guess_nodes = guess("Up to 1,024 nodes with 10 GbE, each number with its best minibatch: which number is the fastest?")
+guess_nodes = guess("Digits on 10 GbE, up to 1,024 nodes, each number with its best minibatch: which is the fastest?",
+                    unit="nodes")  # fmt: skip
 
 # %% [markdown]
 # We ask for our digits, and for a task with more noise, $B_c = 10{,}000$: McCandlish et al. (08d) put ImageNet at tens
@@ -376,12 +377,15 @@ for critical in (b_c, LARGE):
         times = {p: fastest_with(p, network, critical) for p in range(1, 1025)}
         p = min(times, key=times.get)
         half = min(q for q in times if times[1] / times[q] >= times[1] / times[p] / 2)
-        rows.append([f"{critical:,.0f}", network, f"**{p:,}**" + " or more" * (p == 1024), f"{best_minibatch(network, p, b_c=critical):,.0f}",
-                     f"{times[1] / times[p]:.1f}", half])  # fmt: skip
+        its = best_minibatch(network, p, b_c=critical)
+        name = f"**{p:,}**" + " or more" * (p == 1024)
+        rows.append([f"{critical:,.0f}", network, name, f"{its:,.0f}", f"{times[1] / times[p]:.1f}", half])
 table(["B_c", "network", "fastest p", "its B", "times as fast as one node", "nodes for half of that"], rows,
       f"formula; {1e3 * SECONDS_PER_SAMPLE:g} ms a sample; your guess for 10 GbE: {guess_nodes}")  # fmt: skip
 say(f"For our digits on 10 GbE the eight nodes of this page, at their best, take "
-    f"{fastest_with(8, '10 GbE', b_c):.1f} s, **one node alone {fastest_with(1, '10 GbE', b_c):.1f} s**.")  # fmt: skip
+    f"{fastest_with(8, '10 GbE', b_c):.1f} s, **one node alone {fastest_with(1, '10 GbE', b_c):.1f} s** (formula; with "
+    f"the steps counted: {min(to_target['10 GbE', B] for B in SIZES):.1f} s and, with B = 2, "
+    f"{tuned(2)[0] * 2 * SECONDS_PER_SAMPLE:.1f} s).")  # fmt: skip
 
 # %% [markdown]
 # Why? For many nodes only $\sqrt t$ is left, against $\sqrt{B_c\,c}$ of one node. So parallelism pays if $t$ is well
@@ -429,9 +433,9 @@ def trap():
 
 see(
     trap(),
-    "marks: 32 samples a node. Left, throughput grows without end. Middle, our digits: more nodes bring next to nothing, "
-    "and no number of them is faster than one node with its best minibatch (dotted). Broad and pale: the same nodes with the "
-    "best minibatch; on InfiniBand they gain. Right, a task with more noise: the same 32 samples are too few for "
+    "marks: 32 samples a node. Left, throughput grows without end. Middle, our digits: more nodes bring next to "
+    "nothing, and no number of them is faster than one node with its best minibatch (dotted). Broad and pale: the same "
+    "nodes with the best minibatch; on InfiniBand they gain. Right, a task with more noise: the same 32 samples are too few for "
     "some nodes on a slow network, and too many for a thousand nodes on a fast one.",
 )
 
