@@ -156,7 +156,7 @@ table(
 )
 
 # %% [markdown]
-# If a step gains $1/(1 + B_c/B)$ of the largest gain, the run needs as many times more steps:
+# If every step of a run gains $1/(1 + B_c/B)$ of the largest gain, the run needs $1 + B_c/B$ times the fewest steps:
 #
 # $$S = S_{\min}\Big(1 + \frac{B_c}{B}\Big), \qquad
 # E = BS = E_{\min}\Big(1 + \frac{B}{B_c}\Big), \qquad E_{\min} = S_{\min} B_c .$$
