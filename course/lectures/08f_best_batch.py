@@ -169,7 +169,9 @@ see(
 #
 # Both factors have a formula. Steps: 08d's $S = S_{\min}(1 + B_c/B)$. Seconds of a step on $p$ nodes: each computes
 # $B/p$ samples of $c$ seconds (`seconds_per_sample`), then the all-reduce takes $t$, whatever $B$ is. (Nothing overlaps
-# here.) With a ring and $n$ bytes $t = 2(p-1)\alpha + 2\frac{p-1}{p}n\beta$ (04b). Their product:
+# here; with overlap, 05b, part of $t$ is hidden.) A ring that adds up $n$ bytes takes
+# $t = 2(p-1)\alpha + 2\frac{p-1}{p}n\beta$, with $\alpha$ seconds a message and $\beta$ seconds a byte (04b). The
+# product of the two:
 #
 # $$T(B) = S_{\min}\Big(1 + \frac{B_c}{B}\Big)\Big(t + \frac{Bc}{p}\Big)
 # = S_{\min}\Big(t + \frac{B_c\,c}{p} + \frac{B_c\,t}{B} + \frac{Bc}{p}\Big).$$
@@ -222,7 +224,8 @@ for network in NETWORK:
                  f"{100 * worst:.0f} %"])  # fmt: skip
 table(["network", "t", "the network asks for tp/c", "B*, formula", "best of all B, searched", "best of eight, measured",
        "bytes per sample at B*", "T(B) against measured steps x simulated seconds"], rows,
-      f"8 nodes, S_min = {s_min:.1f}, B_c = {b_c:.0f} (fitted); last column: largest difference")  # fmt: skip
+      f"8 nodes, S_min = {s_min:.1f}, B_c = {b_c:.0f} (fitted); bytes per sample: 2(p-1)/p n/B; last column: "
+      "largest difference")  # fmt: skip
 
 # %% [markdown]
 # The searched optimum is the formula's, rounded. The measured steps are whole numbers, so neighbours are exchanged
