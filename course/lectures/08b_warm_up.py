@@ -138,7 +138,8 @@ def spread(found):
 
 table(["layers", "B", "beginning", f"failures of {len(SEEDS)}", "mean error", "median"],
       [*([5, B, way, *spread(found)] for (B, way), found in errors.items()), [2, 256, "none", *spread(shallow)]],
-      f"measured; failure: error above {FAILED:.0f} %; your guess for the worst with 256: {guess_worst}")  # fmt: skip
+      f"measured; failure: error above {FAILED:.0f} %; standard deviation of a count: up to "
+      f"{len(SEEDS) ** 0.5 / 2:.1f}; your guess for the worst with 256: {guess_worst}")  # fmt: skip
 
 # %%
 # measured: differs from run to run
@@ -160,8 +161,8 @@ see(figure, "a curve that jumps to 90 early belongs to a beginning that often fa
     "one. On the right none jumps first, and the longest warm-up last.")  # fmt: skip
 
 # %% [markdown]
-# A gradual warm-up is the best of the three, and a longer one is better still. A constant one is *worse than none* with
-# 256 samples. Two layers of weights need no warm-up at all.
+# With 128 samples a gradual warm-up is better than none, and a longer one better still. With 256 samples nearly all
+# failures are those of the jump: a constant warm-up is *worse than none*. Two layers of weights need no warm-up at all.
 #
 # ## Why?
 #
@@ -179,11 +180,11 @@ see(figure, "a curve that jumps to 90 early belongs to a beginning that often fa
 # so the largest eigenvalue of the small matrix $Q^\top H Q$ is that of $H$, nearly. (This is Lanczos' method.)
 
 # %%
-SAMPLE = DIGITS.train.x[:512].reshape(512, -1).astype(np.float64), DIGITS.train.y[:512]
+SAMPLE = DIGITS.train.x[:256].reshape(256, -1).astype(np.float64), DIGITS.train.y[:256]
 
 
 def loss_and_gradient(flat, shapes):
-    """The training loss on 512 samples and its gradient, for all weights as one vector."""
+    """The training loss on 256 samples and its gradient, for all weights as one vector."""
     ends = np.cumsum([np.prod(shape) for shape in shapes])
     weights = [Tensor(part.reshape(shape), requires_grad=True)
                for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]  # fmt: skip
@@ -214,8 +215,8 @@ def largest_curvature(flat, shapes, rounds=10, little=1e-4):
 def known_parabola():
     """A loss whose curvature we know: one layer, all weights 0, so that every class has probability 1/10."""
     flat, shapes = np.zeros(650), [(10, 64), (10,)]
-    inputs = np.concatenate([SAMPLE[0], np.ones((512, 1))], axis=1)
-    exact = np.linalg.eigvalsh(inputs.T @ inputs / 512)[-1] * 0.1
+    inputs = np.concatenate([SAMPLE[0], np.ones((256, 1))], axis=1)
+    exact = np.linalg.eigvalsh(inputs.T @ inputs / 256)[-1] * 0.1
     return largest_curvature(flat, shapes), exact
 
 
@@ -227,9 +228,9 @@ say("Check on a single layer at $w = 0$: {:.4f} by ten directions, {:.4f} exact.
 
 
 # %%
-def watch(B, way, seed, steps=104, every=4):
+def watch(B, way, seed, steps=104, every=4, layers=5):
     """(step, rate, largest curvature, loss) in the first steps of a run; it ends when the loss exceeds 100."""
-    this = job(B, SETTINGS[B], seed=seed, **WAYS[way])
+    this = job(B, SETTINGS[B], layers, seed, **WAYS[way])
     model = this.build_model()
     optimizer = this.build_optimizer(model)
     schedule = this.build_schedule(optimizer, len(DIGITS.train))
@@ -259,13 +260,15 @@ guess_stable = guess("Before the first step: what is the largest stable rate, 3.
 STARTS, FEW = {"none": 128, "constant": 256, "10 epochs from 0": 128}, range(4)
 fails = {way: [e > FAILED for e in errors[B, way]] for way, B in STARTS.items()}
 one = fails["constant"].index(True)  # a constant warm-up that fails
-watched = [(way, seed) for way in ("none", "10 epochs from 0") for seed in FEW] + [("constant", one)]
+watched = [(way, seed) for way in STARTS for seed in ({*FEW, one} if way == "constant" else FEW)]
 with np.errstate(all="ignore"):
-    seen = {(way, seed): watch(STARTS[way], way, seed) for way, seed in bar(watched, "watching 9 runs")}
+    seen = {(way, seed): watch(STARTS[way], way, seed) for way, seed in bar(watched, "watching the runs")}
+    flat = [watch(256, "none", seed, steps=1, layers=2)[2][0] for seed in FEW]
 LIMIT = 2 * (1 + MOMENTUM)
 first = [LIMIT / seen["none", seed][2][0] for seed in FEW]
 say(f"Largest stable rate before the first step: {min(first):.2f} to {max(first):.2f} for {len(FEW)} seeds, measured "
-    f"(your guess: {guess_stable}). The rate of these runs is 0.32.")  # fmt: skip
+    f"(your guess: {guess_stable}). The rate of these runs is 0.32. With two layers of weights it is "
+    f"{LIMIT / max(flat):.2f} to {LIMIT / min(flat):.2f}.")  # fmt: skip
 
 # %%
 # measured: differs from run to run
@@ -287,7 +290,7 @@ with style.applied():
     places[0].set_ylabel("curvature")
     places[3].set_ylabel("training loss")
     figure.legend(*places[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)
-    style.label_source(figure, ("measured", "formula"), "512 training samples, every fourth step, until it overflows")
+    style.label_source(figure, ("measured", "formula"), "256 training samples, every fourth step, until it overflows")
 see(figure, "a step is stable while the solid line is below the dashed one. Left: the curvature is above it (shaded) "
     "again and again, from the first step on, and the loss jumps. Middle: the small rate allows any curvature, until "
     "the rate jumps after 30 steps. Right: the dashed line comes down slowly; by then the curvature has "
@@ -305,6 +308,14 @@ for way in ("none", "10 epochs from 0"):
 table(["beginning", "rate x curvature above 3.8", "highest product", "median curvature, stable rate, steps 0 to 48",
        "the same, steps 60 to 100"], rows, f"measured, {len(FEW)} seeds, B = 128; products: steps 0 to 48")  # fmt: skip
 
+# %%
+# measured: differs from run to run
+at_start = [rate * h for _, rate, h, _ in (seen["none", seed].T[0] for seed in FEW)]
+after_jump = [rate * h for _, rate, h, _ in (seen["constant", seed].T[8] for seed in FEW)]
+say(f"Rate times curvature before the first step without warm-up: {min(at_start):.0f} to {max(at_start):.0f}. Two steps "
+    f"after the jump of a constant warm-up: {min(after_jump):.0f} to {max(after_jump):.0f} ({len(FEW)} seeds, "
+    "measured).")  # fmt: skip
+
 # %% [markdown]
 # There is the answer. **The loss is curved most at the beginning.** There the scaled rate is above the limit of
 # stability. Each step overshoots and throws the weights further away. Some runs land where all is well; others
@@ -313,7 +324,10 @@ table(["beginning", "rate x curvature above 3.8", "highest product", "median cur
 # when $q$ is near 0 or 1. The same rate is stable then. A gradual warm-up raises the rate as the curvature falls.
 #
 # The constant warm-up shows a second thing. The small rate is stable at any of these curvatures, so nothing makes the
-# network leave the curved region. Then the jump comes, with the same shock as without warm-up, only later.
+# network leave the region where they are large. Then the jump comes, and its shock is larger than that of the first
+# step without warm-up. What the limit does not explain: with 256 samples the rate 0.32 is above it at the first step,
+# too, and hardly a run fails. There are half as many steps in which to be thrown out, each with less noise. The limit
+# says where a run is in danger, not whether it survives.
 #
 # ## Turn it
 #
