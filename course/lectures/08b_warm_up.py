@@ -176,9 +176,10 @@ see(figure, "a curve that jumps to 90 early belongs to a beginning that often fa
 # $$H v \approx \frac{\nabla f(w + \varepsilon v) - \nabla f(w - \varepsilon v)}{2 \varepsilon}.$$
 #
 # Now take the gradient, apply $H$ to it, apply $H$ again, and so on, and make each vector perpendicular to those
-# before. Seven such directions are the columns of a matrix $Q$. They soon contain the direction of the largest curvature,
-# so the largest eigenvalue of the small matrix $Q^\top H Q$ is that of $H$, nearly. (This is Lanczos' method.) We take
-# $\varepsilon = 0.01$. A much smaller one measures the switching of single ReLUs, where the gradient jumps.
+# before. Seven such directions are the columns of a matrix $Q$. They soon contain the direction of the largest
+# curvature, so the largest eigenvalue of the small matrix $Q^\top H Q$ is that of $H$, nearly. (This is Lanczos'
+# method.) We take $\varepsilon = 0.01$. A much smaller one measures the switching of single ReLUs, where the gradient
+# jumps.
 
 # %%
 SAMPLE = DIGITS.train.x[:512].reshape(512, -1).astype(np.float64), DIGITS.train.y[:512]
@@ -309,8 +310,8 @@ with style.applied():
     style.label_source(figure, ("measured", "formula"), "512 training samples, every fourth step, until it overflows")
 see(figure, "a step is stable while the solid line is below the dashed one. Left: the curvature passes it as soon as "
     "the loss begins to fall, and again and again (shaded). Middle: the small rate allows any curvature; when it "
-    "jumps, after 30 steps, the curvature jumps, too. Right: the same rise of the curvature happens, later, and finds a "
-    "rate that is still small.")  # fmt: skip
+    "jumps, after 30 steps, the curvature jumps, too. Right: the same rise of the curvature happens, later, and finds "
+    "a rate that is still small.")  # fmt: skip
 
 # %%
 # measured: differs from run to run
@@ -320,25 +321,18 @@ for way, B in STARTS.items():
     products, late = (found[1] * found[2])[found[0] < 50], found[2][found[0] >= 60]
     rows.append([way, B, span([peak_of(seen[way, seed]) for seed in FEW]), f"{np.mean(products > LIMIT):.0%}",
                  f"{products.max():.1f}", f"{np.median(late):.0f}, hence {LIMIT / np.median(late):.2f}"])  # fmt: skip
-head = [
-    "beginning",
-    "B",
-    "peak curvature",
-    "rate x curvature above 3.8",
-    "highest product",
-    "late curvature, stable rate",
-]
-note = "columns 3 to 5: steps 0 to 48; last column: median of steps 60 to 100"
+head = ["beginning", "B", "peak curvature", "rate x curvature above 3.8", "highest product", "late; stable rate"]
+note = "columns 3 to 5: steps 0 to 48; last column: median curvature of steps 60 to 100"
 table(head, rows, f"measured, {len(FEW)} seeds; {note}")
 
 # %% [markdown]
 # There is the answer. **The curvature is small before training, rises when the network begins to learn, and falls when
 # it has learned.** Every run has to pass this rise. At the full rate the product of rate and curvature is far above the
 # limit there: each step overshoots and throws the weights further away. Some runs land where all is well; others
-# overflow, or end where the network guesses, and stay there. The long warm-up meets the same curvature with a third of
-# the rate. Later the network is sure of most samples. The curvature of softmax and cross-entropy along an output is
-# $q(1 - q)$, with $q$ the probability of the class, and this is small when $q$ is near 0 or 1. The same rate is stable
-# then.
+# overflow, or end where the network guesses, and stay there. The long warm-up meets the same curvature while the rate
+# is still small. Later the network is sure of most samples. The curvature of softmax and cross-entropy along an output
+# is $q(1 - q)$, with $q$ the probability of the class, and this is small when $q$ is near 0 or 1. The same rate is
+# stable then.
 #
 # The constant warm-up jumps at the worst moment. Five epochs at the small rate take the loss just to where the rise
 # begins, and the jump throws the network into it at the full rate. That is how a warm-up can be worse than none.
