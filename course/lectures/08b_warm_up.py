@@ -71,8 +71,8 @@ say("Test errors of the ten runs, sorted: " + ", ".join(f"{e:.1f} %" for e in so
 # Some are as good as anything in 08a, others guess. Hardly anything lies between. (Runs like these are chaotic: a
 # rounding error grows until it decides between the two. On another computer other seeds fail, about as many.)
 #
-# The rate is not too high for this network. Runs that survive the first epochs keep it for 18 epochs and
-# end well. It is too high *at the start*. This page shows why, and what to do.
+# The rate is not too high for this network. Runs that begin well keep it for 18 epochs and end well. It is too high *at
+# the start*. This page shows why, and what to do.
 #
 # ## Three ways to begin
 #
@@ -366,7 +366,8 @@ def beginnings(axes, warm_up_epochs, minibatch):
 explore(
     beginnings,
     "solid: the training loss of four runs; a cross: the run overflowed. Without warm-up most of the runs with 128 "
-    "samples are lost; the longer the warm-up, the fewer. 256 samples at twice the rate need 20 epochs of it.",
+    "samples are lost, some of them only after 15 epochs of swings; the longer the warm-up, the fewer. 256 samples "
+    "at twice the rate need 20 epochs of it.",
     warm_up_epochs=[10, 0, 1, 2, 5, 20], minibatch=[128, 64, 256], source="measured", height=2.8,
     multiples=[{"warm_up_epochs": 0}, {"warm_up_epochs": 10},
                {"warm_up_epochs": 10, "minibatch": 256}, {"warm_up_epochs": 20, "minibatch": 256}],
@@ -457,7 +458,7 @@ table(["beginning", "error, ImageNet, published", *(f"failures of {len(SEEDS)}, 
 #
 # **Three questions to argue about**
 #
-# 1. The failing runs go wrong within 100 steps. How would you find the largest useful rate for a network in a minute?
+# 1. The failing runs leave the stable region within 20 steps. How would you find the largest useful rate for a network in a minute?
 # 2. Warm-up makes the rate follow the curvature by the clock. What would a schedule look like that measures
 #    instead, and what would it cost?
 # 3. One seed in ten fails. Is it honest to report the mean of the other nine? What would you report?
