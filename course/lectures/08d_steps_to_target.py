@@ -156,7 +156,7 @@ table(
 )
 
 # %% [markdown]
-# If a step gains $1/(1 + B_c/B)$ of the largest gain, the run needs as many times more steps:
+# If every step of a run gains $1/(1 + B_c/B)$ of the largest gain, the run needs $1 + B_c/B$ times the fewest steps:
 #
 # $$S = S_{\min}\Big(1 + \frac{B_c}{B}\Big), \qquad
 # E = BS = E_{\min}\Big(1 + \frac{B}{B_c}\Big), \qquad E_{\min} = S_{\min} B_c .$$
@@ -220,8 +220,8 @@ def two_laws():
 
 
 see(two_laws(), "left, the steps halve with every doubling of B until it comes near B_c, then they flatten to S_min. "
-    "Right, the best rate: it follows the formula with the *same* B_c, which was fitted to the steps alone (η_max is the "
-    "best rate of the largest B). The linear scaling rule is its left half.")  # fmt: skip
+    "Right, the best rate: it follows the formula with the *same* B_c, which was fitted to the steps alone (η_max is "
+    "the best rate of the largest B). The linear scaling rule is its left half.")  # fmt: skip
 
 # %% [markdown]
 # Now walk along the hyperbola. Each minibatch is one point of it; where you stand decides what you pay.
@@ -443,5 +443,5 @@ say(f"Rates up to 2: S_min = {s_false:.0f}, B_c = {b_false:.0f}. Tuned: {s_min:.
 # 3. A paper compares $B = 256$ and $B = 8192$, both with the rate that is best for 256, after the same number of
 #    epochs. Which two things should it have done?
 #
-# Next: [08e](08e_growing_batches.ipynb), what noise is good for. Steps are not seconds: [08f](08f_best_batch.ipynb) puts
-# a network under the hyperbola.
+# Next: [08e](08e_growing_batches.ipynb), what noise is good for. Steps are not seconds: [08f](08f_best_batch.ipynb)
+# puts a network under the hyperbola.

@@ -149,7 +149,7 @@ def factors():
             right.plot(fastest[network], max(product), "o", color=style.SERIES[i], markersize=12, fillstyle="none")
         middle.set(title="samples per second", ylabel="samples per second")
         right.set(title="learning per second", ylabel="targets per second")
-        right.legend(fontsize=8)
+        figure.legend(*right.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
         for axes in (left, middle, right):
             axes.set(xscale="log", yscale="log", xlabel="minibatch B (samples)")
             axes.set_xticks([8, 32, 128, 512], [8, 32, 128, 512])
@@ -169,7 +169,9 @@ see(
 #
 # Both factors have a formula. Steps: 08d's $S = S_{\min}(1 + B_c/B)$. Seconds of a step on $p$ nodes: each computes
 # $B/p$ samples of $c$ seconds (`seconds_per_sample`), then the all-reduce takes $t$, whatever $B$ is. (Nothing overlaps
-# here.) With a ring and $n$ bytes $t = 2(p-1)\alpha + 2\frac{p-1}{p}n\beta$ (04b). Their product:
+# here; with overlap, 05b, part of $t$ is hidden.) A ring that adds up $n$ bytes takes
+# $t = 2(p-1)\alpha + 2\frac{p-1}{p}n\beta$, with $\alpha$ seconds a message and $\beta$ seconds a byte (04b). The
+# product of the two:
 #
 # $$T(B) = S_{\min}\Big(1 + \frac{B_c}{B}\Big)\Big(t + \frac{Bc}{p}\Big)
 # = S_{\min}\Big(t + \frac{B_c\,c}{p} + \frac{B_c\,t}{B} + \frac{Bc}{p}\Big).$$
@@ -222,7 +224,8 @@ for network in NETWORK:
                  f"{100 * worst:.0f} %"])  # fmt: skip
 table(["network", "t", "the network asks for tp/c", "B*, formula", "best of all B, searched", "best of eight, measured",
        "bytes per sample at B*", "T(B) against measured steps x simulated seconds"], rows,
-      f"8 nodes, S_min = {s_min:.1f}, B_c = {b_c:.0f} (fitted); last column: largest difference")  # fmt: skip
+      f"8 nodes, S_min = {s_min:.1f}, B_c = {b_c:.0f} (fitted); bytes per sample: 2(p-1)/p n/B; last column: "
+      "largest difference")  # fmt: skip
 
 # %% [markdown]
 # The searched optimum is the formula's, rounded. The measured steps are whole numbers, so neighbours are exchanged
@@ -268,7 +271,8 @@ explore(valley,
 #
 # Formulas multiply. Does a real run obey? Here is synchronous training (05a) as a program: every node computes the
 # gradient of its share, the all-reduce adds up, all make the same step. The nodes are simulated, and their small
-# gradient travels as long as 100 MB. Three minibatches on 10 GbE: the smallest, the predicted best, and a large one.
+# gradient travels as long as 100 MB. Three minibatches on 10 GbE: the smallest, the predicted best, and a large one,
+# with seeds that no rate was tuned on.
 
 
 # %%
@@ -294,7 +298,7 @@ def train(comm, B, rate, seed, seconds_per_sample):
 weights = sum(parameter.size for parameter in new_model(0).parameters())
 as_if_large = cluster.Network(NETWORK["10 GbE"].alpha, NETWORK["10 GbE"].beta * GRADIENT / (4 * weights))
 middle = min(SIZES, key=lambda B: abs(np.log(B / best_minibatch("10 GbE"))))
-RACERS = (SIZES[0], middle, 512)
+RACERS, FRESH = (SIZES[0], middle, 512), range(5, 10)
 
 # %%
 guess_race = guess(f"B = {RACERS[0]}, {RACERS[1]} or {RACERS[2]}: how many times as long does the slowest need?",
@@ -302,16 +306,16 @@ guess_race = guess(f"B = {RACERS[0]}, {RACERS[1]} or {RACERS[2]}: how many times
 
 # %%
 races = {}
-for B, seed in bar([(B, seed) for B in RACERS for seed in SEEDS], "training on eight simulated nodes"):
+for B, seed in bar([(B, seed) for B in RACERS for seed in FRESH], "training on eight simulated nodes"):
     args = (B, rate[B], seed, SECONDS_PER_SAMPLE)
     races[B, seed] = cluster.launch(train, args, NODES, cluster.Simulation(trace="ledger"), as_if_large).results[0]
-ends = {B: np.array([races[B, seed][-1][0] for seed in SEEDS]) for B in RACERS}
-table(["B", "predicted, T(B)", *(f"seed {seed}" for seed in SEEDS), "samples/second"],
+ends = {B: np.array([races[B, seed][-1][0] for seed in FRESH]) for B in RACERS}
+table(["B", "predicted, T(B)", *(f"seed {seed}" for seed in FRESH), "samples/second"],
       [[B, f"{time_to_target(B, '10 GbE'):.1f} s", *(f"{end:.1f} s" for end in ends[B]),
-        f"{B * len(races[B, 0]) / ends[B][0]:,.0f}"] for B in RACERS],
+        f"{B * len(races[B, FRESH[0]]) / ends[B][0]:,.0f}"] for B in RACERS],
       "formula; simulated nodes that really train: 10 GbE, 8 nodes")  # fmt: skip
-winners = [min(RACERS, key=lambda B: ends[B][seed]) for seed in SEEDS]
-say(f"B = {middle} wins with {winners.count(middle)} of {len(SEEDS)} seeds. The slowest, B = "
+winners = [min(RACERS, key=lambda B: ends[B][place]) for place in range(len(FRESH))]
+say(f"B = {middle} wins with {winners.count(middle)} of {len(FRESH)} seeds. The slowest, B = "
     f"{max(RACERS, key=lambda B: np.median(ends[B]))}, needs "
     f"{max(np.median(ends[B]) for B in RACERS) / np.median(ends[middle]):.1f} times as long (medians); your guess: "
     f"{guess_race}.")  # fmt: skip
@@ -322,9 +326,9 @@ def race_picture():
     with style.applied():
         figure, (left, right) = style.new_figure(9.5, 3.3, columns=2, sharey=True)
         for i, B in enumerate(RACERS):
-            for seed in SEEDS:
+            for seed in FRESH:
                 time, loss = np.array(races[B, seed]).T
-                label = f"B = {B}" if seed == 0 else ""
+                label = f"B = {B}" if seed == FRESH[0] else ""
                 look = {"color": style.SERIES[i], "linestyle": style.DASHES[i], "linewidth": 1.2, "label": label}
                 left.plot(np.arange(1, len(loss) + 1), loss, **look)
                 right.plot(time, loss, **look)
@@ -335,7 +339,7 @@ def race_picture():
         left.set_yticks([0.3, 0.5, 1, 2], [0.3, 0.5, 1, 2])
         left.minorticks_off()
         right.legend(fontsize=8)
-        style.label_source(figure, "simulated", "8 nodes, 10 GbE, three seeds each; dotted: the target")
+        style.label_source(figure, "simulated", "8 nodes, 10 GbE, five fresh seeds each; dotted: the target")
     return figure
 
 
@@ -354,7 +358,8 @@ see(
 # $T = S_{\min}(1 + B_c)\,c$.
 
 # %%
-guess_nodes = guess("Up to 1,024 nodes with 10 GbE, each number with its best minibatch: which number is the fastest?")
+guess_nodes = guess("Digits on 10 GbE, up to 1,024 nodes, each number with its best minibatch: which is the fastest?",
+                    unit="nodes")  # fmt: skip
 
 # %% [markdown]
 # We ask for our digits, and for a task with more noise, $B_c = 10{,}000$: McCandlish et al. (08d) put ImageNet at tens
@@ -376,12 +381,15 @@ for critical in (b_c, LARGE):
         times = {p: fastest_with(p, network, critical) for p in range(1, 1025)}
         p = min(times, key=times.get)
         half = min(q for q in times if times[1] / times[q] >= times[1] / times[p] / 2)
-        rows.append([f"{critical:,.0f}", network, f"**{p:,}**" + " or more" * (p == 1024), f"{best_minibatch(network, p, b_c=critical):,.0f}",
-                     f"{times[1] / times[p]:.1f}", half])  # fmt: skip
+        its = best_minibatch(network, p, b_c=critical)
+        name = f"**{p:,}**" + " or more" * (p == 1024)
+        rows.append([f"{critical:,.0f}", network, name, f"{its:,.0f}", f"{times[1] / times[p]:.1f}", half])
 table(["B_c", "network", "fastest p", "its B", "times as fast as one node", "nodes for half of that"], rows,
       f"formula; {1e3 * SECONDS_PER_SAMPLE:g} ms a sample; your guess for 10 GbE: {guess_nodes}")  # fmt: skip
 say(f"For our digits on 10 GbE the eight nodes of this page, at their best, take "
-    f"{fastest_with(8, '10 GbE', b_c):.1f} s, **one node alone {fastest_with(1, '10 GbE', b_c):.1f} s**.")  # fmt: skip
+    f"{fastest_with(8, '10 GbE', b_c):.1f} s, **one node alone {fastest_with(1, '10 GbE', b_c):.1f} s** (formula; with "
+    f"the steps counted: {min(to_target['10 GbE', B] for B in SIZES):.1f} s and, with B = 2, "
+    f"{tuned(2)[0] * 2 * SECONDS_PER_SAMPLE:.1f} s).")  # fmt: skip
 
 # %% [markdown]
 # Why? For many nodes only $\sqrt t$ is left, against $\sqrt{B_c\,c}$ of one node. So parallelism pays if $t$ is well
@@ -429,10 +437,10 @@ def trap():
 
 see(
     trap(),
-    "marks: 32 samples a node. Left, throughput grows without end. Middle, our digits: more nodes bring next to nothing, "
-    "and no number of them is faster than one node with its best minibatch (dotted). Broad and pale: the same nodes with the "
-    "best minibatch; on InfiniBand they gain. Right, a task with more noise: the same 32 samples are too few for "
-    "some nodes on a slow network, and too many for a thousand nodes on a fast one.",
+    "marks: 32 samples a node. Left, throughput grows without end. Middle, our digits: more nodes bring next to "
+    "nothing, and no number of them is faster than one node with its best minibatch (dotted). Broad and pale: the same "
+    "nodes with the best minibatch; on InfiniBand they gain. Right, a task with more noise: the same 32 samples are "
+    "too few for some nodes on a slow network, and too many for a thousand nodes on a fast one.",
 )
 
 # %% [markdown]
