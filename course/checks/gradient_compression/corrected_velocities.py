@@ -225,18 +225,20 @@ def compare_constant(answer: Answer, case: Constant) -> None:
     indices, values = one.returned(steps - 1)
     got = np.zeros(3)
     got[indices] = values
-    alone = gradient * steps
+    alone, right_factor = gradient * steps, dense_displacement(m, steps)
     slips = {
         "The entries have moved by the gradients alone, without the momentum of the steps in which they waited.": alone,
         "The entries have moved by the last velocity alone; what waits is the sum of all velocities.": (
             gradient * (1 - m**steps) / (1 - m)
         ),
-        "The gradient was multiplied by 1 - m.": gradient * (1 - m) * dense_displacement(m, steps),
+        "The gradient was multiplied by 1 - m.": gradient * (1 - m) * right_factor,
     }
-    if m == 0:
-        slips = {}
+    for sentence in MISTAKES:
+        sent, _ = under(one.steps, sentence)
+        slips.setdefault(sentence, sent)
+    slips = {sentence: value for sentence, value in slips.items() if not np.allclose(value, gradient * right_factor)}
     called = f"corrected_entries, a constant gradient, m={m:g}, all entries sent in step {steps - 1}: what was sent"
-    expect.array(got, gradient * dense_displacement(m, steps), called, rtol=1e-10, mistakes=slips)
+    expect.array(got, gradient * right_factor, called, rtol=1e-10, mistakes=slips)
 
 
 def compare_displacement(one: Run) -> None:
@@ -255,22 +257,25 @@ def compare_displacement(one: Run) -> None:
             f"{one.called(number)}: what was sent so far, and what waits",
             rtol=0,
             atol=ROUNDING * (1 + float(np.abs(dense).max())),
-            mistakes=wrong_sums(one, number),
+            mistakes=wrong_sums(one, number, np.asarray(dense)),
         )
 
 
-def wrong_sums(one: Run, number: int) -> dict[str, Array]:
-    """The same sums under known mistakes, from the beginning."""
-    found = {}
-    for sentence, rule in MISTAKES.items():
-        u = waiting = total = np.zeros(len(one.steps[0].gradient))
-        for step in one.steps[: number + 1]:
-            kept = Step(step.gradient, u, waiting, step.m, step.k, step.masking).after(rule)
-            total = total.copy()
-            total[kept.indices] += kept.values
-            u, waiting = kept.velocity, kept.waiting
-        found[sentence] = total + waiting
-    return found
+def under(steps: Sequence[Step], sentence: str) -> tuple[Array, Array]:
+    """What was sent in all, and what waits, after these steps under a known mistake."""
+    u = waiting = total = np.zeros(len(steps[0].gradient))
+    for step in steps:
+        kept = Step(step.gradient, u, waiting, step.m, step.k, step.masking).after(MISTAKES[sentence])
+        total = total.copy()
+        total[kept.indices] += kept.values
+        u, waiting = kept.velocity, kept.waiting
+    return total, waiting
+
+
+def wrong_sums(one: Run, number: int, right_sum: Array) -> dict[str, Array]:
+    """What was sent and what waits, added up, under known mistakes; where that is not right."""
+    found = {sentence: sum(under(one.steps[: number + 1], sentence)) for sentence in MISTAKES}
+    return {sentence: value for sentence, value in found.items() if not np.allclose(value, right_sum)}
 
 
 def compare_steps(one: Run) -> None:

@@ -44,13 +44,18 @@ def levels_of(x: Array, s: int, uniform: Array) -> Array:
 
 
 MISTAKES: dict[str, Callable[[Array, int, Array], Array]] = {
+    "The first random number was taken for all entries: each has its own.": (
+        lambda x, s, uniform: levels_of(x, s, np.full(len(x), uniform[0]))
+    ),
     "The levels were rounded to the nearest: that is not right on average. Use the random numbers.": (
         lambda x, s, uniform: np.sign(x) * np.round(magnitudes(x, s))
     ),
     "The lower level was always taken.": lambda x, s, uniform: np.sign(x) * np.floor(magnitudes(x, s)),
     "The upper level was always taken.": lambda x, s, uniform: np.sign(x) * np.ceil(magnitudes(x, s)),
     "The upper level is taken if the random number is *below* a - floor(a); here it is the other way round.": (
-        lambda x, s, uniform: rounded(x, magnitudes(x, s), 1 - uniform)
+        lambda x, s, uniform: (
+            np.sign(x) * (np.floor(magnitudes(x, s)) + (uniform >= magnitudes(x, s) - np.floor(magnitudes(x, s))))
+        )
     ),
     "The signs are missing.": lambda x, s, uniform: np.abs(levels_of(x, s, uniform)),
     LARGEST: lambda x, s, uniform: rounded(x, magnitudes(x, s, float(np.abs(x).max())), uniform),
@@ -58,9 +63,6 @@ MISTAKES: dict[str, Callable[[Array, int, Array], Array]] = {
         lambda x, s, uniform: rounded(x, magnitudes(x, s, float(np.abs(x).sum())), uniform)
     ),
     "The squared norm was taken.": lambda x, s, uniform: rounded(x, magnitudes(x, s, norm_of(x) ** 2), uniform),
-    "The first random number was taken for all entries: each has its own.": (
-        lambda x, s, uniform: levels_of(x, s, np.full(len(x), uniform[0]))
-    ),
     "np.floor of a negative number goes away from zero: take the magnitude first, and the sign last.": (
         lambda x, s, uniform: rounded(np.ones(len(x)), s * x / norm_of(x), uniform)
     ),
@@ -72,7 +74,9 @@ def numbers(case: Case, seed: int) -> tuple[Array, int, Array]:
     n, s = case
     rng = stream(Purpose.MANUAL, seed, "numbers to round", n, s)
     x = rng.normal(size=n) * 2.0 ** rng.integers(-2, 3, n)
-    return x, s, rng.uniform(0.01, 0.99, n)
+    uniform = rng.uniform(0.01, 0.99, n)
+    uniform[0] = 0.125  # far from 1/2: taken for all entries, it rounds otherwise than to the nearest
+    return x, s, uniform
 
 
 def called_with(x: Array, s: int) -> str:

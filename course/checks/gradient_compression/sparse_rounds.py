@@ -53,6 +53,13 @@ class Sum:
         """Different entries that a rank has before a round."""
         return int(np.count_nonzero(self.partial(rank, number)))
 
+    def of_partners(self, rank: int) -> Array:
+        """The sum of the rank's own vector and those of its partners alone."""
+        total = self.partial(rank, 0)
+        for i in range(self.rounds):
+            total = total + self.partial(rank ^ 2**i, 0)
+        return total
+
     def expected(self, rank: int) -> list[tuple[int, int]]:
         """The partner and the bytes of each round."""
         return [(rank ^ 2**i, min(8 * self.held(rank, i), 4 * self.n)) for i in range(self.rounds)]
@@ -116,6 +123,7 @@ def compare_sums(one: Sum) -> None:
             "Entries of several ranks were overwritten instead of added up.": dense_sum(one, overwrite),
             "The sum was divided by p: the sum is wanted, not the mean.": want / one.p,
             "The first round alone was made.": one.partial(rank, min(1, one.rounds)),
+            "Only a rank's own entries were sent on: send the sum of what it has so far.": one.of_partners(rank),
         }
         slips = {sentence: value for sentence, value in slips.items() if not np.array_equal(value, want)}
         called = one.called(rank)

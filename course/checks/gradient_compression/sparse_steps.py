@@ -156,6 +156,9 @@ def with_residuals(change: Callable[[Step, int, Array], Array]) -> Rule:
 
 
 MISTAKES: dict[str, Rule] = {
+    "The residual is as it was. It is to be written: residual[...] = ..., or residual += ...": with_residuals(
+        lambda step, rank, those: step.residuals[rank]
+    ),
     "Only the sum was taken: divide it by p.": with_weights(lambda step, total: moved(step, total)),
     "The step goes up: w - lr * mean.": with_weights(lambda step, total: step.w + LR * total / step.p),
     "The learning rate is missing.": with_weights(lambda step, total: step.w - total / step.p),
@@ -178,9 +181,6 @@ MISTAKES: dict[str, Rule] = {
     "The entries were chosen from the sum of all ranks; each rank chooses its own.": of_the_sum,
     "The residual still has the entries that were sent: they would be sent again.": with_residuals(
         lambda step, rank, those: step.totals[rank]
-    ),
-    "The residual is as it was. It is to be written: residual[...] = ..., or residual += ...": with_residuals(
-        lambda step, rank, those: step.residuals[rank]
     ),
     "The whole residual was cleared.": with_residuals(lambda step, rank, those: np.zeros_like(step.residuals[rank])),
     "The residual lacks what it had before.": with_residuals(
@@ -291,9 +291,9 @@ def compare_traffic(made: Made) -> None:
             if step.p > 1 and own[0].nbytes != most:
                 sizes = {12: "with int64 indices or float64 values", 16: "in 8 bytes an index and 8 a value"}
                 each = own[0].nbytes / (step.p - 1) / step.k
+                is_whole = own[0].nbytes == 4 * len(step.w) * (step.p - 1)
                 cause = f"The entries are sent {sizes[int(each)]}." if each in sizes else ""
-                if own[0].nbytes >= 4 * len(step.w) * (step.p - 1):
-                    cause = "The whole vector is sent, with its zeros."
+                cause = "The whole vector is sent, with its zeros." if is_whole else cause
                 raise Wrong(
                     f"{called}: expected {most} bytes sent, 8 k to each of {step.p - 1} ranks, got {own[0].nbytes}.",
                     cause,
