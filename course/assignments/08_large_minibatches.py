@@ -80,7 +80,9 @@ check.scheduled_rate(
 # schedule the rate changes in nearly every step. Write the whole run. It must follow the path of the form with the rate
 # outside:
 #
-# $$u \leftarrow \mu u + g, \qquad w \leftarrow w - \eta u .$$
+# $$u \leftarrow m u + g, \qquad w \leftarrow w - \eta u ,$$
+#
+# with the gradient $g$, the rate $\eta$ and the momentum $m$.
 
 
 # %% solution="corrected_run"
@@ -90,7 +92,7 @@ def corrected_run(w, gradient, rates, momentum):
     w: the initial weights, an array of n numbers. The velocity starts at zero.
     gradient: gradient(w, step) is the gradient of step number `step` at the weights w.
     rates: the rate of each step, all above 0; rates[0] is that of step 0. At least one.
-    momentum: mu, from 0 to below 1.
+    momentum: m, from 0 to below 1.
     Returns: (w, v) after the last step. The weights before each step and after the last one are those of
         the form with u above, up to rounding. v is the last change of the weights: w after the last step
         minus w before it.
@@ -215,12 +217,13 @@ check.noise_of_ranks(noise_of_ranks, cases=[(2, 7, 3), (4, 3, 5), (3, 1, 2), (6,
 # ## 3. LARS (4 points)
 # With very large minibatches one rate does not suit all layers. LARS (You et al., arXiv:1708.03888) gives each layer a
 # *trust ratio*: its step is a fixed fraction of the norm of its weights. For the weights w of one layer, its gradient
-# g and its velocity v:
+# g and its velocity v, with momentum m and weight decay λ:
 #
-# $$r = \frac{\text{trust} \cdot |w|}{|g| + \text{decay} \cdot |w|}, \qquad
-# v \leftarrow \mu v + \eta\, r\, (g + \text{decay} \cdot w), \qquad w \leftarrow w - v .$$
+# $$\text{ratio} = \frac{\text{trust} \cdot |w|}{|g| + \lambda |w|}, \qquad
+# v \leftarrow m v + \eta \cdot \text{ratio} \cdot (g + \lambda w), \qquad w \leftarrow w - v .$$
 #
-# Large models leave no room for copies. So this function writes into the arrays that it is given.
+# Biases have the ratio 1 here; minidl's `LARS` does the same with `exclude_1d=True`. Large models leave no room for
+# copies. So this function writes into the arrays that it is given.
 
 
 # %% solution="lars_step"
@@ -231,13 +234,13 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
         axes (matrices), some have one (biases).
     lr, momentum, weight_decay, trust: numbers from 0 on; lr and trust are above 0.
     The formulas above hold for each layer, with its own norms, those of the whole array before the step.
-    The ratio r is 1 for arrays with one axis, and where |w| or |g| is 0. Weight decay is for all arrays.
+    The ratio is 1 for arrays with one axis, and where |w| or |g| is 0. Weight decay is for all arrays.
     Returns: nothing. The new values are in the arrays of `weights` and `velocities`: the lists keep the
         same array objects. `gradients` and its arrays stay as they are.
     Memory: the arrays made on the way have at any time at most 4 times the bytes of the largest layer.
 
     Example: one layer w = [[3., 4.]], g = [[0., 10.]], v = 0, lr = 1, momentum = 0, weight_decay = 0,
-        trust = 0.1: r = 0.1 * 5 / 10 = 0.05, so v becomes [[0., 0.5]] and w becomes [[3., 3.5]].
+        trust = 0.1: ratio = 0.1 * 5 / 10 = 0.05, so v becomes [[0., 0.5]] and w becomes [[3., 3.5]].
     """
     ### BEGIN SOLUTION
     for w, g, v in zip(weights, gradients, velocities, strict=True):

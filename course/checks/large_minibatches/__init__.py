@@ -45,8 +45,8 @@ def scheduled_rate(
         (0.2, 16, 40, 400, 0, ()),
     ),
     warmed: Sequence[rate_schedules.Case] = (
-        (0.1, 32, 128, 512, 1, ()),
         (0.05, 16, 144, 1440, 3, ()),
+        (0.1, 32, 128, 512, 1, ()),
         (0.2, 20, 50, 300, 2, ()),
     ),
     dropped: Sequence[rate_schedules.Case] = (
@@ -72,8 +72,8 @@ def scheduled_rate(
     hints=[
         "The velocity holds all past gradients, each with the rate of the step before. Which factor gives them the "
         "rate of this step?",
-        "v = momentum * (lr / lr_before) * v - lr * gradient(w, step); w = w + v. The velocity is zero at first, so any "
-        "lr_before will do for step 0: take rates[0].",
+        "v = momentum * (lr / lr_before) * v - lr * gradient(w, step); w = w + v. The velocity is zero at first, so "
+        "any lr_before will do for step 0: take rates[0].",
     ],
 )
 def corrected_run(
@@ -204,7 +204,7 @@ def lars_step(
             lars_runs.compare(lars_runs.run(answer, shapes, rates[:1], (momentum, 0.0, trust), seed))
     with part(1, "many steps with momentum, while the rate changes"):
         for shapes in networks:
-            lars_runs.compare(lars_runs.run(answer, shapes, rates, settings, seed))
+            lars_runs.compare(lars_runs.run(answer, shapes, rates, settings, seed), lars_runs.ROUNDING)
     with part(0.5, "norms of 0 have ratio 1"):
         for change in lars_runs.ZEROS:
             lars_runs.compare(lars_runs.run(answer, networks[0], rates, settings, seed, change))
@@ -223,8 +223,8 @@ def lars_step(
 @chapter.exercise(
     points=2,
     hints=[
-        "Write the time as a function of B: (1 + b_c / B) * (seconds_per_sample * B / p + ring). Multiply it out. Which "
-        "two terms depend on B?",
+        "Write the time as a function of B: (1 + b_c / B) * (seconds_per_sample * B / p + ring). Multiply it out. "
+        "Which two terms depend on B?",
         "seconds_per_sample * B / p rises, b_c * ring / B falls. Their sum is smallest where they are equal: B = "
         "sqrt(b_c * p * ring / seconds_per_sample).",
         "Then the limits: of the two multiples of p around it take the one with the shorter time, between p and "

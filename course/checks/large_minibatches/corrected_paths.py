@@ -29,6 +29,7 @@ class Run:
     """A run of the answer: the problem, the schedule, what gradient was asked for, and what came back."""
 
     start: Array
+    kind: str
     curvatures: Array
     targets: Array
     rates: list[float]
@@ -91,7 +92,7 @@ def run(answer: Answer, case: Case, kind: str, seed: int) -> Run:
         "rising": [rate * (1 + step / max(steps - 2, 1)) for step in range(steps - 2)] + [3 * rate] * 2,
         "falling": [3 * rate * 0.4 ** (3 * step // steps) for step in range(steps)],
     }[kind]
-    one = Run(rng.normal(size=n), rng.uniform(0.5, 2.0, n), rng.normal(0.0, 2.0, (steps, n)), rates, momentum)
+    one = Run(rng.normal(size=n), kind, rng.uniform(0.5, 2.0, n), rng.normal(0.0, 2.0, (steps, n)), rates, momentum)
     one.returned = answer(one.start.copy(), answer.offered(one.asked, "gradient"), list(rates), momentum)
     return one
 
@@ -121,13 +122,13 @@ def compare_path(one: Run) -> None:
 def wrong_paths(one: Run) -> dict[str, Array]:
     """The paths of known mistakes, of those that differ from the right one."""
     found = {
-        "The correction is missing: the old velocity keeps its old rate.": one.path(lambda lr, before: 1.0),
+        f"The correction is missing where the rate is {one.kind}: the old velocity keeps its old rate.": one.path(
+            lambda lr, before: 1.0
+        ),
         "The factor is upside down: it is lr / lr_before.": one.path(lambda lr, before: before / lr),
         "The new gradient was corrected, too; it is multiplied by lr already.": one.path(
             new=lambda lr, before: lr / before
         ),
-        "The correction is there only where the rate falls.": one.path(lambda lr, before: min(lr / before, 1.0)),
-        "The correction is there only where the rate rises.": one.path(lambda lr, before: max(lr / before, 1.0)),
         "The correction is lr / rates[0]: each step is to be corrected by the rate of the step before.": one.path(
             lambda lr, before: lr / one.rates[0]
         ),

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 MOST_CALLS = 50
 """Calls of seconds_per_step that an answer may make."""
 
-GIVEN_UP = 5_000
+GIVEN_UP = 1_000
 """Calls after which seconds_per_step raises."""
 
 
@@ -135,8 +135,8 @@ def compare_regret(one: Measured) -> None:
     )
     causes = {
         int(np.argmax(rates))
-        + 1: "This minibatch has the most samples a second: how many samples are needed is not in it.",
-        one.most_per_node: "This is the largest minibatch: most of its samples are wasted.",
+        + 1: "This minibatch has the most samples a second; how many samples are needed is not in it.",
+        one.most_per_node: "The largest minibatch may have the most samples a second; most of them are wasted.",
         1: "This is the smallest minibatch.",
         min(max(round(one.b_c / one.p), 1), one.most_per_node): "B_c alone says nothing of what a step takes.",
     }
