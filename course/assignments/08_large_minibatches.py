@@ -337,7 +337,8 @@ def best_measured_batch(seconds_per_step, b_c, p, most_per_node):
     after it; one of the two may be missing.
     Returns: B, an allowed minibatch. The time to the target is at most 2 % longer than with the best of all
         of them.
-    Cost: at most 50 calls of seconds_per_step.
+    Cost: at most 50 calls of seconds_per_step. (No points for few calls if the minibatch takes more than
+        1.5 times the best time.)
 
     Example: seconds_per_step(B) = 0.1 + B / 4000, b_c = 100, p = 4, most_per_node = 1000: 200 is best.
     """

@@ -261,12 +261,14 @@ def compare_memory(answer: Answer, layers: int, width: int, settings: Settings, 
     rng = stream(Purpose.MANUAL, seed, "memory of a step")
     weights = [rng.normal(size=(width, width)) for _ in range(layers)]
     gradients = [rng.normal(size=(width, width)) for _ in range(layers)]
-    peak, one = answer.run(peak_of_step, weights, gradients, (0.1, *settings)), weights[0].nbytes
+    peak, have_changed = answer.run(peak_of_step, weights, gradients, (0.1, *settings))
+    called, one = f"lars_step, {layers} layers of shape ({width}, {width})", weights[0].nbytes
+    expect.true(have_changed, f"{called}: weights are as they were.")
     limit = MOST_ARRAYS * one + one // 2  # and what Python itself takes
     if peak > limit:
         raise Wrong(
-            f"lars_step, {layers} layers of shape ({width}, {width}): the arrays made on the way have {peak:,} bytes "
-            f"at one time; expected at most {MOST_ARRAYS} times the {one:,} bytes of a layer.",
+            f"{called}: the arrays made on the way have {peak:,} bytes at one time; expected at most {MOST_ARRAYS} "
+            f"times the {one:,} bytes of a layer.",
             "All layers seem to be copied: finish one layer before the next, and write into its arrays.",
         )
 

@@ -143,6 +143,7 @@ def compare_traffic(one: Step) -> None:
 
 def compare_bits(one: Step) -> None:
     """Raise Wrong unless all ranks returned the same to the bit, and the gradients are as they were."""
+    compare_mean(one)
     first = one.returned(0)
     for rank in range(one.p):
         for name, want, got in zip(("mean", "squared_norm", "trace"), first, one.returned(rank), strict=True):

@@ -80,6 +80,7 @@ MUTANTS = [
         "gradient(w, step)",
         "gradient(start, step)",
     ),
+    run("writes into the caller's weights", (CONSTANT,), "changed its argument", "w = w + v", "w += v"),
     run("only w is returned", PATHS, "expected (w, v)", "return w, v", "return w"),
     run("up the slope", PATHS, "up the slope", "v - lr * gradient", "v + lr * gradient"),
     run(

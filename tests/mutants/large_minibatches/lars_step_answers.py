@@ -121,7 +121,7 @@ MUTANTS = [
         "        g += weight_decay * w\n        v += lr * ratio * g\n",
     ),
     lars(
-        "changes nothing", VALUES, "velocities are as they were",
+        "changes nothing", (*VALUES, MEMORY), "velocities are as they were",
          "        v *= momentum\n", "        w, v = w.copy(), momentum * v\n"
     ),
     Mutant(

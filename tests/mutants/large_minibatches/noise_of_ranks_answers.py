@@ -60,7 +60,7 @@ MUTANTS = [
     ),
     noise(
         "the sum instead of the mean",
-        (MEAN, ESTIMATES),
+        (MEAN, ESTIMATES, BITS),
         "This is the sum over all ranks",
         "message[:-1] / p",
         "message[:-1]",
@@ -114,7 +114,7 @@ MUTANTS = [
     ),
     noise(
         "float32 on the way",
-        (MEAN, ESTIMATES, TRAFFIC),
+        (MEAN, ESTIMATES, TRAFFIC, BITS),
         "expected",
         "gradient @ gradient)",
         "gradient @ gradient).astype(np.float32)",
