@@ -45,8 +45,8 @@ def scheduled_rate(step, base_lr, base_batch, batch, samples, warm_up, drops):
     drops: epochs at which the rate falls to a tenth, a list of whole numbers in ascending order, perhaps
         empty. They are counted from the beginning of the run, and lie after the warm-up.
     Returns: the rate, a number:
-        - in the first step of the warm-up base_lr; in each step after it larger than in the one before,
-          always by the same amount; in the first step after the warm-up exactly k * base_lr;
+        - base_lr in the first step of the warm-up, and from step to step more by always the same amount, so
+          that the first step after the warm-up has exactly k * base_lr;
         - from then on k * base_lr, times 0.1 for each drop whose epoch has begun. Epoch e begins with step
           e * ceil(samples / B).
 
@@ -153,10 +153,10 @@ def gradient_noise_scale(small, large, b_small, b_large):
         So tr(Sigma) = (25 - 13) / (1/1 - 1/4) = 16 and |G|² = 13 - 16/4 = 9, and the noise scale is 16/9.
     """
     ### BEGIN SOLUTION
-    square_small, square_large = ((gradients**2).sum(axis=1).mean() for gradients in (small, large))
-    trace = (square_small - square_large) / (1 / b_small - 1 / b_large)
-    squared_norm = square_large - trace / b_large
-    return trace / squared_norm if squared_norm > 0 else np.inf
+    of_small, of_large = ((gradients**2).sum(axis=1).mean() for gradients in (small, large))
+    sigma = (of_small - of_large) / (1 / b_small - 1 / b_large)
+    norm = of_large - sigma / b_large
+    return sigma / norm if norm > 0 else np.inf
     ### END SOLUTION
 
 
@@ -196,14 +196,12 @@ def noise_of_ranks(comm, gradient, b):
         of the mean 4. So trace = (5 - 4) / (1/1 - 1/2) = 2, and squared_norm = 4 - 2/2 = 3.
     """
     ### BEGIN SOLUTION
-    message = np.append(gradient, gradient @ gradient)
-    comm.all_reduce(message)
-    message /= comm.size
-    mean, square_small = message[:-1], message[-1]
-    square_large = mean @ mean
-    large = comm.size * b
-    trace = (square_small - square_large) / (1 / b - 1 / large)
-    return mean, square_large - trace / large, trace
+    both = np.append(gradient, gradient @ gradient)
+    comm.all_reduce(both)
+    mean, of_small = both[:-1] / comm.size, both[-1] / comm.size
+    of_large, large = mean @ mean, comm.size * b
+    sigma = (of_small - of_large) / (1 / b - 1 / large)
+    return mean, of_large - sigma / large, sigma
     ### END SOLUTION
 
 

@@ -182,7 +182,7 @@ def noise_of_ranks(
         "v *= ..., v += ... and w -= v is written into the arrays of the lists.",
         "np.linalg.norm(w) is the norm of a whole matrix. Begin with ratio = 1, and compute it only if w.ndim > 1 and "
         "both norms are above 0.",
-        "v *= momentum; v += lr * ratio * (g + weight_decay * w); w -= v.",
+        "Then the formula, in three lines: v *= momentum, v += what is new, and w -= v.",
     ],
 )
 def lars_step(
