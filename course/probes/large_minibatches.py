@@ -82,7 +82,7 @@ def peak_of_step(
 ) -> tuple[int, bool]:
     """Probe: the peak memory of a second call of function(weights, gradients, velocities, *settings), in bytes.
 
-    Also returns whether all weights have changed.
+    Also returns whether all weights have changed, and are numbers still.
     """
     own, velocities = [w.copy() for w in weights], [np.zeros_like(w) for w in weights]
     lent = [g.copy() for g in gradients]
@@ -93,4 +93,7 @@ def peak_of_step(
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    return peak, not any(np.array_equal(now, before) for now, before in zip(own, weights, strict=False))
+    have_changed = len(own) == len(weights) and all(
+        np.isfinite(now).all() and not np.array_equal(now, before) for now, before in zip(own, weights, strict=True)
+    )
+    return peak, bool(have_changed)

@@ -181,7 +181,7 @@ def asked(answer: Answer, cluster: Cluster) -> int:
     called, p = f"best_batch({cluster})", cluster.nodes
     if isinstance(got, bool) or not isinstance(got, int | float | np.integer | np.floating):
         raise Wrong(f"{called}: expected a whole number, got {expect.shown(got)}.", expect.not_a_value(got))
-    if got != got or not is_allowed(cluster, float(got)):
+    if got != got or not is_allowed(cluster, got):
         cause = ""
         if got > p * cluster.most_per_node:
             cause = f"A node has memory for {counted(cluster.most_per_node, 'sample')}."

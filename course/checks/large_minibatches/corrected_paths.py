@@ -52,8 +52,8 @@ class Run:
         """The gradient as the answer gets it; notes what it was asked for."""
         if not isinstance(step, int | np.integer) or not 0 <= step < len(self.rates):
             raise ValueError(f"gradient: the steps are 0 to {len(self.rates) - 1}, got {step!r}")
-        if np.shape(w) != self.start.shape:
-            raise ValueError(f"gradient: the weights have shape {self.start.shape}, got {np.shape(w)}")
+        if not isinstance(w, np.ndarray) or w.shape != self.start.shape or w.dtype.kind not in "fiu":
+            raise ValueError(f"gradient: the weights are {self.start.size} numbers, got {expect.shown(w)}")
         self.steps.append(int(step))
         self.weights.append(np.array(w, dtype=float))
         return self.gradient(self.weights[-1], int(step))
@@ -101,15 +101,16 @@ def compare_path(one: Run) -> None:
     """Raise Wrong unless the weights are those of the form with the rate outside, in each step, and v is the change."""
     w, v = returned(one)
     want = one.right_path()
-    if one.steps == list(range(len(one.rates))):  # the whole path was seen
-        got = np.array([*one.weights, expect.number_array(w, one.called, "w, an array")])
+    last = expect.number_array(w, f"{one.called}: w", f"an array of shape {one.start.shape}")
+    if one.steps == list(range(len(one.rates))) and last.shape == one.start.shape:  # the whole path was seen
+        got = np.array([*one.weights, last])
         expect.array(
             got, want, f"{one.called}: row t of the weights before each step, and after the last one", rtol=0,
             atol=ROUNDING * (1 + float(np.abs(want).max())), mistakes=wrong_paths(one),
         )  # fmt: skip
     scale = ROUNDING * (1 + float(np.abs(want).max()))
-    last = {sentence: path[-1] for sentence, path in wrong_paths(one).items()}
-    expect.array(w, want[-1], f"{one.called}: w", rtol=0, atol=scale, mistakes=last)
+    ends = {sentence: path[-1] for sentence, path in wrong_paths(one).items()}
+    expect.array(w, want[-1], f"{one.called}: w", rtol=0, atol=scale, mistakes=ends)
     change, lr = want[-1] - want[-2], one.rates[-1]
     slips = {
         "This is the sum u: the velocity has the rate inside, v = -lr * u.": -change / lr,
