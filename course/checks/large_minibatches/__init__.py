@@ -14,6 +14,7 @@ from course.checks.large_minibatches import (
     rank_noise,
     rate_schedules,
 )
+from course.checks.large_minibatches.lars_rules import Settings
 from course.checks.large_minibatches.library_versions import BUILDS
 from course.judging import Answer, ChapterChecks, Part
 
@@ -190,7 +191,7 @@ def lars_step(
     part: Part,
     *,
     networks: Sequence[lars_runs.Shapes] = (((4, 3), (4,), (2, 4), (2,)), ((3, 5), (5, 2))),
-    settings: lars_runs.Settings = (0.8, 0.1, 0.02),
+    settings: Settings = (0.8, 0.1, 0.02),
     layers: int = 12,
     width: int = 100,
     seed: int = 0,

@@ -8,7 +8,7 @@ import pytest
 from course.checks.large_minibatches import (
     best_times,
     corrected_paths,
-    lars_runs,
+    lars_rules,
     measured_steps,
     noise_estimates,
     rate_schedules,
@@ -84,7 +84,7 @@ def test_lars_is_that_of_the_library_with_ratio_1_for_biases():
     optimizer = optim.LARS(tensors, 0.5, *settings, exclude_1d=True)
     for lr in rates:
         gradients = [rng.normal(size=shape) for shape in shapes]
-        after = lars_runs.Step(weights, gradients, velocities, lr, settings).after()
+        after = lars_rules.Step(weights, gradients, velocities, lr, settings).after()
         weights, velocities = [w for w, _ in after], [v for _, v in after]
         optimizer.param_groups[0]["lr"] = lr
         for tensor, gradient in zip(tensors, gradients, strict=True):
