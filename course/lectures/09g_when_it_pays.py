@@ -26,10 +26,6 @@ from minidl.plots import style
 
 warm_up()
 
-# %%
-guess_sign = guess("Sign sends one bit for every 32. How many times as fast is a training step on InfiniBand?",
-                   unit="times")  # fmt: skip
-
 # %% [markdown]
 # The net is small (digits, 64-64-64-64-10), so that every cell runs in seconds. It stands in for a big one: its
 # gradient travels as long as 25 million numbers (100 MB) and takes 0.12 s to compute, as in
@@ -163,12 +159,16 @@ def strategy(method, coding="numpy", overlap=True):
 
 @cache
 def step(method, beta, coding="numpy", overlap=True):
-    """Seconds and bytes of a training step (simulated; the mean of four)."""
-    settings = job(samples=512, epochs=2)
+    """Seconds and bytes of a training step (simulated; the mean of the two of the second epoch)."""
+    settings = job(samples=256, epochs=2)
     engine = cluster.Simulation(as_if_large(beta), NODE, trace="ledger")
     first, second = parallel.train(settings, strategy(method, coding, overlap), NODES, engine).history
-    return tuple((second[name] - first[name]) / 4 for name in ("seconds", "bytes"))
+    return tuple((second[name] - first[name]) / 2 for name in ("seconds", "bytes"))
 
+
+# %%
+guess_sign = guess("Sign sends one bit for every 32. How many times as fast is a training step on InfiniBand?",
+                   unit="times")  # fmt: skip
 
 # %%
 one, other = (step(method, BETA["InfiniBand"])[0] for method in ("dense", "sign + EF"))
@@ -202,6 +202,10 @@ def break_even(method, coding):
     return saved / (sum(passes(method, coding)) * PASS)
 
 
+def gbits(bytes_per_second):
+    return f"{8e-9 * bytes_per_second:,.0f}" if bytes_per_second >= 1e10 else f"{8e-9 * bytes_per_second:.1f}"
+
+
 rows, checked = [], []
 for method in bar(list(CODING), "looking on both sides of the border"):
     border = break_even(method, "numpy")
@@ -210,8 +214,8 @@ for method in bar(list(CODING), "looking on both sides of the border"):
                 - step(method, 1 / (factor * border), overlap=False)[0])  # fmt: skip
         checked.append((gain > 0) == (factor < 1))
     rows.append([method, f"{(dense_bytes - step(method, BETA['10 GbE'])[1]) / dense_bytes:.0%}",
-                 f"{1e3 * PASS * sum(passes(method, 'numpy')):.1f} ms", f"{8e-9 * border:.3g}",
-                 f"{8e-9 * break_even(method, 'at best'):.3g}"])  # fmt: skip
+                 f"{1e3 * PASS * sum(passes(method, 'numpy')):.1f} ms", gbits(border),
+                 gbits(break_even(method, "at best"))])  # fmt: skip
 table(["method", "traffic saved", "coding", "break-even, minidl's code (Gbit/s)", "break-even, at best (Gbit/s)"],
       rows, f"traffic: simulated, {NODES} nodes; break-even: formula. Simulated 10 % below and above the border, "
       f"without overlap: {sum(checked)} of {len(checked)} are faster below and slower above; your guess for top-k: "
@@ -241,9 +245,11 @@ def borders():
     return figure
 
 
-see(borders(), "a method pays on every network to the left of its mark. All pay on 1 GbE. Methods that must decode a "
-               "message of every node have their border near 10 GbE with minidl's code; sparse and low-rank methods "
-               "lie further right. Code written for the purpose moves all of them beyond 100 Gbit/s.")  # fmt: skip
+see(borders(), "a method pays on every network to the left of its mark. All pay on 1 GbE. With minidl's code the "
+               "quantized methods, whose coding walks through memory most often, have their border not far from 10 "
+               "GbE. Sparse and low-rank methods have it beyond InfiniBand. Code at best moves all of them beyond "
+               "InfiniBand.")  # fmt: skip
+
 
 # %% [markdown]
 # ## Overlap shrinks the gain
@@ -342,7 +348,7 @@ def curves():
 
 see(curves(), "the same runs on four axes; a point is the end of an epoch, dotted: the target. Against bytes the "
               "methods are far apart, and dense training is last. On 1 GbE the order stays. On 10 GbE the curves close "
-              "up, and on InfiniBand dense training is among the first. (TernGrad: in the table.)")  # fmt: skip
+              "up, and on InfiniBand dense training leads for most of the way. (TernGrad: in the table.)")  # fmt: skip
 
 # %%
 need = {method: np.array([epochs_to_target(runs[method, seed]) for seed in SEEDS]) for method in METHODS}
@@ -428,8 +434,8 @@ say(f"Formula and simulation differ by {100 * min(off):+.1f} % to {100 * max(off
 
 
 # %%
-def steps(axes, gbit_s, megabytes, nodes, coding):
-    bars = np.array([formula(method, 8e-9 / gbit_s, nodes, megabytes * 1e6 / 4, coding) for method in METHODS]) * 1e3
+def steps(axes, gbit, mb, nodes, code):
+    bars = np.array([formula(method, 8e-9 / gbit, nodes, mb * 1e6 / 4, code) for method in METHODS]) * 1e3
     left = np.zeros(len(METHODS))
     for values, name, colour in zip(
         bars.T,
@@ -441,20 +447,21 @@ def steps(axes, gbit_s, megabytes, nodes, coding):
         left += values
     axes.axvline(left[0], color="0.4", linewidth=0.8, linestyle=":")
     axes.set_yticks(range(len(METHODS)), list(METHODS), fontsize=7)
-    axes.set(xlabel="time of a step (ms)", ylim=(len(METHODS) - 0.4, -0.6))
+    axes.set(xlabel="time of a step (ms)", ylim=(len(METHODS) - 0.4, -0.6), xlim=(0, 1.5 * left.max()))
     axes.legend(fontsize=6, loc="lower right")
 
 
 explore(
     steps,
-    "the time of a step, and the dense step as a dotted line. On 10 Gbit/s sparse and low-rank gradients win, and the "
-    "quantized ones depend on their code. With 32 nodes all methods that gather are behind dense with minidl's code, "
-    "or win less. On 200 Gbit/s nothing is left to win. (0.12 s of computing for every gradient.)",
-    gbit_s=[10, 1, 2, 5, 25, 50, 100, 200],
-    megabytes=[100, 10, 50, 250, 500],
+    "the time of a step on a network of so many Gbit/s, for a gradient of so many MB; dotted: the dense step. On 10 "
+    "Gbit/s all but the 4-bit method win, sparse and low-rank ones most. With code at best all win. With 32 nodes the "
+    "quantized methods, which decode a message of every node, are far behind dense. On 200 Gbit/s nothing is left to "
+    "win. (0.12 s of computing for every gradient.)",
+    gbit=[10, 1, 2, 5, 25, 50, 100, 200],
+    mb=[100, 10, 50, 250, 500],
     nodes=[4, 2, 8, 16, 32, 64],
-    coding=["numpy", "at best", "free"],
-    multiples=[{}, {"coding": "at best"}, {"nodes": 32}, {"gbit_s": 200}],
+    code=["numpy", "at best", "free"],
+    multiples=[{}, {"code": "at best"}, {"nodes": 32}, {"gbit": 200}],
     shared=False,
     height=2.8,
     source="formula",
@@ -474,8 +481,8 @@ three = ("sign + EF", "top-k 1 % + EF", "PowerSGD r = 2 + EF")
 ten = BETA["10 GbE"]
 star = parallel.Synchronous(bucket_mb=1e6, algorithm="parameter_server", overlap=False)
 engine = cluster.Simulation(as_if_large(ten), NODE, trace="ledger")
-one, two = parallel.train(job(samples=512, epochs=2), star, NODES, engine).history
-slow_step = (two["seconds"] - one["seconds"]) / 4
+one, two = parallel.train(job(samples=256, epochs=2), star, NODES, engine).history
+slow_step = (two["seconds"] - one["seconds"]) / 2
 bits = {method: 8 * METHODS[method].encode(one_million).nbytes / one_million.size for method in three}
 claims = {
     "compression ratio (bits of a message)": lambda m: 32 / bits[m],
