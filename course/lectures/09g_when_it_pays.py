@@ -1,15 +1,16 @@
 # %% [markdown]
 # # 09g. When does compression pay?
 #
-# *Read [09c](09c_sparse_sums.ipynb) (sums of sparse gradients) and [09e](09e_sign_and_memory.ipynb) (error feedback)
-# first; methods that you do not know stand in [09d](09d_few_bits.ipynb) and [09f](09f_low_rank.ipynb). Reading time:
-# about 35 minutes. Figures are* measured, simulated *or come from a* formula.
+# *Read [09c](09c_sparse_sums.ipynb) (sums of sparse gradients), [09d](09d_few_bits.ipynb) (few bits),
+# [09e](09e_sign_and_memory.ipynb) (error feedback) and [09f](09f_low_rank.ipynb) (low rank) first. Reading time: about
+# 35 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
 # This chapter has many ways to send less, and each reports a number: 2 times less, 8 times, 32 times, 50 times. A
-# reader who pays for a cluster asks something else: *when is the model trained?* Here are 4 nodes, a gradient of 100 MB
-# and one of the chapter's methods: the sign of every number, with error feedback.
+# reader who pays for a cluster asks something else: *when is the model trained?* We let eight methods train the same
+# net on 4 nodes and three networks. We begin with the fastest network and a method of one bit a number: the signs, with
+# error feedback (EF).
 
 # %%
 import copy
@@ -27,6 +28,8 @@ from minidl.plots import style
 warm_up()
 
 # %% [markdown]
+# ## A cluster that charges for coding
+#
 # The net is small (digits, 64-64-64-64-10), so that every cell runs in seconds. It stands in for a big one: its
 # gradient travels as long as 25 million numbers (100 MB) and takes 0.12 s to compute, as in
 # [06d](06d_sync_or_async.ipynb). Times below are virtual times of that big net; losses are those of the small one.
@@ -39,16 +42,16 @@ warm_up()
 # %%
 NODES, NUMBERS, SECONDS, MEMORY = 4, 25e6, 0.12, 500e9  # SECONDS: of a gradient; MEMORY: bytes/s
 PASS = 8 * NUMBERS / MEMORY
-memory = compress.ErrorFeedback
+with_memory = compress.ErrorFeedback  # EF
 METHODS = {
     "dense": None,
     "fp16": compress.Half(),
     "QSGD, 4 bits": compress.QSGD(7),
     "TernGrad": compress.TernGrad(),
-    "sign + EF": memory(compress.Sign()),
-    "top-k 1 % + EF": memory(compress.TopK(0.01)),
+    "sign + EF": with_memory(compress.Sign()),
+    "top-k 1 % + EF": with_memory(compress.TopK(0.01)),
     "DGC 1 %": compress.DGC(0.01, momentum=0.5, warmup=()),
-    "PowerSGD r = 2 + EF": memory(compress.PowerSGD(2)),
+    "PowerSGD r = 2 + EF": with_memory(compress.PowerSGD(2)),
 }
 CODING = {  # passes: encode, decode one message, messages to decode; measured once (next cell)
     "fp16": (6, 1.3, 2),
@@ -552,7 +555,8 @@ for name, method in EVERY.items():
 table(["method", "bits a number", "error of one message", "error of the mean of 200", "needs memory",
        "adds up on the way", "traffic, 4 nodes", "16 nodes"], rows,
       "bits: a matrix of 1,000 x 1,000; the rest: 64 x 64, normal numbers, where low rank and columns save less; "
-      "traffic of a node / bytes of the gradient (dense: 1.5 and 1.875), simulated; all else measured")  # fmt: skip
+      "traffic of a node / bytes of the gradient (dense: 1.5 and 1.875), simulated; all else measured. The lossless "
+      "code decodes to the same numbers, so it learns the same")  # fmt: skip
 
 # %% [markdown]
 # A message that is right on average has a large error once and a small one in the mean of many: it needs no memory. A
