@@ -33,7 +33,7 @@ warm_up()
 # The net is small (digits, 64-64-64-64-10), so that every cell runs in seconds. It stands in for a big one: its
 # gradient travels as long as 25 million numbers (100 MB) and takes 0.12 s to compute, as in
 # [06d](06d_sync_or_async.ipynb). Times below are virtual times of that big net; losses are those of the small one.
-# Latency is left out.
+# Latency is left out. (Low rank saves less here, in matrices of 64 x 64, than in large ones.)
 #
 # **Coding takes time, too.** A node *encodes* its gradient before it sends and *decodes* what it receives. We count
 # this in **passes**: one pass reads and writes every number of the gradient once, 8 bytes a number. A node whose memory
@@ -394,8 +394,8 @@ say("Epochs to the target, relative to dense: " + ", ".join(f"{m} {one:.2f}" for
 # Two prices are paid, and a report of bytes shows neither. **Coding** separates the two lines of a network: the same
 # method wins with one code and loses with another. **Learning** is the line of epochs: rounding adds noise, and what is
 # left out arrives late. Where a number is below 1, be careful. Four rates with factors of 3 between them are a coarse
-# grid: a method with shorter steps, such as sign, may just meet it better. That is luck of the grid, not a gift of
-# compression.
+# grid: a method whose steps have another length, such as sign, may just meet it better. That may be luck of the grid
+# and no gift of compression.
 #
 # ## Every cluster
 #
@@ -473,7 +473,8 @@ explore(
 # %% [markdown]
 # ## Break it: how to report a large number
 #
-# The same three methods on the same cluster, 10 GbE. Each line of the table is a sentence that has been written:
+# The same three methods on the same cluster, 10 GbE. Each line of the table could be reported as *so many
+# times faster*:
 
 # %%
 guess_claim = guess("Top-k of 1 % on 10 GbE: how far apart are the largest and the smallest 'speed-up' one can report?",
@@ -561,7 +562,8 @@ table(["method", "bits a number", "error of one message", "error of the mean of 
 
 # %% [markdown]
 # A message that is right on average has a large error once and a small one in the mean of many: it needs no memory. A
-# message with the same error every time must remember it. And who won, on the cluster of this page?
+# node whose messages have the same error every time must remember what they leave out. And who won, on the cluster of
+# this page?
 
 # %%
 for network in BETA:
