@@ -97,8 +97,12 @@ def density_of_sum(compressors):
     return {nodes: sent[:nodes].any(axis=0).mean() for nodes in NODES}
 
 
+def D(d, p):
+    """The expected density of the sum, if p nodes choose at random."""
+    return 1 - (1 - d) ** p
+
+
 NODES = (2, 4, 8, 16, 32, 64)
-D = lambda d, p: 1 - (1 - d) ** p  # noqa: E731
 fresh = density_of_sum([compress.TopK(0.01)] * 64)
 kept = [compress.ErrorFeedback(compress.TopK(0.01)) for _ in range(64)]
 for _ in bar(range(20), "20 steps of 64 nodes"):
