@@ -312,8 +312,8 @@ def learning_curve(axes, density, rest):
 
 explore(learning_curve,
         "above, the rest is dropped: the lower the density, the more the curve falls behind. Below, the rest is kept: "
-        "at 10 % and 1 % the two curves are one, and at 0.1 % the sparse one starts late and arrives. Shaded: from the "
-        "lowest to the highest of the seeds.",
+        "at 10 % the two curves are one; with fewer entries the sparse one starts late and arrives all the same. "
+        "Shaded: from the lowest to the highest of the seeds.",
         density=[0.001, 0.01, 0.1], rest=["dropped", "kept"], height=2.6, source="simulated",
         multiples=[{"density": d, "rest": r} for r in ("dropped", "kept") for d in (0.1, 0.01, 0.001)])  # fmt: skip
 
@@ -352,14 +352,14 @@ waits, never = np.array(waits), last_sent < 0
 # %%
 with style.applied():
     figure, [axes] = style.new_figure(6.5, 3.2)
-    axes.hist(waits, np.geomspace(1, STEPS, 25), color=style.SERIES[5], **style.BORDER)
+    axes.hist(waits, np.unique(np.geomspace(1, STEPS, 25).round()) - 0.5, color=style.SERIES[5], **style.BORDER)
     axes.axvline(100, color=style.SERIES[1], label="1/d, formula")
     axes.set(xscale="log", xlabel="steps that an entry waited until it was sent", ylabel="number of entries sent")
     axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
     axes.legend()
     style.label_source(figure, ("measured", "formula"), f"density 1 %, node 0 of {NODES}")
-see(figure, "a few entries are sent nearly every step, most wait for hundreds of steps. The average of all waits is "
-    "not a typical wait.")  # fmt: skip
+see(figure, "a few entries wait one or two steps, most some tens, some hundreds. Most waits are shorter than 1/d; "
+    "the few long ones, and the entries that are never sent, make up the average.")  # fmt: skip
 say(f"{100 * (waits < 10).mean():.0f} % of what was sent had waited less than 10 steps (your guess: {guess_wait}), "
     f"{100 * (waits > 300).mean():.0f} % more than 300. In {STEPS:,} steps {100 * never.mean():.0f} % of the entries "
     f"were never sent; for {100 * (~used).mean():.0f} % the gradient was always 0, as for the weights of pixels that "
