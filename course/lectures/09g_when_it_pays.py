@@ -351,7 +351,8 @@ def curves():
 
 see(curves(), "the same runs on four axes; a point is the end of an epoch, dotted: the target. Against bytes the "
               "methods are far apart, and dense training is last. On 1 GbE the order hardly changes. On 10 GbE the "
-              "curves come close, and on InfiniBand dense training leads for most of the way. (TernGrad: in the table.)")  # fmt: skip
+              "curves come close, and on InfiniBand dense training leads for most of the way. (TernGrad: in the "
+              "table.)")  # fmt: skip
 
 # %%
 need = {method: np.array([epochs_to_target(runs[method, seed]) for seed in SEEDS]) for method in METHODS}
