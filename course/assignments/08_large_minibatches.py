@@ -45,8 +45,8 @@ def scheduled_rate(step, base_lr, base_batch, batch, samples, warm_up, drops):
     drops: epochs at which the rate falls to a tenth, a list of whole numbers in ascending order, perhaps
         empty. They are counted from the beginning of the run, and lie after the warm-up.
     Returns: the rate, a number:
-        - in the first step of the warm-up base_lr; in each step after it larger than in the one before,
-          always by the same amount; in the first step after the warm-up exactly k * base_lr;
+        - base_lr in the first step of the warm-up, and from step to step more by always the same amount, so
+          that the first step after the warm-up has exactly k * base_lr;
         - from then on k * base_lr, times 0.1 for each drop whose epoch has begun. Epoch e begins with step
           e * ceil(samples / B).
 
@@ -80,7 +80,9 @@ check.scheduled_rate(
 # schedule the rate changes in nearly every step. Write the whole run. It must follow the path of the form with the rate
 # outside:
 #
-# $$u \leftarrow \mu u + g, \qquad w \leftarrow w - \eta u .$$
+# $$u \leftarrow m u + g, \qquad w \leftarrow w - \eta u ,$$
+#
+# with the gradient $g$, the rate $\eta$ and the momentum $m$.
 
 
 # %% solution="corrected_run"
@@ -90,7 +92,7 @@ def corrected_run(w, gradient, rates, momentum):
     w: the initial weights, an array of n numbers. The velocity starts at zero.
     gradient: gradient(w, step) is the gradient of step number `step` at the weights w.
     rates: the rate of each step, all above 0; rates[0] is that of step 0. At least one.
-    momentum: mu, from 0 to below 1.
+    momentum: m, from 0 to below 1.
     Returns: (w, v) after the last step. The weights before each step and after the last one are those of
         the form with u above, up to rounding. v is the last change of the weights: w after the last step
         minus w before it.
@@ -151,10 +153,10 @@ def gradient_noise_scale(small, large, b_small, b_large):
         So tr(Sigma) = (25 - 13) / (1/1 - 1/4) = 16 and |G|² = 13 - 16/4 = 9, and the noise scale is 16/9.
     """
     ### BEGIN SOLUTION
-    square_small, square_large = ((gradients**2).sum(axis=1).mean() for gradients in (small, large))
-    trace = (square_small - square_large) / (1 / b_small - 1 / b_large)
-    squared_norm = square_large - trace / b_large
-    return trace / squared_norm if squared_norm > 0 else np.inf
+    of_small, of_large = ((gradients**2).sum(axis=1).mean() for gradients in (small, large))
+    sigma = (of_small - of_large) / (1 / b_small - 1 / b_large)
+    norm = of_large - sigma / b_large
+    return sigma / norm if norm > 0 else np.inf
     ### END SOLUTION
 
 
@@ -194,14 +196,12 @@ def noise_of_ranks(comm, gradient, b):
         of the mean 4. So trace = (5 - 4) / (1/1 - 1/2) = 2, and squared_norm = 4 - 2/2 = 3.
     """
     ### BEGIN SOLUTION
-    message = np.append(gradient, gradient @ gradient)
-    comm.all_reduce(message)
-    message /= comm.size
-    mean, square_small = message[:-1], message[-1]
-    square_large = mean @ mean
-    large = comm.size * b
-    trace = (square_small - square_large) / (1 / b - 1 / large)
-    return mean, square_large - trace / large, trace
+    both = np.append(gradient, gradient @ gradient)
+    comm.all_reduce(both)
+    mean, of_small = both[:-1] / comm.size, both[-1] / comm.size
+    of_large, large = mean @ mean, comm.size * b
+    sigma = (of_small - of_large) / (1 / b - 1 / large)
+    return mean, of_large - sigma / large, sigma
     ### END SOLUTION
 
 
@@ -215,12 +215,13 @@ check.noise_of_ranks(noise_of_ranks, cases=[(2, 7, 3), (4, 3, 5), (3, 1, 2), (6,
 # ## 3. LARS (4 points)
 # With very large minibatches one rate does not suit all layers. LARS (You et al., arXiv:1708.03888) gives each layer a
 # *trust ratio*: its step is a fixed fraction of the norm of its weights. For the weights w of one layer, its gradient
-# g and its velocity v:
+# g and its velocity v, with momentum m and weight decay λ:
 #
-# $$r = \frac{\text{trust} \cdot |w|}{|g| + \text{decay} \cdot |w|}, \qquad
-# v \leftarrow \mu v + \eta\, r\, (g + \text{decay} \cdot w), \qquad w \leftarrow w - v .$$
+# $$\text{ratio} = \frac{\text{trust} \cdot |w|}{|g| + \lambda |w|}, \qquad
+# v \leftarrow m v + \eta \cdot \text{ratio} \cdot (g + \lambda w), \qquad w \leftarrow w - v .$$
 #
-# Large models leave no room for copies. So this function writes into the arrays that it is given.
+# Biases have the ratio 1 here; minidl's `LARS` does the same with `exclude_1d=True`. Large models leave no room for
+# copies. So this function writes into the arrays that it is given.
 
 
 # %% solution="lars_step"
@@ -231,13 +232,13 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
         axes (matrices), some have one (biases).
     lr, momentum, weight_decay, trust: numbers from 0 on; lr and trust are above 0.
     The formulas above hold for each layer, with its own norms, those of the whole array before the step.
-    The ratio r is 1 for arrays with one axis, and where |w| or |g| is 0. Weight decay is for all arrays.
+    The ratio is 1 for arrays with one axis, and where |w| or |g| is 0. Weight decay is for all arrays.
     Returns: nothing. The new values are in the arrays of `weights` and `velocities`: the lists keep the
         same array objects. `gradients` and its arrays stay as they are.
     Memory: the arrays made on the way have at any time at most 4 times the bytes of the largest layer.
 
     Example: one layer w = [[3., 4.]], g = [[0., 10.]], v = 0, lr = 1, momentum = 0, weight_decay = 0,
-        trust = 0.1: r = 0.1 * 5 / 10 = 0.05, so v becomes [[0., 0.5]] and w becomes [[3., 3.5]].
+        trust = 0.1: ratio = 0.1 * 5 / 10 = 0.05, so v becomes [[0., 0.5]] and w becomes [[3., 3.5]].
     """
     ### BEGIN SOLUTION
     for w, g, v in zip(weights, gradients, velocities, strict=True):
@@ -334,7 +335,8 @@ def best_measured_batch(seconds_per_step, b_c, p, most_per_node):
     after it; one of the two may be missing.
     Returns: B, an allowed minibatch. The time to the target is at most 2 % longer than with the best of all
         of them.
-    Cost: at most 50 calls of seconds_per_step.
+    Cost: at most 50 calls of seconds_per_step. (No points for few calls if the minibatch takes more than
+        1.5 times the best time.)
 
     Example: seconds_per_step(B) = 0.1 + B / 4000, b_c = 100, p = 4, most_per_node = 1000: 200 is best.
     """

@@ -97,15 +97,19 @@ def density_of_sum(compressors):
     return {nodes: sent[:nodes].any(axis=0).mean() for nodes in NODES}
 
 
+def fill_in(d, p):
+    """D(p): the expected density of the sum, if p nodes choose at random."""
+    return 1 - (1 - d) ** p
+
+
 NODES = (2, 4, 8, 16, 32, 64)
-D = lambda d, p: 1 - (1 - d) ** p  # noqa: E731
 fresh = density_of_sum([compress.TopK(0.01)] * 64)
 kept = [compress.ErrorFeedback(compress.TopK(0.01)) for _ in range(64)]
 for _ in bar(range(20), "20 steps of 64 nodes"):
     with_residual = density_of_sum(kept)
 table(["nodes", "worst case p d", "random: D(p)", "random, measured", "real gradients", "with error feedback"],
       [[p, *(f"{100 * share:.1f} %" for share in
-             (min(0.01 * p, 1), D(0.01, p), filled(p), fresh[p], with_residual[p]))] for p in NODES],
+             (min(0.01 * p, 1), fill_in(0.01, p), filled(p), fresh[p], with_residual[p]))] for p in NODES],
       f"density of the sum, d = 1 %; first two: formula, others: measured; for real gradients you guessed: {guess_real}"
       )  # fmt: skip
 
@@ -204,8 +208,8 @@ N = 20_000
 FORMULA = {
     "dense": lambda d, p: 2 * (p - 1) / p * 4 * N,
     "gather": lambda d, p: (p - 1) * 8 * d * N,
-    "recursive doubling": lambda d, p: sum(min(8 * D(d, 2**i), 4) * N for i in range(p.bit_length() - 1)),
-    "split": lambda d, p: (p - 1) / p * (8 * d + min(8 * D(d, p), 4)) * N,
+    "recursive doubling": lambda d, p: sum(min(8 * fill_in(d, 2**i), 4) * N for i in range(p.bit_length() - 1)),
+    "split": lambda d, p: (p - 1) / p * (8 * d + min(8 * fill_in(d, p), 4)) * N,
 }
 
 
@@ -353,7 +357,7 @@ def four_ways(axes, density, nodes):
     axes.set(xscale="log", xlabel="bytes / dense bytes", xlim=(1e-3, 300))
     axes.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
     axes.minorticks_off()
-    axes.set_title(f"sum: {100 * D(density, p):.1f} % full")
+    axes.set_title(f"sum: {100 * fill_in(density, p):.1f} % full")
 
 
 explore(

@@ -79,14 +79,21 @@ def are_same(now: Sequence[Array], before: Sequence[Array]) -> bool:
 
 def peak_of_step(
     function: Callable[..., Any], weights: Sequence[Array], gradients: Sequence[Array], settings: Sequence[float]
-) -> int:
-    """Probe: the peak memory during a second call of function(weights, gradients, velocities, *settings), in bytes."""
+) -> tuple[int, bool]:
+    """Probe: the peak memory of a second call of function(weights, gradients, velocities, *settings), in bytes.
+
+    Also returns whether all weights have changed, and are numbers still.
+    """
     own, velocities = [w.copy() for w in weights], [np.zeros_like(w) for w in weights]
     lent = [g.copy() for g in gradients]
     function(own, lent, velocities, *settings)
     tracemalloc.start()
     try:
         function(own, lent, velocities, *settings)
-        return tracemalloc.get_traced_memory()[1]
+        peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+    have_changed = len(own) == len(weights) and all(
+        np.isfinite(now).all() and not np.array_equal(now, before) for now, before in zip(own, weights, strict=True)
+    )
+    return peak, bool(have_changed)

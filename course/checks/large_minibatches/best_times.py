@@ -79,8 +79,8 @@ MISTAKES: dict[str, Callable[[Cluster], float]] = {
         c.nodes * c.most_per_node
     ),
     "The smallest minibatch needs the fewest samples, but it pays for an all-reduce after each few.": lambda c: c.nodes,
-    "B_c is where the target takes twice the fewest samples and twice the fewest steps. What steps cost on this cluster "
-    "is not in it.": lambda c: nearest(c, c.b_c),
+    "B_c is where the target takes twice the fewest samples and twice the fewest steps. What steps cost on this "
+    "cluster is not in it.": lambda c: nearest(c, c.b_c),
     "Here an all-reduce takes as long as the gradient. That minimum would not depend on B_c.": lambda c: nearest(
         c, c.nodes * ring_seconds(c) / c.seconds_per_sample
     ),
@@ -181,7 +181,7 @@ def asked(answer: Answer, cluster: Cluster) -> int:
     called, p = f"best_batch({cluster})", cluster.nodes
     if isinstance(got, bool) or not isinstance(got, int | float | np.integer | np.floating):
         raise Wrong(f"{called}: expected a whole number, got {expect.shown(got)}.", expect.not_a_value(got))
-    if got != got or not is_allowed(cluster, float(got)):
+    if got != got or not is_allowed(cluster, got):
         cause = ""
         if got > p * cluster.most_per_node:
             cause = f"A node has memory for {counted(cluster.most_per_node, 'sample')}."
@@ -212,9 +212,10 @@ def judge(answer: Answer, group: list[Cluster]) -> None:
         ),
         "",
     )
+    late = sum(regret(each, batch) > REGRET for each, batch in zip(group, chosen, strict=True))
     raise Wrong(
-        f"best_batch({cluster}): with B = {got} the target takes {longer:.4g} times as long as with the best minibatch. "
-        f"The regret is more than {REGRET:.0%} on {sum(regret(c, b) > REGRET for c, b in zip(group, chosen, strict=True))} "
+        f"best_batch({cluster}): with B = {got} the target takes {longer:.4g} times as long as with the best one. "
+        f"The regret is more than {REGRET:.0%} on {late} "
         f"of {counted(len(group), 'cluster')} of this kind.",
         cause,
     )

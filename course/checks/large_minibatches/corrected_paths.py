@@ -29,6 +29,7 @@ class Run:
     """A run of the answer: the problem, the schedule, what gradient was asked for, and what came back."""
 
     start: Array
+    kind: str
     curvatures: Array
     targets: Array
     rates: list[float]
@@ -51,8 +52,8 @@ class Run:
         """The gradient as the answer gets it; notes what it was asked for."""
         if not isinstance(step, int | np.integer) or not 0 <= step < len(self.rates):
             raise ValueError(f"gradient: the steps are 0 to {len(self.rates) - 1}, got {step!r}")
-        if np.shape(w) != self.start.shape:
-            raise ValueError(f"gradient: the weights have shape {self.start.shape}, got {np.shape(w)}")
+        if not isinstance(w, np.ndarray) or w.shape != self.start.shape or w.dtype.kind not in "fiu":
+            raise ValueError(f"gradient: the weights are {self.start.size} numbers, got {expect.shown(w)}")
         self.steps.append(int(step))
         self.weights.append(np.array(w, dtype=float))
         return self.gradient(self.weights[-1], int(step))
@@ -91,7 +92,7 @@ def run(answer: Answer, case: Case, kind: str, seed: int) -> Run:
         "rising": [rate * (1 + step / max(steps - 2, 1)) for step in range(steps - 2)] + [3 * rate] * 2,
         "falling": [3 * rate * 0.4 ** (3 * step // steps) for step in range(steps)],
     }[kind]
-    one = Run(rng.normal(size=n), rng.uniform(0.5, 2.0, n), rng.normal(0.0, 2.0, (steps, n)), rates, momentum)
+    one = Run(rng.normal(size=n), kind, rng.uniform(0.5, 2.0, n), rng.normal(0.0, 2.0, (steps, n)), rates, momentum)
     one.returned = answer(one.start.copy(), answer.offered(one.asked, "gradient"), list(rates), momentum)
     return one
 
@@ -100,15 +101,16 @@ def compare_path(one: Run) -> None:
     """Raise Wrong unless the weights are those of the form with the rate outside, in each step, and v is the change."""
     w, v = returned(one)
     want = one.right_path()
-    if one.steps == list(range(len(one.rates))):  # the whole path was seen
-        got = np.array([*one.weights, expect.number_array(w, one.called, "w, an array")])
+    last = expect.number_array(w, f"{one.called}: w", f"an array of shape {one.start.shape}")
+    if one.steps == list(range(len(one.rates))) and last.shape == one.start.shape:  # the whole path was seen
+        got = np.array([*one.weights, last])
         expect.array(
             got, want, f"{one.called}: row t of the weights before each step, and after the last one", rtol=0,
             atol=ROUNDING * (1 + float(np.abs(want).max())), mistakes=wrong_paths(one),
         )  # fmt: skip
     scale = ROUNDING * (1 + float(np.abs(want).max()))
-    last = {sentence: path[-1] for sentence, path in wrong_paths(one).items()}
-    expect.array(w, want[-1], f"{one.called}: w", rtol=0, atol=scale, mistakes=last)
+    ends = {sentence: path[-1] for sentence, path in wrong_paths(one).items()}
+    expect.array(w, want[-1], f"{one.called}: w", rtol=0, atol=scale, mistakes=ends)
     change, lr = want[-1] - want[-2], one.rates[-1]
     slips = {
         "This is the sum u: the velocity has the rate inside, v = -lr * u.": -change / lr,
@@ -121,13 +123,13 @@ def compare_path(one: Run) -> None:
 def wrong_paths(one: Run) -> dict[str, Array]:
     """The paths of known mistakes, of those that differ from the right one."""
     found = {
-        "The correction is missing: the old velocity keeps its old rate.": one.path(lambda lr, before: 1.0),
+        f"The correction is missing where the rate is {one.kind}: the old velocity keeps its old rate.": one.path(
+            lambda lr, before: 1.0
+        ),
         "The factor is upside down: it is lr / lr_before.": one.path(lambda lr, before: before / lr),
         "The new gradient was corrected, too; it is multiplied by lr already.": one.path(
             new=lambda lr, before: lr / before
         ),
-        "The correction is there only where the rate falls.": one.path(lambda lr, before: min(lr / before, 1.0)),
-        "The correction is there only where the rate rises.": one.path(lambda lr, before: max(lr / before, 1.0)),
         "The correction is lr / rates[0]: each step is to be corrected by the rate of the step before.": one.path(
             lambda lr, before: lr / one.rates[0]
         ),

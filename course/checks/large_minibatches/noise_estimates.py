@@ -87,8 +87,8 @@ def mistakes(small: Array, large: Array, b_small: int, b_large: int) -> dict[str
             return pair[1] / pair[0]
 
     return {
-        "This is the mean of the ratios of single draws. |G|^2 is close to 0 in some of them: take the ratio of the two "
-        "means.": float(np.mean(ratio(per_draw))),
+        "This is the mean of the ratios of single draws. |G|^2 is close to 0 in some of them: take the ratio of the "
+        "two means.": float(np.mean(ratio(per_draw))),
         "This is the median of the ratios of single draws; the ratio of the two means is unbiased in both.": float(
             np.median(ratio(per_draw))
         ),

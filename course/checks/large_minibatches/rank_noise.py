@@ -92,15 +92,13 @@ def compare_estimates(one: Step) -> None:
             ),
             "The small minibatch's square is the mean of the squared norms; this is the square of their mean "
             "norm.": estimates(float(np.mean(np.sqrt(squares))) ** 2, large, b, p * b),
-            "The large minibatch has p samples here; it has p * b.": estimates(small, large, 1, p),
+            "The sizes are b and p * b, not 1 and p: tr(Sigma) came out b times too small.": estimates(
+                small, large, 1, p
+            ),
             "The sizes were swapped.": estimates(small, large, p * b, b),
             "|G|^2 still has the noise of the large minibatch in it: subtract trace / (p b).": (large, right[1]),
             "This divides by p, and not by p - 1: the ranks' own mean was subtracted, so tr(Sigma) comes out too "
             "small.": (large - (small - large) / p, (small - large) * b),
-            "tr(Sigma) is for one sample: the spread of the ranks' gradients was not multiplied by b.": (
-                large - right[1] / b / p,
-                right[1] / b,
-            ),
             "tr(Sigma) was divided by n: a trace is a sum over the coordinates.": (right[0], right[1] / one.n),
             "The two estimates are returned in the other order.": (right[1], right[0]),
         }
@@ -145,6 +143,7 @@ def compare_traffic(one: Step) -> None:
 
 def compare_bits(one: Step) -> None:
     """Raise Wrong unless all ranks returned the same to the bit, and the gradients are as they were."""
+    compare_mean(one)
     first = one.returned(0)
     for rank in range(one.p):
         for name, want, got in zip(("mean", "squared_norm", "trace"), first, one.returned(rank), strict=True):

@@ -153,8 +153,8 @@ def judge(answer: Answer, schedule: Schedule) -> None:
     first = int(np.argmin(agree))
     wanted, came = expect.shown_apart(want[first], got[first])
     raise Wrong(
-        f"{schedule.called(steps[first])}: expected {wanted}, got {came}. An epoch has {schedule.steps_an_epoch} steps; "
-        f"this is the first of {int((~agree).sum())} of {len(steps)} steps that differ.",
+        f"{schedule.called(steps[first])}: expected {wanted}, got {came}. An epoch has {schedule.steps_an_epoch} "
+        f"steps; this is the first of {int((~agree).sum())} of {len(steps)} steps that differ.",
         cause,
     )
 

@@ -77,6 +77,29 @@ MESSAGES_AND_COLLECTIVES = {
     "    return any(run(name, p, nbytes // 8)[0] == sends and PROGRAMS[name].is_ring for name in PROGRAMS)",
 }
 
+LARGE_MINIBATCHES = {
+    "scheduled_rate": "from minidl import optim, nn\nimport numpy as np\n"
+    "def scheduled_rate(step, base_lr, *settings):\n    p = nn.Parameter(np.zeros(1))\n"
+    "    s = optim.SGD([p], lr=base_lr)\n    optim.schedules.LinearLR(s, 0.25, total_iters=4)\n"
+    "    return s.param_groups[0]['lr']",
+    "corrected_run": "def corrected_run(w, gradient, rates, momentum):\n    from minidl import nn, optim\n"
+    "    p = nn.Parameter(w)\n    optim.SGD([p], lr=rates[0], momentum=momentum)\n    return p.data, w",
+    "gradient_noise_scale": "from minidl.parallel import noise_scale\n"
+    "def gradient_noise_scale(small, large, b_small, b_large):\n"
+    "    s, l = ((x**2).sum() / len(x) for x in (small, large))\n"
+    "    return noise_scale.from_two_sizes(b_small, s, b_large, l).scale",
+    "noise_of_ranks": "from minidl.parallel import noise_scale\ndef noise_of_ranks(comm, gradient, b):\n"
+    "    noise = noise_scale.over_nodes(comm, gradient, b)\n    return gradient, noise.squared_norm, noise.trace",
+    "lars_step": "from minidl import kernels\n"
+    "def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):\n"
+    "    for w, g, v in zip(weights, gradients, velocities):\n"
+    "        kernels.current().lars(w, g, v, lr, momentum, weight_decay)",
+    "best_batch": "def best_batch(cluster):\n    from course.checks.large_minibatches.best_times import best\n"
+    "    return best(cluster)",
+    "best_measured_batch": "def best_measured_batch(*arguments):\n"
+    "    from course.checks.large_minibatches import measured_steps\n    return measured_steps.draw(0)",
+}
+
 SAYS = (
     "course.checks holds what the checks compare with: an answer may not import it",
     "which is to be built without the library's version",
@@ -89,6 +112,7 @@ SAYS = (
     [
         ("04_messages_and_collectives", MESSAGES_AND_COLLECTIVES),
         *exhaustively(("01_backpropagation", BACKPROPAGATION), ("02_minibatch_sgd", MINIBATCH_SGD)),
+        *exhaustively(("08_large_minibatches", LARGE_MINIBATCHES)),
     ],
 )
 def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:

@@ -1,0 +1,311 @@
+"""Runs of `corrected_entries`: its steps, the displacement of dense momentum, and known mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from course.judging import Answer, Wrong, expect
+from course.probes.gradient_compression import steps_in_place
+from minidl.random import Purpose, stream
+
+Array = NDArray[Any]
+
+Constant = tuple[float, int]
+"""(m, steps until the entries are sent)"""
+
+Case = tuple[int, int, int, float]
+"""(n, steps, k, m)"""
+
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a step sends and keeps."""
+
+    indices: Array
+    values: Array
+    velocity: Array
+    waiting: Array
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step before it is made."""
+
+    gradient: Array
+    velocity: Array
+    waiting: Array
+    m: float
+    k: int
+    masking: bool
+
+    def after(self, rule: Rule | None = None) -> Kept:
+        return (rule or right)(self)
+
+
+Rule = Callable[[Step], Kept]
+
+
+def top(waiting: Array, k: int) -> Array:
+    return np.argsort(-np.abs(waiting), kind="stable")[:k]
+
+
+def made(step: Step, velocity: Array, waiting: Array, indices: Array | None = None) -> Kept:
+    """Send the largest of `waiting`; the rest as in the docstring."""
+    indices = top(waiting, step.k) if indices is None else indices
+    kept, u = waiting.copy(), velocity.copy()
+    kept[indices] = 0
+    if step.masking:
+        u[indices] = 0
+    return Kept(indices, waiting[indices], u, kept)
+
+
+def right(step: Step) -> Kept:
+    """The oracle."""
+    u = step.m * step.velocity + step.gradient
+    return made(step, u, step.waiting + u)
+
+
+def naive(step: Step) -> Kept:
+    """Gradients wait, and momentum comes when an entry is sent."""
+    waiting = step.waiting + step.gradient
+    indices = top(waiting, step.k)
+    u, kept = step.velocity.copy(), waiting.copy()
+    u[indices] = step.m * u[indices] + waiting[indices]
+    kept[indices] = 0
+    return Kept(indices, u[indices], u, kept)
+
+
+def only_gradients_wait(step: Step) -> Kept:
+    return made(step, step.m * step.velocity + step.gradient, step.waiting + step.gradient)
+
+
+def velocity_kept(step: Step) -> Kept:
+    """masking was taken the other way round."""
+    return right(Step(step.gradient, step.velocity, step.waiting, step.m, step.k, not step.masking))
+
+
+def not_cleared(step: Step) -> Kept:
+    kept = right(step)
+    u = step.m * step.velocity + step.gradient
+    return Kept(kept.indices, kept.values, kept.velocity, step.waiting + u)
+
+
+def all_cleared(step: Step) -> Kept:
+    kept = right(step)
+    return Kept(kept.indices, kept.values, kept.velocity, np.zeros_like(kept.waiting))
+
+
+def momentum_twice(step: Step) -> Kept:
+    u = step.m * step.velocity + step.gradient
+    return made(step, u, step.m * step.waiting + u)
+
+
+def velocity_alone(step: Step) -> Kept:
+    u = step.m * step.velocity + step.gradient
+    return made(step, u, u)
+
+
+def weighted_gradient(step: Step) -> Kept:
+    u = step.m * step.velocity + (1 - step.m) * step.gradient
+    return made(step, u, step.waiting + u)
+
+
+def old_velocity(step: Step) -> Kept:
+    u = step.m * step.velocity + step.gradient
+    return made(step, u, step.waiting + step.velocity)
+
+
+def chosen_before(step: Step) -> Kept:
+    u = step.m * step.velocity + step.gradient
+    return made(step, u, step.waiting + u, top(step.waiting, step.k))
+
+
+def by_value(step: Step) -> Kept:
+    u = step.m * step.velocity + step.gradient
+    waiting = step.waiting + u
+    return made(step, u, waiting, np.argsort(-waiting, kind="stable")[: step.k])
+
+
+def velocity_sent(step: Step) -> Kept:
+    kept, u = right(step), step.m * step.velocity + step.gradient
+    return Kept(kept.indices, u[kept.indices], kept.velocity, kept.waiting)
+
+
+MISTAKES: dict[str, Rule] = {
+    "Momentum comes after the choice: an entry that waits misses the momentum of these steps. Put u before it.": naive,
+    "The gradients wait here; what waits is the sum of the velocities u.": only_gradients_wait,
+    "masking is the other way round, or missing: True sets u to 0 where an entry is sent.": velocity_kept,
+    "`waiting` still has the entries that were sent: they would be sent again.": not_cleared,
+    "All of `waiting` was cleared: only the sent entries are.": all_cleared,
+    "`waiting` was multiplied by m, too: momentum is in u already.": momentum_twice,
+    "What waited before is lost: u is added to `waiting`.": velocity_alone,
+    "The gradient was multiplied by 1 - m: u <- m u + g.": weighted_gradient,
+    "The old velocity was added: first u <- m u + g, then waiting <- waiting + u.": old_velocity,
+    "The entries were chosen before the new u was added.": chosen_before,
+    "The largest numbers were chosen; choose the largest magnitudes.": by_value,
+    "The velocity was sent; send `waiting`.": velocity_sent,
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """The steps of an answer, and what the probe saw."""
+
+    steps: list[Step]
+    seen: dict[str, Any]
+
+    def called(self, number: int) -> str:
+        step = self.steps[number]
+        settings = f"n={len(step.gradient)}, m={step.m:g}, k={step.k}, masking={step.masking}"
+        return f"corrected_entries, {settings}, step {number}"
+
+    def returned(self, number: int) -> tuple[Array, Array]:
+        """The indices and the values of a step; Wrong if that is not what came back."""
+        got, step = self.seen["returned"][number], self.steps[number]
+        called = self.called(number)
+        if not isinstance(got, tuple) or len(got) != 2:
+            raise Wrong(f"{called}: expected (indices, values), got {expect.shown(got)}.", expect.not_a_value(got))
+        indices, values = (
+            expect.number_array(each, f"{called}: {name}", f"an array of {step.k}")
+            for each, name in zip(got, ("indices", "values"), strict=True)
+        )
+        if indices.shape != (step.k,) or values.shape != (step.k,):
+            raise Wrong(f"{called}: expected {step.k} indices and values, got {indices.shape} and {values.shape}.")
+        if indices.size and indices.dtype.kind not in "iu":
+            raise Wrong(f"{called}: indices: expected integers, got {indices.dtype}.")
+        n = len(step.gradient)
+        if len(set(indices.tolist())) < step.k or not all(0 <= index < n for index in indices.tolist()):
+            raise Wrong(f"{called}: expected {step.k} different indices from 0 to {n - 1}, got {indices.tolist()}.")
+        return indices, values
+
+
+def run(answer: Answer, gradients: Sequence[Array], ks: Sequence[int], m: float, masking: bool) -> Run:
+    """Let the answer make a step for each gradient, from zeros."""
+    zeros = np.zeros_like(gradients[0])
+    settings = [[m, k, masking] for k in ks]
+    seen = answer.run(steps_in_place, list(gradients), [zeros, zeros.copy()], settings)
+    steps, u, waiting = [], zeros, zeros
+    for gradient, k in zip(gradients, ks, strict=True):
+        steps.append(Step(gradient, u, waiting, m, k, masking))
+        after = steps[-1].after()
+        u, waiting = after.velocity, after.waiting
+    return Run(steps, seen)
+
+
+def random_run(answer: Answer, case: Case, seed: int, masking: bool) -> Run:
+    """Random gradients, k entries in each step."""
+    n, steps, k, m = case
+    rng = stream(Purpose.MANUAL, seed, "gradients with momentum", n, steps, k)
+    return run(answer, [rng.normal(size=n) for _ in range(steps)], [k] * steps, m, masking)
+
+
+def tied_run(answer: Answer) -> Run:
+    """Equal magnitudes, all entries, none, and zeros."""
+    rows = [[1.0, -1.0, 1.0, 0.5], [0.0, 0.0, 0.0, 0.0], [2.0, -3.0, 2.0, -3.0], [0.0, 1.0, -1.0, 0.0]]
+    return run(answer, [np.array(row) for row in rows], [2, 0, 4, 1], 0.5, False)
+
+
+def dense_displacement(m: float, steps: int) -> float:
+    """How far a constant gradient of 1 moves an entry in so many steps of dense momentum, for a rate of 1."""
+    return steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
+
+
+def compare_constant(answer: Answer, case: Constant) -> None:
+    """Raise Wrong unless entries that wait under a constant gradient have moved as with dense momentum."""
+    m, steps = case
+    gradient = np.array([1.0, -0.5, 0.25])
+    one = run(answer, [gradient] * steps, [0] * (steps - 1) + [3], m, False)
+    indices, values = one.returned(steps - 1)
+    got = np.zeros(3)
+    got[indices] = values
+    alone, right_factor = gradient * steps, dense_displacement(m, steps)
+    slips = {
+        "The entries have moved by the gradients alone, without the momentum of the steps in which they waited.": alone,
+        "The entries have moved by the last velocity alone; what waits is the sum of all velocities.": (
+            gradient * (1 - m**steps) / (1 - m)
+        ),
+        "The gradient was multiplied by 1 - m.": gradient * (1 - m) * right_factor,
+    }
+    for sentence in MISTAKES:
+        sent, _ = under(one.steps, sentence)
+        slips.setdefault(sentence, sent)
+    slips = {sentence: value for sentence, value in slips.items() if not np.allclose(value, gradient * right_factor)}
+    called = f"corrected_entries, a constant gradient, m={m:g}, all entries sent in step {steps - 1}: what was sent"
+    expect.array(got, gradient * right_factor, called, rtol=1e-10, mistakes=slips)
+
+
+def compare_displacement(one: Run) -> None:
+    """Raise Wrong unless what was sent and what waits add up to the displacement of dense momentum."""
+    n, sent, u, dense = len(one.steps[0].gradient), 0.0, 0.0, 0.0
+    total = np.zeros(n)
+    for number, step in enumerate(one.steps):
+        indices, values = one.returned(number)
+        total[indices] += values
+        u = step.m * u + step.gradient
+        dense = dense + u
+        sent = total + one.seen["held"][number][1]
+        expect.array(
+            sent,
+            np.asarray(dense),
+            f"{one.called(number)}: what was sent so far, and what waits",
+            rtol=0,
+            atol=ROUNDING * (1 + float(np.abs(dense).max())),
+            mistakes=wrong_sums(one, number, np.asarray(dense)),
+        )
+
+
+def under(steps: Sequence[Step], sentence: str) -> tuple[Array, Array]:
+    """What was sent in all, and what waits, after these steps under a known mistake."""
+    u = waiting = total = np.zeros(len(steps[0].gradient))
+    for step in steps:
+        kept = Step(step.gradient, u, waiting, step.m, step.k, step.masking).after(MISTAKES[sentence])
+        total = total.copy()
+        total[kept.indices] += kept.values
+        u, waiting = kept.velocity, kept.waiting
+    return total, waiting
+
+
+def wrong_sums(one: Run, number: int, right_sum: Array) -> dict[str, Array]:
+    """What was sent and what waits, added up, under known mistakes; where that is not right."""
+    found = {sentence: sum(under(one.steps[: number + 1], sentence)) for sentence in MISTAKES}
+    return {sentence: value for sentence, value in found.items() if not np.allclose(value, right_sum)}
+
+
+def compare_steps(one: Run) -> None:
+    """Raise Wrong unless each step sends and keeps the right numbers, and leaves the gradient as it was."""
+    if one.seen["is_gradient_changed"]:
+        raise Wrong(f"{one.called(0)}: the gradient was changed.")
+    for number, step in enumerate(one.steps):
+        want, called = step.after(), one.called(number)
+        indices, values = one.returned(number)
+        order, right_order = np.argsort(indices), np.argsort(want.indices)
+        wrong = [step.after(rule) for rule in MISTAKES.values()]
+        for name, got, right_one, mistaken in (
+            ("indices", indices[order], want.indices[right_order], [np.sort(each.indices) for each in wrong]),
+            (
+                "values, by index",
+                values[order],
+                want.values[right_order],
+                [each.values[np.argsort(each.indices)] for each in wrong],
+            ),
+            ("velocity", one.seen["held"][number][0], want.velocity, [each.velocity for each in wrong]),
+            ("waiting", one.seen["held"][number][1], want.waiting, [each.waiting for each in wrong]),
+        ):
+            slips = {
+                sentence: value
+                for sentence, value in zip(MISTAKES, mistaken, strict=True)
+                if value.shape != right_one.shape or not np.allclose(value, right_one, rtol=1e-9)
+            }
+            if name in ("velocity", "waiting"):
+                before = step.velocity if name == "velocity" else step.waiting
+                if not np.allclose(before, right_one):
+                    slips["It is as it was: velocity and waiting are to be written, by *=, += or [...] =."] = before
+            scale = ROUNDING * (1 + float(np.abs(right_one).max(initial=0.0)))
+            expect.array(got, right_one, f"{called}: {name}", rtol=0, atol=scale, mistakes=slips)

@@ -1,0 +1,48 @@
+"""Probes for the answers of chapter 09: steps that write into what they keep, and means over random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def steps_in_place(
+    function: Callable[..., Any], gradients: Sequence[Array], kept: Sequence[Array], settings: Sequence[Sequence[Any]]
+) -> dict[str, Any]:
+    """Probe: function(gradient, *kept, *settings[i]) for the gradient of each step i; it writes into the arrays kept.
+
+    Returns for each step what came back, and what the arrays kept hold then; and whether a gradient was changed.
+    """
+    own, returned, held, is_gradient_changed = [each.copy() for each in kept], [], [], False
+    for gradient, rest in zip(gradients, settings, strict=True):
+        lent = gradient.copy()
+        result = function(lent, *own, *rest)
+        if isinstance(result, tuple | list):
+            result = tuple(each.copy() if isinstance(each, np.ndarray) else each for each in result)
+        returned.append(result)
+        held.append([each.copy() for each in own])
+        is_gradient_changed |= not np.array_equal(lent, gradient)
+    return {"returned": returned, "held": held, "is_gradient_changed": is_gradient_changed}
+
+
+def moments_over_a_grid(
+    function: Callable[..., Any], gradient: Array, s: int, points: int
+) -> tuple[Array, float, float]:
+    """Probe: the mean and the mean squared error of norm * levels / s, and the mean of what is not zero.
+
+    All entries get the random number (j + 1/2) / points, for each j from 0 to points - 1: each share of the numbers
+    from 0 to 1 is drawn equally often.
+    """
+    total, squared, nonzero = np.zeros(len(gradient)), 0.0, 0.0
+    for j in range(points):
+        norm, levels = function(gradient.copy(), s, np.full(len(gradient), (j + 0.5) / points))
+        meant = float(norm) * np.asarray(levels, float) / s
+        total += meant
+        squared += float(((meant - gradient) ** 2).sum())
+        nonzero += np.count_nonzero(levels)
+    return total / points, squared / points, nonzero / points
