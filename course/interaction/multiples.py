@@ -28,8 +28,8 @@ def small_multiples(
     """Draw `draw(axes, **setting)` for each setting, side by side; its title says the setting.
 
     width, height: inches of one picture; it is scaled down where several would be too wide.
-    shared: equal limits of all axes, so that the pictures can be compared. Labels that would say the same in every
-    picture, such as those of a legend, stand once.
+    shared: equal limits of all axes, so that the pictures can be compared.
+    A legend that is the same in all pictures stands in the first one.
     """
     columns = len(settings) if len(settings) <= MOST_COLUMNS else (2 if len(settings) == 4 else MOST_COLUMNS)
     rows = -(-len(settings) // columns)
@@ -56,8 +56,7 @@ def small_multiples(
             axes.set_ylabel("")
     for axes in places[: len(settings)]:
         named_log_ticks(axes, MANY_TICKS)
-    if shared:
-        keep_one_legend(places[: len(settings)])
+    keep_one_legend(places[: len(settings)])
     if source:
         style.label_source(figure, source)
     return figure
@@ -99,8 +98,8 @@ def described(setting: Mapping[str, Any]) -> str:
 
 
 def label(name: str) -> str:
-    """A parameter's name as a reader sees it."""
-    return name.replace("_", " ")
+    """A parameter's name as a reader sees it: `ms_per_sample` as "ms/sample"."""
+    return name.replace("_per_", "/").replace("_", " ")
 
 
 def value_text(value: Any) -> str:

@@ -140,8 +140,8 @@ speed = {(network, B): product_of(1 / (B * steps[B]), B / took) for (network, B)
 def factors():
     with style.applied():
         figure, (left, middle, right) = style.new_figure(9.5, 3.3, columns=3)
-        left.plot(SIZES, [1 / (B * steps[B]) for B in SIZES], "o-", color=style.SERIES[6], markersize=4)
-        left.set(title="learning per sample", ylabel="targets per sample")
+        left.plot(SIZES, [1000 / (B * steps[B]) for B in SIZES], "o-", color=style.SERIES[6], markersize=4)
+        left.set(title="learning per sample", ylabel="targets per 1,000 samples")
         for i, network in enumerate(NETWORK):
             look = {"color": style.SERIES[i], "linestyle": style.DASHES[i], "marker": "os^"[i], "markersize": 4}
             middle.plot(SIZES, [speed[network, B].samples_per_second for B in SIZES], **look)

@@ -168,7 +168,7 @@ def path(axes, m, wait, T):
         look = "steps-post" if "correction" in name else "default"  # moves in jumps, or smoothly
         axes.plot(moved, linestyle=style.DASHES[tone], color=style.SERIES[tone], label=name, drawstyle=look)
     axes.axvline(T, color="0.7", linewidth=0.8)
-    axes.set(xlabel="step", ylabel="moved", xlim=(0, 80), ylim=(0, None))
+    axes.set(xlabel="step", ylabel="moved (rate x gradient)", xlim=(0, 80), ylim=(0, None))
     axes.legend(fontsize=7)
 
 
@@ -384,9 +384,9 @@ for rate in EPOCHS:
         curves.append(lines.Line(label, range(1, EPOCHS[rate] + 1), mean, tone=(6, 0, 1, 2, 3)[tone]))
     panels.append(lines.Panel(curves, "epoch", "training loss", f"rate {rate}", log="y", ylim=(1e-3, 5)))
 see(lines.draw(panels, source="simulated", height=3.6),
-    "on the left all curves fall. Dropping and DGC start late and catch up, with a warm-up or without. On the right "
-    "(same colours) the two curves of dropping stall, with a warm-up or without. Those with momentum correction go on "
-    "falling, DGC's masking more slowly.")  # fmt: skip
+    "on the left all curves fall. Without a warm-up dropping starts late and ends lowest; with one it lies on the "
+    "curve with correction. On the right (same colours) dropping stalls, with a warm-up or without. The curves with "
+    "momentum correction go on falling, DGC's masking more slowly.")  # fmt: skip
 
 # %% [markdown]
 # ## Break it: momentum twice

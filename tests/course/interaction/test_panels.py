@@ -67,15 +67,15 @@ def test_what_all_small_multiples_say_alike_stands_once(shown: list[Any]) -> Non
     assert (left_twin.get_ylabel(), right_twin.get_ylabel()) == ("", "rate")
 
 
-def legend_of_its_setting(axes: Any, B: int) -> None:
-    axes.plot([0, B], [0, 1], label=f"B = {B}")
+def legend_of_its_setting(axes: Any, B: int, ms_per_step: int) -> None:
+    axes.plot([0, B * ms_per_step], [0, 1], label=f"B = {B}")
     axes.legend()
 
 
-def test_legends_that_differ_stay_and_a_letter_is_set_equal_to_its_value(shown: list[Any]) -> None:
-    explore(legend_of_its_setting, "it rises.", B=[16, 64])
+def test_legends_that_differ_stay_and_names_of_parameters_are_readable(shown: list[Any]) -> None:
+    explore(legend_of_its_setting, "it rises.", B=[16, 64], ms_per_step=[2])
     assert [axes.get_legend() is not None for axes in shown[0].axes] == [True, True]
-    assert titles(shown[0]) == ["B = 16", "B = 64"]
+    assert titles(shown[0]) == ["B = 16, ms/step 2", "B = 64, ms/step 2"]
 
 
 def test_logarithmic_axes_of_small_multiples_are_named_in_plain_numbers(shown: list[Any]) -> None:
