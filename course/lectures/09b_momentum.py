@@ -364,8 +364,8 @@ say(f"Rate 0.1: the warm-up alone takes {first:.1f} points off the error of drop
 # - **At the low rate you cannot see momentum correction.** The warm-up alone brings dropping back to dense. Whoever
 #   compares DGC with dropping *without* a warm-up gives all credit to the momentum, and at this size it belongs to the
 #   warm-up. Nor is the warm-up free: look at the bytes. (On ImageNet, Lin et al. warm up for
-#   4 of 90 epochs; we do for 4 of 20.) And dropping alone ends with the lowest training loss and the highest test error:
-#   look at both.
+#   4 of 90 epochs; we do for 4 of 20.) And dropping alone ends with the lowest training loss and the highest test
+#   error: look at both.
 # - **At the high rate correction is what saves training**: with it the training loss is far below that of dropping,
 #   with the warm-up or without. A likely reason: late momentum goes on in a direction that was right long ago, for
 #   about ten more steps, while nobody sends anything against it.
