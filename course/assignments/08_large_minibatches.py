@@ -376,3 +376,36 @@ check.best_measured_batch(best_measured_batch, seed=26)
 # to report; samples a second is only one of its two factors. The hyperbola holds for the best rate of each minibatch: a
 # run with 8 B_c needs a rate of its own, warm-up, perhaps LARS, and without them it may miss the target altogether
 # (1 point for the number and one of these).
+#
+# **The lectures' questions to argue about, for the teacher**
+#
+# *08a.* 1. Nothing: the sum of the nodes' means is p times the gradient of the whole minibatch, so the steps have grown
+# already. Who scales the rate as well has k squared. 2. Neither alone. The training loss says whether the optimisation
+# works, the test error what it is good for. Measure more seeds, and other rates for each minibatch. 3. Rates that were
+# tuned for the large minibatch, with as many tries; warm-up; several seeds.
+#
+# *08b.* 1. Run the first hundred steps with rising rates and a few seeds; take half of the largest rate at which the
+# loss never rises. 2. One that measures the largest curvature h every few dozen steps, by a few gradients at slightly
+# moved weights, and keeps the rate below 2/h. It costs a few gradients each time. 3. No: that is the mean of the runs
+# that went well. Report how many failed, and all runs.
+#
+# *08c.* 1. Close to a minimum: there gradients become short, and LARS still moves each layer by the same share of its
+# weights, so the rate has to fall. 2. They protect from different things: LARS from layers of different scale, warm-up
+# from a large curvature at the start. Four runs, with and without each, show it; You et al. use both. 3. The squares of
+# the norms of w and g of each half: two numbers a layer, which fit into one all-reduce for all layers.
+#
+# *08d.* 1. Electricity is paid by the sample, so to smaller minibatches: with B_c/4 the run needs 1.25 E_min in place
+# of 2 E_min, and 5 S_min steps in place of 2 S_min. How far is a question of patience. 2. Late, where most of the steps
+# are. A minibatch that is too large for the short start wastes few samples. 3. Tune the rate for each minibatch, and
+# train to the same loss, counting steps: after the same number of epochs 8,192 has made a thirty-second of the steps.
+#
+# *08e.* 1. The spread of the weights grows with rate / (B (1 - m)), so momentum raises it like a larger rate. In place
+# of decaying the rate one can grow the minibatch, or lower m. 2. When the minibatch is far above B_c, so that more
+# samples save no steps, or when it does not fit. 3. For a rate tuned for each of them, the number of steps (8,192 makes
+# a thirty-second of them), the training loss, and several seeds.
+#
+# *08f.* With t seconds of all-reduce and c seconds a sample: 1. If the all-reduce hides behind all of the computing, a
+# step takes max(t, B c / p), and the best minibatch is t p / c, where it is just hidden. Without overlap it was the
+# geometric mean of t p / c and B_c. So it moves away from B_c. 2. It stays: t and c are both divided by four, and so is
+# the time to the target. 3. One node with B = 1: it needs no all-reduce and wastes no sample. It takes
+# S_min (1 + B_c) c seconds. Each further node saves less time than it costs.

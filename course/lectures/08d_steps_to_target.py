@@ -422,9 +422,9 @@ say(f"Rates up to 2: S_min = {s_false:.0f}, B_c = {b_false:.0f}. Tuned: {s_min:.
 # ## What the papers report
 #
 # **Shallue et al. (2019)**, *Measuring the effects of data parallelism on neural network training* (JMLR 20(112)),
-# trained 168,160 models on 35 workloads, and tuned for every minibatch. They find our three regimes on every workload:
-# perfect scaling, diminishing returns, and no gain at all ("maximal data parallelism"); where the bend is differs from
-# workload to workload. They find no evidence that larger minibatches make models worse, and trace disagreements between
+# train many kinds of networks, and tune for every minibatch. They find our three regimes on every workload: perfect
+# scaling, diminishing returns, and no gain at all ("maximal data parallelism"); where the bend is differs from workload
+# to workload. They find no evidence that larger minibatches make models worse, and trace disagreements between
 # earlier papers to different tuning and computing budgets. That is "Break it".
 #
 # **McCandlish et al. (2018)**, *An empirical model of large-batch training* (arXiv:1812.06162): the noise scale

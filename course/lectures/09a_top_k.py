@@ -352,15 +352,16 @@ waits, never = np.array(waits), last_sent < 0
 # %%
 with style.applied():
     figure, [axes] = style.new_figure(6.5, 3.2)
-    axes.hist(waits, 2.0 ** np.arange(np.log2(STEPS) + 1) - 0.5, weights=np.full(len(waits), 100 / len(waits)),
-              color=style.SERIES[5], **style.BORDER)  # fmt: skip
+    share = np.full(len(waits), 100 / len(waits))
+    axes.hist(waits, [0.5, *(2**i + 0.5 for i in range(11))], weights=share, color=style.SERIES[5], **style.BORDER)
     axes.axvline(100, color=style.SERIES[1], label="1/d, formula")
     axes.set(xscale="log", xlabel="steps that an entry waited until it was sent", ylabel="share of what was sent (%)")
     axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
     axes.legend()
     style.label_source(figure, ("measured", "formula"), f"density 1 %, node 0 of {NODES}")
-see(figure, "a few entries wait one or two steps, most some tens, some hundreds. Most waits are shorter than 1/d; "
-    "the few long ones, and the entries that are never sent, make up the average.")  # fmt: skip
+see(figure, "each bar covers as many numbers of steps as all bars to its left. A few entries wait one or two steps, "
+    "most some tens, some hundreds. Most waits are shorter than 1/d; the few long ones, and the entries that are never "
+    "sent, make up the average.")  # fmt: skip
 say(f"{100 * (waits < 10).mean():.0f} % of what was sent had waited less than 10 steps (your guess: {guess_wait}), "
     f"{100 * (waits > 300).mean():.0f} % more than 300. In {STEPS:,} steps {100 * never.mean():.0f} % of the entries "
     f"were never sent; for {100 * (~used).mean():.0f} % the gradient was always 0, as for the weights of pixels that "
