@@ -449,7 +449,7 @@ say(f"All are below the bound. ResNet-50 has {weights:,} weights of 4 bytes: {4 
 # ## To the exercises
 #
 # [Exercises of chapter 09](../exercises/09_gradient_compression/09_gradient_compression.ipynb): momentum correction,
-# checked against the closed form of this page for random $m$, $T$ and numbers of nodes.
+# checked against the closed form of this page, for random $m$, $T$ and numbers of nodes.
 #
 # **Three questions to argue about**
 #
