@@ -26,7 +26,6 @@ from minidl import cluster, data, nn, no_grad, optim, parallel
 from minidl import functional as F
 from minidl.cluster import cost
 from minidl.plots import style
-from minidl.plots.log_axis import named_log_ticks
 from minidl.plots.style import time_text
 
 warm_up()
@@ -155,7 +154,8 @@ def factors():
             axes.set(xscale="log", yscale="log", xlabel="minibatch B (samples)")
             axes.set_xticks([8, 32, 128, 512], [8, 32, 128, 512])
             axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
-            named_log_ticks(axes)
+        for axes, ticks in ((left, (0.1, 0.2, 0.5, 1, 2)), (middle, (10, 100, 1000)), (right, (0.1, 1))):
+            axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
         style.label_source(figure, ("measured", "simulated"), "8 nodes")
     return figure
 
@@ -432,7 +432,7 @@ def trap():
             axes.set_xticks([1, 4, 16, 64, 256, 1024], [1, 4, 16, 64, 256, 1024])
             axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
         places[0].set_ylabel("times as fast as one node")
-        named_log_ticks(places[0])
+        places[0].set_yticks([0.1, 1, 10, 100], [0.1, 1, 10, 100])
         figure.legend(*places[1].get_legend_handles_labels(), loc="outside upper center", ncols=6, fontsize=7)
         style.label_source(figure, ("simulated", "formula"), "left simulated, with 32 samples a node; dotted: one node")
     return figure

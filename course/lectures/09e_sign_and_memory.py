@@ -170,7 +170,7 @@ def remembered(steps, epsilon=0.5, rate=BIG):
 
 
 def valley(axes, epsilon=0.5):
-    grid = np.linspace(-0.9, 1.6, 81)
+    grid = np.linspace(-0.9, 1.6, 251)
     heights = value(np.meshgrid(grid, grid), epsilon)
     axes.contour(grid, grid, heights, levels=8, colors="0.8", linewidths=0.8)
     axes.plot(0, 0, "+", color="0.2", markersize=10)
