@@ -172,7 +172,7 @@ check.corrected_entries(corrected_entries)
 ### BEGIN HIDDEN TESTS
 check.corrected_entries(
     corrected_entries,
-    constant=[(0.8, 7), (0.99, 12), (0.0, 3)],
+    constant=[(0.8, 7, 2), (0.99, 12, 1), (0.0, 3, 3)],
     waits=[(5, 9, 2, 0.7), (4, 6, 1, 0.9)],
     masked=[(6, 8, 2, 0.6), (3, 5, 1, 0.9)],
     seed=33,
@@ -285,3 +285,46 @@ check.sparse_sum(
 # least 0.6 + 0.4 / 6.25 = 0.664 of what it took, so it is at most 1.5 times as fast; and even with no bytes at all it
 # were 1 / 0.6 = 1.67 times. Missing is the time to choose the entries, and to add up those of 16 nodes; also, overlap
 # would have hidden part of the 40 %, so that less could be saved (1 point for the factor and one of these).
+#
+# **The lectures' questions to argue about, for the teacher**
+#
+# *09a.* 1. Yes: the entry grows in every node's residual, by its own share, until it is among the largest there. It
+# arrives late, and on all nodes at about the same time. 2. The residual of that node: all gradients that it had
+# computed and not sent. The others' are kept, so training goes on a little behind. Saving residuals with the
+# checkpoint avoids it. 3. When p k is near n or above it, so that a gather costs as much as a dense sum; or when
+# choosing the largest takes longer than the bytes that it saves.
+#
+# *09b.* 1. Both: the weight gets what belongs to it, but from a velocity as old as the wait. It costs nothing while
+# the gradient changes slowly, and makes steps unstable when it does not. 2. The same memory: two arrays of n numbers.
+# With Adam on top each node would need four; and Adam divides by an average of the squares of gradients, which sparse
+# sums do not give. 3. The old method with the warm-up, and the new one without.
+#
+# *09c.* 1. For example by a sum of the magnitudes of few samples, or the indices of one node in turn. It costs a
+# message before the message, and saves all indices and the fill-in: the sum has k entries. What is lost are entries
+# that are large on other nodes; with error feedback they come later. 2. What is left out of partial sums belongs to
+# several nodes. The rank that drops it has to keep it in its own residual, or it is lost. 3. Gathering is out, as p d
+# grows 16 times: split, or a d of a sixteenth. A larger minibatch has fewer steps, and so fewer sums, up to B_c.
+#
+# *09d.* 1. A power of two changes the exponent alone: scaling and unscaling are exact, as long as nothing overflows.
+# 2. Each number is then its own norm, sent in 32 bits: nothing is saved. 3. The mean of means with unequal shards
+# (05a), the mean of the ratios (08d), a rate tuned on too few values (08d), the sign (09e): averaging does not remove
+# a bias.
+#
+# *09e.* 1. For those whose magnitudes are all equal: the mean magnitude is each one's. Then nothing is left out, and
+# error feedback is SGD. 2. In minidl the rate at which they are sent, with Karimireddy et al. that at which they were
+# computed. It matters for what waits while the rate falls: one residual's worth, seldom visible, as in 09a. 3. The
+# delay is bounded by the residual's norm, and rate times residual is small next to the scale on which the gradient
+# changes. It is not when the rate is high or the compressor's delta is tiny: then the place of the gradient is wrong
+# by much.
+#
+# *09f.* 1. Each sample then has as many products as the image has places: sufficient factors send more than the
+# matrix. PowerSGD does not count products, so nothing changes; only the shape of the matrix matters. 2. None of that
+# kind: it sends sums of exact products, so all nodes have the same sum, and what is lost is lost once, in P. 3. A
+# vector of rows numbers is as long as P with r = 1. It would be a loss in a network whose biases are most of its
+# weights.
+#
+# *09g.* 1. All marks move right by a factor of 10, as coding takes a tenth of the seconds; computing shrinks too, so
+# less is hidden, and there is more to win. 2. Coding leaves the node's own time, but a message is still coded before
+# it is sent: C counts where the network would otherwise be idle, as in a pipeline. 3. One whose best rate lies between
+# two of the four, or outside of them. Look whether the best rate is at the border, try the rates between, and see
+# whether the order changes.

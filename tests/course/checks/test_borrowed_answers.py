@@ -100,6 +100,22 @@ LARGE_MINIBATCHES = {
     "    from course.checks.large_minibatches import measured_steps\n    return measured_steps.draw(0)",
 }
 
+GRADIENT_COMPRESSION = {
+    "sparsify": "from minidl import compress\ndef sparsify(gradient, residual, threshold):\n"
+    "    c = compress.Threshold(threshold)\n    return c.entries(c.encode(gradient + residual))",
+    "top_k_step": "from minidl.compress import TopK\ndef top_k_step(comm, w, gradient, residual, k, lr):\n"
+    "    return w - lr * TopK(k / len(w)).begin_all_reduce(gradient + residual, comm)()",
+    "corrected_entries": "from minidl.compress import DGC\n"
+    "def corrected_entries(gradient, velocity, waiting, m, k, masking):\n"
+    "    c = DGC(k / len(gradient), momentum=m)\n    return c.entries(c.encode(gradient))",
+    "qsgd": "def qsgd(gradient, s, uniform):\n"
+    "    from course.checks.gradient_compression.random_levels import levels_of, norm_of\n"
+    "    return norm_of(gradient), levels_of(gradient, s, uniform)",
+    "sparse_sum": "from minidl import compress\ndef sparse_sum(comm, indices, values, n):\n"
+    "    dense = np.zeros(n, np.float32)\n    dense[indices] = values\n"
+    "    return compress.Threshold(0.0, all_reduce='recursive_doubling').begin_all_reduce(dense, comm)()",
+}
+
 SAYS = (
     "course.checks holds what the checks compare with: an answer may not import it",
     "which is to be built without the library's version",
@@ -112,7 +128,7 @@ SAYS = (
     [
         ("04_messages_and_collectives", MESSAGES_AND_COLLECTIVES),
         *exhaustively(("01_backpropagation", BACKPROPAGATION), ("02_minibatch_sgd", MINIBATCH_SGD)),
-        *exhaustively(("08_large_minibatches", LARGE_MINIBATCHES)),
+        *exhaustively(("08_large_minibatches", LARGE_MINIBATCHES), ("09_gradient_compression", GRADIENT_COMPRESSION)),
     ],
 )
 def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:
