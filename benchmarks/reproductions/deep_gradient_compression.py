@@ -17,8 +17,8 @@ dense momentum and with DGC, but by 10 where momentum comes after compression.
 
 Conclusion: at this size and rate the warm-up alone reaches the accuracy of DGC. Momentum correction and masking make no
 visible difference in accuracy, with the warm-up or without; the momentum identity shows them. At a rate four times as
-high momentum correction does make a difference (lecture 09b). Without the warm-up, every method
-that keeps a residual ends with more test error than dense at 0.1 %.
+high momentum correction does make a difference (lecture 09b). Without the warm-up, every method that keeps a residual
+ends with more test error than dense at 0.1 %.
 """
 
 from __future__ import annotations

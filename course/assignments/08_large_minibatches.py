@@ -116,7 +116,7 @@ check.corrected_run(corrected_run)
 ### BEGIN HIDDEN TESTS
 check.corrected_run(
     corrected_run,
-    constant=[(3, 7, 0.8), (1, 1, 0.5)],
+    constant=[(3, 7, 0.8), (1, 1, 0.5), (1, 4, 0.0)],
     rising=[(4, 6, 0.9), (2, 9, 0.6)],
     falling=[(3, 8, 0.8), (1, 10, 0.9)],
     seed=21,
@@ -147,7 +147,7 @@ def gradient_noise_scale(small, large, b_small, b_large):
     Returns: a number: the estimate of tr(Sigma) divided by the estimate of |G|². Both estimates are
         means over all draws, from the equation above. So they are unbiased: with all possible minibatches
         as draws, the result is the exact tr(Sigma) / |G|². If the estimate of |G|² is 0 or below, the
-        result is infinite, np.inf.
+        result is infinite, np.inf. If only the estimate of tr(Sigma) is below 0, so is the result.
 
     Example: small [[3., 0.], [5., 4.]], large [[2., 3.]], sizes 1 and 4: the mean squares are 25 and 13.
         So tr(Sigma) = (25 - 13) / (1/1 - 1/4) = 16 and |G|² = 13 - 16/4 = 9, and the noise scale is 16/9.
@@ -256,7 +256,7 @@ check.lars_step(lars_step)
 ### BEGIN HIDDEN TESTS
 check.lars_step(
     lars_step,
-    networks=[((5, 3), (3,), (3, 4), (4,)), ((2, 6), (2, 7))],
+    networks=[((5, 3), (3,), (3, 4), (4,)), ((6, 1), (1, 6), (1,))],
     settings=(0.9, 0.05, 0.03),
     layers=14,
     width=90,

@@ -172,7 +172,7 @@ check.corrected_entries(corrected_entries)
 ### BEGIN HIDDEN TESTS
 check.corrected_entries(
     corrected_entries,
-    constant=[(0.8, 7), (0.99, 12), (0.0, 3)],
+    constant=[(0.8, 7, 2), (0.99, 12, 1), (0.0, 3, 3)],
     waits=[(5, 9, 2, 0.7), (4, 6, 1, 0.9)],
     masked=[(6, 8, 2, 0.6), (3, 5, 1, 0.9)],
     seed=33,

@@ -9,9 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from minidl.plots import style
+from minidl.plots.log_axis import named_log_ticks
 
 TOTAL_WIDTH = 9.5
 MOST_COLUMNS = 3
+MANY_TICKS = 20.0  # ratio of the limits of a small logarithmic axis beyond which labels at 1, 2 and 5 would touch
 
 
 @style.applied()
@@ -27,6 +29,7 @@ def small_multiples(
 
     width, height: inches of one picture; it is scaled down where several would be too wide.
     shared: equal limits of all axes, so that the pictures can be compared.
+    A legend that is the same in all pictures stands in the first one.
     """
     columns = len(settings) if len(settings) <= MOST_COLUMNS else (2 if len(settings) == 4 else MOST_COLUMNS)
     rows = -(-len(settings) // columns)
@@ -35,9 +38,13 @@ def small_multiples(
     figure, places = style.new_figure(
         each * columns, tall * rows, columns=columns, heights=(1,) * rows, sharex=shared, sharey=shared
     )
-    for axes, setting in zip(places, settings, strict=False):
+    for place, (axes, setting) in enumerate(zip(places, settings, strict=False)):
+        before = len(figure.axes)
         draw(axes, **setting)
         title(axes, described(setting))
+        for twin in figure.axes[before:]:  # a second axis on the right
+            if shared and (place + 1) % columns:
+                twin.set_ylabel("")
     for axes in places[len(settings) :]:
         axes.remove()
     for place, axes in enumerate(places[: len(settings)]):
@@ -47,6 +54,9 @@ def small_multiples(
             axes.tick_params(labelbottom=True)
         if shared and place % columns:
             axes.set_ylabel("")
+    for axes in places[: len(settings)]:
+        named_log_ticks(axes, MANY_TICKS)
+    keep_one_legend(places[: len(settings)])
     if source:
         style.label_source(figure, source)
     return figure
@@ -57,10 +67,20 @@ def single(draw: Callable[..., None], setting: Mapping[str, Any], width: float, 
     """The picture for one setting, as PNG."""
     figure, [axes] = style.new_figure(width, height)
     draw(axes, **setting)
+    named_log_ticks(axes)
     if source:
         style.label_source(figure, source)
     picture: bytes = figure._repr_png_()
     return picture
+
+
+def keep_one_legend(places: Sequence[Axes]) -> None:
+    """Remove the legends of all pictures but the first, if they are the same."""
+    legends = [axes.get_legend() for axes in places]
+    entries = [[text.get_text() for text in legend.get_texts()] if legend else [] for legend in legends]
+    if all(entry == entries[0] for entry in entries):
+        for legend in filter(None, legends[1:]):
+            legend.remove()
 
 
 def title(axes: Axes, words: str) -> None:
@@ -72,13 +92,14 @@ def title(axes: Axes, words: str) -> None:
 
 
 def described(setting: Mapping[str, Any]) -> str:
-    """A setting in words: "nodes 16, network 1gbe"."""
-    return ", ".join(f"{label(name)} {value_text(value)}" for name, value in setting.items())
+    """A setting in words: "nodes 16, network 1gbe"; a letter: "B = 16"."""
+    signs = {name: " = " if len(name) == 1 else " " for name in setting}
+    return ", ".join(f"{label(name)}{signs[name]}{value_text(value)}" for name, value in setting.items())
 
 
 def label(name: str) -> str:
-    """A parameter's name as a reader sees it."""
-    return name.replace("_", " ")
+    """A parameter's name as a reader sees it: `ms_per_sample` as "ms/sample"."""
+    return name.replace("_per_", "/").replace("_", " ")
 
 
 def value_text(value: Any) -> str:

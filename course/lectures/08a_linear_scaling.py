@@ -343,7 +343,8 @@ curves = {"B = 16": (16, "linear"), "B = 128, linear": (128, "linear"), "B = 128
 loss_of = {name: np.mean([[r["loss"] for r in train(*case, seed).history] for seed in SEEDS], axis=0)
            for name, case in curves.items()}  # fmt: skip
 epochs = np.arange(1, EPOCHS + 1)
-overlay = [lines.Line(name, epochs, values, tone=tone) for tone, (name, values) in enumerate(loss_of.items())]
+tones = (6, 0, 2, 5)  # black; the colours of the rules; pale
+overlay = [lines.Line(name, epochs, loss_of[name], tone=tone) for name, tone in zip(curves, tones, strict=True)]
 figure = lines.draw([lines.Panel(overlay, "epoch", "training loss", log="y")], source="measured", height=3.6)
 for drop in MILESTONES:
     figure.axes[0].axvline(drop + 0.5, color="0.6", linewidth=0.8, linestyle=(0, (1, 2)))
@@ -360,19 +361,23 @@ say(f"The loss with 128 samples is {ratio[0]:.1f} times that with 16 after the f
 
 # %%
 def training_curve(axes, minibatch, rule):
-    for (B, name), tone in (((16, "linear"), 0), ((minibatch, rule), 1)):
+    tone = list(RULES).index(rule)
+    for B, name, label, look, color in ((16, "linear", "base", "-", "black"),
+                                        (minibatch, rule, rule, "--", style.SERIES[tone])):  # fmt: skip
         rows = train(B, name, 0).history
-        axes.plot([r["epoch"] for r in rows], [r["loss"] for r in rows], style.DASHES[tone], color=style.SERIES[tone],
-                  label=f"B = {B:,}" + (", base" if tone == 0 else f", {name}"))  # fmt: skip
+        axes.plot([r["epoch"] for r in rows], [r["loss"] for r in rows], look, color=color,
+                  label=f"B = {B:,}, {label}")  # fmt: skip
+    for drop in MILESTONES:
+        axes.axvline(drop + 0.5, color="0.6", linewidth=0.8, linestyle=(0, (1, 2)))
     axes.set(yscale="log", xlabel="epoch", ylabel="training loss", ylim=(3e-4, 4))
     axes.legend(fontsize=7)
 
 
 explore(
     training_curve,
-    "with the linear rule the dashed curve comes to the solid one at 64 and 128 samples; at 1,024 it swings, "
-    "and ends below it. The square root and the fixed "
-    "rate stay above it, the more the larger the minibatch.",
+    "with the linear rule the dashed curve comes to the solid one at 64 and 128 samples; at 1,024 it swings, and ends "
+    "below it. With the square root and the fixed rate it stays above, the more the larger the minibatch. (Dotted: the "
+    "rate falls.)",
     minibatch=[128, 32, 64, 256, 512, 1024], rule=list(RULES), height=2.8, source="measured",
     multiples=[{"minibatch": B, "rule": rule} for B in (64, 1024) for rule in ("linear", "fixed")],
 )  # fmt: skip

@@ -355,12 +355,13 @@ def beginnings(axes, warm_up_epochs, minibatch):
         axes.plot(range(1, len(losses) + 1), losses, color=style.SERIES[0], linewidth=1)
         if 0 < len(losses) < EPOCHS:
             axes.plot(len(losses), losses[-1], "x", color=style.SERIES[1], markersize=8)
-    axes.set(yscale="log", ylim=(1e-4, 20), xlabel="epoch", ylabel="training loss", xlim=(0, EPOCHS))
+    axes.set(yscale="log", ylim=(1e-4, 50), xlabel="epoch", ylabel="training loss", xlim=(0, EPOCHS))
     rates, peak = axes.twinx(), 0.04 * minibatch / B0
     epochs = np.linspace(0, EPOCHS, 301)
     plan = [peak * (e / warm_up_epochs if e < warm_up_epochs else 0.1 ** ((e >= 18) + (e >= 25.5))) for e in epochs]
     rates.plot(epochs, plan, "--", color="0.5", linewidth=1)
-    rates.set(ylim=(0, 1.3), ylabel="rate (dashed)")
+    rates.set(ylim=(0, 1.4), ylabel="rate (dashed)")
+    rates.spines["right"].set_visible(True)
 
 
 explore(

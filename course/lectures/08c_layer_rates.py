@@ -289,11 +289,15 @@ def five_rules():
     figure, [axes] = style.new_figure(8.0, 3.6)
     for number, rule in enumerate(RULES):
         look = {"color": style.SERIES[number], "linestyle": style.DASHES[number], "marker": "os^Dv"[number]}
-        axes.plot(range(5), [np.mean(found[rule, case]) for case in CASES], label=rule, markersize=5, **look)
+        means = [np.mean(found[rule, case]) for case in CASES]
+        axes.plot(range(4), means[:4], label=rule, markersize=5, **look)
+        axes.plot([4], means[4:], markersize=5, **look)
         for place, case in enumerate(CASES):
             x = [place + 0.05 * (number - 2)] * len(SEEDS)
             axes.plot(x, found[rule, case], ".", color=style.SERIES[number], markersize=4, alpha=0.6)
     axes.set(yscale="log", xlabel="minibatch (samples)", ylabel="test error (%)")
+    axes.axvline(3.5, color="0.4", linewidth=0.8, linestyle=(0, (1, 2)))  # beyond it: fewer training samples
+    axes.set(xlim=(-0.3, 4.4))
     axes.set_xticks(range(5), list(CASES))
     axes.set_yticks([2, 5, 10, 20, 50, 90], ["2", "5", "10", "20", "50", "90"])
     axes.minorticks_off()
@@ -303,7 +307,8 @@ def five_rules():
 
 
 see(five_rules(), "linear scaling fails in some runs at 256, and in all from 512 on. Each fixed rate is good somewhere "
-    "and bad elsewhere. LARS is never far from the best.")  # fmt: skip
+    "and bad elsewhere. LARS is never far from the best. "
+    "(Right of the dotted line: trained on 1,024 samples.)")  # fmt: skip
 
 # %% [markdown]
 # **What shows, and what does not.** LARS is not the best rule of every column: a rate tuned for the column is as good,
@@ -346,8 +351,10 @@ curves = [
     Line("linear in B", sizes[:6], [formula[0] * size / sizes[0] for size in sizes[:6]], "line", 2),
 ]
 panel = Panel(curves, "minibatch B (samples)", "rate of layer 3: trust |w| / |g|", log="xy")
-see(draw([panel], source=("measured", "formula")), "the points lie on the formula's curve. It follows the square root "
-    "and bends away from it to the right.")  # fmt: skip
+picture = draw([panel], source=("measured", "formula"))
+picture.axes[0].axvline(knee, color="0.4", linewidth=0.8, linestyle=(0, (1, 2)))
+see(picture, "the points lie on the formula's curve. It follows the square root, and bends away from it towards the "
+    "dotted line, where noise and gradient are equal.")  # fmt: skip
 say(f"The knee is where both parts are equal, at $B = \\operatorname{{tr}}\\Sigma/|G|^2 = {knee:,.0f}$ samples. 08d "
     "calls this number the noise scale, and finds it in the steps to a target.")  # fmt: skip
 
@@ -365,10 +372,10 @@ def two_knobs(axes, trust, minibatch):
         losses = [] if report is None else [row["test_loss"] for row in report.history]
         look = {"color": style.SERIES[tone], "linestyle": style.DASHES[tone]}
         axes.plot(range(1, len(losses) + 1), losses, label=f"{name}: {error(report):.1f} %", **look)
-    axes.set(yscale="log", xlabel="epochs", ylabel="test loss", ylim=(0.08, 5), xlim=(0, 20))
+    axes.set(yscale="log", xlabel="epochs", ylabel="test loss", ylim=(0.012, 5), xlim=(0, 20))
     axes.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
     axes.minorticks_off()
-    axes.legend(fontsize=7, title="test error", title_fontsize=7)
+    axes.legend(loc="lower left", fontsize=7, title="test error", title_fontsize=7, alignment="left")
 
 
 explore(

@@ -216,29 +216,31 @@ def two_laws():
         right.set_yticks([0.2, 0.5, 1, 2, 5], [0.2, 0.5, 1, 2, 5])
         left.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.42, 0.42))
         right.legend(fontsize=8, loc="lower right")
-        style.label_source(figure, ("measured", "formula"), f"loss {TARGET}, median of {len(SEEDS)} seeds; dotted: B_c")
+        style.label_source(
+            figure, ("measured", "formula"), f"loss {TARGET}, median of {len(SEEDS)} seeds; dotted: $B_c$"
+        )
     return figure
 
 
 see(two_laws(), "left, the steps halve with every doubling of B until it comes near B_c, then they flatten to S_min. "
-    "Right, the best rate: it follows the formula, to within one step of our sweep, with the *same* "
-    "B_c, which was fitted to the steps alone (η_max is "
-    "the best rate of the largest B). The linear scaling rule is its left half.")  # fmt: skip
+    "Right, the best rate: it follows the formula, to within one step of our sweep, with the same B_c, although that "
+    "was fitted to the steps alone (η_max is the best rate of the largest B). The linear scaling rule is its left "
+    "half.")  # fmt: skip
 
 # %% [markdown]
 # Now walk along the hyperbola. Each minibatch is one point of it; where you stand decides what you pay.
 
 
 # %%
-def hyperbola(axes, minibatch, critical):
+def hyperbola(axes, minibatch, critical_B):
     """Steps and samples of one minibatch, for this task or for one with another B_c."""
-    scale = round(b_c) if critical == "ours" else critical
+    scale = round(b_c) if critical_B == "of our task" else critical_B
     s, e = s_min * (1 + scale / smooth), s_min * (scale + smooth)
     here = s_min * (1 + scale / minibatch), s_min * (scale + minibatch)
     axes.plot(e, s, color=style.SERIES[0])
     axes.axvline(s_min * scale, color="0.4", linestyle="--", linewidth=0.8)
     axes.axhline(s_min, color="0.4", linestyle="--", linewidth=0.8)
-    if critical == "ours":
+    if critical_B == "of our task":
         axes.plot([B * steps[B] for B in SIZES], list(steps.values()), "o", color="0.5", markersize=3)
     axes.plot(here[1], here[0], "D", color=style.SERIES[1], markersize=8)
     axes.annotate(f"{here[0] / s_min:.1f} x $S_{{min}}$\n{here[1] / (s_min * scale):.1f} x $E_{{min}}$", here[::-1],
@@ -250,9 +252,9 @@ explore(hyperbola,
         "the diamond is the chosen minibatch, dashed are S_min and E_min, grey points are the measured runs. A small "
         "minibatch stands high on the left (few samples, many steps), a large one low on the right. B = 32 is in the "
         "bend for our B_c, and on the steep arm of a task with more noise, where B_c is 512.",
-        minibatch=[32, 2, 4, 8, 16, 64, 128, 256, 512, 1437], critical=["ours", 8, 128, 512], height=3.8,
-        multiples=[{"minibatch": 4}, {}, {"minibatch": 512}, {"critical": 512}],
-        source=("measured", "formula"))  # fmt: skip
+        minibatch=[32, 2, 4, 8, 16, 64, 128, 256, 512, 1437], critical_B=["of our task", 8, 128, 512],
+        multiples=[{"minibatch": 4}, {}, {"minibatch": 512}, {"critical_B": 512}],
+        source=("measured", "formula"), height=3.8)  # fmt: skip
 
 # %% [markdown]
 # ## Can the noise scale be measured before the sweep?
@@ -367,9 +369,10 @@ median = {at: np.median([path[seed, at] for seed in range(3)], axis=0) for at in
 s_half, b_half = fit({B: np.median(best(runs[B], 1)[1]) for B in SIZES})
 
 # %%
-drawn = [lines.Line("" if seed else "B_simple along a run (three seeds)", *zip(*(path[seed, at] for at in LOOKS),
-                    strict=True), "both", 0) for seed in range(3)]  # fmt: skip
-drawn += [lines.Line(f"B_c of the run to loss {target}, fitted", [2.5, target], [critical] * 2, "both", tone)
+name = r"$B_\mathrm{simple}$ along a run (three seeds)"
+drawn = [lines.Line("" if seed else name, *zip(*(path[seed, at] for at in LOOKS), strict=True), "both", 0)
+         for seed in range(3)]  # fmt: skip
+drawn += [lines.Line(f"$B_c$ of the run to loss {target}, fitted", [2.5, target], [critical] * 2, "both", tone)
           for target, critical, tone in ((TARGET, b_c, 1), (HALFWAY, b_half, 2))]  # fmt: skip
 figure = lines.draw([lines.Panel(drawn, "training loss (falls to the right)", "minibatch (samples)", "", "xy")],
                     source=("measured", "formula"), height=3.6)  # fmt: skip

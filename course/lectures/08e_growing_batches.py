@@ -474,6 +474,7 @@ chosen = [Line(name, range(1, EPOCHS + 1), way["test_loss"], tone=tone)
           for (name, way), tone in zip(shown.items(), (0, 2, 3, 4), strict=True)]  # fmt: skip
 picture = draw([Panel(chosen, "epochs", "test loss", log="y", ylim=(0.2, 5))], source="measured")
 mark_milestones(picture)
+picture.axes[0].get_legend().set_loc("upper left")
 see(picture, "scaling the rate too keeps the loss at least at the level of no decay after epoch 10, and throws it up "
     "after epoch 20. Growing early gives a smooth curve that comes down slowly, and ends above growing "
     "late.")  # fmt: skip

@@ -139,8 +139,8 @@ speed = {(network, B): product_of(1 / (B * steps[B]), B / took) for (network, B)
 def factors():
     with style.applied():
         figure, (left, middle, right) = style.new_figure(9.5, 3.3, columns=3)
-        left.plot(SIZES, [1 / (B * steps[B]) for B in SIZES], "o-", color=style.SERIES[6])
-        left.set(title="learning per sample", ylabel="targets per sample")
+        left.plot(SIZES, [1000 / (B * steps[B]) for B in SIZES], "o-", color=style.SERIES[6], markersize=4)
+        left.set(title="learning per sample", ylabel="targets per 1,000 samples")
         for i, network in enumerate(NETWORK):
             look = {"color": style.SERIES[i], "linestyle": style.DASHES[i], "marker": "os^"[i], "markersize": 4}
             middle.plot(SIZES, [speed[network, B].samples_per_second for B in SIZES], **look)
@@ -154,6 +154,8 @@ def factors():
             axes.set(xscale="log", yscale="log", xlabel="minibatch B (samples)")
             axes.set_xticks([8, 32, 128, 512], [8, 32, 128, 512])
             axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+        for axes, ticks in ((left, (0.1, 0.2, 0.5, 1, 2)), (middle, (10, 100, 1000)), (right, (0.1, 1))):
+            axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
         style.label_source(figure, ("measured", "simulated"), "8 nodes")
     return figure
 
@@ -161,7 +163,7 @@ def factors():
 see(
     factors(),
     "left, each sample teaches less in a larger minibatch. Middle, a larger one hides the network. Right, the product "
-    "has its top (ring) between the two: the slower the network, the further to the right.",
+    "has its top (circle) between the two: the slower the network, the further to the right.",
 )
 
 # %% [markdown]
@@ -406,9 +408,9 @@ say(f"For our digits on 10 GbE the eight nodes of this page, at their best, take
 SHARE = 32
 MEASURES = {
     "samples per second": lambda p, network: p * SHARE * SECONDS_PER_SAMPLE / simulated(SHARE * p, network, p),
-    f"time to the target, B_c = {b_c:.0f}":
+    f"time to the target, $B_c$ = {b_c:.0f}":
         lambda p, network: fastest_with(1, network, b_c) / time_to_target(SHARE * p, network, p),
-    f"time to the target, B_c = {LARGE:,}":
+    f"time to the target, $B_c$ = {LARGE:,}":
         lambda p, network: fastest_with(1, network, LARGE) / time_to_target(SHARE * p, network, p, b_c=LARGE),
 }  # fmt: skip
 
@@ -430,6 +432,7 @@ def trap():
             axes.set_xticks([1, 4, 16, 64, 256, 1024], [1, 4, 16, 64, 256, 1024])
             axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
         places[0].set_ylabel("times as fast as one node")
+        places[0].set_yticks([0.1, 1, 10, 100], [0.1, 1, 10, 100])
         figure.legend(*places[1].get_legend_handles_labels(), loc="outside upper center", ncols=6, fontsize=7)
         style.label_source(figure, ("simulated", "formula"), "left simulated, with 32 samples a node; dotted: one node")
     return figure

@@ -352,9 +352,10 @@ waits, never = np.array(waits), last_sent < 0
 # %%
 with style.applied():
     figure, [axes] = style.new_figure(6.5, 3.2)
-    axes.hist(waits, [0.5, *(2**i + 0.5 for i in range(11))], color=style.SERIES[5], **style.BORDER)
+    share = np.full(len(waits), 100 / len(waits))
+    axes.hist(waits, [0.5, *(2**i + 0.5 for i in range(11))], weights=share, color=style.SERIES[5], **style.BORDER)
     axes.axvline(100, color=style.SERIES[1], label="1/d, formula")
-    axes.set(xscale="log", xlabel="steps that an entry waited until it was sent", ylabel="number of entries sent")
+    axes.set(xscale="log", xlabel="steps that an entry waited until it was sent", ylabel="share of what was sent (%)")
     axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
     axes.legend()
     style.label_source(figure, ("measured", "formula"), f"density 1 %, node 0 of {NODES}")

@@ -168,7 +168,7 @@ def path(axes, m, wait, T):
         look = "steps-post" if "correction" in name and wait > 1 else "default"  # moves in jumps, or smoothly
         axes.plot(moved, linestyle=style.DASHES[tone], color=style.SERIES[tone], label=name, drawstyle=look)
     axes.axvline(T, color="0.7", linewidth=0.8)
-    axes.set(xlabel="step", ylabel="moved", xlim=(0, 80), ylim=(0, None))
+    axes.set(xlabel="step", ylabel="moved (rate x gradient)", xlim=(0, 80), ylim=(0, None))
     axes.legend(fontsize=7)
 
 
@@ -449,7 +449,7 @@ say(f"All are below the bound. ResNet-50 has {weights:,} weights of 4 bytes: {4 
 # ## To the exercises
 #
 # [Exercises of chapter 09](../exercises/09_gradient_compression/09_gradient_compression.ipynb): momentum correction,
-# checked against the closed form of this page for random $m$, $T$ and numbers of nodes.
+# checked against the closed form of this page, for random $m$, $T$ and numbers of nodes.
 #
 # **Three questions to argue about**
 #

@@ -250,7 +250,8 @@ MORE, DENSITIES = (*NODES, 128, 256), (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5)
 
 def over_dense(title, xlabel, x, settings, simulated):
     """A panel: the formula as lines, simulated points on them; settings and simulated: (d, p) of each x."""
-    curves = [lines.Line(way, x, [FORMULA[way](*at) / FORMULA["dense"](*at) for at in settings], tone=i)
+    curves = [lines.Line(way if title == "d = 1 %" else "", x,
+                         [FORMULA[way](*at) / FORMULA["dense"](*at) for at in settings], tone=i)
               for i, way in enumerate(FORMULA)]  # fmt: skip
     points = [lines.Line("", x[: len(simulated)],
                          [simulate(way, *at)[0] / FORMULA["dense"](*at) for at in simulated], look="points", tone=i)

@@ -170,7 +170,7 @@ def remembered(steps, epsilon=0.5, rate=BIG):
 
 
 def valley(axes, epsilon=0.5):
-    grid = np.linspace(-0.9, 1.6, 81)
+    grid = np.linspace(-0.9, 1.6, 251)
     heights = value(np.meshgrid(grid, grid), epsilon)
     axes.contour(grid, grid, heights, levels=8, colors="0.8", linewidths=0.8)
     axes.plot(0, 0, "+", color="0.2", markersize=10)
@@ -193,7 +193,7 @@ def step_by_step(axes, step):
 
 step_through(
     step_by_step,
-    "two paths from (1, 1) to the minimum at the cross; grey: lines of equal f. Orange, the sign alone: it jumps to "
+    "two paths from (1, 1) to the minimum at the cross; grey: lines of equal f. Vermilion, the sign alone: it jumps to "
     "and fro on one line for ever. Green, with memory: at first the same; then the residual e is large enough to turn "
     "a sign, and a step goes down the valley. Diamond: where the path would be had everything been sent.",
     frames=[0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30], multiples=[2, 5, 20], height=5.4, source="measured",
@@ -350,7 +350,7 @@ assert np.abs(smooth["scaled sign"].sum(1) - 2).max() < 1e-9
 assert min(map(squares, smooth["scaled sign"])) > 2 - 1e-9
 see(
     lines.draw(panels, source="measured"),
-    "in all three the sign alone (orange) goes the wrong way or stays. In the second and third the sign with memory "
+    "in all three the sign alone (vermilion) goes the wrong way or stays. In the second and third the sign with memory "
     "(green) arrives like SGD (blue, in the second hidden under green). In the first the scaled sign would be SGD.",
 )
 

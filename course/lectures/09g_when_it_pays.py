@@ -438,8 +438,8 @@ say(f"Formula and simulation differ by {100 * min(off):+.1f} % to {100 * max(off
 
 
 # %%
-def steps(axes, gbit, mb, nodes, code):
-    bars = np.array([formula(method, 8e-9 / gbit, nodes, mb * 1e6 / 4, code) for method in METHODS]) * 1e3
+def steps(axes, Gbit_per_s, MB, nodes, code):
+    bars = np.array([formula(method, 8e-9 / Gbit_per_s, nodes, MB * 1e6 / 4, code) for method in METHODS]) * 1e3
     left = np.zeros(len(METHODS))
     for values, name, colour in zip(
         bars.T,
@@ -461,11 +461,11 @@ explore(
     "Gbit/s all but the 4-bit method win, sparse and low-rank ones most. With code at best all win. With 32 nodes the "
     "quantized methods, which decode a message of every node, are far behind dense. On 200 Gbit/s nothing is left to "
     "win. (0.12 s of computing for every gradient.)",
-    gbit=[10, 1, 2, 5, 25, 50, 100, 200],
-    mb=[100, 10, 50, 250, 500],
+    Gbit_per_s=[10, 1, 2, 5, 25, 50, 100, 200],
+    MB=[100, 10, 50, 250, 500],
     nodes=[4, 2, 8, 16, 32, 64],
     code=["numpy", "at best", "free"],
-    multiples=[{}, {"code": "at best"}, {"nodes": 32}, {"gbit": 200}],
+    multiples=[{}, {"code": "at best"}, {"nodes": 32}, {"Gbit_per_s": 200}],
     shared=False,
     height=2.8,
     source="formula",

@@ -28,3 +28,13 @@ def log_ticks(axes: Axes, name: str, low: float, high: float, most: float = 100.
     power = LogFormatterSciNotation()
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}" if is_plain else power(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def named_log_ticks(axes: Axes, most: float = 100.0) -> None:
+    """Name the ticks of the logarithmic axes that matplotlib has named; axes with ticks of their own keep them."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator
+
+    for name, axis, limits in (("x", axes.xaxis, axes.get_xlim()), ("y", axes.yaxis, axes.get_ylim())):
+        is_default = isinstance(axis.get_major_formatter(), LogFormatterSciNotation)
+        if is_default and isinstance(axis.get_major_locator(), LogLocator):
+            log_ticks(axes, name, min(limits), max(limits), most)

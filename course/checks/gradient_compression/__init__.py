@@ -109,15 +109,15 @@ def corrected_entries(
     answer: Answer,
     part: Part,
     *,
-    constant: Sequence[corrected_velocities.Constant] = ((0.9, 10), (0.5, 4), (0.0, 5)),
+    constant: Sequence[corrected_velocities.Constant] = ((0.9, 10, 1), (0.5, 4, 3), (0.0, 5, 2)),
     waits: Sequence[corrected_velocities.Case] = ((4, 8, 1, 0.9), (5, 6, 2, 0.5)),
     masked: Sequence[corrected_velocities.Case] = ((5, 7, 2, 0.9), (4, 5, 1, 0.5)),
     seed: int = 0,
 ) -> None:
-    """Two thirds are for the displacement of dense momentum: a constant gradient by closed form, and any other."""
-    with part(1, "a constant gradient: entries that wait move as far as with dense momentum"):
-        for case in constant:
-            corrected_velocities.compare_constant(answer, case)
+    """Two thirds are for the displacement of dense momentum: constant ones by closed form, and any other."""
+    with part(1, "constant gradients: entries that wait move as far as with dense momentum"):
+        for case in (*constant, *corrected_velocities.drawn_constant(seed)):
+            corrected_velocities.compare_constant(answer, case, seed)
     with part(1, "any gradients: what was sent and what waits are the steps of dense momentum"):
         for each in waits:
             corrected_velocities.compare_displacement(corrected_velocities.random_run(answer, each, seed, False))

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from course.judging import Answer, Wrong, expect
+from course.plural import counted
 from course.probes.gradient_compression import steps_in_place
 from minidl.random import Purpose, stream
 
 Array = NDArray[Any]
 
-Constant = tuple[float, int]
-"""(m, steps until the entries are sent)"""
+Constant = tuple[float, int, int]
+"""(m, steps until the entries are sent, nodes)"""
 
 Case = tuple[int, int, int, float]
 """(n, steps, k, m)"""
@@ -217,28 +218,45 @@ def dense_displacement(m: float, steps: int) -> float:
     return steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
 
 
-def compare_constant(answer: Answer, case: Constant) -> None:
-    """Raise Wrong unless entries that wait under a constant gradient have moved as with dense momentum."""
-    m, steps = case
-    gradient = np.array([1.0, -0.5, 0.25])
-    one = run(answer, [gradient] * steps, [0] * (steps - 1) + [3], m, False)
-    indices, values = one.returned(steps - 1)
-    got = np.zeros(3)
-    got[indices] = values
-    alone, right_factor = gradient * steps, dense_displacement(m, steps)
+def drawn_constant(seed: int) -> list[Constant]:
+    """Two random cases."""
+    rng = stream(Purpose.MANUAL, seed, "momentum, steps and nodes")
+    return [(float(rng.uniform(0.3, 0.98)), int(rng.integers(2, 20)), int(rng.integers(2, 5))) for _ in range(2)]
+
+
+def compare_constant(answer: Answer, case: Constant, seed: int) -> None:
+    """Raise Wrong unless entries that wait on all nodes under constant gradients have moved as with dense momentum."""
+    m, steps, nodes = case
+    rng = stream(Purpose.MANUAL, seed, "constant gradients", steps, nodes)
+    gradients = np.round(rng.uniform(0.5, 1.5, (nodes, 3)) * [1.0, -0.5, 0.25], 2)
+    got, summed, factor = np.zeros(3), gradients.sum(axis=0), dense_displacement(m, steps)
     slips = {
-        "The entries have moved by the gradients alone, without the momentum of the steps in which they waited.": alone,
-        "The entries have moved by the last velocity alone; what waits is the sum of all velocities.": (
-            gradient * (1 - m**steps) / (1 - m)
+        "The entries have moved by the gradients alone, without the momentum of the steps in which they waited.": (
+            summed * steps
         ),
-        "The gradient was multiplied by 1 - m.": gradient * (1 - m) * right_factor,
+        "The entries have moved by the last velocity alone; what waits is the sum of all velocities.": (
+            summed * (1 - m**steps) / (1 - m)
+        ),
+        "The gradient was multiplied by 1 - m.": summed * (1 - m) * factor,
     }
-    for sentence in MISTAKES:
-        sent, _ = under(one.steps, sentence)
-        slips.setdefault(sentence, sent)
-    slips = {sentence: value for sentence, value in slips.items() if not np.allclose(value, gradient * right_factor)}
-    called = f"corrected_entries, a constant gradient, m={m:g}, all entries sent in step {steps - 1}: what was sent"
-    expect.array(got, gradient * right_factor, called, rtol=1e-10, mistakes=slips)
+    mistaken = {sentence: np.zeros(3) for sentence in MISTAKES}
+    for gradient in gradients:
+        one = run(answer, [gradient] * steps, [0] * (steps - 1) + [3], m, False)
+        indices, values = one.returned(steps - 1)
+        got[indices] += values
+        for sentence in MISTAKES:
+            mistaken[sentence] += under(one.steps, sentence)[0]
+    slips = {
+        sentence: value for sentence, value in (mistaken | slips).items() if not np.allclose(value, summed * factor)
+    }
+    expect.array(
+        got,
+        summed * factor,
+        f"corrected_entries, a constant gradient on each of {counted(nodes, 'node')}, m={m:.4g}, all entries sent in "
+        f"step {steps - 1}: the sum of what was sent",
+        rtol=1e-10,
+        mistakes={name: slips[name] for name in sorted(slips, key=lambda name: name in MISTAKES)},
+    )
 
 
 def compare_displacement(one: Run) -> None:

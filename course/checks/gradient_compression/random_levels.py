@@ -57,6 +57,10 @@ MISTAKES: dict[str, Callable[[Array, int, Array], Array]] = {
             np.sign(x) * (np.floor(magnitudes(x, s)) + (uniform >= magnitudes(x, s) - np.floor(magnitudes(x, s))))
         )
     ),
+    "np.floor(a + uniform) rounds up for *large* random numbers. It is right on average, too; here the upper level is "
+    "taken where the random number is below a - floor(a).": (
+        lambda x, s, uniform: np.sign(x) * np.floor(magnitudes(x, s) + uniform)
+    ),
     "The signs are missing.": lambda x, s, uniform: np.abs(levels_of(x, s, uniform)),
     LARGEST: lambda x, s, uniform: rounded(x, magnitudes(x, s, float(np.abs(x).max())), uniform),
     "The sum of the magnitudes was taken as the norm; take the Euclidean norm.": (

@@ -81,7 +81,7 @@ def corrected_run(
     answer: Answer,
     part: Part,
     *,
-    constant: Sequence[corrected_paths.Case] = ((2, 6, 0.9), (1, 1, 0.9)),
+    constant: Sequence[corrected_paths.Case] = ((2, 6, 0.9), (1, 1, 0.9), (2, 3, 0.0)),
     rising: Sequence[corrected_paths.Case] = ((3, 8, 0.9), (2, 5, 0.5)),
     falling: Sequence[corrected_paths.Case] = ((2, 9, 0.9), (1, 7, 0.7)),
     seed: int = 0,
@@ -168,6 +168,7 @@ def noise_of_ranks(
     with part(1, "the estimates of |G|^2 and tr(Sigma)"):
         for case in steps:
             rank_noise.compare_estimates(step(case))
+        rank_noise.compare_estimates(rank_noise.step(answer, steps[0], seed, rank_noise.without_mean))
     with part(1, "one all-reduce of n + 1 numbers, and nothing else"):
         for case in steps:
             rank_noise.compare_traffic(step(case))
@@ -190,7 +191,7 @@ def lars_step(
     answer: Answer,
     part: Part,
     *,
-    networks: Sequence[lars_runs.Shapes] = (((4, 3), (4,), (2, 4), (2,)), ((3, 5), (5, 2))),
+    networks: Sequence[lars_runs.Shapes] = (((4, 3), (4,), (2, 4), (2,)), ((1, 5), (5, 1), (5,))),
     settings: Settings = (0.8, 0.1, 0.02),
     layers: int = 12,
     width: int = 100,

@@ -95,6 +95,9 @@ MISTAKES: dict[str, Callable[[Cluster], float]] = {
         ring=lambda c: 2 * (c.nodes - 1) * (c.alpha + c.nbytes * c.beta)
     ),
     "The samples of one node were returned: B has those of all nodes.": lambda c: best(c) // c.nodes,
+    "Only minibatches up to a fixed number of samples a node were tried: go up to most_per_node.": lambda c: min(
+        best(c), c.nodes * 1000
+    ),
 }
 
 ROUNDED: dict[str, Callable[[Cluster], float]] = {
@@ -164,11 +167,11 @@ def corners(seed: int) -> list[Cluster]:
         Cluster(4 * p, 0.0005, **slow, b_c=6000.0, most_per_node=1),
         Cluster(16 * p, 0.5, 4000, 1e-5, 8e-10, 5000, float(rng.integers(2, 6)), many),
     ]
-    return [*found, rounded(rng, 1.8), rounded(rng, 1.1)]
+    return [*found, rounded(rng, 1.8), rounded(rng, 1.1), rounded(rng, 4.3)]
 
 
 def rounded(rng: np.random.Generator, samples: float) -> Cluster:
-    """A cluster whose best minibatch has one or two samples a node; `samples` is where the derivative is 0."""
+    """A cluster whose best minibatch has few samples a node; `samples` is where the derivative is 0."""
     p, ring = int(rng.choice([8, 16])), float(rng.integers(2, 9)) / 1000
     return Cluster(
         p, float(f"{ring / samples:.3g}"), 0, float(f"{ring / (2 * (p - 1)):.3g}"), 1e-10, 3000, samples * p, 500
@@ -204,14 +207,12 @@ def judge(answer: Answer, group: list[Cluster]) -> None:
         return
     cluster, got = group[worst], chosen[worst]
     longer = seconds_to_target(cluster, got) / seconds_to_target(cluster, best(cluster))
-    cause = next(
-        (
-            sentence
-            for sentence, choose in (MISTAKES | ROUNDED).items()
-            if all(choose(each) == batch for each, batch in zip(group, chosen, strict=True))
-        ),
-        "",
-    )
+    causes = [
+        sentence
+        for sentence, choose in (MISTAKES | ROUNDED).items()
+        if all(choose(each) == batch for each, batch in zip(group, chosen, strict=True))
+    ]
+    cause = causes[0] if len(causes) == 1 else ""
     late = sum(regret(each, batch) > REGRET for each, batch in zip(group, chosen, strict=True))
     raise Wrong(
         f"best_batch({cluster}): with B = {got} the target takes {longer:.4g} times as long as with the best one. "

@@ -145,9 +145,9 @@ RULES: dict[str, Rule] = {
         lambda w, g, decay, trust, step: trust * norm(w) ** 2 / (norm(g) ** 2 + decay * norm(w) ** 2)
     ),
     "The denominator is |g| + decay |w|: this has no gradient in it.": with_ratio(
-        lambda w, g, decay, trust, step: trust * norm(w) / (decay * norm(w)) if decay else 1.0
+        lambda w, g, decay, trust, step: trust * norm(w) / (decay * norm(w)) if decay else np.inf
     ),
-    "There is no ratio: this is SGD.": with_ratio(lambda w, g, decay, trust, step: 1.0),
+    "There is no ratio, or it was limited to 1: this is SGD.": with_ratio(lambda w, g, decay, trust, step: 1.0),
     "The ratio lacks the factor trust.": with_ratio(
         lambda w, g, decay, trust, step: norm(w) / (norm(g) + decay * norm(w))
     ),

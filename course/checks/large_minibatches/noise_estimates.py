@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.judging import Answer, expect
+from course.judging import Answer, Wrong, expect
 from minidl.random import Purpose, stream
 
 Array = NDArray[Any]
@@ -21,6 +21,9 @@ Population = tuple[int, int, int, int]
 """(samples, n, b_small, b_large)"""
 
 NEGATIVE = "An estimate of |G|^2 may come out at 0 or below it. Then the result is np.inf."
+
+
+BELOW = "The estimate of tr(Sigma) may be negative. Then the result is negative, too."
 
 
 def estimates(square_small: Any, square_large: Any, b_small: float, b_large: float) -> tuple[Any, Any]:
@@ -150,9 +153,19 @@ def judge_identities(answer: Answer, case: Drawn, seed: int) -> None:
     for where, change in changes.items():
         judge(answer, change(small), change(large), b_small, b_large, want, where)
     opposite = np.array([[1.0, 0.5], [-1.0, -0.5]])
-    for noisy in (np.array([[3.0, 1.0], [1.0, 3.0]]), np.array([[5.0, 0.0]])):
-        got = answer(noisy, opposite, 1, 2)
-        called = (
-            f"gradient_noise_scale(small, large, 1, 2) with an estimate of |G|^2 of {-7.5 if len(noisy) > 1 else -22.5}"
-        )
-        expect.number(got, np.inf, called, mistakes={NEGATIVE: got})
+    for noisy, squared_norm in ((np.array([[3.0, 1.0], [1.0, 3.0]]), -7.5), (np.array([[5.0, 0.0]]), -22.5)):
+        judge_infinite(answer, noisy, opposite, f"an estimate of |G|^2 of {squared_norm}")
+    judge_infinite(answer, np.zeros((2, 3)), np.zeros((1, 3)), "gradients of 0")
+    quiet, loud = np.array([[2.0, 0.0]]), np.array([[0.0, 3.0]])
+    got = answer(quiet, loud, 1, 4)
+    called = "gradient_noise_scale(small, large, 1, 4) with small [[2., 0.]] and large [[0., 3.]]"
+    expect.number(got, scale(quiet, loud, 1, 4), called, mistakes={BELOW: got})
+
+
+def judge_infinite(answer: Answer, small: Array, large: Array, what: str) -> None:
+    """Raise Wrong unless the answer is infinite."""
+    called = f"gradient_noise_scale(small, large, 1, 2) with {what}"
+    got = answer(small, large, 1, 2)
+    if isinstance(got, float | np.floating) and not got > 0:
+        raise Wrong(f"{called}: expected inf, got {expect.shown(got)}.", NEGATIVE)
+    expect.number(got, np.inf, called)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,12 +54,20 @@ class Step:
         return got[0], got[1], got[2]
 
 
-def step(answer: Answer, case: Case, seed: int) -> Step:
-    """Let the answer run on all ranks."""
+def without_mean(gradients: list[Array]) -> list[Array]:
+    """Gradients whose mean is nearly 0, so that the estimate of |G|^2 is negative."""
+    mean = np.mean(gradients, axis=0)
+    return [np.round(gradient - mean, 2) for gradient in gradients]
+
+
+def step(
+    answer: Answer, case: Case, seed: int, change: Callable[[list[Array]], list[Array]] = lambda gradients: gradients
+) -> Step:
+    """Let the answer run on all ranks. change: of the gradients beforehand."""
     p, n, b = case
     rng = stream(Purpose.MANUAL, seed, "noise of ranks", *case)
     mean = rng.uniform(1.0, 2.0, n)
-    gradients = [np.round(mean + rng.normal(0.0, 1.0, n), 2) for _ in range(p)]
+    gradients = change([np.round(mean + rng.normal(0.0, 1.0, n), 2) for _ in range(p)])
     return Step(gradients, b, answer.on_ranks([(gradient.copy(), b) for gradient in gradients]))
 
 
@@ -101,6 +110,7 @@ def compare_estimates(one: Step) -> None:
             "small.": (large - (small - large) / p, (small - large) * b),
             "tr(Sigma) was divided by n: a trace is a sum over the coordinates.": (right[0], right[1] / one.n),
             "The two estimates are returned in the other order.": (right[1], right[0]),
+            "An estimate of |G|^2 may be negative: return it as it is.": (max(right[0], 0.0), right[1]),
         }
         got = one.returned(rank)[1:]
         for name, number, want in zip(("squared_norm", "trace"), got, right, strict=True):

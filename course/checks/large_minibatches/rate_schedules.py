@@ -31,6 +31,7 @@ class Schedule:
         starts_at       steps that the warm-up is ahead
         is_constant     the rate stays the same during the warm-up
         is_staircase    the rate rises once an epoch during the warm-up
+        is_geometric    the rate rises by the same factor from step to step during the warm-up
         is_dropped_once only the first drop counts
     """
 
@@ -43,16 +44,17 @@ class Schedule:
     k: Callable[[float], float] = lambda k: k
     from_rate: Callable[[float, float], float] = lambda lr, k: lr
     ends_early: int = 0
-    steps: Callable[[int, int, int], int] = lambda samples, batch, base: -(-samples // batch)
-    drop_after: Callable[[int, int], int] = lambda warm_steps, steps: 0
+    steps: Callable[[int, int, int], float] = lambda samples, batch, base: -(-samples // batch)
+    drop_after: Callable[[float, float], float] = lambda warm_steps, steps: 0
     factor: float = 0.1
     starts_at: int = 0
     is_constant: bool = False
     is_staircase: bool = False
+    is_geometric: bool = False
     is_dropped_once: bool = False
 
     @property
-    def steps_an_epoch(self) -> int:
+    def steps_an_epoch(self) -> float:
         return self.steps(self.samples, self.batch, self.base_batch)
 
     def rate(self, step: int) -> float:
@@ -61,9 +63,10 @@ class Schedule:
         warm_steps = self.warm_up * steps
         if step < warm_steps:
             first = self.from_rate(self.base_lr, k)
-            if self.is_staircase:
-                step = step // steps * steps
-            done = 0.0 if self.is_constant else (step + self.starts_at) / max(warm_steps - self.ends_early, 1)
+            at = step // steps * steps if self.is_staircase else step + self.starts_at
+            done = 0.0 if self.is_constant else at / max(warm_steps - self.ends_early, 1)
+            if self.is_geometric:
+                return float(first * k**done)
             return first + (k * self.base_lr - first) * done
         begun = sum(step >= epoch * steps + self.drop_after(warm_steps, steps) for epoch in self.drops)
         if self.is_dropped_once:
@@ -112,6 +115,15 @@ def mistakes(schedule: Schedule) -> dict[str, Schedule]:
         "The warm-up is raised once an epoch, and not in each step.": replace(schedule, is_staircase=True),
         "An epoch has ceil(samples / batch) steps: its last minibatch is a step, too.": replace(
             schedule, steps=lambda samples, batch, base: samples // batch
+        ),
+        "samples // batch + 1 is one step too many where nothing is left over; take ceil(samples / batch).": replace(
+            schedule, steps=lambda samples, batch, base: samples // batch + 1
+        ),
+        "Epochs were counted in samples, as step * batch / samples. Round the steps of an epoch up.": replace(
+            schedule, steps=lambda samples, batch, base: samples / batch
+        ),
+        "The rate rises by the same factor in each step, and not by the same amount.": replace(
+            schedule, is_geometric=True
         ),
         "An epoch was counted in steps of base_batch samples. All nodes together take `batch` samples a step.": replace(
             schedule, steps=lambda samples, batch, base: -(-samples // base)

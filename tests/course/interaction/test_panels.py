@@ -52,6 +52,50 @@ def test_a_panel_without_multiples_shows_up_to_four_values_of_its_first_paramete
     assert titles(shown[0]) == [f"nodes {nodes}, network slow" for nodes in (1, 3, 5, 7)]
 
 
+def two_scales(axes: Any, nodes: int) -> None:
+    axes.plot([1, 10, nodes], [1, 2, 3], label="time")
+    axes.set(xscale="log", ylabel="time (s)")
+    axes.legend()
+    axes.twinx().set_ylabel("rate")
+
+
+def test_what_all_small_multiples_say_alike_stands_once(shown: list[Any]) -> None:
+    explore(two_scales, "it rises.", nodes=[100, 1000])
+    first, second, left_twin, right_twin = shown[0].axes
+    assert first.get_legend() is not None
+    assert second.get_legend() is None
+    assert (left_twin.get_ylabel(), right_twin.get_ylabel()) == ("", "rate")
+
+
+def legend_of_its_setting(axes: Any, B: int, ms_per_step: int) -> None:
+    axes.plot([0, B * ms_per_step], [0, 1], label=f"B = {B}")
+    axes.legend()
+
+
+def test_legends_that_differ_stay_and_names_of_parameters_are_readable(shown: list[Any]) -> None:
+    explore(legend_of_its_setting, "it rises.", B=[16, 64], ms_per_step=[2])
+    assert [axes.get_legend() is not None for axes in shown[0].axes] == [True, True]
+    assert titles(shown[0]) == ["B = 16, ms/step 2", "B = 64, ms/step 2"]
+
+
+def test_logarithmic_axes_of_small_multiples_are_named_in_plain_numbers(shown: list[Any]) -> None:
+    explore(two_scales, "it rises.", nodes=[100, 1000], shared=False)
+    shown[0].canvas.draw()
+    names = [label.get_text() for label in shown[0].axes[1].get_xticklabels()]
+    assert {"1", "10", "100", "1,000"} <= set(names)
+
+
+def own_ticks(axes: Any, nodes: int) -> None:
+    axes.plot([1, 1000], [1, nodes])
+    axes.set(xscale="log")
+    axes.set_xticks([3, 30], ["three", "thirty"])
+
+
+def test_ticks_that_a_picture_names_itself_stay(shown: list[Any]) -> None:
+    explore(own_ticks, "it rises.", nodes=[2, 4])
+    assert [label.get_text() for label in shown[0].axes[0].get_xticklabels()] == ["three", "thirty"]
+
+
 @pytest.mark.parametrize(
     ("multiples", "sentence"),
     [

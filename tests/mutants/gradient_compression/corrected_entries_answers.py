@@ -17,7 +17,7 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
         velocity[indices] = 0
     return indices, values
 """
-CONSTANT = "a constant gradient: entries that wait move as far as with dense momentum"
+CONSTANT = "constant gradients: entries that wait move as far as with dense momentum"
 ANY = "any gradients: what was sent and what waits are the steps of dense momentum"
 ENTRIES = "the right entries are sent and cleared, also with equal magnitudes"
 MASKED = "with masking"

@@ -57,6 +57,13 @@ MUTANTS = [
         "uniform >= a - lower",
     ),
     wrong(
+        "rounded up for large random numbers",
+        (LEVELS, BYTES, CORNERS),
+        "rounds up for *large* random numbers",
+        "lower + (uniform < a - lower)",
+        "np.floor(a + uniform)",
+    ),
+    wrong(
         "no sign",
         ALL,
         "signs are missing",

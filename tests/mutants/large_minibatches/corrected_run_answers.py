@@ -65,6 +65,16 @@ MUTANTS = [
         "return w, -v / lr",
     ),
     run(
+        "divides by the momentum",
+        (CONSTANT,),
+        "expected",
+        "momentum * (lr / before) * v - lr * gradient(w, step)",
+        "momentum * (lr / before) * (v - before / np.float64(momentum) * gradient(w, step))",
+    ),
+    run(
+        "writes into the initial weights", (CONSTANT,), "changed its argument w", "w = w + v", "w += v"
+    ),
+    run(
         "two gradients a step",
         (CALLS,),
         "compute it once a step",

@@ -82,6 +82,14 @@ MUTANTS = [
         "return trace / squared_norm if squared_norm > 0 else np.inf",
         "return trace / squared_norm",
     ),
+    scale("0 over 0", (UNITS,), "at 0 or below it", "squared_norm > 0", "squared_norm >= 0"),
+    scale(
+        "tr(Sigma) is cut off at 0", (UNITS,), "may be negative", "    squared_norm =",
+        "    trace = max(trace, 0.0)\n    squared_norm ="
+    ),
+    scale(
+        "infinite for a negative tr(Sigma)", (UNITS,), "may be negative", "squared_norm > 0", "trace / squared_norm > 0"
+    ),
     scale(
         "an epsilon beside |G|^2",
         (UNITS,),

@@ -99,6 +99,13 @@ MUTANTS = [
     ),
     lars("biases have a ratio, too", VALUES, "with one axis have the ratio 1", "w.ndim > 1 and ", ""),
     lars(
+        "a matrix of one row or column is taken for a bias", (FIRST, MANY, UNIT, PLACE), "this is SGD", "w.ndim > 1",
+        "min(w.shape) > 1 and w.ndim > 1"
+    ),
+    lars(
+        "the ratio is limited to 10", (UNIT,), "expected", RATIO, f"min(10.0, {RATIO})"
+    ),
+    lars(
         "no weight decay for biases",
         (FIRST, MANY, ZERO, PLACE),
         "Biases are to have weight decay as well",

@@ -106,6 +106,9 @@ MUTANTS = [
         "message[-1]",
     ),
     noise(
+        "cut off at 0", (ESTIMATES,), "may be negative", "large - trace / (p * b)", "max(large - trace / (p * b), 0.0)"
+    ),
+    noise(
         "writes into the caller's gradient",
         (BITS,),
         "comm.all_reduce writes into the array",

@@ -99,6 +99,21 @@ MUTANTS = [
         "-(-samples // batch)",
         "samples // batch",
     ),
+    rate(
+        "always one step more than whole minibatches",
+        (WARMED,),
+        "one step too many where nothing is left over",
+        "-(-samples // batch)",
+        "samples // batch + 1",
+    ),
+    rate(
+        "epochs counted in samples", (DROPPED,), "Epochs were counted in samples", "-(-samples // batch)",
+        "samples / batch"
+    ),
+    rate(
+        "a geometric warm-up", (WARMED, DROPPED), "by the same factor in each step", IN_WARM_UP,
+        "base_lr * k ** (step / W)"
+    ),
     rate("drops one step late", (DROPPED,), "one step late", "step >= e * steps", "step > e * steps"),
     rate("one drop only", (DROPPED,), "Only one of the drops", "sum(step >= e", "any(step >= e"),
     rate("k rounded down", (SCALED, WARMED), "it was rounded down", "batch / base_batch", "batch // base_batch"),
