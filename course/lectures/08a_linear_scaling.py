@@ -376,8 +376,8 @@ def training_curve(axes, minibatch, rule):
 explore(
     training_curve,
     "with the linear rule the dashed curve comes to the solid one at 64 and 128 samples; at 1,024 it swings, and ends "
-    "below it. The square root and the fixed rate stay above it, the more the larger the minibatch. (Dotted: the rate "
-    "falls.)",
+    "below it. With the square root and the fixed rate it stays above, the more the larger the minibatch. (Dotted: the "
+    "rate falls.)",
     minibatch=[128, 32, 64, 256, 512, 1024], rule=list(RULES), height=2.8, source="measured",
     multiples=[{"minibatch": B, "rule": rule} for B in (64, 1024) for rule in ("linear", "fixed")],
 )  # fmt: skip

@@ -460,7 +460,7 @@ table(["beginning", "error, ImageNet, published", *(f"failures of {len(SEEDS)}, 
 # **Three questions to argue about**
 #
 # 1. Without warm-up the runs leave the stable region within 20 steps. How would you find the largest useful rate for
-# a network in a minute?
+#    a network in a minute?
 # 2. Warm-up makes the rate follow the curvature by the clock. What would a schedule look like that measures
 #    instead, and what would it cost?
 # 3. One seed in ten fails. Is it honest to report the mean of the other nine? What would you report?

@@ -223,8 +223,8 @@ def two_laws():
 
 
 see(two_laws(), "left, the steps halve with every doubling of B until it comes near B_c, then they flatten to S_min. "
-    "Right, the best rate: it follows the formula, to within one step of our sweep, with the same B_c, although it was "
-    "fitted to the steps alone (η_max is the best rate of the largest B). The linear scaling rule is its left "
+    "Right, the best rate: it follows the formula, to within one step of our sweep, with the same B_c, although that "
+    "was fitted to the steps alone (η_max is the best rate of the largest B). The linear scaling rule is its left "
     "half.")  # fmt: skip
 
 # %% [markdown]

@@ -501,6 +501,12 @@ table(["", "updates", "training loss, epoch 10", "epoch 11", "epoch 30", "test l
 # - **Shallue et al. 2019** (JMLR 20, 112): across many workloads, no evidence that larger minibatches degrade
 #   out-of-sample performance.
 #
+# ## So what is it good for?
+#
+# Early, noise can carry a run out of a narrow minimum; on the digits we saw no gain from that. Late, it keeps the
+# weights from the bottom. So a small minibatch early wastes no samples, and a large one late
+# reaches the same loss with fewer updates.
+#
 # ## To the exercises
 #
 # [Exercises of chapter 08](../exercises/08_large_minibatches/08_large_minibatches.ipynb): the schedule with warm-up is
