@@ -380,7 +380,7 @@ check.best_measured_batch(best_measured_batch, seed=26)
 # **The lectures' questions to argue about, for the teacher**
 #
 # *08a.* 1. Nothing: the sum of the nodes' means is p times the gradient of the whole minibatch, so the steps have grown
-# already. Who scales the rate as well has k squared. 2. Neither alone. The training loss says whether the optimisation
+# already. With k times the rate as well they grow by k squared. 2. Neither alone. The training loss says whether the optimisation
 # works, the test error what it is good for. Measure more seeds, and other rates for each minibatch. 3. Rates that were
 # tuned for the large minibatch, with as many tries; warm-up; several seeds.
 #
