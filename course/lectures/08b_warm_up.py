@@ -170,10 +170,10 @@ see(figure, "a curve that jumps to 90 early belongs to a beginning that often fa
 #
 # $$\eta\, h < 2\,(1 + m) = 3.8 .$$
 #
-# So look at the **largest curvature** of the training loss while a run goes on. The curvature along a unit vector $v$
-# needs no second derivatives: go a little way $\varepsilon$ along $v$ and see how much the gradient changes.
+# So look at the **largest curvature** of the training loss while a run goes on. The curvature along a unit vector $d$
+# needs no second derivatives: go a little way $\varepsilon$ along $d$ and see how much the gradient changes.
 #
-# $$H v \approx \frac{\nabla f(w + \varepsilon v) - \nabla f(w - \varepsilon v)}{2 \varepsilon}.$$
+# $$H d \approx \frac{\nabla f(w + \varepsilon d) - \nabla f(w - \varepsilon d)}{2 \varepsilon}.$$
 #
 # Now take the gradient, apply $H$ to it, apply $H$ again, and so on, and make each vector perpendicular to those
 # before. Seven such directions are the columns of a matrix $Q$. They soon contain the direction of the largest
@@ -200,16 +200,16 @@ def loss_and_gradient(flat, shapes):
 
 
 def largest_curvature(flat, shapes, rounds=7, little=0.01):
-    _, v = loss_and_gradient(flat, shapes)
+    _, d = loss_and_gradient(flat, shapes)
     directions, curved = [], []
     for _ in range(rounds):
         for other in directions:
-            v = v - (v @ other) * other
-        v = v / np.linalg.norm(v)
-        ahead, behind = (loss_and_gradient(flat + sign * little * v, shapes)[1] for sign in (1, -1))
-        directions.append(v)
+            d = d - (d @ other) * other
+        d = d / np.linalg.norm(d)
+        ahead, behind = (loss_and_gradient(flat + sign * little * d, shapes)[1] for sign in (1, -1))
+        directions.append(d)
         curved.append((ahead - behind) / (2 * little))
-        v = curved[-1]
+        d = curved[-1]
     small = np.array(directions) @ np.array(curved).T
     return np.linalg.eigvalsh((small + small.T) / 2)[-1]
 
@@ -459,8 +459,8 @@ table(["beginning", "error, ImageNet, published", *(f"failures of {len(SEEDS)}, 
 #
 # **Three questions to argue about**
 #
-# 1. The failing runs leave the stable region within 20 steps. How would you find the largest useful rate for a network
-#    in a minute?
+# 1. Without warm-up the runs leave the stable region within 20 steps. How would you find the largest useful rate for
+# a network in a minute?
 # 2. Warm-up makes the rate follow the curvature by the clock. What would a schedule look like that measures
 #    instead, and what would it cost?
 # 3. One seed in ten fails. Is it honest to report the mean of the other nine? What would you report?

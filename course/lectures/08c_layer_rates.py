@@ -6,11 +6,12 @@
 #
 # ## The question
 #
-# Here are two networks that compute *the same function*. The first is an MLP with five layers of weights,
-# 64-64-64-64-64-10, with first weights of He et al. ([02b](02b_starting_points.ipynb)). In the second, the weights and
-# biases of layer 2 are multiplied by $c = 64$ and the weights of layer 3 are divided by 64. Between them stands a ReLU,
-# and $\text{ReLU}(64 z) = 64\, \text{ReLU}(z)$, so the outputs are equal. Train both: momentum SGD, minibatches of 512,
-# the rate that is best for the first one (as a table below shows).
+# 08a and 08b gave one rate to all layers of a network. Here are two networks that compute *the same function*. The
+# first is an MLP with five layers of weights, 64-64-64-64-64-10, with first weights of He et al.
+# ([02b](02b_starting_points.ipynb)). In the second, the weights and biases of layer 2 are multiplied by $a = 64$ and
+# the weights of layer 3 are divided by 64. Between them stands a ReLU, and $\text{ReLU}(64 x) = 64\, \text{ReLU}(x)$,
+# so the outputs are equal. Train both: momentum SGD, minibatches of 512, the rate that is best for the first one (as
+# a table below shows).
 
 # %%
 from functools import partial
@@ -31,16 +32,16 @@ DIGITS = data.Splits(*data.digits())
 SEEDS = range(3)
 
 
-def he_start(c=1):
-    """Weights of He et al., biases of zero; layer 2 times c, layer 3 divided by c."""
+def he_start(a=1):
+    """Weights of He et al., biases of zero; layer 2 times a, layer 3 divided by a."""
     model = nn.models.MLP(64, 64, 64, 64, 64, 10)
     for parameter in model.parameters():
         nn.init.kaiming_normal_(parameter) if parameter.ndim == 2 else nn.init.zeros_(parameter)
-    return rescaled(model, c)
+    return rescaled(model, a)
 
 
-def rescaled(model, c):
-    for parameter, factor in zip(list(model.parameters())[2:5], (c, c, 1 / c), strict=True):
+def rescaled(model, a):
+    for parameter, factor in zip(list(model.parameters())[2:5], (a, a, 1 / a), strict=True):
         parameter.data *= factor
     return model
 
@@ -176,10 +177,10 @@ class OurLARS(optim.Optimizer):
 LARS = partial(optim.LARS, lr=1.0, momentum=0.9, weight_decay=1e-4, trust_coefficient=0.02)
 
 
-def stepped(optimizer, c=1, loss_times=1.0, steps=20):
-    """The MLP with default weights after some steps, each on all samples, in float64; c: as for the twins."""
+def stepped(optimizer, a=1, loss_times=1.0, steps=20):
+    """The MLP with default weights after some steps, each on all samples, in float64; a: as for the twins."""
     manual_seed(0)
-    model = rescaled(STARTS["default weights"]().double(), c)
+    model = rescaled(STARTS["default weights"]().double(), a)
     rule = optimizer(model.parameters())
     for _ in range(steps):
         rule.zero_grad()
@@ -198,8 +199,8 @@ print(f"after 20 steps our weights and those of optim.LARS differ by at most {fa
 #
 # ## What it is blind to
 #
-# Multiply a layer by $c$ and the next one by $1/c$. The gradient of the first shrinks by $1/c$, so $|w|/|g|$ grows by
-# $c^2$, and LARS makes a step that is $c$ times as long: *the same share of the weights*. Multiply the loss by 1,000:
+# Multiply a layer by $a$ and the next one by $1/a$. The gradient of the first shrinks by $1/a$, so $|w|/|g|$ grows by
+# $a^2$, and LARS makes a step that is $a$ times as long: *the same share of the weights*. Multiply the loss by 1,000:
 # the gradient's length cancels. So the networks should stay the same *function* at every step, to rounding:
 
 # %%
@@ -207,7 +208,7 @@ inputs = Tensor(DIGITS.test.x.astype(float))
 plain = partial(optim.SGD, lr=0.2, momentum=0.9)
 pure = partial(optim.LARS, lr=1.0, momentum=0.9, trust_coefficient=0.02)  # without weight decay
 changes = {
-    "layer 2 times 3, layer 3 divided by 3": {"c": 3},
+    "layer 2 times 3, layer 3 divided by 3": {"a": 3},
     "loss times 1,000": {"loss_times": 1000.0},
 }
 rows = []
@@ -222,9 +223,9 @@ table(["change", "SGD", "LARS"], rows,
       "measured: relative difference of the outputs after 20 steps, float64, no weight decay")  # fmt: skip
 
 # %% [markdown]
-# The second row has a dark side. A classic mistake of chapter 05 is to *sum* the nodes' gradients instead of averaging
-# them. With SGD the loss explodes and you notice. LARS trains on and hides it (but for weight decay, whose share is
-# then wrong).
+# The second row has a dark side. A classic mistake of chapter 05 is to *sum* the nodes' gradients instead of
+# averaging them. With SGD and many nodes the loss explodes and you notice. LARS trains on and hides it (but for
+# weight decay, whose share is then wrong).
 #
 # And the twin that learned nothing? To be fair, SGD now gets the best of seven rates for each network. LARS has one
 # setting for all.

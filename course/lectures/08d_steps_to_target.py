@@ -122,17 +122,18 @@ say(f"From 2 to 16 samples: {steps[2] / steps[16]:.1f} times fewer steps for 8 t
 #
 # Let $G$ be the gradient over all samples and $G_B$ the mean over a random minibatch. Its mean is $G$; its variance,
 # summed over all weights, is $\mathrm{tr}(\Sigma)/B$, where $\Sigma$ is the covariance of one sample's gradient
-# ([02a](02a_noisy_gradients.ipynb)). So $\mathrm E\,|G_B|^2 = |G|^2 + \mathrm{tr}(\Sigma)/B$. Take the simplest loss,
-# with the same curvature $h$ in all directions. A step $w - \eta G_B$ changes it by
+# ([02a](02a_noisy_gradients.ipynb)). So $\overline{|G_B|^2} = |G|^2 + \mathrm{tr}(\Sigma)/B$, where a bar is the mean
+# over all minibatches. Take the simplest loss, with the same curvature $h$ in all directions. A step $w - \eta G_B$
+# changes it by
 #
-# $$\mathrm E\,\Delta = -\eta |G|^2 + \frac h2 \eta^2\Big(|G|^2 + \frac{\mathrm{tr}(\Sigma)}{B}\Big).$$
+# $$\overline{\Delta} = -\eta |G|^2 + \frac h2 \eta^2\Big(|G|^2 + \frac{\mathrm{tr}(\Sigma)}{B}\Big).$$
 #
 # The first term is what the step gains, the second what it pays for its length; noise has length, too, and gains
 # nothing. Set the derivative by $\eta$ to zero. With $\eta_{\max} = 1/h$ and the **noise scale**
 # $B_{\text{simple}} = \mathrm{tr}(\Sigma) / |G|^2$:
 #
 # $$\eta_{\text{best}} = \frac{\eta_{\max}}{1 + B_{\text{simple}}/B}, \qquad
-# -\mathrm E\,\Delta_{\text{best}} = \frac{\eta_{\max} |G|^2 / 2}{1 + B_{\text{simple}}/B}.$$
+# -\overline{\Delta}_{\text{best}} = \frac{\eta_{\max} |G|^2 / 2}{1 + B_{\text{simple}}/B}.$$
 #
 # For $B \ll B_{\text{simple}}$ the best rate is $\eta_{\max} B / B_{\text{simple}}$: the linear scaling rule. Far above
 # it the rate, and the gain, no longer grow: the gradient is exact already. Try it: 1,000 points $x_i$, loss
@@ -222,8 +223,9 @@ def two_laws():
 
 
 see(two_laws(), "left, the steps halve with every doubling of B until it comes near B_c, then they flatten to S_min. "
-    "Right, the best rate: it follows the formula with the same B_c, although that was fitted to the steps alone "
-    "(η_max is the best rate of the largest B). The linear scaling rule is its left half.")  # fmt: skip
+    "Right, the best rate: it follows the formula, to within one step of our sweep, with the same B_c, although that was "
+    "fitted to the steps alone (η_max is the best rate of the largest B). The linear scaling rule is its left "
+    "half.")  # fmt: skip
 
 # %% [markdown]
 # Now walk along the hyperbola. Each minibatch is one point of it; where you stand decides what you pay.
@@ -274,7 +276,7 @@ assert abs(ours / theirs.scale - 1) < 1e-6
 # %% [markdown]
 # A large network cannot enumerate. But it computes gradients of two sizes anyway: every node has the gradient of its
 # own $b$ samples, and the all-reduce gives that of all $B$. Both squared lengths follow the same law,
-# $\mathrm E\,|G_B|^2 = |G|^2 + \mathrm{tr}(\Sigma)/B$: two equations, two unknowns. Subtract them:
+# $\overline{|G_B|^2} = |G|^2 + \mathrm{tr}(\Sigma)/B$: two equations, two unknowns. Subtract them:
 #
 # $$\mathrm{tr}(\Sigma) \approx \frac{|G_b|^2 - |G_B|^2}{1/b - 1/B}, \qquad
 # |G|^2 \approx \frac{B\,|G_B|^2 - b\,|G_b|^2}{B - b}.$$
@@ -392,7 +394,7 @@ say(f"On the way to loss {TARGET} the noise scale lies between {low:.0f} and {hi
 # That it rises is useful, too: a minibatch that is too large at the start is right at the end
 # ([08e](08e_growing_batches.ipynb)).
 #
-# ## Break it: a law of large minibatches, made of impatience
+# ## Break it: a sweep that ends too early
 #
 # A colleague has swept rates up to 2, "more never pays". For small minibatches that is true. Same runs, same seeds, all
 # rates above 2 struck out:
@@ -446,5 +448,5 @@ say(f"Rates up to 2: S_min = {s_false:.0f}, B_c = {b_false:.0f}. Tuned: {s_min:.
 # 3. A paper compares $B = 256$ and $B = 8192$, both with the rate that is best for 256, after the same number of
 #    epochs. Which two things should it have done?
 #
-# Next: [08e](08e_growing_batches.ipynb), what noise is good for. Steps are not seconds: [08f](08f_best_batch.ipynb)
-# puts a network under the hyperbola.
+# Next: [08e](08e_growing_batches.ipynb), what noise is good for. After it [08f](08f_best_batch.ipynb) turns
+# steps into seconds, on a network.

@@ -83,11 +83,14 @@ see(first_picture(), "the grey line is the loss; a dot is the end of a run, lift
     "minimum.")  # fmt: skip
 
 # %% [markdown]
-# The full gradient stops in the first minimum that it meets. That is **premature convergence**: the run has converged,
-# to the wrong place, and more steps do not help. Noise helps it out. How much noise must it be?
+# The full gradient stops in the first minimum that it meets. That is **premature convergence**: the run has
+# converged, to the wrong place, and more steps do not help. Noise helps it out. How much noise must it be, and is it
+# wanted to the end?
 
 # %%
-guess_quarter = guess("What share of the runs gets beyond the hill with B = 64, a quarter of the noise?", unit="%")
+guess_quarter = guess(
+    "What share of the runs gets beyond the hill with B = 64, a quarter of the noise's variance?", unit="%"
+)
 
 # %%
 SIZES = (1, 4, 16, 32, 64, 128, 256)
@@ -104,15 +107,15 @@ table(["minibatch B", "runs beyond the hill"], [[size, f"{share:.1%}"] for size,
 # `descend` wrote the slope down by hand and drew the mean of $B$ samples' noise directly. (Each sample's gradient is
 # the slope plus a number of mean 0 and variance $\sigma^2$; the mean of $B$ of them has the variance $\sigma^2/B$, as
 # measured in [02a](02a_noisy_gradients.ipynb).) With minidl's autograd and its `optim.SGD` each sample has a loss of
-# its own, $f(w) + c_i w$ with a random number $c_i$:
+# its own, $f(w) + z_i w$ with a random number $z_i$:
 
 # %%
 weights = Tensor(np.full(1000, -2.0), requires_grad=True)
 optimizer, noise = optim.SGD([weights], lr=0.05), np.random.default_rng(0)
 for _ in range(200):
-    c = SIGMA / 4 * noise.standard_normal(1000)  # the mean of 16 samples' c, for each of the runs
+    z = SIGMA / 4 * noise.standard_normal(1000)  # the mean of 16 samples' z, for each of the runs
     optimizer.zero_grad()
-    (f(weights, exp=Tensor.exp) + Tensor(c) * weights).sum().backward()
+    (f(weights, exp=Tensor.exp) + Tensor(z) * weights).sum().backward()
     optimizer.step()
 apart = np.abs(weights.data - descend(0.05, 16)).max()
 print(f"optim.SGD and our loop: the ends of 1,000 runs differ by at most {apart:.0e} (both simulated)")
@@ -120,11 +123,11 @@ print(f"optim.SGD and our loop: the ends of 1,000 runs differ by at most {apart:
 # %% [markdown]
 # ## What decides: the rate over the minibatch
 #
-# A step is $-\eta\,(\text{slope} + \text{noise})$. Compare rates at the same **progress** $t$, the sum of the rates:
-# without noise, equal progress along the slope. It takes $t/\eta$ steps. Each adds noise of variance
+# A step is $-\eta\,(\text{slope} + \text{noise})$. Compare rates at the same **progress** $\tau$, the sum of the rates:
+# without noise, equal progress along the slope. It takes $\tau/\eta$ steps. Each adds noise of variance
 # $\eta^2 \sigma^2/B$, and the noise of different steps is independent, so the variances add up:
 #
-# $$\frac{t}{\eta} \cdot \eta^2 \frac{\sigma^2}{B} = t\,\sigma^2\,\frac{\eta}{B}.$$
+# $$\frac{\tau}{\eta} \cdot \eta^2 \frac{\sigma^2}{B} = \tau\,\sigma^2\,\frac{\eta}{B}.$$
 #
 # For small rates only the ratio $\eta/B$ is left. Half the rate with half the minibatch should change nothing.
 
@@ -161,8 +164,8 @@ say(f"Rate 0.0125, B = 8: {beyond[0.0125, 8]:.1%}; rate 0.05, B = 32: {beyond[0.
 # than the speed: it keeps the noise.
 #
 # Physics has a name for what we see. A particle in a landscape with noise of that kind has the **temperature**
-# $T = \eta\sigma^2/(2B)$. After a long time it is found at $w$ with a density proportional to $e^{-f(w)/T}$, whatever
-# its start (for small rates; Boltzmann's distribution):
+# $\Theta = \eta\sigma^2/(2B)$. After a long time it is found at $w$ with a density proportional to
+# $e^{-f(w)/\Theta}$, whatever its start (for small rates; Boltzmann's distribution):
 
 
 # %%
@@ -179,7 +182,7 @@ def densities():
         axes.bar(middle, found, width, color=style.SERIES[5], **style.BORDER, label="simulated")
         axes.plot(grid, density, color=style.SERIES[1], label="formula")
         axes.axvline(HILL, color="0.6", linewidth=0.8, linestyle=(0, (2, 2)))
-        axes.set(xlim=(-2.8, 3.6), xlabel="weight w", title=f"B = {minibatch}: T = {temperature:.2f}")
+        axes.set(xlim=(-2.8, 3.6), xlabel="weight w", title=f"B = {minibatch}: Θ = {temperature:.2f}")
     places[0].set_ylabel("density (1/unit of w)")
     places[0].legend()
     style.label_source(figure, ("simulated", "formula"), "rate 0.0125, 4,000 runs of 4,800 steps")
@@ -192,8 +195,8 @@ see(densities(), "the bars are where the runs are, the line is Boltzmann's densi
     "scale.)")  # fmt: skip
 narrow, wide = (grid[side][np.argmin(f(grid[side]))] for side in (grid < HILL, grid > HILL))
 ratio = np.sqrt((slope(narrow + 1e-4) - slope(narrow - 1e-4)) / (slope(wide + 1e-4) - slope(wide - 1e-4)))
-say(f"Near a minimum of curvature $h$ the density is a bell of width $\\sqrt{{T/h}}$. Were both minima equally deep, "
-    f"the wide one would hold {ratio:.1f} times as many runs as the narrow one, by its width alone "
+say(f"Near a minimum of curvature $h$ the density is a bell of width $\\sqrt{{\\Theta/h}}$. Were both minima equally "
+    f"deep, the wide one would hold {ratio:.1f} times as many runs as the narrow one, by its width alone "
     "(formula).")  # fmt: skip
 
 # %% [markdown]
@@ -300,9 +303,10 @@ say(f"Equal epochs: the full gradient is far behind, *in training as in test*. I
 # ## Noise hurts at the end
 #
 # Once the weight is in the right valley, noise keeps it from the bottom. 02c derived the floor: near a minimum of
-# curvature $h$ a noisy step turns $E[w^2]$ into $(1 - \eta h)^2 E[w^2] + \eta^2\sigma^2/B$, which settles at
+# curvature $h$ a noisy step turns the mean of $w^2$ over many runs, $\overline{w^2}$, into
+# $(1 - \eta h)^2\, \overline{w^2} + \eta^2\sigma^2/B$, which settles at
 #
-# $$E[w^2] = \frac{\eta}{B} \cdot \frac{\sigma^2}{h\,(2 - \eta h)}.$$
+# $$\overline{w^2} = \frac{\eta}{B} \cdot \frac{\sigma^2}{h\,(2 - \eta h)}.$$
 #
 # Again the ratio. Two ways lead to a floor four times lower: a rate four times lower, or four times the minibatch.
 
@@ -320,7 +324,11 @@ rows = []
 for name, rate, size in (("start", 0.4, 16), ("rate / 4", 0.1, 16), ("B x 4", 0.4, 64), ("both x 4", 1.6, 64)):
     exact = rate / size / (2 - rate)
     rows.append([name, rate, size, f"{rate / size:.5f}", f"{floor(rate, size):.5f}", f"{exact:.5f}"])
-table(["", "rate", "B", "rate / B", "E[w²], simulated", "E[w²], formula"], rows, "20,000 runs, curvature 1, sigma 1")
+table(
+    ["", "rate", "B", "rate / B", "mean of w², simulated", "mean of w², formula"],
+    rows,
+    "20,000 runs, curvature 1, sigma 1",
+)
 
 # %% [markdown]
 # The last row is a warning for later: the ratio is that of the start, the floor is not. A rate near $2/h$ shakes more.
@@ -404,9 +412,9 @@ say(f"The same training with **{left:.0%} of the updates**; formula: {np.mean([1
 #
 # ### In seconds
 #
-# Four nodes with the times of a large network, as in [06d](06d_sync_or_async.ipynb): 100 MB of gradient an update, and
-# 3.75 ms of computing a sample (0.12 s for 32, as Goyal et al. report for ResNet-50). With $n$ samples, $p$ nodes and
-# $S$ updates, the formula is epochs x $n/p$ x 3.75 ms + $S$ all-reduces.
+# Four nodes with the times of a large network, as in [06d](06d_sync_or_async.ipynb): 100 MB of gradient an update,
+# and 3.75 ms of computing a sample (0.12 s for 32, as Goyal et al. report for ResNet-50). With $N$ training samples,
+# $p$ nodes and $S$ updates, the formula is epochs x $N/p$ x 3.75 ms + $S$ all-reduces.
 
 # %%
 guess_seconds = guess("On 10 GbE, how many times as fast is the growing minibatch?", unit="times")
@@ -468,16 +476,18 @@ picture = draw([Panel(chosen, "epochs", "test loss", log="y", ylim=(0.2, 5))], s
 mark_milestones(picture)
 picture.axes[0].get_legend().set_loc("upper left")
 see(picture, "scaling the rate too keeps the loss at least at the level of no decay after epoch 10, and throws it up "
-    "after epoch 20. Growing early gives a smooth curve that comes down slowly.")  # fmt: skip
-table(["", "updates", "training loss, epoch 10", "epoch 11", "epoch 30"],
-      [[name, f"{way['steps'][-1]:,.0f}", *(f"{way['loss'][epoch - 1]:.3f}" for epoch in (10, 11, 30))]
+    "after epoch 20. Growing early gives a smooth curve that comes down slowly, and ends above growing "
+    "late.")  # fmt: skip
+table(["", "updates", "training loss, epoch 10", "epoch 11", "epoch 30", "test loss, epoch 30"],
+      [[name, f"{way['steps'][-1]:,.0f}", *(f"{way['loss'][epoch - 1]:.3f}" for epoch in (10, 11, 30)),
+        f"{way['test_loss'][-1]:.3f}"]
        for name, way in shown.items()],
       f"measured; means of {len(SEEDS)} seeds; your guess: {guess_stair}")  # fmt: skip
 
 # %% [markdown]
 # The first keeps $\eta/B$, so nothing decays; from epoch 20 on its rate of 8 is too large for any minibatch. You
 # recognise it by the missing stair. The second removed the noise before the large steps had done their work. You
-# recognise it by a smooth curve, far above: too few updates.
+# recognise it by a smooth curve: with so few updates the training loss stays far above, and the test loss a little.
 #
 # ## What the papers report
 #
@@ -503,5 +513,5 @@ table(["", "updates", "training loss, epoch 10", "epoch 11", "epoch 30"],
 # 2. You may grow the minibatch as far as you like. When do you decay the rate all the same?
 # 3. A paper reports that minibatches of 8,192 generalise worse than 256 after 90 epochs each. What do you ask for?
 #
-# The noise decides how large a minibatch may be, the network how small. [08f](08f_best_batch.ipynb) finds the best one
-# between.
+# The noise sets the largest minibatch that is worth having, the network the smallest. Next:
+# [08f](08f_best_batch.ipynb), the best one between them.

@@ -46,9 +46,9 @@ def new_model(seed):
     return nn.models.MLP(64, 32, 10)
 
 
-def minibatch(B, step, seed, samples):
-    """The samples of one step, drawn from the first `samples` of the training set."""
-    return np.random.default_rng((seed, step)).choice(samples, B, replace=False)
+def minibatch(B, step, seed):
+    """The samples of one step."""
+    return np.random.default_rng((seed, step)).choice(N, B, replace=False)
 
 
 def gradient(model, chosen):
@@ -57,21 +57,21 @@ def gradient(model, chosen):
     F.cross_entropy(model(TRAIN.x[chosen]), TRAIN.y[chosen]).backward()
 
 
-def steps_to_target(B, rate, seed, samples=N, most=300):
+def steps_to_target(B, rate, seed, most=300):
     model = new_model(seed)
     sgd = optim.SGD(model.parameters(), lr=rate)
     for step in range(most):
-        gradient(model, minibatch(B, step, seed, samples))
+        gradient(model, minibatch(B, step, seed))
         sgd.step()
         if loss_of(model) <= TARGET:
             return step + 1
     return np.inf
 
 
-def tuned(B, samples=N):
+def tuned(B):
     """The fewest steps (median of the seeds), and the rate that needs them."""
     rates = min(B / 8, 4) * np.array([0.7, 1, 1.4])
-    return min((np.median([steps_to_target(B, rate, seed, samples) for seed in SEEDS]), rate) for rate in rates)
+    return min((np.median([steps_to_target(B, rate, seed) for seed in SEEDS]), rate) for rate in rates)
 
 
 # %%
@@ -103,7 +103,7 @@ table(["minibatch B", *map(str, shown)],
 
 # %% [markdown]
 # Read both rows: the larger the minibatch, the fewer steps (until that ends); the larger the minibatch, the more
-# samples a second. Every number votes for a large one.
+# samples a second. Both rows favour a large minibatch.
 
 # %%
 guess_best = guess("8 nodes on 10 GbE: which minibatch reaches the target first?", list(map(str, SIZES)))
@@ -126,7 +126,7 @@ say(f"On 10 GbE B = {fastest['10 GbE']} is the first. B = {most:,} reads the mos
     f"**{loser:.1f} times** as long.")  # fmt: skip
 
 # %% [markdown]
-# Where is the trick? Neither row of the first table is what it looks like. Few steps are worth little if each is long.
+# Why not the largest? Neither row of the first table is what it looks like. Few steps are worth little if each is long.
 # Many samples a second are worth little if each teaches little. One row of each kind makes sense: learning/second =
 # learning/sample x samples/second (05c). Learning is here an arrival at the target, so that learning/sample is
 # $1/(BS)$, with $S$ steps:
@@ -231,7 +231,7 @@ table(["network", "t", "the network asks for tp/c", "B*, formula", "best of all 
 
 # %% [markdown]
 # The searched optimum is the formula's, rounded. The measured steps are whole numbers, so neighbours are exchanged
-# easily: the top is flat. How flat? At $B = f B^*$ the last two terms become $(f + 1/f)/2$ times as large,
+# easily: the top is flat. How flat? At $B = x B^*$ the last two terms become $(x + 1/x)/2$ times as large,
 # and they are at most half of $T(B^*)$. (By the arithmetic and the geometric mean: the first two are at least as much.)
 # So twice or half the best minibatch costs at most 12.5 %, a factor of four at most 56 %.
 
@@ -271,10 +271,10 @@ explore(valley,
 # %% [markdown]
 # ## Is it true? A race
 #
-# Formulas multiply. Does a real run obey? Here is synchronous training (05a) as a program: every node computes the
-# gradient of its share, the all-reduce adds up, all make the same step. The nodes are simulated, and their small
-# gradient travels as long as 100 MB. Three minibatches on 10 GbE: the smallest, the predicted best, and a large one,
-# with seeds that no rate was tuned on.
+# The formula multiplies two models. Does a training run agree? Here is synchronous training (05a) as a program: every
+# node computes the gradient of its share, the all-reduce adds up, all make the same step. The nodes are simulated,
+# and their small gradient travels as long as 100 MB. Three minibatches on 10 GbE: the smallest, the predicted best,
+# and a large one, with seeds that no rate was tuned on.
 
 
 # %%
@@ -284,7 +284,7 @@ def train(comm, B, rate, seed, seconds_per_sample):
     parameters = list(model.parameters())
     sgd, borders = optim.SGD(parameters, lr=rate), np.cumsum([parameter.size for parameter in parameters])[:-1]
     while loss > TARGET:
-        mine = minibatch(B, len(rows), seed, N)[comm.rank :: comm.size]
+        mine = minibatch(B, len(rows), seed)[comm.rank :: comm.size]
         gradient(model, mine)
         comm.compute(seconds=len(mine) * seconds_per_sample)
         together = np.concatenate([len(mine) / B * parameter.grad.ravel() for parameter in parameters])
@@ -447,25 +447,10 @@ see(
 )
 
 # %% [markdown]
-# Beyond $B_c$ a further sample in the minibatch saves no step. With 32 samples a node the time cannot fall below
+# Far beyond $B_c$ a further sample in the minibatch saves no step. With 32 samples a node the time cannot fall below
 # $S_{\min}(t + 32c)$, however many nodes there are. You recognise the trap by its axis: samples per second, or
 # efficiency in weak scaling, and no target anywhere.
 #
-# ## Does a larger data set want a larger minibatch?
-#
-# $B_c$ comes from noise *per sample*, in which the number of samples does not occur. Train on half of the digits:
-
-# %%
-half = N // 2
-small = [B for B in SIZES if half >= B]
-fits = {N: fit({B: steps[B] for B in small}),
-        half: fit({B: tuned(B, half)[0] for B in bar(small, "half of the digits")})}  # fmt: skip
-table(["samples", "S_min", "B_c", "B* on 10 GbE"],
-      [[f"{n:,}", f"{s:.1f}", f"{b:.0f}", f"{best_minibatch('10 GbE', b_c=b):.0f}"] for n, (s, b) in fits.items()],
-      f"measured, fitted to B up to {small[-1]}; the target is the loss on all digits")  # fmt: skip
-say(f"Twice the samples: B_c changes by a factor of {fits[N][1] / fits[half][1]:.2f}, not 2.")
-
-# %% [markdown]
 # ## What the papers report
 #
 # - **Goyal et al. (2017)** (arXiv:1706.02677): ResNet-50 on ImageNet in one hour, 256 GPUs of 32 images, $B = 8192$,
@@ -473,12 +458,43 @@ say(f"Twice the samples: B_c changes by a factor of {fits[N][1] / fits[half][1]:
 #   scaling, and it was no trap: McCandlish et al. (08d) put ImageNet's noise scale at tens of thousands of samples, so
 #   8,192 lies before the bend. On our digits the same habit is wasted from a few nodes on.
 # - They also train on five times the images (ImageNet-5k): from $B = 256$ to 8,192 the error goes from 25.83 % to
-#   26.09 %. Five times the data hardly change the usable minibatch: the section above.
+#   26.09 %. Five times the data hardly change the usable minibatch. Neither did half of our digits (08a):
+#   the noise scale is made of the noise of one sample, in which the number of samples does not occur.
 # - **fast.ai (2018, blog)**: 93 % accuracy on ImageNet in 18 minutes, 16 machines with 8 GPUs each, about 40 dollars.
 #   Among other things they begin with small images. In our letters: a smaller $c$, then the best minibatch is larger,
 #   by the square root.
 #
 # With rates tuned more finely, and the net's own FLOPs and bytes: `benchmarks/reproductions/learning_per_second.py`.
+#
+# ## Why can't we just use a batch of 64,000?
+#
+# The question of the chapter. 08a began with 4,000 nodes of 16 samples. Here they are, on each network, with the best
+# minibatch of the same nodes beside them: for our digits' $B_c$, and for the noisier task's 10,000. Every minibatch
+# has its best rate, to which 08b and 08c help. (Below 1 time as fast is slower than one node.)
+
+# %%
+CROWD, HUGE, rows = 4000, 64_000, []
+for critical in (b_c, LARGE):
+    for network in NETWORK:
+        star, one = best_minibatch(network, CROWD, b_c=critical), fastest_with(1, network, critical)
+        used = 1 + HUGE / critical  # E / E_min
+        times = [time_to_target(B, network, CROWD, b_c=critical) for B in (HUGE, star)]
+        rows.append([f"{critical:,.0f}", network, f"{used:,.0f}", f"{one / times[0]:.3g}",
+                     f"{star:,.0f}", f"{one / times[1]:.3g}"])  # fmt: skip
+table(["B_c", "network", "samples used / E_min", "times as fast as one node", "B* of these nodes", "times as fast, B*"],
+      rows, f"formula: {CROWD:,} nodes, B = {HUGE:,}, {1e3 * SECONDS_PER_SAMPLE:g} ms a sample")  # fmt: skip
+
+# %% [markdown]
+# **We can, if the gradient is noisy enough; else nearly all of the samples are wasted.** The lectures in one line each:
+#
+# - 08a: in a fixed number of epochs 64,000 samples make few steps. The rate has to make up for it, and cannot grow
+#   without end.
+# - 08b: at the start the curvature does not allow the high rate: warm up.
+# - 08c: a rate for every layer saves tuning, and moves the limit up.
+# - 08d: beyond $B_c$ no rate helps, since the gradient is exact enough. A much larger minibatch saves no steps.
+# - 08e: with equal updates we saw no harm in a large minibatch. It fits late in training, when the noise scale is
+#   large.
+# - 08f: the network decides between fewer samples and fewer all-reduces: $B^* = \sqrt{B_c\,t\,p/c}$.
 #
 # ## To the exercises
 #
@@ -491,4 +507,4 @@ say(f"Twice the samples: B_c changes by a factor of {fits[N][1] / fits[half][1]:
 # 2. The network becomes four times as fast, the nodes become four times as fast. What happens to $B^*$?
 # 3. Nodes are rented by the second. Which $p$ and $B$ cost the least money, and how long does that take?
 #
-# [Chapter 09](09a_top_k.ipynb) turns the other knob in $\sqrt{B_c\,t\,p/c}$: it makes $t$ smaller, by sending less.
+# [Chapter 09](09a_top_k.ipynb) makes the other factor smaller: the seconds $t$ of the all-reduce, by sending less.

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from course.judging import Outcome, Status, display
+from course.plural import counted
 from course.student.check_request import CheckRequest
 from course.student.standing import bar
 
@@ -141,7 +142,7 @@ def saved(path: Path, now: datetime | None = None) -> str:
     written, now = datetime.fromtimestamp(path.stat().st_mtime), now or datetime.now()
     seconds = (now - written).total_seconds()
     if seconds < 90:
-        return f"saved at {written:%H:%M:%S}, {max(0, seconds):.0f} seconds ago"
+        return f"saved at {written:%H:%M:%S}, {counted(max(0, round(seconds)), 'second')} ago"
     if seconds < 5400:
         return f"saved at {written:%H:%M:%S}, {seconds / 60:.0f} minutes ago"
     if seconds < 129600:

@@ -184,6 +184,7 @@ def test_the_time_of_the_file_is_told(tmp_path):
     path.touch()
     written = datetime(2026, 3, 1, 21, 43, 7)
     os.utime(path, (written.timestamp(), written.timestamp()))
+    assert saved(path, written + timedelta(seconds=1)) == "saved at 21:43:07, 1 second ago"
     assert saved(path, written + timedelta(seconds=30)) == "saved at 21:43:07, 30 seconds ago"
     assert saved(path, written + timedelta(minutes=3)) == "saved at 21:43:07, 3 minutes ago"
     assert saved(path, written + timedelta(hours=5)) == "saved at 21:43, 5 hours ago"
