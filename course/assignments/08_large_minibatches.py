@@ -380,9 +380,9 @@ check.best_measured_batch(best_measured_batch, seed=26)
 # **The lectures' questions to argue about, for the teacher**
 #
 # *08a.* 1. Nothing: the sum of the nodes' means is p times the gradient of the whole minibatch, so the steps have grown
-# already. Who scales the rate as well has k squared. 2. Neither alone. The training loss says whether the optimisation
-# works, the test error what it is good for. Measure more seeds, and other rates for each minibatch. 3. Rates that were
-# tuned for the large minibatch, with as many tries; warm-up; several seeds.
+# already. With k times the rate as well they grow by k squared. 2. Neither alone. The training loss says whether the
+# optimisation works, the test error what it is good for. Measure more seeds, and other rates for each minibatch.
+# 3. Rates that were tuned for the large minibatch, with as many tries; warm-up; several seeds.
 #
 # *08b.* 1. Run the first hundred steps with rising rates and a few seeds; take half of the largest rate at which the
 # loss never rises. 2. One that measures the largest curvature h every few dozen steps, by a few gradients at slightly

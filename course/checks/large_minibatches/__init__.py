@@ -200,6 +200,7 @@ def lars_step(
     """The paper's steps, layer by layer; half is for norms of zero and units, arrays in place, and memory."""
     momentum, decay, trust = settings
     rates = (0.5, 0.5, 1.0, 0.25, 0.125)
+    matrices = [[shape for shape in shapes if len(shape) > 1] for shapes in networks]
     with part(1, "a first step: the ratio of each matrix, and 1 for biases"):
         for shapes in networks:
             lars_runs.compare(lars_runs.run(answer, shapes, rates[:1], (momentum, decay, trust), seed))
@@ -209,9 +210,9 @@ def lars_step(
             lars_runs.compare(lars_runs.run(answer, shapes, rates, settings, seed), lars_runs.ROUNDING)
     with part(0.5, "norms of 0 have ratio 1"):
         for change in lars_runs.ZEROS:
-            lars_runs.compare(lars_runs.run(answer, networks[0], rates, settings, seed, change))
+            lars_runs.compare(lars_runs.run(answer, matrices[0], rates, settings, seed, change))
     with part(0.5, "another unit of a gradient makes the same step"):
-        for shapes in networks:
+        for shapes in matrices:
             lars_runs.compare(
                 lars_runs.run(answer, shapes, rates, (momentum, 0.0, trust), seed, lars_runs.in_other_units)
             )

@@ -11,6 +11,7 @@ from course.checks.large_minibatches import (
     lars_rules,
     measured_steps,
     noise_estimates,
+    rank_noise,
     rate_schedules,
 )
 from course.probes.large_minibatches import Cluster
@@ -39,9 +40,15 @@ def test_the_rates_are_those_of_the_library_s_schedules(case):
 
 
 def test_every_known_mistake_of_a_schedule_gives_another_rate_somewhere():
-    right = rate_schedules.Schedule(0.1, 16, 40, 1010, 3, (5, 8))
-    for sentence, wrong in rate_schedules.mistakes(right).items():
-        assert any(wrong.rate(step) != pytest.approx(right.rate(step)) for step in right.looked_at()), sentence
+    ragged = rate_schedules.Schedule(0.1, 16, 40, 1010, 3, (5, 8))
+    whole = rate_schedules.Schedule(0.1, 16, 40, 1000, 3, (5, 8))
+    seen = {
+        sentence
+        for right in (ragged, whole)
+        for sentence, wrong in rate_schedules.mistakes(right).items()
+        if any(wrong.rate(step) != pytest.approx(right.rate(step)) for step in right.looked_at())
+    }
+    assert seen == set(rate_schedules.mistakes(ragged))
 
 
 @pytest.mark.parametrize("kind", ["constant", "rising", "falling"])
@@ -73,6 +80,14 @@ def test_the_noise_scale_is_that_of_the_library():
     squares = [float(noise_estimates.squares(each).mean()) for each in (small, large)]
     noise = noise_scale.from_two_sizes(b_small, squares[0], b_large, squares[1])
     assert noise_estimates.scale(small, large, b_small, b_large) == pytest.approx(noise.scale, rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [2, 3, 6])
+def test_gradients_without_a_mean_have_a_negative_estimate_of_the_squared_norm(p):
+    gradients = rank_noise.without_mean(list(np.random.default_rng(p).normal(1.0, 2.0, (p, 5))))
+    small, large = np.mean([gradient @ gradient for gradient in gradients]), np.mean(gradients, axis=0)
+    squared_norm, trace = noise_estimates.estimates(small, large @ large, 4, 4 * p)
+    assert squared_norm < -0.1 < trace
 
 
 def test_lars_is_that_of_the_library_with_ratio_1_for_biases():

@@ -97,7 +97,7 @@ MUTANTS = [
         "(b + weight_decay * a)",
         "(b + weight_decay * a + 1e-8)",
     ),
-    lars("biases have a ratio, too", VALUES, "with one axis have the ratio 1", "w.ndim > 1 and ", ""),
+    lars("biases have a ratio, too", (FIRST, MANY, PLACE), "with one axis have the ratio 1", "w.ndim > 1 and ", ""),
     lars(
         "a matrix of one row or column is taken for a bias", (FIRST, MANY, UNIT, PLACE), "this is SGD", "w.ndim > 1",
         "min(w.shape) > 1 and w.ndim > 1"
@@ -107,7 +107,7 @@ MUTANTS = [
     ),
     lars(
         "no weight decay for biases",
-        (FIRST, MANY, ZERO, PLACE),
+        (FIRST, MANY, PLACE),
         "Biases are to have weight decay as well",
         "(g + weight_decay * w)",
         "(g + (w.ndim > 1) * weight_decay * w)",
