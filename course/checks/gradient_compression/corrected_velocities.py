@@ -23,6 +23,8 @@ Case = tuple[int, int, int, float]
 
 ROUNDING = 1e-12
 
+UNSTABLE = "Of equal magnitudes, the lower index comes first: np.argsort keeps their order with kind='stable' alone."
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -91,6 +93,22 @@ def velocity_kept(step: Step) -> Kept:
     return right(Step(step.gradient, step.velocity, step.waiting, step.m, step.k, not step.masking))
 
 
+def all_masked(step: Step) -> Kept:
+    kept = right(step)
+    return Kept(kept.indices, kept.values, kept.velocity * (not step.masking), kept.waiting)
+
+
+def kept_masked(step: Step) -> Kept:
+    """The velocity is cleared where nothing is sent."""
+    kept, u = right(step), step.m * step.velocity + step.gradient
+    return Kept(kept.indices, kept.values, u - kept.velocity if step.masking else u, kept.waiting)
+
+
+def nesterov(step: Step) -> Kept:
+    u = step.m * step.velocity + step.gradient
+    return made(step, u, step.waiting + step.m * u + step.gradient)
+
+
 def not_cleared(step: Step) -> Kept:
     kept = right(step)
     u = step.m * step.velocity + step.gradient
@@ -139,6 +157,9 @@ def velocity_sent(step: Step) -> Kept:
 
 
 MISTAKES: dict[str, Rule] = {
+    "Masking sets u to 0 in the sent entries alone, not in all.": all_masked,
+    "Masking sets u to 0 in the sent entries, not in those that are kept.": kept_masked,
+    "This is Nesterov's momentum: waiting <- waiting + u.": nesterov,
     "Momentum comes after the choice: an entry that waits misses the momentum of these steps. Put u before it.": naive,
     "The gradients wait here; what waits is the sum of the velocities u.": only_gradients_wait,
     "masking is the other way round, or missing: True sets u to 0 where an entry is sent.": velocity_kept,
@@ -177,7 +198,10 @@ class Run:
             for each, name in zip(got, ("indices", "values"), strict=True)
         )
         if indices.shape != (step.k,) or values.shape != (step.k,):
-            raise Wrong(f"{called}: expected {step.k} indices and values, got {indices.shape} and {values.shape}.")
+            cause = "Exactly k entries are sent, also where the largest are 0." if len(indices) < step.k else ""
+            raise Wrong(
+                f"{called}: expected {step.k} indices and values, got {indices.shape} and {values.shape}.", cause
+            )
         if indices.size and indices.dtype.kind not in "iu":
             raise Wrong(f"{called}: indices: expected integers, got {indices.dtype}.")
         n = len(step.gradient)
@@ -206,10 +230,15 @@ def random_run(answer: Answer, case: Case, seed: int, masking: bool) -> Run:
     return run(answer, [rng.normal(size=n) for _ in range(steps)], [k] * steps, m, masking)
 
 
-def tied_run(answer: Answer) -> Run:
-    """Equal magnitudes, all entries, none, and zeros."""
+def tied_runs(answer: Answer) -> list[Run]:
+    """Equal magnitudes, all entries, none, zeros, and many equal ones: sorts are stable for few."""
     rows = [[1.0, -1.0, 1.0, 0.5], [0.0, 0.0, 0.0, 0.0], [2.0, -3.0, 2.0, -3.0], [0.0, 1.0, -1.0, 0.0]]
-    return run(answer, [np.array(row) for row in rows], [2, 0, 4, 1], 0.5, False)
+    many = np.resize([1.0, -2.0, 2.0, -1.0, 2.0], 64)
+    return [
+        run(answer, [np.array(row) for row in rows], [2, 0, 4, 1], 0.5, False),
+        run(answer, [np.array([0.0, 0.0, 1.0]), np.zeros(3)], [2, 2], 0.0, False),
+        run(answer, [many, -many], [20, 30], 0.5, False),
+    ]
 
 
 def dense_displacement(m: float, steps: int) -> float:
@@ -309,3 +338,11 @@ def compare_steps(one: Run) -> None:
                     slips["It is as it was: velocity and waiting are to be written, by *=, += or [...] =."] = before
             scale = ROUNDING * (1 + float(np.abs(right_one).max(initial=0.0)))
             expect.array(got, right_one, f"{called}: {name}", rtol=0, atol=scale, mistakes=slips)
+
+
+def compare_ties(one: Run) -> None:
+    """`compare_steps`, which names the likely mistake where magnitudes are equal."""
+    try:
+        compare_steps(one)
+    except Wrong as wrong:
+        raise Wrong(wrong.message, wrong.cause or UNSTABLE) from None

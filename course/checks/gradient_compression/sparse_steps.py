@@ -21,6 +21,8 @@ Case = tuple[int, int, int]
 LR = 0.25
 ROUNDING = 1e-12
 
+UNSTABLE = "Of equal magnitudes, the lower index comes first: np.argsort keeps their order with kind='stable' alone."
+
 
 @dataclass(frozen=True)
 class Step:
@@ -227,16 +229,27 @@ def runs(answer: Answer, case: Case, steps: int, seed: int) -> Made:
 
 
 def tied(answer: Answer) -> Made:
-    """Steps with entries of equal magnitude and of both signs, and with zeros."""
+    """Steps with totals of equal magnitude and of both signs, with zeros, and with many: sorts are stable for few."""
+    many = [np.resize(row, 64) for row in ([1.0, -2.0, 2.0, -1.0, 2.0], [-1.0, 1.0, 0.0])]
     made = []
     for rows, k in (
         ([[1.0, -2.0, 2.0, 0.5], [-1.0, 1.0, 1.0, -1.0]], 2),
         ([[0.0, 0.0, 0.0], [0.0, -3.0, 0.0], [3.0, 0.0, -3.0]], 1),
+        (many, 20),
     ):
-        gradients = [np.array(row, np.float32) for row in rows]
-        step = Step(np.arange(1.0, len(rows[0]) + 1), gradients, [np.zeros_like(each) for each in gradients], k)
+        kept = np.resize([0.25, -0.5, 0.75], len(rows[0])).astype(np.float32)
+        gradients = [np.array(row, np.float32) - kept for row in rows]
+        step = Step(np.arange(1.0, len(rows[0]) + 1), gradients, [kept] * len(rows), k)
         made.append((step, answer.on_ranks(step.arguments())))
     return made
+
+
+def rounded(answer: Answer) -> Made:
+    """A step whose sum depends on the order of the ranks: two small numbers count only if they are added first."""
+    small = 0.3 * 2.0**-23  # a third of the distance of the numbers next to the large one
+    gradients = [np.array([number, 0.0], np.float32) for number in (small, small, 1.5 * 2.0**29)]
+    step = Step(np.zeros(2), gradients, [np.zeros(2, np.float32)] * 3, 1)
+    return [(step, answer.on_ranks(step.arguments()))]
 
 
 def compare_weights(made: Made) -> None:
@@ -266,6 +279,14 @@ def compare_residuals(made: Made) -> None:
             )
 
 
+def compare_ties(made: Made) -> None:
+    """`compare_residuals`, which names the likely mistake where totals are equal."""
+    try:
+        compare_residuals(made)
+    except Wrong as wrong:
+        raise Wrong(wrong.message, wrong.cause or UNSTABLE) from None
+
+
 CAUSES = {
     "all_reduce": "That adds up the whole vectors, n numbers: nothing is saved.",
     "gather": "One rank would receive all entries, and would have to send them on.",
@@ -289,11 +310,13 @@ def compare_traffic(made: Made) -> None:
                 raise Wrong(f"{called}: {expected}, got {len(own)} all-gathers.", cause)
             most = 8 * step.k * (step.p - 1)
             if step.p > 1 and own[0].nbytes != most:
+                is_fewer = own[0].nbytes < most
                 sizes = {12: "with int64 indices or float64 values", 16: "in 8 bytes an index and 8 a value"}
                 each = own[0].nbytes / (step.p - 1) / step.k
                 is_whole = own[0].nbytes == 4 * len(step.w) * (step.p - 1)
-                cause = f"The entries are sent {sizes[int(each)]}." if each in sizes else ""
+                cause = f"The entries are sent {sizes[int(each)]}, or more than k are." if each in sizes else ""
                 cause = "The whole vector is sent, with its zeros." if is_whole else cause
+                cause = "Exactly k entries are sent, also where the largest are 0." if is_fewer else cause
                 raise Wrong(
                     f"{called}: expected {most} bytes sent, 8 k to each of {step.p - 1} ranks, got {own[0].nbytes}.",
                     cause,
