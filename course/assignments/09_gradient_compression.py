@@ -195,7 +195,7 @@ def qsgd(gradient, s, uniform):
     norm: the Euclidean norm of the gradient, a number.
     levels: an int8 array of n numbers. For the entry x, a = s |x| / norm lies between two whole numbers. The
         level is the upper one if the entry's random number is below a - floor(a), else the lower one, with
-        the sign of x. If norm is 0, all levels are 0.
+        the sign of x. If norm is 0, all levels are 0; no NaN is made an int8, which differs between machines.
 
     Example: gradient [3., -4.], s = 2, uniform [0.3, 0.3]: norm = 5, a is [1.2, 1.6]. The first random number
         is not below 0.2, the second is below 0.6: levels [1, -2], which stand for [2.5, -5.].

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +29,14 @@ def steps_in_place(
         held.append([each.copy() for each in own])
         is_gradient_changed |= not np.array_equal(lent, gradient)
     return {"returned": returned, "held": held, "is_gradient_changed": is_gradient_changed}
+
+
+def warned_of(function: Callable[..., Any], *arguments: Any) -> list[str]:
+    """Probe: the warnings of function(*arguments)."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function(*arguments)
+    return [str(each.message) for each in caught]
 
 
 def moments_over_a_grid(

@@ -34,7 +34,7 @@ def sparsify(answer: Answer, part: Part, *, sizes: Sequence[int] = (8, 25, 1), s
 
     @cache
     def run(n: int, steps: int) -> sent_entries.Run:
-        return sent_entries.run(answer, sent_entries.gradients_of(n, steps, seed), 1.0)
+        return sent_entries.run(answer, sent_entries.gradients_of(n, steps, seed), sent_entries.THRESHOLD)
 
     with part(0.5, "the first step: which entries are sent"):
         for n in sizes:
@@ -89,9 +89,11 @@ def top_k_step(
     with part(1, "one all-gather of 8 k bytes, and nothing else"):
         for case in known:
             sparse_steps.compare_traffic(runs(case))
+        sparse_steps.compare_traffic(tied())
     with part(1, "equal magnitudes, and the same bits on all ranks"):
-        sparse_steps.compare_residuals(tied())
+        sparse_steps.compare_ties(tied())
         sparse_steps.compare_bits(tied())
+        sparse_steps.compare_bits(sparse_steps.rounded(answer))
         for case in known:
             sparse_steps.compare_bits(runs(case))
 
@@ -124,7 +126,8 @@ def corrected_entries(
     with part(0.5, "the right entries are sent and cleared, also with equal magnitudes"):
         for each in waits:
             corrected_velocities.compare_steps(corrected_velocities.random_run(answer, each, seed, False))
-        corrected_velocities.compare_steps(corrected_velocities.tied_run(answer))
+        for one in corrected_velocities.tied_runs(answer):
+            corrected_velocities.compare_ties(one)
     with part(0.5, "with masking"):
         for each in masked:
             corrected_velocities.compare_steps(corrected_velocities.random_run(answer, each, seed, True))
@@ -213,3 +216,5 @@ def sparse_sum(
         for one in sparse_rounds.uneven(answer):
             sparse_rounds.compare_sums(one)
             sparse_rounds.compare_bytes(one)
+        for n, j in sparse_rounds.BORDERS:
+            sparse_rounds.judge_border(answer, n, j)

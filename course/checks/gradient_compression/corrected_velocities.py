@@ -1,14 +1,15 @@
-"""Runs of `corrected_entries`: its steps, the displacement of dense momentum, and known mistakes."""
+"""Runs of `corrected_entries`: its steps, and the displacement of dense momentum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from course.checks.gradient_compression.velocity_steps import MISTAKES, Step
 from course.judging import Answer, Wrong, expect
 from course.plural import counted
 from course.probes.gradient_compression import steps_in_place
@@ -24,135 +25,7 @@ Case = tuple[int, int, int, float]
 
 ROUNDING = 1e-12
 
-
-@dataclass(frozen=True)
-class Kept:
-    """What a step sends and keeps."""
-
-    indices: Array
-    values: Array
-    velocity: Array
-    waiting: Array
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step before it is made."""
-
-    gradient: Array
-    velocity: Array
-    waiting: Array
-    m: float
-    k: int
-    masking: bool
-
-    def after(self, rule: Rule | None = None) -> Kept:
-        return (rule or right)(self)
-
-
-Rule = Callable[[Step], Kept]
-
-
-def top(waiting: Array, k: int) -> Array:
-    return np.argsort(-np.abs(waiting), kind="stable")[:k]
-
-
-def made(step: Step, velocity: Array, waiting: Array, indices: Array | None = None) -> Kept:
-    """Send the largest of `waiting`; the rest as in the docstring."""
-    indices = top(waiting, step.k) if indices is None else indices
-    kept, u = waiting.copy(), velocity.copy()
-    kept[indices] = 0
-    if step.masking:
-        u[indices] = 0
-    return Kept(indices, waiting[indices], u, kept)
-
-
-def right(step: Step) -> Kept:
-    """The oracle."""
-    u = step.m * step.velocity + step.gradient
-    return made(step, u, step.waiting + u)
-
-
-def naive(step: Step) -> Kept:
-    """Gradients wait, and momentum comes when an entry is sent."""
-    waiting = step.waiting + step.gradient
-    indices = top(waiting, step.k)
-    u, kept = step.velocity.copy(), waiting.copy()
-    u[indices] = step.m * u[indices] + waiting[indices]
-    kept[indices] = 0
-    return Kept(indices, u[indices], u, kept)
-
-
-def only_gradients_wait(step: Step) -> Kept:
-    return made(step, step.m * step.velocity + step.gradient, step.waiting + step.gradient)
-
-
-def velocity_kept(step: Step) -> Kept:
-    """masking was taken the other way round."""
-    return right(Step(step.gradient, step.velocity, step.waiting, step.m, step.k, not step.masking))
-
-
-def not_cleared(step: Step) -> Kept:
-    kept = right(step)
-    u = step.m * step.velocity + step.gradient
-    return Kept(kept.indices, kept.values, kept.velocity, step.waiting + u)
-
-
-def all_cleared(step: Step) -> Kept:
-    kept = right(step)
-    return Kept(kept.indices, kept.values, kept.velocity, np.zeros_like(kept.waiting))
-
-
-def momentum_twice(step: Step) -> Kept:
-    u = step.m * step.velocity + step.gradient
-    return made(step, u, step.m * step.waiting + u)
-
-
-def velocity_alone(step: Step) -> Kept:
-    u = step.m * step.velocity + step.gradient
-    return made(step, u, u)
-
-
-def weighted_gradient(step: Step) -> Kept:
-    u = step.m * step.velocity + (1 - step.m) * step.gradient
-    return made(step, u, step.waiting + u)
-
-
-def old_velocity(step: Step) -> Kept:
-    u = step.m * step.velocity + step.gradient
-    return made(step, u, step.waiting + step.velocity)
-
-
-def chosen_before(step: Step) -> Kept:
-    u = step.m * step.velocity + step.gradient
-    return made(step, u, step.waiting + u, top(step.waiting, step.k))
-
-
-def by_value(step: Step) -> Kept:
-    u = step.m * step.velocity + step.gradient
-    waiting = step.waiting + u
-    return made(step, u, waiting, np.argsort(-waiting, kind="stable")[: step.k])
-
-
-def velocity_sent(step: Step) -> Kept:
-    kept, u = right(step), step.m * step.velocity + step.gradient
-    return Kept(kept.indices, u[kept.indices], kept.velocity, kept.waiting)
-
-
-MISTAKES: dict[str, Rule] = {
-    "Momentum comes after the choice: an entry that waits misses the momentum of these steps. Put u before it.": naive,
-    "The gradients wait here; what waits is the sum of the velocities u.": only_gradients_wait,
-    "masking is the other way round, or missing: True sets u to 0 where an entry is sent.": velocity_kept,
-    "`waiting` still has the entries that were sent: they would be sent again.": not_cleared,
-    "All of `waiting` was cleared: only the sent entries are.": all_cleared,
-    "`waiting` was multiplied by m, too: momentum is in u already.": momentum_twice,
-    "What waited before is lost: u is added to `waiting`.": velocity_alone,
-    "The gradient was multiplied by 1 - m: u <- m u + g.": weighted_gradient,
-    "The old velocity was added: first u <- m u + g, then waiting <- waiting + u.": old_velocity,
-    "The entries were chosen before the new u was added.": chosen_before,
-    "The largest numbers were chosen; choose the largest magnitudes.": by_value,
-    "The velocity was sent; send `waiting`.": velocity_sent,
-}
+UNSTABLE = "Of equal magnitudes, the lower index comes first: np.argsort keeps their order with kind='stable' alone."
 
 
 @dataclass(frozen=True)
@@ -178,7 +51,10 @@ class Run:
             for each, name in zip(got, ("indices", "values"), strict=True)
         )
         if indices.shape != (step.k,) or values.shape != (step.k,):
-            raise Wrong(f"{called}: expected {step.k} indices and values, got {indices.shape} and {values.shape}.")
+            cause = "Exactly k entries are sent, also where the largest are 0." if len(indices) < step.k else ""
+            raise Wrong(
+                f"{called}: expected {step.k} indices and values, got {indices.shape} and {values.shape}.", cause
+            )
         if indices.size and indices.dtype.kind not in "iu":
             raise Wrong(f"{called}: indices: expected integers, got {indices.dtype}.")
         n = len(step.gradient)
@@ -207,10 +83,15 @@ def random_run(answer: Answer, case: Case, seed: int, masking: bool) -> Run:
     return run(answer, [rng.normal(size=n) for _ in range(steps)], [k] * steps, m, masking)
 
 
-def tied_run(answer: Answer) -> Run:
-    """Equal magnitudes, all entries, none, and zeros."""
+def tied_runs(answer: Answer) -> list[Run]:
+    """Equal magnitudes, all entries, none, zeros, and many equal ones: sorts are stable for few."""
     rows = [[1.0, -1.0, 1.0, 0.5], [0.0, 0.0, 0.0, 0.0], [2.0, -3.0, 2.0, -3.0], [0.0, 1.0, -1.0, 0.0]]
-    return run(answer, [np.array(row) for row in rows], [2, 0, 4, 1], 0.5, False)
+    many = np.resize([1.0, -2.0, 2.0, -1.0, 2.0], 64)
+    return [
+        run(answer, [np.array(row) for row in rows], [2, 0, 4, 1], 0.5, False),
+        run(answer, [np.array([0.0, 0.0, 1.0]), np.zeros(3)], [2, 2], 0.0, False),
+        run(answer, [many, -many], [20, 30], 0.5, False),
+    ]
 
 
 def dense_displacement(m: float, steps: int) -> float:
@@ -327,3 +208,11 @@ def compare_steps(one: Run) -> None:
                     slips["It is as it was: velocity and waiting are to be written, by *=, += or [...] =."] = before
             scale = ROUNDING * (1 + float(np.abs(right_one).max(initial=0.0)))
             expect.array(got, right_one, f"{called}: {name}", rtol=0, atol=scale, mistakes=slips)
+
+
+def compare_ties(one: Run) -> None:
+    """`compare_steps`, which names the likely mistake where magnitudes are equal."""
+    try:
+        compare_steps(one)
+    except Wrong as wrong:
+        raise Wrong(wrong.message, wrong.cause or UNSTABLE) from None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from course.judging import Answer, Wrong, expect
-from course.probes.gradient_compression import moments_over_a_grid
+from course.probes.gradient_compression import moments_over_a_grid, warned_of
 from minidl.random import Purpose, stream
 
 Array = NDArray[Any]
@@ -19,6 +19,8 @@ Case = tuple[int, int]
 
 GRID = 128
 """Random numbers of an average, which is exact to a part of 1/256 of a level."""
+
+NAN = "0 / 0 is NaN, which has no whole number: if norm is 0, all levels are 0."
 
 LARGEST = "The largest magnitude was taken as the norm; take the Euclidean norm."
 
@@ -35,7 +37,7 @@ def magnitudes(x: Array, s: int, norm: float | None = None) -> Array:
 
 def rounded(x: Array, a: Array, uniform: Array) -> Array:
     """Magnitudes rounded up where the random number is below the rest, with the signs of x."""
-    return np.asarray(np.sign(x) * (np.floor(a) + (uniform < a - np.floor(a))))
+    return np.asarray(np.sign(x) * (np.floor(a) + (uniform < a - np.floor(a)))) + 0.0  # no -0.0 in a message
 
 
 def levels_of(x: Array, s: int, uniform: Array) -> Array:
@@ -172,5 +174,7 @@ def judge_corner(answer: Answer, name: str) -> None:
     right = scale * norm_of(x / scale) if scale else 0.0
     expect.number(norm, right, f"{called}: norm", rtol=1e-9, atol=0.0)
     want = levels_of(x / scale, s, uniform) if scale else np.zeros(len(x))
-    slips = {"0 / 0 is NaN, which has no whole number: if norm is 0, all levels are 0.": levels} if not scale else {}
+    slips = {NAN: levels} if not scale else {}
     expect.array(levels, want, f"{called}: levels", rtol=0, atol=1e-9, mistakes=slips)
+    if any("invalid value encountered in cast" in each for each in answer.run(warned_of, x, s, uniform)):
+        raise Wrong(f"{called}: a NaN was made a whole number, which is another one on other machines.", NAN)

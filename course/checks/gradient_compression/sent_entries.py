@@ -18,6 +18,9 @@ Array = NDArray[Any]
 Kept = tuple[Array, Array, Array]
 """(indices, values, the new residual)"""
 
+THRESHOLD = 0.5
+"""Not 1, whose square and root are 1 as well; some totals are equal to it."""
+
 
 def sent(gradient: Array, residual: Array, threshold: float) -> Kept:
     """The oracle."""
@@ -78,6 +81,21 @@ def the_threshold_is_kept(gradient: Array, residual: Array, threshold: float) ->
     return indices, above, kept
 
 
+def sign_times_threshold(gradient: Array, residual: Array, threshold: float) -> Kept:
+    """The rule of Strom (Interspeech 2015): the threshold with the sign is sent, the rest stays."""
+    total = residual + gradient
+    indices = np.flatnonzero(np.abs(total) > threshold)
+    values = (np.sign(total) * np.float32(threshold))[indices]
+    kept = total.copy()
+    kept[indices] -= values
+    return indices, values, kept
+
+
+def squared(gradient: Array, residual: Array, threshold: float) -> Kept:
+    total = residual + gradient
+    return split(total, total**2 > threshold)
+
+
 def subtracted(gradient: Array, residual: Array, threshold: float) -> Kept:
     total = gradient - residual
     return split(total, np.abs(total) > threshold)
@@ -94,6 +112,8 @@ MISTAKES: dict[str, Callable[[Array, Array, float], Kept]] = {
     "The entries that are sent stay in the residual: they would be sent again.": nothing_is_cleared,
     "The residual holds the last gradient alone: what was kept before is lost.": only_the_gradient_is_kept,
     "The threshold was subtracted from what is sent: the whole entry is to be sent.": the_threshold_is_kept,
+    "The threshold was sent in place of the entry: the whole entry is to be sent.": sign_times_threshold,
+    "The square was compared with the threshold: compare the magnitude.": squared,
     "The residual was subtracted from the gradient: add it.": subtracted,
 }
 

@@ -86,7 +86,9 @@ def drawn(answer: Answer, case: Case, seed: int, kind: str = "random") -> Sum:
         "disjoint": lambda rank: order[rank * k : (rank + 1) * k],
     }[kind]
     indices = [chosen(rank) for rank in range(p)]
-    values = [rng.integers(1, 9, len(those)).astype(np.float32) / 4 for those in indices]
+    signs = rng.choice([-1, 1], n)  # of all ranks, so that no sum is 0
+    values = [signs[those] * rng.integers(1, 9, len(those)).astype(np.float32) / 4 for those in indices]
+    values = [each.astype(np.float32) for each in values]
     return run(answer, n, indices, values)
 
 
@@ -158,6 +160,29 @@ def compare_partners(one: Sum) -> None:
                 f"{called}: expected a message to each of the ranks {want} in turn, got {got}.",
                 next((sentence for holds, sentence in causes if holds), ""),
             )
+
+
+BORDERS = ((8, 4), (9, 4), (101, 50))
+"""(n, j): the entries of a rank just where pairs have as many bytes as the vector, and just below."""
+
+
+def judge_border(answer: Answer, n: int, j: int) -> None:
+    """Raise Wrong unless the first of two ranks, with j entries of n, sends the right one of the two kinds.
+
+    The check plays the second rank: at the border both kinds have the same number of bytes.
+    """
+    indices, values = np.arange(n - 1, n - 1 - j, -1), np.ones(j, np.float32)
+    theirs = np.array([[0], np.ones(1, np.float32).view(np.int32)], np.int32)
+    run = answer.on_ranks([(indices, values, n), ()], played={1: lambda comm: comm.sendrecv(theirs, 0, 0)})
+    came, is_sparse = run.results[1], 8 * j < 4 * n
+    is_right = isinstance(came, np.ndarray) and came.dtype == (np.int32 if is_sparse else np.float32)
+    if not is_right:
+        kind = "a message of entries" if is_sparse else "the float32 array of all entries"
+        got = f"an array of {came.dtype}" if isinstance(came, np.ndarray) else "another object"
+        raise Wrong(
+            f"sparse_sum on rank 0 of 2, n={n}, {j} entries here: expected {kind}, got {got}.",
+            f"Entries are sent if 8 j < 4 n; here 8 j = {8 * j} and 4 n = {4 * n}.",
+        )
 
 
 def compare_bytes(one: Sum) -> None:

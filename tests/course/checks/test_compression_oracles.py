@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from course.checks.gradient_compression import corrected_velocities, random_levels, sent_entries, sparse_rounds
+from course.checks.gradient_compression import (
+    corrected_velocities,
+    random_levels,
+    sent_entries,
+    sparse_rounds,
+    velocity_steps,
+)
 from course.judging.ranks.rank_run import RankRun
 from minidl import cluster, compress
 
@@ -28,7 +34,7 @@ def test_entries_with_momentum_correction_are_those_of_dgc(masking: bool) -> Non
     rng, velocity, waiting = np.random.default_rng(0), np.zeros(n), np.zeros(n)
     for _ in range(12):
         gradient = rng.normal(size=n)
-        after = corrected_velocities.Step(gradient, velocity, waiting, m, k, masking).after()
+        after = velocity_steps.Step(gradient, velocity, waiting, m, k, masking).after()
         velocity, waiting = after.velocity, after.waiting
         dense = np.zeros(n)
         dense[after.indices] = after.values

@@ -144,6 +144,41 @@ MUTANTS = [
         '-np.abs(waiting), kind="stable")[:k]',
         'np.abs(waiting), kind="stable")[::-1][:k]',
     ),
+    wrong(
+        "a sort that is not stable",
+        (ENTRIES,),
+        "kind='stable'",
+        ', kind="stable")[:k]',
+        ")[:k]",
+    ),
+    wrong(
+        "zeros are not sent",
+        (ENTRIES,),
+        "Exactly k entries",
+        'kind="stable")[:k]\n',
+        'kind="stable")[:k]\n    indices = indices[waiting[indices] != 0]\n',
+    ),
+    wrong(
+        "masking clears the whole velocity",
+        (MASKED,),
+        "in the sent entries alone",
+        "velocity[indices] = 0",
+        "velocity[...] = 0",
+    ),
+    wrong(
+        "masking clears what is kept",
+        (MASKED,),
+        "not in those that are kept",
+        "velocity[indices] = 0",
+        "velocity[np.setdiff1d(np.arange(len(velocity)), indices)] = 0",
+    ),
+    wrong(
+        "Nesterov's momentum",
+        ALL,
+        "Nesterov",
+        "waiting += velocity",
+        "waiting += m * velocity + gradient",
+    ),
 ]
 
 ALTERNATIVES = [

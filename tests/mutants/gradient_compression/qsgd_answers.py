@@ -144,6 +144,31 @@ MUTANTS = [
         "    a = s * np.abs(gradient) / norm",
         "    a = s * np.abs(gradient) / (norm + 1e-8)",
     ),
+    wrong(
+        "a NaN made a whole number",
+        (CORNERS,),
+        "0 / 0 is NaN",
+        "    if norm == 0:\n        return 0.0, np.zeros(len(gradient), np.int8)\n",
+        "",
+    ),
+    wrong(
+        "the signed number with a random number added, rounded down",
+        (LEVELS, BYTES, CORNERS),
+        "levels",
+        "    levels = lower + (uniform < a - lower)\n",
+        "",
+        "(np.sign(gradient) * levels)",
+        "np.floor(s * gradient / norm + uniform)",
+    ),
+    wrong(
+        "the gradient is overwritten",
+        (LEVELS,),
+        "changed its argument gradient",
+        "    a = s * np.abs(gradient) / norm\n",
+        "    sign = np.sign(gradient)\n    a = np.abs(gradient, out=gradient)\n    a *= s / norm\n",
+        "np.sign(gradient) * levels",
+        "sign * levels",
+    ),
 ]
 
 ALTERNATIVES = [

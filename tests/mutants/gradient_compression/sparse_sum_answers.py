@@ -176,6 +176,27 @@ MUTANTS = [
         "total = np.zeros(n, np.float32)",
         "total = np.zeros(n)",
     ),
+    wrong(
+        "entries also with as many bytes as the vector",
+        (SWITCH,),
+        "if 8 j < 4 n",
+        "8 * len(held) < 4 * n",
+        "8 * len(held) <= 4 * n",
+    ),
+    wrong(
+        "half of an odd number, rounded down",
+        (SWITCH,),
+        "if 8 j < 4 n",
+        "8 * len(held) < 4 * n",
+        "len(held) < n // 2",
+    ),
+    wrong(
+        "only positive numbers",
+        ALL,
+        "expected",
+        "np.flatnonzero(total)",
+        "np.flatnonzero(total > 0)",
+    ),
 ]
 
 ALTERNATIVES = [

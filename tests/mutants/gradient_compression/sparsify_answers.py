@@ -138,6 +138,29 @@ MUTANTS = [
         "residual += gradient",
         "residual[...] = gradient - residual",
     ),
+    wrong(
+        "the square is compared",
+        (FIRST, MANY, BITS),
+        "compare the magnitude",
+        "np.abs(residual) > threshold",
+        "residual**2 > threshold",
+    ),
+    wrong(
+        "the threshold with the sign is sent",
+        ALL,
+        "threshold was sent in place of the entry",
+        "    values = residual[indices]\n    residual[indices] = 0",
+        "    values = np.sign(residual[indices]) * np.float32(threshold)\n    residual[indices] -= values",
+    ),
+    wrong(
+        "nothing is kept where nothing is sent",
+        (MANY, BITS, CORNERS),
+        "expected",
+        "    residual += gradient\n",
+        "    if not (np.abs(gradient + residual) > threshold).any():\n"
+        "        return np.zeros(0, int), np.zeros(0, np.float32)\n"
+        "    residual += gradient\n",
+    ),
 ]
 
 ALTERNATIVES = [

@@ -179,6 +179,43 @@ MUTANTS = [
         "return w - lr * total / comm.size",
         "w -= lr * total / comm.size\n    return w",
     ),
+    wrong(
+        "a sort that is not stable",
+        (TIES,),
+        "kind='stable'",
+        ', kind="stable")[:k]',
+        ")[:k]",
+    ),
+    wrong(
+        "zeros are not sent",
+        (TRAFFIC,),
+        "Exactly k entries",
+        'kind="stable")[:k]\n',
+        'kind="stable")[:k]\n    chosen = chosen[residual[chosen] != 0]\n',
+    ),
+    wrong(
+        "all entries as large as the k-th",
+        (TRAFFIC, TIES),
+        "more than k",
+        'np.argsort(-np.abs(residual), kind="stable")[:k]',
+        "np.flatnonzero(np.abs(residual) >= np.sort(np.abs(residual))[-k])",
+    ),
+    wrong(
+        "the own entries first",
+        (TIES,),
+        "in the order of the ranks",
+        "    residual[chosen] = 0\n    total = np.zeros_like(w)\n",
+        "    total = np.zeros_like(w)\n    total[chosen] += residual[chosen]\n    residual[chosen] = 0\n",
+        "    for each in comm.all_gather(message):\n",
+        "    gathered = comm.all_gather(message)\n    del gathered[comm.rank]\n    for each in gathered:\n",
+    ),
+    wrong(
+        "what other ranks sent is cleared, too",
+        (KEPT, TIES),
+        "residual",
+        "        total[indices] += values\n",
+        "        total[indices] += values\n        residual[indices] = 0\n",
+    ),
 ]
 
 ALTERNATIVES = [
