@@ -128,11 +128,11 @@ check.top_k_step(top_k_step, cases=[(3, 11, 2), (4, 6, 1), (2, 9, 9), (1, 5, 3)]
 # ## 3. Momentum where the gradient waits (3 points)
 # With dense gradients, SGD with momentum moves the weights by
 #
-# $$u \leftarrow m\,u + g, \qquad w \leftarrow w - \eta\,u .$$
+# $$v \leftarrow m\,v + g, \qquad w \leftarrow w - \eta\,v .$$
 #
 # If an entry is sent only every ten steps, and momentum comes *after* that, the entry misses the momentum of the nine
 # steps in which it waited. *Momentum correction* (Lin et al., arXiv:1712.01887, section 3.2) puts momentum *before* the
-# choice: each node has a velocity u of its own, and what waits is the sum of its velocities.
+# choice: each node has a velocity v of its own, and what waits is the sum of its velocities.
 
 
 # %% solution="corrected_entries"
@@ -140,17 +140,17 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
     """Return the k entries to send as (indices, values), with momentum correction.
 
     gradient: a float64 array of n numbers. m: the momentum coefficient, from 0 to below 1.
-    velocity: u, a float64 array of n numbers; written: u <- m u + g.
+    velocity: v, a float64 array of n numbers; written: v <- m v + g.
     waiting: the sum of the velocities that were not yet sent, a float64 array of n numbers; written: the new
-        u is added to it.
-    k: entries to send, from 0 to n: those with the largest |waiting|, the new u included; of equal
+        v is added to it.
+    k: entries to send, from 0 to n: those with the largest |waiting|, the new v included; of equal
         magnitudes, that with the lower index comes first.
-    masking: True: u is set to 0 in the entries that are sent ("momentum factor masking"); False: u stays.
+    masking: True: v is set to 0 in the entries that are sent ("momentum factor masking"); False: v stays.
     Returns: (indices, values): the k indices, an array of integers in any order, and their `waiting`, a
         float64 array in the same order. In these entries `waiting` is 0 afterwards.
     velocity and waiting stay the same array objects.
 
-    Example: gradient [1., 3.], velocity [2., 0.], waiting [2., 0.], m = 0.5, k = 1: u becomes [2., 3.] and
+    Example: gradient [1., 3.], velocity [2., 0.], waiting [2., 0.], m = 0.5, k = 1: v becomes [2., 3.] and
         waiting [4., 3.]. So ([0], [4.]) is returned, and waiting is [0., 3.]. velocity is [2., 3.], with
         masking [0., 3.].
     """

@@ -101,7 +101,7 @@ def top_k_step(
 @chapter.exercise(
     points=3,
     hints=[
-        "In this order: u <- m u + g; waiting <- waiting + u; choose; send `waiting`; clear. All in place: velocity *= "
+        "In this order: v <- m v + g; waiting <- waiting + v; choose; send `waiting`; clear. All in place: velocity *= "
         "m; velocity += gradient; waiting += velocity.",
         "indices = np.argsort(-np.abs(waiting), kind='stable')[:k]; values = waiting[indices]; waiting[indices] = 0; "
         "with masking, velocity[indices] = 0 as well.",

@@ -63,7 +63,7 @@ MUTANTS = [
     wrong(
         "momentum twice",
         ALL,
-        "momentum is in u already",
+        "momentum is in v already",
         "waiting += velocity",
         "waiting *= m\n    waiting += velocity",
     ),
