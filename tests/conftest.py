@@ -17,6 +17,7 @@ import minidl  # noqa: F401  (before any test imports numpy, whose instruction s
 TESTS = Path(__file__).parent
 
 LONGEST_FIRST = (
+    "course/building/test_notebooks.py",  # with --all: every lecture, 10 minutes of CPU time
     "course/sandbox/test_hostile_submissions.py",
     "course/grading/test_grading.py",
     "cli/test_interrupts.py",
