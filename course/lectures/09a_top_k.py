@@ -390,7 +390,7 @@ def falls(epoch):
 class SkipSmallChanges(compress.Threshold):
     """Sends changes of weights above tau, and keeps the others for later."""
 
-    is_stateful, keeps_errors = True, True
+    is_stateful, keeps_errors = True, True  # tells minidl that what is left out is sent later
 
     def begin_run(self, seed, name, rank):
         self.kept = 0.0
