@@ -573,15 +573,17 @@ for network in BETA:
 # %% [markdown]
 # The chapter asked: **who needs 99.9 % of the gradient, and when does it pay to leave it out?**
 #
-# *Who needs it?* Training does, but not at once. Entries that are dropped for good cost accuracy. Kept in a residual
-# and sent later they cost little, be it the largest entries (09a), signs (09e) or products of two vectors (09f).
-# Momentum survives it, too (09b). Numbers that are rounded at random need no residual (09d).
+# *Who needs it?* Training does, but not at once. What is dropped for good costs accuracy. What is kept in a residual
+# and sent later costs little, whether a node sends its largest entries (09a), signs (09e) or products of two vectors
+# (09f). Momentum can wait, too (09b). Numbers that are rounded at random need no residual (09d).
 #
-# *When does it pay?* When three things hold. Nodes wait for messages even with overlap and the best dense all-reduce:
-# that wait is all that compression can win. The bandwidth is below bytes saved / seconds of coding; the bytes are those
-# of the whole sum, which fills up when many nodes send sparse gradients (09c). And training needs no more additional
-# steps than the faster steps make up for. So measure the wait first, then compare the bandwidth, then train, and
-# compare the *time* to the loss that you need.
+# *When does it pay?* When three things hold:
+#
+# 1. Nodes wait for messages even with overlap and the best dense all-reduce. That wait is all that compression can win.
+#    Measure it first.
+# 2. The bandwidth is below bytes saved / seconds of coding. The bytes are those of adding up over all nodes, which grow
+#    with the nodes if sums fill up (09c).
+# 3. The faster steps make up for the additional ones. Train, and compare the *time* to the loss that you need.
 #
 # ## To the exercises
 #
