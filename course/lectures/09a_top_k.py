@@ -6,8 +6,10 @@
 #
 # ## The question
 #
-# In chapter 05 every node sends its whole gradient in every step, and often the network is what training waits for. Do
-# the others need all of it?
+# In chapter 05 every node sends its whole gradient in every step, and training often waits for the network. Do the
+# other nodes need all of it? That is the question of this whole chapter: *who needs 99.9 % of the gradient, and when
+# does it pay to leave it out?* This lecture sends the largest entries; 09b to 09f improve on that or send something
+# else; [09g](09g_when_it_pays.ipynb) asks when it pays.
 #
 # Here is the gradient of a network with 64 inputs, 128 hidden units and 10 outputs, on 16 of the 8x8 digits. It has
 # one number for each weight, $n$ in all. Sort them by magnitude: how much do the largest $k$ of them hold? "How much"
@@ -106,7 +108,7 @@ print("top-k, k = 1   ", top_k(small, 1))
 # What happens to the rest? Either it is dropped, or the node keeps it as a **residual** $e$ and adds it to its next
 # gradient. This is **error feedback**:
 #
-# $$a = g + e, \qquad \text{send } s = \text{top-k}(a), \qquad e = a - s.$$
+# $$a = g + e, \qquad \text{sent} = \text{top-k}(a), \qquad e \leftarrow a - \text{sent}.$$
 #
 # Here it is, for $p$ nodes. The model has no hidden layer, so that the gradient is one line: 640 weights. A row of
 # `gradients` and of `residual` belongs to a node.
@@ -273,9 +275,9 @@ table(["", "test error (all seeds)", "training loss", "bytes a step and node"], 
 
 # %% [markdown]
 # Read the table from below. With one entry in a thousand and the rest dropped, training stays far behind. The same
-# entries with a memory lose little. And the surprise: *random* entries with a memory reach a lower training loss than
-# the *largest* entries without one, and no worse a test error. **It is the memory that makes compression work; the
-# choice decides how long things wait.**
+# density with a memory loses little. And the surprise: *random* entries with a memory reach a lower training loss than
+# the *largest* entries without one, and no worse a test error. **The memory makes compression work; the choice of
+# entries decides how long the others wait.**
 #
 # The dense bytes are those of the ring (04b): $2\frac{p-1}{p}n$ numbers of 4 bytes. A compressed gradient is $k$
 # indices and $k$ values, 8 bytes a pair, and each node must get the message of each other one, in an all-gather:
@@ -288,7 +290,7 @@ for density in (0.01, 0.001):
     pairs = sum(int(np.ceil(density * size)) for size in layers)
     rows.append([f"top-k, {100 * density:g} %: k = {pairs}", f"{(NODES - 1) * 8 * pairs:,.0f}",
                  f"{bytes_of_a_step(('top-k', density, 'kept')):,.0f}"])  # fmt: skip
-table(["", "formula: bytes a step and node", "simulated (with flags, and the evaluation's sums)"], rows,
+table(["", "formula: bytes a step and node", "simulated (all messages, those of checks and evaluation too)"], rows,
       f"{NODES} nodes, {len(layers)} parameter arrays")  # fmt: skip
 
 # %% [markdown]
@@ -368,15 +370,15 @@ say(f"{100 * (waits < 10).mean():.0f} % of what was sent had waited less than 10
     "are black in every image.")  # fmt: skip
 
 # %% [markdown]
-# A wait is staleness, as in chapter 06, but of single entries. There a rate that was too high for its staleness
-# diverged. That is the price that 09b and the warm-up pay.
+# A wait is staleness, as in chapter 06, but of single entries. There training diverged when the rate was too high for
+# the staleness. [09b](09b_momentum.ipynb) looks for the same effect here.
 #
 # ## Skip small updates
 #
-# The same idea from the other end: a node looks not at its gradient but at the *change of the weight* that it would
-# cause, $\eta a$, and sends it when $|\eta a| > \tau$. The residual then holds changes, $\eta g$, and the optimizer's
-# own rate is 1. With a constant rate this is the threshold again. So let the rate fall to a tenth after half of the
-# epochs.
+# So far a node compares *gradients* with $\tau$. It can also compare the *change of the weight* that a gradient would
+# cause: it sends $\eta a$ when $|\eta a| > \tau$. The residual then holds changes, sums of $\eta g$, and the
+# optimizer's own rate is 1. With a constant rate this is the threshold again. So let the rate fall to a tenth after
+# half of the epochs.
 
 
 # %%
@@ -388,7 +390,7 @@ def falls(epoch):
 class SkipSmallChanges(compress.Threshold):
     """Sends changes of weights above tau, and keeps the others for later."""
 
-    is_stateful, keeps_errors = True, True
+    is_stateful, keeps_errors = True, True  # tells minidl that what is left out is sent later
 
     def begin_run(self, seed, name, rank):
         self.kept = 0.0
@@ -450,11 +452,11 @@ say(f"After 200 random gradients of mean zero, the mean entry has received {give
 
 # %% [markdown]
 # The dangerous part is that training does not fail. Adding one number to the scores of all ten classes does not change
-# what a network says, so it can learn even if weights only fall. It learns less, and what is negative is never sent:
-# the residual grows for ever. You recognise it by a residual whose mean drifts.
+# which class a network prefers, so it can learn even if weights only fall. It learns less, and what is negative is
+# never sent: the residual grows for ever. You recognise it by a residual whose mean drifts.
 #
-# **Everybody's gradient in my residual.** Another one: the sum over *all* nodes is added to each node's residual.
-# Then each gradient is sent by each of the $p$ nodes.
+# **The gradients of all nodes in every residual.** Another misprint: the sum over *all* nodes is added to each node's
+# residual. Then each of the $p$ nodes sends all gradients, and each gradient is counted $p$ times.
 
 
 # %%

@@ -121,14 +121,14 @@ for m, T in ((0.5, 10), (0.9, 1), (0.9, 10), (0.9, 100), (0.99, 10), (0.99, 100)
     *_, exact = dense(random, {}, m)
     worst = max(worst, abs(minidls(compress.DGC(0.5, m, warmup=()), random) - exact) / abs(random).sum())
 table(["m", "T", "formula", "dense", "minidl, corrected", "minidl, late"], rows, "formula, measured")
-say(f"With random gradients instead of ones, dense and corrected differ by at most {worst:.0e} of the sum of their "
+say(f"With random gradients instead of ones, dense and corrected differ by at most {worst:.1g} of the sum of their "
     "magnitudes (measured).")  # fmt: skip
 
 # %% [markdown]
 # ## Late is not lost
 #
-# A paper could stop here. But the optimizer of the late method does not: its velocity has just received 10, and moves
-# the weight on, in steps in which nothing is sent. So let the gradient be 1 for 10 steps, then 0, and send every 10
+# Is late momentum wrong, then? We have stopped too early. The optimizer's velocity has just received 10. It moves the
+# weight on in later steps, in which nothing is sent. So let the gradient be 1 for 10 steps, then 0, and send every 10
 # steps. Where does each weight come to rest?
 
 # %%
@@ -144,12 +144,14 @@ table(["", "after 10 steps", "after 20", "at rest"],
       f"measured: gradient 1 for 10 steps, then 0; your guess: {guess_rest}")  # fmt: skip
 
 # %% [markdown]
-# All come to $\frac{T}{1-m}$ = 100, but the last row: a gradient of 1 moves a weight by $1 + m + m^2 + \dots =
-# \frac{1}{1-m}$ in the end, whoever applies the momentum, and whenever. **Late momentum loses nothing in the long run.
-# It comes late.** Each time that the entry is sent, the corrected one is where dense training is.
+# The first three rows come to $\frac{T}{1-m}$ = 100. A gradient of 1 moves a weight by
+# $1 + m + m^2 + \dots = \frac{1}{1-m}$ in the end, no matter who applies the momentum, and when. **Late momentum loses
+# nothing in the long run. It comes late.** Each time that the entry is sent, the corrected one is where dense training
+# is.
 #
 # The last row has a rule of DGC that we have not named yet: **momentum factor masking**. When an entry is sent, its
-# velocity is set to 0. So it forgets what the velocity would still have done. That is the second term of the formula:
+# velocity is set to 0. So the weight loses what the velocity would still have moved it. That is the second term of the
+# formula:
 #
 # $$\underbrace{\frac{T}{1-m}}_{\text{in the end}} =
 #   \underbrace{\frac{T}{1-m} - \frac{m(1-m^T)}{(1-m)^2}}_{\text{moved when it is sent}}
@@ -229,23 +231,24 @@ table(["steps, rate", *map(str, rates)], [[name, *(cells[name, rate] for rate in
       f"your guess: {guess_break}")  # fmt: skip
 
 # %% [markdown]
-# Before or after: no difference to speak of, on this problem. But masking is *slower* at low rates, where it throws
-# momentum away, and needs the fewest steps of the sparse methods at its own best rate, where the others swing. Here a
-# stale velocity is worse than none.
+# On this problem late and corrected momentum need nearly the same number of steps. Both become unstable at a rate at
+# which dense training does not: the staleness of chapter 06. Masking is *slower* at low rates, where it throws momentum
+# away. At its own best rate it needs the fewest steps of the sparse methods; there a stale velocity is worse than none.
 #
-# A common misprint stands in this table: momentum correction written down *without* the line that clears $v$. Read it
-# as "correction", then it is right, and diverges where masking still converges.
+# A common misprint prints DGC *without* the line that sets $v$ to 0. What is printed is our row "momentum correction":
+# a correct method, but another one. In the table it fails at a rate at which masking still converges.
 #
 # ## The rest of DGC: clipping and a warm-up
 #
-# **Clipping.** A gradient longer than a limit $c$ is shortened to $c$. In DGC each node must clip *before* it adds to
-# its residual, when nobody knows the sum. If the gradients of $p$ nodes were independent noise of length $\ell$ each,
+# **Clipping.** A gradient longer than a limit is shortened to the limit. In DGC each node clips *before* it adds to its
+# residual, when no node knows the sum yet. If the gradients of $p$ nodes were independent noise of length $\ell$ each,
 # their squares would add up:
 #
 # $$\Bigl|\sum_i g_i\Bigr|^2 = \sum_i |g_i|^2 + \text{(products, zero on average)} = p\,\ell^2,$$
 #
-# so the sum has length $\sqrt p\,\ell$, and a node must clip at $c\,/\sqrt p$, that is, $p^{-1/2}c$. (The paper writes
-# $N$ for our $p$.) But nodes also agree. What all have in common adds up to $p\,\ell$. Look at gradients:
+# so the sum has length $\sqrt p\,\ell$. To keep the sum within the limit, a node must clip at $1/\sqrt p$ of it. (The
+# paper writes $N^{-1/2}$, with $N$ for our $p$.) But real gradients also have something in common, and what is the same
+# on all nodes adds up to $p\,\ell$. How long is the sum of real gradients?
 
 # %%
 train_set, _ = data.digits()
@@ -261,24 +264,25 @@ def gradient_of(samples):
     return np.concatenate([parameter.grad.ravel() for parameter in model.parameters()])
 
 
-rows, when, N = [], {0: "at the start", 300: "after 300 steps"}, (4, 16, 64)
+rows, when, counts = [], {0: "at the start", 300: "after 300 steps"}, (4, 16, 64)
 for step in range(301):
     if step in when:
         nodes = np.array([gradient_of(rng.choice(len(images), 16, replace=False)) for _ in range(64)])
         one = np.sqrt((nodes**2).sum(axis=1).mean())
-        rows.append([when[step], *(f"{np.linalg.norm(nodes[:p].sum(axis=0)) / one:.1f}" for p in N)])
+        rows.append([when[step], *(f"{np.linalg.norm(nodes[:p].sum(axis=0)) / one:.1f}" for p in counts)])
     gradient_of(rng.choice(len(images), 64, replace=False))
     optimizer.step()
-rows += [["independent: sqrt(p)", *(f"{p**0.5:.1f}" for p in N)], ["the same on all nodes: p", *map(str, N)]]
-table(["length of the sum / length of one", *(f"p = {p}" for p in N)], rows,
+rows += [["independent: sqrt(p)", *(f"{p**0.5:.1f}" for p in counts)], ["the same on all nodes: p", *map(str, counts)]]
+table(["length of the sum / length of one", *(f"p = {p}" for p in counts)], rows,
       "measured: 16 samples a node; last two rows: formula")  # fmt: skip
 
 # %% [markdown]
-# At the start the nodes nearly agree, so clipping at $c/\sqrt p$ lets the sum become longer than $c$. Later they
-# are mostly noise, and the rule is about right.
+# At the start the nodes agree in part, so a sum of clipped gradients may be longer than the limit. Later there is more
+# noise, and the rule comes closer.
 #
-# **Warm-up.** Early gradients change fast, and waiting is worst then. So DGC sends more in the first epochs, a quarter
-# of the numbers, then a quarter of that, and so on:
+# **Warm-up.** Early gradients change fast, and waiting does most harm then. So DGC sends more in the first epochs: a
+# quarter of the numbers, then a quarter of that, and so on. It is a warm-up of the *density*; the one of
+# [08b](08b_warm_up.ipynb) was of the rate.
 
 # %%
 dgc = compress.DGC(0.001)
@@ -290,9 +294,9 @@ table(["epoch", *range(1, 6)],
 # %% [markdown]
 # ## Measure: what each part is worth
 #
-# Digits, 64-128-10, 4 simulated nodes, momentum 0.9, 0.1 % of each layer. One run has a low rate, one has a high rate.
-# The row to watch is the **control**: gradient dropping (09a's top-k with a residual, late momentum) with DGC's
-# warm-up of the density and nothing else of DGC.
+# Digits, 64-128-10, 4 simulated nodes, momentum 0.9, 0.1 % of each layer, at a low and at a high rate. The row to watch
+# is the **control**: gradient dropping (09a's top-k with a residual, late momentum) with DGC's warm-up of the density
+# and nothing else of DGC.
 
 # %%
 SEEDS, MOMENTUM, EPOCHS = range(3), 0.9, {0.1: 20, 0.4: 10}  # epochs by rate
@@ -359,21 +363,20 @@ say(f"Rate 0.1: the warm-up alone takes {first:.1f} points off the error of drop
     f"{ratio:.0f} times the training loss of correction with warm-up.")  # fmt: skip
 
 # %% [markdown]
-# Two answers, and both are honest:
+# The answer depends on the rate:
 #
-# - **At the low rate you cannot see momentum correction.** The warm-up alone brings dropping back to dense. Whoever
-#   compares DGC with dropping *without* a warm-up gives all credit to the momentum, and at this size it belongs to the
-#   warm-up. Nor is the warm-up free: look at the bytes. (On ImageNet, Lin et al. warm up for
-#   4 of 90 epochs; we do for 4 of 20.) And dropping alone ends with the lowest training loss and the highest test
-#   error: look at both.
-# - **At the high rate correction is what saves training**: with it the training loss is far below that of dropping,
-#   with the warm-up or without. A likely reason: late momentum goes on in a direction that was right long ago, for
-#   about ten more steps, while nobody sends anything against it.
+# - **At the low rate momentum correction makes no difference that we can see.** The warm-up alone brings dropping back
+#   to dense. A comparison of DGC with dropping *without* a warm-up would credit the momentum with what the warm-up did.
+#   The warm-up has a price: look at the bytes. (On ImageNet, Lin et al. warm up for 4 of 90 epochs; we do for 4 of 20.)
+#   And look at both columns: dropping alone ends with the lowest training loss and the highest test error.
+# - **At the high rate it is the correction that helps**: with it the training loss is far below that of dropping, with
+#   the warm-up or without. A likely reason: late momentum moves a weight on for about ten more steps, in a direction
+#   that was right long ago, and no node sends a gradient against it.
 #
 # Masking needed the fewest steps on the quadratic, and does not help here: with it the loss is higher. During the
 # warm-up up to a quarter of the entries is sent in each step, and an entry that hardly waits has hardly any momentum
-# under masking. We found no setting in which all parts of DGC are needed at once; a network with 9,610 weights is not
-# the paper's.
+# under masking. We found no setting in which all parts of DGC are needed at once. Our network is small; in the paper's
+# they may be.
 
 # %%
 shown = ("dense", "dropping", CONTROL, "correction, warm-up", ALL)
@@ -387,15 +390,16 @@ for rate in EPOCHS:
         curves.append(lines.Line(label, range(1, EPOCHS[rate] + 1), mean, tone=(6, 0, 1, 2, 3)[tone]))
     panels.append(lines.Panel(curves, "epoch", "training loss", f"rate {rate}", log="y", ylim=(1e-3, 5)))
 see(lines.draw(panels, source="simulated", height=3.6),
-    "on the left all curves fall. Dropping and DGC start late and catch up, and dropping ends lowest. On the right "
-    "(same colours) the two curves of dropping stall, with a warm-up or without. Those with momentum correction go on "
-    "falling, DGC's masking more slowly.")  # fmt: skip
+    "on the left all curves fall. Dropping and DGC start late; in the end dropping is lowest, and DGC highest, but not "
+    "by much. On the right (same colours) the two curves of dropping stay high, with a warm-up or without. Those with "
+    "momentum correction go on falling, DGC, which also masks, more slowly.")  # fmt: skip
 
 # %% [markdown]
 # ## Break it: momentum twice
 #
-# The classic mistake when DGC is put into a program that works: the optimizer's momentum stays switched on. Then the
-# velocity of velocities moves the weight. A gradient of 1 in each of 100 steps, sent every 10:
+# The classic mistake when DGC is put into a program that works: the optimizer's momentum stays switched on. Then
+# momentum is applied twice: the optimizer keeps a velocity of what are velocities already. A gradient of 1 in each of
+# 100 steps, sent every 10:
 
 # %%
 sent = np.diff([0.0, *corrected([1.0] * 100, set(range(9, 100, 10)), 0.9)])
@@ -410,7 +414,7 @@ except ValueError as refusal:
     print(f"minidl: {refusal}")
 
 # %% [markdown]
-# In the long run that is another factor of $\frac{1}{1-m}$ = 10 on the learning rate. You recognise it by the cure:
+# In the long run that is another factor of $\frac{1}{1-m}$ = 10 on the learning rate. You recognise the mistake when
 # training works at a tenth of the rate. The opposite mistake, momentum in neither place, looks like plain SGD.
 #
 # ## What the papers report
@@ -427,23 +431,12 @@ table(["batch on GPUs", "dense", "gradient dropping", "DGC", "DGC - dropping"],
 
 # %% [markdown]
 # Where DGC gains most, it gains about a point. Their dropping has neither correction nor warm-up, so the table cannot
-# say which of the two earned it. That is what our control is for. For speech (AN4) they report a word error rate that
-# falls from 14.1 % to 12.9 % with momentum correction and clipping.
+# say which of the two made the difference. Our control separates them, for a small network. For speech (AN4) they
+# report a word error rate that falls from 14.1 % to 12.9 % with momentum correction and clipping.
 #
-# How small can a message be? They send a value of 32 bits and 16 bits for the run of zeros before it, for a share $d$
-# of the numbers:
-
-# %%
-bound, weights = 32 / (48 * 0.001), 25_557_032
-table(["network (table)", "ratio reported", "upper bound 32 / (48 d)"],
-      [[name, ratio, f"{bound:.1f}"] for name, ratio in (
-          ("AlexNet (3)", 597), ("ResNet-50 (3)", 277), ("language, PTB (4)", 462), ("speech, LibriSpeech (4)", 608))],
-      "Lin et al. (2018); bound: formula for d = 0.1 %")  # fmt: skip
-say(f"All are below the bound. ResNet-50 has {weights:,} weights of 4 bytes: {4 * weights / 1e6:.2f} MB, and "
-    f"{4 * weights / 2**20:.2f} MiB. The paper's table says 97.49 MB: its MB are MiB. Our messages, with indices of 32 "
-    f"bits, reach at most 1/(2d) = {1 / (2 * 0.001):.0f} (formula).")  # fmt: skip
-
-# %% [markdown]
+# How small DGC's messages are, and what remains of that when they are added up, is the subject of
+# [09c](09c_sparse_sums.ipynb).
+#
 # The same comparison in minutes, with 30 epochs: `benchmarks/reproductions/deep_gradient_compression.py`.
 #
 # ## To the exercises

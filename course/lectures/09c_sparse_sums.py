@@ -7,9 +7,9 @@
 #
 # ## The question
 #
-# In 09a every node sent 1 % of its gradient. It sounds like a hundredth of the bytes. But the nodes need the *sum* of
-# what they sent, and the nodes do not choose the same entries. Letters of this chapter: $n$ numbers in a gradient, $k$
-# entries that a node sends, the **density** $d = k/n$, $p$ nodes.
+# In 09a every node sent 1 % of its gradient. That sounds like a hundredth of the bytes. But the nodes need the *sum* of
+# what they sent, and they do not choose the same entries. The letters are those of 09a: $n$ numbers in a gradient, $k$
+# entries that a node sends, density $d = k/n$, $p$ nodes.
 #
 # Below, each square is one of $n$ = 10,000 entries. Every node chooses 1 % of them at random.
 
@@ -63,8 +63,8 @@ say(f"1 % of each of 64 gradients is **{100 * filled(64):.0f} %** of the sum (yo
 # The bound $pd$ is the worst case: no two nodes choose the same entry. The best case is $d$: all choose the same ones.
 #
 # Do real gradients choose at random? We train a network (64-128-10, digits) for an epoch. Then 64 nodes take 16 samples
-# each, and each node takes the largest 1 % of its gradient. In the last column the nodes do so for 20 steps, with error
-# feedback as in 09a: what a node leaves out (its **residual**) is added to its next gradient.
+# each, and each node takes the largest 1 % of its gradient. In the last column the nodes do so for 20 steps with error
+# feedback: each node adds its residual (09a) to its next gradient.
 
 # %%
 guess_real = guess("Real gradients of 64 nodes, the largest 1 % each: their sum is", ["fuller", "as full", "emptier"])
@@ -114,9 +114,10 @@ table(["nodes", "worst case p d", "random: D(p)", "random, measured", "real grad
       )  # fmt: skip
 
 # %% [markdown]
-# Real gradients agree: the same pixels matter to all nodes. Error feedback makes them agree less. An entry that has
-# just been sent starts again from zero, and on each node it is the turn of others. Both stay far below chance. What
-# follows computes with random choices; with real gradients the sum is emptier, so sparse sums cost less.
+# The nodes choose many of the same entries: the same pixels matter to all. With error feedback they do so less. An
+# entry that has just been sent starts again from zero, and each node then sends others. Both columns stay far below
+# that of random choices. What follows computes with random choices; with real gradients the sum is emptier, so sparse
+# sums cost less.
 #
 # ## Build: three ways to add up
 #
@@ -187,8 +188,9 @@ print("8 nodes: ours, minidl's and the dense sum are equal to the bit, on every 
 # ## Count the bytes
 #
 # An entry travels as a pair: a 32-bit index and a 32-bit value, 8 bytes. A dense vector has no indices, 4 bytes a
-# number. So a vector is shorter as pairs while its density is below **1/2**, and minidl's last two ways check at every
-# message: once a partial sum is more than half full, they send it dense. The bytes that one node sends, on average:
+# number. So a vector is shorter as pairs while its density is below **1/2**. minidl's recursive doubling and split
+# check this at every message: a partial sum that is more than half full is sent dense. The bytes that one node sends,
+# on average:
 #
 # | way | bytes a node sends |
 # |---|---|
@@ -289,8 +291,8 @@ say(f"Gathering a quarter of each gradient on 32 nodes sends **{heavy['gather'] 
     f"sends more. Split sends {heavy['split'] / heavy['dense']:.2f} times the dense bytes.")  # fmt: skip
 
 # %% [markdown]
-# **Where pairs lose.** The border at 1/2 belongs to 4-byte values and 4-byte indices. For values of $v$ bytes and
-# indices of $i$ bytes, pairs are shorter while $D\,(v + i) < v$:
+# **Where pairs lose.** The border at 1/2 belongs to 4-byte values and 4-byte indices. In general pairs are shorter
+# while $D$ times (bytes of a value + bytes of an index) is less than the bytes of a value:
 
 # %%
 rows = []
@@ -305,7 +307,7 @@ for dtype in ("float64", "float32", "float16"):
     border = value / (value + 4)
     below, above = (cluster.launch(sent, (border + shift,), 2, "simulation").results[0] for shift in (-0.01, 0.01))
     rows.append([dtype, f"{border:.3f}", f"{below / (N * value):.3f}", f"{above / (N * value):.3f}"])
-table(["values", "border v / (v + 4) (formula)", "density 0.01 below it", "0.01 above it"], rows,
+table(["values", "border value / (value + 4 bytes) (formula)", "density 0.01 below it", "0.01 above it"], rows,
       "bytes that one of two nodes sends / bytes of the dense vector, simulated")  # fmt: skip
 
 # %% [markdown]
@@ -374,8 +376,10 @@ explore(
 # %% [markdown]
 # ## Fewer bits for the few that are sent
 #
-# SparCML (below) also quantizes: top-k first, then few bits for each value that is left. With 4-bit values the index
-# is nearly everything that is sent. So we save on both: arrays of at most 65,536 numbers need only a 16-bit index.
+# So far the entries that are sent have 32 bits each. SparCML (below) also *quantizes* them: it rounds each value to one
+# of a few levels, which need few bits. How to round is the subject of [09d](09d_few_bits.ipynb); here we only use its
+# `QSGD`, with 15 levels from $-7$ to 7 in 4 bits. Then the index is most of what is sent. So we save on both: arrays of
+# at most 65,536 numbers need only a 16-bit index.
 
 
 # %%
@@ -443,8 +447,8 @@ table(["method", "bytes of a message", "bytes a step", "test error", "training l
       f"one node's gradient; step: what one node sends, other traffic included; your guess: {guess_few}")  # fmt: skip
 
 # %% [markdown]
-# What 4 bits get wrong goes into the residual, together with what was left out. One memory repairs both: look at the
-# training loss, with and without it.
+# What 4 bits get wrong goes into the residual, together with what was left out. One residual makes up for both: compare
+# the training loss with and without it.
 #
 # ## Break it: three classic mistakes
 #
@@ -463,11 +467,11 @@ table(["what is counted, d = 1 %", *(f"{p} nodes" for p in (4, 16, 64))],
       "how many times fewer bytes: formula")  # fmt: skip
 
 # %% [markdown]
-# The first line needs no cluster to compute, which is why it is reported so often. A smaller *message*
-# saves nothing by itself; only less traffic in a *step* saves time.
+# The first line is about one *message*. Time is saved only by less traffic in a *step*, which is what the last two
+# lines count.
 #
 # **Two ways to lose entries.** Sparse vectors can be "added up" by concatenating them: all indices in one list, all
-# values in another. Then one line scatters them. Which line?
+# values in another. Then one line writes them into a vector. Which line is right?
 
 
 # %%
@@ -508,17 +512,23 @@ table(["nodes", "pairs", "different indices", "error of `= values`", "error of `
 #
 # ## What the papers report
 #
-# **Renggli et al. (2019)**, *SparCML: High-performance sparse communication for machine learning* (SC'19), build
-# sparse collectives of these kinds: recursive doubling for small data, split and all-gather for large, and a switch
-# to dense vectors when the sum has filled up. **Lin et al. (2018)**, *Deep gradient compression* (arXiv:1712.01887,
-# table 3), report a gradient 597 times smaller for AlexNet and 277 times smaller for ResNet-50, at a density of
-# 0.1 %. These are sizes of *one node's message*, with 16-bit run lengths instead of 32-bit indices. Compare:
+# **Renggli et al. (2019)**, *SparCML: High-performance sparse communication for machine learning* (SC'19), build sparse
+# collectives of these kinds: recursive doubling for small data, split and all-gather for large, and a switch to dense
+# vectors when the sum has filled up. **Lin et al. (2018)**, *Deep gradient compression* (DGC, 09b; arXiv:1712.01887),
+# report how many times smaller *one node's message* is, at a density of 0.1 %. They send a value of 32 bits and, in
+# place of an index, 16 bits for the run of zeros before it:
 
 # %%
-bound = 32 / (0.001 * (32 + 16))
-say(f"An upper bound for such messages is 32 / (0.001 x 48) = {bound:.0f}: their ratios lie below it, as they must. "
-    f"Gathered on 64 nodes, the traffic of a step shrinks at most {2 / 64 * bound:.0f} times (2/p of the bound, "
-    "formula).")  # fmt: skip
+bound, resnet = 32 / (0.001 * (32 + 16)), 25_557_032
+table(["network (table)", "ratio reported", "upper bound 32 / (48 d)"],
+      [[name, ratio, f"{bound:.0f}"] for name, ratio in (
+          ("AlexNet (3)", 597), ("ResNet-50 (3)", 277), ("language, PTB (4)", 462), ("speech, LibriSpeech (4)", 608))],
+      "Lin et al. (2018); bound: formula for d = 0.1 %")  # fmt: skip
+say(
+    f"All ratios are below the bound, as they must be. Gathered on 64 nodes, the traffic of a step shrinks at most "
+    f"{2 / 64 * bound:.0f} times (2/p of the bound, formula). ResNet-50 has {resnet:,} weights of 4 bytes: "
+    f"{4 * resnet / 1e6:.2f} MB or {4 * resnet / 2**20:.2f} MiB. The paper's table says 97.49 MB: its MB are MiB."
+)
 
 # %% [markdown]
 # The long experiment behind this page, with vectors of 100,000 numbers and measured times of encoding:
@@ -537,5 +547,4 @@ say(f"An upper bound for such messages is 32 / (0.001 x 48) = {bound:.0f}: their
 #    and who remembers it?
 # 3. Your cluster grows from 16 to 256 nodes. Which of $d$, the way of adding up and the minibatch would you change?
 #
-# Previous: [09b](09b_momentum.ipynb), momentum that survives sparsity. Next: [09d](09d_few_bits.ipynb): all numbers, in
-# few bits each.
+# Next: [09d](09d_few_bits.ipynb) sends all numbers, with few bits each.

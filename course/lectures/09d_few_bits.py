@@ -1,19 +1,19 @@
 # %% [markdown]
 # # 09d. How few bits does a number of the gradient need?
 #
-# *Read [05a](05a_data_parallelism.ipynb) first: every node computes a gradient, an all-reduce adds them up. Reading
-# time: about 35 minutes. Figures are* measured, simulated *or come from a* formula.
+# *Read [05a](05a_data_parallelism.ipynb) (every node computes a gradient, an all-reduce adds them up) and
+# [09a](09a_top_k.ipynb) (compressors) first. Reading time: about 35 minutes. Figures are* measured, simulated *or come
+# from a* formula.
 #
 # ## The question
 #
 # A gradient has one number for each weight, and each number takes 32 bits on the network. The lectures before this one
-# send only a few of the numbers. This one sends all of them, with fewer bits each. A method that turns a gradient into
-# a shorter message and back is a **compressor**.
+# send only a few of the numbers. This one sends all of them, with fewer bits each.
 #
-# Here are four of them on the 8x8 digits, with a network 64-128-10. The first two send numbers of 32 and of 16 bits.
-# The other two replace every number by one of *three* values, $-c$, $0$ or $+c$. Three values fit into 2 bits. They
-# differ in one point only: who shares the value $c$. In one case all numbers of a matrix share it, in the other each
-# **bucket** of 64 numbers has its own.
+# Here are four ways, with a network 64-128-10 on the 8x8 digits. The first two send numbers of 32 and of 16 bits. The
+# other two replace every number by one of *three* values, $-c$, $0$ or $+c$. Three values fit into 2 bits. The two
+# differ in one point only: which numbers have the same $c$. In one case all numbers of a matrix have the same, in the
+# other each **bucket** of 64 numbers has its own.
 
 # %%
 from bisect import insort
@@ -33,7 +33,9 @@ warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
 
 # %%
-guess_bits = guess("Three values for all numbers: which ones learn?", ["neither", "one c for all", "a c a bucket"])
+guess_bits = guess(
+    "Three values for all numbers: which ones learn?", ["neither", "one c for all", "one c for each bucket", "both"]
+)
 
 # %%
 SEEDS = range(5)
@@ -58,7 +60,7 @@ def row(name, compressor, bits):
 METHODS = {
     "float32": (None, 32),
     "16 bits (fp16)": (compress.Half("fp16"), 16),
-    "three values, a c for each 64": (compress.QSGD(1, 64), 2),
+    "three values, one c for each 64": (compress.QSGD(1, 64), 2),
     "three values, one c for all": (compress.QSGD(1, None), 2),
 }
 table(["a number is sent as", "bits", "test error, median", "five seeds"],
@@ -66,8 +68,8 @@ table(["a number is sent as", "bits", "test error, median", "five seeds"],
       f"measured: one node, rate 0.15, momentum 0.9, 8 epochs; your guess: {guess_bits}")  # fmt: skip
 
 # %% [markdown]
-# Sixteen of the 32 bits are not missed at all. Even 2 bits are enough, or not, depending on a detail. This page finds
-# out which bits matter and why.
+# Sixteen of the 32 bits make no difference here. Two bits are enough if every bucket has its own $c$, and not if all
+# numbers share one. This page finds out which bits matter and why.
 #
 # ## Sixteen bits: which ones?
 #
@@ -177,22 +179,23 @@ see(
 # %% [markdown]
 # ### Loss scaling
 #
-# How small a gradient is, is a matter of units. Multiply the loss by a factor, its *unit*, and all gradients
-# are multiplied by it. Divide the rate by the same factor: in exact arithmetic every weight is the same as before.
-# (A loss that is a mean over a million pixels has a unit of a millionth.) We train with the units 1, $2^{-10}$ and
-# $2^{-20}$, a thousandth and a millionth. `amp.autocast` stores the activations and their gradients in 16 bits.
+# Multiply the loss by a factor, and all gradients are multiplied by it. Divide the rate by the same factor, and in
+# exact arithmetic every weight is the same as before. So how large gradients are depends on the *unit* of the loss. (A
+# mean over a million pixels instead of their sum has a millionth of the gradient.) We train with the factors 1,
+# $2^{-10}$ and $2^{-20}$, about a thousandth and a millionth. `amp.autocast` stores the activations and their gradients
+# in 16 bits.
 
 # %%
-guess_units = guess("Unit 2^-20: who still learns?", ["fp16", "bf16", "both", "neither"])
+guess_units = guess("The loss times 2^-20, a millionth: who still learns?", ["fp16", "bf16", "both", "neither"])
 
 
 # %%
-def mixed(dtype, unit, scaled=False, epochs=5):
-    """The test error in percent, with the loss times `unit` and the rate divided by it."""
+def mixed(dtype, factor, scaled=False, epochs=5):
+    """The test error in percent, with the loss times `factor` and the rate divided by it."""
     random.manual_seed(0)
     training, tests = data.digits()
     model = nn.models.MLP(64, 64, 10)
-    optimizer = optim.SGD(model.parameters(), lr=0.5 / unit)
+    optimizer = optim.SGD(model.parameters(), lr=0.5 / factor)
     scaler, order = amp.GradScaler(enabled=scaled), np.random.default_rng(0)
     for _ in range(epochs):
         for chosen in np.array_split(order.permutation(len(training)), 22):
@@ -200,7 +203,7 @@ def mixed(dtype, unit, scaled=False, epochs=5):
             optimizer.zero_grad()
             with amp.autocast(dtype=dtype or "float16", enabled=dtype is not None):
                 outputs = model(Tensor(images))
-            scaler.scale(F.cross_entropy(outputs, labels) * unit).backward()
+            scaler.scale(F.cross_entropy(outputs, labels) * factor).backward()
             scaler.step(optimizer)
             scaler.update()
     return 100 * np.mean(model(Tensor(tests.x)).numpy().argmax(1) != tests.y)
@@ -208,10 +211,11 @@ def mixed(dtype, unit, scaled=False, epochs=5):
 
 WAYS = {"float32": (None, False), "fp16": ("float16", False), "bf16": ("bfloat16", False),
         "fp16, loss scaled": ("float16", True)}  # fmt: skip
-UNITS = (1.0, 2.0**-10, 2.0**-20)
-learned = {(name, unit): mixed(dtype, unit, scaled) for name, (dtype, scaled) in WAYS.items() for unit in UNITS}
-table(["activations and gradients in", "unit 1", "unit 2^-10", "unit 2^-20"],
-      [[name, *(f"{learned[name, unit]:.1f} %" for unit in UNITS)] for name in WAYS],
+FACTORS = (1.0, 2.0**-10, 2.0**-20)
+learned = {(name, factor): mixed(dtype, factor, scaled) for name, (dtype, scaled) in WAYS.items()
+           for factor in FACTORS}  # fmt: skip
+table(["activations and gradients in", "loss x 1", "x 2^-10", "x 2^-20"],
+      [[name, *(f"{learned[name, factor]:.1f} %" for factor in FACTORS)] for name in WAYS],
       "test error after 5 epochs, measured, one seed; guessing is wrong in 90 %; "
       f"your guess: {guess_units}")  # fmt: skip
 
@@ -222,7 +226,7 @@ table(["activations and gradients in", "unit 1", "unit 2^-10", "unit 2^-20"],
 #
 # ## Rounding at random
 #
-# With fewer bits than 16, another loss shows. Add 0.001 a thousand times to 1, and keep the sum in bf16:
+# Few bits have a second problem. Add 0.001 a thousand times to 1, and keep the sum in bf16:
 
 # %%
 to_nearest = np.float32(1)
@@ -245,13 +249,14 @@ say(f"1 + 1,000 x 0.001, rounded to a multiple of 1/128 after every addition: to
 
 # %% [markdown]
 # Rounding to nearest loses every single addition, because 0.001 is less than half a step. Rounding at random goes up
-# rarely, but by a whole step. Let $f$ be the fraction of a step by which $x$ lies above its lower neighbour. A random
-# number between 0 and 1, added before cutting off, carries it over the next step with probability $f$, so
+# rarely, but by a whole step. Let $\phi$ be the fraction of a step by which $x$ lies above its lower neighbour. Add a
+# random number of steps between 0 and 1, then round down: the result is the upper neighbour with probability $\phi$, so
 #
-# $$E[\text{rounded } x] = x - f\cdot\text{step} + f\cdot\text{step} = x, \qquad
-#   \text{variance} = f(1-f)\,\text{step}^2 \le \tfrac14\text{step}^2.$$
+# $$E[\text{rounded } x] = x - \phi\cdot\text{step} + \phi\cdot\text{step} = x, \qquad
+#   \text{variance} = \phi(1-\phi)\,\text{step}^2 \le \tfrac14\text{step}^2.$$
 #
-# A compressor that is right on average is called **unbiased**. Its errors are noise, and SGD lives with noise.
+# A compressor that is right on average is called **unbiased**, any other **biased**. The errors of an unbiased one are
+# noise with mean zero, like that of minibatches.
 #
 # ## QSGD: a few levels of the norm
 #
@@ -280,8 +285,8 @@ say(f"the same random numbers, the same result as minidl's QSGD: {np.allclose(ou
 
 # %% [markdown]
 # How large is its error? We measure it relative to the gradient: the **relative squared error** is
-# $|\text{decoded} - g|^2 / |g|^2$. From $f(1-f)$ the expected squared error of every number is known exactly, once $g$
-# is. For any $g$ there are bounds (QSGD, Lemma 3.1):
+# $|\text{decoded} - g|^2 / |g|^2$. From $\phi(1-\phi)$ the expected squared error of every number is known exactly,
+# once $g$ is. For any $g$ there are bounds (QSGD, Lemma 3.1):
 #
 # $$E\,\frac{|\text{decoded} - g|^2}{|g|^2} \le \min\!\left(\frac n{s^2}, \frac{\sqrt n}s\right), \qquad
 #   E[\text{numbers that are not } 0] \le s\,(s + \sqrt n).$$
@@ -294,9 +299,9 @@ guess_error = guess("s = 1, n = 1,024: how large is the relative squared error?"
 
 # %%
 def exact(g, scale, s):
-    """The expected relative squared error, and the expected count of nonzeros: from f (1 - f)."""
-    f = np.abs(g) / scale * s % 1
-    return (f * (1 - f)).sum() * (scale / s) ** 2 / (g @ g), np.minimum(np.abs(g) / scale * s, 1).sum()
+    """The expected relative squared error, and the expected count of nonzeros: from phi (1 - phi)."""
+    phi = np.abs(g) / scale * s % 1
+    return (phi * (1 - phi)).sum() * (scale / s) ** 2 / (g @ g), np.minimum(np.abs(g) / scale * s, 1).sum()
 
 
 def measured(quantizer, g, draws=600):
@@ -335,7 +340,7 @@ table(head, rows, f"{n:,} normally distributed numbers, 600 draws: measured, for
 #
 # $$\lceil \log_2(2s + 1) \rceil + \frac{32}{b} \text{ bits}.$$
 #
-# Turn both, on a real gradient: that of the first layer of the digits' network after an epoch.
+# Turn $s$ and the bucket, on a real gradient: that of the first layer of the digits' network after an epoch.
 
 
 # %%
@@ -374,7 +379,7 @@ explore(
 )  # fmt: skip
 
 # %% [markdown]
-# Squared error and test error belong together. Train with each:
+# Does a smaller squared error give a smaller test error? Train with each:
 
 # %%
 CASES = [(1, None), (1, 512), (1, 64), (7, 512)]
@@ -438,8 +443,8 @@ table(["", "packed", "entropy", "Huffman's words", "Huffman in all", "Elias in a
       "the decoded numbers are the same to the bit")  # fmt: skip
 
 # %% [markdown]
-# The first row costs nearly nothing with Elias' code. But that is the case that does not train: it sends hardly any
-# number. A code leaves out what is known already, not what is needed.
+# The first row costs nearly nothing with Elias' code. But it is the row that does not train: nearly all of its numbers
+# are 0. A lossless code makes a message shorter; the error stays what it was.
 #
 # ## Who adds up?
 #
@@ -488,15 +493,15 @@ see(
 )
 
 # %% [markdown]
-# Hop number $k$ quantises a sum of $k$ shares, whose square is about $k$ times that of one. The errors of all hops add
+# Hop number $j$ quantises a sum of $j$ shares, whose square is about $j$ times that of one. The errors of all hops add
 # up to $1 + 2 + \dots + p = p(p+1)/2$, as long as a single error is small. (At $p = 1$ nothing travels, but the share
 # is rounded all the same.) 16-bit floats do not have this problem in minidl: `Half` rounds each share once and the
 # finished sum once.
 #
-# ## Break it: nearest, and one die for all
+# ## Break it: rounding to nearest, and one seed for all
 #
-# Two mistakes that the tests of a compressor alone do not find. First: rounding to *nearest*, "because it has the
-# smaller error". It has.
+# Two mistakes that a test of a single message does not find. First: rounding to *nearest*, "because it has the smaller
+# error".
 
 
 # %%
@@ -520,8 +525,8 @@ table(["s = 1, bucket 64", "relative squared error", "numbers that are not 0", "
       "measured: the gradient above, then 8 epochs with five seeds")  # fmt: skip
 
 # %% [markdown]
-# Its error is smaller, and it has forgotten nearly all numbers *for good*: those below half the norm are 0 in every
-# step. The lower error is bias, and bias does not average out. (What saves biased compressors is the question of
+# Its error is smaller, but it is the same in every step: numbers below half of their bucket's norm are always sent as
+# 0. Such a bias does not average out. (What saves biased compressors is the question of
 # [09e](09e_sign_and_memory.ipynb).)
 #
 # Second: "for reproducibility" every node seeds its generator alike. Let $p$ nodes have the same gradient and average.
@@ -536,16 +541,16 @@ table(["nodes", "own seeds", "one seed for all", "error of one / p (formula)"], 
       "relative squared error of the mean, s = 7, one norm; measured")  # fmt: skip
 
 # %% [markdown]
-# With own seeds the errors average out like any noise. With one seed all nodes err in the same way at once, and 64
-# nodes are as wrong as one. minidl's streams contain the rank.
+# With own seeds the errors average out like any noise. With one seed all nodes make the same error at once, and 64
+# nodes are as wrong as one. minidl draws each node's random numbers from the seed *and* the rank.
 #
 # ## What the papers report
 #
 # **Alistarh et al. (2017)**, *QSGD* (arXiv:1610.02132), table 1: AlexNet with 4 bits reaches 60.05 % top-1 accuracy
 # (59.50 % with 32 bits) and trains 2.05 times as fast; ResNet-152 with 8 bits 76.74 % (77.0 %) at 1.56 times; ResNet-50
-# 74.76 % (74.68 %) at 1.26 times. They also find a border: 4 bits with buckets of 8,192 lose 0.68 points. Ours is
-# the same border at a smaller size: the bucket decides. **Wen et al. (2017)**, *TernGrad* (arXiv:1705.07878): no loss
-# on AlexNet, less than 2 % on GoogLeNet on average. Three values are $\log_2 3$ bits:
+# 74.76 % (74.68 %) at 1.26 times. They also find a border: 4 bits with buckets of 8,192 lose 0.68 points. In our small
+# case, too, the bucket decides. **Wen et al. (2017)**, *TernGrad* (arXiv:1705.07878): no loss on AlexNet, less than 2 %
+# on GoogLeNet on average. Three values are $\log_2 3$ bits:
 
 # %%
 say(f"32 / log2(3) = {32 / np.log2(3):.1f} times fewer bits at best; minidl packs five values into a byte: "
@@ -565,4 +570,4 @@ say(f"32 / log2(3) = {32 / np.log2(3):.1f} times fewer bits at best; minidl pack
 # 3. Rounding to nearest has the smaller error in every step and loses. Name another place in this course where a small
 #    bias did more harm than a large noise.
 #
-# Next: [09e](09e_sign_and_memory.ipynb) goes down to one bit, where unbiased is no longer possible.
+# Next: [09e](09e_sign_and_memory.ipynb) goes down to one bit, the sign, which is biased.

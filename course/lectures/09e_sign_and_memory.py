@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 09e. Why is the sign alone wrong, and the sign with a memory right?
 #
-# *Read [09d](09d_few_bits.ipynb) first: compressors that are right on average. Reading time: about 35 minutes. Figures
-# are* measured, simulated *or come from a* formula.
+# *Read [09a](09a_top_k.ipynb) (error feedback) and [09d](09d_few_bits.ipynb) (compressors that are right on average)
+# first. Reading time: about 35 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
@@ -30,7 +30,7 @@ warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
 
 # %%
-guess_end = guess("Where does signSGD end? SGD ends near -0.9")
+guess_end = guess("SGD ends near -0.9. Where does signSGD end?")
 
 # %%
 RATE, STEPS, RUNS = 0.01, 4000, 200
@@ -54,9 +54,8 @@ table(["", "x at the end, mean of 200 runs", "from ... to"],
 # %% [markdown]
 # signSGD climbs to the *maximum*, in every run. The reason is one line: the sign is $-1$ three times out of four, so
 # the mean of the signs is $\frac14 - \frac34 = -\frac12$, where the mean of the gradients is $+\frac14$. Many small
-# gradients outvote one large one. A compressor whose mean is wrong is called **biased**. More
-# steps do not help, a smaller rate does not help. And more nodes? Let each node send the sign of its own gradient, and
-# let the majority decide.
+# gradients outvote one large one. The sign is *biased* (09d). More steps do not help, a smaller rate does not help. And
+# more nodes? Let each node send the sign of its own gradient, and let the majority decide.
 
 # %%
 guess_vote = guess("Nine nodes vote on each step: where does x end now?")
@@ -78,8 +77,9 @@ for momentum in (0.0, 0.99):
 table(["", "1 node", "9 nodes"], rows, f"simulated: x after 400 steps; your guess for 9 nodes: {guess_vote}")
 
 # %% [markdown]
-# (minidl's `Signum` is the majority vote of Bernstein et al.: with momentum each node averages its gradients *before*
-# it takes the sign. With much averaging, this example is mended. The next one has no noise to average away.)
+# (minidl's `Signum` is the majority vote of Bernstein et al. (2018, arXiv:1802.04434): with momentum each node averages
+# its gradients *before* it takes the sign. That helps here, where the gradients are noisy. In the next example they are
+# not.)
 #
 # ## A valley that the sign does not see
 #
@@ -120,17 +120,16 @@ def by_minidl(compressor):
 
 signs = walk(scaled_sign)
 assert np.array_equal(signs, walk(by_minidl(compress.Sign())))
-say(f"4,000 steps by the scaled sign: $x_1 + x_2$ is off 2 by at most **{np.abs(signs.sum(1) - 2).max():.0e}**, and f "
-    f"never falls below **{min(map(value, signs)):.3f}** (f at the start: {value(np.ones(2)):g}; measured). "
+say(f"4,000 steps by the scaled sign: $x_1 + x_2$ differs from 2 by at most **{np.abs(signs.sum(1) - 2).max():.1g}**, "
+    f"and f never falls below **{min(map(value, signs)):.3f}** (f at the start: {value(np.ones(2)):g}; measured). "
     "minidl's Sign takes the same path to the bit.")  # fmt: skip
 
 # %% [markdown]
 # ## A memory
 #
 # What did the message leave out? The gradient $g$ was $(1.5, -0.5)$, the message said $(1, -1)$. The difference,
-# $(0.5, 0.5)$, is exactly the direction that is missing. **Error feedback** does not throw it away. The node keeps it,
-# as the **residual** $e$, and adds it to the next gradient before it compresses again. Four lines, with a compressor
-# $C$:
+# $(0.5, 0.5)$, is exactly the direction that is missing. Error feedback (09a) keeps it as the residual $e$ and adds it
+# to the next gradient. In 09a the compressor was top-k; any other one, $C$, can stand in its place:
 
 
 # %%
@@ -186,7 +185,7 @@ def step_by_step(axes, step):
     owed = x[-1] - BIG * residuals[-1]
     axes.plot(*np.array([x[-1], owed]).T, color=style.SERIES[0], linewidth=1.5, linestyle=":")
     axes.plot(*owed, color=style.SERIES[0], marker="D", markersize=6, markerfacecolor="white", linestyle="none",
-              label="with all that it owes")  # fmt: skip
+              label="had all been sent")  # fmt: skip
     axes.legend(fontsize=7, loc="upper left")
     axes.set_title(f"e = ({residuals[-1][0]:+.2f}, {residuals[-1][1]:+.2f})")
 
@@ -200,9 +199,9 @@ step_through(
 )  # fmt: skip
 
 # %% [markdown]
-# ## Nothing is lost
+# ## SGD from a slightly wrong place
 #
-# The diamond has an equation. By the four lines, in step $t$ the node sends $g_t + e_t - e_{t+1}$, so
+# The diamond has an equation. In step $t$ the node sends $g_t + e_t - e_{t+1}$, so
 #
 # $$x_{t+1} = x_t - \eta\,(g_t + e_t - e_{t+1})
 #   \quad\Longrightarrow\quad
@@ -210,8 +209,8 @@ step_through(
 #
 # The **corrected iterate** $\tilde x$ (the diamond) moves by the full gradients, as in SGD. No compressor appears in
 # the equation. One difference remains: $g_t$ is taken at $x_t$, not at $\tilde x_t$. They are $\eta\,|e_t|$ apart. So
-# error feedback is SGD with gradients from a slightly wrong place, *if the residual stays small*. Sum up over all
-# steps, and every gradient has been sent but for the last residual: $\sum \text{sent} + e_T = \sum g_t$.
+# error feedback is SGD with gradients from a slightly wrong place, *if the residual stays small*. Do both hold in our
+# example?
 
 # %%
 x, e = remembered(2000)
@@ -224,9 +223,8 @@ say(f"2,000 steps: the corrected iterate differs from the sum of all gradients b
     f"{np.linalg.norm(gradient_of(np.ones(2))):.2f}; measured).")  # fmt: skip
 
 # %% [markdown]
-# Why did the first example not come with a memory? For a single number the scaled sign is the number itself: mean
-# magnitude times sign. Nothing is left out, the residual is 0, and error feedback *is* SGD. What signSGD forgets there
-# is only the scale.
+# What about the first example? For a single number the scaled sign is the number itself: mean magnitude times sign.
+# Nothing is left out, the residual is 0, and error feedback *is* SGD. There signSGD only lacks the scale.
 #
 # ### How small must the compressor's error be?
 #
@@ -235,8 +233,9 @@ say(f"2,000 steps: the corrected iterate differs from the sum of all gradients b
 #
 # $$|a - C(a)|^2 \le (1 - \delta)\,|a|^2 .$$
 #
-# Write $q = \sqrt{1-\delta} < 1$, and let no gradient be longer than $G$. Then
-# $|e_{t+1}| \le q\,|g_t + e_t| \le q\,(G + |e_t|)$, a geometric series: $|e_t| \le \frac{q}{1-q}\,G$ for ever.
+# Let no gradient be longer than $G$, and write $\gamma = \sqrt{1-\delta} < 1$. Then
+# $|e_{t+1}| \le \gamma\,|g_t + e_t| \le \gamma\,(G + |e_t|)$. That is a geometric series: in every step
+# $|e_t| \le \frac{\gamma}{1-\gamma}\,G$.
 #
 # The formulas for $\delta$, with $n$ numbers: $1 - |a - C(a)|^2/|a|^2 = |a|_1^2/(n|a|^2)$ for the scaled sign ($|a|_1$:
 # sum of the magnitudes), and at least $k/n$ for the $k$ largest numbers (09a). How large is it for a real gradient, of
@@ -308,14 +307,15 @@ except ValueError as error:
     say(f"minidl refuses it:\n\n> {error}")
 
 # %% [markdown]
-# So there are two families. *Unbiased* compressors may have a large error; they need no memory and bear none.
-# *Contractions* may have any bias; they need a memory. (QSGD with many levels is in both.)
+# So there are two families. *Unbiased* compressors may have a large error. They need no memory, and with one their
+# residual may grow without bound. *Contractions* may be biased. They need a memory, and with one their residual stays
+# bounded. (QSGD with many levels is in both families.)
 #
 # ## Three examples and a network
 #
-# Karimireddy et al. have a third example: smooth and noisy. $f(x) = (\alpha\cdot x)^2 + (\beta\cdot x)^2$ with
-# $\alpha = (1.5, -0.5)$ and $\beta = (-0.5, 1.5)$; the gradient of one of the two squares, at random, in each step. Its
-# signs are again $(1, -1)$ or $(-1, 1)$, so $x_1 + x_2$ stays 2, and $f$ stays at 2 or above.
+# Karimireddy et al. (2019) have a third example, smooth and noisy:
+# $f(x) = (1.5\,x_1 - 0.5\,x_2)^2 + (1.5\,x_2 - 0.5\,x_1)^2$. Each step takes the gradient of one of the two squares, at
+# random. Its signs are again $(1, -1)$ or $(-1, 1)$, so $x_1 + x_2$ stays 2, and $f$ stays at 2 or above.
 
 # %%
 ROWS = np.array([[1.5, -0.5], [-0.5, 1.5]])
@@ -355,7 +355,8 @@ see(
 )
 
 # %% [markdown]
-# Is this only about odd examples? A network on digits, on two nodes, with the sign and with Seide's one bit:
+# Do real gradients have this problem? We train a network on digits, on two nodes, with the sign and with Seide's one
+# bit:
 
 # %%
 guess_network = guess("Digits: is the sign without memory useless, worse, or as good?", ["useless", "worse", "as good"])
@@ -392,9 +393,9 @@ see(
 )
 
 # %% [markdown]
-# Real gradients have no trap like the three examples, so the sign alone gets far. But its loss is higher, and the
-# memory is free: not one byte more. (30 epochs, four nodes: `benchmarks/reproductions/quantized_training.py`; the
-# examples for longer: `benchmarks/reproductions/sign_and_error_feedback.py`.)
+# On real gradients the sign alone learns. But its loss is higher, and the memory costs not one byte of traffic. (30
+# epochs, four nodes: `benchmarks/reproductions/quantized_training.py`; the examples for longer:
+# `benchmarks/reproductions/sign_and_error_feedback.py`.)
 #
 # Turn the valley. A smaller $\varepsilon$ makes its floor flatter, a larger rate makes the steps coarser:
 
@@ -422,9 +423,8 @@ explore(
 # %% [markdown]
 # ## Break it: three wrong memories
 #
-# One forgets the residual when an epoch ends; our epochs have 10 steps. One stores the residual in the wrong unit, so
-# that it is multiplied by the rate twice. One adds the residual *after* the compressor. Here they are in a flat valley,
-# $\varepsilon = 0.05$:
+# The first forgets the residual when an epoch ends; our epochs have 10 steps. The second multiplies the residual by the
+# rate twice. The third adds the residual *after* the compressor. Here they are in a flat valley, $\varepsilon = 0.05$:
 
 
 # %%
@@ -468,9 +468,9 @@ table(["memory", "f after 4,000 steps", "gradients - sent - residual", "bits a n
       f"measured, rate 0.01; f at the start is {value(np.ones(2), 0.05):g}")  # fmt: skip
 
 # %% [markdown]
-# The third column is the test to write: what was given and what was sent differ by the residual, always. The first two
-# mistakes leak. The third conserves everything and trains well. It only forgot what it was for: signs plus a residual
-# are no longer signs, and the message is as long as the gradient.
+# The third column is the test to write: what was given and what was sent always differ by the residual. The first two
+# mistakes lose gradients, and the loss hardly falls. The third loses nothing and trains well, but it compresses
+# nothing: signs plus a residual are no longer signs, and the message is as long as the gradient.
 #
 # ## What the papers report
 #
@@ -478,9 +478,9 @@ table(["memory", "f after 4,000 steps", "gradients - sent - residual", "bits a n
 # recognition. Their abstract: 46 million weights on 8 GPUs ran 3.6 times as fast as on one with minibatches of 2,880,
 # and 6.3 times with 16,000; 160 million weights on 20 servers of two GPUs, 10 times as fast, "albeit at a small
 # accuracy loss". **Karimireddy et al. (2019)**, *Error feedback fixes SignSGD* (arXiv:1901.09847), have the three
-# examples and the proof: with error feedback any contraction converges as fast as SGD, up to terms that vanish sooner.
-# They keep the residual in units of the update, $\eta g$; minidl in units of the gradient. While the rate is constant,
-# it is the same.
+# examples and the proof: with error feedback any contraction converges at the rate of SGD; the compressor appears only
+# in terms that vanish sooner. They keep the residual in units of the update, $\eta g$; minidl in units of the gradient.
+# While the rate is constant, it is the same.
 #
 # ## To the exercises
 #
@@ -495,4 +495,4 @@ table(["memory", "f after 4,000 steps", "gradients - sent - residual", "bits a n
 #    et al.? Does it matter which?
 # 3. A residual delays gradients, and 06a's stale gradients were harmful. Why is this delay harmless, or when is it not?
 #
-# Next: [09f](09f_low_rank.ipynb) sends whole numbers again, but far fewer: two vectors in place of a matrix.
+# Next: [09f](09f_low_rank.ipynb) sends numbers of 32 bits again, but far fewer: two vectors in place of a matrix.

@@ -11,11 +11,12 @@
 # we could send the two vectors. Is it?
 #
 # Any matrix is a sum of such products. The **singular value decomposition** finds the best ones:
-# $A = \sigma_1 u_1 v_1^T + \sigma_2 u_2 v_2^T + \dots$ with vectors of length 1 and falling weights
-# $\sigma_1 \ge \sigma_2 \ge \dots$, the **singular values**. The number of weights that are not 0 is the matrix's
-# **rank**. The first $r$ terms are the closest matrix of rank $r$, and they hold the share
-# $(\sigma_1^2 + \dots + \sigma_r^2)/(\sigma_1^2 + \sigma_2^2 + \dots)$ of the matrix's square. Here are 8x8 digits and
-# the first layer of a network 64-128-10, hence $M = 128$ outputs and $N = 64$ inputs.
+# $A = \sigma_1 u_1 v_1^T + \sigma_2 u_2 v_2^T + \dots$ with vectors of length 1 and coefficients
+# $\sigma_1 \ge \sigma_2 \ge \dots \ge 0$, the **singular values**. The number of singular values that are not 0 is the
+# matrix's **rank**. The first $r$ terms are the closest matrix of rank $r$, and they hold the share
+# $(\sigma_1^2 + \dots + \sigma_r^2)/(\sigma_1^2 + \sigma_2^2 + \dots)$ of the matrix's **square**, the sum of the
+# squares of its entries. Here are 8x8 digits and the first layer of a network 64-128-10, hence $M = 128$ outputs and
+# $N = 64$ inputs.
 
 # %%
 from functools import partial
@@ -170,7 +171,7 @@ table(["", *found], rows, f"relative squared error, mean of steps 41 to 60, meas
 # $$\sum_i (A_i Q) = \Bigl(\sum_i A_i\Bigr) Q, \qquad \sum_i (A_i^T P) = \Bigl(\sum_i A_i\Bigr)^T P .$$
 #
 # Both steps of the power iteration are *linear*. So the nodes all-reduce $P$, make it orthonormal, all-reduce $Q$, and
-# have what one node with the whole sum would have. Not a compressed sum of errors: one error. Top-k (09a) is not
+# have what one node with the whole sum would have. So the sum is compressed once, and has one error. Top-k (09a) is not
 # linear: the largest entries of a sum are not the sum of the largest entries. So the messages of all nodes must be
 # gathered, and the bytes grow with the nodes.
 
@@ -199,8 +200,8 @@ table(["nodes", "ring of A, formula", "PowerSGD, rank 2", "2 (p - 1)/p x r (M + 
 # %% [markdown]
 # ## Train with one vector pair
 #
-# Rank 1 leaves out most of the gradient, and always the same kind of thing: PowerSGD is biased. It needs the memory of
-# 09e. The residual of each node is what its own $A_i$ left out, $A_i - P P^T A_i$.
+# PowerSGD is biased: what lies outside of its $r$ directions is left out every time. It needs the memory of 09e. The
+# residual of each node is what its own $A_i$ left out, $A_i - P P^T A_i$.
 
 # %%
 guess_rank = guess("Rank 1 on digits: who reaches the loss of exact gradients?", ["neither", "with memory", "both"])
@@ -233,8 +234,9 @@ table(["", "bytes sent", "training loss, last epoch", "three seeds", "test error
 #
 # ## Or send the vectors that it is made of
 #
-# Now the other way. For one sample, a layer gets an input $v$ ($N$ numbers) and backward brings the gradient $u$ of its
-# output ($M$ numbers). The gradient of the weights is $u v^T$: a matrix of rank 1, *exactly*. For $K$ samples it is
+# Now another pair of vectors. For one sample, a layer gets an input $v$ ($N$ numbers) and backward brings the gradient
+# $u$ of its output ($M$ numbers). The gradient of the weights is $u v^T$: a matrix of rank 1, *exactly*. For $K$
+# samples it is
 #
 # $$A = u_1 v_1^T + u_2 v_2^T + \dots + u_K v_K^T .$$
 #
@@ -315,16 +317,16 @@ see(
 )
 
 # %% [markdown]
-# Now both ideas side by side: which of the two loses nothing?
+# Here are both ideas and the ring, side by side:
 #
 # | | numbers a node sends | with more nodes | with more samples | loses |
 # |---|---|---|---|---|
 # | ring all-reduce of $A$ | $2\frac{p-1}{p} MN$ | hardly more | the same | nothing |
 # | sufficient factors | $K (p-1)(M+N)$ | more ($K = B/p$: hardly) | more | nothing |
-# | PowerSGD | $2\frac{p-1}{p} r (M+N)$ | hardly more | the same | all but rank $r$, until later |
+# | PowerSGD | $2\frac{p-1}{p} r (M+N)$ | hardly more | the same | what exceeds rank $r$; a memory sends it later |
 #
-# ($B$: samples of a minibatch over all nodes.) PowerSGD is what factors become when you keep $r$ pairs for all samples
-# together in place of one a sample. Turn layer and nodes:
+# ($B$: samples of a minibatch over all nodes.) Factors are one pair for each sample; PowerSGD sends $r$ pairs for all
+# samples together. Turn the layer, the nodes and the rank:
 
 # %%
 SHAPES = {"128 x 64": (128, 64), "1000 x 4096": (1000, 4096), "4096 x 25088": (4096, 25088)}
@@ -407,9 +409,8 @@ table(
 )
 
 # %% [markdown]
-# The message has the right size and the right type, and nothing raises. A small gradient arrives as nothing, a large
-# one explodes. You recognise the mistake by the units: with a loss in other units the relative error must stay what it
-# was.
+# The message has the right size and the right type, and no error is raised. A small gradient arrives as 0, a large one
+# explodes. You find the mistake when you multiply the gradient by 1,000: the relative error must stay what it was.
 #
 # ## What the papers report
 #

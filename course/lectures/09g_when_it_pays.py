@@ -7,10 +7,9 @@
 #
 # ## The question
 #
-# This chapter has many ways to send less, and each reports a number: 2 times less, 8 times, 32 times, 50 times. A
-# reader who pays for a cluster asks something else: *when is the model trained?* We let eight methods train the same
-# net on 4 nodes and three networks. We begin with the fastest network and a method of one bit a number: the signs, with
-# error feedback (EF).
+# This chapter has many ways to send less: 2 times fewer bits, 8 times, 32 times, 50 times. But the question is *when
+# the model is trained*. We train the same model with eight methods, on 4 nodes and three networks. We begin with the
+# fastest network and a method of one bit a number: the signs, with error feedback (EF).
 
 # %%
 import copy
@@ -30,9 +29,9 @@ warm_up()
 # %% [markdown]
 # ## A cluster that charges for coding
 #
-# The net is small (digits, 64-64-64-64-10), so that every cell runs in seconds. It stands in for a big one: its
-# gradient travels as long as 25 million numbers (100 MB) and takes 0.12 s to compute, as in
-# [06d](06d_sync_or_async.ipynb). Times below are virtual times of that big net; losses are those of the small one.
+# The model is small (digits, 64-64-64-64-10), so that every cell runs in seconds. It stands in for a large one: its
+# gradient takes as long to send as 25 million numbers (100 MB) and 0.12 s to compute, as in
+# [06d](06d_sync_or_async.ipynb). Times below are virtual times of that large model; losses are those of the small one.
 # Latency is left out. (Low rank saves less here, in matrices of 64 x 64, than in large ones.)
 #
 # **Coding takes time, too.** A node *encodes* its gradient before it sends and *decodes* what it receives. We count
@@ -179,18 +178,19 @@ say(f"A step on InfiniBand: dense **{1e3 * one:.0f} ms**, sign **{1e3 * other:.0
     f"the bits, {one / other:.2f} times as fast. Your guess: {guess_sign}.")  # fmt: skip
 
 # %% [markdown]
-# Compression makes it *slower*. There was hardly anything to save, and coding is not free. So there must be a border.
+# Compression makes the step *slower*. There was hardly anything to save, and coding takes time. Up to which bandwidth
+# does it pay?
 #
 # ## The break-even bandwidth
 #
-# Let a compressor save $\Delta$ bytes of a node's traffic in a step, and take $C$ seconds of coding. On a network that
-# needs $\beta$ seconds for a byte it saves $\Delta\beta$ seconds and costs $C$. It pays while $\Delta\beta > C$, that
-# is, while the bandwidth is below
+# On a network that needs $\beta$ seconds for a byte a compressor saves $\beta$ times the bytes by which a node's
+# traffic shrinks. It costs the seconds of coding. It pays while it saves more than it costs, that is, while the
+# bandwidth is below
 #
-# $$\frac1\beta < \frac{\Delta}{C}.$$
+# $$\frac1\beta < \frac{\text{bytes saved}}{\text{seconds of coding}}.$$
 #
-# Bytes saved over seconds spent: no other property of the method matters. (This is for communication that nothing
-# hides. Overlap comes below.)
+# No other property of the method matters for the time of a step. (This is for communication that nothing hides. Overlap
+# comes below.)
 
 # %%
 guess_border = guess("Up to which bandwidth does top-k of 1 % pay, with minidl's code on 4 nodes?", unit="Gbit/s")
@@ -257,8 +257,8 @@ see(borders(), "a method pays on every network to the left of its mark. All pay 
 # %% [markdown]
 # ## Overlap shrinks the gain
 #
-# In [05b](05b_overlap.ipynb) messages travel while backward still computes. What is hidden there costs nothing, so
-# nothing can be saved on it:
+# In [05b](05b_overlap.ipynb) messages travel while backward still computes. Such messages take no extra time, so
+# compression cannot save any on them:
 
 # %%
 guess_overlap = guess("10 GbE, top-k: how many times as fast as dense is a step with overlap?", unit="times")
@@ -283,10 +283,10 @@ table(["network", "method", "step, no overlap", "step, overlap", "gain, no overl
 #
 # ## Loss against bytes, loss against seconds
 #
-# A step that is faster but teaches less is no gain. So we train, with plain SGD. Every method gets the best of the same
-# four rates: the one that brings the test loss to 0.3 in the fewest epochs (seed 0). Then three more seeds. DGC has
-# momentum $m$ of its own, here 0.5. A gradient then moves the weights $1/(1-m)$ = 2 times as far in the end, so DGC
-# gets half the rate.
+# A faster step is no gain if training then needs more steps. So we train, with plain SGD. Every method gets the best of
+# the same four rates: the one that brings the test loss to 0.3 in the fewest epochs (seed 0). Then three more seeds.
+# DGC has momentum $m$ of its own, here 0.5. A gradient then moves the weights $1/(1-m)$ = 2 times as far in the end, so
+# DGC gets half the rate.
 
 # %%
 guess_order = guess("10 GbE: which method reaches a test loss of 0.3 first?", list(METHODS))
@@ -381,29 +381,29 @@ table(["network", "coding", *METHODS], rows,
       f"virtual seconds to test loss {TARGET}, mean ± standard deviation of {len(SEEDS)} seeds, simulated; bold: the "
       "first, and all within a standard deviation of the difference")  # fmt: skip
 fastest_on_10 = min(METHODS, key=lambda method: to_target(method, "10 GbE", "numpy").mean())
-gain_on_1 = to_target("dense", "1 GbE", "numpy").mean() / min(to_target(m, "1 GbE", "numpy").mean() for m in METHODS)
-gain_on_3 = to_target("dense", "InfiniBand", "numpy").mean() / min(
-    to_target(m, "InfiniBand", "numpy").mean() for m in METHODS)  # fmt: skip
-say(f"First on 10 GbE, by its mean: {fastest_on_10} (your guess: {guess_order}). The best method trains "
-    f"{gain_on_1:.1f} times as fast as dense on 1 GbE, and {gain_on_3:.2f} times on InfiniBand.")  # fmt: skip
+gain_on_1, gain_on_3 = (to_target("dense", network, "numpy").mean()
+                        / min(to_target(method, network, "numpy").mean() for method in CODING)
+                        for network in ("1 GbE", "InfiniBand"))  # fmt: skip
+say(f"First on 10 GbE, by its mean: {fastest_on_10} (your guess: {guess_order}). The best compressed method "
+    f"trains {gain_on_1:.1f} times as fast as dense on 1 GbE, and {gain_on_3:.2f} times on InfiniBand.")  # fmt: skip
 
 # %%
 ratio = {method: need[method].mean() / need["dense"].mean() for method in METHODS if method != "dense"}
 say("Epochs to the target, relative to dense: " + ", ".join(f"{m} {one:.2f}" for m, one in ratio.items()) + ".")
 
 # %% [markdown]
-# Two prices are paid, and a report of bytes shows neither. **Coding** separates the two lines of a network: the same
-# method wins with one code and loses with another. **Learning** is the line of epochs: rounding adds noise, and what is
-# left out arrives late. Where a number is below 1, be careful. Four rates with factors of 3 between them are a coarse
-# grid: a method whose steps have another length, such as sign, may just meet it better. That may be luck of the grid
-# and no gift of compression.
+# Compression has two costs, and a count of bytes shows neither. **Coding**: compare the two rows of a network. The same
+# method wins with one code and loses with the other. **Learning**: see the row of epochs. Rounding adds noise, and what
+# is left out arrives late. Where the number of epochs relative to dense is below 1, be careful. Four rates with factors
+# of 3 between them are a coarse grid: a method whose steps have another length, such as sign, may happen to find a
+# better rate on it. Then the gain is not one of compression.
 #
 # ## Every cluster
 #
-# Without running anything, the time of a step is a short calculation. The net has three equal layers, so three buckets.
-# A bucket is ready when its layer's backward is done and it is encoded; it is sent when the one before has been sent.
-# After backward the node waits for one bucket after the other and decodes it. Two methods need two rounds of messages
-# (fp16: scatter, then gather; PowerSGD: P, then Q), of which only the first can overlap backward.
+# The time of a step on any other cluster can be computed without a run. The model has three equal layers, so there are
+# three buckets. A bucket is ready when its layer's backward is done and it is encoded; it is sent when the one before
+# has been sent. After backward the node waits for one bucket after the other and decodes it. Two methods need two
+# rounds of messages (fp16: scatter, then gather; PowerSGD: P, then Q), of which only the first can overlap backward.
 
 # %%
 READY = (5 / 8, 7 / 8, 1.0)  # work: forward 3 units, backward 2 + 2 + 1 (the first layer needs no input gradient)
@@ -457,7 +457,7 @@ def steps(axes, Gbit_per_s, MB, nodes, code):
 
 explore(
     steps,
-    "the time of a step on a network of so many Gbit/s, for a gradient of so many MB; dotted: the dense step. On 10 "
+    "the time of a step, by bandwidth, size of the gradient and nodes; dotted: the dense step. On 10 "
     "Gbit/s all but the 4-bit method win, sparse and low-rank ones most. With code at best all win. With 32 nodes the "
     "quantized methods, which decode a message of every node, are far behind dense. On 200 Gbit/s nothing is left to "
     "win. (0.12 s of computing for every gradient.)",
@@ -474,8 +474,7 @@ explore(
 # %% [markdown]
 # ## Break it: how to report a large number
 #
-# The same three methods on the same cluster, 10 GbE. Each line of the table could be reported as *so many
-# times faster*:
+# Three methods on one cluster, 10 GbE. Each line of the table below could be reported as "... times faster":
 
 # %%
 guess_claim = guess("Top-k of 1 % on 10 GbE: how far apart are the largest and the smallest 'speed-up' one can report?",
@@ -511,8 +510,8 @@ say(f"Between the largest and the smallest number for top-k lies a factor of {ma
 # ## What the papers report
 #
 # **Alistarh et al. (2017)**, QSGD (arXiv:1610.02132, table 1): 4 bits make AlexNet 2.05 times as fast, 8 bits make
-# ResNet-152 1.56 times as fast; ResNet-110 gains 1.10 times. Four bits are 8 times fewer: their table shows the
-# distance between bits and seconds. **Lin et al. (2018)**, DGC (arXiv:1712.01887): AlexNet on 64 nodes is more than 40
+# ResNet-152 1.56 times as fast; ResNet-110 gains 1.10 times. Four bits are 8 times fewer than 32: the gain in seconds
+# is far smaller than that in bits. **Lin et al. (2018)**, DGC (arXiv:1712.01887): AlexNet on 64 nodes is more than 40
 # times as fast as on one with DGC on 1 GbE, about 30 times with dense gradients on 10 GbE. Compression replaced a
 # faster network. **Vogels et al. (2019)**, PowerSGD (arXiv:1905.13727), abstract: of the methods that they evaluate,
 # only theirs is consistently faster in wall-clock time than well-tuned dense SGD. It adds up in all-reduces, and its
@@ -562,9 +561,9 @@ table(["method", "bits a number", "error of one message", "error of the mean of 
       "code decodes to the same numbers, so it learns the same")  # fmt: skip
 
 # %% [markdown]
-# A message that is right on average has a large error once and a small one in the mean of many: it needs no memory. A
-# node whose messages have the same error every time must remember what they leave out. And who won, on the cluster of
-# this page?
+# The error of an unbiased message is large once and small in the mean of many: it needs no memory. A method that makes
+# the same error every time needs one. (fp16's error is also the same every time, but tiny.) And which methods were
+# first, on the cluster of this page?
 
 # %%
 for network in BETA:
@@ -572,10 +571,19 @@ for network in BETA:
     say(f"* **{network}**: first with minidl's code: {named['numpy']}; with code at best: {named['at best']}.")
 
 # %% [markdown]
-# So, **how to choose**. First overlap, and use the best dense all-reduce. Then compute how long a step still waits for
-# messages: that is all that compression can win. If it is little, stop. If not, compare bandwidth with bytes saved /
-# seconds of coding, and prefer methods that add up on the way if there are many nodes. At last train, and compare the
-# time to the loss that you need.
+# The chapter asked: **who needs 99.9 % of the gradient, and when does it pay to leave it out?**
+#
+# *Who needs it?* Training does, but not at once. What is dropped for good costs accuracy. What is kept in a residual
+# and sent later costs little, whether a node sends its largest entries (09a), signs (09e) or products of two vectors
+# (09f). Momentum can wait, too (09b). Numbers that are rounded at random need no residual (09d).
+#
+# *When does it pay?* When three things hold:
+#
+# 1. Nodes wait for messages even with overlap and the best dense all-reduce. That wait is all that compression can win.
+#    Measure it first.
+# 2. The bandwidth is below bytes saved / seconds of coding. The bytes are those of adding up over all nodes, which grow
+#    with the nodes if sums fill up (09c).
+# 3. The faster steps make up for the additional ones. Train, and compare the *time* to the loss that you need.
 #
 # ## To the exercises
 #
@@ -590,4 +598,4 @@ for network in BETA:
 # 3. We gave all methods four learning rates. Which method could have been treated unfairly by that, and how would you
 #    find out?
 #
-# Previous: [09f](09f_low_rank.ipynb), gradients of low rank. This page closes the chapter.
+# This lecture is the last of the chapter.
