@@ -143,7 +143,7 @@ guess_gap = guess("Least squares: the rate is halved. By which factor does the g
 # To first order $w_j = w_0 - \eta_0 \sum_{i<j} g_i$, so $g_j(w_j)$ differs from $g_j(w_0)$ by $-\eta_0
 # H_j\sum_{i<j}g_i$, where $H_j$ is the matrix of second derivatives (for least squares $X^\top X / B_0$). The gap is
 #
-# $$\Bigl\| \eta_0^2 \sum_{j} H_j \sum_{i<j} g_i(w_0) \Bigr\| \;=\; O(\eta_0^2 k^2),$$
+# $$\Bigl| \eta_0^2 \sum_{j} H_j \sum_{i<j} g_i(w_0) \Bigr| \;=\; O(\eta_0^2 k^2),$$
 #
 # a double sum of about $k^2/2$ terms. On logarithmic axes that is a line of slope 2, in the rate and in $k$. The third
 # line is a real network: 8 steps of `optim.SGD` with 16 digits each, against one with 128.
