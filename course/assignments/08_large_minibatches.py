@@ -386,8 +386,8 @@ check.best_measured_batch(best_measured_batch, seed=26)
 #
 # *08b.* 1. Run the first hundred steps with rising rates and a few seeds; take half of the largest rate at which the
 # loss never rises. 2. One that measures the largest curvature h every few dozen steps, by a few gradients at slightly
-# moved weights, and keeps the rate below 2/h. It costs a few gradients each time. 3. No: that is the mean of the runs
-# that went well. Report how many failed, and all runs.
+# moved weights, and keeps the rate below 2 (1 + m) / h. It costs a few gradients each time. 3. No: that is the mean of
+# the runs that went well. Report how many failed, and all runs.
 #
 # *08c.* 1. Close to a minimum: there gradients become short, and LARS still moves each layer by the same share of its
 # weights, so the rate has to fall. 2. They protect from different things: LARS from layers of different scale, warm-up

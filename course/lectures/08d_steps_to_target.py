@@ -123,8 +123,9 @@ say(f"From 2 to 16 samples: {steps[2] / steps[16]:.1f} times fewer steps for 8 t
 # Let $G$ be the gradient over all samples and $G_B$ the mean over a random minibatch. Its mean is $G$; its variance,
 # summed over all weights, is $\mathrm{tr}(\Sigma)/B$, where $\Sigma$ is the covariance of one sample's gradient
 # ([02a](02a_noisy_gradients.ipynb)). So $\overline{|G_B|^2} = |G|^2 + \mathrm{tr}(\Sigma)/B$, where a bar is the mean
-# over all minibatches. Take the simplest loss, with the same curvature $h$ in all directions. A step $w - \eta G_B$
-# changes it by
+# over all minibatches. (The samples are drawn with replacement. Without, as in an epoch, the variance has the factor
+# $\frac{N-B}{N-1}$. It is far from 1 only for $B$ near $N$, where there is little noise anyway.) Take the simplest
+# loss, with the same curvature $h$ in all directions. A step $w - \eta G_B$ changes it by
 #
 # $$\overline{\Delta} = -\eta |G|^2 + \frac h2 \eta^2\Big(|G|^2 + \frac{\mathrm{tr}(\Sigma)}{B}\Big).$$
 #

@@ -73,7 +73,7 @@ def first_picture():
     for axes, (name, minibatch) in zip(places, {"full gradient": np.inf, "B = 16": 16}.items(), strict=True):
         landscape(axes, 0.05, minibatch)
         axes.set_title(f"{name}, {axes.get_title(loc='left') or axes.get_title()}", loc="left")
-    style.label_source(figure, "simulated", "rate 0.05, 200 steps, 400 of the runs as dots")
+    style.label_source(figure, "simulated", "rate 0.05, 200 steps, 400 runs")
     return figure
 
 
@@ -94,7 +94,7 @@ guess_quarter = guess(
 
 # %%
 SIZES = (1, 4, 16, 32, 64, 128, 256)
-shares = {size: (descend(0.05, size) > HILL).mean() for size in SIZES}
+shares = {size: (descend(0.05, size, seed=size) > HILL).mean() for size in SIZES}
 table(["minibatch B", "runs beyond the hill"], [[size, f"{share:.1%}"] for size, share in shares.items()],
       f"simulated: 1,000 runs each, rate 0.05, 200 steps; your guess for B = 64: {guess_quarter}")  # fmt: skip
 
@@ -137,8 +137,8 @@ guess_ratio = guess("Rate 0.0125 with B = 8 has the ratio of rate 0.05 with B = 
 
 # %%
 RATES, EVERY_SIZE = (0.0125, 0.025, 0.05, 0.1), [2**power for power in range(2, 12)]
-beyond = {(rate, size): (descend(rate, size) > HILL).mean()
-          for rate, size in bar([(rate, size) for rate in RATES for size in EVERY_SIZE], "40 shares")}  # fmt: skip
+beyond = {(rate, size): (descend(rate, size, seed=(number, size)) > HILL).mean()  # each pair has its own noise
+          for number, rate in bar(list(enumerate(RATES)), "40 shares") for size in EVERY_SIZE}  # fmt: skip
 curves = [[Line(f"rate {rate:g}", [size if against == "B" else rate / size for size in EVERY_SIZE],
                 [100 * beyond[rate, size] for size in EVERY_SIZE], "both") for rate in RATES]
           for against in ("B", "ratio")]  # fmt: skip
@@ -155,7 +155,7 @@ differ = max(abs(one - other) for one, other in pairs)
 deviation = np.sqrt(2 * 0.5**2 / 1000)
 say(f"Rate 0.0125, B = 8: {beyond[0.0125, 8]:.1%}; rate 0.05, B = 32: {beyond[0.05, 32]:.1%}. Your guess: "
     f"{guess_ratio}. Between doubled pairs with a ratio below 0.001 the largest difference is {100 * differ:.1f} "
-    f"points; two such shares of 1,000 runs differ by chance by about {100 * deviation:.1f} points (a standard "
+    f"points; two such shares of 1,000 runs differ by chance by up to {100 * deviation:.1f} points (a standard "
     "deviation). The curve for 0.1 lies a little above the others: there the rate is no longer small for the "
     "narrow minimum.")  # fmt: skip
 
@@ -313,8 +313,8 @@ say(f"Equal epochs: the full gradient is far behind, *in training as in test*. I
 
 # %%
 def floor(rate, minibatch, curvature=1.0):
-    """The mean of w^2 over 20,000 noisy runs, at the end of each, for sigma 1."""
-    noise, w = np.random.default_rng(0), np.zeros(20_000)
+    """The mean of w^2 over 100,000 noisy runs, at the end of each, for sigma 1."""
+    noise, w = np.random.default_rng((round(10 * rate), minibatch)), np.zeros(100_000)
     for _ in range(round(12 / (rate * curvature))):
         w = w - rate * (curvature * w + noise.standard_normal(len(w)) / np.sqrt(minibatch))
     return np.mean(w**2)
@@ -327,7 +327,7 @@ for name, rate, size in (("start", 0.4, 16), ("rate / 4", 0.1, 16), ("B x 4", 0.
 table(
     ["", "rate", "B", "rate / B", "mean of w², simulated", "mean of w², formula"],
     rows,
-    "20,000 runs, curvature 1, sigma 1",
+    "100,000 runs, curvature 1, sigma 1",
 )
 
 # %% [markdown]

@@ -6,9 +6,9 @@
 #
 # ## The question
 #
-# One bit is the least that a number can have. The obvious one is the sign: "this weight should go up", "that one should
-# go down". **signSGD** moves every weight by the same amount, the learning rate $\eta$, in the direction of the
-# negative sign. It sends 32 times fewer bits, and often it trains well.
+# If every number has bits of its own, one bit is the least. The obvious one is the sign: "this weight should go up",
+# "that one should go down". **signSGD** moves every weight by the same amount, the learning rate $\eta$, in the
+# direction of the negative sign. It sends 32 times fewer bits, and often it trains well.
 #
 # Now the simplest problem there is. Minimise $f(x) = x/4$ on the interval from $-1$ to $1$; start in the middle. The
 # minimum is at $-1$. The gradients are noisy, as those of minibatches are: 4 with probability 1/4, and $-1$ with
@@ -255,16 +255,20 @@ def real_gradient():
 a = real_gradient()
 formula = {"scaled sign": np.abs(a).sum() ** 2 / (a.size * (a**2).sum())}
 rows = []
-for name, c in {"scaled sign": compress.Sign(), "one bit, two means a column": compress.OneBit(),
-                "top-k, k = n/10": compress.TopK(0.1), "top-k, k = n/100": compress.TopK(0.01)}.items():  # fmt: skip
+for name, c, worst in (("scaled sign", compress.Sign(), 1 / a.size),
+                       ("one bit, two means a column", compress.OneBit(), 1 / len(a)),
+                       ("top-k, k = n/10", compress.TopK(0.1), 0.1),
+                       ("top-k, k = n/100", compress.TopK(0.01), 0.01)):  # fmt: skip
     delta = 1 - np.sum((a - c.decode(c.encode(a))) ** 2) / np.sum(a**2)
     assert name not in formula or abs(delta - formula[name]) < 1e-6
-    rows.append([name, f"{8 * c.encode(a).nbytes / a.size:.2f}", f"{delta:.3f}", f"{1 - c.squared_error(a.size):.2g}"])
+    rows.append([name, f"{8 * c.encode(a).nbytes / a.size:.2f}", f"{delta:.3f}", f"{worst:.2g}"])
 table(["compressor", "bits a number", "delta of this gradient", "delta at worst"], rows,
-      f"measured; the last column: formula, for {a.size:,} numbers (1/n for the signs, k/n for top-k)")  # fmt: skip
+      f"measured; the last column: formula, for {a.shape[0]} rows and {a.shape[1]} columns (1/n for the sign, "
+      "1/rows for two means a column, k/n for top-k)")  # fmt: skip
 
 # %% [markdown]
-# The worst case of the sign is a gradient with a single number that is not 0. Real gradients are far from it.
+# The worst case of the sign is a gradient with a single number that is not 0, and that of two means a column one such
+# number in each column. Real gradients are far from it.
 #
 # ### And what is no contraction?
 #
