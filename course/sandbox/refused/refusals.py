@@ -56,8 +56,9 @@ class Refusals:
         namespaces: those of the student's functions; names of other libraries in them are refused as well.
         """
         self.allow()
-        for name in builds.names:
-            module, path = located(name)
+        # All are imported before the first is refused: importing one may read the files of another.
+        places = {name: located(name) for name in builds.names}
+        for name, (module, path) in places.items():
             used = functools.partial(builds.sentence, exercise)
             if path:
                 for function in functions_in(module, path):

@@ -174,6 +174,16 @@ def test_another_library_is_refused_by_any_way_of_import(tmp_path: Path) -> None
         assert outcome(session, None, "return (torch.grad(3), grad(3), x.data)") == "(3, 3, 3)"
 
 
+def test_what_is_refused_second_may_be_loaded_only_then_and_read_files_of_what_is_refused_first() -> None:
+    builds = Builds("minidl.optim", "minidl.parallel", instead="numpy")
+    with StudentSession(lambda session: None) as session:
+        loaded = "import sys\nreturn 'minidl.parallel' in sys.modules"
+        assert outcome(session, None, loaded) == "False", "this test needs a package that the process has not loaded"
+        assert outcome(session, builds, "return 1") == "1"
+        called = "import minidl.parallel\nreturn minidl.parallel.train(None)"
+        assert outcome(session, builds, called).startswith("LibraryVersionError")
+
+
 chapter = ChapterChecks("99_library", builds={"ring_time": COSTS})
 
 
