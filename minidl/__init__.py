@@ -34,12 +34,15 @@ from minidl.functional.operation import operation  # noqa: E402
 from minidl.gradcheck import gradcheck  # noqa: E402
 from minidl.missing_names import module_getattr  # noqa: E402
 from minidl.random import manual_seed  # noqa: E402
+from minidl.recomputation import checkpoint  # noqa: E402
 from minidl.tape import enable_grad, is_grad_enabled, no_grad  # noqa: E402
-from minidl.tensor import Tensor, dependency_graph, grad  # noqa: E402
+from minidl.tensor import Tensor, backward, dependency_graph, grad  # noqa: E402
 
 __all__ = [
     "Tensor",
     "arange",
+    "backward",
+    "checkpoint",
     "dependency_graph",
     "enable_grad",
     "eye",

@@ -9,6 +9,7 @@ Code without its own purpose draws from `generator()`, which `manual_seed` resta
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -137,6 +138,12 @@ class ForwardPass:
         self._calls[name] += 1  # a layer that is called twice has two masks
         return stream(Purpose.DROPOUT, *self._place, name, self._calls[name] - 1)
 
+    def copy(self) -> ForwardPass:
+        """The same pass at the same point, which goes on by itself."""
+        other = ForwardPass(self._names, *self._place)
+        other._calls, other._unnamed = self._calls.copy(), copy.deepcopy(self._unnamed)
+        return other
+
 
 _forward: ContextVar[ForwardPass | None] = ContextVar("minidl_forward", default=None)
 
@@ -150,3 +157,41 @@ def layer_generator(layer: object) -> np.random.Generator:
     """Return the generator for this call of the layer: the forward pass's; outside a training run `generator()`."""
     forward = _forward.get()
     return generator() if forward is None else forward.of(layer)
+
+
+# ---- the same numbers once more ----
+
+
+class Snapshot(NamedTuple):
+    """Where the random numbers of this context stand: in a forward pass, or else in its generator."""
+
+    generator: np.random.Generator | None
+    forward: ForwardPass | None
+
+
+def snapshot() -> Snapshot:
+    """Return where the random numbers of this context stand, for `replaying`.
+
+    >>> before = snapshot()
+    >>> first = generator().integers(1000, size=3)
+    >>> with replaying(before):
+    ...     again = generator().integers(1000, size=3)
+    >>> bool((first == again).all())
+    True
+    """
+    forward = _forward.get()
+    if forward is not None:  # nothing draws from this context's own generator
+        return Snapshot(None, forward.copy())
+    return Snapshot(copy.deepcopy(generator()), None)
+
+
+@contextmanager
+def replaying(then: Snapshot) -> Iterator[None]:
+    """Draw within the `with` block what was drawn after the snapshot; afterwards this context goes on as before."""
+    forward = _forward.set(None if then.forward is None else then.forward.copy())
+    before = _generator.set(copy.deepcopy(then.generator))
+    try:
+        yield
+    finally:
+        _generator.reset(before)
+        _forward.reset(forward)

@@ -7,10 +7,12 @@ of Karpathy's micrograd, where a node holds one number. The other lines of this 
     _sequence, _graph      order of creation instead of a recursive sort: any depth, and no recursion limit
     requires_grad, needs   no arithmetic for gradients that are not needed (of the data, of frozen weights)
     retain_graph, _freed   a node's arrays are released once it is visited: memory falls during backward
+    deferred               two halves of backward, for pipelines: what other operations wait for, and what weights need
     uses, finish           a leaf's gradient is available as soon as it is final: communication overlaps backward
     _own                   a leaf's gradient shares memory with nothing, so it may be reduced in place
     inputs, _leading_to    gradients of chosen tensors only; the rest of the graph is not visited
     _saved, _written       an error instead of a wrong gradient where an array was overwritten after the forward pass
+    allow_overwritten      no such error, where an algorithm means to use the new values
     no_grad                evaluation without a graph
 
 `tensor/` makes Nodes into Tensors; `functional/elementwise.py` has the first vector-Jacobian products to read.
@@ -23,15 +25,19 @@ References
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import wraps
 from itertools import compress
 from operator import attrgetter
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from minidl import kernels
 from minidl.kernels import Array, counting
+
+if TYPE_CHECKING:
+    from minidl.deferred import Deferred
 
 Vjp = Callable[[Array, Sequence[bool]], Sequence[Array]]
 """`vjp(g, needs)`: a node's vector-Jacobian products.
@@ -45,6 +51,8 @@ OUTPUT = -1  # in `saved`: the vjp reads the operation's own output
 
 clock = itertools.count(1).__next__  # numbers the nodes and the writes in place: "later" is a larger number
 grad_enabled: ContextVar[bool] = ContextVar("minidl_grad_enabled", default=True)
+recomputing: ContextVar[bool] = ContextVar("minidl_recomputing", default=False)  # a forward pass for the second time
+overwritten_allowed: ContextVar[bool] = ContextVar("minidl_overwritten_allowed", default=False)
 
 
 def walk(
@@ -53,6 +61,7 @@ def walk(
     inputs: Sequence[Node] | None,
     retain_graph: bool,
     finish: Callable[[Node, Array], None],
+    deferred: Deferred | None = None,
 ) -> None:
     """Backpropagation: visit every node once, after everything that was made from it, and pass its gradient on.
 
@@ -65,22 +74,25 @@ def walk(
         inputs           the tensors that get their gradient; None: every leaf
         retain_graph     keep the graph for another backward
         finish           called as finish(tensor, gradient) once a gradient is final; the array is the tensor's own
+        deferred         keeps the products that only parameters need, for later; None: all are computed
     """
     wanted = _checked_inputs(inputs)
     grads = _seed_gradients(outputs, seeds)
     nodes, uses = _graph(outputs, inputs)
     _finish_outputs(grads, uses, finish)
     count, add = counting.backward_arithmetic()
+    if deferred is not None:
+        deferred.begin(grads, uses, finish)
 
     while nodes:
         node = nodes.pop()  # the latest one left: its gradient is complete
         g = grads.pop(node)
         if node in wanted:
             finish(node, g.copy())
-        for parent, gradient in _products(node, g, uses, count, retain_graph):  # along a path, multiply
+        for parent, gradient in _products(node, g, uses, count, retain_graph, deferred):  # along a path, multiply
             grads[parent] = add(grads[parent], gradient) if parent in grads else gradient  # where paths meet, add
             if parent._vjp is None:
-                _receive(parent, g, grads, uses, finish)
+                receive(parent, g, grads, uses, finish)
         del uses[node]
         g = gradient = None  # release the arrays before the next node is visited
 
@@ -96,25 +108,32 @@ def _checked_inputs(inputs: Sequence[Node] | None) -> frozenset[Node]:
 
 
 def _products(
-    node: Node, g: Array, uses: dict[Node, int], count: Callable[..., Sequence[Array]] | None, retain_graph: bool
+    node: Node,
+    g: Array,
+    uses: dict[Node, int],
+    count: Callable[..., Sequence[Array]] | None,
+    retain_graph: bool,
+    deferred: Deferred | None,
 ) -> Iterable[tuple[Node, Array]]:
     """The parents whose gradients are needed, each with its vector-Jacobian product; frees the node."""
     vjp, parents = node._vjp, node._parents
     for index in node._saved:
         tensor = node if index == OUTPUT else parents[index]
         if (tensor if tensor._base is None else tensor._base)._written > node._sequence:
-            raise _overwritten(tensor)
+            refuse_overwritten(tensor)
     needs = list(map(uses.__contains__, parents))
     if True not in needs:
         return ()
     assert vjp is not None
+    if deferred is not None:
+        vjp, needs = deferred.leave_out(node, g, needs)
     gradients = vjp(g, needs) if count is None else count(vjp, g, needs)
     if not retain_graph:
         node._vjp, node._parents = _freed, ()
     return compress(zip(parents, gradients, strict=True), needs)
 
 
-def _receive(
+def receive(
     leaf: Node, g: Array, grads: dict[Node, Array], uses: dict[Node, int], finish: Callable[[Node, Array], None]
 ) -> None:
     """Account for a gradient that a leaf has received from a node whose gradient is g; the last one makes it final."""
@@ -160,6 +179,8 @@ class Node:
     _written: int
     grad: Array | None
     requires_grad: bool
+
+    is_parameter = False  # whether its gradient may be deferred
 
 
 # ---- the graph ----
@@ -234,8 +255,11 @@ def _seed_gradients(outputs: Sequence[Node], seeds: Sequence[Array | None]) -> d
     return grads
 
 
-def _overwritten(tensor: Node) -> RuntimeError:
-    return RuntimeError(
+def refuse_overwritten(tensor: Node) -> None:
+    """Raise RuntimeError: the values that a node has used are gone; unless that is allowed."""
+    if overwritten_allowed.get():
+        return
+    raise RuntimeError(
         f"a tensor of shape {tensor._data.shape} that backward() needs was overwritten in place after the forward "
         "pass used it (by an optimizer step, a communication, copy_, or assigning .data): call backward() before "
         "the update, or run the forward pass again"
@@ -244,6 +268,29 @@ def _overwritten(tensor: Node) -> RuntimeError:
 
 def _freed(g: Array, needs: Sequence[bool]) -> Sequence[Array]:
     raise AssertionError("a freed node was visited")
+
+
+@contextmanager
+def allow_overwritten() -> Iterator[None]:
+    """Within the block, backward() reads arrays that were overwritten since the forward pass as they are now.
+
+    The result is the gradient of no function. An array that was replaced (`.data = ...`) is read as it was.
+
+    >>> from minidl import Tensor
+    >>> from minidl.tape import allow_overwritten
+    >>> x, w = Tensor(1.0, requires_grad=True), Tensor(2.0)
+    >>> y = x * w
+    >>> _ = w.copy_(5.0)
+    >>> with allow_overwritten():
+    ...     y.backward()
+    >>> float(x.grad)
+    5.0
+    """
+    token = overwritten_allowed.set(True)
+    try:
+        yield
+    finally:
+        overwritten_allowed.reset(token)
 
 
 # ---- grad mode ----

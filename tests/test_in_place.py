@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, functional, kernels, manual_seed, no_grad, optim
+from minidl.tape import allow_overwritten
 from tests.functional.cases import CASES, Case
 from tests.tiers import exhaustively
 
@@ -294,3 +295,14 @@ def test_an_optimizer_step_between_forward_and_backward_is_noticed(name: str, ke
         with pytest.raises(RuntimeError, match=r"overwritten in place.*optimizer step"):
             stale.backward()
         functional.linear(x, weight).sum().backward()
+
+
+def test_overwritten_values_are_read_within_allow_overwritten_only() -> None:
+    x, w = Tensor([[1.0]], requires_grad=True), Tensor([[2.0]], requires_grad=True)
+    first, second = functional.linear(x, w), functional.linear(x, w)
+    w.copy_(5.0)
+    with allow_overwritten():
+        first.backward()
+    np.testing.assert_array_equal(x.grad, [[5.0]])
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        second.backward()

@@ -193,13 +193,20 @@ def simulated(make: Callable[[], parallel.Job], strategy: Callable[[], Any], nod
         "history": report.history,
         "seconds": report.seconds,
         "weights": report.checkpoint.model,
-        "optimizer": report.checkpoint.optimizer,
+        "optimizer": numbered(report.checkpoint.optimizer),
         "schedule": report.checkpoint.schedule,
         "digests": report.digests,
         "recorded": report.recorded,
         "ledger": ledger(report.trace),
         "events": events(report.trace),
     }
+
+
+def numbered(optimizer: dict[str, Any]) -> dict[str, Any]:
+    """An optimizer's state with numbers for its parameters, which checkpoints had before they had names."""
+    number = {name: i for i, name in enumerate(name for group in optimizer["param_groups"] for name in group["params"])}
+    groups = [{**group, "params": [number[name] for name in group["params"]]} for group in optimizer["param_groups"]]
+    return {"state": {number[name]: each for name, each in optimizer["state"].items()}, "param_groups": groups}
 
 
 def measured(make: Callable[[], parallel.Job], strategy: Callable[[], Any], nodes: int) -> Any:

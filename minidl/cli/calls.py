@@ -18,6 +18,8 @@ _HEAD = re.compile(r"(?P<name>[\w-]+)\s*(?::(?P<settings>.*)|\((?P<inside>.*)\))
 _CONSTANTS = {"true": True, "false": False, "none": None}  # as other languages write them
 _RESERVED = re.compile(rf"(?<==)\s*({'|'.join(sorted({*keyword.kwlist} - {'True', 'False', 'None'}))})\s*(?=[,)]|$)")
 """A reserved word of Python as the value of a setting, as in `variant=async`: read as a plain word."""
+_DIGIT_FIRST = re.compile(r"(?<==)\s*(?!\d+[eE]\d+\b)(\d+[a-z]\w*)\s*(?=[,)]|$)")
+"""A word that begins with a digit, as in `schedule=1f1b`, which is no number such as 1e3."""
 _UNREADABLE = (SyntaxError, TypeError, ValueError, RecursionError, MemoryError)
 
 
@@ -33,7 +35,8 @@ def call_of(kind: str, text: str) -> ast.Call:
     name = match["name"].replace("-", "_")
     inside = match["settings"] or match["inside"] or ""
     try:
-        call = ast.parse("_(" + _RESERVED.sub(r"'\1'", inside) + ")", mode="eval").body
+        readable = _DIGIT_FIRST.sub(r"'\1'", _RESERVED.sub(r"'\1'", inside))
+        call = ast.parse(f"_({readable})", mode="eval").body
     except _UNREADABLE:
         call = None
     if not isinstance(call, ast.Call) or not (isinstance(call.func, ast.Name) and call.func.id == "_"):
@@ -86,12 +89,18 @@ def value_of(owner: str, setting: str, node: ast.expr, hint: Any, nested: Classe
         if isinstance(call.func, ast.Name):
             return build(f"{owner}: {setting}", call, fitting, nested)
     try:
-        value = node.id if isinstance(node, ast.Name) else ast.literal_eval(node)  # words need no quotation marks
+        value = _word(node) or ast.literal_eval(node)
     except _UNREADABLE:
         raise ValueError(f"{refusal}{ast.unparse(node)}") from None
     if not fits(value, hint):
         raise ValueError(f"{refusal}{ast.unparse(node)}")
     return value
+
+
+def _word(node: ast.expr) -> str:
+    """A word, which needs no quotation marks, also with hyphens, as `zb-h1`; "" for anything else."""
+    text = ast.unparse(node).replace(" - ", "-") if isinstance(node, (ast.Name, ast.BinOp)) else ""
+    return text if re.fullmatch(r"[A-Za-z_]\w*(-[A-Za-z_]\w*)*", text) else ""
 
 
 def _with_underscores(node: ast.expr) -> ast.expr:

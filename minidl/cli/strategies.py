@@ -28,7 +28,7 @@ def parse(text: str) -> tuple[parallel.Strategy, dict[str, Any]]:
     """The strategy, and the learning rate and the momentum that are typed as its settings but are the optimizer's.
 
     >>> parse("serial:shards=2,lr=0.5")
-    (Serial(shards=2), {'lr': 0.5})
+    (Serial(shards=2, micro_batches=1), {'lr': 0.5})
     """
     call = calls.call_of("strategy", text)
     cls = components.find("strategy", ast.unparse(call.func), STRATEGIES)

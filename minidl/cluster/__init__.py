@@ -13,8 +13,9 @@ virtual clock, any `network=`) and with `on="mpi"`.
     launch.py             runs a program on an engine
     run.py                the result of a launch
     faults.py             planned faults: ranks that die, stop or slow down, messages that are lost or corrupted
-    comm.py               the communicator: collectives, groups, background work
-    mesh.py               arranges the ranks of a communicator as a grid
+    comm.py               the communicator: collectives, background work
+    groups.py             communicators of some of the ranks
+    mesh.py               the ranks of a communicator as a grid
     messages.py           point-to-point messages
     collective_calls.py   how a collective call runs
     work.py               a message or collective in progress

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minidl.cluster.channel import Channel
-from minidl.cluster.diagnosis.call_site import call_site
+from minidl.cluster.diagnosis.call_site import Site, call_site
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.messages import Messages
@@ -36,8 +36,7 @@ class CollectiveCalls(Messages):
         if owner.in_flight.uses:
             owner.in_flight.check(operation, reads, writes)
         owner.enter(operation)
-        call, site = next(self._calls), call_site()
-        owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint._replace(site=site))
+        call, site = self._post(fingerprint)
         tag = self._whole_tag(call, is_collective=True)
         if not async_op:
             result = work(Channel(owner, owner.recorder, self._ranks, self.rank, tag))
@@ -47,6 +46,12 @@ class CollectiveCalls(Messages):
         owner.in_flight.begin(pending, operation, site.place, reads, writes)
         owner.leave()
         return Work(owner, operation, pending, self._finish_concurrent)
+
+    def _post(self, fingerprint: Fingerprint) -> tuple[int, Site]:
+        """Post the fingerprint of this group's next call; returns the call's number and its place in the program."""
+        call, site = next(self._calls), call_site()
+        self._owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint._replace(site=site))
+        return call, site
 
     def _lane(self) -> Recorder:
         """The recorder of what this group does concurrently with the program."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +11,18 @@ import numpy.typing as npt
 from minidl import random
 from minidl.cluster import collectives
 from minidl.cluster.channel import Channel
-from minidl.cluster.collective_calls import CollectiveCalls
 from minidl.cluster.cost.fastest import fastest_all_reduce
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import Endpoint
 from minidl.cluster.faults import RankFaults
-from minidl.cluster.mesh import Mesh
+from minidl.cluster.groups import Groups
 from minidl.cluster.operands import Operand, check_algorithm, check_items
 from minidl.cluster.rank import Rank
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.work import Work
 
 
-class Communicator(CollectiveCalls):
+class Communicator(Groups):
     """Messages and collectives among the `size` ranks of a group; this rank has number `rank`.
 
     Words, argument order and semantics are those of torch.distributed and MPI.
@@ -61,8 +60,7 @@ class Communicator(CollectiveCalls):
     """
 
     def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int, rng: np.random.Generator) -> None:
-        super().__init__(owner, ranks, group)
-        self.rng = rng
+        super().__init__(owner, ranks, group, rng)
         self._inside: Communicator | None = None  # the communicator that background work uses
 
     def __repr__(self) -> str:
@@ -217,35 +215,7 @@ class Communicator(CollectiveCalls):
         """Return once every rank has called it."""
         return self._collective(collectives.barrier_dissemination, Fingerprint("barrier", label=label), async_op)
 
-    # Groups
-
-    @overload
-    def split(self, color: int, key: int = 0) -> Communicator: ...
-
-    @overload
-    def split(self, color: None, key: int = 0) -> None: ...
-
-    def split(self, color: int | None, key: int = 0) -> Communicator | None:
-        """Return a communicator of the ranks with the same color, numbered from 0 by key, then by rank here.
-
-        Every rank calls it, as MPI's Comm_split; one with the color None gets None.
-        """
-        given = self._collective(
-            lambda channel: collectives.all_gather_ring(channel, (color, key, self._owner.next_group)),
-            Fingerprint("split"),
-        )
-        colors = sorted({other for other, _, _ in given if other is not None})
-        first = max(free for _, _, free in given)
-        self._owner.next_group = first + len(colors)  # hence no two groups with a common rank have the same number
-        if color is None:
-            return None
-        members = sorted((k, rank) for rank, (other, k, _) in enumerate(given) if other == color)
-        ranks = tuple(self._ranks[rank] for _, rank in members)
-        return Communicator(self._owner, ranks, first + colors.index(color), self.rng)
-
-    def mesh(self, shape: Sequence[int], names: Sequence[str]) -> Mesh[Communicator]:
-        """Arrange the ranks as a grid with a communicator along each axis: `comm.mesh((2, 4), ("dp", "tp"))["tp"]`."""
-        return Mesh(self, shape, names)
+    # Shared memory
 
     def shared_array(
         self, name: str, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32
@@ -259,6 +229,16 @@ class Communicator(CollectiveCalls):
 
     # Concurrently with the program
 
+    def abandon(self) -> None:
+        """Drop the results and errors of this rank's collectives in progress.
+
+        For a program that returns something although another rank has failed: an operation that nobody waits for would
+        otherwise make this rank fail too.
+        """
+        self._owner.endpoint.abandon_helpers()
+        for pending in list(self._owner.in_flight.uses):
+            self._owner.in_flight.end(pending)
+
     def background(self, work: Callable[[Communicator], Any]) -> Work:
         """Run `work(comm)` concurrently with the program, for example to answer messages while the rank computes.
 
@@ -268,6 +248,7 @@ class Communicator(CollectiveCalls):
         messages of this one. Until it ends, collectives of this communicator belong to it, so give it a communicator
         of its own: `comm.split(0)`. It runs in a thread, in a simulation in a task of the same rank; several run in the
         order in which they were started. The trace shows it in a lane of its own; planned faults do not affect it.
+        Groups that it needs are made before: `split` and `mesh` raise RuntimeError in `work`.
 
         >>> from minidl import cluster
         >>> def program(comm):
@@ -284,7 +265,7 @@ class Communicator(CollectiveCalls):
         owner = self._owner
         owner.enter("background")
         if self._inside is None:
-            rank = Rank(owner.endpoint, self._lane(), None, owner.in_flight)
+            rank = Rank(owner.endpoint, self._lane(), None, owner.in_flight, in_background=True)
             self._inside = Communicator(rank, self._ranks, self._group, self.rng)
             self._inside._calls = self._calls
         inside = self._inside

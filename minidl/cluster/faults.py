@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import operator
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -32,7 +32,7 @@ At = int | str | tuple[str, int]
 
 OPERATIONS = (
     *("send", "recv", "sendrecv", "isend", "irecv", "broadcast", "reduce", "gather", "scatter", "all_reduce"),
-    *("all_gather", "reduce_scatter", "all_to_all", "barrier", "split"),
+    *("all_gather", "reduce_scatter", "all_to_all", "barrier", "split", "mesh"),
 )
 
 DROPPED = object()  # in place of a message that is lost
@@ -113,6 +113,21 @@ class FaultPlan:
     def spoils_messages(self) -> bool:
         """Whether messages are lost or corrupted; then all ranks must build their collectives from messages."""
         return any(fault.kind in ("drop", "corrupt") for fault in self.faults)
+
+    def of_ranks(self, ranks: Sequence[int]) -> FaultPlan:
+        """Return the plan of these ranks alone, which are numbered anew, in this order.
+
+        >>> FaultPlan().kill(0, at=1).kill(2, at=5).of_ranks([1, 2]).faults
+        (Fault(kind='kill', rank=1, at=5, dst=None),)
+        """
+        new = {rank: number for number, rank in enumerate(ranks)}
+        faults = [
+            replace(fault, rank=new[fault.rank], dst=None if fault.dst is None else new[fault.dst])
+            for fault in self.faults
+            if fault.rank in new and (fault.dst is None or fault.dst in new)
+        ]
+        slowdowns = [(new[rank], factor) for rank, factor in self.slowdowns if rank in new]
+        return replace(self, faults=tuple(faults), slowdowns=tuple(slowdowns))
 
     def slowdown(self, rank: int) -> float:
         """Return the factor by which the rank's computation is slowed down."""

@@ -12,14 +12,13 @@ from minidl.arguments import whole_number
 from minidl.cluster.channel import Channel
 from minidl.cluster.diagnosis.call_site import call_site
 from minidl.cluster.engines.protocol import Pending
-from minidl.cluster.rank import Rank
+from minidl.cluster.rank import MAX_GROUP, Rank
 from minidl.cluster.work import Work
 from minidl.cluster.work_and_time import WorkAndTime
 
 ANY = -1  # receive from any rank
 
 MAX_TAG = 1 << 32
-MAX_GROUP = 1 << 31
 
 
 class Messages(WorkAndTime):

@@ -9,6 +9,8 @@ from minidl.cluster.faults import RankFaults
 from minidl.cluster.in_flight import InFlight
 from minidl.cluster.trace.recorder import Recorder
 
+MAX_GROUP = 1 << 31
+
 
 class Interruptible(Protocol):
     """A block of computation that a message may end: the `Until` of `comm.until`."""
@@ -25,17 +27,27 @@ class Rank:
     recorder    writes the trace and the ledger
     faults      the faults planned for this rank, or None
     in_flight   arrays that unfinished operations read or write
+
+    Every group has a number, which is in the tags of its messages, so no two groups with a common rank may have the
+    same. The group of all ranks has number 0, and in a run of p ranks the others get multiples of p: a group keeps the
+    next numbers for its first 1, 2, ..., p - 1 ranks (`first_ranks`), which therefore need no agreement.
     """
 
     def __init__(
-        self, endpoint: Endpoint, recorder: Recorder, faults: RankFaults | None, in_flight: InFlight | None = None
+        self,
+        endpoint: Endpoint,
+        recorder: Recorder,
+        faults: RankFaults | None,
+        in_flight: InFlight | None = None,
+        in_background: bool = False,
     ) -> None:
         self.endpoint = endpoint
         self.recorder = recorder
         self.faults = faults
-        self.next_group = 1  # greater than the number of any group with this rank; group 0 is all ranks
         self.in_flight = in_flight or InFlight()
         self.until: Interruptible | None = None  # the block of `comm.until` that the program is in
+        self._next_group = 1  # times p
+        self._in_background = in_background
         self._lane_of: dict[int, int] = {}
 
     def enter(self, operation: str) -> None:
@@ -66,6 +78,25 @@ class Rank:
             self.endpoint.charge(seconds=seconds, flops=flops, nbytes=nbytes)
         else:
             self.until.charge(seconds, flops, nbytes)
+
+    def next_group(self, operation: str) -> int:
+        """An index above those of all groups with this rank; `take_groups` makes a number of it.
+
+        Raises RuntimeError in background work: the program could make a group at the same time, and both could get the
+        same number.
+        """
+        if self._in_background:
+            raise RuntimeError(
+                f"comm.{operation} makes a communicator, which background work cannot: make it before, in the program"
+            )
+        return self._next_group
+
+    def take_groups(self, first: int, count: int) -> range:
+        """Return the numbers of the groups with index `first` to `first + count - 1`, which are taken from now on."""
+        self._next_group, p = first + count, self.endpoint.size
+        if self._next_group * p > MAX_GROUP:
+            raise RuntimeError(f"this rank has made too many communicators: their numbers have passed {MAX_GROUP}")
+        return range(first * p, self._next_group * p, p)
 
     def lane_of(self, group: int) -> int:
         """The lane of the trace for concurrent operations of a group: 1 for the first group that has any, and so on."""

@@ -12,7 +12,7 @@ from minidl.functional.one_type import FLOAT32, check_one_type, converted
 from minidl.kernels import Array
 from minidl.kernels.reference.normalization import through_statistics
 from minidl.kernels.sixteen_bit import is_sixteen_bit
-from minidl.tape import Vjp
+from minidl.tape import Vjp, recomputing
 from minidl.tensor import Tensor, record
 
 
@@ -102,7 +102,7 @@ def batch_norm(
                 "a batch_size that leaves no node with one sample), or call model.eval() before, so that the running "
                 "statistics are used"
             )
-        if running_mean is not None and running_var is not None and count:
+        if running_mean is not None and running_var is not None and count and not recomputing.get():
             running_mean += momentum * (mean - running_mean)
             running_var += momentum * (var * (count / (count - 1)) - running_var)
     elif running_mean is None or running_var is None:

@@ -69,7 +69,7 @@ def conv2d(
     padded = _padded(image, geometry.overhang)
     out = kernels.current().conv2d(padded, w, b, *numbers)
 
-    def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
+    def separable_vjp(g: Array, needs: Any) -> tuple[Array, ...]:
         kernel = kernels.current()
         gradients = (
             needs[0] and _inside(kernel.conv2d_backward_input(g, w, padded.shape, *numbers), image.shape),
@@ -77,7 +77,7 @@ def conv2d(
         )
         return gradients if bias is None else (*gradients, needs[2] and kernel.sum_channels(g))
 
-    return record(out, (x, weight) if bias is None else (x, weight, bias), vjp, saved=(0, 1))
+    return record(out, (x, weight) if bias is None else (x, weight, bias), separable_vjp, saved=(0, 1))
 
 
 class _Geometry(NamedTuple):

@@ -33,7 +33,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
         )
     padding = None if padding_idx is None else row_number(padding_idx, len(w))
 
-    def vjp(g: Array, needs: Any) -> tuple[Array, None]:
+    def separable_vjp(g: Array, needs: Any) -> tuple[Array, None]:
         gradient = kernels.current().embedding_backward(g, rows, len(w))
         if padding is not None:
             gradient[padding] = 0
@@ -42,7 +42,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
     return record(
         kernels.current().embedding(w, rows),
         (weight, indices),
-        vjp,
+        separable_vjp,
         saved=(1,),
     )
 

@@ -42,7 +42,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     rows = whole if whole.ndim == 2 else whole.reshape(prod(whole.shape[:-1]), whole.shape[-1])
     out = kernels.current().linear(rows, w, None if bias is None else bias.data)
 
-    def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
+    def separable_vjp(g: Array, needs: Any) -> tuple[Array, ...]:
         kernel = kernels.current()
         g = g.reshape(len(rows), w.shape[0])
         gradients = (
@@ -52,7 +52,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
         return gradients if bias is None else (*gradients, needs[2] and kernel.sum_rows(g))
 
     parents = (x, weight) if bias is None else (x, weight, bias)
-    return record(out.reshape(*whole.shape[:-1], w.shape[0]), parents, vjp, saved=(0, 1))
+    return record(out.reshape(*whole.shape[:-1], w.shape[0]), parents, separable_vjp, saved=(0, 1))
 
 
 def _refuse(x: tuple[int, ...], weight: tuple[int, ...]) -> NoReturn:

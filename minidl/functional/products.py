@@ -38,7 +38,7 @@ def matmul(a: Any, b: Any) -> Tensor:
     except ValueError as error:
         raise cannot_multiply(x, y) from error
 
-    def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
+    def separable_vjp(g: Array, needs: Any) -> tuple[Array, Array]:
         matmul = kernels.current().matmul
         if x.ndim == y.ndim == 2:  # nearly always; the general case below takes twice as long on small matrices
             return needs[0] and unbroadcast(matmul(g, y.T), x), needs[1] and unbroadcast(matmul(x.T, g), y)
@@ -49,7 +49,7 @@ def matmul(a: Any, b: Any) -> Tensor:
             needs[1] and unbroadcast(matmul(rows.swapaxes(-1, -2), g), columns).reshape(y.shape),
         )
 
-    return record(product, (a, b), vjp, saved=(0, 1))
+    return record(product, (a, b), separable_vjp, saved=(0, 1))
 
 
 @tensor_method("__rmatmul__")

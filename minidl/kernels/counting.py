@@ -68,7 +68,10 @@ class Counter:
             self.add(0, 2 * out.nbytes)
 
     def vjp(self, vjp: Callable[..., Sequence[Any]], g: Any, needs: Sequence[bool]) -> Sequence[Any]:
-        """Call the vector-Jacobian product; without a kernel call, count every new gradient as elementwise."""
+        """Call the vector-Jacobian product; without a kernel call, count every new gradient as elementwise.
+
+        One that walks a graph of its own, as `minidl.checkpoint`, sets `within_kernels` at its end.
+        """
         self.within_kernels = False
         gradients = vjp(g, needs)
         if not self.within_kernels:

@@ -6,13 +6,19 @@
 (1, 2)
 
 `module.py` defines Module; `state_dict.py` saves and loads; each kind of layer has a file of its name; whole networks
-are in `models/`.
+are in `models/`. `parameter.py` defines Parameter and Buffer, their tensors.
+
+`stages.py` says where a model can be cut, `replace.py` puts other layers in the place of some, `using.py` other weights
+in the place of all. `building.py` makes only
+what this rank holds of a model: `placeholder.py` has the tensors that stand for the others, `recipe.py` the steps that
+make a parameter's values, and `shard.py` divides a parameter among ranks.
 """
 
 from minidl.missing_names import module_getattr
 from minidl.nn import init, models
 from minidl.nn.activation import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from minidl.nn.attention import MultiheadAttention
+from minidl.nn.building import building
 from minidl.nn.clip import clip_grad_norm_
 from minidl.nn.container import ModuleList, Sequential
 from minidl.nn.convolution import Conv2d
@@ -30,10 +36,15 @@ from minidl.nn.losses import (
     NLLLoss,
     SmoothL1Loss,
 )
-from minidl.nn.module import Buffer, Module, Parameter
+from minidl.nn.module import Module
 from minidl.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm
+from minidl.nn.parameter import Buffer, Parameter
 from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from minidl.nn.recurrent import LSTM, LSTMCell
+from minidl.nn.replace import replace_layers
+from minidl.nn.shard import Shard
+from minidl.nn.stages import Stage, run_stages
+from minidl.nn.using import using
 
 __all__ = [
     "GELU",
@@ -70,14 +81,20 @@ __all__ = [
     "Parameter",
     "ReLU",
     "Sequential",
+    "Shard",
     "SiLU",
     "Sigmoid",
     "SmoothL1Loss",
     "Softmax",
+    "Stage",
     "Tanh",
+    "building",
     "clip_grad_norm_",
     "init",
     "models",
+    "replace_layers",
+    "run_stages",
+    "using",
 ]
 
 __getattr__ = module_getattr(

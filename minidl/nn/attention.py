@@ -13,7 +13,9 @@ from minidl.arguments import real_number, whole_number
 from minidl.functional.attention import additive_mask
 from minidl.nn import init
 from minidl.nn.linear import Linear
-from minidl.nn.module import Module, Parameter
+from minidl.nn.module import Module
+from minidl.nn.parameter import Parameter
+from minidl.nn.placeholder import empty
 from minidl.tensor import Tensor
 
 
@@ -49,7 +51,7 @@ class MultiheadAttention(Module):
             raise ValueError(f"embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}")
         real_number("MultiheadAttention: dropout", dropout, at_least=0, at_most=1)
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
-        self.in_proj_weight = Parameter(np.empty((3 * embed_dim, embed_dim), np.float32))
+        self.in_proj_weight = Parameter(empty(3 * embed_dim, embed_dim))
         self.in_proj_bias = Parameter(np.zeros(3 * embed_dim, np.float32)) if bias else None
         self.out_proj = Linear(embed_dim, embed_dim, bias)
         init.xavier_uniform_(self.in_proj_weight)

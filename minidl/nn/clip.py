@@ -44,14 +44,24 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> f
     if hasattr(parameters, "parameters"):
         raise TypeError(f"gradients are of parameters, not of a {type(parameters).__name__}: give model.parameters()")
     real_number("max_norm", max_norm, at_least=0, at_most=inf)
-    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    total_norm = hypot(*map(_norm, gradients))
+    given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    total_norm = get_total_norm([parameter.grad for parameter in given if parameter.grad is not None])
+    clip_grads_with_norm_(given, max_norm, total_norm)
+    return total_norm
+
+
+def get_total_norm(gradients: Iterable[Array]) -> float:
+    """Return the 2-norm of all these arrays together; 0.0 of none."""
+    return hypot(*map(_norm, gradients))
+
+
+def clip_grads_with_norm_(parameters: Iterable[Tensor], max_norm: float, total_norm: float) -> None:
+    """Scale gradients in place as `clip_grad_norm_` does, by a norm that is known, such as that of many ranks."""
     factor = max_norm / (total_norm + 1e-6)
     if not factor >= 1:  # also for a norm of nan, so that the gradients show it
-        for gradient in gradients:
-            gradient *= factor
-    return total_norm
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad *= factor
 
 
 def _norm(gradient: Array) -> float:

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any, Self, overload
 
 from minidl.nn.module import Module
+from minidl.nn.stages import Stage
 
 
 class ModuleList(Module):
@@ -73,6 +74,12 @@ class Sequential(Module):
         for module in self:
             x = module(x)
         return x
+
+    def stages(self) -> list[Stage]:
+        """Return a stage for each module; a subclass with a forward of its own defines its own."""
+        if type(self).forward is not Sequential.forward:
+            return super().stages()
+        return [Stage(module, module) for module in self]
 
     def __len__(self) -> int:
         return len(list(self._members(Module)))

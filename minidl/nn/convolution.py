@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from minidl import functional as F
 from minidl.arguments import whole_number
 from minidl.functional.convolution import Padding
 from minidl.functional.pairs import Pair, pair
 from minidl.nn.linear import reset_weight_and_bias
-from minidl.nn.module import Module, Parameter
+from minidl.nn.module import Module
+from minidl.nn.parameter import Parameter
+from minidl.nn.placeholder import empty
 from minidl.tensor import Tensor
 
 
@@ -33,6 +33,7 @@ class Conv2d(Module):
     bias (out_channels,). oh = (h + 2 padding - dilation (kh - 1) - 1) // stride + 1, and likewise ow.
     Weight and bias are initialised uniformly in +-1/sqrt(in_channels / groups kh kw).
 
+    >>> import numpy as np
     >>> Conv2d(3, 8, kernel_size=3, padding=1)(Tensor(np.zeros((2, 3, 32, 32), np.float32))).shape
     (2, 8, 32, 32)
     """
@@ -61,8 +62,8 @@ class Conv2d(Module):
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride, self.dilation = pair(kernel_size), pair(stride), pair(dilation)
         self.padding = padding if isinstance(padding, str) else pair(padding)
-        self.weight = Parameter(np.empty((out_channels, in_channels // groups, *self.kernel_size), np.float32))
-        self.bias = Parameter(np.empty(out_channels, np.float32)) if bias else None
+        self.weight = Parameter(empty(out_channels, in_channels // groups, *self.kernel_size))
+        self.bias = Parameter(empty(out_channels)) if bias else None
         reset_weight_and_bias(self.weight, self.bias)
 
     def forward(self, x: Any) -> Tensor:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from minidl import functional as F
 from minidl.arguments import whole_number
 from minidl.functional.embedding import row_number
 from minidl.nn import init
-from minidl.nn.module import Module, Parameter
+from minidl.nn.module import Module
+from minidl.nn.parameter import Parameter
+from minidl.nn.placeholder import empty
 from minidl.tensor import Tensor
 
 
@@ -29,6 +29,7 @@ class Embedding(Module):
         TypeError     indices that are not integers
         IndexError    an index out of range
 
+    >>> import numpy as np
     >>> Embedding(96, 8)(np.array([[3, 1, 4]])).shape
     (1, 3, 8)
     """
@@ -36,7 +37,7 @@ class Embedding(Module):
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None) -> None:
         self.num_embeddings = whole_number("Embedding: num_embeddings", num_embeddings, at_least=0)
         self.embedding_dim = whole_number("Embedding: embedding_dim", embedding_dim, at_least=0)
-        self.weight = Parameter(np.empty((self.num_embeddings, self.embedding_dim), np.float32))
+        self.weight = Parameter(empty(self.num_embeddings, self.embedding_dim))
         init.normal_(self.weight)
         self.padding_idx = None if padding_idx is None else row_number(padding_idx, num_embeddings)
         if self.padding_idx is not None:

@@ -9,6 +9,7 @@ not depend on the sizes of the tensors that were filled before.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod, sqrt
 from typing import Any
 
@@ -16,33 +17,35 @@ import numpy as np
 
 from minidl import random
 from minidl.arguments import one_of
+from minidl.kernels import Array
 from minidl.missing_names import module_getattr
-from minidl.tensor import Tensor
+from minidl.nn.placeholder import Placeholder
+from minidl.tensor import Tensor, as_array
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Fill with uniformly distributed numbers, a <= x < b."""
-    return _fill(tensor, _next_generator().random, b - a, a)
+    return _fill(tensor, "random", b - a, a)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Fill with normally distributed numbers."""
-    return _fill(tensor, _next_generator().standard_normal, std, mean)
+    return _fill(tensor, "standard_normal", std, mean)
 
 
 def constant_(tensor: Tensor, value: float) -> Tensor:
     """Fill with one number."""
-    return tensor.copy_(value)
+    return _overwrite(tensor, partial(_copy, as_array(value)))
 
 
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill with zeros."""
-    return tensor.copy_(0.0)
+    return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
     """Fill with ones."""
-    return tensor.copy_(1.0)
+    return constant_(tensor, 1.0)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
@@ -125,19 +128,39 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / sqrt(max(fan_in if mode == "fan_in" else fan_out, 1))
 
 
-def _fill(tensor: Tensor, draw: Callable[..., Any], scale: float, shift: float) -> Tensor:
-    """Write shift + scale draw() directly into numpy's memory, which halves the time for a large model."""
-    values = tensor.data
+def _fill(tensor: Tensor, distribution: str, scale: float, shift: float) -> Tensor:
+    return _overwrite(tensor, partial(_draw, _next_generator(), distribution, scale, shift))
+
+
+def _overwrite(tensor: Tensor, write: Callable[[Array], object]) -> Tensor:
+    """Fill the tensor's array with `write(array)`; a parameter without values remembers the call."""
+    if isinstance(tensor, Placeholder):
+        return tensor.overwrite(write)
+    write(tensor.data)
+    tensor.increment_version()
+    return tensor
+
+
+def _copy(value: Array, array: Array) -> None:
+    array[...] = value
+
+
+def _draw(generator: np.random.Generator, distribution: str, scale: float, shift: float, array: Array) -> None:
+    """Write shift + scale draw() directly into numpy's memory, which halves the time for a large model.
+
+    Repeated calls draw the same numbers: a parameter without values may be made more than once, in copies.
+    """
+    bits: Any = generator.bit_generator
+    generator = np.random.Generator(type(bits)(bits.seed_seq))
+    values = array
     direct = isinstance(values, np.ndarray) and values.flags.c_contiguous and values.dtype in (np.float32, np.float64)
     if not direct:
-        values = np.empty(tensor.shape, np.float32 if tensor.dtype == np.float32 else np.float64)
-    draw(out=values, dtype=values.dtype)
+        values = np.empty(array.shape, np.float32 if array.dtype == np.float32 else np.float64)
+    getattr(generator, distribution)(out=values, dtype=values.dtype)
     values *= scale
     values += shift
     if not direct:
-        return tensor.copy_(values)
-    tensor.increment_version()
-    return tensor
+        array[...] = as_array(values)
 
 
 __getattr__ = module_getattr(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-import numpy as np
-
 from minidl import functional as F
 from minidl.arguments import whole_number
 from minidl.nn import init
-from minidl.nn.module import Module, Parameter
+from minidl.nn.module import Module
+from minidl.nn.parameter import Parameter
+from minidl.nn.placeholder import empty
 from minidl.tensor import Tensor
 
 
@@ -25,6 +25,7 @@ class Linear(Module):
     Shapes: x (..., in_features) -> y (..., out_features); weight (out_features, in_features), bias (out_features,).
     Weight and bias are initialised uniformly in +-1/sqrt(in_features), as in PyTorch.
 
+    >>> import numpy as np
     >>> Linear(64, 10)(Tensor(np.zeros((5, 64), np.float32))).shape
     (5, 10)
     """
@@ -32,8 +33,8 @@ class Linear(Module):
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         self.in_features = whole_number("Linear: in_features", in_features, at_least=0)
         self.out_features = whole_number("Linear: out_features", out_features, at_least=0)
-        self.weight = Parameter(np.empty((self.out_features, self.in_features), np.float32))
-        self.bias = Parameter(np.empty(self.out_features, np.float32)) if bias else None
+        self.weight = Parameter(empty(self.out_features, self.in_features))
+        self.bias = Parameter(empty(self.out_features)) if bias else None
         reset_weight_and_bias(self.weight, self.bias)
 
     def forward(self, x: Any) -> Tensor:

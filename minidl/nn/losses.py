@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import functional as F
-from minidl.nn.module import Buffer, Module
+from minidl.nn.module import Module
+from minidl.nn.parameter import Buffer
 from minidl.tensor import Tensor
 
 

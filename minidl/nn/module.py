@@ -7,15 +7,19 @@ the model but not trained, and those that are a Module are its children. Everyth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
 from minidl import kernels
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.missing_names import OPTIONS, Missing, unknown_option, without_missing
+from minidl.nn.parameter import Buffer, Parameter
+from minidl.nn.placeholder import building
 from minidl.nn.state_dict import IncompatibleKeys, load_state, save_state
-from minidl.tensor import Tensor
+
+if TYPE_CHECKING:
+    from minidl.nn.stages import Stage
 
 _T = TypeVar("_T")
 
@@ -26,28 +30,10 @@ _NO_DEVICE = (
 )
 
 
-class Parameter(Tensor):
-    """A tensor that is trained; as an attribute of a module it is one of the module's parameters.
-
-    >>> Parameter([1.0, 2.0]).requires_grad
-    True
-    """
-
-    __slots__ = ()
-
-    def __init__(self, data: Any, requires_grad: bool = True, **options: Any) -> None:
-        super().__init__(data, requires_grad, **options)
-
-
-class Buffer(Tensor):
-    """A tensor that belongs to a module's state but is not trained, such as the running mean of batch norm."""
-
-    __slots__ = ()
-
-
 class Module:
     """Base class of layers and models: `__init__` makes parameters and submodules, `forward` computes with them.
 
+    >>> from minidl import Tensor
     >>> class Scale(Module):
     ...     def __init__(self):
     ...         self.factor = Parameter([2.0])
@@ -73,7 +59,11 @@ class Module:
             unknown_option(cls.__init__, cls.__name__, options)
         elif (args or options) and cls.__init__ is object.__init__:
             raise TypeError(f"{cls.__name__}() takes no arguments")
-        return super().__new__(cls)
+        module = super().__new__(cls)
+        block = building.get()
+        if block is not None:
+            block.add_module(module)
+        return module
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
@@ -142,12 +132,41 @@ class Module:
         function(self)
         return self
 
+    def ties(self) -> list[tuple[str, ...]]:
+        """Return the names of each tensor that has several, such as GPT's embedding and head.
+
+        Sharing the tensor is the declaration of a tie: stages on different ranks that both use it add up its gradients.
+
+        >>> from minidl import nn
+        >>> nn.models.GPT(vocab_size=5, block_size=4, n_layer=1, n_head=1, n_embd=2).ties()
+        [('transformer.wte.weight', 'lm_head.weight')]
+        """
+        names: dict[Parameter | Buffer, list[str]] = {}
+        for name, tensor in self._named_tensors():
+            names.setdefault(tensor, []).append(name)
+        return [tuple(several) for several in names.values() if len(several) > 1]
+
+    # ---- the stages ----
+
+    def stages(self) -> list[Stage]:
+        """Return the model's units in the order of forward, between which it can be cut; see `nn.Stage`.
+
+        Each gets what the one before returned; together they compute what forward does, and every parameter and buffer
+        belongs to at least one. A subclass that changes what forward computes must define its stages anew. Raises
+        NotImplementedError if the class defines none.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} does not say where it can be cut: define stages(self), a list of nn.Stage in the "
+            "order of its forward"
+        )
+
     # ---- the state ----
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Return copies of all parameters and buffers as numpy arrays, under PyTorch's names and in its order.
 
-        Later training does not change the copies. A tied tensor is copied once: its names share one array.
+        Later training does not change the copies. A tied tensor is copied once: its names share one array. Of a model
+        made in `nn.building`, what this rank holds.
 
         >>> from minidl import nn
         >>> {name: array.shape for name, array in nn.Linear(3, 2).state_dict().items()}
@@ -162,7 +181,8 @@ class Module:
             state_dict    names and arrays: numpy's, or PyTorch's tensors on the CPU
             strict        refuse missing and unexpected names; False: ignore and return them
 
-        Arrays are copied in place, so that ties and views see them; each tensor keeps its dtype.
+        Arrays are copied in place, so that ties and views see them; each tensor keeps its dtype. Tensors that this rank
+        does not hold are skipped; of an array for a whole parameter, this rank's shard is copied.
 
         Raises
             ValueError    lists all missing and unexpected names and wrong shapes; nothing is copied then
@@ -268,10 +288,11 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         present = self.__dict__.get(name)
-        if isinstance(present, (Parameter, Buffer)) and not (value is None or isinstance(value, type(present))):
+        kind = Parameter if isinstance(present, Parameter) else Buffer if isinstance(present, Buffer) else None
+        if kind is not None and not (value is None or isinstance(value, kind)):
             raise TypeError(
-                f"{type(self).__name__}.{name} is a {type(present).__name__} and cannot become a "
-                f"{type(value).__name__}: write into it with .copy_() or .data, or assign a {type(present).__name__}"
+                f"{type(self).__name__}.{name} is a {kind.__name__} and cannot become a {type(value).__name__}: write "
+                f"into it with .copy_() or .data, or assign a {kind.__name__}"
             )
         super().__setattr__(name, value)
 

@@ -11,7 +11,9 @@ from minidl import functional as F
 from minidl.arguments import real_number, whole_number
 from minidl.functional.bind import operand
 from minidl.kernels import array_module
-from minidl.nn.module import Module, Parameter
+from minidl.nn.module import Module
+from minidl.nn.parameter import Parameter
+from minidl.tape import recomputing
 from minidl.tensor import Tensor
 
 
@@ -60,7 +62,7 @@ class BatchNorm(Module):
             return F.batch_norm(x, None, None, self.weight, self.bias, True, 0.0, self.eps)
         mean, var = self.running_mean.data, self.running_var.data
         out = F.batch_norm(x, mean, var, self.weight, self.bias, self.training, self.average_factor(), self.eps)
-        if self.training:
+        if self.training and not recomputing.get():
             self.num_batches_tracked.data += 1
         return out
 

@@ -12,7 +12,9 @@ from minidl import random
 from minidl.arguments import real_number, whole_number
 from minidl.functional.bind import operand
 from minidl.nn import init
-from minidl.nn.module import Module, Parameter
+from minidl.nn.module import Module
+from minidl.nn.parameter import Parameter
+from minidl.nn.placeholder import empty
 from minidl.tensor import Tensor
 
 State = tuple[Any, Any]
@@ -171,4 +173,4 @@ def _add_weights(module: Module, features: int, hidden: int, bias: bool, ending:
     bound = 1 / sqrt(hidden)
     shapes = ((4 * hidden, features), (4 * hidden, hidden), (4 * hidden,), (4 * hidden,))
     for name, shape in zip(_names(bias, ending), shapes, strict=False):
-        setattr(module, name, init.uniform_(Parameter(np.empty(shape, np.float32)), -bound, bound))
+        setattr(module, name, init.uniform_(Parameter(empty(*shape)), -bound, bound))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minidl.nn.placeholder import is_left_out
 from minidl.tensor import Tensor, as_array
 
 
@@ -22,6 +23,8 @@ def save_state(named_tensors: Iterable[tuple[str, Tensor]]) -> dict[str, np.ndar
     copies: dict[Tensor, np.ndarray] = {}
     state = {}
     for name, tensor in named_tensors:
+        if is_left_out(tensor):
+            continue
         if tensor not in copies:
             copies[tensor] = tensor.numpy().copy()
         state[name] = copies[tensor]
@@ -33,8 +36,9 @@ def load_state(kind: str, tensors: Mapping[str, Tensor], state_dict: Any, strict
     if not hasattr(state_dict, "keys"):
         given = type(state_dict).__name__
         raise TypeError(f"a dict of names and arrays is expected, as state_dict() gives, not a {given}")
-    missing = [name for name in tensors if name not in state_dict]
     unexpected = [name for name in state_dict if name not in tensors]
+    tensors = {name: tensor for name, tensor in tensors.items() if not is_left_out(tensor)}
+    missing = [name for name in tensors if name not in state_dict]
     problems = []
     if strict and missing:
         problems.append(f"missing: {', '.join(missing)}")
@@ -47,6 +51,8 @@ def load_state(kind: str, tensors: Mapping[str, Tensor], state_dict: Any, strict
         except TypeError as error:
             problems.append(f"{name}: {error}")
         else:
+            if (shard := getattr(tensors[name], "shard", None)) is not None:
+                arrays[name] = shard.taken_from(arrays[name], tensors[name].shape)
             if arrays[name].shape != tensors[name].shape:
                 problems.append(f"{name}: has shape {arrays[name].shape}, the model needs {tensors[name].shape}")
     if problems:

@@ -59,8 +59,7 @@ def save_state(optimizer: HasState) -> dict[str, Any]:
 
 def load_state(optimizer: HasState, saved: Mapping[str, Any]) -> None:
     """Implement `Optimizer.load_state_dict`: check everything first, then change the optimizer."""
-    if not isinstance(saved, Mapping) or not {"state", "param_groups"} <= set(saved):
-        raise ValueError("this is not an optimizer's state: it needs the keys 'state' and 'param_groups'")
+    check_keys(saved)
     if len(saved["param_groups"]) != len(optimizer.param_groups):
         raise ValueError(
             f"the saved optimizer has {len(saved['param_groups'])} parameter groups, this one has "
@@ -87,6 +86,14 @@ def load_state(optimizer: HasState, saved: Mapping[str, Any]) -> None:
         group.clear()  # in place: a schedule may hold the group
         group.update(new)
     optimizer.state = state
+
+
+def check_keys(saved: Any) -> None:
+    """Raise ValueError unless this looks like an optimizer's state."""
+    if not isinstance(saved, Mapping) or not {"state", "param_groups"} <= set(saved):
+        raise ValueError("this is not an optimizer's state: it needs the keys 'state' and 'param_groups'")
+    if not isinstance(saved["state"], Mapping) or not isinstance(saved["param_groups"], (list, tuple)):
+        raise ValueError("this is not an optimizer's state: 'state' is a dict and 'param_groups' a list of dicts")
 
 
 def _options(optimizer: HasState, old: Mapping[str, Any], index: int) -> Group:

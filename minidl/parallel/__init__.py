@@ -3,16 +3,20 @@
 From top to bottom; a file imports only from lines below its own:
 
     train          runs a job by a strategy on an engine
+    launches       launches a run's ranks, again when nodes have died
     data_parallel  replicas that apply the same update in every step: Serial, Synchronous, SufficientFactors
+    pipeline       a model whose layers are split over nodes, and the order in which they compute
     servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
     averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
     measures       gradient noise scale, learning speed, a report card of published claims
     strategy       the base class of all strategies
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward
+    plan           which rank holds what of which replica
     job            what to train
 """
 
+from minidl.parallel import pipeline
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
 from minidl.parallel.averaging.gossip import Gossip
@@ -23,8 +27,12 @@ from minidl.parallel.data_parallel.sufficient_factors import SufficientFactors
 from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.job import Job
 from minidl.parallel.measures import learning_speed, noise_scale, report_card
+from minidl.parallel.pipeline.pipeline import Pipeline
+from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import Checkpoint, CheckpointError
 from minidl.parallel.run.divergence import NonFiniteLoss
+from minidl.parallel.run.elastic_restart import Elastic
+from minidl.parallel.run.minibatches import micro_batches
 from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.session import Session
@@ -41,6 +49,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "EagerSGD",
+    "Elastic",
     "ElasticAveraging",
     "Ensemble",
     "Gossip",
@@ -49,7 +58,9 @@ __all__ = [
     "LocalSGD",
     "NonFiniteLoss",
     "OneShotAveraging",
+    "ParallelPlan",
     "ParameterServer",
+    "Pipeline",
     "Progress",
     "Report",
     "Serial",
@@ -59,7 +70,9 @@ __all__ = [
     "SufficientFactors",
     "Synchronous",
     "learning_speed",
+    "micro_batches",
     "noise_scale",
+    "pipeline",
     "report_card",
     "train",
 ]

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from minidl.arguments import one_of
 from minidl.cluster.collectives import ALL_REDUCE
+from minidl.cluster.comm import Communicator
+from minidl.cluster.mesh import Mesh
+from minidl.data.loader import Batch
 from minidl.kernels import Array
+from minidl.nn import Module
 from minidl.parallel.job import Job
+from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.session import Session
+from minidl.tensor import Tensor
 
 
 class Strategy:
@@ -24,6 +30,32 @@ class Strategy:
         session.parts()    shares of common minibatches; each node has weights of its own
         session.passes()   each node's own minibatches of its own shard, `job.epochs` passes over it
         session.stream()   each node's own minibatches, until `session.finished`, which the rank that counts them sets
+
+    Splitting the model
+        By default a rank is a replica with the whole model. A strategy that splits the model over several ranks defines
+
+            plan        how many replicas there are, and over how many ranks each is split
+            build       this rank's partition: `nn.building` makes all modules, and only the arrays that the rank holds
+            predict     forward over all ranks of a replica, for the evaluation
+
+        and in `run` the ranks of a replica, which all get the replica's samples, compute the minibatch together:
+
+            session.mesh         the ranks as a grid: `session.mesh["pp"]` is the communicator of this rank's pipeline
+            session.model        all modules with the names of the whole model; parameters elsewhere are not `held`
+            parallel.micro_batches(batch, m)             m slices of a batch, in the order of Serial(micro_batches=m)
+            session.begin_forward(session.replica, i)    on every rank, before micro-batch i: its dropout masks
+            session.job.loss, session.check_loss, session.count_loss    on the rank that has the outputs; the gradients
+                                 must be those of the minibatch's mean loss: scale that of a batch by `batch.weight`
+            session.update()     sums the gradients of tied parameters over the stages that hold them, clips by the norm
+                                 of the whole model, in which each weight counts once, and steps
+
+        Gradients of several replicas are summed by the strategy, over `session.mesh["dp"]`, before the update; one
+        whose share of the last minibatch is empty has none (`grad` is None), and must join in all the same. Ranks along
+        "tp" that hold the same parameter must have the same gradient, which nothing verifies; shards are
+        `Parameter.shard`.
+        `session.comm.mark("forward")` and `("backward")` name what is computed in the trace and in `report.timeline`.
+        The session does the rest: samples and dropout by replica, the mean loss from the ranks that counted one,
+        evaluation, batch norm's buffers from replica 0, checkpoints of whole arrays by name, digests by replica.
 
     Attributes
         servers          number of servers, in addition to the nodes
@@ -41,16 +73,68 @@ class Strategy:
     def is_resumable(self) -> bool:
         return False
 
+    @property
+    def goes_on_from(self) -> str:
+        """From what the others go on when a node has died, with `train(elastic=True)`.
+
+        "step": all nodes have the same weights after each update. "mean": they have weights of their own, and go on
+        from the survivors' mean. "": the run cannot go on; neither can one whose model is split, since a dead node's
+        weights are lost.
+        """
+        return ""
+
+    def plan(self, job: Job, nodes: int) -> ParallelPlan:
+        """Which rank holds what of which replica; here each node is a replica with the whole model.
+
+        The plan has as many ranks as there are nodes. Raise ValueError if there is none for that number.
+        """
+        return ParallelPlan(dp=nodes)
+
+    def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
+        """The model, of which this rank holds its partition: the whole here.
+
+        A partition is made by `with nn.building(...): model = job.build_model()`; its weights are those of the whole
+        model to the bit. mesh: the plan's; `mesh.coordinates["pp"]` is this rank's place in its pipeline.
+        """
+        return job.build_model()
+
+    def forward_and_backward(self, session: Session, batch: Batch) -> None:
+        """Compute the gradients of the mean loss over these samples of the replica, for the strategies with servers.
+
+        A worker is a replica: if it is split, its ranks call it together, with the same samples.
+        """
+        session.local_loss(batch).backward()
+
+    def predict(self, session: Session, x: Array) -> Tensor | None:
+        """The model's outputs for the samples x, in evaluation; None on ranks that do not have them.
+
+        All ranks of a replica call it with the same x; exactly one of them, or all along "tp", return outputs.
+        """
+        outputs: Tensor = session.model(x)
+        return outputs
+
+    def state_dict(self, session: Session) -> dict[str, Array] | None:
+        """The state of the whole model by name, on rank 0; None elsewhere. The ranks of replica 0 call it together.
+
+        Parameters and buffers are gathered from the ranks that hold them, shards joined.
+        """
+        return session.partition.state_dict()
+
     def check(self, job: Job, nodes: int) -> None:
         """Raise ValueError if this strategy cannot train this job on that number of nodes."""
+        replicas = self.plan(job, nodes).dp
         if self.is_asynchronous:
-            if (samples := len(job.build_data().train)) < nodes:
-                raise ValueError(f"{samples} samples cannot be dealt to {nodes} nodes: use at most {samples} nodes")
-        elif job.smallest_batch < nodes:
+            if (samples := len(job.build_data().train)) < replicas:
+                raise ValueError(f"{samples} samples cannot be dealt to {replicas} nodes: use at most {samples} nodes")
+        elif job.smallest_batch < replicas:
             raise ValueError(
-                f"a minibatch of {job.smallest_batch} samples cannot be shared by {nodes} nodes: "
-                f"batch_size must be at least {nodes}"
+                f"a minibatch of {job.smallest_batch} samples cannot be shared by {replicas} nodes: "
+                f"batch_size must be at least {replicas}"
             )
+
+    def prepared(self, job: Job) -> Self:
+        """This strategy with what is computed once, before the ranks start, such as cuts of a model; here itself."""
+        return self
 
     def check_algorithm(self) -> None:
         """Raise ValueError if `algorithm` is not the name of an all-reduce."""
@@ -65,7 +149,7 @@ class Strategy:
         raise NotImplementedError(f"{type(self).__name__} does not say what a server does: define serve(self, session)")
 
     def combine(self, weights: Sequence[Array]) -> list[Array]:
-        """The weights of the models that are evaluated, from those of the nodes: here one, their mean.
+        """The weights of the models that are evaluated after the run, from those of the nodes: here one, their mean.
 
         The predictions of several models are averaged.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,15 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import Engine
 from minidl.cluster.faults import FaultPlan
+from minidl.cluster.run import Run
+from minidl.nn import Module
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.job import Job, built_once
+from minidl.parallel.launches import check_elastic, launch_to_the_end
+from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.divergence import NonFiniteLoss
+from minidl.parallel.run.elastic_restart import Elastic, Leg
 from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.report import Report
@@ -42,23 +48,37 @@ def train(
     timeout: float = 60.0,
     on_failure: str = "raise",
     faults: FaultPlan | None = None,
+    elastic: bool | Elastic = False,
 ) -> Report:
     """Train `job` by `strategy` on `nodes` nodes and return the Report.
 
     Parameters
         job         what to train
         strategy    how to train it; None: `Serial()`
-        nodes       ranks that train; a strategy's servers are additional ranks
+        nodes       ranks that train, those of the strategy's plan; a strategy's servers are additional ranks
         on          engine, as in `cluster.launch`: "processes", "simulation", "mpi" or an object
         network     cost of messages, as in `cluster.launch`
         folder      where a checkpoint is written. Strategies that evaluate during the run (Serial, Synchronous,
                     SufficientFactors) write it at the start and after every epoch, the others at the end; None: nowhere
-        resume      checkpoint to go on from, to the same bits as a run that was never stopped; None: from the start
+        resume      checkpoint to go on from, to the same bits as a run that was never stopped; None: from the start.
+                    See the notes for another number of nodes
         progress    called in the caller's process, up to ten times a second and after every epoch
         config      kept in the checkpoint for the caller; JSON
         timeout     seconds that a rank may wait in one operation
         on_failure  "raise" or "continue", as in `cluster.launch`
         faults      planned faults, as in `cluster.launch`
+        elastic     True, or an `Elastic` with settings: when nodes die, the run goes on with the others, and
+                    `report.restarts` says so. A death is a process that ends without a word, as by SIGKILL or a planned
+                    `kill`; an exception, a loss that is not finite and a node that hangs end the run as ever. A fault
+                    plan then counts the calls of each launch; nodes keep their faults but not their numbers
+
+    Notes
+        A run can be resumed on another number of nodes, and by another strategy that can be resumed: weights, optimizer
+        (with the learning rate and the other options of its groups, whatever the job's are), schedule and history are
+        those of the checkpoint, to the bit. From there on the run has the numbers of one that always had that many
+        nodes, within rounding, except where these depend on the number of nodes: dropout masks, which are drawn for
+        each replica; batch norm that is not synchronised; and with shards="fixed" or "by_label" the samples of a
+        minibatch.
 
     Raises
         ValueError       job, strategy and nodes do not fit
@@ -82,31 +102,40 @@ def train(
     nodes = whole_number("nodes", nodes, at_least=1)
     here = built_once(job)  # the ranks get the job itself
     here.check_shards()
+    plan = plan_of(strategy, here, nodes)
     strategy.check(here, nodes)
+    strategy = strategy.prepared(job)
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
             f"{type(strategy).__name__} cannot go on from a checkpoint, which lacks some of its ranks' state: "
             "to begin with the weights of an earlier run, give Job(model=report.model())"
         )
+    survival = check_elastic(strategy, plan, elastic, nodes, on_failure, on)
     checkpoint = None if resume is None else _matching_checkpoint(resume, here)
     if folder is not None:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-    try:
-        run = cluster.launch(
+
+    def launch(nodes: int, leg: Leg, faults: FaultPlan | None) -> Run:
+        return cluster.launch(
             _node,
-            args=(job, strategy, nodes, folder, checkpoint, config or {}),
+            args=(job, strategy, nodes, folder, config or {}, leg),
             nodes=nodes + strategy.servers,
             on=on,
             network=network,
             timeout=timeout,
-            on_failure=on_failure,
+            on_failure="continue" if survival else on_failure,
             faults=faults,
             seed=job.seed,
             listener=None if progress is None else lambda rank, message: progress(message),
         )
-        records: list[RankRecord] = [record for record in run.results if record is not None]
-        final = next((record.state for record in records if record.state is not None), None)
+
+    first = Leg(checkpoint, is_elastic=survival is not None)
+    try:
+        ended = launch_to_the_end(launch, here, strategy, nodes, first, faults, survival, folder)
+        run, nodes = ended.run, ended.nodes
+        evaluated_in_run = (r.state for r in ended.records if r.state is not None and r.state.history)
+        final = next((replace(state, within_epoch={}) for state in evaluated_in_run), None)
         if final is None:
             _check_survivors(run.failures, nodes)
     except cluster.ClusterError as error:
@@ -117,13 +146,15 @@ def train(
         if folder is not None:  # all ranks have ended by now
             Checkpoint.remove_unfinished(folder / CHECKPOINT_FILE)
     if final is None:
-        final = evaluated(here, strategy.combine, records, config or {})
+        final = evaluated(here, strategy.combine, ended.records, config or {})
         if progress is not None:
             for row in final.history:
                 progress(Progress.of_row(row, job.epochs, run.trace.shares(0)))
         if folder is not None:
             final.save(folder / CHECKPOINT_FILE)
-    return Report(job, strategy, nodes, final.history, run.seconds, run.trace, final, run.results, run.failures)
+    return Report(
+        job, strategy, nodes, final.history, ended.seconds, run.trace, final, run.results, run.failures, ended.restarts
+    )
 
 
 def _node(
@@ -132,18 +163,45 @@ def _node(
     strategy: Strategy,
     nodes: int,
     folder: Path | None,
-    checkpoint: Checkpoint | None,
     config: dict[str, Any],
+    leg: Leg,
 ) -> RankRecord:
     """The program that runs on every rank."""
     of_losses = "ordered" if strategy.algorithm == "ordered" else "auto"  # few numbers: a ring would only cost time
-    session = Session(job, comm, nodes, folder, checkpoint, config, of_losses)
+    session = Session(job, strategy, comm, nodes, folder, config, of_losses, leg)
     with np.errstate(all="ignore"):  # an overflow ends as a loss that is not finite, which is reported once
-        if comm.rank < nodes:
-            strategy.run(session)
-        else:
-            strategy.serve(session)
+        try:
+            if comm.rank < nodes:
+                strategy.run(session)
+            else:
+                strategy.serve(session)
+        except (cluster.RankFailed, cluster.Deadlock) as error:  # a rank that gave up has returned: a deadlock
+            if leg.is_elastic:
+                return session.unfinished(error)
+            raise
     return session.result()
+
+
+def plan_of(strategy: Strategy, job: Job, nodes: int) -> ParallelPlan:
+    """The strategy's plan for that number of nodes.
+
+    Raises ValueError if it has none, and if it splits a model of which every rank has a copy; TypeError if `plan`
+    returns something else.
+    """
+    try:
+        plan = strategy.plan(job, nodes)
+    except ValueError as error:
+        raise ValueError(f"{type(strategy).__name__} has no plan for nodes={nodes}: {error}") from error
+    if not isinstance(plan, ParallelPlan):
+        raise TypeError(f"{type(strategy).__name__}: plan must return a parallel.ParallelPlan, got {plan!r}")
+    if plan.world != nodes:
+        raise ValueError(f"the strategy's plan has {plan.world} ranks, {plan}, but the run has {nodes} nodes")
+    if plan.is_split and isinstance(job.model, Module):
+        raise ValueError(
+            "this strategy splits the model, so no rank may hold the whole: give Job a function that makes the model, "
+            "model=lambda: ..., rather than a model"
+        )
+    return plan
 
 
 def _check_survivors(failures: dict[int, cluster.ClusterError], nodes: int) -> None:

@@ -3,7 +3,7 @@
 tensor.py              Tensor, and `record`, with which every operation ends
 methods.py             the operations that `functional/` binds to Tensor
 conversion.py          what a Tensor can be made of
-gradients.py           `grad(outputs, inputs)`, and the `.grad` of leaves
+gradients.py           `backward(tensors, gradients)`, which adds to the `.grad` of leaves, and `grad(outputs, inputs)`
 dependency_graph.py    the tasks of a step: what each costs, and what it has to wait for
 hooks.py               handles of functions that backward calls once a leaf's gradient is final
 numpy_protocols.py     tensors as arguments of numpy's functions
@@ -14,11 +14,11 @@ missing_attributes.py  messages for attributes of PyTorch's tensors that do not 
 from minidl.missing_names import callable_module
 from minidl.tensor.conversion import as_array
 from minidl.tensor.dependency_graph import dependency_graph
-from minidl.tensor.gradients import grad
+from minidl.tensor.gradients import backward, grad
 from minidl.tensor.hooks import RemovableHandle
 from minidl.tensor.tensor import Tensor, record
 
-__all__ = ["RemovableHandle", "Tensor", "as_array", "dependency_graph", "grad", "record"]
+__all__ = ["RemovableHandle", "Tensor", "as_array", "backward", "dependency_graph", "grad", "record"]
 
 callable_module(
     __name__,

@@ -22,7 +22,9 @@ def as_array(value: Any) -> Array:
     module = kernels.new_array_module()
     if type(value) is np.ndarray and module is np:
         array = value
-    elif hasattr(value, "dtype"):  # an array or a numpy scalar
+    elif isinstance(value, np.ndarray):  # of a subclass, which may refuse: `nn.placeholder.Absent` has no values
+        array = module.asarray(value.view(np.ndarray))
+    elif hasattr(value, "dtype"):  # a GPU's array or a numpy scalar
         array = module.asarray(value)
     else:
         array = module.asarray(_from_lists(value))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minidl.deferred import Deferred
 from minidl.kernels import Array, counting
 from minidl.tape import Node, walk
 from minidl.tensor.conversion import as_array
@@ -34,7 +35,7 @@ def grad(
     6.0
     """
     refuse_second_derivatives(create_graph)
-    outputs, inputs = _tensors("outputs", outputs), _tensors("inputs", inputs)
+    outputs, inputs = _tensors("grad: outputs", outputs), _tensors("grad: inputs", inputs)
     if grad_outputs is None or not isinstance(grad_outputs, (list, tuple)):
         grad_outputs = [grad_outputs] * len(outputs)
     if len(grad_outputs) != len(outputs):
@@ -57,6 +58,57 @@ def grad(
     return tuple(found.get(tensor) for tensor in inputs)
 
 
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    gradients: Any = None,
+    inputs: Tensor | Iterable[Tensor] | None = None,
+    retain_graph: bool = False,
+    defer: bool = False,
+) -> Deferred | None:
+    """Add the gradients of several tensors together to the `.grad` of the leaves that they were made from.
+
+    Parameters
+        tensors       one tensor or a list; their graph is walked once, and each hook is called once
+        gradients     for each, the gradient of the loss with respect to it, of its shape; None: 1, for a scalar
+        inputs        the tensors that get their gradient; only nodes made from them are visited; None: every leaf
+        retain_graph  keep the graph for another backward; False: each node is freed once it is visited
+        defer         compute what other operations wait for, and leave the products that only parameters need to the
+                      `run` of the `Deferred` that is returned; see there
+
+    A graph that was cut in two is walked in two calls: the gradients of the second half's inputs are the `gradients` of
+    the first half's outputs.
+
+    Raises
+        TypeError      something that is not a tensor
+        ValueError     another number of gradients than of tensors; a gradient of another shape, or none for a tensor
+                       that is not a scalar
+        RuntimeError   a tensor does not require a gradient; the graph was freed by an earlier backward; a tensor whose
+                       values a vjp reads was overwritten
+
+    >>> from minidl import Tensor
+    >>> x = Tensor(3.0, requires_grad=True)
+    >>> square, double = x * x, x * 2.0
+    >>> backward([square, double], [1.0, 10.0])
+    >>> float(x.grad)
+    26.0
+    """
+    tensors = _tensors("backward: tensors", tensors)
+    if gradients is None:
+        seeds = [None] * len(tensors)
+    else:
+        seeds = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
+    if len(seeds) != len(tensors):
+        raise ValueError(
+            f"backward: {len(seeds)} gradients were given for {len(tensors)} tensors, one for each is expected"
+        )
+    arrays = [None if seed is None else as_array(seed) for seed in seeds]
+    if inputs is not None:
+        inputs = _tensors("backward: inputs", inputs if isinstance(inputs, Node) else list(inputs))
+    deferred = Deferred() if defer else None
+    walk(tensors, arrays, inputs, retain_graph, accumulate, deferred)
+    return deferred
+
+
 def refuse_second_derivatives(create_graph: bool) -> None:
     if create_graph:
         raise NotImplementedError(
@@ -73,12 +125,12 @@ def _tensors(role: str, given: Any) -> list[Tensor]:
     for tensor in tensors:
         if not isinstance(tensor, Node):
             hint = ""
-            if role == "outputs" and hasattr(tensor, "dtype"):
+            if role != "grad: inputs" and hasattr(tensor, "dtype"):
                 hint = (
                     "; a gradient that grad() or backward() returned is an array without a graph, so there are no "
                     "second derivatives"
                 )
-            raise TypeError(f"grad: {role} are tensors, one or a list of them, not {type(tensor).__name__}{hint}")
+            raise TypeError(f"{role} are tensors, one or a list of them, not {type(tensor).__name__}{hint}")
     return tensors
 
 

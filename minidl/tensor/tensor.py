@@ -18,10 +18,10 @@ from minidl import kernels
 from minidl.kernels import Array, counting
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.missing_names import unknown_option, without_missing
-from minidl.tape import Node, Vjp, clock, grad_enabled, walk
+from minidl.tape import Node, Vjp, clock, grad_enabled
 from minidl.tensor.conversion import as_array
 from minidl.tensor.element_count import ElementCount
-from minidl.tensor.gradients import accumulate, refuse_second_derivatives
+from minidl.tensor.gradients import backward, refuse_second_derivatives
 from minidl.tensor.hooks import RemovableHandle
 from minidl.tensor.methods import Methods
 from minidl.tensor.missing_attributes import add_hints
@@ -220,8 +220,7 @@ class Tensor(Node, Methods, NumpyProtocols):
             ValueError     a gradient of another shape, or none for a tensor that is not a scalar
         """
         refuse_second_derivatives(create_graph)
-        seed = None if gradient is None else as_array(gradient)
-        walk([self], [seed], None if inputs is None else list(inputs), retain_graph, accumulate)
+        backward([self], [gradient], inputs, retain_graph)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(tensor)` in every backward as soon as this leaf's `.grad` is final, before backward has ended.

@@ -181,7 +181,7 @@ def test_a_run_that_cannot_go_on_says_so(capsys, tmp_path):
         err == "minidl train: a run of local_sgd cannot go on: its checkpoint holds the model only; start a new run\n"
     )
     err = refused(capsys, "train", "--resume", "run", "--strategy", "gossip", "--epochs", 2)
-    assert "is of a run with --strategy local_sgd, not gossip: only --epochs may change" in err
+    assert "a run of local_sgd cannot go on" in err
     for option, value, former in (("--on", "processes", "simulation"), ("--network", "1gbe", "none")):
         err = refused(capsys, "train", "--resume", "run", option, value, "--epochs", 2)
         assert f"is of a run with {option} {former}, not {value}" in err
@@ -294,7 +294,17 @@ def test_the_checkpoint_of_another_program_is_refused(capsys, tmp_path, config):
 
 def test_the_checkpoint_of_another_model_is_refused(capsys, checkpoint):
     err = refused(capsys, "train", "--resume", checkpoint, "--model", "lenet", "--epochs", 3)
-    assert f"{checkpoint} is of a run with --model mlp, not lenet: only --epochs may change; leave out --model" in err
+    assert f"{checkpoint} is of a run with --model mlp, not lenet: only --epochs, --nodes, " in err
+    assert "may change; leave out --model" in err
+
+
+def test_a_run_does_not_go_on_by_a_strategy_whose_state_is_in_no_checkpoint(capsys, checkpoint):
+    command = ("train", "--resume", checkpoint, "--epochs", 3, "--nodes", 2, "--strategy")
+    assert "a run cannot go on by --strategy local_sgd, whose nodes have state" in refused(
+        capsys, *command, "local_sgd"
+    )
+    assert "at most 64 nodes run on one machine, got --nodes 65" in refused(capsys, *command[:-3], "--nodes", 65)
+    assert "and lr=0.3 in --strategy: give one of them" in refused(capsys, *command, "serial:lr=0.3")
 
 
 def test_weights_that_do_not_fit_their_configuration_are_refused(capsys, checkpoint):

@@ -156,7 +156,7 @@ def test_a_compressor_without_settings_needs_no_parentheses() -> None:
         ("serial:shards=2.5", "serial: shards must be a whole number, got 2.5"),
         ("serial:shards=True", "serial: shards must be a whole number, got True"),
         ("serial:shards=None", "serial: shards must be a whole number, got None"),
-        ("serial:1,2", "serial: too many positional arguments; its settings are shards"),
+        ("serial:1,2,3", "serial: too many positional arguments; its settings are shards, micro_batches"),
         ("serial:1,shards=2", "serial: multiple values for argument 'shards'; its settings are shards"),
         ("serial:shards=1,shards=2", "serial: shards is given twice"),
         ("serial:shards=0", "Serial: shards must be at least 1, got 0"),
@@ -217,7 +217,10 @@ def test_settings_of_the_optimizer_can_be_typed_with_every_strategy() -> None:
         ("local_sgd:lr=fast", "local_sgd: lr must be a number, got fast"),
         ("local_sgd:lr=0", "local_sgd:lr=0: lr must be above 0, got 0"),
         ("synchronous:compressor=sign(lr=1)", "sign has no settings, got 'lr'"),
-        ("serial:learning_rate=1", "a setting of serial must be 'shards', 'lr' or 'momentum', got 'learning_rate'"),
+        (
+            "serial:learning_rate=1",
+            "a setting of serial must be 'shards', 'micro_batches', 'lr' or 'momentum', got 'learning_rate'",
+        ),
         ("serial:lrr=1", "did you mean 'lr'?"),
     ):
         with pytest.raises(ValueError) as error:

@@ -156,3 +156,13 @@ def test_a_node_that_is_killed_is_named_and_the_run_can_go_on(tmp_path):
     assert "killed by SIGKILL" in err
     assert "Traceback" not in err
     assert "--resume out" in out
+
+
+def test_an_elastic_run_says_which_node_was_killed_and_ends_well(tmp_path):
+    process = start(tmp_path, *ORDERED, "--nodes", 3, "--out", "out", "--elastic")
+    read_until(process, "  1/4")
+    os.kill(ranks(process.pid)[1], signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert "died (the process was killed by SIGKILL); 2 went on from the last finished step" in " ".join(out.split())
+    assert "test accuracy" in out

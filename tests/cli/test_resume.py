@@ -4,6 +4,7 @@ import csv
 
 import pytest
 
+from minidl.parallel import Checkpoint
 from tests.cli.command import assert_same_bits, minidl
 
 pytestmark = pytest.mark.timeout(300)
@@ -39,3 +40,26 @@ def test_a_checkpoint_may_be_continued_in_another_folder(tmp_path):
     refused = minidl(tmp_path, *command, "whole")
     assert refused.returncode == 2
     assert "whole holds a run already" in refused.stderr
+
+
+def test_a_run_goes_on_on_another_number_of_nodes(tmp_path):
+    options = ("--model", "mlp", "--on", "simulation", "--out")
+    four = ("--nodes", 4, "--strategy", "synchronous:algorithm=ordered")
+    assert minidl(tmp_path, "train", *options, "whole", *four, "--epochs", 3).returncode == 0
+    assert minidl(tmp_path, "train", *options, "parts", "--strategy", "serial:shards=4", "--epochs", 1).returncode == 0
+    first = Checkpoint.load(tmp_path / "parts/checkpoint.npz")
+    resumed = minidl(tmp_path, "train", "--resume", "parts", "--epochs", 3, *four)
+    assert resumed.returncode == 0, resumed.stderr
+    assert_same_bits(tmp_path / "whole", tmp_path / "parts")
+    last = Checkpoint.load(tmp_path / "parts/checkpoint.npz")
+    assert last.history[:1] == first.history
+    assert (first.config["nodes"], last.config["nodes"]) == (1, 4)
+
+
+def test_without_a_strategy_the_number_of_nodes_chooses_it(tmp_path):
+    options = ("--model", "mlp", "--on", "simulation", "--out", "run")
+    assert minidl(tmp_path, "train", *options, "--nodes", 2, "--epochs", 1).returncode == 0
+    for epochs, nodes in enumerate((1, 4), start=2):
+        resumed = minidl(tmp_path, "train", "--resume", "run", "--epochs", epochs, "--nodes", nodes)
+        assert resumed.returncode == 0, resumed.stderr
+    assert [row["epoch"] for row in Checkpoint.load(tmp_path / "run/checkpoint.npz").history] == [1, 2, 3]

@@ -64,12 +64,12 @@ def calls_in(source: str) -> set[str]:
 FOUND = sorted(set().union(*(calls_in(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py"))))
 
 NAMED = {  # operations that a message names: what the caller has done, or is to define or to call
-    *("backward()", "backward(gradient=...)", "begin_step(norm, nodes)", "cat()", "choose()"),
+    *("actions(self, stage)", "backward()", "backward(gradient=...)", "begin_step(norm, nodes)", "cat()", "choose()"),
     *("copy_()", "counting.start()", "decode()", "dequantize()", "detach()", "encode()", "forward(self, ...)"),
     *("labels.argmax(1)", "loss.backward()", "target.detach()"),
     *("launch()", "launch(network={})", "model.parameters()", "no_grad()", "program(comm, *args)", "quantize()"),
     *("recv(out=...)", "run(self, session)", "serve(self, session)", "Simulation({})", "sum()", "to()", "wait()"),
-    *("int(x)", "where()", "x.copy()", "x.filled(0)"),
+    *("int(x)", "stages(self)", "where()", "x.copy()", "x.filled(0)"),
     *("cuda()", "scale(loss)", "state_dict()", "step()", "step(optimizer)", "to({})", "unscale_()", "update()"),
     *("all()", "any()", "float()", "grad()", "int(...)", "long()", "mean()", "numpy()"),
     *("item()", "tolist()", "x.detach()"),

@@ -337,3 +337,34 @@ def test_draws_follow_the_softmax_of_the_logits():
     model.forward = lambda tokens: Tensor(np.broadcast_to(np.log([0.2, 0.3, 0.5]), (*tokens.shape, 3)))
     drawn = model.generate(np.zeros((20_000, 1), np.int64), 1)[:, 1]
     np.testing.assert_allclose(np.bincount(drawn) / len(drawn), [0.2, 0.3, 0.5], atol=0.015)
+
+
+# ---- layers that a user puts in the place of others ----
+
+
+class Doubled(nn.Sequential):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def test_another_classifier_may_take_the_place_of_the_models_own():
+    model, x = AlexNet(num_classes=3).eval(), numbers(1, 3, 224, 224)
+    features = model.features(x)
+    for classifier in (nn.Linear(256 * 6 * 6, 5), nn.Identity(), nn.Sequential()):
+        model.classifier = classifier
+        np.testing.assert_array_equal(model(x).numpy(), classifier(features.reshape(1, -1)).numpy())
+
+
+def test_a_containers_own_forward_is_applied_by_the_model_and_by_its_stages():
+    model, x = ResNet(8).eval(), numbers(2, 3, 8, 8)
+    model.layer3, model.fc = nn.Identity(), nn.Linear(32, 3)
+    plain = model(x).numpy()
+    model.layer2 = Doubled(*model.layer2)
+    model.fc.bias.data *= 2
+    np.testing.assert_allclose(model(x).numpy(), 2 * plain, rtol=1e-5)
+    np.testing.assert_array_equal(nn.run_stages(model.stages(), x).numpy(), model(x).numpy())
+
+
+def test_gpts_transformer_gives_the_features_that_the_head_reads():
+    model, tokens = GPT(11, 8, n_layer=2, n_head=2, n_embd=8), np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(model.lm_head(model.transformer(tokens)).numpy(), model(tokens).numpy())

@@ -16,6 +16,7 @@ from minidl.cluster.comm import Communicator, world
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.trace.recorder import Recorder
 from minidl.parallel import Checkpoint, Job, LocalSGD, NonFiniteLoss, Serial, Session, Synchronous
+from minidl.parallel.run.elastic_restart import Leg
 from tests.kernels import stand_in
 
 
@@ -76,7 +77,7 @@ def train(
 ) -> Session:
     """Train here, on the kernels `name`."""
     with kernels.use(name):
-        session = Session(job, comm, comm.size, folder, resume)
+        session = Session(job, strategy, comm, comm.size, folder, leg=Leg(resume))
         strategy.run(session)
         return session
 

@@ -8,6 +8,7 @@ import pytest
 from minidl import amp, nn, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Serial, Synchronous
+from minidl.parallel.data_parallel.synchronized_batch_norm import SynchronizedBatchNorm, synchronized
 from tests.parallel.jobs import momentum_sgd, small_job
 
 pytestmark = pytest.mark.timeout(300)
@@ -149,6 +150,18 @@ def test_with_local_batch_norm_the_loss_of_a_node_depends_on_its_part_alone():
             x, y, loss = parts[0]  # the first step: the weights are those of the beginning
             alone = this.loss(this.build_model()(x), y).item()
             assert (loss == alone) == is_alone
+
+
+def test_a_shared_batch_norm_is_replaced_once_and_keeps_its_parameters_and_buffers():
+    norm = nn.BatchNorm2d(3)
+    model = nn.Sequential(norm, nn.Conv2d(3, 3, 1), norm)
+    tensors, names = [*model.parameters(), *model.buffers()], list(model.state_dict())
+    assert synchronized(model, None) is model
+    assert isinstance(model[0], SynchronizedBatchNorm)
+    assert model[0] is model[2]
+    assert [*model.parameters(), *model.buffers()] == tensors
+    assert list(model.state_dict()) == names
+    assert isinstance(synchronized(norm, None), SynchronizedBatchNorm)
 
 
 def test_a_single_value_a_channel_is_refused():

@@ -17,12 +17,13 @@ import numpy as np
 
 from course.judging.ranks.student_frames import Frame
 from course.sandbox.exchange.plain_data import ARRAY_KINDS, DamagedError, Foreign
-from minidl.cluster import ClusterError, Communicator, Work
+from minidl.cluster import ClusterError, Communicator, Mesh, Work
 from minidl.kernels import counting
 
 CALLS = frozenset({
-    "all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "compute", "gather", "irecv", "isend", "mark",
-    "now", "recv", "reduce", "reduce_scatter", "scatter", "send", "sendrecv", "shares", "split", "world_rank",
+    "all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "compute", "first_ranks", "gather", "irecv",
+    "isend", "mark", "mesh", "now", "recv", "reduce", "reduce_scatter", "scatter", "send", "sendrecv", "shares",
+    "split", "world_rank",
 })  # fmt: skip
 
 RECEIVING = frozenset({"recv", "sendrecv", "wait"})
@@ -46,6 +47,7 @@ class RankCalls:
     def __init__(self, comm: Communicator, most: int, counts: bool) -> None:
         self._left = MOST_SENT
         self._groups = [comm]
+        self._meshes: list[Mesh[Communicator]] = []
         self._begun: list[tuple[Work, int]] = []
         self._most = most
         self._counts = counts
@@ -86,6 +88,8 @@ class RankCalls:
             return getattr(comm, method), arguments
         if method in ("wait", "is_completed"):
             return getattr(self._begun[arguments[0]][0], method), []
+        if method == "group_of_mesh":
+            return lambda mesh, axes: self._meshes[mesh][tuple(axes)], arguments
         if method == "bytes_sent":
             return lambda: comm.bytes_sent, []
         if method == "reduce_into":
@@ -94,7 +98,7 @@ class RankCalls:
         raise DamagedError(f"no call: {method!r}")
 
     def _argument(self, value: Any) -> Any:
-        """An argument, decoded; `course/sandbox/ranks/communicator.py` encoded it."""
+        """An argument, decoded; `course/sandbox/ranks/encoding.py` encoded it."""
         match value:
             case ("room", str(dtype), [*shape], bool(is_contiguous), bool(is_writeable)):
                 return self._room(np.dtype(dtype), shape, is_contiguous, is_writeable)
@@ -126,11 +130,14 @@ class RankCalls:
         return nbytes
 
     def _for_process(self, value: Any, group: int) -> Any:
-        """A result as it is sent to the rank's process: a communicator or an operation in progress as its number."""
+        """A result as it is sent to the rank's process: communicators, meshes and works by number."""
         if isinstance(value, Communicator):
             self._groups.append(value)
             ranks = [value.world_rank(rank) for rank in range(value.size)]
             return len(self._groups) - 1, ranks, value.rank
+        if isinstance(value, Mesh):
+            self._meshes.append(value)
+            return len(self._meshes) - 1
         if isinstance(value, Work):
             self._begun.append((value, group))
             return len(self._begun) - 1

@@ -23,6 +23,13 @@ def train(
             "all. lr= and momentum= replace --lr and --momentum. By default serial on one node, otherwise synchronous."
         ),
     ] = None,
+    plan: Annotated[
+        str | None,
+        Option(
+            help="Split the model: pp=4,dp=2 makes two replicas of a pipeline of four stages, on eight nodes. With "
+            "micro_batches=8,schedule=gpipe and so on, as the settings of the strategy pipeline."
+        ),
+    ] = None,
     on: Annotated[
         str, Option(help="processes: each node is a process of this machine; simulation: on a virtual clock.")
     ] = "processes",
@@ -54,8 +61,15 @@ def train(
     bucket_mb: Annotated[float, Option(help="Size of a bucket of gradients, in megabytes.")] = 1.0,
     out: Out = None,
     resume: Annotated[
-        Path | None, Option(help="Run folder or checkpoint to go on from; only --epochs may differ from that run.")
+        Path | None,
+        Option(
+            help="Run folder or checkpoint to go on from. Only --epochs, --nodes, --strategy, --algorithm and "
+            "--bucket-mb may differ from that run."
+        ),
     ] = None,
+    elastic: Annotated[
+        bool, Option("--elastic", help="When nodes die, go on with the others from the last finished step.")
+    ] = False,
 ) -> None:
     """Train a model on one or more nodes.
 
@@ -65,16 +79,22 @@ def train(
     """
     with ending("train"):
         from minidl.cli.train.options import completed, of_checkpoint  # here, so that --help comes at once
+        from minidl.cli.train.plan import with_plan
         from minidl.cli.train.run import run
 
-        options = {name: value for name, value in context.params.items() if name not in ("out", "resume")}
+        left_out = ("out", "resume", "elastic", "plan")
+        options = {name: value for name, value in context.params.items() if name not in left_out}
+        asked = {name for name in options if _is_explicit(context, name)}
+        if plan is not None:
+            options |= with_plan(plan, options, asked)
+            asked |= {"strategy", "nodes"}
         if resume is not None:
             resume = resume / "checkpoint.npz" if resume.is_dir() else resume
             out = out or resume.parent
             hints = get_type_hints(train)
-            explicit = {name: options[name] for name in options if _is_explicit(context, name)}
+            explicit = {name: options[name] for name in asked}
             options = of_checkpoint(resume, explicit, {name: hints[name] for name in options})
-        run(completed(options), out, resume)
+        run(completed(options), out, resume, elastic)
 
 
 def _is_explicit(context: Context, name: str) -> bool:

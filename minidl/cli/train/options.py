@@ -19,6 +19,10 @@ ADDED: dict[str, Any] = {"strategy": None, "on": "processes", "network": engines
 """Options that checkpoints of earlier versions lack, with what those versions did (momentum: the model's own)."""
 
 
+MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb")
+"""Options that a resumed run may have otherwise: how long to train, and how, but not what."""
+
+
 def completed(options: Options) -> Options:
     """Check the options, and replace each None by the model's own value.
 
@@ -66,7 +70,7 @@ def _with_settings_of_the_strategy(options: Options) -> Options:
 
 
 def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Options:
-    """The options of the run that wrote the checkpoint, with the number of epochs that is asked for now.
+    """The options of the run that wrote the checkpoint, with the epochs, nodes and strategy that are asked for now.
 
     Parameters
         explicit  the options that stand on the command line
@@ -74,7 +78,8 @@ def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Optio
 
     Raises
         CheckpointError  the checkpoint is missing, damaged, not written by `minidl train`, or already at the last
-                         epoch; or an explicit option other than --epochs differs from that run's
+                         epoch; that run's strategy cannot be resumed; or an explicit option differs from that run's
+                         that is not in `MAY_CHANGE`
     """
     checkpoint = Checkpoint.load(path)
     options = ADDED | checkpoint.config
@@ -82,13 +87,18 @@ def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Optio
         raise CheckpointError(f"{path} was not written by `minidl train`: it does not hold the options of a run")
     if options["momentum"] is None and options["model"] in MODELS:
         options["momentum"] = MODELS[options["model"]].momentum
-    for name in explicit.keys() - {"epochs"}:
+    for name in explicit.keys() - set(MAY_CHANGE):
         if explicit[name] != options[name]:
+            may_change = ", ".join(map(option_as_typed, MAY_CHANGE))
             raise CheckpointError(
-                f"{path} is of a run with {option_as_typed(name)} {options[name]}, not {explicit[name]}: only --epochs "
-                f"may change; leave out {option_as_typed(name)}, or start a new run"
+                f"{path} is of a run with {option_as_typed(name)} {options[name]}, not {explicit[name]}: only "
+                f"{may_change} may change; leave out {option_as_typed(name)}, or start a new run"
             )
-    options["epochs"] = explicit.get("epochs", options["epochs"])
+    if not strategy_of(options).is_resumable:
+        raise CheckpointError(
+            f"a run of {options['strategy']} cannot go on: its checkpoint holds the model only; start a new run"
+        )
+    options |= {name: explicit[name] for name in MAY_CHANGE if name in explicit}
     if checkpoint.epoch >= options["epochs"]:
         epochs = counted(checkpoint.epoch, "epoch")
         raise CheckpointError(f"{path} has {epochs} already: give --epochs {checkpoint.epoch + 1} or more")

@@ -15,12 +15,13 @@ from minidl.cli.train.options import strategy_of
 from minidl.cli.train.progress import TrainingProgress
 
 
-def run(options: Options, out: Path | None, resume: Path | None) -> None:
+def run(options: Options, out: Path | None, resume: Path | None, elastic: bool = False) -> None:
     """Train as the options say, print the progress and the results, and write the run folder.
 
     Parameters
-        out     the run folder; None: a new folder in runs/
-        resume  the checkpoint to go on from; None: from the start
+        out      the run folder; None: a new folder in runs/
+        resume   the checkpoint to go on from; None: from the start
+        elastic  whether the run goes on with the other nodes when some die
 
     Raises the errors of `parallel.train` and of `run_folder.prepare`.
     """
@@ -29,7 +30,8 @@ def run(options: Options, out: Path | None, resume: Path | None) -> None:
     strategies.check(options["strategy"], strategy, the_job, nodes, options["model"])
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
-            f"a run of {options['strategy']} cannot go on: its checkpoint holds the model only; start a new run"
+            f"a run cannot go on by --strategy {options['strategy']}, whose nodes have state that no checkpoint holds: "
+            "leave it out, or start a new run"
         )
     model = the_job.build_model()  # before the folder is made: the model may not go with the data
     folder = run_folder.prepare(out, f"{options['model']}-{options['data']}-{nodes}", resume)
@@ -49,12 +51,15 @@ def run(options: Options, out: Path | None, resume: Path | None) -> None:
                 progress=progress,
                 config=options,
                 timeout=engines.timeout_of(options["on"]),
+                elastic=elastic,
             )
     except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
         say(console, summary.how_to_go_on(folder, strategy))
         raise
     with console.status("drawing the pictures"):
         _save(report, folder)
+    for restart in report.restarts:
+        say(console, str(restart))
     console.print(summary.table(report))
     say(console, run_folder.contents(folder))
 

@@ -25,6 +25,7 @@ class Fingerprint(NamedTuple):
 
     op, root, algorithm, dtype, label   None where the call has none
     shape                               None where ranks may pass arrays of different shapes
+    axes                                the names of a mesh's axes
     site                                the line of the call, from `call_site()`
     """
 
@@ -35,6 +36,7 @@ class Fingerprint(NamedTuple):
     dtype: str | None = None
     shape: tuple[int, ...] | None = None
     label: str | None = None
+    axes: tuple[str, ...] | None = None
     site: Site = Site(0, "an unknown place")
 
     def __str__(self) -> str:

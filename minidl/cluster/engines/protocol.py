@@ -111,6 +111,10 @@ class Endpoint(Protocol):
         """
         ...
 
+    def abandon_helpers(self) -> None:
+        """Let the program end well although work of helpers, for which it has not waited, fails."""
+        ...
+
     def is_done(self, pending: Pending) -> bool:
         """Whether `wait` would return at once; moves messages that can move now, and never blocks."""
         ...

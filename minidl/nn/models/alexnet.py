@@ -10,9 +10,10 @@ from minidl.nn.container import Sequential
 from minidl.nn.convolution import Conv2d
 from minidl.nn.dropout import Dropout
 from minidl.nn.linear import Linear
-from minidl.nn.models.image import check_image_size
+from minidl.nn.models.image import features_then_classifier
 from minidl.nn.module import Module
 from minidl.nn.pooling import MaxPool2d
+from minidl.nn.stages import Stage, run_stages
 from minidl.tensor import Tensor
 
 FILTERS = {1: (64, 192, 384, 256, 256), 2: (96, 256, 384, 384, 256)}  # per convolution, by the number of groups
@@ -68,6 +69,7 @@ class AlexNet(Module):
         )
 
     def forward(self, x: Any) -> Tensor:
-        check_image_size("AlexNet", x, 3, 224)
-        x = self.features(x)
-        return self.classifier(x.reshape(x.shape[0], 256 * 6 * 6))
+        return run_stages(self.stages(), x)
+
+    def stages(self) -> list[Stage]:
+        return features_then_classifier("AlexNet", 224, self.features, self.classifier)

@@ -17,6 +17,7 @@ from minidl.nn.embedding import Embedding
 from minidl.nn.linear import Linear
 from minidl.nn.module import Module
 from minidl.nn.normalization import LayerNorm
+from minidl.nn.stages import Stage, run_stages
 from minidl.tape import no_grad
 from minidl.tensor import Tensor
 
@@ -76,10 +77,17 @@ class Transformer(Module):
         self.ln_f = LayerNorm(n_embd, bias=bias)
 
     def forward(self, tokens: Any) -> Tensor:
-        x = self.drop(self.wte(tokens) + self.wpe(np.arange(tokens.shape[1])))
-        for block in self.h:
-            x = block(x)
-        return self.ln_f(x)
+        return run_stages(self.stages(), tokens)
+
+    def stages(self) -> list[Stage]:
+        return [
+            Stage(self._embed, self.wte, self.wpe, self.drop),
+            *[Stage(block, block) for block in self.h],
+            Stage(self.ln_f, self.ln_f),
+        ]
+
+    def _embed(self, tokens: Any) -> Tensor:
+        return self.drop(self.wte(tokens) + self.wpe(np.arange(tokens.shape[1])))
 
 
 class GPT(Module):
@@ -136,9 +144,23 @@ class GPT(Module):
                 init.normal_(parameter, 0.0, 0.02)
 
     def forward(self, tokens: Any) -> Tensor:
-        if tokens.ndim != 2 or tokens.shape[1] > self.block_size:
-            raise ValueError(f"GPT: tokens (n, t) with t <= {self.block_size} expected, got shape {tokens.shape}")
-        return self.lm_head(self.transformer(tokens))
+        return run_stages(self.stages(), tokens)
+
+    def stages(self) -> list[Stage]:
+        """The embedding, each block, and the head with the final norm; embedding and head share a weight."""
+        embedding, *blocks, norm = self.transformer.stages()
+
+        def embed(tokens: Any) -> Tensor:
+            if tokens.ndim != 2 or tokens.shape[1] > self.block_size:
+                raise ValueError(f"GPT: tokens (n, t) with t <= {self.block_size} expected, got shape {tokens.shape}")
+            features: Tensor = embedding(tokens)
+            return features
+
+        def predict(features: Tensor) -> Tensor:
+            logits: Tensor = self.lm_head(norm(features))
+            return logits
+
+        return [Stage(embed, *embedding.modules), *blocks, Stage(predict, *norm.modules, self.lm_head)]
 
     @no_grad()
     def generate(self, tokens: np.ndarray, max_new_tokens: int, temperature: float = 1.0) -> np.ndarray:

@@ -11,6 +11,7 @@ from minidl.nn.convolution import Conv2d
 from minidl.nn.linear import Linear
 from minidl.nn.models.image import check_image_size
 from minidl.nn.module import Module
+from minidl.nn.stages import Stage, run_stages
 from minidl.tensor import Tensor
 
 # The image's size -> padding of conv1, whether it is pooled, padding of conv2.
@@ -58,12 +59,21 @@ class LeNet(Module):
                 init.zeros_(parameter)
 
     def forward(self, x: Any) -> Tensor:
+        return run_stages(self.stages(), x)
+
+    def stages(self) -> list[Stage]:
+        return [
+            Stage(self._maps1, self.conv1),
+            Stage(self._maps2, self.conv2),
+            Stage(lambda maps: F.tanh(self.fc1(maps.reshape(maps.shape[0], self.fc1.in_features))), self.fc1),
+            Stage(lambda x: F.tanh(self.fc2(x)), self.fc2),
+            Stage(self.fc3, self.fc3),
+        ]
+
+    def _maps1(self, x: Any) -> Tensor:
         check_image_size("LeNet", x, self.in_channels, self.size)
-        x = F.tanh(self.conv1(x))
-        if self.pools_conv1:
-            x = F.avg_pool2d(x, 2)
-        x = F.avg_pool2d(F.tanh(self.conv2(x)), 2)
-        x = x.reshape(x.shape[0], self.fc1.in_features)
-        x = F.tanh(self.fc1(x))
-        x = F.tanh(self.fc2(x))
-        return self.fc3(x)
+        maps = F.tanh(self.conv1(x))
+        return F.avg_pool2d(maps, 2) if self.pools_conv1 else maps
+
+    def _maps2(self, x: Tensor) -> Tensor:
+        return F.avg_pool2d(F.tanh(self.conv2(x)), 2)

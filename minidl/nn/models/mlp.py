@@ -12,6 +12,7 @@ from minidl.arguments import whole_number
 from minidl.nn.container import ModuleList
 from minidl.nn.linear import Linear
 from minidl.nn.module import Module
+from minidl.nn.stages import Stage, run_stages
 from minidl.tensor import Tensor
 
 
@@ -36,10 +37,16 @@ class MLP(Module):
         self.layers = ModuleList(Linear(n_in, n_out) for n_in, n_out in pairwise(self.sizes))
 
     def forward(self, x: Any) -> Tensor:
+        return run_stages(self.stages(), x)
+
+    def stages(self) -> list[Stage]:
+        def after_relu(layer: Module) -> Stage:
+            return Stage(lambda x: layer(F.relu(x)), layer)
+
+        first, *others = self.layers
+        return [Stage(lambda x: first(self._flattened(x)), first), *map(after_relu, others)]
+
+    def _flattened(self, x: Any) -> Tensor:
         if prod(x.shape[1:]) != self.sizes[0]:
             raise ValueError(f"MLP: samples of {self.sizes[0]} numbers expected, got x of shape {x.shape}")
-        x = F.reshape(x, (x.shape[0], self.sizes[0]))
-        *hidden, last = self.layers
-        for layer in hidden:
-            x = F.relu(layer(x))
-        return last(x)
+        return F.reshape(x, (x.shape[0], self.sizes[0]))

@@ -13,8 +13,10 @@ from minidl.nn import init
 from minidl.nn.container import Sequential
 from minidl.nn.convolution import Conv2d
 from minidl.nn.linear import Linear
+from minidl.nn.models.image import units
 from minidl.nn.module import Module
 from minidl.nn.normalization import BatchNorm2d
+from minidl.nn.stages import Stage, run_stages
 from minidl.tensor import Tensor
 
 
@@ -118,9 +120,9 @@ class ResNet(Module):
             )
         channels = self.conv1.out_channels
         self.bn1 = BatchNorm2d(channels)
-        self.stages = [f"layer{i + 1}" for i in range(len(blocks))]
+        self.groups = [f"layer{i + 1}" for i in range(len(blocks))]
         features = channels
-        for i, name in enumerate(self.stages):
+        for i, name in enumerate(self.groups):
             out = channels * 2**i
             stage = [block(features, out, stride=1 if i == 0 else 2)]
             features = out * block.expansion
@@ -136,9 +138,16 @@ class ResNet(Module):
                 init.zeros_(last.weight)
 
     def forward(self, x: Any) -> Tensor:
+        return run_stages(self.stages(), x)
+
+    def stages(self) -> list[Stage]:
+        blocks = [block for name in self.groups for block in units(getattr(self, name))]
+        return [
+            Stage(self._stem, self.conv1, self.bn1),
+            *[Stage(block, block) for block in blocks],
+            Stage(lambda maps: self.fc(maps.mean(axis=(2, 3))), self.fc),
+        ]
+
+    def _stem(self, x: Any) -> Tensor:
         x = F.relu(self.bn1(self.conv1(x)))
-        if self.for_imagenet:
-            x = F.max_pool2d(x, 3, stride=2, padding=1)
-        for name in self.stages:
-            x = getattr(self, name)(x)
-        return self.fc(x.mean(axis=(2, 3)))
+        return F.max_pool2d(x, 3, stride=2, padding=1) if self.for_imagenet else x

@@ -10,9 +10,10 @@ from minidl.nn.container import Sequential
 from minidl.nn.convolution import Conv2d
 from minidl.nn.dropout import Dropout
 from minidl.nn.linear import Linear
-from minidl.nn.models.image import check_image_size
+from minidl.nn.models.image import features_then_classifier
 from minidl.nn.module import Module
 from minidl.nn.pooling import MaxPool2d
+from minidl.nn.stages import Stage, run_stages
 from minidl.tensor import Tensor
 
 STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))  # 3x3 filters; pooling between
@@ -58,6 +59,7 @@ class VGG16(Module):
                 init.zeros_(module.bias)
 
     def forward(self, x: Any) -> Tensor:
-        check_image_size("VGG16", x, 3, 224)
-        x = self.features(x)
-        return self.classifier(x.reshape(x.shape[0], 512 * 7 * 7))
+        return run_stages(self.stages(), x)
+
+    def stages(self) -> list[Stage]:
+        return features_then_classifier("VGG16", 224, self.features, self.classifier)

@@ -11,7 +11,9 @@ from minidl.arguments import one_of, real_number, whole_number
 from minidl.kernels import Array
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
-from minidl.parallel.servers.server_loop import ServerLoop
+from minidl.parallel.servers.keys import Layout
+from minidl.parallel.servers.requests import Requests
+from minidl.parallel.servers.worker import Worker, check_not_split
 from minidl.parallel.strategy import Strategy
 
 VARIANTS = ("synchronous", "round_robin", "asynchronous")
@@ -76,9 +78,16 @@ class ElasticAveraging(Strategy):
         object.__setattr__(self, "servers", int(has_server))  # both follow from the variant
         object.__setattr__(self, "is_asynchronous", has_server)
 
+    @property
+    def goes_on_from(self) -> str:
+        return "" if self.servers else "mean"
+
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
-        samples = job.smallest_batch * (nodes if self.servers else 1)
+        plan = self.plan(job, nodes)
+        if not self.servers:
+            check_not_split("ElasticAveraging(variant='synchronous')", plan)
+        samples = job.smallest_batch * (plan.dp if self.servers else 1)
         steps = ceil(job.epochs * len(job.build_data().train) / samples)  # of a worker, at most
         if self.period >= steps > 1:
             raise ValueError(
@@ -94,14 +103,14 @@ class ElasticAveraging(Strategy):
 
     def run(self, session: Session) -> None:
         centre, velocity = session.weights(), np.zeros_like(session.weights())
+        worker = Worker(session, Layout(session.model, servers=1), one_at_a_time=True) if self.servers else None
         seen = unreported = 0  # samples of this worker: of the run, since the last pull
         for batch in session.stream() if self.servers else session.parts(centre.copy):
             x, pull = session.weights(), None
             if session.steps % self.period == 0:
-                if self.servers:
+                if worker is not None:
                     lr = session.optimizer.param_groups[0]["lr"]
-                    session.comm.send((x, unreported, lr), session.nodes)
-                    pull, session.finished = session.comm.recv(session.nodes)
+                    [(_, session.finished)], pull = worker.ask((x, unreported, lr))
                 else:
                     pull = self._pull(session, x, centre)
                     centre += session.comm.all_reduce(pull.copy(), algorithm=self.algorithm)
@@ -110,9 +119,9 @@ class ElasticAveraging(Strategy):
                 session.set_weights(x + self.momentum * velocity)
             session.model.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a share may be empty
-                session.local_loss(batch).backward()
+                self.forward_and_backward(session, batch)
             unreported, seen = unreported + len(batch.x), seen + len(batch.x)
-            session.update(samples=session.nodes * seen if self.servers else None)
+            session.update(samples=session.replicas * seen if self.servers else None)
             velocity = session.weights() - x
             if pull is not None:
                 session.set_weights(session.weights() - pull)
@@ -120,7 +129,8 @@ class ElasticAveraging(Strategy):
     def serve(self, session: Session) -> None:
         centre, samples = session.weights(), 0
         is_round_robin = self.variant == "round_robin"
-        loop = ServerLoop(session.comm, range(session.nodes), in_turn=is_round_robin, one_at_a_time=True)
+        layout = Layout(session.model, servers=1)
+        loop = Requests(session, layout, in_turn=is_round_robin, one_at_a_time=True)
         for worker, request in loop:
             if request is None:
                 continue
@@ -137,7 +147,7 @@ class ElasticAveraging(Strategy):
 
     def _pull(self, session: Session, x: Array, centre: Array) -> Array:
         """The elastic force: worker at x moves by minus this, the centre by this."""
-        alpha = 0.9 / session.nodes if self.alpha is None else self.alpha
+        alpha = 0.9 / session.replicas if self.alpha is None else self.alpha
         pull: Array = (alpha * (x - centre)).astype(x.dtype, copy=False)
         session.record("distance", float(np.linalg.norm(x - centre)))
         return pull

@@ -85,6 +85,10 @@ class Gossip(Strategy):
             )
         object.__setattr__(self, "is_asynchronous", flag("Gossip: asynchronous", self.asynchronous))
 
+    @property
+    def goes_on_from(self) -> str:
+        return "" if self.asynchronous else "mean"
+
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         w = self.mixing_matrix(nodes)

@@ -73,6 +73,10 @@ class LocalSGD(Strategy):
         if self.outer_nesterov and not self.outer_momentum:
             raise ValueError("LocalSGD: outer_nesterov needs an outer_momentum above 0")
 
+    @property
+    def goes_on_from(self) -> str:
+        return "mean"
+
     def run(self, session: Session) -> None:
         steps, last = 0, session.job.steps_after(session.total_samples, len(session.train))
         mine = total = 0  # samples since the last round: this node's, all nodes'

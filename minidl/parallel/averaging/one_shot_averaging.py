@@ -42,6 +42,10 @@ class OneShotAveraging(Strategy):
     def __post_init__(self) -> None:
         self.check_algorithm()
 
+    @property
+    def goes_on_from(self) -> str:
+        return "mean"
+
     def run(self, session: Session) -> None:
         for batch in session.passes():
             session.model.zero_grad()

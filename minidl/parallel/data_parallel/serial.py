@@ -9,6 +9,7 @@ import numpy as np
 from minidl.arguments import whole_number
 from minidl.data.loader import Batch
 from minidl.parallel.job import Job
+from minidl.parallel.run.minibatches import micro_batches
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy
 
@@ -22,15 +23,22 @@ class Serial(Strategy):
             update the weights
 
     Parameters
-        shards  1; or p, to add up the gradient as p nodes do: the minibatch is dealt to p shards, whose gradients are
-                computed one after the other and added in order. The weights then equal those of
-                `Synchronous(algorithm="ordered")` on p nodes to the bit, with the same number of threads
+        shards         1; or p, to add up the gradient as p replicas do: the minibatch is dealt to p shards, whose
+                       gradients are computed one after the other and added in order. The weights then equal those of
+                       `Synchronous(algorithm="ordered")` on p nodes to the bit, with the same number of threads
+        micro_batches  1; or m, to compute each shard in m micro-batches one after the other, as pipelines do and
+                       `Synchronous(accumulate=m)`: with their dropout masks, and batch norm over each micro-batch
+
+    So Serial(shards=dp, micro_batches=m) is what a plan of `dp` replicas and m micro-batches must equal, however its
+    replicas are split; with the default `Job(shards="shuffled")`, since fixed shards depend on the number of replicas.
     """
 
     shards: int = 1
+    micro_batches: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shards", whole_number("Serial: shards", self.shards, at_least=1))
+        for name in ("shards", "micro_batches"):
+            object.__setattr__(self, name, whole_number(f"Serial: {name}", getattr(self, name), at_least=1))
 
     @property
     def is_resumable(self) -> bool:
@@ -46,21 +54,27 @@ class Serial(Strategy):
         for batch in session.batches():
             session.model.zero_grad()
             if self.shards == 1:
-                session.loss(batch).backward()
+                backward_of_replica(session, batch, 0, self.micro_batches)
             else:
-                sharded_backward(session, batch, self.shards)
+                sharded_backward(session, batch, self.shards, self.micro_batches)
             session.update()
 
 
-def sharded_backward(session: Session, batch: Batch, shards: int) -> None:
-    """Backward as p nodes do it: each shard by itself, with its node's random numbers; gradients are added in order."""
+def backward_of_replica(session: Session, batch: Batch, replica: int, count: int) -> None:
+    """Backward of one replica's samples, with its random numbers, in `count` micro-batches; empty ones are skipped."""
+    for i, micro_batch in enumerate(micro_batches(batch, count)):
+        if len(micro_batch.x):
+            session.begin_forward(replica, i)
+            session.loss(micro_batch).backward()
+
+
+def sharded_backward(session: Session, batch: Batch, shards: int, count: int) -> None:
+    """Backward as p replicas do it: each shard by itself; gradients are added in order."""
     sums: list[np.ndarray | None] = [None] * len(session.parameters)
     buffers: list[np.ndarray] = []
     for i in range(min(shards, len(batch.x))):  # in the ragged last minibatch, the other shards are empty
-        shard = Batch(batch.x[i::shards], batch.y[i::shards], batch.total)
-        session.begin_forward(replica=i)
         session.model.zero_grad()
-        session.loss(shard).backward()
+        backward_of_replica(session, Batch(batch.x[i::shards], batch.y[i::shards], batch.total), i, count)
         for j, parameter in enumerate(session.parameters):
             if parameter.grad is not None:
                 sums[j] = parameter.grad if sums[j] is None else sums[j] + parameter.grad
@@ -69,4 +83,4 @@ def sharded_backward(session: Session, batch: Batch, shards: int) -> None:
     for parameter, gradient in zip(session.parameters, sums, strict=True):
         parameter.grad = gradient
     for buffer, first in zip(session.model.buffers(), buffers, strict=True):
-        buffer.copy_(first)  # batch norm's running statistics are taken from node 0
+        buffer.copy_(first)  # batch norm's running statistics are taken from replica 0

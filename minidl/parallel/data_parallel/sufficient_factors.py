@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MethodType
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,10 @@ class SufficientFactors(Strategy):
     def is_resumable(self) -> bool:
         return True
 
+    @property
+    def goes_on_from(self) -> str:
+        return "step"
+
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if not factored_layers(job.build_model()):
@@ -70,10 +74,7 @@ class SufficientFactors(Strategy):
     def run(self, session: Session) -> None:
         for parameter in session.parameters:
             parameter.copy_(session.comm.broadcast(parameter.numpy()))
-        layers = factored_layers(session.model)
-        if self.hybrid:
-            layers = pays(session, layers)
-        gradients = FactoredGradients(session, layers, self.algorithm)
+        gradients = FactoredGradients(session, factor(session, self.hybrid), self.algorithm)
         for batch in session.batches():
             session.model.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a share may be empty
@@ -85,56 +86,64 @@ class SufficientFactors(Strategy):
 class FactoredGradients:
     """Sums gradients over the ranks: those of the layers' weights by factors, the others by an all-reduce."""
 
-    def __init__(self, session: Session, layers: list[nn.Linear], algorithm: str) -> None:
-        self.comm = session.comm
-        self.taps = [Tap(layer) for layer in layers]
+    def __init__(self, session: Session, layers: list[FactoredLinear], algorithm: str) -> None:
+        self.comm, self.layers = session.comm, layers
         weights = {layer.weight for layer in layers}
         others = [parameter for parameter in session.parameters if parameter not in weights]
         self.others = GradientBuckets(others, session.comm, 1.0, algorithm, overlap=False)
 
     def finish(self) -> None:
         """After backward: give every parameter its gradient, with the same bits on every rank."""
-        gathers = [self.comm.all_gather(tap.factors(), async_op=True, label="factors") for tap in self.taps]
+        gathers = [self.comm.all_gather(layer.factors(), async_op=True, label="factors") for layer in self.layers]
         self.others.finish()
-        for tap, gather in zip(self.taps, gathers, strict=True):
-            tap.rebuild(np.concatenate(gather.wait()))
+        for layer, gather in zip(self.layers, gathers, strict=True):
+            layer.rebuild(np.concatenate(gather.wait()))
 
 
-class Tap:
-    """Records the factors of a linear layer: each row v of its input, and the gradient u of that row of its output."""
+class FactoredLinear(nn.Linear):
+    """A linear layer that keeps the factors of its weight's gradient: each row v of its input, and the gradient u of
+    that row of its output.
+
+    Parameters
+        layer  the linear layer whose weight and bias it takes over
+    """
 
     def __init__(self, layer: nn.Linear) -> None:
-        self.layer = layer
+        vars(self).update(vars(layer))  # the same parameters
         self.pairs: list[Array] = []  # rows of u followed by v, from every backward since the last `factors`
+        self.rows = 0  # of all inputs so far
         # A first layer without bias has nothing else that needs a gradient; without the leaf, backward would skip it
         self.leaf = Tensor(np.zeros((), layer.weight.dtype), requires_grad=True)
-        layer.forward = MethodType(self._forward, layer)  # type: ignore[method-assign]
 
-    def _forward(self, layer: nn.Linear, x: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """The layer's output; backward keeps u and v and computes no gradient of the weights."""
         x = x if isinstance(x, Tensor) else Tensor(x)
-        out = F.linear(x, layer.weight.detach(), layer.bias)
+        self.rows += prod(x.shape[:-1])
+        out = F.linear(x, self.weight.detach(), self.bias)
 
         def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
-            u = kernels.to_numpy(g).reshape(-1, layer.out_features)
-            self.pairs.append(np.hstack([u, kernels.to_numpy(x.data).reshape(-1, layer.in_features)]))
+            u = kernels.to_numpy(g).reshape(-1, self.out_features)
+            self.pairs.append(np.hstack([u, kernels.to_numpy(x.data).reshape(-1, self.in_features)]))
             return g, kernels.array_module(g).zeros((), g.dtype)
 
         return record(out.data, (out, self.leaf), vjp, view_of=out)
 
+    def sends_less(self, rows: int) -> bool:
+        """Whether the factors of `rows` rows are smaller than two copies of the gradient, as a ring sends."""
+        return rows * (self.in_features + self.out_features) < 2 * self.in_features * self.out_features
+
     def factors(self) -> Array:
         """This rank's pairs, one per row; none if it had no samples or did not use the layer."""
         pairs, self.pairs = self.pairs, []
-        width = self.layer.out_features + self.layer.in_features
-        return np.concatenate([np.empty((0, width), self.layer.weight.dtype), *pairs])
+        return np.concatenate([np.empty((0, self.out_features + self.in_features), self.weight.dtype), *pairs])
 
     def rebuild(self, pairs: Array) -> None:
         """Set the gradient of the weights from all ranks' pairs; without pairs there is none, as on one node."""
-        weight, m = self.layer.weight, self.layer.out_features
+        weight, m = self.weight, self.out_features
         if weight.grad is not None:
             raise ValueError(
-                f"SufficientFactors: the model uses the weight of {self.layer!r} outside of that layer, where no "
-                "factors can be taken: use Synchronous()"
+                f"SufficientFactors: the model uses the weight of a Linear layer ({self.extra_repr()}) outside of "
+                "it, where no factors can be taken: use Synchronous()"
             )
         if len(pairs):
             u, v = map(kernels.array_module(weight.data).asarray, (pairs[:, :m], pairs[:, m:]))
@@ -153,30 +162,20 @@ def factored_layers(model: nn.Module) -> list[nn.Linear]:
     ]
 
 
-def pays(session: Session, layers: list[nn.Linear]) -> list[nn.Linear]:
-    """The layers whose factors are smaller than two copies of the gradient, at the first batch size."""
-    samples = min(session.job.batch_size_of(0), len(session.train))
-    rows = rows_of_one_sample(session, layers)
-    return [
-        layer
-        for layer in layers
-        if samples * rows[layer] * (layer.in_features + layer.out_features) < 2 * layer.in_features * layer.out_features
-    ]
-
-
-@no_grad()
-def rows_of_one_sample(session: Session, layers: list[nn.Linear]) -> dict[nn.Linear, int]:
-    """For each layer, the rows of input per sample, counted in a forward pass of one sample."""
-    rows = dict.fromkeys(layers, 0)
-
-    def count(layer: nn.Linear, x: Any) -> Tensor:
-        rows[layer] += int(np.prod(x.shape[:-1]))
-        return F.linear(x, layer.weight, layer.bias)
-
-    for layer in layers:
-        layer.forward = MethodType(count, layer)  # type: ignore[method-assign]
+def factor(session: Session, hybrid: bool) -> list[FactoredLinear]:
+    """Replace linear layers of the model by factored ones, with `hybrid` those that send less; return the new ones."""
+    linears = factored_layers(session.model)
+    factored: dict[nn.Module, FactoredLinear] = {linear: FactoredLinear(linear) for linear in linears}
+    session.model = nn.replace_layers(session.model, lambda name, module: factored.get(module))
+    layers = list(factored.values())
+    if not hybrid:
+        return layers
     session.model.eval()
-    session.model(session.train[np.arange(1)][0])
-    for layer in layers:
-        del layer.forward
-    return rows
+    with no_grad():
+        session.model(session.train[np.arange(1)][0])  # each layer counts the rows of its input for one sample
+    samples = min(session.job.batch_size_of(0), len(session.train))
+    plain: dict[nn.Module, nn.Module] = {
+        layer: linear for linear, layer in factored.items() if not layer.sends_less(samples * layer.rows)
+    }
+    session.model = nn.replace_layers(session.model, lambda name, module: plain.get(module))
+    return [layer for layer in layers if layer not in plain]

@@ -11,9 +11,10 @@ from minidl import kernels
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
 from minidl.kernels import Array
-from minidl.nn import Module
+from minidl.nn import Module, replace_layers
 from minidl.nn.normalization import BatchNorm
 from minidl.parallel.run.session import Session
+from minidl.tape import recomputing
 from minidl.tensor import Tensor
 
 
@@ -45,7 +46,7 @@ class SynchronizedBatchNorm(BatchNorm):
         momentum = self.average_factor() if tracked else 0.0
         reducer = StatisticsOfAllNodes(self.comm, self.algorithm, self.counts)
         out = F.batch_norm(x, mean, var, self.weight, self.bias, True, momentum, self.eps, reducer=reducer)
-        if tracked and reducer.count:
+        if tracked and reducer.count and not recomputing.get():
             self.num_batches_tracked.data += 1
         return out
 
@@ -88,19 +89,11 @@ def synchronized(model: Module, comm: Communicator, algorithm: str = "auto") -> 
 
     The model is changed in place; its parameters and buffers are kept. algorithm: all-reduce in backward.
     """
-    done: dict[Module, Module] = {}
 
-    def replaced(module: Module) -> Module:
-        if module not in done:
-            done[module] = module
-            if isinstance(module, BatchNorm):
-                done[module] = SynchronizedBatchNorm(module, comm, algorithm)
-            for name, child in list(vars(module).items()):
-                if isinstance(child, Module):
-                    setattr(module, name, replaced(child))
-        return done[module]
+    def rule(name: str, module: Module) -> Module | None:
+        return SynchronizedBatchNorm(module, comm, algorithm) if isinstance(module, BatchNorm) else None
 
-    return replaced(model)
+    return replace_layers(model, rule)
 
 
 def backward_without_samples(session: Session) -> None:

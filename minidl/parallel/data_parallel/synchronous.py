@@ -13,6 +13,7 @@ from minidl.parallel.gradients import compressed
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.gradients.compressed import CompressedGradients
 from minidl.parallel.job import Job
+from minidl.parallel.run.minibatches import micro_batches
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy
 
@@ -71,6 +72,10 @@ class Synchronous(Strategy):
     def is_resumable(self) -> bool:
         return self.compressor is None or not self.compressor.is_stateful
 
+    @property
+    def goes_on_from(self) -> str:
+        return "step"
+
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if self.compressor is not None:
@@ -82,15 +87,16 @@ class Synchronous(Strategy):
         if self.batch_norm == "synchronized":  # in a group of its own, apart from gradients under way
             session.model = synchronized(session.model, session.comm.split(0), self.algorithm)
         gradients = self.gradients(session)
+        epoch = -1
         for batch in session.batches():
-            if session.step == 0:
-                gradients.begin_epoch(session.epoch)
+            if session.epoch > epoch:  # an elastic run may begin in the middle of an epoch
+                epoch = session.epoch
+                gradients.begin_epoch(epoch)
             session.model.zero_grad()
-            micro_batches = cut(batch, self.accumulate)
-            for i, micro_batch in enumerate(micro_batches):
-                if i == len(micro_batches) - 1:
+            for i, micro_batch in enumerate(micro_batches(batch, self.accumulate)):
+                if i == self.accumulate - 1:
                     gradients.begin()
-                session.begin_forward(session.comm.rank, i)
+                session.begin_forward(session.replica, i)
                 self._backward(session, micro_batch)
             gradients.finish()
             session.update()
@@ -117,8 +123,3 @@ class Synchronous(Strategy):
             names=[name_of[parameter] for parameter in session.parameters],
             seed=session.job.seed,
         )
-
-
-def cut(batch: Batch, count: int) -> list[Batch]:
-    """The batch as `count` micro-batches, whose sizes differ by at most one; empty ones come first."""
-    return [Batch(batch.x[i::count], batch.y[i::count], batch.total) for i in reversed(range(count))]

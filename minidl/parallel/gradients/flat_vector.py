@@ -13,8 +13,8 @@ from minidl.tensor import Tensor
 
 
 def weights(parameters: Sequence[Tensor]) -> Array:
-    """A copy of all weights, one parameter after the other, in the host's memory."""
-    return np.concatenate([parameter.numpy().reshape(-1) for parameter in parameters])
+    """A copy of all weights, one parameter after the other, in the host's memory; of no parameters, no numbers."""
+    return _joined([parameter.numpy().reshape(-1) for parameter in parameters])
 
 
 def set_weights(parameters: Sequence[Tensor], vector: Array, keep_frozen: bool = False) -> None:
@@ -29,9 +29,13 @@ def set_weights(parameters: Sequence[Tensor], vector: Array, keep_frozen: bool =
 
 def gradient(parameters: Sequence[Tensor]) -> Array:
     """A copy of all gradients, in the host's memory; zeros where there is none."""
-    return np.concatenate(
+    return _joined(
         [np.zeros(p.size, p.dtype) if p.grad is None else kernels.to_numpy(p.grad).reshape(-1) for p in parameters]
     )
+
+
+def _joined(arrays: list[Array]) -> Array:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.float32)  # a stage may have no parameters
 
 
 def set_gradient(parameters: Sequence[Tensor], vector: Array) -> None:
@@ -54,3 +58,8 @@ def digest(parameters: Sequence[Tensor]) -> str:
     for parameter in parameters:
         result.update(np.ascontiguousarray(parameter.numpy()).tobytes())
     return result.hexdigest()
+
+
+def joint_digest(digests: Sequence[str]) -> str:
+    """The hash of weights that several ranks hold, from those of each; of one rank, its own."""
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()

@@ -11,16 +11,17 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from minidl import kernels
+from minidl.optim.named_state import by_name, load_named_state
 from minidl.parallel.run.history import HistoryRow
 from minidl.whole_file import remove_unfinished, written_whole
 
 CHECKPOINT_FILE = "checkpoint.npz"  # in a run folder
-FORMAT = 1
+FORMAT = 2  # format 1 had the optimizer's parameters by number
 
 
 class CheckpointError(ValueError):
@@ -31,12 +32,14 @@ class CheckpointError(ValueError):
 class Checkpoint:
     """The state of a run after `epoch` epochs.
 
-    epoch      epochs done
-    model      its `state_dict()`
-    optimizer  its `state_dict()`
-    schedule   its `state_dict()`, or None
-    history    one row per epoch
-    config     kept for the caller, such as the options of the command line; JSON
+    epoch         epochs done
+    model         its `state_dict()`: whole arrays, however the model was split
+    optimizer     its state and groups, with the names of parameters where `Optimizer.state_dict()` has numbers
+    schedule      its `state_dict()`, or None
+    history       one row per epoch
+    config        kept for the caller, such as the options of the command line; JSON
+    within_epoch  where a run that goes on with other nodes stood in its next epoch; empty in a folder's checkpoint
+    format        version of the file: 2; 1, which can still be read, has numbers in `optimizer`
     """
 
     epoch: int
@@ -45,6 +48,8 @@ class Checkpoint:
     schedule: dict[str, Any] | None = None
     history: list[HistoryRow] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
+    within_epoch: dict[str, float] = field(default_factory=dict)
+    format: int = FORMAT
 
     def save(self, path: str | Path) -> None:
         """Write to `path` atomically: to a temporary file in the same folder, flushed to the disk, then renamed.
@@ -53,7 +58,7 @@ class Checkpoint:
         """
         path = Path(path)
         arrays: dict[str, Any] = {}
-        tree = {"format": FORMAT, **{name: _pack(value, name, arrays) for name, value in vars(self).items()}}
+        tree = {name: _pack(value, name, arrays) for name, value in vars(self).items()}
         try:
             with written_whole(path) as file:
                 np.savez(file, tree=np.frombuffer(json.dumps(tree).encode(), np.uint8), **arrays)
@@ -75,9 +80,12 @@ class Checkpoint:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             tree = json.loads(arrays.pop("tree").tobytes())
-            if (version := tree.pop("format")) != FORMAT:
-                raise CheckpointError(f"the checkpoint {path} has format {version}, but this version reads {FORMAT}")
-            return cls(**{name: _unpack(value, arrays) for name, value in tree.items()})
+            if (version := tree["format"]) not in (1, FORMAT):
+                raise CheckpointError(
+                    f"the checkpoint {path} has format {version}, but this version reads 1 and {FORMAT}: "
+                    "read it with the version of minidl that wrote it"
+                )
+            return cls(**{name: _unpack(value, arrays) for name, value in tree.items()})._checked()
         except CheckpointError:
             raise
         except FileNotFoundError:
@@ -91,17 +99,46 @@ class Checkpoint:
         except Exception as error:  # errors of a zip file, an array's header and JSON have no common class
             raise _damaged(path, error) from error
 
+    def _checked(self) -> Self:
+        """Raise TypeError or KeyError if the file has other contents than a checkpoint's."""
+        kinds = {"epoch": int, "model": dict, "optimizer": dict, "history": list, "within_epoch": dict}
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} is a {type(getattr(self, name)).__name__}")
+        if not isinstance(self.optimizer["state"], dict) or not isinstance(self.optimizer["param_groups"], list):
+            raise TypeError("optimizer has no state and groups")
+        return self
+
     def restore(self, model: Any, optimizer: Any, schedule: Any) -> None:
-        """Load the state into the three; raises CheckpointError if the checkpoint is of another model or optimizer."""
+        """Load the state into the three: of a model that is split, the parameters and shards that this rank holds.
+
+        The learning rate and the other options of the optimizer's groups become those of the checkpoint, not the job's.
+        Raises CheckpointError if the checkpoint is of another model, optimizer or schedule: it lists all names and
+        shapes that differ.
+        """
+        names = {parameter: name for name, parameter in model.named_parameters()}
+        problems = []
         try:
             model.load_state_dict(self.model)
-            optimizer.load_state_dict(self.optimizer)
-        except (KeyError, ValueError, RuntimeError) as error:
-            raise CheckpointError(f"the checkpoint is of another model: {error}") from error
+        except ValueError as error:
+            problems.append(f"the checkpoint is of another model: {error}")
+        try:
+            saved = by_name(optimizer, names, self.optimizer) if self.format == 1 else self.optimizer
+            load_named_state(optimizer, names, saved)
+        except ValueError as error:
+            problems.append(f"the checkpoint is of another optimizer: {error}")
         if (schedule is None) != (self.schedule is None):
-            raise CheckpointError("the checkpoint and the job differ in whether there is a learning-rate schedule")
-        if schedule is not None:
-            schedule.load_state_dict(self.schedule)
+            has, job = ("a", "has none") if schedule is None else ("no", "has one")
+            problems.append(
+                f"the checkpoint has {has} learning-rate schedule, the job {job}: give the schedule of the saved run"
+            )
+        elif schedule is not None:
+            try:
+                schedule.load_state_dict(self.schedule)
+            except ValueError as error:
+                problems.append(f"the checkpoint is of another learning-rate schedule: {error}")
+        if problems:
+            raise CheckpointError("\n".join(problems))
 
 
 def _damaged(path: Path, error: Exception) -> CheckpointError:
@@ -112,7 +149,7 @@ def _pack(value: Any, name: str, arrays: dict[str, Any]) -> Any:
     """`value` as JSON, its arrays moved to `arrays` and replaced by {"array": name}."""
     if isinstance(value, dict):
         pairs = [[key, _pack(item, f"{name}.{key}", arrays)] for key, item in value.items()]
-        return {"pairs": pairs}  # pairs: as keys of a JSON object, an optimizer's integer keys would become strings
+        return {"pairs": pairs}  # pairs: as keys of a JSON object, a schedule's integer keys would become strings
     if isinstance(value, (list, tuple)):
         return [_pack(item, f"{name}.{index}", arrays) for index, item in enumerate(value)]
     if hasattr(value, "dtype"):

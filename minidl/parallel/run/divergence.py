@@ -31,18 +31,22 @@ def check_finite(value: float, model: Any, epoch: int, step: int, rank: int, los
     """Raise NonFiniteLoss unless `value` is finite; the error names the first parameter at fault.
 
     That is the first whose weights are not finite; if all are, the first whose gradient of `loss` is not. `loss` is the
-    tensor with that value; None: `value` is the loss on the test set after the step.
+    tensor with that value; None: `value` is the loss on the test set after the step. A rank with a partition of the
+    model looks at what it holds.
     """
     if math.isfinite(value):
         return
-    kind, name = "weight", _first_not_finite((name, p.data) for name, p in model.named_parameters())
-    if name is None and loss is not None:
+    kind, name = "weight", _first_not_finite((name, p.data) for name, p in model.named_parameters() if p.held)
+    if name is None and loss is not None and loss.requires_grad:
         model.zero_grad()
         loss.backward()
         kind = "gradient"
         name = _first_not_finite((name, p.grad) for name, p in model.named_parameters() if p.grad is not None)
     looked_at = "weights" if loss is None else "weights and gradients"
-    where = f"the first {kind} that is not finite is that of {name}" if name else f"all {looked_at} are finite"
+    here = "" if all(p.held for p in model.parameters()) else " of this rank's partition"
+    where = f"the first {kind}{here} that is not finite is that of {name}"
+    if name is None:
+        where = f"all {looked_at}{here} are finite"
     when = "at" if loss is not None else "on the test set after"
     raise NonFiniteLoss(
         f"the loss is {value} {when} epoch {epoch}, step {step} on rank {rank}; {where}; "

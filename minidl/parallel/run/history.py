@@ -11,7 +11,8 @@ class HistoryRow(TypedDict):
 
     Columns
         epoch               number of the epoch, from 1
-        loss                mean over the samples of the epoch, each before the update that it contributes to
+        loss                mean over the samples of the epoch, each before the update that it contributes to; nan if
+                            the strategy has counted none
         test_loss           mean over the test set after the epoch
         accuracy            fraction of the test set's labels that are the likeliest class, 0 to 1; nan if the targets
                             are no classes

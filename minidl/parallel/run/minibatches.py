@@ -1,24 +1,37 @@
-"""Minibatches: the samples that a node reads in an epoch, as its share of common minibatches or as its own ones."""
+"""Minibatches: the samples that a replica reads in an epoch, as its share of common minibatches or as its own ones."""
 
 from __future__ import annotations
 
 from minidl.data import DataLoader, Dataset, DistributedSampler
+from minidl.data.loader import Batch
 from minidl.parallel.job import Job
 
 
-def common_minibatches(job: Job, train: Dataset, nodes: int, rank: int, epoch: int) -> DataLoader:
-    """Node `rank`'s share of every minibatch of that epoch; all nodes together read the minibatch."""
+def common_minibatches(job: Job, train: Dataset, replicas: int, replica: int, epoch: int) -> DataLoader:
+    """That replica's share of every minibatch of that epoch; all replicas together read the minibatch."""
     batch_size = job.batch_size_of(epoch)
-    order = job.order(train, nodes, batch_size)
-    return DataLoader(train, batch_size, order=order, rank=rank, num_replicas=nodes)
+    order = job.order(train, replicas, batch_size)
+    return DataLoader(train, batch_size, order=order, rank=replica, num_replicas=replicas)
 
 
-def own_minibatches(job: Job, train: Dataset, nodes: int, rank: int, epoch: int, seed: int | None = None) -> DataLoader:
-    """Node `rank`'s own minibatches of its own shard; with a seed, of the whole training set as Serial shuffles it.
+def own_minibatches(
+    job: Job, train: Dataset, replicas: int, replica: int, epoch: int, seed: int | None = None
+) -> DataLoader:
+    """That replica's own minibatches of its own shard; with a seed, of the whole training set as Serial shuffles it.
 
-    epoch: counts the passes of this node, of which a fast node makes more than the job has epochs.
+    epoch: counts the passes of this replica, of which a fast one makes more than the job has epochs.
     """
     if seed is not None:
-        nodes, rank = 1, 0
-    order = job.order(train, nodes, max(len(train), 1), seed)
-    return DataLoader(train, job.batch_size_of(epoch), sampler=DistributedSampler(len(train), nodes, rank, order=order))
+        replicas, replica = 1, 0
+    order = job.order(train, replicas, max(len(train), 1), seed)
+    return DataLoader(
+        train, job.batch_size_of(epoch), sampler=DistributedSampler(len(train), replicas, replica, order=order)
+    )
+
+
+def micro_batches(batch: Batch, count: int) -> list[Batch]:
+    """The batch as `count` micro-batches, whose sizes differ by at most one; empty ones come first.
+
+    Their weighted losses, and so their gradients, add up to those of the batch.
+    """
+    return [Batch(batch.x[i::count], batch.y[i::count], batch.total) for i in reversed(range(count))]

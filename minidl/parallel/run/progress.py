@@ -1,4 +1,4 @@
-"""Progress: what rank 0 reports to the caller during a run."""
+"""Progress: what a run reports to its caller while it goes on."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ class Progress:
     epoch               number of the present epoch, from 1
     epochs              epochs of the run
     step, steps         number of the present step in its epoch, from 1; steps of the epoch
-    loss                mean over rank 0's samples of this epoch so far
+    loss                mean over the first replica's samples of this epoch so far
     samples_per_second  of all nodes together
-    shares              fractions of rank 0's time since the start: computing, communicating, waiting
+    shares              fractions of the time of the reporting rank since the start: computing, communicating, waiting;
+                        it is rank 0, or the last stage of the first replica where the model is split
     row                 the new row of the history at the end of an epoch, else None
     """
 

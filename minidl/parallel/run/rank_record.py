@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.kernels import Array
 from minidl.parallel.run.checkpoint import Checkpoint
 
@@ -34,8 +35,11 @@ class Snapshot:
 class RankRecord:
     """What a rank of a training run records and brings back. A pass is one reading of its shard, or of an epoch.
 
-    digest         hash of the rank's weights at the end
-    state          the run's last state, from rank 0, if the nodes evaluated their model together; else None
+    digest         hash of the weights that the rank holds at the end
+    state          the run's last state, from rank 0, if the nodes evaluated their model together; of an elastic run,
+                   from every rank, its own; else None
+    is_unfinished  whether the run is to go on from `state`, with other nodes
+    interrupted    the error that ended the run on this rank, which the death of another has caused
     snapshots      else: the weights at the end of each epoch, from the ranks that own them
     losses         for each pass, the sum of this node's losses over its samples, and the number of samples
     buffers        for each pass, the model's buffers (running statistics of batch norm) at its end
@@ -46,6 +50,8 @@ class RankRecord:
 
     digest: str = ""
     state: Checkpoint | None = None
+    is_unfinished: bool = False
+    interrupted: ClusterError | None = None
     snapshots: list[Snapshot] = field(default_factory=list)
     losses: list[tuple[float, int]] = field(default_factory=list)
     buffers: list[list[Array]] = field(default_factory=list)

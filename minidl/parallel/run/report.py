@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.trace.trace import Trace
 from minidl.nn import Module
+from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
+from minidl.parallel.run.elastic_restart import Restart
 from minidl.parallel.run.history import HistoryRow
 from minidl.parallel.run.rank_record import RankRecord
 
@@ -35,7 +37,10 @@ class Report:
     trace       who computed, sent, received and waited
     checkpoint  the last state
     results     by rank, what it recorded; None for a rank that failed
-    failures    by rank, the error that ended it, with `on_failure="continue"`
+    failures    by rank, the error that ended it, with `on_failure="continue"`; with `elastic`, of nodes that died when
+                the others had finished
+    restarts    with `elastic`: each time that the run went on with other nodes; `nodes`, `trace`, `results` and
+                `failures` are then those of the last launch
     """
 
     job: Job = field(repr=False)
@@ -47,6 +52,7 @@ class Report:
     checkpoint: Checkpoint = field(repr=False)
     results: list[RankRecord | None] = field(repr=False)
     failures: dict[int, ClusterError] = field(default_factory=dict)
+    restarts: list[Restart] = field(default_factory=list)
 
     @property
     def accuracy(self) -> float:
@@ -55,8 +61,10 @@ class Report:
 
     @property
     def digests(self) -> list[str]:
-        """A hash of each surviving node's weights; all equal after a synchronous strategy."""
-        return [result.digest for result in self.results[: self.nodes] if result is not None]
+        """A hash of each replica's weights whose nodes have all survived; all equal after a synchronous strategy."""
+        size = self.nodes // self.strategy.plan(self.job, self.nodes).dp
+        replicas = [self.results[first : first + size] for first in range(0, self.nodes, size)]
+        return [vector.joint_digest([r.digest for r in ranks if r]) for ranks in replicas if None not in ranks]
 
     @property
     def recorded(self) -> dict[str, list[list[Any]]]:
@@ -77,7 +85,8 @@ class Report:
 
     def timeline(self, path: str | Path | None = None, steps: int = 3) -> Figure:
         """The Gantt picture of `steps` consecutive steps of median duration; saved to `path` if given."""
-        begins = [e.start for e in self.trace.events if e.rank == 0 and e.kind == "compute" and e.label == "forward"]
+        first = ("forward", "F0", "0F0")  # the last two: the first micro-batch of a pipeline
+        begins = [e.start for e in self.trace.events if e.rank == 0 and e.kind == "compute" and e.label in first]
         spans = sorted(zip(begins, begins[steps:], strict=False), key=lambda span: span[1] - span[0])
         start, end = spans[len(spans) // 2] if spans else (0.0, None)
         title = f"{steps if spans else len(begins)} steps on {self.nodes} node{'s' * (self.nodes > 1)}"

@@ -16,6 +16,7 @@ import numpy as np
 
 from minidl.kernels import Array
 from minidl.nn import Module
+from minidl.optim.named_state import named_state
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.run.checkpoint import Checkpoint
@@ -69,7 +70,7 @@ def evaluated(job: Job, combine: Combine, records: Sequence[RankRecord], config:
     return Checkpoint(
         epoch=len(history),
         model=model.state_dict(),
-        optimizer=optimizer.state_dict(),
+        optimizer=named_state(optimizer, {parameter: name for name, parameter in model.named_parameters()}),
         schedule=None if schedule is None else schedule.state_dict(),
         history=history,
         config=config,

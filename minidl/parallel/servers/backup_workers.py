@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minidl.arguments import flag, whole_number
+from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.quorum import FETCH, Quorum
 from minidl.parallel.servers.server_loop import leave
+from minidl.parallel.servers.worker import check_not_split
 from minidl.tensor import Tensor
 
 
@@ -64,6 +66,11 @@ class BackupWorkers(Quorum):
 
     def needed(self, nodes: int) -> int:
         return nodes - self.backups
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        if self.abandon:
+            check_not_split("BackupWorkers(abandon=True)", self.plan(job, nodes))
 
     def run(self, session: Session) -> None:
         if self.abandon:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minidl.arguments import flag, one_of, whole_number
+from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from minidl.parallel.servers.quorum import Quorum
+from minidl.parallel.servers.worker import check_not_split
 from minidl.random import Purpose, stream
 
 
@@ -84,6 +86,11 @@ class EagerSGD(Quorum):
         if isinstance(self.quorum, int):
             return self.quorum
         return 1 if self.quorum == "solo" else (nodes + 1) // 2
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        if not self.coordinator:
+            check_not_split("EagerSGD(coordinator=False)", self.plan(job, nodes))
 
     def run(self, session: Session) -> None:
         if self.coordinator:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from minidl import optim
 from minidl.arguments import flag, whole_number
-from minidl.cluster.collectives.partition import split
 from minidl.kernels import Array
+from minidl.nn import Module
 from minidl.parallel.job import Job
+from minidl.parallel.run.learner import LAYERWISE
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.bounded_staleness import Clocks
-from minidl.parallel.servers.server_loop import ServerLoop, ask, leave, locked
+from minidl.parallel.servers.keys import Layout
+from minidl.parallel.servers.requests import Requests
+from minidl.parallel.servers.worker import Worker, check_not_split
 from minidl.parallel.strategy import Strategy
-
-LAYERWISE = (optim.LARS, optim.LAMB)  # they need the norm of a whole parameter
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,12 @@ class ParameterServer(Strategy):
     minibatch P times as large, at P times the rate.
 
     Notes
-        batch_size is per gradient. A gradient counts as zero where a parameter has none.
-        The optimizer must treat all weights alike: no parameter groups, no layer-wise rates.
+        batch_size is per gradient. A gradient counts as zero where a trained parameter has none.
+        A worker is a replica: the model on one rank or several, as the strategy's `plan` says. A rank pushes and
+        fetches what it holds; staleness, clocks and samples count workers. A subclass that splits the model defines
+        `plan`, `build` and `forward_and_backward`.
+        Frozen parameters are neither pushed nor fetched. Groups of parameters keep their options. Layer-wise optimizers
+        (LARS, LAMB) need servers that hold whole parameters: one server is always enough.
         `report.staleness` counts the gradients by their staleness, on server 0.
         `report.recorded["lead"]` has for each server the lead, in pushes, of every released worker over the slowest.
 
@@ -106,29 +109,33 @@ class ParameterServer(Strategy):
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
-        parameters = list((model := job.build_model()).parameters())
-        if (size := sum(parameter.size for parameter in parameters)) < self.servers:
-            raise ValueError(f"{size} weights cannot be shared by {self.servers} servers: use at most {size}")
-        if not all(parameter.requires_grad for parameter in parameters):
-            raise ValueError("ParameterServer updates all weights: it cannot keep some frozen (requires_grad=False)")
-        optimizer = job.build_optimizer(model)
-        if isinstance(optimizer, LAYERWISE):
+        if self.locked:  # who dies after only one server got its request would keep the others out for good
+            check_not_split("ParameterServer(locked=True)", self.plan(job, nodes))
+        layout = self._layout(model := job.build_model())
+        if layout.exchanged < self.servers:
             raise ValueError(
-                f"{type(optimizer).__name__} needs the norm of whole parameters, but a server holds a slice of the "
-                "vector of all weights: choose an optimizer that treats every weight by itself, such as SGD or Adagrad"
+                f"{layout.exchanged} weights cannot be shared by {self.servers} servers: use at most {layout.exchanged}"
             )
-        if len(optimizer.param_groups) > 1:
+        optimizer = job.build_optimizer(model)
+        cut = [name for name, parameter in model.named_parameters() if parameter.requires_grad and layout.is_cut(name)]
+        if isinstance(optimizer, LAYERWISE) and cut:
             raise ValueError(
-                f"the optimizer has {len(optimizer.param_groups)} parameter groups, but a server holds a slice of the "
-                "vector of all weights: use one group"
+                f"{type(optimizer).__name__} needs the norm of whole parameters, but {cut[0]} lies on several servers: "
+                "use one server, or an optimizer that treats every weight by itself, such as SGD or Adagrad"
+            )
+        if self.fetch_every > 1 and len(rates := {group["lr"] for group in optimizer.param_groups}) > 1:
+            raise ValueError(
+                f"the optimizer's groups have {len(rates)} learning rates, but with fetch_every={self.fetch_every} a "
+                "worker steps its copy of all weights by one: use fetch_every=1, or one rate"
             )
 
     def run(self, session: Session) -> None:
-        lr = self._exchange(session, push=None, samples=0, fetch=True)
+        worker = Worker(session, self._layout(session.model))
+        lr = self._exchange(session, worker, push=None, samples=0, fetch=True)
         unpushed, samples = np.zeros_like(session.weights()), 0
         for step, batch in enumerate(session.stream(), start=1):
             session.model.zero_grad()
-            session.local_loss(batch).backward()
+            self.forward_and_backward(session, batch)
             session.clip_gradient()
             gradient = session.gradient()
             unpushed += gradient
@@ -137,18 +144,18 @@ class ParameterServer(Strategy):
             if not is_fetch:
                 session.set_weights(session.weights() - lr * gradient)
             if is_push or is_fetch:
-                lr = self._exchange(session, unpushed if is_push else None, samples, is_fetch)
+                lr = self._exchange(session, worker, unpushed if is_push else None, samples, is_fetch)
             if is_push:
                 unpushed[:], samples = 0, 0
-        leave(session.comm, _servers(session))
+        worker.leave()
 
     def serve(self, session: Session) -> None:
-        slices = split(session.weights(), self.servers)
-        start = sum(map(len, slices[: session.server]))
-        session.hold(start, start + len(slices[session.server]))
-        workers = range(session.nodes)
+        layout = self._layout(session.model)
+        start, stop = layout.borders[session.server : session.server + 2]
+        session.hold(start, stop)
+        workers = range(session.replicas)
         clocks, version, total = Clocks(workers, self.staleness), dict.fromkeys(workers, 0), 0
-        for worker, request in (loop := ServerLoop(session.comm, workers)):
+        for worker, request in (loop := Requests(session, layout)):
             if request is None:
                 clocks.remove(worker)
             elif request[1] is not None and not session.finished:
@@ -166,21 +173,21 @@ class ParameterServer(Strategy):
                     version[other] = session.steps
                 lr = session.optimizer.param_groups[0]["lr"]
                 loop.answer(other, (session.finished, lr, session.weights() if is_fetch else None))
-        if len(loop.failed) == session.nodes:
+        if len(loop.failed) == session.replicas:
             raise loop.failed[0]
         session.processed(session.total_samples, session.weights, start)  # where a worker died between two servers
 
-    def _exchange(self, session: Session, push: Array | None, samples: int, fetch: bool) -> float:
+    def _exchange(self, session: Session, worker: Worker, push: Array | None, samples: int, fetch: bool) -> float:
         """Push a gradient, the sum over `samples` samples, or fetch the weights, or both; returns the learning rate."""
-        servers = _servers(session)
-        slices = [None] * self.servers if push is None else split(push, self.servers)
-        with locked(session.comm, servers[0]) if self.locked else contextlib.nullcontext():
-            answers = ask(session.comm, servers, [(samples, slice_, fetch) for slice_ in slices])
-        finished, rates, weights = zip(*answers, strict=True)
+        answers, weights = worker.ask((samples, push, fetch), is_locked=self.locked)
+        finished, rates, _ = zip(*answers, strict=True)
         session.finished = any(finished)
-        if fetch:
-            session.set_weights(np.concatenate(weights))
+        if weights is not None:
+            session.set_weights(weights)
         return float(rates[0])
+
+    def _layout(self, model: Module) -> Layout:
+        return Layout(model, self.servers, only_trained=True)
 
     def _update(self, session: Session, gradient: Array, staleness: int, processed: int) -> None:
         if session.server == 0:
@@ -194,7 +201,3 @@ class ParameterServer(Strategy):
         if session.steps < self.warm_start:
             return worker == min(clocks.made)
         return clocks.may_begin(worker)
-
-
-def _servers(session: Session) -> range:
-    return range(session.nodes, session.comm.size)

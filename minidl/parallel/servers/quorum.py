@@ -11,7 +11,9 @@ import numpy as np
 from minidl.kernels import Array
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
-from minidl.parallel.servers.server_loop import ServerLoop, ask, leave
+from minidl.parallel.servers.keys import Layout
+from minidl.parallel.servers.requests import Requests
+from minidl.parallel.servers.worker import Worker
 from minidl.parallel.strategy import Strategy
 
 FETCH = (None, 0, None)  # the first request: a worker has no weights yet
@@ -31,7 +33,7 @@ class Quorum(Strategy):
     minibatch, and the gradient of the mean loss, or None if it has abandoned the minibatch.
 
     Attributes
-        is_late_used   True: gradients of outdated weights count, and each has the weight 1/nodes
+        is_late_used   True: gradients of outdated weights count, and each has the weight 1/workers
                        False: they are dropped, and an update is by the mean of the gradients that it has waited for
         abandon        True: after an update the new weights go to all workers at once. A worker that is still computing
                        gets them as the answer to its next request, in advance; so at most one set of weights is on its
@@ -52,25 +54,28 @@ class Quorum(Strategy):
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
-        if not 1 <= self.needed(nodes) <= nodes:
+        workers = self.plan(job, nodes).dp
+        if not 1 <= self.needed(workers) <= workers:
             raise ValueError(
-                f"{self} with nodes={nodes}: an update would wait for {self.needed(nodes)} gradients, but it must wait "
-                f"for 1 to {nodes}: change the number of nodes or the setting"
+                f"{self} with nodes={nodes}: an update would wait for {self.needed(workers)} gradients, but it must "
+                f"wait for 1 to {workers}: change the number of nodes or the setting"
             )
 
     def run(self, session: Session) -> None:
-        version = self._exchange(session, FETCH)
+        worker = Worker(session, Layout(session.model, servers=1))
+        version = self._exchange(session, worker, FETCH)
         for batch in session.stream():
             session.model.zero_grad()
-            session.local_loss(batch).backward()
-            version = self._exchange(session, (version, len(batch.x), session.gradient()))
-        leave(session.comm, [session.nodes])
+            self.forward_and_backward(session, batch)
+            session.partition.sum_tied_gradients()
+            version = self._exchange(session, worker, (version, len(batch.x), session.gradient()))
+        worker.leave()
 
     def serve(self, session: Session) -> None:
-        needed, total = self.needed(session.nodes), 0
+        needed, total = self.needed(session.replicas), 0
         ready: dict[int, Any] = {}  # the requests with the gradients of the next update, by worker
         sent: dict[int, int] = {}  # the version of the weights that each worker was sent last
-        for worker, request in (loop := ServerLoop(session.comm, range(session.nodes))):
+        for worker, request in (loop := Requests(session, Layout(session.model, servers=1))):
             if worker in loop.failed and len(loop.present) < needed and not session.finished:
                 raise loop.failed[worker]
             version, _, gradient = request or FETCH
@@ -94,16 +99,17 @@ class Quorum(Strategy):
                 sent[other] = session.steps
 
     @staticmethod
-    def _exchange(session: Session, request: Any) -> int:
+    def _exchange(session: Session, worker: Worker, request: Any) -> int:
         """Send a request, and take over the weights of the answer; returns their version."""
-        [(version, weights, session.finished)] = ask(session.comm, [session.nodes], [request])
+        [(version, _, session.finished)], weights = worker.ask(request)
+        assert weights is not None
         session.set_weights(weights)
         return int(version)
 
     def _update(self, session: Session, gradients: Sequence[Any], processed: int) -> None:
         """One step by the mean over the samples of these gradients; processed: samples of the run up to then."""
         total_samples = sum(samples for _, samples, _ in gradients)
-        scale = len(gradients) / session.nodes if self.is_late_used else 1.0
+        scale = len(gradients) / session.replicas if self.is_late_used else 1.0
         total = np.zeros_like(gradients[0][-1])
         for version, samples, gradient in gradients:
             session.record("staleness", session.steps - version)
@@ -114,7 +120,4 @@ class Quorum(Strategy):
     def _step(session: Session, gradient: Array, processed: int) -> None:
         """One step of the optimizer by this gradient; processed: samples of the run up to then, for the schedule."""
         session.set_gradient(gradient)
-        for parameter in session.parameters:
-            if not parameter.requires_grad:
-                parameter.grad = None  # the optimizer skips it
         session.update(samples=processed)

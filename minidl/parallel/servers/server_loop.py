@@ -124,13 +124,28 @@ class ServerLoop:
             self._reply(self._lock[0], None)
 
 
-def ask(comm: Communicator, servers: Sequence[int], requests: Sequence[Any]) -> list[Any]:
-    """Send a request to each of the servers, and return their answers, in the order of `servers`."""
+def ask(comm: Communicator, servers: Sequence[int], requests: Sequence[Any], one_at_a_time: bool = False) -> list[Any]:
+    """Send a request to each of the servers, and return their answers, in the order of `servers`.
+
+    one_at_a_time: whether each request is sent when the server before has received its own.
+    Raises RankFailed as soon as that is an answer: the other servers may be waiting for the failed rank, too.
+    """
+    if one_at_a_time:
+        for server, request in zip(servers, requests, strict=True):
+            comm.send(request, server)
+        return [_answer(comm, server) for server in servers]
     sends = [comm.isend(request, server) for server, request in zip(servers, requests, strict=True)]
-    answers = [comm.recv(server) for server in servers]
+    answers = [_answer(comm, server) for server in servers]
     for send in sends:
         send.wait()
     return answers
+
+
+def _answer(comm: Communicator, server: int) -> Any:
+    answer = comm.recv(server)
+    if isinstance(answer, RankFailed):
+        raise answer
+    return answer
 
 
 def leave(comm: Communicator, servers: Sequence[int]) -> None:

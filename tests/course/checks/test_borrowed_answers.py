@@ -116,6 +116,24 @@ GRADIENT_COMPRESSION = {
     "    return compress.Threshold(0.0, all_reduce='recursive_doubling').begin_all_reduce(dense, comm)()",
 }
 
+PIPELINES = {
+    "gpipe": "from minidl.parallel import pipeline\ndef gpipe(K, M, s):\n"
+    "    return [action.short for action in pipeline.GPipe(K, M).actions(s)]",
+    "one_f_one_b": "import minidl.parallel.pipeline as p\nmake = p.schedule\ndef one_f_one_b(K, M, s):\n"
+    "    return str(make('1f1b', K, M)).splitlines()[s].split()[2:]",
+    "run_stage": "def run_stage(comm, actions, M, inputs, w, lr, forward, backward):\n"
+    "    from minidl.parallel.pipeline.interpreter import execute\n    return execute(actions, forward)",
+    "cut": "def cut(costs, K):\n    from course.checks.pipelines.layer_cuts import layers_of_best\n"
+    "    return layers_of_best(costs, K)",
+    "deadlock": "from minidl.parallel.pipeline import Listed, simulate\ndef deadlock(schedule):\n"
+    "    simulate(Listed.read([' '.join(line) for line in schedule]))\n    return {}",
+    "weights_to_stash": "def weights_to_stash(actions):\n"
+    "    from course.checks.pipelines import version_counts\n    return version_counts.held(actions)",
+    "bubble": "from minidl.parallel import pipeline\ndef bubble(K, M, v):\n"
+    "    timeline = pipeline.simulate(pipeline.Interleaved(K, M, v))\n"
+    "    return timeline.bubble_of_ideal, timeline.bubble_of_total",
+}
+
 SAYS = (
     "course.checks holds what the checks compare with: an answer may not import it",
     "which is to be built without the library's version",
@@ -129,6 +147,7 @@ SAYS = (
         ("04_messages_and_collectives", MESSAGES_AND_COLLECTIVES),
         *exhaustively(("01_backpropagation", BACKPROPAGATION), ("02_minibatch_sgd", MINIBATCH_SGD)),
         *exhaustively(("08_large_minibatches", LARGE_MINIBATCHES), ("09_gradient_compression", GRADIENT_COMPRESSION)),
+        *exhaustively(("11_pipelines", PIPELINES)),
     ],
 )
 def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:

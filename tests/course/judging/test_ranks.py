@@ -218,7 +218,11 @@ def test_every_call_of_a_communicator_works_as_in_a_launch(student):
         got += [coming.wait() is out, out, going.wait(), work.wait(), work.is_completed()]
         half = comm.split(me % 2, key=-me)
         got += [half.rank, half.size, half.world_rank(0), half.all_reduce(me), comm.split(None)]
-        got += [comm.mesh((1, 3), ("dp", "tp"))["tp"].all_reduce(1), comm.bytes_sent, comm.rng.integers(1000)]
+        mesh, half = comm.mesh((1, 3), ("dp", "tp")), comm.split(me == 2)
+        square = half.mesh((1, half.size), ("plain", "number"))
+        got += [mesh["tp"].all_reduce(1), mesh["dp"].all_reduce(me), mesh.rank_at(tp=1), mesh["tp", "dp"].size]
+        got += [square["plain"].size, square["number"].all_gather(me), comm.first_ranks(3).all_reduce(me)]
+        got += [comm.first_ranks(2).all_reduce(me) if me < 2 else None, comm.bytes_sent, comm.rng.integers(1000)]
         a = np.ones(3)
         comm.reduce_into(a, a)
         return [*got, a, comm.network.alpha, round(sum(comm.shares()), 9)]

@@ -38,8 +38,8 @@ def test_on_processes_training_equals_one_node():
 def test_without_other_nodes_factors_the_result_would_be_another(monkeypatch):
     """The planted bug: each node rebuilds from its own pairs alone."""
     truth = parallel.train(small_job(), on="simulation")
-    rebuild = sufficient_factors.Tap.rebuild
-    monkeypatch.setattr(sufficient_factors.Tap, "rebuild", lambda tap, pairs: rebuild(tap, pairs[:4]))
+    rebuild = sufficient_factors.FactoredLinear.rebuild
+    monkeypatch.setattr(sufficient_factors.FactoredLinear, "rebuild", lambda layer, pairs: rebuild(layer, pairs[:4]))
     report = parallel.train(small_job(), SufficientFactors(), nodes=4, on="simulation")
     assert np.abs(weights(report) - weights(truth)).max() > 1e-3
 
@@ -72,6 +72,26 @@ def step_bytes(report: parallel.Report) -> int:
         for name in ("all_gather", "all_reduce")
         if name in traffic
     )
+
+
+def one_linear() -> nn.Module:
+    return nn.Linear(5, 3).double()
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_model_that_is_itself_a_linear_layer_trains_as_on_one_node(hybrid):
+    truth = parallel.train(small_job(model=one_linear), on="simulation")
+    report = parallel.train(small_job(model=one_linear), SufficientFactors(hybrid), 3, "simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+    assert list(report.checkpoint.model) == ["weight", "bias"]
+
+
+def test_a_factored_layer_keeps_parameters_names_and_mode():
+    layer = nn.Linear(3, 2).eval()
+    factored = sufficient_factors.FactoredLinear(layer)
+    assert dict(factored.named_parameters()) == {"weight": layer.weight, "bias": layer.bias}
+    assert not factored.training
+    assert factored.extra_repr() == layer.extra_repr()
 
 
 @pytest.mark.parametrize(("samples", "by_factors"), [(10, True), (11, False)])
@@ -137,7 +157,7 @@ class Outside(nn.Module):
 
 
 def test_a_weight_that_is_used_outside_of_its_layer_is_an_error_and_not_a_wrong_gradient():
-    with pytest.raises(cluster.ClusterError, match=r"uses the weight of Linear.* outside of that layer"):
+    with pytest.raises(cluster.ClusterError, match=r"uses the weight of a Linear layer .* outside of it"):
         parallel.train(small_job(model=Outside), SufficientFactors(), 2, "simulation")
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minidl import nn, optim
 from minidl.parallel import Checkpoint, CheckpointError
 
 
@@ -10,8 +11,12 @@ def example() -> Checkpoint:
     return Checkpoint(
         epoch=3,
         model={"fc.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "steps": np.asarray(7)},
-        optimizer={"state": {0: {"momentum_buffer": np.ones(3)}}, "param_groups": [{"lr": 0.1, "params": [0, 1]}]},
-        schedule={"last_epoch": 3},
+        optimizer={
+            "state": {"fc.bias": {"momentum_buffer": np.ones(3)}},
+            "param_groups": [{"lr": 0.1, "params": ["fc.weight", "fc.bias"]}],
+        },
+        schedule={"last_epoch": 3, "milestones": {2: 1}},
+        within_epoch={"step": 5},
         history=[{"epoch": 1, "loss": 0.5}],
         config={"model": "lenet", "lr": 0.1},
     )
@@ -23,9 +28,10 @@ def test_a_checkpoint_comes_back_as_it_was_saved(tmp_path):
     assert loaded.epoch == 3
     assert loaded.history == [{"epoch": 1, "loss": 0.5}]
     assert loaded.config == {"model": "lenet", "lr": 0.1}
-    assert loaded.schedule == {"last_epoch": 3}
-    assert loaded.optimizer["param_groups"] == [{"lr": 0.1, "params": [0, 1]}]
-    assert list(loaded.optimizer["state"]) == [0]  # an integer key, not "0"
+    assert loaded.schedule == {"last_epoch": 3, "milestones": {2: 1}}  # an integer key, not "2"
+    assert loaded.optimizer["param_groups"] == [{"lr": 0.1, "params": ["fc.weight", "fc.bias"]}]
+    np.testing.assert_array_equal(loaded.optimizer["state"]["fc.bias"]["momentum_buffer"], np.ones(3))
+    assert (loaded.within_epoch, loaded.format) == ({"step": 5}, 2)
     np.testing.assert_array_equal(loaded.model["fc.weight"], example().model["fc.weight"])
     assert loaded.model["fc.weight"].dtype == np.float32
     assert loaded.model["steps"].shape == ()
@@ -110,6 +116,9 @@ def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(tmp_path):
         b'{"format": 1}',
         b'{"format": 1, "epoch": 1, "model": {"array": "gone"}}',
         b'{"format": 1, "x": 2}',
+        b'{"format": 2, "epoch": 1, "model": {"pairs": []}, "optimizer": []}',
+        b'{"format": 2, "epoch": 1, "model": {"pairs": []}, "optimizer": {"pairs": []}}',
+        b'{"format": 2, "epoch": "1", "model": {"pairs": []}, "optimizer": {"pairs": [["state", {"pairs": []}]]}}',
     ],
 )
 def test_a_file_with_another_content_is_refused(tmp_path, tree):
@@ -120,8 +129,19 @@ def test_a_file_with_another_content_is_refused(tmp_path, tree):
 
 def test_a_checkpoint_of_another_format_is_refused(tmp_path):
     np.savez(tmp_path / "checkpoint.npz", tree=np.frombuffer(b'{"format": 99}', np.uint8))
-    with pytest.raises(CheckpointError, match="has format 99, but this version reads 1"):
+    with pytest.raises(CheckpointError, match="has format 99, but this version reads 1 and 2"):
         Checkpoint.load(tmp_path / "checkpoint.npz")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(
+    "optimizer", [None, [], {"state": {}}, {"state": None, "param_groups": []}, {"state": {}, "param_groups": 3}]
+)
+def test_an_optimizer_state_of_another_form_is_refused(optimizer, number):
+    model = nn.Linear(3, 2)
+    checkpoint = Checkpoint(epoch=1, model=model.state_dict(), optimizer=optimizer, format=number)
+    with pytest.raises(CheckpointError, match="another optimizer"):
+        checkpoint.restore(model, optim.SGD(model.parameters(), lr=0.1), None)
 
 
 def test_a_save_that_the_disk_refuses_names_the_file(tmp_path):

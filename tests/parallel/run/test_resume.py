@@ -1,9 +1,20 @@
 """A run that was stopped and resumed ends with the same bits as one that never stopped."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from minidl import nn, optim, parallel
-from minidl.parallel import Checkpoint, CheckpointError, Serial, Synchronous
+from minidl.parallel import (
+    Checkpoint,
+    CheckpointError,
+    LocalSGD,
+    ParameterServer,
+    Serial,
+    SufficientFactors,
+    Synchronous,
+)
 from tests.parallel.jobs import dropout_job, momentum_sgd, small_job, two_layers
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,6 +33,75 @@ def test_resuming_gives_the_bits_of_the_uninterrupted_run(tmp_path, strategy, no
     assert [row["lr"] for row in resumed.history] == [row["lr"] for row in whole.history]
 
 
+SAVED_BY = {"Serial": (Serial(), 1), "Synchronous": (Synchronous(), 2), "SufficientFactors": (SufficientFactors(), 3)}
+
+
+class Restored(Synchronous):
+    """Ends as soon as it has been restored, with the state that it began with."""
+
+    def run(self, session):
+        session._evaluates_together = True
+
+
+def two_groups(parameters):
+    """AdamW that decays matrices only; neither the groups nor the matrices are in the order of the model."""
+    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
+    matrices = [parameter for parameter in reversed(parameters) if parameter.ndim >= 2]
+    return optim.AdamW([{"params": vectors, "weight_decay": 0.0}, {"params": matrices, "lr": 3e-3}], lr=1e-2)
+
+
+@pytest.mark.parametrize(("strategy", "nodes"), SAVED_BY.values(), ids=SAVED_BY)
+def test_another_number_of_nodes_begins_with_the_same_bits(tmp_path, strategy, nodes):
+    job = small_job(optimizer=two_groups, epochs=1)
+    saved = parallel.train(job, strategy, nodes, on="simulation", folder=tmp_path)
+    again = parallel.train(replace(job, epochs=2), Restored(), 5, on="simulation", resume=tmp_path / "checkpoint.npz")
+    assert set(again.digests) == set(saved.digests)
+    np.testing.assert_equal(again.checkpoint.model, saved.checkpoint.model)
+    np.testing.assert_equal(again.checkpoint.optimizer, saved.checkpoint.optimizer)
+    assert again.checkpoint.schedule == saved.checkpoint.schedule
+    assert again.history == saved.history
+
+
+@pytest.mark.parametrize(("strategy", "nodes"), SAVED_BY.values(), ids=SAVED_BY)
+@pytest.mark.parametrize(
+    ("then", "on_nodes"), [(Serial(), 1), (Synchronous(), 4), (SufficientFactors(), 2)], ids=["serial", "four", "two"]
+)
+def test_another_strategy_and_number_of_nodes_goes_on_to_the_serial_runs_numbers(
+    tmp_path, strategy, nodes, then, on_nodes
+):
+    job = small_job(optimizer=two_groups, clip_norm=0.5, epochs=4)
+    truth = parallel.train(job, on="simulation")
+    half = parallel.train(replace(job, epochs=2), strategy, nodes, on="simulation", folder=tmp_path)
+    rest = parallel.train(job, then, on_nodes, on="simulation", resume=tmp_path / "checkpoint.npz")
+    for name, array in truth.checkpoint.model.items():
+        assert np.abs(rest.checkpoint.model[name] - array).max() < 1e-10, name
+    assert rest.history[:2] == half.history
+    for name in ("epoch", "lr", "steps", "samples"):
+        assert [row[name] for row in rest.history] == [row[name] for row in truth.history]
+    for name in ("seconds", "bytes"):
+        values = [row[name] for row in rest.history]
+        assert values == sorted(values)
+
+
+def test_ordered_nodes_go_on_from_one_node_to_the_bits_of_its_shards(tmp_path):
+    job = small_job(epochs=4)
+    parallel.train(replace(job, epochs=2), Serial(shards=3), on="simulation", folder=tmp_path)
+    resumed = parallel.train(
+        job, Synchronous(algorithm="ordered"), 3, on="simulation", resume=tmp_path / "checkpoint.npz"
+    )
+    truth = parallel.train(job, Serial(shards=3), on="simulation")
+    assert set(resumed.digests) == set(truth.digests)
+    for row, true in zip(resumed.history, truth.history, strict=True):
+        assert row["loss"] == pytest.approx(true["loss"], rel=1e-12)  # one sum on one node, three sums on three
+
+
+def test_the_checkpoint_of_a_run_whose_nodes_have_weights_of_their_own_has_names_too(tmp_path):
+    saved = parallel.train(small_job(epochs=1), LocalSGD(period=2), 2, on="simulation", folder=tmp_path).checkpoint
+    assert saved.optimizer["param_groups"][0]["params"] == ["0.weight", "0.bias", "3.weight", "3.bias"]
+    again = parallel.train(small_job(epochs=2), Restored(), 2, on="simulation", resume=tmp_path / "checkpoint.npz")
+    np.testing.assert_equal(again.checkpoint.model, saved.model)
+
+
 def v_form(parameters):
     return optim.SGD(parameters, lr=0.1, momentum=0.9, momentum_form="v")
 
@@ -33,6 +113,27 @@ def test_the_velocity_of_the_v_form_is_resumed_and_clipping_goes_on(tmp_path):
 
     run(2, folder=tmp_path)
     assert run(4, resume=tmp_path / "checkpoint.npz").digests == run(4).digests
+
+
+@pytest.mark.parametrize("strategy", [LocalSGD(), ParameterServer()], ids=["averaging", "server"])
+def test_serial_goes_on_from_the_checkpoint_that_any_strategy_writes_at_its_end(tmp_path, strategy):
+    first = parallel.train(small_job(epochs=1), strategy, nodes=2, on="simulation", folder=tmp_path)
+    resumed = parallel.train(small_job(epochs=2), Serial(), on="simulation", resume=tmp_path / "checkpoint.npz")
+    assert resumed.history[0] == first.history[0]
+    assert [row["epoch"] for row in resumed.history] == [1, 2]
+
+
+def with_a_parameter_of_the_loss(parameters):
+    return optim.SGD([*parameters, nn.Parameter([1.0])], lr=0.1, momentum=0.9)
+
+
+def test_an_optimizer_may_have_a_parameter_that_is_none_of_the_models(tmp_path):
+    options = {"optimizer": with_a_parameter_of_the_loss, "schedule": None}
+    whole = parallel.train(small_job(**options, epochs=2), on="simulation")
+    parallel.train(small_job(**options, epochs=1), on="simulation", folder=tmp_path)
+    resumed = parallel.train(small_job(**options, epochs=2), on="simulation", resume=tmp_path / "checkpoint.npz")
+    assert resumed.digests == whole.digests
+    assert parallel.train(small_job(**options, epochs=1), LocalSGD(), nodes=2, on="simulation").history
 
 
 def test_there_is_a_checkpoint_before_the_first_epoch_ends(tmp_path):
@@ -49,8 +150,25 @@ def test_there_is_a_checkpoint_before_the_first_epoch_ends(tmp_path):
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     parallel.train(small_job(epochs=1), folder=tmp_path)
     other = small_job(model=lambda: nn.models.MLP(5, 9, 3))
-    with pytest.raises(CheckpointError, match="another model"):
+    with pytest.raises(
+        CheckpointError, match=r"(?s)of another model: .*3\.bias\n.*of another optimizer: .* lacks layers\.0"
+    ):
         parallel.train(other, resume=tmp_path / "checkpoint.npz")
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path):
+    parallel.train(small_job(epochs=1), folder=tmp_path, on="simulation")
+    with pytest.raises(
+        CheckpointError, match="another optimizer: the saved optimizer has 1 parameter groups, this one"
+    ):
+        parallel.train(small_job(optimizer=two_groups), resume=tmp_path / "checkpoint.npz", on="simulation")
+
+
+def test_a_checkpoint_of_another_schedule_is_refused(tmp_path):
+    parallel.train(small_job(epochs=1), folder=tmp_path, on="simulation")
+    other = small_job(schedule=lambda optimizer, steps: optim.CosineAnnealingLR(optimizer, T_max=steps))
+    with pytest.raises(CheckpointError, match="another learning-rate schedule: the state lacks T_max"):
+        parallel.train(other, resume=tmp_path / "checkpoint.npz", on="simulation")
 
 
 def test_a_checkpoint_without_schedule_is_refused_by_a_job_with_one(tmp_path):

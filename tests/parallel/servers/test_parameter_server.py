@@ -257,15 +257,48 @@ def wide():
     return nn.models.MLP(5, 400, 3).double()
 
 
-def frozen():
-    model = wide()
-    next(iter(model.parameters())).requires_grad = False
+def two_groups(parameters):
+    """AdamW that decays matrices only; the groups are not in the order of the model."""
+    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
+    matrices = [parameter for parameter in parameters if parameter.ndim >= 2]
+    return optim.AdamW([{"params": vectors, "weight_decay": 0.0}, {"params": matrices, "lr": 3e-3}], lr=1e-2)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 5])
+def test_one_worker_with_two_groups_of_parameters_equals_serial(servers):
+    truth = parallel.train(small_job(optimizer=two_groups, clip_norm=0.5), on="simulation")
+    report = parallel.train(small_job(optimizer=two_groups, clip_norm=0.5), ParameterServer(servers), on="simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+
+
+@pytest.mark.parametrize("optimizer", [optim.LARS, optim.LAMB])
+def test_layerwise_optimizers_train_on_a_server_that_holds_whole_parameters(optimizer):
+    job = small_job(optimizer=partial(optimizer, lr=0.1))
+    truth = parallel.train(job, on="simulation")
+    report = parallel.train(job, ParameterServer(), on="simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+
+
+def partly_frozen():
+    model = two_layers()
+    model[0].weight.requires_grad = False
     return model
 
 
-def two_groups(parameters):
-    first, *others = parameters
-    return optim.SGD([{"params": [first], "lr": 0.1}, {"params": others}], lr=0.2)
+@pytest.mark.parametrize("servers", [1, 2])
+def test_frozen_weights_are_neither_sent_nor_updated(servers):
+    job = small_job(model=partly_frozen)  # with momentum and weight decay
+    truth = parallel.train(job, on="simulation")
+    report = parallel.train(job, ParameterServer(servers), on="simulation")
+    assert (weights(report) == weights(truth)).all()
+    several = parallel.train(job, ParameterServer(servers), 3, on="simulation")
+    first = job.build_model().state_dict()
+    for name, array in several.checkpoint.model.items():
+        assert (array == first[name]).all() == (name == "0.weight")
+    all_trained = parallel.train(small_job(), ParameterServer(servers), on="simulation")
+    per_request = 2 * 40 * 8  # to the servers and back, 40 weights less of 8 bytes; no push at first, no fetch at last
+    sent = [sum(result.bytes_sent for result in run.results) for run in (all_trained, report)]
+    assert sent[0] - sent[1] == pytest.approx(12.5 * per_request, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -286,10 +319,9 @@ def test_a_setting_that_makes_no_sense_is_refused(settings, sentence):
     [
         ({}, ParameterServer(), 61, "60 samples cannot be dealt to 61 nodes"),
         ({}, ParameterServer(servers=76), 1, "75 weights cannot be shared by 76 servers: use at most 75"),
-        ({"optimizer": partial(optim.LARS, lr=0.1)}, ParameterServer(), 2, "LARS needs the norm of whole parameters"),
-        ({"optimizer": partial(optim.LAMB, lr=0.1)}, ParameterServer(), 2, "LAMB needs the norm of whole parameters"),
-        ({"optimizer": two_groups}, ParameterServer(), 2, "the optimizer has 2 parameter groups"),
-        ({"model": frozen}, ParameterServer(), 2, "cannot keep some frozen"),
+        ({"optimizer": partial(optim.LARS, lr=0.1)}, ParameterServer(2), 2, "LARS .* 0.weight lies on several servers"),
+        ({"optimizer": partial(optim.LAMB, lr=0.1)}, ParameterServer(2), 2, "LAMB .* 0.weight lies on several servers"),
+        ({"optimizer": two_groups}, ParameterServer(fetch_every=2), 2, "groups have 2 learning rates, but with fetch_"),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_sentence(changes, strategy, nodes, sentence):

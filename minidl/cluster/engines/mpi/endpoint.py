@@ -98,6 +98,9 @@ class MPIEndpoint(MPIMailbox, RealRank):
                 self.failed_in[self._program] = pending.blocked
             raise pending.error
 
+    def abandon_helpers(self) -> None:
+        self._helpers.abandon()
+
     def _has_help(self) -> bool:
         return not all(task.done for task in self._helpers.unwaited())
 

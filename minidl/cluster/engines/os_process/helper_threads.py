@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines.protocol import Concurrent, Pending
 from minidl.cluster.trace.recorder import Begun
 
@@ -34,6 +35,7 @@ class Helpers:
         self._finished = finished
         self._lanes: dict[int, queue.SimpleQueue[tuple[HelperTask, contextvars.Context]]] = {}
         self._unwaited: list[HelperTask] = []
+        self._are_abandoned = False  # whether the errors of tasks are dropped
         self.last_begun: Begun | None = None  # the call that began the task for which the end of the program waits
 
     def start(self, task: HelperTask, lane: int) -> None:
@@ -49,8 +51,16 @@ class Helpers:
         """The program has returned: wait for the tasks that it has not waited for."""
         for task in self.unwaited():
             self.last_begun = task.begun
-            wait(task)
+            try:
+                wait(task)
+            except ClusterError:
+                if not self._are_abandoned:
+                    raise
         self.last_begun = None
+
+    def abandon(self) -> None:
+        """Drop the errors of tasks that the program does not wait for."""
+        self._are_abandoned = True
 
     def unwaited(self) -> list[HelperTask]:
         """The tasks that the program has not waited for, in the order in which they were started."""

@@ -103,6 +103,9 @@ class ProcessEndpoint(SocketMailbox, RealRank):
                     self._progress(0.0)
         return operation.done
 
+    def abandon_helpers(self) -> None:
+        self._helpers.abandon()
+
     def is_hopeless(self, operation: Pending) -> bool:
         with self._lock:
             return not operation.done and self._peers.is_hopeless(operation, self.now())

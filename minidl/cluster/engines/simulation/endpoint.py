@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Concurrent, Peer, Pending
 from minidl.cluster.engines.simulation.message import ARRAY, Receive, Send
@@ -50,6 +51,7 @@ class SimulatedEndpoint:
         self._core_is_taken_until = 0.0  # by the helpers
         self._lanes: dict[int, list[SimulatedHelper]] = {}
         self._failed: list[SimulatedHelper] = []
+        self._are_abandoned = False  # whether the errors of helpers are dropped
         self.unwaited: Begun | None = None  # the operation that the end of the program waits for
         self._unmatched_of = world.unmatched
         self._unmatched = world.unmatched[rank]
@@ -182,15 +184,25 @@ class SimulatedEndpoint:
         return None if task.waiting is None or task.waiting.done else (task.waiting, task.since)
 
     def finish_helpers(self) -> None:
-        """Return when all helpers have finished; raises an error of a helper that the program has not waited for."""
-        for queue in self._lanes.values():
-            while queue:
-                self.unwaited = queue[0].begun
-                self.wait(queue[0])
-        for helper in self._failed:
-            self.unwaited = helper.begun
-            self.wait(helper)
+        """Return when all helpers have finished; raises an error of a helper that the program has not waited for.
+
+        If they are abandoned, it returns at the first error.
+        """
+        try:
+            for queue in self._lanes.values():
+                while queue:
+                    self.unwaited = queue[0].begun
+                    self.wait(queue[0])
+            for helper in self._failed:
+                self.unwaited = helper.begun
+                self.wait(helper)
+        except ClusterError:
+            if not self._are_abandoned:
+                raise
         self.unwaited = None
+
+    def abandon_helpers(self) -> None:
+        self._are_abandoned = True
 
     # Work and time
 

@@ -1,0 +1,93 @@
+"""How a communicator makes others of some of its ranks: split, mesh, and its first ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Self, overload
+
+import numpy as np
+
+from minidl.arguments import whole_number
+from minidl.cluster import collectives
+from minidl.cluster.collective_calls import CollectiveCalls
+from minidl.cluster.diagnosis.fingerprints import Fingerprint
+from minidl.cluster.mesh import Mesh
+from minidl.cluster.rank import Rank
+
+
+class Groups(CollectiveCalls):
+    """The methods of a communicator that return communicators."""
+
+    def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int, rng: np.random.Generator) -> None:
+        super().__init__(owner, ranks, group)
+        self.rng = rng
+        self._whole: Self | None = None  # the communicator whose first ranks these are
+        self._first_ranks: dict[int, Self] = {}  # by their number
+
+    @overload
+    def split(self, color: int, key: int = 0) -> Self: ...
+
+    @overload
+    def split(self, color: None, key: int = 0) -> None: ...
+
+    def split(self, color: int | None, key: int = 0) -> Self | None:
+        """Return a communicator of the ranks with the same color, numbered from 0 by key, then by rank here.
+
+        Every rank calls it, as MPI's Comm_split; one with the color None gets None.
+        """
+        mine = color, key, self._owner.next_group("split")
+        given = self._collective(lambda channel: collectives.all_gather_ring(channel, mine), Fingerprint("split"))
+        colors = sorted({other for other, _, _ in given if other is not None})
+        first = max(free for _, _, free in given)  # hence no two groups with a common rank have the same number
+        numbers = self._owner.take_groups(first, len(colors))
+        if color is None:
+            return None
+        members = sorted((k, rank) for rank, (other, k, _) in enumerate(given) if other == color)
+        ranks = tuple(self._ranks[rank] for _, rank in members)
+        return type(self)(self._owner, ranks, numbers[colors.index(color)], self.rng)
+
+    def mesh(self, shape: Sequence[int], names: Sequence[str]) -> Mesh[Self]:
+        """Arrange the ranks as a grid with a communicator along each axis: `comm.mesh((2, 4), ("dp", "tp"))["tp"]`."""
+        return Mesh(self, shape, names)
+
+    def _groups_of(self, mesh: Mesh[Self]) -> Callable[[tuple[str, ...]], Self]:
+        """Agree with the other ranks on a mesh; the returned function makes the group of this rank along some axes.
+
+        The groups along the same axes have no rank in common, so a number for each selection of axes is enough. Its
+        first must be free on all ranks: that is the one thing that they do not know of each other, for ranks may have
+        made different numbers of groups. If only one axis has several ranks, the groups along it are this communicator,
+        and in all others this rank is alone: it chooses their numbers by itself.
+        """
+        fingerprint = Fingerprint("mesh", shape=mesh.shape, axes=mesh.names)
+        first = self._owner.next_group("mesh")
+        if sum(extent > 1 for extent in mesh.shape) > 1:
+            free = np.array([first])
+            self._collective(lambda channel: collectives.ALL_REDUCE["tree"](channel, free, "max"), fingerprint)
+            first = int(free[0])
+        else:
+            self._post(fingerprint)
+        return partial(self._group_along, mesh, self._owner.take_groups(first, 1 << len(mesh.names)))
+
+    def _group_along(self, mesh: Mesh[Self], numbers: range, axes: tuple[str, ...]) -> Self:
+        selection = sum(1 << mesh.names.index(name) for name in axes)
+        ranks = tuple(self._ranks[rank] for rank in mesh.ranks_along(axes))
+        return type(self)(self._owner, ranks, numbers[selection], self.rng)
+
+    def first_ranks(self, count: int) -> Self:
+        """Return the communicator of ranks 0 to count - 1, without a message; the other ranks do not call it.
+
+        It is the same communicator each time, and this one if `count` is its size. Use: the nodes of a run, whose last
+        ranks are servers.
+        """
+        hint = f"rank {self.rank} is to be one of the first ranks of this communicator, which has {self.size}"
+        count = whole_number("count", count, at_least=self.rank + 1, at_most=self.size, hint=hint)
+        self._owner.next_group("first_ranks")  # raises an error in background work
+        whole = self if self._whole is None else self._whole
+        if count == whole.size:
+            return whole
+        if count not in whole._first_ranks:
+            made = type(self)(self._owner, self._ranks[:count], whole._group + count, self.rng)
+            made._whole = whole
+            whole._first_ranks[count] = made
+        return whole._first_ranks[count]

@@ -1,0 +1,69 @@
+"""Parameter and Buffer: the tensors of a module."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from minidl.nn.placeholder import building
+from minidl.nn.shard import Shard
+from minidl.tensor import Tensor
+
+
+class Parameter(Tensor):
+    """A tensor that is trained; as an attribute of a module it is one of the module's parameters.
+
+    Attributes
+        held     whether this rank has its values; False for what `nn.building` left out
+        shard    the `Shard` that this rank holds; None: the whole
+
+    >>> Parameter([1.0, 2.0]).requires_grad
+    True
+    """
+
+    __slots__ = ("shard",)
+
+    held = True
+    is_parameter = True
+    shard: Shard | None
+
+    def __init__(self, data: Any, requires_grad: bool = True, **options: Any) -> None:
+        super().__init__(data, requires_grad, **options)
+        self.shard = None
+        block = building.get()
+        if block is not None:
+            block.add_parameter(self)
+
+    def cut(self, shard: Shard) -> Self:
+        """Keep only this rank's shard of the values and the gradient; returns self.
+
+        A parameter without values, within `nn.building`, keeps its whole shape until its shard is made at the end.
+        Raises ValueError if it is a shard already, or if its size cannot be divided.
+
+        >>> from minidl import nn
+        >>> nn.Linear(4, 6).weight.cut(nn.Shard("tp", index=0, count=2)).shape
+        (3, 4)
+        """
+        if self.shard is not None:
+            raise ValueError(f"cut: this parameter is {self.shard} already; cut the whole one")
+        if self.held:
+            self.data = shard.cut(self.data)
+            self.grad = None if self.grad is None else shard.cut(self.grad)
+        else:
+            shard.check(self.shape)
+        self.shard = shard
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = super().__reduce__()
+        return made if self.shard is None else (*made, (None, {"shard": self.shard}))
+
+
+class Buffer(Tensor):
+    """A tensor that belongs to a module's state but is not trained, such as the running mean of batch norm.
+
+    `held`: whether this rank has its values; False for what `nn.building` left out.
+    """
+
+    __slots__ = ()
+
+    held = True

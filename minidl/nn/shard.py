@@ -1,0 +1,103 @@
+"""Shard: the share of a parameter that a rank holds, where the ranks along one axis of the mesh divide it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minidl.arguments import whole_number
+from minidl.kernels import Array, array_module
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Share `index` of `count` equal shares of an array along one dimension.
+
+    Parameters
+        axis      axis of the mesh whose ranks hold the shards, such as "tp"
+        index     this rank's coordinate on that axis, 0 <= index < count
+        count     number of shards
+        dim       dimension that is divided
+        blocks    number of equal blocks that the dimension consists of; each is divided by itself. Query, key and
+                  value in one matrix are 3 blocks: every rank has a share of each
+
+    Raises
+        ValueError    blocks * count does not divide the dimension's size; an index that is not less than count
+
+    >>> import numpy as np
+    >>> Shard("tp", index=1, count=2).cut(np.arange(6))
+    array([3, 4, 5])
+    >>> Shard("tp", index=1, count=2, blocks=3).cut(np.arange(6))
+    array([1, 3, 5])
+    """
+
+    axis: str
+    index: int
+    count: int
+    dim: int = 0
+    blocks: int = 1
+
+    def __post_init__(self) -> None:
+        whole_number("Shard: count", self.count, at_least=1)
+        whole_number("Shard: blocks", self.blocks, at_least=1)
+        whole_number("Shard: dim", self.dim, at_least=0)
+        whole_number("Shard: index", self.index, at_least=0)
+        if self.index >= self.count:
+            raise ValueError(f"Shard: index must be less than count={self.count}, got {self.index}")
+
+    def cut(self, whole: Array) -> Array:
+        """Return a copy of this rank's shard of the whole array."""
+        self.check(whole.shape)
+        n = whole.shape[self.dim]
+        before, after = whole.shape[: self.dim], whole.shape[self.dim + 1 :]
+        cells = whole.reshape(*before, self.blocks, self.count, n // (self.blocks * self.count), *after)
+        shard = cells[(slice(None),) * (self.dim + 1) + (self.index,)]
+        return shard.reshape(*before, n // self.count, *after).copy()
+
+    def taken_from(self, array: Array, shape: tuple[int, ...]) -> Array:
+        """Return this rank's shard of an array for the whole parameter; any other array as it is.
+
+        shape: that of the parameter's shard.
+
+        >>> import numpy as np
+        >>> half = Shard("tp", index=1, count=2)
+        >>> half.taken_from(np.arange(6), (3,)), half.taken_from(np.arange(3), (3,))
+        (array([3, 4, 5]), array([0, 1, 2]))
+        """
+        whole = list(shape)
+        whole[self.dim] *= self.count
+        return self.cut(array) if array.shape == tuple(whole) else array
+
+    def join(self, shards: Sequence[Array]) -> Array:
+        """Return the whole array of the shards 0, 1, ..., count - 1.
+
+        Raises ValueError for another number of shards, and for shards that differ in shape.
+
+        >>> import numpy as np
+        >>> cuts = [Shard("tp", index, 2, blocks=3) for index in range(2)]
+        >>> cuts[0].join([cut.cut(np.arange(6)) for cut in cuts])
+        array([0, 1, 2, 3, 4, 5])
+        """
+        shapes = [shard.shape for shard in shards]
+        if len(shapes) != self.count or len(set(shapes)) > 1:
+            raise ValueError(f"Shard: {self.count} shards of one shape expected, got shards of shapes {shapes}")
+        self._check_dimension(shapes[0], self.blocks)
+        m = shapes[0][self.dim]
+        before, after = shapes[0][: self.dim], shapes[0][self.dim + 1 :]
+        cells = [shard.reshape(*before, self.blocks, m // self.blocks, *after) for shard in shards]
+        whole: Any = array_module(shards[0]).stack(cells, axis=self.dim + 1)
+        return whole.reshape(*before, m * self.count, *after)
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise ValueError unless a whole array of this shape can be divided."""
+        self._check_dimension(shape, self.blocks * self.count)
+
+    def _check_dimension(self, shape: tuple[int, ...], divisor: int) -> None:
+        if self.dim >= len(shape):
+            raise ValueError(f"Shard: an array with a dimension {self.dim} expected, got shape {shape}")
+        if shape[self.dim] % divisor:
+            raise ValueError(
+                f"Shard: dimension {self.dim} of shape {shape} must be a multiple of {divisor} "
+                f"(blocks={self.blocks}, count={self.count})"
+            )

@@ -1,0 +1,90 @@
+"""ParallelPlan: which rank of a run holds what of which replica of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from minidl.arguments import whole_number
+from minidl.cluster.comm import Communicator
+from minidl.cluster.mesh import Mesh
+
+AXES = ("dp", "pp", "spatial", "tp")
+"""The axes of every plan's mesh, the outermost first: the ranks that talk most, those of "tp", are neighbours."""
+
+
+@dataclass(frozen=True)
+class ParallelPlan:
+    """How the ranks of a run share the work: `dp` replicas of the model, each split over `pp * spatial * tp` ranks.
+
+    Parameters
+        dp             replicas: each reads its own share of every minibatch (data parallelism)
+        pp             stages, one after the other, into which the layers of a model are split (pipeline parallelism)
+        tp             shards into which a layer's parameters are cut (tensor parallelism)
+        spatial        slices into which the positions of a sample are cut (spatial parallelism)
+        micro_batches  slices of a replica's share of a minibatch, which follow each other through the stages
+        schedule       name of the order in which a pipeline computes them; None: the strategy has only one
+        output_stage   the stage that has the model's outputs and the loss; -1: the last
+
+    `micro_batches` and `schedule` are for the strategy that made the plan; nothing else reads them. A plan has no
+    servers: their ranks come after its own.
+
+    Raises
+        TypeError, ValueError for a number that is not whole or below 1
+
+    >>> plan = ParallelPlan(dp=2, pp=3)
+    >>> plan.world, plan.is_split
+    (6, True)
+    >>> plan.coordinates(4)
+    {'dp': 1, 'pp': 1, 'spatial': 0, 'tp': 0}
+    """
+
+    dp: int = 1
+    pp: int = 1
+    tp: int = 1
+    spatial: int = 1
+    micro_batches: int = 1
+    schedule: str | None = None
+    output_stage: int = -1
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if each.name not in ("schedule", "output_stage"):
+                number = whole_number(f"ParallelPlan: {each.name}", getattr(self, each.name), at_least=1)
+                object.__setattr__(self, each.name, number)
+        stage = whole_number("ParallelPlan: output_stage", self.output_stage, at_least=-1, at_most=self.pp - 1)
+        object.__setattr__(self, "output_stage", stage % self.pp)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extent of each axis of `AXES`."""
+        return tuple(getattr(self, axis) for axis in AXES)
+
+    @property
+    def ranks_of_replica(self) -> int:
+        """The ranks that hold one replica of the model together."""
+        return self.pp * self.spatial * self.tp
+
+    @property
+    def world(self) -> int:
+        """The ranks of all replicas: the `nodes` of `parallel.train`."""
+        return self.dp * self.ranks_of_replica
+
+    @property
+    def is_split(self) -> bool:
+        """Whether a replica has several ranks, so that no rank has the whole model to itself."""
+        return self.ranks_of_replica > 1
+
+    def coordinates(self, rank: int) -> dict[str, int]:
+        """The position of that rank of the plan along each axis."""
+        position: dict[str, int] = {}
+        for axis in reversed(AXES):
+            rank, position[axis] = divmod(rank, getattr(self, axis))
+        return {axis: position[axis] for axis in AXES}
+
+    def mesh(self, comm: Communicator) -> Mesh[Communicator]:
+        """The ranks of the plan as a grid with the axes `AXES`; the plan's ranks call it together.
+
+        comm: communicator of the run, whose first `world` ranks are those of the plan.
+        """
+        nodes = comm if comm.size == self.world else comm.first_ranks(self.world)
+        return nodes.mesh(self.shape, AXES)

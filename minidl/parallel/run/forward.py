@@ -1,0 +1,65 @@
+"""Forward passes of a training run: their random numbers, their loss, and the mean loss of an epoch."""
+
+from __future__ import annotations
+
+from minidl import random
+from minidl.data.loader import Batch
+from minidl.nn import Module
+from minidl.parallel.run.divergence import check_finite
+from minidl.parallel.run.learner import Learner
+from minidl.tensor import Tensor
+
+
+class ForwardPasses(Learner):
+    """A learner that computes losses, step by step of an epoch.
+
+    `loss` and `local_loss` are for ranks that have the whole model. Ranks that hold a partition make the same steps one
+    by one: each computes with its stages, and only the last has outputs and calls `check_loss` and `count_loss`.
+
+    Attributes, in addition to the learner's
+        epoch    epochs done; in `passes` and `stream`, passes over this node's shard
+        step     minibatches of this epoch before the present one
+        replica  number of the replica that this rank belongs to, from 0
+    """
+
+    epoch = 0
+    step = 0
+    replica = 0
+    _layer_names: dict[Module, str]
+    _loss_sum = 0.0  # of this rank in this epoch
+    _samples_seen = 0
+
+    def begin_forward(self, replica: int, micro_batch: int = 0, seed: int | None = None) -> None:
+        """Set the random numbers of the next forward pass: its dropout masks, at the present epoch and step.
+
+        Before each minibatch the session calls it with this rank's `replica`, and micro-batch 0.
+        seed: the job's by default.
+        """
+        seed = self.job.seed if seed is None else seed
+        random.begin_forward(random.ForwardPass(self._layer_names, seed, self.epoch, self.step, replica, micro_batch))
+
+    def loss(self, batch: Batch) -> Tensor:
+        """This rank's share of the minibatch's mean loss: the shares, and so their gradients, add up over the ranks."""
+        return self.local_loss(batch) * batch.weight
+
+    def local_loss(self, batch: Batch) -> Tensor:
+        """The mean loss of this rank's samples alone."""
+        self.comm.mark("forward")
+        mean = self.job.loss(self.model(batch.x), batch.y)
+        self.check_loss(mean)
+        self.comm.mark("backward")
+        self.count_loss(mean, len(batch.x))  # after the mark, which an abandoned forward pass does not get past
+        return mean
+
+    def check_loss(self, mean: Tensor) -> None:
+        """Raise NonFiniteLoss unless this mean loss of the present step is finite."""
+        check_finite(mean.item(), self.model, self.epoch + 1, self.step + 1, self.comm.rank, mean)
+
+    def count_loss(self, mean: Tensor, samples: int) -> None:
+        """Count the mean loss of a number of this rank's samples in the epoch's, which history and progress show."""
+        self._loss_sum += mean.item() * samples
+        self._samples_seen += samples
+
+    def _begin_epoch_of_losses(self) -> None:
+        self._layer_names = {module: name for name, module in self.model.named_modules()}
+        self._loss_sum, self._samples_seen = 0.0, 0

@@ -1,0 +1,114 @@
+"""Checkpoints of format 1, with the optimizer's parameters by number, are read to the same bits.
+
+For each job, `format_1/` holds two checkpoints that the last version with that format wrote: after one epoch
+(`NAME.npz`), and after the third epoch of the run that went on from there (`NAME_end.npz`).
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minidl import nn, optim, parallel
+from minidl.data import Dataset, Splits
+from minidl.parallel import Checkpoint, CheckpointError, Job
+from tests.parallel.jobs import blobs, decay, momentum_sgd, two_layers
+
+FILES = Path(__file__).parent / "format_1"
+
+
+def texts() -> Splits:
+    tokens = np.random.default_rng(3).integers(7, size=(40, 5))
+    x, y = tokens[:, :-1], (tokens[:, :-1] * 3 + 1) % 7
+    return Splits(Dataset(x[:24], y[:24]), Dataset(x[24:], y[24:]))
+
+
+def tied_gpt() -> nn.Module:
+    return nn.models.GPT(vocab_size=7, block_size=4, n_layer=1, n_head=2, n_embd=4, dropout=0.2).double()
+
+
+def batch_norm() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 3)).double()
+
+
+def two_groups(parameters) -> optim.Optimizer:
+    """AdamW that decays matrices only; neither the groups nor the matrices are in the order of the model."""
+    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
+    matrices = [parameter for parameter in reversed(parameters) if parameter.ndim >= 2]
+    return optim.AdamW([{"params": vectors, "weight_decay": 0.0}, {"params": matrices, "lr": 3e-3}], lr=1e-2)
+
+
+def cosine(optimizer, steps_per_epoch) -> optim.CosineAnnealingLR:
+    return optim.CosineAnnealingLR(optimizer, T_max=10 * steps_per_epoch)
+
+
+JOBS = {
+    "momentum": Job(two_layers, blobs, momentum_sgd, batch_size=16, epochs=3, seed=1),
+    "two_groups": Job(two_layers, blobs, two_groups, cosine, batch_size=16, epochs=3, seed=1),
+    "tied_gpt": Job(tied_gpt, texts, two_groups, decay, batch_size=8, epochs=3, seed=1),
+    "batch_norm": Job(batch_norm, blobs, momentum_sgd, decay, batch_size=16, epochs=3, seed=1),
+}
+
+
+def named(job: Job, optimizer: dict) -> dict:
+    """The state of format 1 with names, by the order in which the job's optimizer has the parameters."""
+    model = job.build_model()
+    name_of = {id(parameter): name for name, parameter in model.named_parameters()}
+    names = [name_of[id(p)] for group in job.build_optimizer(model).param_groups for p in group["params"]]
+    return {names[number]: values for number, values in optimizer["state"].items()}
+
+
+def restored(job: Job, checkpoint: Checkpoint):
+    model = job.build_model()
+    optimizer = job.build_optimizer(model)
+    schedule = job.build_schedule(optimizer, len(job.build_data().train))
+    checkpoint.restore(model, optimizer, schedule)
+    return model, optimizer, schedule
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_arrays_come_back_to_the_bit(name):
+    job, old = JOBS[name], Checkpoint.load(FILES / f"{name}.npz")
+    assert old.format == 1
+    model, optimizer, schedule = restored(job, old)
+    np.testing.assert_equal(model.state_dict(), old.model)
+    np.testing.assert_equal(optimizer.state_dict()["state"], old.optimizer["state"])
+    assert [group["lr"] for group in optimizer.param_groups] == [group["lr"] for group in old.optimizer["param_groups"]]
+    assert (schedule and schedule.state_dict()) == old.schedule
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_run_goes_on_as_it_did_with_format_1(name, tmp_path):
+    job, path = JOBS[name], FILES / f"{name}.npz"
+    resumed = parallel.train(job, resume=path, on="simulation", folder=tmp_path)
+    end, mine = Checkpoint.load(FILES / f"{name}_end.npz"), Checkpoint.load(tmp_path / "checkpoint.npz")
+    assert mine.format == 2
+    for key, array in end.model.items():
+        np.testing.assert_allclose(mine.model[key], array, rtol=1e-8, atol=1e-10)  # BLAS rounds by machine
+    for key, values in named(job, end.optimizer).items():
+        for what, array in values.items():
+            np.testing.assert_allclose(mine.optimizer["state"][key][what], array, rtol=1e-8, atol=1e-10)
+    assert mine.schedule == end.schedule
+    assert [row["epoch"] for row in resumed.history] == [1, 2, 3]
+    assert resumed.history[0] == Checkpoint.load(path).history[0]
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_both_formats_of_one_state_end_with_the_same_bits(name, tmp_path):
+    job, old = JOBS[name], Checkpoint.load(FILES / f"{name}.npz")
+    groups = parallel.train(replace(job, epochs=1), on="simulation").checkpoint.optimizer["param_groups"]
+    for group, was in zip(groups, old.optimizer["param_groups"], strict=True):
+        group.update(was | {"params": group["params"]})
+    optimizer = {"state": named(job, old.optimizer), "param_groups": groups}
+    replace(old, format=2, optimizer=optimizer).save(tmp_path / "2.npz")
+    one, two = (
+        parallel.train(job, resume=path, on="simulation") for path in (FILES / f"{name}.npz", tmp_path / "2.npz")
+    )
+    assert one.digests == two.digests
+    np.testing.assert_equal(one.checkpoint.optimizer, two.checkpoint.optimizer)
+
+
+def test_an_old_checkpoint_of_another_optimizer_is_refused():
+    with pytest.raises(CheckpointError, match=r"another optimizer: .* groups of \[2, 2\] parameters.* groups of \[4\]"):
+        restored(replace(JOBS["momentum"], schedule=cosine), Checkpoint.load(FILES / "two_groups.npz"))

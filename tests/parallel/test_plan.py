@@ -1,0 +1,104 @@
+"""A plan says which rank holds which part of which replica."""
+
+import math
+import pickle
+
+import pytest
+
+from minidl import cluster, nn, parallel
+from minidl.parallel import ParallelPlan, Strategy
+from minidl.parallel.plan import AXES
+from tests.parallel.jobs import small_job
+
+
+@pytest.mark.parametrize(
+    ("plan", "world"), [(ParallelPlan(), 1), (ParallelPlan(dp=3), 3), (ParallelPlan(dp=2, pp=3, tp=2, spatial=2), 24)]
+)
+def test_the_world_is_the_product_of_the_axes(plan, world):
+    assert plan.world == world == math.prod(plan.shape)
+    assert plan.world == plan.dp * plan.ranks_of_replica
+    assert plan.is_split == (plan.ranks_of_replica > 1)
+
+
+def test_ranks_are_counted_row_by_row_with_tp_innermost_and_dp_outermost():
+    plan = ParallelPlan(dp=2, pp=2, tp=3)
+    assert plan.coordinates(1) == {"dp": 0, "pp": 0, "spatial": 0, "tp": 1}
+    assert plan.coordinates(3) == {"dp": 0, "pp": 1, "spatial": 0, "tp": 0}
+    assert plan.coordinates(6) == {"dp": 1, "pp": 0, "spatial": 0, "tp": 0}
+    assert len({tuple(plan.coordinates(rank).values()) for rank in range(plan.world)}) == plan.world
+    assert tuple(plan.coordinates(0)) == AXES
+
+
+def test_a_plan_is_data_that_can_be_sent_and_compared():
+    plan = ParallelPlan(dp=2, pp=2, micro_batches=4, schedule="1f1b")
+    assert pickle.loads(pickle.dumps(plan)) == plan
+    assert len({plan, ParallelPlan(dp=2, pp=2, micro_batches=4, schedule="1f1b")}) == 1
+
+
+def test_the_outputs_are_on_the_last_stage_unless_the_plan_says_otherwise():
+    assert ParallelPlan(pp=3).output_stage == 2 == ParallelPlan(pp=3, output_stage=2).output_stage
+    assert ParallelPlan(pp=3, output_stage=0).output_stage == 0
+    with pytest.raises(ValueError, match=r"ParallelPlan: output_stage must be .* 2, got 3"):
+        ParallelPlan(pp=3, output_stage=3)
+
+
+@pytest.mark.parametrize(
+    ("axis", "number", "error"), [("dp", 0, ValueError), ("pp", 1.5, TypeError), ("tp", True, TypeError)]
+)
+def test_an_extent_is_a_whole_number_of_at_least_1(axis, number, error):
+    with pytest.raises(error, match=f"ParallelPlan: {axis} must be .*at least 1, got"):
+        ParallelPlan(**{axis: number})
+
+
+class OfTwo(Strategy):
+    def plan(self, job, nodes):
+        return ParallelPlan(pp=2)
+
+
+def test_a_plan_of_another_number_of_ranks_is_refused():
+    with pytest.raises(ValueError, match=r"plan has 2 ranks, .*pp=2.*, but the run has 3 nodes"):
+        parallel.train(small_job(), OfTwo(), nodes=3, on="simulation")
+
+
+class OfPairs(Strategy):
+    def plan(self, job, nodes):
+        return ParallelPlan(dp=nodes // 2, pp=2)
+
+
+def test_a_strategy_without_a_plan_for_the_number_of_nodes_is_named():
+    with pytest.raises(ValueError, match="OfPairs has no plan for nodes=1: ParallelPlan: dp must be at least 1, got 0"):
+        parallel.train(small_job(), OfPairs(), nodes=1, on="simulation")
+
+
+def test_a_model_that_every_rank_has_a_copy_of_cannot_be_split():
+    with pytest.raises(ValueError, match="no rank may hold the whole: give Job a function"):
+        parallel.train(small_job(model=nn.Linear(5, 3)), OfTwo(), nodes=2)
+
+
+def traffic(program, nodes):
+    run = cluster.launch(program, nodes=nodes, on="simulation", network="1gbe")
+    return run.results, sum(each.messages for row in run.trace.ledger() for each in row.values()), run.seconds
+
+
+def test_the_mesh_of_unsplit_replicas_sends_nothing_and_its_dp_is_the_whole_run():
+    def program(comm):
+        mesh = ParallelPlan(dp=4).mesh(comm)
+        return mesh["dp"] is comm, mesh["pp", "tp"].size, mesh.coordinates["dp"] == comm.rank
+
+    assert traffic(program, 4) == ([(True, 1, True)] * 4, 0, 0.0)
+
+
+def test_servers_take_no_part_in_the_mesh():
+    def program(comm):
+        if comm.rank == 4:
+            return comm.recv(0)
+        mesh = ParallelPlan(dp=2, pp=2).mesh(comm)
+        if comm.rank == 0:
+            comm.send("asked", 4)
+        return mesh["dp"].all_gather(comm.rank), mesh["pp"].all_gather(comm.rank), mesh["dp", "pp"].size
+
+    results, messages, _ = traffic(program, 5)
+    assert results[2] == ([0, 2], [2, 3], 4)
+    assert results[4] == "asked"
+    # one all-reduce of a number along a tree of 4 ranks, two gathers in groups of 2 ranks, and one request
+    assert messages == 2 * 3 + 4 * 2 + 1

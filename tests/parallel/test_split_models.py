@@ -1,0 +1,277 @@
+"""A strategy of thirty lines splits a model over two ranks; the run's numbers are those of one."""
+
+import tracemalloc
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, data, nn, optim, parallel
+from minidl import functional as F
+from minidl.cluster import ClusterError
+from minidl.data import Dataset, Splits
+from minidl.parallel import Job, NonFiniteLoss, Serial
+from tests.parallel.jobs import blobs, small_job
+from tests.parallel.two_stages import TwoStages, half
+
+pytestmark = pytest.mark.timeout(300)
+
+SAMPLES = 70  # in minibatches of 16: the last one has 6
+
+
+def few_digits() -> Splits:
+    train = data.digits().train
+    x = np.asarray(train.x[: SAMPLES + 40], np.float64)
+    return Splits(Dataset(x[:SAMPLES], train.y[:SAMPLES]), Dataset(x[SAMPLES:], train.y[SAMPLES : len(x)]))
+
+
+def texts() -> Splits:
+    tokens = np.random.default_rng(3).integers(11, size=(SAMPLES + 20, 7))
+    x, y = tokens[:, :-1], (tokens[:, :-1] * 3 + 1) % 11
+    return Splits(Dataset(x[:SAMPLES], y[:SAMPLES]), Dataset(x[SAMPLES:], y[SAMPLES:]))
+
+
+def lenet() -> nn.Module:
+    return nn.models.LeNet(size=8).double()
+
+
+def resnet() -> nn.Module:
+    """With batch norm, whose statistics are buffers of both stages; the first stage's weights are frozen."""
+    model = nn.models.ResNet(8, in_channels=1).double()
+    model.conv1.requires_grad_(False)
+    return model
+
+
+def gpt(dropout: float = 0.2) -> nn.Module:
+    return nn.models.GPT(vocab_size=11, block_size=6, n_layer=3, n_head=2, n_embd=8, dropout=dropout).double()
+
+
+def two_groups(parameters) -> optim.Optimizer:
+    """AdamW that decays matrices only; the groups are not in the order of the model."""
+    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
+    matrices = [parameter for parameter in parameters if parameter.ndim >= 2]
+    return optim.AdamW([{"params": vectors, "weight_decay": 0.0}, {"params": matrices, "lr": 3e-3}], lr=1e-2)
+
+
+def decay(optimizer, steps_per_epoch):
+    return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=0.7)
+
+
+def momentum(parameters) -> optim.Optimizer:
+    return optim.SGD(parameters, lr=0.05, momentum=0.9, weight_decay=1e-3)
+
+
+JOBS = {
+    "LeNet": Job(lenet, few_digits, momentum, decay, batch_size=16, epochs=2, seed=5),
+    "ResNet": Job(resnet, few_digits, momentum, decay, batch_size=16, epochs=2, seed=5, clip_norm=1.0),
+    "tied GPT": Job(gpt, texts, two_groups, decay, batch_size=16, epochs=2, seed=5, clip_norm=0.4),
+}
+
+
+def assert_same_run(report, truth, tolerance=1e-10):
+    for name, array in truth.checkpoint.model.items():
+        assert np.abs(report.checkpoint.model[name] - array).max() < tolerance, name
+    for row, true in zip(report.history, truth.history, strict=True):
+        assert row["loss"] == pytest.approx(true["loss"], rel=tolerance)
+        assert row["test_loss"] == pytest.approx(true["test_loss"], rel=tolerance)
+        assert [row[name] for name in ("accuracy", "lr", "steps", "samples")] == [
+            true[name] for name in ("accuracy", "lr", "steps", "samples")
+        ]
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+@pytest.mark.parametrize(("dp", "m", "on"), [(1, 1, "simulation"), (1, 3, "processes"), (2, 2, "simulation")])
+def test_two_stages_train_to_the_numbers_of_one_node(job, dp, m, on):
+    truth = parallel.train(job, Serial(shards=dp, micro_batches=m), on="simulation")
+    report = parallel.train(job, TwoStages(m), nodes=2 * dp, on=on)
+    assert_same_run(report, truth)
+    assert len(report.digests) == dp
+    assert len(set(report.digests)) == 1
+    assert report.accuracy == truth.accuracy
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_a_split_run_resumes_on_one_node_and_back(job, tmp_path):
+    truth = parallel.train(replace(job, epochs=4), Serial(micro_batches=2), on="simulation")
+    split = parallel.train(job, TwoStages(2), 2, on="simulation", folder=tmp_path / "split")
+    one = parallel.train(
+        replace(job, epochs=3),
+        Serial(micro_batches=2),
+        folder=tmp_path / "one",
+        resume=tmp_path / "split" / "checkpoint.npz",
+        on="simulation",
+    )
+    assert one.history[:2] == split.history
+    back = parallel.train(
+        replace(job, epochs=4), TwoStages(2), 2, resume=tmp_path / "one" / "checkpoint.npz", on="simulation"
+    )
+    assert_same_run(back, truth, 1e-9)
+
+
+class Restored(TwoStages):
+    """Stops after it has been restored: the last state is the one that it began with."""
+
+    def run(self, session):
+        session._evaluates_together = True
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_a_checkpoint_comes_back_to_the_bit_from_any_factorization(job, tmp_path):
+    saved = parallel.train(job, Serial(micro_batches=2), on="simulation", folder=tmp_path).checkpoint
+    again = parallel.train(
+        replace(job, epochs=9), Restored(2), 4, on="simulation", resume=tmp_path / "checkpoint.npz"
+    ).checkpoint
+    assert list(again.model) == list(saved.model)
+    np.testing.assert_equal(again.model, saved.model)
+    np.testing.assert_equal(again.optimizer, saved.optimizer)
+    assert again.schedule == saved.schedule
+
+
+class Measured(TwoStages):
+    """Records the bytes of the weights that a rank holds, and what building them took."""
+
+    def build(self, job, mesh):
+        tracemalloc.start()
+        model = super().build(job, mesh)
+        Measured.traced = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return model
+
+    def run(self, session):
+        held = {id(p): p.data.nbytes for p in session.model.parameters() if p.held}
+        session.record("held", sum(held.values()))
+        session.record("traced", Measured.traced)
+        own = half(session.model, session.mesh.coordinates["pp"])
+        assert held.keys() == {id(p) for stage in own for p in stage.parameters()}
+        super().run(session)
+
+
+def test_a_rank_holds_its_half_of_the_weights_and_never_more_than_one_parameter_beside_it():
+    wide = partial(nn.models.MLP, 64, 300, 300, 300, 300, 10)
+    job = Job(wide, data.digits, momentum, batch_size=500, epochs=1)
+    report = parallel.train(job, Measured(), nodes=2, on="processes")
+    model = wide()
+    sizes = [sum(p.data.nbytes for stage in half(model, which) for p in stage.parameters()) for which in (0, 1)]
+    largest = max(p.data.nbytes for p in model.parameters())
+    assert [held for (held,) in report.recorded["held"]] == sizes
+    for (traced,), size in zip(report.recorded["traced"], sizes, strict=True):
+        now, peak = traced
+        assert now < size + 50_000  # the modules themselves are some kilobytes
+        assert peak < size + largest + 100_000
+
+
+def nan_loss(outputs, labels):
+    return F.cross_entropy(outputs, labels) * np.nan
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_of_all_stages_and_names_a_parameter_of_its_stage():
+    with pytest.raises(
+        NonFiniteLoss, match=r"at epoch 1, step 1 on rank 1; the first gradient .* is that of fc2.weight"
+    ):
+        parallel.train(replace(JOBS["LeNet"], loss=nan_loss), TwoStages(), nodes=2, on="simulation")
+
+
+def test_progress_comes_from_the_stage_that_has_the_loss():
+    seen = []
+    report = parallel.train(JOBS["LeNet"], TwoStages(), nodes=4, on="simulation", progress=seen.append)
+    assert [each.row for each in seen if each.row] == report.history
+    assert all(np.isfinite(each.loss) and each.loss > 0 for each in seen)
+
+
+class GoesOn(TwoStages):
+    goes_on_from = "step"
+
+
+def test_a_split_model_cannot_lose_a_node():
+    with pytest.raises(ValueError, match="GoesOn splits the model, so the weights of a dead node are lost"):
+        parallel.train(small_job(), GoesOn(), nodes=4, on="simulation", elastic=True)
+    with pytest.raises(ValueError, match="TwoStages splits the model, so the weights of a dead node are lost"):
+        parallel.train(small_job(), TwoStages(), nodes=4, on="simulation", elastic=True)
+
+
+class WithoutOutputs(TwoStages):
+    def predict(self, session, x):
+        super().predict(session, x)
+
+
+def test_a_model_that_nobody_evaluates_has_no_test_loss_of_zero():
+    with pytest.raises(ClusterError, match="predict returned None on every rank"):
+        parallel.train(small_job(), WithoutOutputs(), nodes=2, on="simulation")
+
+
+class WithoutLosses(TwoStages):
+    def forward_and_backward(self, session, batch):
+        session.count_loss = lambda mean, samples: None
+        super().forward_and_backward(session, batch)
+
+
+def test_a_loss_that_nobody_counts_is_nan():
+    report = parallel.train(small_job(epochs=1), WithoutLosses(), nodes=2, on="simulation")
+    assert np.isnan(report.history[0]["loss"])
+    assert report.history[0]["test_loss"] > 0
+
+
+def test_a_replica_without_samples_takes_part_in_the_sum_of_gradients():
+    job = small_job(data=partial(blobs, 61), batch_size=20)  # the last minibatch has one sample
+    truth = parallel.train(job, Serial(shards=2), on="simulation")
+    assert_same_run(parallel.train(job, TwoStages(), nodes=4, on="simulation"), truth)
+
+
+class OutputsOnBothStages(TwoStages):
+    def predict(self, session, x):
+        outputs = super().predict(session, x)
+        return Tensor(np.zeros((len(x), 3))) if outputs is None else outputs
+
+
+def test_outputs_of_several_stages_are_no_evaluation():
+    with pytest.raises(ClusterError, match="predict returned 60 outputs for the 30 samples of the test set"):
+        parallel.train(small_job(), OutputsOnBothStages(), nodes=2, on="simulation")
+
+
+class WithoutTheLastStage(TwoStages):
+    def build(self, job, mesh):
+        with nn.building(lambda model: half(model, mesh.coordinates["pp"])[:1]):
+            return job.build_model()
+
+
+def test_parameters_that_no_rank_holds_are_named():
+    with pytest.raises(ClusterError, match=r"no rank of a replica holds 3.weight, 3.bias: the strategy's `build` "):
+        parallel.train(small_job(), WithoutTheLastStage(), nodes=2, on="simulation")
+
+
+class WrongPlan(TwoStages):
+    def plan(self, job, nodes):
+        return 1, 2
+
+
+def test_a_plan_is_a_parallel_plan():
+    with pytest.raises(TypeError, match=r"WrongPlan: plan must return a parallel.ParallelPlan, got \(1, 2\)"):
+        parallel.train(small_job(), WrongPlan(), nodes=2, on="simulation")
+
+
+def without_parameters_at_the_end() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 3), nn.Flatten(), nn.Tanh(), nn.Tanh()).double()
+
+
+class Flat(TwoStages):
+    """Goes through all weights and gradients as one vector, on both stages."""
+
+    def run(self, session):
+        session.set_weights(session.weights() * 1.0)
+        session.set_gradient(session.gradient())
+        session.record("numbers", session.weights().size)
+        super().run(session)
+
+
+def test_a_stage_may_have_no_parameters():
+    job = small_job(model=without_parameters_at_the_end)
+    report = parallel.train(job, Flat(), nodes=2, on="simulation")
+    assert report.recorded["numbers"] == [[18], [0]]
+    assert_same_run(report, parallel.train(job, Serial(), on="simulation"))
+
+
+def test_a_stage_that_finds_nothing_wrong_does_not_speak_for_the_others():
+    job = small_job(model=without_parameters_at_the_end, loss=nan_loss)
+    with pytest.raises(NonFiniteLoss, match="on rank 1; all weights and gradients of this rank's partition are finite"):
+        parallel.train(job, Flat(), nodes=2, on="simulation")
