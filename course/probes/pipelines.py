@@ -1,0 +1,108 @@
+"""Probes for the answers of chapter 11: a stage's functions that take virtual time, and costs that count operations."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minidl import Tensor
+
+Array = NDArray[Any]
+
+FORWARD_SECONDS, BACKWARD_SECONDS = 1, 2
+"""Virtual seconds of an action, on a node that makes one operation a second."""
+
+
+class Forward:
+    """A stage's forward: tanh(x w); of the last stage half the mean square of x w, its loss.
+
+    most_inputs: inputs that may be alive when it is called, this one included; 0 for any number.
+    """
+
+    def __init__(self, is_last: bool, most_inputs: int = 0) -> None:
+        self._is_last = is_last
+        self._most_inputs = most_inputs
+        self._inputs: list[weakref.ref[Array]] = []
+
+    def __call__(self, w: Array, x: Array) -> Any:
+        work_for(FORWARD_SECONDS)
+        if self._most_inputs:
+            self._count(x)
+        y = x @ w
+        return float(np.mean(y**2) / 2) if self._is_last else np.tanh(y)
+
+    def _count(self, x: Array) -> None:
+        self._inputs = [each for each in self._inputs if each() is not None]
+        self._inputs.append(weakref.ref(x))
+        if len({id(each()) for each in self._inputs}) > self._most_inputs:
+            raise MemoryError(
+                f"this stage has room for the inputs of {self._most_inputs} micro-batches, and is given one more: "
+                "release an input when its backward is done"
+            )
+
+
+class Backward:
+    """The backward of `Forward`."""
+
+    def __init__(self, is_last: bool) -> None:
+        self._is_last = is_last
+
+    def __call__(self, w: Array, x: Array, g: Any) -> tuple[Array, Array]:
+        work_for(BACKWARD_SECONDS)
+        y = x @ w
+        if self._is_last:
+            if np.ndim(g):
+                raise ValueError(f"on the last stage g is a number, got an array of shape {np.shape(g)}")
+            slope = g * y / y.size
+        else:
+            if np.shape(g) != y.shape:
+                raise ValueError(f"g has shape {np.shape(g)}, but the output of this stage has shape {y.shape}")
+            slope = g * (1 - np.tanh(y) ** 2)
+        return slope @ w.T, x.T @ slope
+
+
+def work_for(seconds: int) -> None:
+    """Let the rank's virtual clock advance: a simulation charges a tensor's negation with a flop for each element."""
+    _ = -Tensor(np.zeros(seconds))
+
+
+class Cost(int):
+    """A whole number that counts the operations with it and with its results; beyond a limit they raise an error."""
+
+    left = 0
+
+    def __hash__(self) -> int:
+        return int.__hash__(self)
+
+
+def counted_operation(name: str) -> Callable[[Cost, Any], Any]:
+    """An operation of int that counts, and whose whole numbers count, too."""
+    plain = getattr(int, name)
+
+    def operation(self: Cost, other: Any) -> Any:
+        Cost.left -= 1
+        if Cost.left < 0:
+            raise RuntimeError("more operations with costs than 6 n^2 K: do not try all cuts")
+        result = plain(self, other)
+        return Cost(result) if type(result) is int else result
+
+    return operation
+
+
+for _name in (
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__floordiv__", "__rfloordiv__",
+    "__truediv__", "__rtruediv__", "__mod__", "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__",
+):  # fmt: skip
+    setattr(Cost, _name, counted_operation(_name))
+
+
+def cut_counted(function: Callable[..., Any], costs: list[int], stages: int, operations: int) -> Any:
+    """Probe: the cut of counting costs, with at most that many operations."""
+    Cost.left = operations
+    layers = function([Cost(cost) for cost in costs], stages)
+    Cost.left = operations  # for the check's own reading of the result
+    return layers
