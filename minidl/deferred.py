@@ -1,0 +1,106 @@
+"""Deferred: the half of backward that only the weights need, left for later.
+
+For y = x @ w.T, backward computes two products: g @ w, which the operations before it wait for, and g.T @ x, which only
+the update of w needs. Zero-bubble pipelines compute the second one while they would wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import NamedTuple
+
+from minidl.kernels import Array, counting
+from minidl.tape import Node, Vjp, receive, refuse_overwritten
+
+SEPARABLE = "separable_vjp"
+"""The name of vjps that compute the gradient of each parent by itself, so that a second call computes nothing twice."""
+
+
+class Kept(NamedTuple):
+    """A node's vjp, and what it is to be called with for the parameters among its parents."""
+
+    vjp: Vjp
+    g: Array
+    parents: Sequence[Node]
+    saved: Sequence[Node]
+    made_at: int
+    needs: list[bool]
+
+
+class Deferred:
+    """Gradients of parameters that `backward(..., defer=True)` has left out; `run` computes them.
+
+    Left out are those of `linear`, `matmul`, `conv2d` and `embedding` with respect to parameters. Those of all other
+    operations, such as `layer_norm`, are computed at once, but a parameter that needs both kinds gets its gradient, and
+    its hooks are called, when `run` has added the last one.
+
+    Attributes
+        nbytes  of the arrays that are kept until `run`: the gradients of outputs, and the inputs that the products need
+
+    >>> import numpy as np
+    >>> from minidl import Tensor, backward, nn
+    >>> layer, x = nn.Linear(2, 1), Tensor([[1.0, 2.0]], requires_grad=True)
+    >>> rest = backward(layer(x), np.ones((1, 1), np.float32), defer=True)
+    >>> x.grad is None, layer.weight.grad is None, rest.nbytes
+    (False, True, 12)
+    >>> rest.run()
+    >>> layer.weight.grad
+    array([[1., 2.]], dtype=float32)
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[Kept] = []
+        self._is_done = False
+
+    def begin(self, grads: dict[Node, Array], uses: dict[Node, int], finish: Callable[[Node, Array], None]) -> None:
+        """A walk begins, with these gradients so far and uses that are left."""
+        self._grads, self._uses, self._finish = grads, uses, finish
+
+    def leave_out(self, node: Node, g: Array, needs: list[bool]) -> tuple[Vjp, list[bool]]:
+        """Keep what the gradients of the node's parameters need; return the vjp and the needs for the others."""
+        vjp, parents = node._vjp, node._parents
+        assert vjp is not None
+        if vjp.__name__ != SEPARABLE:
+            return vjp, needs
+        later = [
+            need and parent.is_parameter and parent._vjp is None for need, parent in zip(needs, parents, strict=True)
+        ]
+        if True in later:
+            saved = [parents[index] for index in node._saved]
+            self._kept.append(Kept(vjp, g, parents, saved, node._sequence, later))
+        now = [need and not late for need, late in zip(needs, later, strict=True)]
+        return (vjp if True in now else _nothing), now
+
+    def run(self) -> None:
+        """Add the gradients that were left out to the `.grad` of the parameters, and call their hooks.
+
+        Raises RuntimeError if it has run already, and if an array that it reads was overwritten meanwhile, such as a
+        weight by an update.
+        """
+        if self._is_done:
+            raise RuntimeError("run: these gradients were computed already: call it once for each backward")
+        self._is_done = True
+        count, add = counting.backward_arithmetic()
+        grads = self._grads
+        while self._kept:
+            vjp, g, parents, saved, made_at, needs = self._kept.pop(0)
+            for tensor in saved:
+                if (tensor if tensor._base is None else tensor._base)._written > made_at:
+                    refuse_overwritten(tensor)
+            gradients = vjp(g, needs) if count is None else count(vjp, g, needs)
+            for parameter, gradient in compress(zip(parents, gradients, strict=True), needs):
+                grads[parameter] = add(grads[parameter], gradient) if parameter in grads else gradient
+                receive(parameter, g, grads, self._uses, self._finish)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = [kept.g for kept in self._kept]
+        arrays += [tensor._data for kept in self._kept for tensor in kept.saved if not tensor.is_parameter]
+        whole = [array if array.base is None else array.base for array in arrays]
+        return sum({id(array): array.nbytes for array in whole}.values())
+
+
+def _nothing(g: Array, needs: Sequence[bool]) -> Sequence[Array]:
+    """The vjp of a node all of whose gradients are left for later."""
+    return [g] * len(needs)  # which no one reads

@@ -1,0 +1,178 @@
+"""simulate: when each stage does what, for given times of the actions; and how long stages are idle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from minidl.arguments import real_number
+from minidl.parallel.pipeline.action import Action
+from minidl.parallel.pipeline.interpreter import play
+from minidl.parallel.pipeline.messages import Message
+from minidl.parallel.pipeline.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long the actions take, in any unit: one number for all chunks, or a sequence with one for each chunk.
+
+    Parameters
+        forward  F
+        input    I, backward for the inputs
+        weight   W, backward for the weights; B takes input + weight
+        update   U
+        message  from the end of an action until another stage has its result
+
+    Raises
+        TypeError, ValueError for a time that is no number, or below 0
+    """
+
+    forward: float | Sequence[float] = 1.0
+    input: float | Sequence[float] = 1.0
+    weight: float | Sequence[float] = 1.0
+    update: float | Sequence[float] = 0.0
+    message: float = 0.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            for time in value if isinstance(value, Sequence) and each.name != "message" else [value]:
+                real_number(f"Times: {each.name}", time, at_least=0)
+
+    def of(self, action: Action) -> float:
+        """How long the action takes."""
+        if action.kind == "B":
+            return self._of("input", action.chunk) + self._of("weight", action.chunk)
+        name = {"F": "forward", "I": "input", "W": "weight", "U": "update"}[action.kind]
+        return self._of(name, action.chunk)
+
+    def _of(self, name: str, chunk: int) -> float:
+        value = getattr(self, name)
+        return float(value[chunk]) if isinstance(value, Sequence) else float(value)
+
+
+class Bar(NamedTuple):
+    """An action of a stage, from `start` to `end`."""
+
+    stage: int
+    action: Action
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What each stage does when.
+
+    Parameters
+        schedule  what is played
+        bars      of all stages, each stage's in order
+        source    where the times come from: "simulated" or "measured"
+
+    Two conventions for the bubble are in use, which give different numbers for the same schedule:
+
+        bubble_of_ideal   idle seconds relative to those of a stage that computes without a pause (Narayanan et al.)
+        bubble_of_total   idle seconds relative to all seconds (GPipe)
+
+    Both are of the stage that takes longest from its first forward to its last backward: in a zero-bubble schedule the
+    stages begin, and end, one after the other, and the next minibatch follows without a pause.
+    """
+
+    schedule: Schedule
+    bars: tuple[Bar, ...]
+    source: str = "simulated"
+
+    def of(self, stage: int) -> list[Bar]:
+        """The bars of a stage, in order."""
+        return [bar for bar in self.bars if bar.stage == stage]
+
+    def busy(self, stage: int) -> float:
+        """Seconds that the stage computes, updates aside."""
+        return sum(bar.end - bar.start for bar in self.of(stage) if bar.action.kind != "U")
+
+    def span(self, stage: int) -> float:
+        """Seconds from the stage's first forward to its last backward."""
+        computed = [bar for bar in self.of(stage) if bar.action.kind != "U"]
+        return computed[-1].end - computed[0].start if computed else 0.0
+
+    def idle(self, stage: int) -> float:
+        """Seconds between its first forward and its last backward in which the stage waits."""
+        return self.span(stage) - self.busy(stage)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the stage that takes longest from its first forward to its last backward."""
+        return max(map(self.span, range(self.schedule.stages)))
+
+    @property
+    def makespan(self) -> float:
+        """Seconds until the last stage is done."""
+        return max(bar.end for bar in self.bars)
+
+    @property
+    def ideal(self) -> float:
+        """Seconds that the busiest stage computes."""
+        return max(map(self.busy, range(self.schedule.stages)))
+
+    @property
+    def bubble_of_ideal(self) -> float:
+        """Idle seconds relative to the seconds without a pause."""
+        return (self.seconds - self.ideal) / self.ideal
+
+    @property
+    def bubble_of_total(self) -> float:
+        """Idle seconds relative to all seconds."""
+        return (self.seconds - self.ideal) / self.seconds
+
+
+def simulate(schedule: Schedule, times: Times | None = None) -> Timeline:
+    """Play a schedule with given times: an action begins as soon as its stage is free and has what the action needs.
+
+    Parameters
+        times  default: 1 for F, I and W each, 2 for B, nothing for messages and updates
+
+    Raises
+        ScheduleError  stages wait for each other
+        ValueError     times for another number of chunks than the schedule has
+
+    Narayanan et al. (arXiv:2104.04473), section 2.2; GPipe (arXiv:1811.06965), section 2.3.
+
+    >>> from minidl.parallel import pipeline
+    >>> timeline = simulate(pipeline.GPipe(stages=4, micro_batches=8))
+    >>> timeline.seconds, timeline.bubble_of_ideal, round(timeline.bubble_of_total, 3)
+    (33.0, 0.375, 0.273)
+    """
+    times = times or Times()
+    for each in fields(times):
+        value = getattr(times, each.name)
+        if isinstance(value, Sequence) and len(value) != schedule.chunks:
+            raise ValueError(
+                f"Times: {each.name} has {len(value)} numbers, but the schedule has {schedule.chunks} chunks: give one "
+                "number for all, or one for each chunk"
+            )
+    arrivals: dict[Message, float] = {}
+    clocks = [_Clock(stage, times, arrivals) for stage in range(schedule.stages)]
+    play(schedule, clocks)
+    return Timeline(schedule, tuple(bar for clock in clocks for bar in clock.bars))
+
+
+class _Clock:
+    """Operations of a stage that take time and do nothing."""
+
+    def __init__(self, stage: int, times: Times, arrivals: dict[Message, float]) -> None:
+        self.bars: list[Bar] = []
+        self._stage, self._times, self._arrivals, self._now = stage, times, arrivals, 0.0
+
+    def has(self, message: Message) -> bool:
+        return message in self._arrivals
+
+    def receive(self, message: Message) -> None:
+        self._now = max(self._now, self._arrivals.pop(message))
+
+    def compute(self, action: Action) -> None:
+        start, self._now = self._now, self._now + self._times.of(action)
+        self.bars.append(Bar(self._stage, action, start, self._now))
+
+    def send(self, message: Message) -> None:
+        self._arrivals[message] = self._now + self._times.message

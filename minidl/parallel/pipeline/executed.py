@@ -1,0 +1,64 @@
+"""executed: when each stage did what in a run, read from its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from minidl.arguments import whole_number
+from minidl.cluster.trace.trace import Trace
+from minidl.parallel.pipeline.action import PATTERN, Action
+from minidl.parallel.pipeline.clock import Bar, Timeline
+from minidl.parallel.pipeline.schedule import Schedule
+
+
+def executed(trace: Trace, schedule: Schedule, minibatch: int = 0, replica: int = 0) -> Timeline:
+    """What the stages of a pipeline did in one minibatch, in seconds since the first of them began.
+
+    Parameters
+        trace      of a run by `parallel.Pipeline`: `report.trace`
+        schedule   that run's: `report.strategy.made_schedule()`
+        minibatch  its number since the start of the run; with an asynchronous schedule, that of an epoch, in which the
+                   schedule has a micro-batch for each minibatch
+        replica    number of the pipeline
+
+    Receiving and sending lie between the bars. Actions that take no time, as in a simulation whose nodes compute
+    infinitely fast, are missing.
+
+    Raises
+        ValueError  the run has no such minibatch or replica, or is not of a pipeline
+    """
+    whole_number("executed: minibatch", minibatch, at_least=0)
+    bars: list[Bar] = []
+    for stage in range(schedule.stages):
+        runs = list(_minibatches(trace, replica * schedule.stages + stage, stage, schedule))
+        if minibatch >= len(runs):
+            raise ValueError(
+                f"executed: rank {replica * schedule.stages + stage} has done {len(runs)} minibatches of a pipeline, "
+                f"asked for number {minibatch}, from 0, of replica {replica}"
+            )
+        bars += runs[minibatch]
+    first = min(bar.start for bar in bars)
+    shifted = (bar._replace(start=bar.start - first, end=bar.end - first) for bar in bars)
+    return Timeline(schedule, tuple(shifted), source=trace.source)
+
+
+def _minibatches(trace: Trace, rank: int, stage: int, schedule: Schedule) -> Iterator[list[Bar]]:
+    """The bars of this rank in each minibatch; an update ends one. Asynchronous stages mix those of an epoch."""
+    ends = ("evaluation",) if schedule.is_asynchronous else ("update", "evaluation")
+    own = sorted(
+        (event for event in trace.events if event.rank == rank and event.kind == "compute" and event.lane == 0),
+        key=lambda event: event.start,
+    )
+    bars: list[Bar] = []
+    for event in own:
+        if PATTERN.fullmatch(event.label):
+            action = Action.parse(event.label, chunk=stage)
+            if bars and bars[-1].action == action:
+                bars[-1] = bars[-1]._replace(end=event.end)
+            else:
+                bars.append(Bar(stage, action, event.start, event.end))
+        elif bars and event.label in ends:
+            yield bars
+            bars = []
+    if bars:
+        yield bars

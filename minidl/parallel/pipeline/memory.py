@@ -1,0 +1,62 @@
+"""What each stage keeps for backward, counted from the order of its actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from minidl.parallel.pipeline.action import Action
+from minidl.parallel.pipeline.clock import Timeline
+from minidl.parallel.pipeline.schedule import Schedule
+
+
+def levels(actions: Iterable[Action], activation: float = 1.0, weight: float = 0.0) -> list[float]:
+    """What a stage keeps after each of its actions.
+
+    F keeps the activations of a micro-batch for backward. B frees them; I frees them but for what W needs, which W
+    frees.
+
+    Parameters
+        activation, weight  of one micro-batch and one chunk: what F keeps, and what I leaves to W; in any unit
+
+    >>> from minidl.parallel import pipeline
+    >>> levels(pipeline.OneFOneB(stages=2, micro_batches=3).actions(0))
+    [1.0, 2.0, 1.0, 2.0, 1.0, 0.0, 0.0]
+    """
+    change = {"F": activation, "B": -activation, "I": weight - activation, "W": -weight, "U": 0.0}
+    kept, now = [], 0.0
+    for action in actions:
+        now += change[action.kind]
+        kept.append(now)
+    return kept
+
+
+def peak_memory(schedule: Schedule, activation: float = 1.0, weight: float = 0.0) -> list[float]:
+    """The most that each stage keeps at a time.
+
+    Parameters
+        activation  what F of a whole stage keeps of one micro-batch: M_B in Qi et al. (arXiv:2401.10241), table 2
+        weight      what I of a whole stage leaves to W: M_W there. A chunk has its share of both
+
+    >>> from minidl.parallel import pipeline
+    >>> peak_memory(pipeline.GPipe(4, 8)), peak_memory(pipeline.OneFOneB(4, 8))
+    ([8.0, 8.0, 8.0, 8.0], [4.0, 3.0, 2.0, 1.0])
+    """
+    share = schedule.chunks_per_stage
+    return [
+        max(levels(schedule.actions(stage), activation / share, weight / share), default=0.0)
+        for stage in range(schedule.stages)
+    ]
+
+
+def memory_curve(
+    timeline: Timeline, stage: int, activation: float = 1.0, weight: float = 0.0
+) -> list[tuple[float, float]]:
+    """Pairs (time, what the stage keeps from then on): F takes its memory when it begins, the others free at the end.
+
+    activation, weight: as in `peak_memory`.
+    """
+    share = timeline.schedule.chunks_per_stage
+    bars = timeline.of(stage)
+    kept = levels((bar.action for bar in bars), activation / share, weight / share)
+    moments = [bar.start if bar.action.kind == "F" else bar.end for bar in bars]
+    return [(0.0, 0.0), *zip(moments, kept, strict=True)]

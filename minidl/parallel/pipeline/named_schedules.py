@@ -1,0 +1,39 @@
+"""schedule: makes a schedule by its name."""
+
+from __future__ import annotations
+
+from minidl.arguments import one_of
+from minidl.parallel.pipeline.schedule import Schedule
+from minidl.parallel.pipeline.schedules.gpipe import GPipe
+from minidl.parallel.pipeline.schedules.interleaved import Interleaved
+from minidl.parallel.pipeline.schedules.naive import Naive
+from minidl.parallel.pipeline.schedules.one_f_one_b import OneFOneB
+from minidl.parallel.pipeline.schedules.pipedream import PipeDream
+from minidl.parallel.pipeline.schedules.zero_bubble import ZeroBubbleH1, ZeroBubbleH2
+from minidl.parallel.pipeline.schedules.zero_bubble_v import ZeroBubbleV
+
+SCHEDULES: dict[str, type[Schedule]] = {
+    kind.name: kind
+    for kind in (Naive, GPipe, OneFOneB, PipeDream, Interleaved, ZeroBubbleH1, ZeroBubbleH2, ZeroBubbleV)
+}
+"""The kinds of schedules by name."""
+
+
+def schedule(kind: str, stages: int, micro_batches: int, chunks_per_stage: int | None = None) -> Schedule:
+    """Make a schedule by the name of its kind.
+
+    Parameters
+        kind              a name of `SCHEDULES`, such as "1f1b"
+        stages            stages of the pipeline
+        micro_batches     micro-batches of a minibatch
+        chunks_per_stage  default: that of the kind
+
+    Raises
+        TypeError, ValueError for a name or number that is not possible
+
+    >>> print(schedule("1f1b", stages=2, micro_batches=2))
+    stage 0: F0 F1 B0 B1 U0
+    stage 1: F0 B0 F1 B1 U0
+    """
+    made = SCHEDULES[one_of("schedule", kind, SCHEDULES)]
+    return made(stages, micro_batches) if chunks_per_stage is None else made(stages, micro_batches, chunks_per_stage)

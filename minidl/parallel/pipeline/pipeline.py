@@ -1,0 +1,250 @@
+"""Pipeline: the layers of a model split over nodes, which compute a minibatch in micro-batches, by a schedule."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from minidl.arguments import one_of, real_number, whole_number
+from minidl.cluster.comm import Communicator
+from minidl.cluster.mesh import Mesh
+from minidl.data.loader import Batch
+from minidl.kernels import Array
+from minidl.nn import Module, Stage, building, run_stages
+from minidl.parallel.gradients.buckets import GradientBuckets
+from minidl.parallel.job import Job
+from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough, flops_of_stages
+from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
+from minidl.parallel.pipeline.schedule import Schedule
+from minidl.parallel.pipeline.schedules.pipedream import PipeDream
+from minidl.parallel.pipeline.stage_execution import StageExecution
+from minidl.parallel.pipeline.weight_versions import WeightVersions, versions_at_entry
+from minidl.parallel.plan import ParallelPlan
+from minidl.parallel.run.minibatches import micro_batches
+from minidl.parallel.run.session import Session
+from minidl.parallel.strategy import Strategy
+from minidl.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Pipeline(Strategy):
+    """Each replica of the model is split over `stages` nodes by its layers; micro-batches follow each other through.
+
+        for each minibatch, on every stage:
+            for each action of the schedule:
+                F: receive the input, compute the output, send it to the next stage
+                B: receive the gradient of the output, compute those of the weights and of the input, send this one back
+                U: sum the gradients over the replicas, update the weights
+
+    Parameters
+        stages            nodes of a replica
+        micro_batches     slices of a replica's share of a minibatch; default: four for each stage, so that stages are
+                          idle for at most a fifth of the time
+        schedule          a name of `pipeline.SCHEDULES`, such as "gpipe" or "zb-h1", or a `pipeline.Schedule`
+        replicas          replicas of the pipeline, which share each minibatch; default: as many as there are nodes for
+        chunks_per_stage  chunks of the model on each node; default: that of the schedule
+        cuts              before which of `model.stages()` the model is cut, numbered from 0; default: so that the chunk
+                          with most flops has as few as possible
+        weight_versions   with "pipedream", what a stage computes with: "stashing", forward and backward of a minibatch
+                          with the weights of its forward; "vertical_sync", with those that stage 0 had at its forward;
+                          "latest", backward with weights that others have updated since, and so no gradient
+        algorithm         all-reduce of the gradients over replicas, as in `comm.all_reduce`
+        bucket_mb         size of a bucket of gradients in megabytes (1e6 bytes), as in `Synchronous`
+        overlap           whether replicas add up the gradients of a chunk during its last backward; default: where
+                          there is a network to hide, as in `Synchronous`
+
+    Equal to `Serial(shards=replicas, micro_batches=micro_batches)` up to rounding, dropout and batch norm included,
+    but for "pipedream", which updates at the end of each backward.
+
+    References
+        Huang et al., GPipe (arXiv:1811.06965); Narayanan et al. (arXiv:2104.04473), section 2.2.
+    """
+
+    stages: int = 2
+    micro_batches: int | None = None
+    schedule: str | Schedule = "1f1b"
+    replicas: int | None = None
+    chunks_per_stage: int | None = None
+    cuts: Sequence[int] | None = None
+    weight_versions: str = "stashing"
+    algorithm: str = "auto"
+    bucket_mb: float = 1.0
+    overlap: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("stages", "micro_batches", "replicas", "chunks_per_stage"):
+            if name == "stages" or getattr(self, name) is not None:
+                object.__setattr__(self, name, whole_number(f"Pipeline: {name}", getattr(self, name), at_least=1))
+        if not isinstance(self.schedule, Schedule):
+            one_of("Pipeline: schedule", self.schedule, SCHEDULES)
+        one_of("Pipeline: weight_versions", self.weight_versions, ("stashing", "vertical_sync", "latest"))
+        real_number("Pipeline: bucket_mb", self.bucket_mb, above=0)
+        self.check_algorithm()
+        if self.weight_versions != "stashing" and not self.made_schedule().is_asynchronous:
+            raise ValueError(
+                f"Pipeline: weight_versions={self.weight_versions!r} is for schedule='pipedream'; with "
+                f"{self.made_schedule().name} a stage has one version"
+            )
+
+    @property
+    def is_resumable(self) -> bool:
+        return True
+
+    def made_schedule(self) -> Schedule:
+        """The schedule that the stages follow."""
+        if isinstance(self.schedule, str):
+            default = 1 if SCHEDULES[self.schedule].is_asynchronous else 4 * self.stages
+            count = self.micro_batches or default
+            return schedule(self.schedule, self.stages, count, self.chunks_per_stage)
+        for name in ("stages", "micro_batches", "chunks_per_stage"):
+            own, given = getattr(self, name), getattr(self.schedule, name)
+            if own not in (None, given):
+                raise ValueError(f"Pipeline: the schedule has {name}={given}, expected {own}: leave out {name}")
+        return self.schedule
+
+    def plan(self, job: Job, nodes: int) -> ParallelPlan:
+        replicas = self.replicas or max(nodes // self.stages, 1)
+        if replicas * self.stages != nodes:
+            raise ValueError(
+                f"{replicas} replica{'s' * (replicas > 1)} of {self.stages} stages need{'s' * (replicas == 1)} "
+                f"{replicas * self.stages} nodes, got {nodes}"
+            )
+        made = self.made_schedule()
+        return ParallelPlan(
+            dp=replicas,
+            pp=self.stages,
+            micro_batches=made.micro_batches,
+            schedule=made.name,
+            output_stage=made.place(made.chunks - 1),
+        )
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        units, chunks = len(job.build_model().stages()), self.made_schedule().chunks
+        check_enough(units, chunks)
+        if self.cuts is not None:
+            check_cuts(self.cuts, units, chunks)
+        if self.made_schedule().is_asynchronous:
+            self._check_asynchronous(job)
+        share, count = job.batch_size // self.plan(job, nodes).dp, self.made_schedule().micro_batches
+        if count > share:
+            raise ValueError(
+                f"a replica's share of a minibatch, {share} samples, cannot be cut into {count} micro-batches: use at "
+                f"most {share}, or a larger batch_size"
+            )
+
+    def prepared(self, job: Job) -> Pipeline:
+        """With the cuts that divide the flops of a micro-batch best, unless cuts were given."""
+        if self.cuts is not None:
+            return self
+        made, train = self.made_schedule(), job.build_data().train
+        samples = max(min(job.batch_size // (self.replicas or 1), len(train)) // made.micro_batches, 1)
+        model = job.build_model()  # its own: batch norm's statistics move
+        flops = flops_of_stages(model.train(), train[np.arange(samples)][0])
+        return replace(self, cuts=balanced_cuts(flops, made.chunks))
+
+    def _check_asynchronous(self, job: Job) -> None:
+        if self.made_schedule().micro_batches > 1:
+            raise ValueError("Pipeline: with pipedream every minibatch goes through whole: leave out micro_batches")
+        if ties := job.build_model().ties():
+            raise ValueError(
+                f"Pipeline: {' and '.join(ties[0])} are one tensor, but with pipedream each stage updates at a time of "
+                "its own: choose another schedule, such as 1f1b"
+            )
+        if job.clip_norm is not None:
+            raise ValueError(
+                "Pipeline: clip_norm needs the gradients of all stages at one time, but with pipedream each updates at "
+                "a time of its own: choose another schedule, such as 1f1b"
+            )
+
+    def chunks(self, model: Module) -> list[list[Stage]]:
+        """The stages of the model in each chunk."""
+        units = model.stages()
+        cuts = [] if self.cuts is None else list(self.cuts)
+        return [units[start:end] for start, end in zip([0, *cuts], [*cuts, len(units)], strict=True)]
+
+    def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
+        mine = self.made_schedule().chunks_of(mesh.coordinates["pp"])
+        with building(lambda model: [unit for chunk in mine for unit in self.chunks(model)[chunk]]):
+            return job.build_model()
+
+    def run(self, session: Session) -> None:
+        made, stage = self.made_schedule(), session.mesh.coordinates["pp"]
+        chunks = self.chunks(session.model)
+        units = {chunk: chunks[chunk] for chunk in made.chunks_of(stage)}
+        gradients = self._gradients(session, units)
+        if isinstance(made, PipeDream):
+            self._run_asynchronously(session, made, units, gradients)
+            return
+        execution = StageExecution(session, made, units, gradients)
+        for batch in session.batches():
+            session.model.zero_grad()
+            execution.run(dict(enumerate(micro_batches(batch, made.micro_batches))), list(made.actions(stage)))
+            execution.finish()
+
+    def _run_asynchronously(
+        self, session: Session, made: PipeDream, units: dict[int, list[Stage]], gradients: dict[int, GradientBuckets]
+    ) -> None:
+        """An epoch is one schedule, whose micro-batches are the minibatches; at its end no minibatch is in flight.
+
+        Recorded for each epoch: the largest number of weight versions that the stage kept, and their bytes.
+        """
+        stage, in_flight = session.mesh.coordinates["pp"], dict[int, Batch]()
+        for batch in session.batches():
+            if session.step == 0:
+                count = ceil(len(session.train) / session.job.batch_size_of(session.epoch))
+                epoch = replace(made, micro_batches=count)
+                entered = versions_at_entry(epoch) if self.weight_versions == "vertical_sync" else None
+                versions = WeightVersions(session.model, self.weight_versions != "latest", entered)
+                execution = StageExecution(session, epoch, units, gradients, versions)
+                actions = deque(epoch.actions(stage))
+                session.model.zero_grad()
+            in_flight[session.step] = batch
+            mine = [actions.popleft()]  # the forward of this minibatch, and all before the next one
+            while actions and (actions[0].kind != "F"):
+                mine.append(actions.popleft())
+            execution.run(in_flight, mine)
+            for done in (action for action in mine if action.kind == "U"):
+                del in_flight[done.micro_batch]
+            if not actions:
+                execution.finish()
+                session.record("weight versions", versions.most)
+                session.record("bytes of weight versions", versions.most_bytes)
+
+    def _gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
+        """The sums over the replicas, of each chunk by itself: its last backward may overlap with their all-reduce.
+
+        A parameter of several chunks of this rank is summed with the last of them.
+        """
+        if session.replicas == 1:
+            return {}
+        overlap = session.comm.network is not None if self.overlap is None else self.overlap
+        seen: set[Tensor] = set()
+        buckets = {}
+        for chunk in units:
+            parameters = list(dict.fromkeys(p for unit in units[chunk] for p in unit.parameters() if p not in seen))
+            seen.update(parameters)
+            comm = session.mesh["dp"].split(0)  # its own messages, for chunks may be summed at the same time
+            assert comm is not None
+            buckets[chunk] = GradientBuckets(parameters, comm, self.bucket_mb, self.algorithm, overlap)
+        return buckets
+
+    def predict(self, session: Session, x: Array) -> Tensor | None:
+        made, pipeline = self.made_schedule(), session.mesh["pp"]
+        output: Any = x
+        for chunk, units in enumerate(self.chunks(session.model)):
+            here, there = made.place(chunk), made.place(max(chunk - 1, 0))
+            if pipeline.rank == there != here:
+                tensors = output if isinstance(output, tuple) else (output,)
+                pipeline.send((isinstance(output, tuple), [tensor.numpy() for tensor in tensors]), here)
+            if pipeline.rank == here:
+                if here != there:
+                    is_tuple, arrays = pipeline.recv(there)
+                    output = tuple(map(Tensor, arrays)) if is_tuple else Tensor(arrays[0])
+                output = run_stages(units, output)
+        return output if pipeline.rank == made.place(made.chunks - 1) else None

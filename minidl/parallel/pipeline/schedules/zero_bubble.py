@@ -1,0 +1,63 @@
+"""ZeroBubbleH1 and ZeroBubbleH2: the weights' half of backward fills the time in which a stage would wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from minidl.parallel.pipeline.action import Action
+from minidl.parallel.pipeline.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class ZeroBubbleH1(Schedule):
+    """1F1B whose backward is cut in two: other stages wait for I alone; on stage s, W comes s micro-batches later.
+
+    A third of 1F1B's bubble if F, I and W take the same time, at its peak of activations.
+
+    Qi et al., Zero Bubble Pipeline Parallelism (arXiv:2401.10241), section 2.2 and table 2.
+
+    >>> print(ZeroBubbleH1(stages=2, micro_batches=3))
+    stage 0: F0 F1 I0 W0 F2 I1 W1 I2 W2 U0
+    stage 1: F0 I0 F1 I1 W0 F2 I2 W1 W2 U0
+    """
+
+    name: ClassVar[str] = "zb-h1"
+
+    def actions(self, stage: int) -> Iterator[Action]:
+        yield from self._actions(stage, in_flight=self.stages - stage, delay=stage)
+
+    def _actions(self, stage: int, in_flight: int, delay: int) -> Iterator[Action]:
+        """`in_flight` forwards, then I and F in turn, each I followed by the W of `delay` micro-batches before."""
+        warm_up = min(in_flight, self.micro_batches)
+        for m in range(warm_up):
+            yield Action("F", m, stage)
+        for m in range(self.micro_batches):
+            yield Action("I", m, stage)
+            if m >= delay:
+                yield Action("W", m - delay, stage)
+            if m + warm_up < self.micro_batches:
+                yield Action("F", m + warm_up, stage)
+        for m in range(max(self.micro_batches - delay, 0), self.micro_batches):
+            yield Action("W", m, stage)
+        yield from self.updates(stage)
+
+
+@dataclass(frozen=True)
+class ZeroBubbleH2(ZeroBubbleH1):
+    """No bubble if F, I and W take the same time: a longer warm-up, which keeps up to 2K - 1 micro-batches.
+
+    The stages end one after the other, and each begins its next minibatch at once.
+
+    Qi et al. (arXiv:2401.10241), section 2.3 and table 2.
+
+    >>> print(ZeroBubbleH2(stages=2, micro_batches=4))
+    stage 0: F0 F1 F2 I0 W0 F3 I1 W1 I2 W2 I3 W3 U0
+    stage 1: F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3 U0
+    """
+
+    name: ClassVar[str] = "zb-h2"
+
+    def actions(self, stage: int) -> Iterator[Action]:
+        yield from self._actions(stage, in_flight=2 * (self.stages - stage) - 1, delay=2 * stage)

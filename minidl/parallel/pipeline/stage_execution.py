@@ -1,0 +1,207 @@
+"""StageExecution: the operations of a stage over real tensors, on the communicator of its pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from minidl import kernels
+from minidl.cluster.work import Work
+from minidl.data.loader import Batch
+from minidl.deferred import Deferred
+from minidl.kernels import Array
+from minidl.nn import Stage, run_stages
+from minidl.parallel.gradients.buckets import GradientBuckets
+from minidl.parallel.pipeline.action import Action
+from minidl.parallel.pipeline.handover import Format, Handover, leaves, tensors_of
+from minidl.parallel.pipeline.interpreter import execute
+from minidl.parallel.pipeline.messages import Message, lowered
+from minidl.parallel.pipeline.schedule import Schedule
+from minidl.parallel.pipeline.weight_versions import WeightVersions
+from minidl.parallel.run.session import Session
+from minidl.tensor import Tensor, backward
+
+BETWEEN = "messages"
+"""The mark of what a stage does between two actions."""
+
+Key = tuple[int, int]
+"""A micro-batch and a chunk."""
+
+
+@dataclass
+class Alive:
+    """What a chunk keeps of a micro-batch until backward: the leaves that it began with, and what it returned."""
+
+    inputs: list[Tensor]
+    output: Any
+
+
+class StageExecution:
+    """Computes what a schedule says, micro-batch by micro-batch, and sends it to the next stage.
+
+    Parameters
+        session    of the run
+        schedule   says what this stage does in which order
+        units      the stages of the model in each chunk of this rank
+        gradients  sums the gradients of each chunk over the replicas; empty: there is one replica
+        versions   of the stage's weights, in an asynchronous schedule; None: there is one
+
+    Attributes
+        alive  what is kept for backward, by micro-batch and chunk
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        schedule: Schedule,
+        units: Mapping[int, Sequence[Stage]],
+        gradients: Mapping[int, GradientBuckets],
+        versions: WeightVersions | None = None,
+    ) -> None:
+        self.alive: dict[Key, Alive] = {}
+        self._session, self._schedule, self._units, self._gradients = session, schedule, units, gradients
+        self._versions = versions
+        self._pipeline = session.mesh["pp"]
+        self._handovers = {chunk: Handover(self._pipeline, chunk) for chunk in range(1, schedule.chunks)}
+        self._micro_batches: Mapping[int, Batch] = {}
+        self._received: dict[Key, tuple[Any, list[Tensor]]] = {}  # the input of a chunk
+        self._gradients_of_output: dict[Key, list[Array | None]] = {}
+        self._deferred: dict[Key, Deferred] = {}  # what I leaves to W
+        self._sending: list[Work] = []
+
+    def run(self, micro_batches: Mapping[int, Batch], actions: Sequence[Action]) -> None:
+        """Do these actions with these micro-batches, by number; those without samples are left out."""
+        self._micro_batches = micro_batches
+        self._last_backward = {
+            action.chunk: action for action in actions if action.kind in "BW" and self._has_samples(action.micro_batch)
+        }
+        self._last_update = next((action for action in reversed(actions) if action.kind == "U"), None)
+        before, self._sending = self._sending, []
+        for message in execute(lowered(self._schedule, actions), self):
+            raise AssertionError(f"{message} is waited for where it is received")
+        for work in before:
+            work.wait()
+
+    def finish(self) -> None:
+        """Wait until the others have received everything."""
+        for work in self._sending:
+            work.wait()
+        self._sending = []
+
+    def _has_samples(self, micro_batch: int) -> bool:
+        return len(self._micro_batches[micro_batch].x) > 0
+
+    # Messages
+
+    def has(self, message: Message) -> bool:
+        return True  # `receive` waits
+
+    def receive(self, message: Message) -> None:
+        key = message.micro_batch, message.chunk
+        if not self._has_samples(message.micro_batch):
+            return
+        if message.kind == "activation":
+            self._received[key] = self._handovers[message.chunk].receive(message.source, self._tag(message))
+        else:
+            self._gradients_of_output[key] = [
+                self._pipeline.recv(message.source, self._tag(message))
+                for output in tensors_of(self.alive[key].output)
+                if output.requires_grad
+            ]
+
+    def send(self, message: Message) -> None:
+        key = message.micro_batch, message.chunk
+        if not self._has_samples(message.micro_batch):
+            return
+        tag = self._tag(message)
+        if message.kind == "activation":
+            output = self.alive[message.micro_batch, message.chunk - 1].output
+            self._sending += self._handovers[message.chunk].isend(output, message.target, tag)
+        else:
+            self._sending += [
+                self._pipeline.isend(gradient, message.target, tag) for gradient in self._gradients_of_output.pop(key)
+            ]
+
+    def _tag(self, message: Message) -> int:
+        number = message.micro_batch * self._schedule.chunks + message.chunk
+        return 2 * number + (message.kind == "gradient") + 1
+
+    # Actions
+
+    def compute(self, action: Action) -> None:
+        if action.kind == "U":
+            self._update(action)
+        elif self._has_samples(action.micro_batch):
+            self._session.comm.mark(self._schedule.text(action))  # `executed` reads it
+            if self._completes_gradients(action) and action.chunk in self._gradients:
+                self._gradients[action.chunk].begin()
+            match action.kind:
+                case "F":
+                    self._forward(action.micro_batch, action.chunk)
+                case "W":
+                    self._deferred.pop((action.micro_batch, action.chunk)).run()
+                case kind:
+                    self._backward(action.micro_batch, action.chunk, defer=kind == "I")
+            self._session.comm.mark(BETWEEN)
+
+    def _completes_gradients(self, action: Action) -> bool:
+        """Whether the update applies what this backward leaves."""
+        if self._schedule.is_asynchronous:
+            return action.kind == "B"
+        return action == self._last_backward.get(action.chunk)
+
+    def _forward(self, m: int, chunk: int) -> None:
+        session, batch = self._session, self._micro_batches[m]
+        session.begin_forward(session.replica, 0 if self._schedule.is_asynchronous else m)
+        x, inputs = self._input(m, chunk)
+        with nullcontext() if self._versions is None else self._versions.forward(m):
+            output = run_stages(self._units[chunk], x)
+        if chunk == self._schedule.chunks - 1:
+            mean = session.job.loss(output, batch.y)
+            session.check_loss(mean)
+            session.count_loss(mean, len(batch.x))
+            output = mean * batch.weight
+        self.alive[m, chunk] = Alive(inputs, output)
+
+    def _input(self, m: int, chunk: int) -> tuple[Any, list[Tensor]]:
+        """What the chunk begins with: the samples, what was received, or what the chunk before left on this rank."""
+        if chunk == 0:
+            return self._micro_batches[m].x, []
+        if (m, chunk) in self._received:
+            return self._received.pop((m, chunk))
+        output = self.alive[m, chunk - 1].output
+        tensors = tensors_of(output)
+        format = Format(isinstance(output, tuple), tuple(tensor.requires_grad for tensor in tensors))
+        return leaves(format, [tensor.data for tensor in tensors])
+
+    def _backward(self, m: int, chunk: int, defer: bool) -> None:
+        kept = self.alive.pop((m, chunk))
+        outputs = [output for output in tensors_of(kept.output) if output.requires_grad]
+        gradients = self._gradients_of_output.pop((m, chunk), [None] * len(outputs))
+        if chunk < self._schedule.chunks - 1:  # a tensor that no later stage used has no gradient
+            used = [
+                (output, gradient) for output, gradient in zip(outputs, gradients, strict=True) if gradient is not None
+            ]
+            outputs, gradients = [output for output, _ in used], [gradient for _, gradient in used]
+        if defer:
+            rest = backward(outputs, gradients, defer=True)
+            assert rest is not None
+            self._deferred[m, chunk] = rest
+        else:
+            with nullcontext() if self._versions is None else self._versions.backward(m):
+                backward(outputs, gradients)
+        self._gradients_of_output[m, chunk - 1] = [
+            None if leaf.grad is None else kernels.to_numpy(leaf.grad) for leaf in kept.inputs if leaf.requires_grad
+        ]
+
+    def _update(self, action: Action) -> None:
+        if action.chunk in self._gradients:
+            self._gradients[action.chunk].finish()
+        if self._versions is not None:
+            with self._versions.update():
+                self._session.update()
+            self._session.model.zero_grad()
+        elif action == self._last_update:
+            self._session.update()

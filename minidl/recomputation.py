@@ -1,0 +1,184 @@
+"""Activation checkpointing: backward computes activations again instead of keeping them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import compress
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+
+from minidl import kernels, random
+from minidl.functional.one_type import autocast_dtype
+from minidl.kernels import Array, counting
+from minidl.tape import clock, enable_grad, is_grad_enabled, recomputing
+from minidl.tensor import Tensor, grad, record
+
+_T = TypeVar("_T")
+
+
+def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
+    """`function(*inputs)`, of which only the inputs are kept for backward: backward calls the function once more.
+
+    A chain of n layers in groups of k keeps about n / k inputs and the activations of one group, rather than those of n
+    layers, for one more forward pass.
+
+    Parameters
+        function  computes a tensor, or a tuple or list of them, also nested, from the inputs and from parameters
+        inputs    tensors, tuples and lists of them, and anything else
+
+    The gradients are those without it to the bit if a parameter is used in one such function only; otherwise the same
+    numbers may be added in another order. The second call draws the random numbers of the first, converts as the first
+    did within `amp.autocast`, and leaves batch norm's running statistics alone. A hook of a parameter is called once,
+    when its gradient is final. Where no gradient is to be computed, as within `no_grad`, this is a plain call. With
+    `backward(..., defer=True)`, what is inside is computed at once.
+
+    Raises
+        TypeError     an output is no tensor
+        RuntimeError  in backward: an input or a parameter was overwritten in place after the forward pass; the
+                      function returned something else the second time
+
+    Chen et al., Training Deep Nets with Sublinear Memory Cost (arXiv:1604.06174), section 4.
+
+    >>> from minidl import Tensor, nn
+    >>> layers = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    >>> x = Tensor([[1.0, 2.0]], requires_grad=True)
+    >>> y = checkpoint(layers, x)
+    >>> y.sum().backward()
+    >>> x.grad.shape, layers[0].weight.grad.shape
+    ((1, 2), (3, 2))
+    """
+    if not is_grad_enabled():
+        return function(*inputs)
+    call = Call(function, inputs)
+    began = clock()
+    arguments, leaves = call.arguments()
+    result = function(*arguments)
+    outputs = [output for output in tensors_in(result) if output.requires_grad]
+    if not outputs:
+        return result
+    sources = sources_of(outputs, set(leaves.values()), began)
+    original = {leaf: tensor for tensor, leaf in leaves.items()}
+    parents = tuple(original.get(source, source) for source in sources)
+    shapes = [output.shape for output in outputs]
+
+    def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array | None]:
+        return call.gradients(divided(g, shapes), parents, needs)
+
+    # All parents count as read, since the second call reads them: backward refuses if one was overwritten meanwhile
+    saved = tuple(range(len(parents)))
+    joint = record(joined([output._data for output in outputs]), parents, vjp, saved, view_of=outputs[0])  # a copy
+    made = iter([joint] if len(outputs) == 1 else _slices(joint, outputs))
+    replaced: _T = with_tensors(result, lambda output: next(made) if output.requires_grad else output)
+    return replaced
+
+
+class Call:
+    """A call that is made once more in backward."""
+
+    def __init__(self, function: Callable[..., Any], inputs: Sequence[Any]) -> None:
+        self._function, self._inputs = function, inputs
+        self._random, self._autocast = random.snapshot(), autocast_dtype.get()
+
+    def arguments(self) -> tuple[list[Any], dict[Tensor, Tensor]]:
+        """The inputs with a leaf in place of each tensor, so that no graph leads out of the call; and these leaves."""
+        leaves: dict[Tensor, Tensor] = {}
+
+        def leaf_of(tensor: Tensor) -> Tensor:
+            return leaves.setdefault(tensor, Tensor(tensor._data, requires_grad=tensor.requires_grad))
+
+        return [with_tensors(value, leaf_of) for value in self._inputs], leaves
+
+    def gradients(self, seeds: list[Array], parents: Sequence[Tensor], needs: Sequence[bool]) -> list[Array | None]:
+        """Call the function again; the gradients of the parents that need one, None for the others."""
+        with self._as_before(), enable_grad():
+            arguments, leaves = self.arguments()
+            outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
+        if [output.shape for output in outputs] != [seed.shape for seed in seeds]:
+            raise RuntimeError(
+                f"checkpoint: in backward the function returned tensors of shapes {[o.shape for o in outputs]}, in the "
+                f"forward pass {[seed.shape for seed in seeds]}: it must compute the same both times"
+            )
+        wanted = [leaves.get(parent, parent) for parent in compress(parents, needs)]
+        found = iter(grad(outputs, wanted, seeds))
+        counter = counting.active.get()
+        if counter is not None:
+            counter.within_kernels = True  # all is counted
+        return [next(found) if need else None for need in needs]
+
+    @contextmanager
+    def _as_before(self) -> Iterator[None]:
+        flag, cast = recomputing.set(True), autocast_dtype.set(self._autocast)
+        try:
+            with random.replaying(self._random):
+                yield
+        finally:
+            recomputing.reset(flag)
+            autocast_dtype.reset(cast)
+
+
+def sources_of(outputs: Sequence[Tensor], leaves: set[Tensor], began: int) -> list[Tensor]:
+    """What the outputs were made from: those of the leaves, parameters, and tensors from before the call began."""
+    seen: dict[Any, None] = dict.fromkeys(outputs)
+    sources: list[Tensor] = []
+    stack: list[Any] = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node in leaves or node._vjp is None or node._sequence < began:
+            sources.append(node)
+            continue
+        for parent in node._parents:
+            if parent.requires_grad and parent not in seen:
+                seen[parent] = None
+                stack.append(parent)
+    return sources
+
+
+# Several outputs are one node, whose value is all of them in a row: so backward comes by once, when all gradients are
+# complete.
+
+
+def joined(arrays: Sequence[Array]) -> Array:
+    """One array: a copy of the only one, or all in a row."""
+    if len(arrays) == 1:
+        return arrays[0].copy()
+    whole: Array = kernels.array_module(arrays[0]).concatenate([array.reshape(-1) for array in arrays])
+    return whole
+
+
+def divided(g: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    """The gradient of each output, from that of all in a row."""
+    if len(shapes) == 1:
+        return [g]
+    ends = np.cumsum([prod(shape) for shape in shapes])
+    return [g[int(end) - prod(shape) : int(end)].reshape(shape) for shape, end in zip(shapes, ends, strict=True)]
+
+
+def _slices(joint: Tensor, outputs: Sequence[Tensor]) -> list[Tensor]:
+    ends = np.cumsum([output.size for output in outputs])
+    return [
+        joint[int(end) - output.size : int(end)].reshape(output.shape).to(output.dtype)
+        for output, end in zip(outputs, ends, strict=True)
+    ]
+
+
+def tensors_in(result: Any) -> list[Tensor]:
+    """The tensors of a result. Raises TypeError for one that is no tensor, tuple or list."""
+    if isinstance(result, Tensor):
+        return [result]
+    if not isinstance(result, (tuple, list)):
+        raise TypeError(
+            f"checkpoint: the function must return a tensor, or a tuple or list of them, got {type(result).__name__}"
+        )
+    return [tensor for item in result for tensor in tensors_in(item)]
+
+
+def with_tensors(value: Any, replace: Callable[[Tensor], Tensor]) -> Any:
+    """The value with another tensor in place of each, in tuples and lists too; anything else stays."""
+    if isinstance(value, Tensor):
+        return replace(value)
+    if isinstance(value, (tuple, list)):
+        return type(value)(with_tensors(item, replace) for item in value)
+    return value

@@ -1,0 +1,60 @@
+"""A schedule that cannot be executed is refused, and its first bad action is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from minidl.parallel import pipeline
+
+BAD = {
+    "missing backward": (["F0 B0 F1 U0"], "stage 0: U0 (update) needs B1 or W1, which is missing"),
+    "missing forward": (["F0 B0 B1 U0"], "stage 0: B1 (backward) needs F1, which is missing"),
+    "missing update": (["F0 B0"], "stage 0: U0 (update) is missing"),
+    "missing weights": (["F0 I0 U0"], "stage 0: U0 (update) needs B0 or W0, which is missing"),
+    "doubled": (["F0 B0 U0", "F0 F0 B0 U0"], "stage 1: F0 (forward) is there twice"),
+    "computed again": (
+        ["F0 I0 W0 B0 U0"],
+        "stage 0: B0 (backward) computes the gradient of the inputs again, after I0",
+    ),
+    "too early": (["B0 F0 U0"], "stage 0: B0 (backward) comes before F0"),
+    "weights too early": (["F0 W0 I0 U0"], "stage 0: W0 (backward for the weights) comes before I0"),
+    "after the update": (["F0 B0 F1 U0 B1"], "stage 0: U0 (update) comes before B1"),
+    "wrong chunk": (["F0 B0 U0", "F0 B0 0U0 U0"], "stage 1: 0U0 is on the wrong stage, since stage 0 has chunk 0"),
+    "deadlock": (
+        ["F0 B0 F1 B1 U0", "F1 B1 F0 B0 U0"],
+        "deadlock: stage 0 waits for the gradient of the output of micro-batch 0 for chunk 0, from stage 1; "
+        "stage 1 waits for the input of micro-batch 1 for chunk 1, from stage 0",
+    ),
+    "no action": (["F0 X0"], "'X0' is no action: write the number of the chunk, one of F, B, I, W, U"),
+    "chunk without a stage": (["0F0 0B0 0U0", "2F0 2B0 2U0"], "no stage has an action of chunk 1, but one of chunk 2"),
+    "nothing": ([], "a schedule has a line for each stage, got none"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_the_first_bad_action_is_named(case: str):
+    lines, message = BAD[case]
+    with pytest.raises(ValueError) as error:
+        pipeline.validate(pipeline.Listed.read(lines))
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("kind", pipeline.SCHEDULES)
+def test_every_schedule_is_valid_and_is_read_back_from_its_text(kind: str):
+    for stages in range(1, 7):
+        for micro_batches in range(stages, 4 * stages + 1, stages):  # interleaved schedules need multiples
+            made = pipeline.schedule(kind, stages, micro_batches)
+            pipeline.validate(made)
+            if not made.is_asynchronous:
+                lines = [line.split(": ")[1] for line in str(made).splitlines()]
+                assert str(pipeline.Listed.read(lines)) == str(made)
+
+
+def test_a_schedule_without_any_one_action_is_refused():
+    lines = [line.split(": ")[1].split() for line in str(pipeline.OneFOneB(3, 4)).splitlines()]
+    for stage, line in enumerate(lines):
+        for position, action in enumerate(line):
+            without = [*line[:position], *line[position + 1 :]]
+            other = [" ".join(without if i == stage else each) for i, each in enumerate(lines)]
+            with pytest.raises(ValueError, match=f"stage {stage}: .*{action}"):
+                pipeline.validate(pipeline.Listed.read(other))

@@ -1,0 +1,124 @@
+"""Backward in two halves: what other operations wait for, and later what only the weights need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, backward, kernels, manual_seed, nn, no_grad
+from minidl import functional as F
+
+rng = np.random.default_rng(0)
+
+
+def images(channels: int, size: int) -> np.ndarray:
+    return rng.normal(size=(2, channels, size, size))
+
+
+TOKENS = rng.integers(0, 7, (2, 5))
+MODELS: dict[str, tuple[Callable[[], nn.Module], np.ndarray]] = {
+    "MLP": (lambda: nn.models.MLP(6, 5, 4, 3), rng.normal(size=(4, 6))),
+    "LeNet": (lambda: nn.models.LeNet(), images(1, 28)),
+    "ResNet": (lambda: nn.models.ResNet(8), images(3, 8)),
+    "GPT": (lambda: nn.models.GPT(vocab_size=7, block_size=5, n_layer=2, n_head=2, n_embd=8), TOKENS),
+    "norms": (lambda: nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2)), rng.normal(size=(3, 5, 3))),
+}
+
+
+def loss_of(make: Callable[[], nn.Module], x: np.ndarray) -> tuple[nn.Module, Tensor, Tensor | None]:
+    manual_seed(0)
+    model = make().double()
+    leaf = None if x.dtype.kind == "i" else Tensor(x, requires_grad=True)
+    return model, (model(x if leaf is None else leaf) ** 2).mean(), leaf
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_two_halves_are_backward_to_the_bit_and_in_flops(name: str):
+    model, loss, leaf = loss_of(*MODELS[name])
+    with kernels.counted() as whole:
+        loss.backward()
+    want = [None if p.grad is None else p.grad.copy() for p in model.parameters()]
+
+    model, loss, again = loss_of(*MODELS[name])
+    with kernels.counted() as of_inputs:
+        rest = backward(loss, defer=True)
+    if leaf is not None and again is not None:
+        np.testing.assert_array_equal(again.grad, leaf.grad)
+    assert rest is not None
+    assert rest.nbytes > 0
+    assert any(p.grad is None for p in model.parameters())
+    with kernels.counted() as of_weights:
+        rest.run()
+    for parameter, gradient in zip(model.parameters(), want, strict=True):
+        np.testing.assert_array_equal(parameter.grad, gradient)
+    assert of_inputs.flops > 0 < of_weights.flops
+    assert of_inputs.flops + of_weights.flops == whole.flops
+    assert rest.nbytes == 0
+
+
+def test_hooks_are_called_once_when_the_gradient_is_final():
+    layer, called = nn.Linear(3, 3).double(), []
+    layer.weight.register_post_accumulate_grad_hook(lambda weight: called.append(weight.grad.copy()))
+    x = Tensor(rng.normal(size=(2, 3)), requires_grad=True)
+    tied = layer(layer(x)).sum() + (layer.weight * 2.0).sum()  # the last use is not deferred
+    rest = backward(tied, defer=True)
+    assert called == []
+    assert layer.weight.grad is None
+    rest.run()
+    assert len(called) == 1
+    fused = nn.Linear(3, 3).double()
+    fused.load_state_dict(layer.state_dict())
+    (fused(fused(Tensor(x.numpy()))).sum() + (fused.weight * 2.0).sum()).backward()
+    np.testing.assert_allclose(called[0], fused.weight.grad, rtol=1e-12)
+
+
+def test_a_layer_of_integers_defers_all_of_its_backward():
+    table = nn.Embedding(7, 2)
+    rest = backward(table(TOKENS).sum(), defer=True)
+    assert table.weight.grad is None
+    rest.run()
+    assert table.weight.grad.sum() == TOKENS.size * 2
+
+
+def test_frozen_weights_have_nothing_to_defer():
+    layer = nn.Linear(2, 2)
+    for parameter in layer.parameters():
+        parameter.requires_grad = False
+    x = Tensor([[1.0, 2.0]], requires_grad=True)
+    rest = backward(layer(x).sum(), defer=True)
+    assert rest.nbytes == 0
+    assert x.grad is not None
+    rest.run()
+    assert layer.weight.grad is None
+
+
+def test_gradients_are_added_to_those_that_are_there():
+    layer, x = nn.Linear(2, 1, bias=False), Tensor([[1.0, 2.0]])
+    layer(x).sum().backward()
+    backward(layer(x).sum(), defer=True).run()
+    assert layer.weight.grad.tolist() == [[2.0, 4.0]]
+
+
+def test_an_input_that_was_overwritten_meanwhile_is_an_error():
+    layer, x = nn.Linear(2, 1), Tensor([[1.0, 2.0]])
+    rest = backward(layer(x).sum(), defer=True)
+    with no_grad():
+        x.copy_([[3.0, 4.0]])
+    with pytest.raises(RuntimeError, match="was overwritten in place"):
+        rest.run()
+
+
+def test_it_runs_once():
+    layer = nn.Linear(2, 1)
+    rest = backward(layer(Tensor([[1.0, 2.0]])).sum(), defer=True)
+    rest.run()
+    with pytest.raises(RuntimeError, match="computed already: call it once for each backward"):
+        rest.run()
+
+
+def test_what_is_kept_is_the_input_and_the_gradient_of_the_output():
+    x = Tensor(rng.normal(size=(5, 3)), requires_grad=True)
+    layer = nn.Linear(3, 4, bias=False).double()
+    assert backward(F.relu(layer(x)).sum(), defer=True).nbytes == 8 * (5 * 3 + 5 * 4)
