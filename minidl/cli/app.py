@@ -6,6 +6,7 @@ import typer
 
 from minidl.cli.compare.command import compare
 from minidl.cli.info import info
+from minidl.cli.schedule.command import schedule
 from minidl.cli.several_words import SeveralWords
 from minidl.cli.simulate.command import simulate
 from minidl.cli.train.command import train
@@ -21,4 +22,5 @@ app = typer.Typer(
 app.command()(train)
 app.command(cls=SeveralWords)(compare)
 app.command(cls=SeveralWords)(simulate)
+app.command()(schedule)
 app.command()(info)

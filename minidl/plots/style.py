@@ -28,6 +28,15 @@ ACTIVITY = {
     "reduce": "#2FA982",  # green
     "wait": "#E8E8E8",  # light grey: nothing happens
 }
+# Actions of a pipeline's stage.
+PIPELINE = {
+    "forward": "#004C80",  # blue
+    "backward": "#2FA982",  # green
+    "backward for the inputs": "#F0B429",  # orange
+    "backward for the weights": "#C04F00",  # vermilion
+    "update": "#CC79A7",  # reddish purple
+    "idle": "#E8E8E8",  # light grey: nothing happens
+}
 FAULT = "#CC79A7"  # reddish purple: a planned fault
 BORDER: Any = {"edgecolor": "0.2", "linewidth": 0.5}  # of bars, so that light ones stand out from the page
 

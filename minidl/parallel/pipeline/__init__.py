@@ -12,8 +12,9 @@ From top to bottom; a file imports only from lines below its own:
     files            schedules as CSV files
     named_schedules  makes a schedule by its name
     schedules        naive, GPipe, 1F1B, PipeDream, interleaved, zero bubble
+    clock            plays a schedule with given times
+    timeline         when each stage does what, as text and as a picture
     memory           what each stage keeps for backward
-    clock            when each stage does what
     validation       whether a schedule can be executed
     interpreter      one stage as a coroutine
     messages         sends and receives, derived from the actions
@@ -22,12 +23,12 @@ From top to bottom; a file imports only from lines below its own:
 """
 
 from minidl.parallel.pipeline import formulas
-from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.clock import Bar, Timeline, Times, simulate
+from minidl.parallel.pipeline.action import KINDS, Action
+from minidl.parallel.pipeline.clock import Times, simulate
 from minidl.parallel.pipeline.cuts import balanced_cuts, flops_of_stages
 from minidl.parallel.pipeline.executed import executed
 from minidl.parallel.pipeline.files import read_csv, write_csv
-from minidl.parallel.pipeline.memory import memory_curve, peak_memory
+from minidl.parallel.pipeline.memory import peak_memory
 from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
 from minidl.parallel.pipeline.schedule import Listed, Schedule, ScheduleError
 from minidl.parallel.pipeline.schedules.gpipe import GPipe
@@ -37,9 +38,11 @@ from minidl.parallel.pipeline.schedules.one_f_one_b import OneFOneB
 from minidl.parallel.pipeline.schedules.pipedream import PipeDream
 from minidl.parallel.pipeline.schedules.zero_bubble import ZeroBubbleH1, ZeroBubbleH2
 from minidl.parallel.pipeline.schedules.zero_bubble_v import ZeroBubbleV
+from minidl.parallel.pipeline.timeline import Bar, Timeline, plot_timelines
 from minidl.parallel.pipeline.validation import validate
 
 __all__ = [
+    "KINDS",
     "SCHEDULES",
     "Action",
     "Bar",
@@ -60,8 +63,8 @@ __all__ = [
     "executed",
     "flops_of_stages",
     "formulas",
-    "memory_curve",
     "peak_memory",
+    "plot_timelines",
     "read_csv",
     "schedule",
     "simulate",

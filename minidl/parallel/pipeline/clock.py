@@ -1,16 +1,16 @@
-"""simulate: when each stage does what, for given times of the actions; and how long stages are idle."""
+"""simulate: when each stage does what, for given times of the actions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 from minidl.arguments import real_number
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.interpreter import play
 from minidl.parallel.pipeline.messages import Message
 from minidl.parallel.pipeline.schedule import Schedule
+from minidl.parallel.pipeline.timeline import Bar, Timeline
 
 
 @dataclass(frozen=True)
@@ -50,80 +50,6 @@ class Times:
     def _of(self, name: str, chunk: int) -> float:
         value = getattr(self, name)
         return float(value[chunk]) if isinstance(value, Sequence) else float(value)
-
-
-class Bar(NamedTuple):
-    """An action of a stage, from `start` to `end`."""
-
-    stage: int
-    action: Action
-    start: float
-    end: float
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """What each stage does when.
-
-    Parameters
-        schedule  what is played
-        bars      of all stages, each stage's in order
-        source    where the times come from: "simulated" or "measured"
-
-    Two conventions for the bubble are in use, which give different numbers for the same schedule:
-
-        bubble_of_ideal   idle seconds relative to those of a stage that computes without a pause (Narayanan et al.)
-        bubble_of_total   idle seconds relative to all seconds (GPipe)
-
-    Both are of the stage that takes longest from its first forward to its last backward: in a zero-bubble schedule the
-    stages begin, and end, one after the other, and the next minibatch follows without a pause.
-    """
-
-    schedule: Schedule
-    bars: tuple[Bar, ...]
-    source: str = "simulated"
-
-    def of(self, stage: int) -> list[Bar]:
-        """The bars of a stage, in order."""
-        return [bar for bar in self.bars if bar.stage == stage]
-
-    def busy(self, stage: int) -> float:
-        """Seconds that the stage computes, updates aside."""
-        return sum(bar.end - bar.start for bar in self.of(stage) if bar.action.kind != "U")
-
-    def span(self, stage: int) -> float:
-        """Seconds from the stage's first forward to its last backward."""
-        computed = [bar for bar in self.of(stage) if bar.action.kind != "U"]
-        return computed[-1].end - computed[0].start if computed else 0.0
-
-    def idle(self, stage: int) -> float:
-        """Seconds between its first forward and its last backward in which the stage waits."""
-        return self.span(stage) - self.busy(stage)
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of the stage that takes longest from its first forward to its last backward."""
-        return max(map(self.span, range(self.schedule.stages)))
-
-    @property
-    def makespan(self) -> float:
-        """Seconds until the last stage is done."""
-        return max(bar.end for bar in self.bars)
-
-    @property
-    def ideal(self) -> float:
-        """Seconds that the busiest stage computes."""
-        return max(map(self.busy, range(self.schedule.stages)))
-
-    @property
-    def bubble_of_ideal(self) -> float:
-        """Idle seconds relative to the seconds without a pause."""
-        return (self.seconds - self.ideal) / self.ideal
-
-    @property
-    def bubble_of_total(self) -> float:
-        """Idle seconds relative to all seconds."""
-        return (self.seconds - self.ideal) / self.seconds
 
 
 def simulate(schedule: Schedule, times: Times | None = None) -> Timeline:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from minidl.arguments import whole_number
 from minidl.cluster.trace.trace import Trace
 from minidl.parallel.pipeline.action import PATTERN, Action
-from minidl.parallel.pipeline.clock import Bar, Timeline
 from minidl.parallel.pipeline.schedule import Schedule
+from minidl.parallel.pipeline.timeline import Bar, Timeline
 
 
 def executed(trace: Trace, schedule: Schedule, minibatch: int = 0, replica: int = 0) -> Timeline:
@@ -39,7 +39,7 @@ def executed(trace: Trace, schedule: Schedule, minibatch: int = 0, replica: int 
         bars += runs[minibatch]
     first = min(bar.start for bar in bars)
     shifted = (bar._replace(start=bar.start - first, end=bar.end - first) for bar in bars)
-    return Timeline(schedule, tuple(shifted), source=trace.source)
+    return Timeline(schedule, tuple(shifted), source=trace.source, unit="s")
 
 
 def _minibatches(trace: Trace, rank: int, stage: int, schedule: Schedule) -> Iterator[list[Bar]]:

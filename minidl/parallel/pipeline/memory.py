@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.clock import Timeline
 from minidl.parallel.pipeline.schedule import Schedule
 
 
@@ -46,17 +45,3 @@ def peak_memory(schedule: Schedule, activation: float = 1.0, weight: float = 0.0
         max(levels(schedule.actions(stage), activation / share, weight / share), default=0.0)
         for stage in range(schedule.stages)
     ]
-
-
-def memory_curve(
-    timeline: Timeline, stage: int, activation: float = 1.0, weight: float = 0.0
-) -> list[tuple[float, float]]:
-    """Pairs (time, what the stage keeps from then on): F takes its memory when it begins, the others free at the end.
-
-    activation, weight: as in `peak_memory`.
-    """
-    share = timeline.schedule.chunks_per_stage
-    bars = timeline.of(stage)
-    kept = levels((bar.action for bar in bars), activation / share, weight / share)
-    moments = [bar.start if bar.action.kind == "F" else bar.end for bar in bars]
-    return [(0.0, 0.0), *zip(moments, kept, strict=True)]

@@ -1,0 +1,1 @@
+"""`minidl schedule`: `command.py` has its options; `run.py` makes, plays and shows the schedule."""

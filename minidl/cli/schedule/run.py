@@ -1,0 +1,111 @@
+"""A run of `minidl schedule`: from what was typed to the text, the table and the folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from minidl.arguments import one_of, real_number, whole_number
+from minidl.cli import run_folder
+from minidl.cli.display import results_table, say
+from minidl.parallel.pipeline import (
+    SCHEDULES,
+    Schedule,
+    Timeline,
+    Times,
+    formulas,
+    peak_memory,
+    read_csv,
+    schedule,
+    simulate,
+    write_csv,
+)
+from minidl.parallel.pipeline.timeline import MOST_COLUMNS
+
+MOST_MICRO_BATCHES = 100_000
+"""Micro-batches times chunks: more take minutes to play, and a picture cannot show them."""
+
+
+def run(options: dict[str, Any]) -> None:
+    """Make or read the schedule, play it, print it, and write the folder."""
+    chosen = _schedule(options)
+    times, whole = _times(options, chosen.chunks_per_stage), _times(options, 1)
+    folder = run_folder.prepare(options["out"], f"schedule-{chosen.name}")
+    timeline = simulate(chosen, times)
+    console = Console()
+    say(console, _text(timeline, console))
+    say(console, "")
+    console.print(_table(timeline))
+    say(console, "")
+    say(console, _bubble(timeline, whole))
+    timeline.plot().savefig(folder / "schedule.png")
+    write_csv(chosen, folder / "schedule.csv")
+    say(console, run_folder.contents(folder))
+
+
+def _schedule(options: dict[str, Any]) -> Schedule:
+    numbers = {name: options[name] for name in ("stages", "micro_batches", "chunks_per_stage")}
+    given = [name for name, value in {"kind": options["kind"], **numbers}.items() if value is not None]
+    if options["file"] is not None:
+        if given:
+            raise ValueError(f"--file has the whole schedule: leave out --{given[0].replace('_', '-')}")
+        chosen: Schedule = read_csv(options["file"])
+    else:
+        for name, value in numbers.items():
+            if value is not None:
+                whole_number(f"--{name.replace('_', '-')}", value, at_least=1)
+        kind = one_of("--kind", options["kind"] or "1f1b", SCHEDULES)
+        chosen = schedule(kind, numbers["stages"] or 4, numbers["micro_batches"] or 8, numbers["chunks_per_stage"])
+    _check_size(chosen.chunks * chosen.micro_batches)
+    return chosen
+
+
+def _check_size(count: int) -> None:
+    if count > MOST_MICRO_BATCHES:
+        raise ValueError(
+            f"{count:,} micro-batches, each counted on each chunk, are more than a picture can show: ask for at most "
+            f"{MOST_MICRO_BATCHES:,}"
+        )
+
+
+def _times(options: dict[str, Any], share: int) -> Times:
+    forward, inputs, weights, message = (
+        real_number(f"--{name}", options[name], at_least=0) for name in ("forward", "input", "weight", "message")
+    )
+    if forward == inputs == weights == 0:
+        raise ValueError("nothing takes any time: give --forward, --input or --weight above 0")
+    return Times(forward / share, inputs / share, weights / share, message=message)
+
+
+def _text(timeline: Timeline, console: Console) -> str:
+    """The timeline in columns; the actions alone if a terminal is too narrow for it, or the columns too many."""
+    text = str(timeline)
+    is_long = 3 * timeline.schedule.micro_batches * timeline.schedule.chunks_per_stage > MOST_COLUMNS
+    if not is_long and (not console.is_terminal or max(map(len, text.splitlines())) <= console.width):
+        return text
+    return str(timeline.schedule)
+
+
+def _table(timeline: Timeline) -> Table:
+    result = results_table("Each stage: simulated", "")
+    for name in ("stage", "computes (units)", "waits (units)", "keeps at most (micro-batches)"):
+        result.add_column(name, justify="right", no_wrap=True)
+    for stage, kept in enumerate(peak_memory(timeline.schedule)):
+        result.add_row(str(stage), f"{timeline.busy(stage):.6g}", f"{timeline.idle(stage):.6g}", f"{kept:g}")
+    return result
+
+
+def _bubble(timeline: Timeline, times: Times) -> str:
+    """The bubble in both conventions, and by the closed form if there is one."""
+    try:
+        formula = f"the closed form says {formulas.idle_seconds(timeline.schedule, times):.6g}"
+    except ValueError as error:
+        formula = f"no closed form ({error})"
+    slowest = max(range(timeline.schedule.stages), key=timeline.span)
+    return (
+        f"Bubble: {timeline.idle(slowest):.6g} units idle of {timeline.seconds:.6g}, which is "
+        f"{100 * timeline.bubble_of_total:.4g} % of all time and {100 * timeline.bubble_of_ideal:.4g} % of the ideal "
+        f"time; {formula}."
+    )

@@ -1,0 +1,191 @@
+"""Timeline: when each stage does what, how long stages are idle, and what they keep; as text and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from minidl.parallel.pipeline.action import KINDS, Action
+from minidl.parallel.pipeline.memory import levels
+from minidl.parallel.pipeline.schedule import Schedule
+from minidl.plots.pipeline import Box, Panel, draw
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_COLUMNS = 200
+"""Columns of a timeline as text."""
+
+
+class Bar(NamedTuple):
+    """An action of a stage, from `start` to `end`."""
+
+    stage: int
+    action: Action
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What each stage does when.
+
+    Parameters
+        schedule  what is played
+        bars      of all stages, each stage's in order
+        source    where the times come from: "simulated" or "measured"
+        unit      of the times: "s", or "units" for times that are relative to each other only
+
+    Two conventions for the bubble are in use, which give different numbers for the same schedule:
+
+        bubble_of_ideal   idle seconds relative to those of a stage that computes without a pause (Narayanan et al.)
+        bubble_of_total   idle seconds relative to all seconds (GPipe)
+
+    Both are of the stage that takes longest from its first forward to its last backward: in a zero-bubble schedule the
+    stages begin, and end, one after the other, and the next minibatch follows without a pause.
+    """
+
+    schedule: Schedule
+    bars: tuple[Bar, ...]
+    source: str = "simulated"
+    unit: str = "units"
+
+    def of(self, stage: int) -> list[Bar]:
+        """The bars of a stage, in order."""
+        return [bar for bar in self.bars if bar.stage == stage]
+
+    def busy(self, stage: int) -> float:
+        """Seconds that the stage computes, updates aside."""
+        return sum(bar.end - bar.start for bar in self.of(stage) if bar.action.kind != "U")
+
+    def span(self, stage: int) -> float:
+        """Seconds from the stage's first forward to its last backward."""
+        computed = [bar for bar in self.of(stage) if bar.action.kind != "U"]
+        return computed[-1].end - computed[0].start if computed else 0.0
+
+    def idle(self, stage: int) -> float:
+        """Seconds between its first forward and its last backward in which the stage waits."""
+        return self.span(stage) - self.busy(stage)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the stage that takes longest from its first forward to its last backward."""
+        return max(map(self.span, range(self.schedule.stages)))
+
+    @property
+    def makespan(self) -> float:
+        """Seconds until the last stage is done."""
+        return max(bar.end for bar in self.bars)
+
+    @property
+    def ideal(self) -> float:
+        """Seconds that the busiest stage computes."""
+        return max(map(self.busy, range(self.schedule.stages)))
+
+    @property
+    def title(self) -> str:
+        """The schedule's name, its seconds and its bubble."""
+        of_ideal, of_total = self.bubble_of_ideal, self.bubble_of_total
+        return (
+            f"{self.schedule.name}: idle {100 * of_total:.3g} % of all time, {100 * of_ideal:.3g} % of the ideal time"
+        )
+
+    @property
+    def bubble_of_ideal(self) -> float:
+        """Idle seconds relative to the seconds without a pause."""
+        return (self.seconds - self.ideal) / self.ideal
+
+    @property
+    def bubble_of_total(self) -> float:
+        """Idle seconds relative to all seconds."""
+        return (self.seconds - self.ideal) / self.seconds
+
+    def kept(self, stage: int, activation: float = 1.0, weight: float = 0.0) -> list[tuple[float, float]]:
+        """Pairs (time, what the stage keeps from then on): F takes its memory when it begins, others free at their end.
+
+        activation, weight: as in `peak_memory`.
+        """
+        bars, share = self.of(stage), self.schedule.chunks_per_stage
+        after = levels((bar.action for bar in bars), activation / share, weight / share)
+        curve = {0.0: 0.0}  # of several changes at one moment, the last one counts
+        for bar, level in zip(bars, after, strict=True):
+            curve[bar.start if bar.action.kind == "F" else bar.end] = level
+        return list(curve.items())
+
+    def plot(self, title: str = "", memory: bool = True, activation: float = 1.0, weight: float = 0.0) -> Figure:
+        """Draw the timeline: a row for each stage, a box for each action with its micro-batch's number; memory below.
+
+        Parameters
+            title               text above the rows; default: the schedule's name and its bubble
+            memory              whether curves below show what each stage keeps for backward
+            activation, weight  as in `peak_memory`
+
+        >>> from minidl.parallel import pipeline
+        >>> figure = pipeline.simulate(pipeline.OneFOneB(stages=4, micro_batches=8)).plot()
+        """
+        return plot_timelines([self], [title] if title else None, memory, activation, weight)
+
+    def __str__(self) -> str:
+        """A row for each stage, and a column for each unit of time; dots where it is idle.
+
+        The unit is the shortest action, and at least a 200th of the whole.
+        """
+        timed = [bar for bar in self.bars if bar.end > bar.start]
+        unit = max(min((bar.end - bar.start for bar in timed), default=1.0), self.makespan / MOST_COLUMNS)
+        width = 1 + max((len(self.schedule.text(bar.action)) for bar in timed), default=1)
+        rows = []
+        for stage in range(self.schedule.stages):
+            row, column = "", 0
+            for bar in timed:
+                if bar.stage == stage:
+                    start, end = round(bar.start / unit), round(bar.end / unit)
+                    row += ".".ljust(width) * (start - column)
+                    label = self.schedule.text(bar.action)
+                    row += label.ljust(width * (end - start) - 1, "-")[: max(width * (end - start) - 1, 0)].ljust(
+                        width * (end - start)
+                    )
+                    column = end
+            rows.append(f"stage {stage}: {row + '.'.ljust(width) * (round(self.makespan / unit) - column)}".rstrip())
+        return "\n".join(rows)
+
+
+def plot_timelines(
+    timelines: Sequence[Timeline],
+    titles: Sequence[str] | None = None,
+    memory: bool = False,
+    activation: float = 1.0,
+    weight: float = 0.0,
+) -> Figure:
+    """Draw timelines one above the other on one time axis, so that schedules can be compared.
+
+    Parameters
+        timelines           of one unit of time
+        titles              text above each; default: the schedule's name and its bubble
+        memory              whether curves below each show what its stages keep for backward
+        activation, weight  as in `peak_memory`
+
+    Raises
+        ValueError  timelines of different units, or another number of titles
+
+    >>> from minidl.parallel import pipeline
+    >>> kinds = pipeline.GPipe(4, 8), pipeline.ZeroBubbleH1(4, 8)
+    >>> figure = plot_timelines([pipeline.simulate(kind) for kind in kinds])
+    """
+    panels = []
+    for timeline, title in zip(timelines, titles or [timeline.title for timeline in timelines], strict=True):
+        schedule = timeline.schedule
+        boxes = [
+            Box(
+                bar.stage,
+                KINDS[bar.action.kind],
+                bar.action.micro_batch,
+                schedule.chunks_of(bar.stage).index(bar.action.chunk),
+                bar.start,
+                bar.end,
+            )
+            for bar in timeline.bars
+        ]
+        curves = [timeline.kept(stage, activation, weight) for stage in range(schedule.stages)] if memory else []
+        panels.append(Panel(boxes, schedule.stages, timeline.source, timeline.unit, title, curves))
+    return draw(panels)

@@ -1,0 +1,189 @@
+"""The picture of a pipeline: a row for each stage, a box with the micro-batch's number for each action; memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from minidl.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ROW_HEIGHT = 0.3  # inches of a stage's row
+MEMORY_HEIGHT = 1.1  # inches of a memory curve
+MOST_ROWS_HEIGHT = 8.0  # inches of all rows of one panel
+DIGIT_WIDTH = 0.62  # of a digit, as a share of the size of its letters
+LARGEST, SMALLEST = 8.0, 3.5  # size of the numbers in points
+LIGHTER = 0.55  # how far the boxes of a stage's last chunk are mixed with white
+MOST_CURVES = len(style.SERIES)
+
+
+class Box(NamedTuple):
+    """An action of a stage.
+
+    Parameters
+        stage       row of the picture
+        activity    one of `style.PIPELINE`
+        number      of the micro-batch
+        chunk       of the chunk among those of its stage, from 0; later ones are lighter
+        start, end  in any unit of time
+    """
+
+    stage: int
+    activity: str
+    number: int
+    chunk: int
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One timeline.
+
+    Parameters
+        boxes   the actions of all stages
+        stages  number of rows
+        source  "measured", "simulated" or "formula"
+        unit    of the times: "s" for seconds, or the name of another
+        title   text above the rows
+        memory  for each stage the moments at which what it keeps changes, and what it keeps from then on; empty: no
+                curves are drawn
+    """
+
+    boxes: Sequence[Box]
+    stages: int
+    source: str
+    unit: str
+    title: str = ""
+    memory: Sequence[Sequence[tuple[float, float]]] = ()
+
+    @property
+    def end(self) -> float:
+        """Return the end of the last action."""
+        return max((box.end for box in self.boxes), default=0.0)
+
+
+@style.applied()
+def draw(panels: Sequence[Panel], kept: str = "micro-batches kept", note: str = "") -> Figure:
+    """Draw timelines one above the other on one time axis, and return the figure.
+
+    Parameters
+        panels  of one unit of time
+        kept    name and unit of what the memory curves show
+        note    text after the source
+
+    Raises
+        ValueError  panels of different units
+
+    >>> boxes = [Box(0, "forward", 0, 0, 0.0, 1.0), Box(1, "forward", 0, 0, 1.0, 2.0)]
+    >>> figure = draw([Panel(boxes, stages=2, source="simulated", unit="units")])
+    """
+    if len(units := {panel.unit for panel in panels}) > 1:
+        raise ValueError(f"panels on one time axis have one unit of time, got {' and '.join(sorted(units))}")
+    heights: list[float] = []
+    for panel in panels:
+        heights.append(min(ROW_HEIGHT * panel.stages, MOST_ROWS_HEIGHT))
+        heights += [MEMORY_HEIGHT] * bool(panel.memory)
+    figure, axes = style.new_figure(9.0, 0.9 + 0.3 * len(heights) + sum(heights), heights=heights, sharex=True)
+    end = max(panel.end for panel in panels) or 1.0
+    unit = panels[0].unit
+    factor, unit = style.time_unit(end) if unit == "s" else (1.0, unit)
+    rest = iter(axes)
+    for panel in panels:
+        _draw_rows(next(rest), panel, factor, end, figure.get_figwidth())
+        if panel.memory:
+            _draw_memory(next(rest), panel, factor, kept)
+    axes[-1].set_xlim(0, end * factor)
+    axes[-1].set_xlabel(f"time ({unit})")
+    _legend(figure, panels)
+    style.label_source(figure, list(dict.fromkeys(panel.source for panel in panels)), note)
+    return figure
+
+
+def _draw_rows(axes: Axes, panel: Panel, factor: float, end: float, width: float) -> None:
+    """Draw the boxes on rows that are grey from the first action to the last: what is not covered is idle."""
+    from matplotlib.collections import PolyCollection
+
+    for stage in range(panel.stages):
+        idle = style.PIPELINE["idle"]
+        axes.add_collection(PolyCollection([_corners(stage, 0.0, panel.end, factor)], facecolor=idle, linewidth=0))
+    drawn = [box for box in panel.boxes if box.end > box.start]
+    narrowest = min((box.end - box.start for box in drawn if box.activity != "update"), default=end)
+    inches = 0.85 * width * narrowest / end  # the axes take about that share of the figure
+    border = min(0.5, 4 * inches)
+    chunks = 1 + max((box.chunk for box in panel.boxes), default=0)
+    colours = [_colour(box, chunks) for box in drawn]
+    shapes = [_corners(box.stage, box.start, box.end, factor) for box in drawn]
+    axes.add_collection(PolyCollection(shapes, facecolor=colours, edgecolor="white", linewidth=border))
+    digits = max((len(str(box.number)) for box in drawn), default=1)
+    row = min(ROW_HEIGHT, MOST_ROWS_HEIGHT / panel.stages)
+    size = min(LARGEST, 72 * 0.7 * row, 72 * 0.9 * inches / (DIGIT_WIDTH * digits))
+    if size >= SMALLEST:
+        for box, colour in zip(drawn, colours, strict=True):
+            place = (box.start + box.end) / 2 * factor, box.stage
+            ink = "white" if _luminance(colour) < 0.5 else "black"
+            text = axes.text(*place, str(box.number), ha="center", va="center_baseline", color=ink, fontsize=size)
+            text.set_in_layout(False)
+    axes.set_ylim(panel.stages - 0.45, -0.55)
+    step = max(1, panel.stages // 16)
+    rows = range(0, panel.stages, step)
+    axes.set_yticks(rows, [f"stage {stage}" for stage in rows])
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_title(panel.title, fontsize=9)
+
+
+def _corners(stage: int, start: float, end: float, factor: float) -> Any:
+    top, bottom = stage - 0.44, stage + 0.44
+    return np.array([(start, top), (end, top), (end, bottom), (start, bottom)]) * (factor, 1)
+
+
+def _colour(box: Box, chunks: int) -> Any:
+    """The colour of the kind of action, mixed with white for later chunks."""
+    from matplotlib.colors import to_rgb
+
+    white = LIGHTER * box.chunk / max(chunks - 1, 1)
+    return tuple((1 - white) * np.array(to_rgb(style.PIPELINE[box.activity])) + white)
+
+
+def _luminance(colour: Any) -> float:
+    """How bright the colour looks, from 0 to 1."""
+    return float(np.dot(colour, (0.299, 0.587, 0.114)))
+
+
+def _draw_memory(axes: Axes, panel: Panel, factor: float, kept: str) -> None:
+    """Draw what each stage keeps as steps; of many stages the first and the last stand out."""
+    from matplotlib.ticker import MaxNLocator
+
+    last = len(panel.memory) - 1
+    is_few = last < MOST_CURVES
+    for stage, curve in enumerate(panel.memory):
+        times = [moment * factor for moment, _ in curve] + [panel.end * factor]
+        values = [value for _, value in curve] + [curve[-1][1]]
+        look: dict[str, Any] = {"color": "0.75", "linewidth": 0.6}
+        if is_few or stage in (0, last):
+            number = stage if is_few else min(stage, 1)
+            look = {"color": style.SERIES[number], "linestyle": style.DASHES[number], "linewidth": 1.3, "zorder": 3}
+            look["label"] = f"stage {stage}"
+        axes.step(times, values, where="post", **look)
+    axes.set_ylim(bottom=0)
+    axes.margins(y=0.12)
+    axes.set_ylabel(kept.replace(" kept", "\nkept"))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), fontsize=8, handlelength=2.2)
+
+
+def _legend(figure: Figure, panels: Sequence[Panel]) -> None:
+    from matplotlib.patches import Patch
+
+    kinds = {box.activity for panel in panels for box in panel.boxes if box.end > box.start} | {"idle"}
+    entries = [Patch(facecolor=colour, label=name) for name, colour in style.PIPELINE.items() if name in kinds]
+    figure.legend(
+        handles=entries, loc="outside upper right", ncols=len(entries), handlelength=1.2, columnspacing=1.4, fontsize=8
+    )

@@ -1,0 +1,82 @@
+"""A timeline's numbers, its text and its picture say the same."""
+
+from __future__ import annotations
+
+import pytest
+from matplotlib.collections import PolyCollection
+
+from minidl.parallel import pipeline
+from minidl.plots import style
+from tests.tiers import all_but_first_exhaustive
+
+CASES = [("1f1b", 4, 8), ("gpipe", 3, 5), ("interleaved", 2, 4), ("zb-h1", 4, 6), ("zb-v", 3, 5), ("pipedream", 3, 4)]
+
+
+def test_the_text_has_a_column_for_each_unit_of_time():
+    times = pipeline.Times(forward=1, input=1, weight=1)
+    assert str(pipeline.simulate(pipeline.GPipe(stages=2, micro_batches=2), times)).splitlines() == [
+        "stage 0: F0 F1 .  .  .  B0--- B1---",
+        "stage 1: .  F0 F1 B0--- B1--- .  .",
+    ]
+
+
+@pytest.mark.parametrize(("kind", "stages", "micro_batches"), all_but_first_exhaustive(CASES))
+def test_the_text_has_every_timed_action_once_in_its_order(kind: str, stages: int, micro_batches: int):
+    schedule = pipeline.schedule(kind, stages, micro_batches)
+    lines = str(pipeline.simulate(schedule)).splitlines()
+    for stage, line in enumerate(lines):
+        words = [word.rstrip("-") for word in line.split()[2:] if word != "."]
+        assert words == [schedule.text(action) for action in schedule.actions(stage) if action.kind != "U"]
+
+
+@pytest.mark.parametrize(("kind", "stages", "micro_batches"), all_but_first_exhaustive(CASES))
+def test_the_picture_has_a_box_with_its_number_for_each_action_at_its_time(kind, stages, micro_batches):
+    timeline = pipeline.simulate(pipeline.schedule(kind, stages, micro_batches))
+    rows, _ = timeline.plot().axes
+    *idle, boxes = [each for each in rows.collections if isinstance(each, PolyCollection)]
+    assert len(idle) == stages
+    timed = [bar for bar in timeline.bars if bar.end > bar.start]
+    found = [(*path.get_extents().intervalx, path.get_extents().intervaly.mean()) for path in boxes.get_paths()]
+    assert found == [pytest.approx((bar.start, bar.end, bar.stage)) for bar in timed]
+    assert [text.get_text() for text in rows.texts] == [str(bar.action.micro_batch) for bar in timed]
+
+
+def test_the_memory_curve_ends_at_nothing_and_peaks_at_the_ledgers_number():
+    for kind, stages, micro_batches in CASES:
+        schedule = pipeline.schedule(kind, stages, micro_batches)
+        timeline = pipeline.simulate(schedule)
+        for stage, most in enumerate(pipeline.peak_memory(schedule, 1.0, 0.5)):
+            curve = timeline.kept(stage, 1.0, 0.5)
+            assert curve[-1][1] == pytest.approx(0)
+            assert max(value for _, value in curve) == pytest.approx(most)
+            assert [moment for moment, _ in curve] == sorted({moment for moment, _ in curve})
+
+
+def test_numbers_that_do_not_fit_their_boxes_are_left_out():
+    figure = pipeline.simulate(pipeline.OneFOneB(stages=4, micro_batches=200)).plot(memory=False)
+    assert not figure.axes[0].texts
+
+
+def test_the_title_has_the_bubble_of_all_and_of_the_ideal_time():
+    assert pipeline.simulate(pipeline.GPipe(4, 8)).title == "gpipe: idle 27.3 % of all time, 37.5 % of the ideal time"
+
+
+def test_several_timelines_share_one_time_axis():
+    timelines = [pipeline.simulate(pipeline.schedule(kind, 4, 8)) for kind in ("naive", "zb-h2")]
+    first, second = pipeline.plot_timelines(timelines, titles=["one at a time", "no bubble"]).axes
+    assert first.get_xlim() == second.get_xlim() == (0, 96)
+    assert [axes.get_title(loc="left") for axes in (first, second)] == ["one at a time", "no bubble"]
+    assert len(pipeline.plot_timelines(timelines, memory=True).axes) == 4
+
+
+def test_timelines_of_different_units_have_no_common_axis():
+    one = pipeline.simulate(pipeline.GPipe(2, 2))
+    other = pipeline.Timeline(one.schedule, one.bars, source="measured", unit="s")
+    with pytest.raises(ValueError, match=r"^panels on one time axis have one unit of time, got s and units$"):
+        pipeline.plot_timelines([one, other])
+
+
+def test_every_kind_of_action_has_its_own_colour():
+    names = [*pipeline.KINDS.values(), "idle"]
+    assert sorted(names) == sorted(style.PIPELINE)
+    assert len({style.PIPELINE[name] for name in names}) == len(names)
