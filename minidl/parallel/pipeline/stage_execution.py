@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from minidl.deferred import Deferred
 from minidl.kernels import Array
 from minidl.nn import Stage, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
+from minidl.parallel.job import Loss
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.handover import Format, Handover, leaves, tensors_of
 from minidl.parallel.pipeline.interpreter import execute
@@ -46,6 +47,8 @@ class StageExecution:
         schedule   says what this stage does in which order
         units      the stages of the model in each chunk of this rank
         gradients  sums the gradients of each chunk over the replicas; empty: there is one replica
+        loss       of the last chunk's output
+        update     what U does, once the gradients are summed
         versions   of the stage's weights, in an asynchronous schedule; None: there is one
 
     Attributes
@@ -58,11 +61,13 @@ class StageExecution:
         schedule: Schedule,
         units: Mapping[int, Sequence[Stage]],
         gradients: Mapping[int, GradientBuckets],
+        loss: Loss,
+        update: Callable[[], None],
         versions: WeightVersions | None = None,
     ) -> None:
         self.alive: dict[Key, Alive] = {}
         self._session, self._schedule, self._units, self._gradients = session, schedule, units, gradients
-        self._versions = versions
+        self._versions, self._loss, self._step = versions, loss, update
         self._pipeline = session.mesh["pp"]
         self._handovers = {chunk: Handover(self._pipeline, chunk) for chunk in range(1, schedule.chunks)}
         self._micro_batches: Mapping[int, Batch] = {}
@@ -159,7 +164,7 @@ class StageExecution:
         with nullcontext() if self._versions is None else self._versions.forward(m):
             output = run_stages(self._units[chunk], x)
         if chunk == self._schedule.chunks - 1:
-            mean = session.job.loss(output, batch.y)
+            mean = self._loss(output, batch.y)
             session.check_loss(mean)
             session.count_loss(mean, len(batch.x))
             output = mean * batch.weight
@@ -201,7 +206,7 @@ class StageExecution:
             self._gradients[action.chunk].finish()
         if self._versions is not None:
             with self._versions.update():
-                self._session.update()
+                self._step()
             self._session.model.zero_grad()
         elif action == self._last_update:
-            self._session.update()
+            self._step()

@@ -1,0 +1,93 @@
+"""Which layer of a model is divided how: a layout maps names of layers to the layers that replace them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+from minidl.cluster.comm import Communicator
+from minidl.nn import Module, models, replace_layers
+from minidl.parallel.tensor.dropout import ShardedDropout
+from minidl.parallel.tensor.embedding import PositionEmbedding, VocabularyEmbedding
+from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
+
+Layout = Mapping[str, Callable[[Any, Communicator], Module]]
+"""For the names of layers, `*` stands for any text: a function `(layer, comm)` that makes the divided layer."""
+
+GPT: Layout = {
+    "transformer.wte": VocabularyEmbedding,
+    "*.attn.c_attn": partial(ColumnLinear, blocks=3),  # every rank has all of query, key and value of its heads
+    "*.attn.c_proj": RowLinear,
+    "*.mlp.c_fc": ColumnLinear,  # GELU follows: it needs whole sums
+    "*.mlp.c_proj": RowLinear,
+    "lm_head": partial(ColumnLinear, gather="evaluation"),
+}
+
+GPT_SEQUENCE: Layout = {
+    "transformer.wte": partial(VocabularyEmbedding, sequence=True),
+    "transformer.wpe": PositionEmbedding,
+    "transformer.drop": partial(ShardedDropout, axis=1),
+    "*.attn.c_attn": partial(ColumnLinear, blocks=3, sequence=True),
+    "*.attn.c_proj": partial(RowLinear, sequence=True),
+    "*.attn.dropout": partial(ShardedDropout, axis=1),
+    "*.mlp.c_fc": partial(ColumnLinear, sequence=True),
+    "*.mlp.c_proj": partial(RowLinear, sequence=True),
+    "*.mlp.dropout": partial(ShardedDropout, axis=1),
+    "lm_head": partial(ColumnLinear, gather="evaluation", sequence=True),
+}
+"""Between the divided layers every rank has a slice of the positions, where norms and dropout work on their own."""
+
+
+def layout_of(model: Module, sequence: bool = False) -> Layout:
+    """The layout of a model of `nn.models`: GPT's, or of an MLP two layers each, by columns and then by rows.
+
+    Raises
+        ValueError    no layout is known
+    """
+    if isinstance(model, models.GPT):
+        return GPT_SEQUENCE if sequence else GPT
+    if isinstance(model, models.MLP) and not sequence:
+        pairs = len(model.layers) // 2  # the last of an odd number stays whole
+        return {f"layers.{i}": RowLinear if i % 2 else ColumnLinear for i in range(2 * pairs)}
+    which = "with slices of the positions" if sequence else "of its layers"
+    raise ValueError(
+        f"no layout {which} is known for {type(model).__name__}: give layout={{name: ColumnLinear or RowLinear, ...}}"
+    )
+
+
+def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
+    """Replace layers of the model as the layout says, cut their parameters, and return the model.
+
+    Parameters
+        model   changed in place; the names of its parameters stay
+        comm    the ranks that divide the layers
+        layout  name, or pattern with `*`, to the function that makes the divided layer
+
+    Raises
+        ValueError    a pattern that fits no layer; a size that the ranks do not divide: the message names the layer
+
+    >>> from minidl import cluster, nn
+    >>> def program(comm):
+    ...     model = split_layers(nn.models.MLP(4, 6, 2), comm, {"layers.0": ColumnLinear, "layers.1": RowLinear})
+    ...     return [parameter.shape for parameter in model.parameters()]
+    >>> cluster.launch(program, nodes=2, on="simulation").results[0]
+    [(3, 4), (3,), (2, 3), (2,)]
+    """
+    unused = dict.fromkeys(layout)
+
+    def rule(name: str, module: Module) -> Module | None:
+        for pattern, divided in layout.items():
+            if fnmatchcase(name, pattern):
+                unused.pop(pattern, None)
+                try:
+                    return divided(module, comm)
+                except ValueError as error:
+                    raise ValueError(f"{name} cannot be divided by {comm.size} ranks: {error}") from error
+        return None
+
+    replace_layers(model, rule)
+    if unused:
+        raise ValueError(f"the layout names {next(iter(unused))!r}, but the model has no such layer")
+    return model
