@@ -23,6 +23,7 @@ from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.schedules.pipedream import PipeDream
 from minidl.parallel.pipeline.stage_execution import StageExecution
+from minidl.parallel.pipeline.validation import validate
 from minidl.parallel.pipeline.weight_versions import WeightVersions, versions_at_entry
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.minibatches import micro_batches
@@ -125,6 +126,7 @@ class Pipeline(Strategy):
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
+        validate(self.made_schedule())
         units, chunks = len(job.build_model().stages()), self.made_schedule().chunks
         check_enough(units, chunks)
         if self.cuts is not None:
