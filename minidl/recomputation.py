@@ -79,8 +79,7 @@ class Call:
     """A call that is made once more in backward."""
 
     def __init__(self, function: Callable[..., Any], inputs: Sequence[Any]) -> None:
-        self._function, self._inputs = function, inputs
-        self._random, self._autocast = random.snapshot(), autocast_dtype.get()
+        self._function, self._inputs, self._replay = function, inputs, Replay()
 
     def arguments(self) -> tuple[list[Any], dict[Tensor, Tensor]]:
         """The inputs with a leaf in place of each tensor, so that no graph leads out of the call; and these leaves."""
@@ -93,7 +92,7 @@ class Call:
 
     def gradients(self, seeds: list[Array], parents: Sequence[Tensor], needs: Sequence[bool]) -> list[Array | None]:
         """Call the function again; the gradients of the parents that need one, None for the others."""
-        with self._as_before(), enable_grad():
+        with self._replay.again(), enable_grad():
             arguments, leaves = self.arguments()
             outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
         if [output.shape for output in outputs] != [seed.shape for seed in seeds]:
@@ -108,8 +107,16 @@ class Call:
             counter.within_kernels = True  # all is counted
         return [next(found) if need else None for need in needs]
 
+
+class Replay:
+    """What a forward pass depends on besides its inputs and parameters, as it is now: random numbers and autocast."""
+
+    def __init__(self) -> None:
+        self._random, self._autocast = random.snapshot(), autocast_dtype.get()
+
     @contextmanager
-    def _as_before(self) -> Iterator[None]:
+    def again(self) -> Iterator[None]:
+        """Within the block, a forward pass computes what it would have when this was made; statistics do not move."""
         flag, cast = recomputing.set(True), autocast_dtype.set(self._autocast)
         try:
             with random.replaying(self._random):

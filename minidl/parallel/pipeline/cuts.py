@@ -10,7 +10,7 @@ from minidl import kernels, random
 from minidl.arguments import real_number, whole_number
 from minidl.kernels import Array
 from minidl.nn import Module
-from minidl.parallel.pipeline.handover import Format, leaves, tensors_of
+from minidl.parallel.pipeline.handover import separate, tensors_of
 from minidl.tensor import backward
 
 
@@ -94,9 +94,7 @@ def flops_of_stages(model: Module, x: Any) -> list[int]:
     with random.replaying(random.snapshot()):
         for number, unit in enumerate(model.stages()):
             if number:
-                tensors = tensors_of(value)
-                format = Format(isinstance(value, tuple), tuple(tensor.requires_grad for tensor in tensors))
-                value, _ = leaves(format, [tensor.data for tensor in tensors])
+                value, _ = separate(value)
             with kernels.counted() as work:
                 value = unit(value)
                 outputs = [tensor for tensor in tensors_of(value) if tensor.requires_grad]

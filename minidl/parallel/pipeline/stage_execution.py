@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +15,13 @@ from minidl.kernels import Array
 from minidl.nn import Stage, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.handover import Format, Handover, leaves, tensors_of
+from minidl.parallel.pipeline.handover import Format, Handover, format_of, separate, tensors_of
 from minidl.parallel.pipeline.interpreter import execute
 from minidl.parallel.pipeline.messages import Message, lowered
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.weight_versions import WeightVersions
 from minidl.parallel.run.session import Session
+from minidl.recomputation import Replay
 from minidl.tensor import Tensor, backward
 
 BETWEEN = "messages"
@@ -32,10 +33,23 @@ Key = tuple[int, int]
 
 @dataclass
 class Alive:
-    """What a chunk keeps of a micro-batch until backward: the leaves that it began with, and what it returned."""
+    """What a chunk keeps of a micro-batch until backward.
+
+    inputs  the leaves that it began with
+    format  of what it returned
+    output  what it returned; None, once passed on, if it is computed again
+    again   computes the output once more, with its graph; None: the output has one
+    """
 
     inputs: list[Tensor]
+    format: Format
     output: Any
+    again: Callable[[], Any] | None = None
+
+    def passed_on(self) -> None:
+        """The next chunk has the output: it need not be kept if it is computed again."""
+        if self.again is not None:
+            self.output = None
 
 
 class StageExecution:
@@ -47,6 +61,7 @@ class StageExecution:
         units      the stages of the model in each chunk of this rank
         gradients  sums the gradients of each chunk over the replicas; empty: there is one replica
         versions   of the stage's weights, in an asynchronous schedule; None: there is one
+        recompute  whether a chunk keeps only its input of a micro-batch, and computes the rest again before backward
 
     Attributes
         alive  what is kept for backward, by micro-batch and chunk
@@ -59,10 +74,11 @@ class StageExecution:
         units: Mapping[int, Sequence[Stage]],
         gradients: Mapping[int, GradientBuckets],
         versions: WeightVersions | None = None,
+        recompute: bool = False,
     ) -> None:
         self.alive: dict[Key, Alive] = {}
         self._session, self._schedule, self._units, self._gradients = session, schedule, units, gradients
-        self._versions = versions
+        self._versions, self._recompute = versions, recompute
         self._pipeline = session.mesh["pp"]
         self._handovers = {chunk: Handover(self._pipeline, chunk) for chunk in range(1, schedule.chunks)}
         self._micro_batches: Mapping[int, Batch] = {}
@@ -105,10 +121,9 @@ class StageExecution:
         if message.kind == "activation":
             self._received[key] = self._handovers[message.chunk].receive(message.source, self._tag(message))
         else:
+            count = sum(self.alive[key].format.requires_grad)
             self._gradients_of_output[key] = [
-                self._pipeline.recv(message.source, self._tag(message))
-                for output in tensors_of(self.alive[key].output)
-                if output.requires_grad
+                self._pipeline.recv(message.source, self._tag(message)) for _ in range(count)
             ]
 
     def send(self, message: Message) -> None:
@@ -117,8 +132,9 @@ class StageExecution:
             return
         tag = self._tag(message)
         if message.kind == "activation":
-            output = self.alive[message.micro_batch, message.chunk - 1].output
-            self._sending += self._handovers[message.chunk].isend(output, message.target, tag)
+            kept = self.alive[message.micro_batch, message.chunk - 1]
+            self._sending += self._handovers[message.chunk].isend(kept.output, message.target, tag)
+            kept.passed_on()
         else:
             self._sending += [
                 self._pipeline.isend(gradient, message.target, tag) for gradient in self._gradients_of_output.pop(key)
@@ -156,14 +172,28 @@ class StageExecution:
         session, batch = self._session, self._micro_batches[m]
         session.begin_forward(session.replica, 0 if self._schedule.is_asynchronous else m)
         x, inputs = self._input(m, chunk)
+        replay = Replay()
         with nullcontext() if self._versions is None else self._versions.forward(m):
-            output = run_stages(self._units[chunk], x)
+            output = self._output(batch, chunk, x)
         if chunk == self._schedule.chunks - 1:
-            mean = session.job.loss(output, batch.y)
-            session.check_loss(mean)
-            session.count_loss(mean, len(batch.x))
-            output = mean * batch.weight
-        self.alive[m, chunk] = Alive(inputs, output)
+            session.check_loss(output)
+            session.count_loss(output, len(batch.x))
+            output = output * batch.weight
+        if not self._recompute:
+            self.alive[m, chunk] = Alive(inputs, format_of(output), output)
+            return
+
+        def again() -> Any:
+            with replay.again():
+                output = self._output(batch, chunk, x)
+                return output * batch.weight if chunk == self._schedule.chunks - 1 else output
+
+        self.alive[m, chunk] = Alive(inputs, format_of(output), separate(output)[0], again)
+
+    def _output(self, batch: Batch, chunk: int, x: Any) -> Any:
+        """What the chunk returns for the input x: the mean loss, if it is the last."""
+        output = run_stages(self._units[chunk], x)
+        return self._session.job.loss(output, batch.y) if chunk == self._schedule.chunks - 1 else output
 
     def _input(self, m: int, chunk: int) -> tuple[Any, list[Tensor]]:
         """What the chunk begins with: the samples, what was received, or what the chunk before left on this rank."""
@@ -171,27 +201,23 @@ class StageExecution:
             return self._micro_batches[m].x, []
         if (m, chunk) in self._received:
             return self._received.pop((m, chunk))
-        output = self.alive[m, chunk - 1].output
-        tensors = tensors_of(output)
-        format = Format(isinstance(output, tuple), tuple(tensor.requires_grad for tensor in tensors))
-        return leaves(format, [tensor.data for tensor in tensors])
+        before = self.alive[m, chunk - 1]
+        passed = separate(before.output)
+        before.passed_on()
+        return passed
 
     def _backward(self, m: int, chunk: int, defer: bool) -> None:
         kept = self.alive.pop((m, chunk))
-        outputs = [output for output in tensors_of(kept.output) if output.requires_grad]
-        gradients = self._gradients_of_output.pop((m, chunk), [None] * len(outputs))
-        if chunk < self._schedule.chunks - 1:  # a tensor that no later stage used has no gradient
-            used = [
-                (output, gradient) for output, gradient in zip(outputs, gradients, strict=True) if gradient is not None
-            ]
-            outputs, gradients = [output for output, _ in used], [gradient for _, gradient in used]
-        if defer:
-            rest = backward(outputs, gradients, defer=True)
-            assert rest is not None
+        with nullcontext() if self._versions is None else self._versions.backward(m):
+            output = kept.output if kept.again is None else kept.again()
+            outputs = [output for output in tensors_of(output) if output.requires_grad]
+            gradients = self._gradients_of_output.pop((m, chunk), [None] * len(outputs))
+            if chunk < self._schedule.chunks - 1:  # a tensor that no later stage used has no gradient
+                used = [number for number, gradient in enumerate(gradients) if gradient is not None]
+                outputs, gradients = [outputs[number] for number in used], [gradients[number] for number in used]
+            rest = backward(outputs, gradients, defer=defer)
+        if rest is not None:
             self._deferred[m, chunk] = rest
-        else:
-            with nullcontext() if self._versions is None else self._versions.backward(m):
-                backward(outputs, gradients)
         self._gradients_of_output[m, chunk - 1] = [
             None if leaf.grad is None else kernels.to_numpy(leaf.grad) for leaf in kept.inputs if leaf.requires_grad
         ]

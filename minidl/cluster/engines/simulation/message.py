@@ -37,7 +37,7 @@ class Send(Awaited):
         self.posted = posted
         self.done = False
         self.peer_posted = None
-        self.receive: Receive | None = None  # the other half
+        self.receive: Receive | None = None  # the other half, until the message is delivered
         self.waiter = None
         self.is_copy = must_copy
         if type(payload) is np.memmap:
@@ -57,7 +57,7 @@ class Send(Awaited):
 
     @property
     def is_matched(self) -> bool:
-        return self.receive is not None
+        return self.receive is not None or self.content is None
 
 
 class Receive(Awaited):
