@@ -59,5 +59,5 @@ def test_only_inputs_and_the_activations_of_one_micro_batch_are_kept(on: str):
 
 
 def test_what_backward_reads_of_the_latest_weights_is_not_recomputed():
-    with pytest.raises(ValueError, match="with recompute=True .* weight_versions='latest' is not what it says"):
+    with pytest.raises(ValueError, match=r"with recompute=True .* weight_versions='latest' is not what it says"):
         Pipeline(schedule="pipedream", weight_versions="latest", recompute=True)
