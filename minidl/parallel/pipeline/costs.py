@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -25,7 +25,7 @@ UNITS = ("flops", "seconds")
 class UnitCost(NamedTuple):
     """What one of `model.stages()` costs.
 
-    name        the names of its modules in the model
+    name        the names of its modules in the model; of its parameters, if it has no modules
     forward     flops or seconds
     backward    flops or seconds, for the gradients of its input and of its parameters together
     parameters  bytes; a tied parameter counts in every unit that uses it
@@ -117,7 +117,7 @@ def costs_of(model: Module, x: Any, unit: str = "flops", repeats: int = 5) -> Co
 
 def _run(model: Module, x: Any, now: Callable[[], float]) -> tuple[UnitCost, ...]:
     """Forward and backward of every unit, one after the other; `now` reads the counter or the clock."""
-    rows, names = [], {module: name for name, module in model.named_modules()}
+    rows: list[UnitCost] = []
     value, inputs = (x.detach() if isinstance(x, Tensor) else x), [x]
     with _unchanged():
         for unit in model.stages():
@@ -133,7 +133,7 @@ def _run(model: Module, x: Any, now: Callable[[], float]) -> tuple[UnitCost, ...
             backward = now() - began
             parameters = sum(parameter.data.nbytes for parameter in unit.parameters())
             sent = sum(tensor.data.nbytes for tensor in tensors)
-            rows.append(UnitCost(_name(unit, names), forward, backward, parameters, kept, sent))
+            rows.append(UnitCost(_name(unit, model), forward, backward, parameters, kept, sent))
             format = Format(isinstance(output, tuple), tuple(tensor.requires_grad for tensor in tensors))
             value, inputs = leaves(format, [tensor.data for tensor in tensors])
     return tuple(rows)
@@ -144,8 +144,12 @@ def _median(rows: Sequence[UnitCost]) -> UnitCost:
     return rows[0]._replace(forward=median(row.forward for row in rows), backward=median(row.backward for row in rows))
 
 
-def _name(unit: Stage, names: Mapping[Module, str]) -> str:
-    return ", ".join(names.get(module) or type(module).__name__ for module in unit.modules) or "(no modules)"
+def _name(unit: Stage, model: Module) -> str:
+    """The names of its modules in the model; of its parameters if it has no modules."""
+    names = {module: name or type(model).__name__ for name, module in model.named_modules()}
+    of_parameters = {parameter: name for name, parameter in model.named_parameters()}
+    used = [names.get(module, type(module).__name__) for module in unit.modules]
+    return ", ".join(used or [of_parameters.get(each, "parameter") for each in unit.parameters()]) or "(no parameters)"
 
 
 @contextmanager

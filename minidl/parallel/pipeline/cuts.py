@@ -57,7 +57,8 @@ def bottleneck(costs: Costs | Sequence[float], cuts: Sequence[int]) -> float:
         costs  of each unit of the model, in order: what `costs_of` returns, or numbers
         cuts   before which units the model is cut, rising
 
-    A pipeline with one chunk on each stage finishes a micro-batch in this time: its throughput is 1 / bottleneck.
+    Once a pipeline with one chunk on each stage is full, a micro-batch leaves it every time that its slowest stage has
+    computed one: in seconds, its throughput is 1 / bottleneck. Messages are assumed to take no time.
 
     Raises
         TypeError, ValueError for cuts that leave a chunk empty, and costs that are no numbers or below 0
@@ -86,9 +87,9 @@ def check_cuts(name: str, cuts: Sequence[int], units: int, chunks: int) -> None:
     ends = [0, *numbers, units]
     if len(numbers) != chunks - 1 or any(start >= end for start, end in pairwise(ends)):
         raise ValueError(
-            f"{name}: cuts must be {chunks - 1} rising numbers from 1 to {units - 1}, for {chunks} chunks of "
-            f"{units} stages of the model, got {list(cuts)}: a number given twice, 0 or {units} leaves a chunk empty; "
-            "pipeline.balanced_cuts finds the best ones"
+            f"{name}: cuts must be {chunks - 1} rising number{'s' * (chunks != 2)} from 1 to {units - 1}, for {chunks} "
+            f"chunks of {units} stages of the model, got {numbers}: a number given twice, 0 or {units} leaves a chunk "
+            "empty; pipeline.balanced_cuts finds the best ones, which Pipeline uses where cuts are left out"
         )
 
 
