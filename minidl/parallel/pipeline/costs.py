@@ -29,7 +29,8 @@ class UnitCost(NamedTuple):
     forward     flops or seconds
     backward    flops or seconds, for the gradients of its input and of its parameters together
     parameters  bytes; a tied parameter counts in every unit that uses it
-    kept        bytes that stay from forward until backward, the output included; the input and parameters are not
+    kept        bytes that stay from forward until backward, the output included; those of the input, of parameters and
+                of buffers do not count
     output      bytes of the tensors that pass to the next unit
     """
 
@@ -125,7 +126,7 @@ def _run(model: Module, x: Any, now: Callable[[], float]) -> tuple[UnitCost, ...
             output = unit(value)
             forward = now() - began
             tensors = tensors_of(output)
-            kept = kept_bytes(tensors, [*inputs, *unit.parameters()])
+            kept = kept_bytes(tensors, [*inputs, *unit.parameters(), *unit.buffers()])
             differentiable = [tensor for tensor in tensors if tensor.requires_grad]
             seeds = [array_module(tensor.data).ones_like(tensor.data) for tensor in differentiable]
             began = now()

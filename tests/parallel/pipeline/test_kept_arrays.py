@@ -66,6 +66,17 @@ def test_a_view_keeps_nothing():
     assert kept(nn.Flatten(), IMAGES) == 0
 
 
+def test_a_buffer_is_there_anyway():
+    class Masked(nn.Module):
+        def __init__(self):
+            self.register_buffer("mask", np.ones(8, np.float32))
+
+        def forward(self, x):
+            return x * self.mask
+
+    assert kept(Masked(), ROWS) == FLOAT * N * 8
+
+
 def test_two_views_of_one_array_count_once():
     class Halves(nn.Linear):
         def forward(self, x):
