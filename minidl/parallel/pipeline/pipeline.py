@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -18,7 +18,8 @@ from minidl.kernels import Array
 from minidl.nn import Module, Stage, building, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
-from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough, flops_of_stages
+from minidl.parallel.pipeline.costs import UNITS, costs_of
+from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
 from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.schedules.pipedream import PipeDream
@@ -49,8 +50,10 @@ class Pipeline(Strategy):
         schedule          a name of `pipeline.SCHEDULES`, such as "gpipe" or "zb-h1", or a `pipeline.Schedule`
         replicas          replicas of the pipeline, which share each minibatch; default: as many as there are nodes for
         chunks_per_stage  chunks of the model on each node; default: that of the schedule
-        cuts              before which of `model.stages()` the model is cut, numbered from 0; default: so that the chunk
-                          with most flops has as few as possible
+        cuts              "flops"    so that the chunk with most flops has as few as possible
+                          "seconds"  so that the slowest chunk is as fast as possible: forward and backward of a
+                                     micro-batch, measured once on the machine that calls `train`
+                          or before which of `model.stages()` the model is cut, rising numbers; the first unit is 0
         weight_versions   with "pipedream", what a stage computes with: "stashing", forward and backward of a minibatch
                           with the weights of its forward; "vertical_sync", with those that stage 0 had at its forward;
                           "latest", backward with weights that others have updated since, and so no gradient
@@ -74,7 +77,7 @@ class Pipeline(Strategy):
     schedule: str | Schedule = "1f1b"
     replicas: int | None = None
     chunks_per_stage: int | None = None
-    cuts: Sequence[int] | None = None
+    cuts: str | Sequence[int] = "flops"
     weight_versions: str = "stashing"
     recompute: bool = False
     algorithm: str = "auto"
@@ -88,6 +91,8 @@ class Pipeline(Strategy):
         if not isinstance(self.schedule, Schedule):
             one_of("Pipeline: schedule", self.schedule, SCHEDULES)
         one_of("Pipeline: weight_versions", self.weight_versions, ("stashing", "vertical_sync", "latest"))
+        if isinstance(self.cuts, str) or not isinstance(self.cuts, Iterable):
+            one_of("Pipeline: cuts", self.cuts, UNITS, hint="or give the cuts, such as (2, 4) for three chunks")
         real_number("Pipeline: bucket_mb", self.bucket_mb, above=0)
         self.check_algorithm()
         if self.recompute and self.weight_versions == "latest":
@@ -138,8 +143,8 @@ class Pipeline(Strategy):
         validate(self.made_schedule())
         units, chunks = len(job.build_model().stages()), self.made_schedule().chunks
         check_enough(units, chunks)
-        if self.cuts is not None:
-            check_cuts(self.cuts, units, chunks)
+        if not isinstance(self.cuts, str):
+            check_cuts("Pipeline", self.cuts, units, chunks)
         if self.made_schedule().is_asynchronous:
             self._check_asynchronous(job)
         share, count = job.batch_size // self.plan(job, nodes).dp, self.made_schedule().micro_batches
@@ -150,14 +155,13 @@ class Pipeline(Strategy):
             )
 
     def prepared(self, job: Job) -> Pipeline:
-        """With the cuts that divide the flops of a micro-batch best, unless cuts were given."""
-        if self.cuts is not None:
+        """With the cuts that divide the cost of a micro-batch best, unless cuts were given."""
+        if not isinstance(self.cuts, str):
             return self
         made, train = self.made_schedule(), job.build_data().train
         samples = max(min(job.batch_size // (self.replicas or 1), len(train)) // made.micro_batches, 1)
-        model = job.build_model()  # its own: batch norm's statistics move
-        flops = flops_of_stages(model.train(), train[np.arange(samples)][0])
-        return replace(self, cuts=balanced_cuts(flops, made.chunks))
+        costs = costs_of(job.build_model().train(), train[np.arange(samples)][0], self.cuts)
+        return replace(self, cuts=balanced_cuts(costs, made.chunks))
 
     def _check_asynchronous(self, job: Job) -> None:
         if self.made_schedule().micro_batches > 1:
@@ -174,9 +178,11 @@ class Pipeline(Strategy):
             )
 
     def chunks(self, model: Module) -> list[list[Stage]]:
-        """The stages of the model in each chunk."""
+        """The stages of the model in each chunk. Raises ValueError if the cuts are not known; see `prepared`."""
         units = model.stages()
-        cuts = [] if self.cuts is None else list(self.cuts)
+        if isinstance(self.cuts, str):
+            raise ValueError(f"Pipeline: cuts={self.cuts!r} are chosen for a job: call prepared(job), as `train` does")
+        cuts = list(self.cuts)
         return [units[start:end] for start, end in zip([0, *cuts], [*cuts, len(units)], strict=True)]
 
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
