@@ -5,13 +5,14 @@
     least_recomputation(costs)   fewest flops a second time, for a peak of at most a budget
     least_peak(costs)            smallest peak
 
-n equal stages in k segments keep at most k + ceil(n / k) activations, which is least near k = sqrt(n): 2 sqrt(n) where n
-is a square. Every stage runs at most twice. Griewank and Walther's recursive checkpoints keep fewer activations, but run
-a stage more often.
+n equal stages in k segments keep at most k + ceil(n / k) activations. That is least near k = sqrt(n): 2 sqrt(n) where
+n is a square. Every stage runs at most twice. Griewank and Walther's recursive checkpoints keep fewer activations, but
+run a stage more often.
 
 References
     Chen et al., Training Deep Nets with Sublinear Memory Cost (arXiv:1604.06174), section 4
-    Kusumoto et al., A Graph Theoretic Framework of Recomputation Algorithms (arXiv:1905.11722): the problem with a budget
+    Kusumoto et al., A Graph Theoretic Framework of Recomputation Algorithms for Memory-Efficient Backpropagation
+    (arXiv:1905.11722): least recomputation under a budget, by dynamic programming
     Griewank and Walther, Algorithm 799: revolve (ACM TOMS 26, 2000)
 """
 

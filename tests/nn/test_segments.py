@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from math import ceil, isqrt
 
 import pytest
@@ -66,7 +66,7 @@ def divisions(n: int) -> Iterator[list[Segment]]:
         for cuts in combinations(range(1, n), k):
             ends = [0, *cuts, n]
             for flags in product([True, False], repeat=k + 1):
-                yield [Segment(*part) for part in zip(ends, ends[1:], flags, strict=False)]
+                yield [Segment(*part, flag) for part, flag in zip(pairwise(ends), flags, strict=True)]
 
 
 def assert_best(costs: Sequence[StageCost], all_divisions: Sequence[list[Segment]]) -> None:
@@ -99,7 +99,7 @@ def test_dynamic_programming_finds_the_best_of_all_divisions(costs: list[StageCo
 @given(costs=st.lists(st.builds(StageCost, *3 * [st.integers(0, 9)]), min_size=1, max_size=5))
 @settings(max_examples=40, deadline=None)
 def test_it_does_so_where_an_output_is_larger_than_what_backward_needs(costs: list[StageCost]):
-    """As of a stage that returns a view of its input: kept, it takes no memory; at the end of a segment it is copied."""
+    """As of a stage that returns a view of its input: it takes no memory, but at the end of a segment it is copied."""
     assert_best(costs, list(divisions(len(costs))))
 
 
@@ -116,7 +116,7 @@ def test_recomputing_every_segment_is_never_better_than_the_least_peak(costs: li
     n, best = len(costs), peak(costs, least_peak(costs))
     for subset in range(2 ** (n - 1)):
         ends = [0, *(i for i in range(1, n) if subset >> (i - 1) & 1), n]
-        assert best <= peak(costs, [Segment(*part) for part in zip(ends, ends[1:], strict=False)])
+        assert best <= peak(costs, [Segment(*part) for part in pairwise(ends)])
 
 
 def test_with_enough_memory_nothing_is_recomputed():
