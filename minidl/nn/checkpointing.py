@@ -25,9 +25,11 @@ def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *,
         every     stages of a segment, instead of their number
 
     Losses, gradients, running statistics and dropout masks stay the same to the bit; where three or more segments share
-    a parameter, its gradient may differ by rounding. The names of the parameters, `state_dict()` and `stages()` stay too, so a checkpoint file fits the model with and
-    without. Only calling the whole model is changed: what calls its stages, such as `parallel.Pipeline`, does not
-    recompute. Within `no_grad` nothing is kept, and nothing is recomputed. A second call replaces the segments.
+    a parameter, its gradient may differ by rounding. The names of the parameters, `state_dict()` and `stages()` stay,
+    so a checkpoint file fits the model with and without. Within `no_grad` nothing is recomputed. A second call replaces
+    the segments.
+
+    Only calling the whole model is changed. `parallel.Pipeline` calls its stages: there type `recompute=True` instead.
 
     Raises
         NotImplementedError  the model has no stages

@@ -54,16 +54,19 @@ class Pipeline(Strategy):
         weight_versions   with "pipedream", what a stage computes with: "stashing", forward and backward of a minibatch
                           with the weights of its forward; "vertical_sync", with those that stage 0 had at its forward;
                           "latest", backward with weights that others have updated since, and so no gradient
+        recompute         keep only the input of each micro-batch, and run its chunk again before backward: a stage has
+                          the activations of one micro-batch at a time, for a forward pass more
         algorithm         all-reduce of the gradients over replicas, as in `comm.all_reduce`
         bucket_mb         size of a bucket of gradients in megabytes (1e6 bytes), as in `Synchronous`
         overlap           whether replicas add up the gradients of a chunk during its last backward; default: where
                           there is a network to hide, as in `Synchronous`
 
     Equal to `Serial(shards=replicas, micro_batches=micro_batches)` up to rounding, dropout and batch norm included,
-    but for "pipedream", which updates at the end of each backward.
+    but for "pipedream", which updates at the end of each backward. recompute changes no bit of a run.
 
     References
-        Huang et al., GPipe (arXiv:1811.06965); Narayanan et al. (arXiv:2104.04473), section 2.2.
+        Huang et al., GPipe (arXiv:1811.06965), section 2.3 for recompute; Narayanan et al. (arXiv:2104.04473),
+        section 2.2.
     """
 
     stages: int = 2
@@ -73,6 +76,7 @@ class Pipeline(Strategy):
     chunks_per_stage: int | None = None
     cuts: Sequence[int] | None = None
     weight_versions: str = "stashing"
+    recompute: bool = False
     algorithm: str = "auto"
     bucket_mb: float = 1.0
     overlap: bool | None = None
@@ -86,6 +90,13 @@ class Pipeline(Strategy):
         one_of("Pipeline: weight_versions", self.weight_versions, ("stashing", "vertical_sync", "latest"))
         real_number("Pipeline: bucket_mb", self.bucket_mb, above=0)
         self.check_algorithm()
+        if not isinstance(self.recompute, bool):
+            raise TypeError(f"Pipeline: recompute must be True or False, got {self.recompute!r}")
+        if self.recompute and self.weight_versions == "latest":
+            raise ValueError(
+                "Pipeline: recompute=True needs the weights of the forward pass, which weight_versions='latest' does not "
+                "keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
+            )
         if self.weight_versions != "stashing" and not self.made_schedule().is_asynchronous:
             raise ValueError(
                 f"Pipeline: weight_versions={self.weight_versions!r} is for schedule='pipedream'; with "
@@ -183,7 +194,7 @@ class Pipeline(Strategy):
         if isinstance(made, PipeDream):
             self._run_asynchronously(session, made, units, gradients)
             return
-        execution = StageExecution(session, made, units, gradients)
+        execution = StageExecution(session, made, units, gradients, recompute=self.recompute)
         for batch in session.batches():
             session.model.zero_grad()
             execution.run(dict(enumerate(micro_batches(batch, made.micro_batches))), list(made.actions(stage)))
@@ -203,7 +214,7 @@ class Pipeline(Strategy):
                 epoch = replace(made, micro_batches=count)
                 entered = versions_at_entry(epoch) if self.weight_versions == "vertical_sync" else None
                 versions = WeightVersions(session.model, self.weight_versions != "latest", entered)
-                execution = StageExecution(session, epoch, units, gradients, versions)
+                execution = StageExecution(session, epoch, units, gradients, versions, self.recompute)
                 actions = deque(epoch.actions(stage))
                 session.model.zero_grad()
             in_flight[session.step] = batch
