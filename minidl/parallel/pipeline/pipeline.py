@@ -94,8 +94,8 @@ class Pipeline(Strategy):
             raise TypeError(f"Pipeline: recompute must be True or False, got {self.recompute!r}")
         if self.recompute and self.weight_versions == "latest":
             raise ValueError(
-                "Pipeline: recompute=True needs the weights of the forward pass, which weight_versions='latest' does not "
-                "keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
+                "Pipeline: recompute=True needs the weights of the forward pass, which weight_versions='latest' does "
+                "not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
             )
         if self.weight_versions != "stashing" and not self.made_schedule().is_asynchronous:
             raise ValueError(

@@ -68,9 +68,7 @@ def test_it_changes_none_with_activations_of_sixteen_bits():
 @pytest.mark.parametrize("weight_versions", ["stashing", "vertical_sync"])
 def test_an_asynchronous_stage_recomputes_with_the_weights_of_the_forward_pass(weight_versions: str):
     job = small_job(model=deep_model, batch_size=7)
-    assert_same_bits(
-        job, Pipeline(4, schedule="pipedream", cuts=(1, 2, 3), weight_versions=weight_versions), 4
-    )
+    assert_same_bits(job, Pipeline(4, schedule="pipedream", cuts=(1, 2, 3), weight_versions=weight_versions), 4)
 
 
 # ---- calls and memory, counted ----
@@ -133,7 +131,7 @@ def test_each_chunk_runs_once_more_for_each_micro_batch_and_keeps_what_the_ledge
     if kind == "pipedream":
         made = replace(made, micro_batches=steps)
     passes = made.micro_batches * (1 if kind == "pipedream" else steps)
-    assert CALLS == {(n, second): passes for n in range(UNITS * stages) for second in {False, recompute}}
+    assert {(n, second): passes for n in range(UNITS * stages) for second in {False, recompute}} == CALLS
     for stage in range(1, stages):
         # I leaves to W the inputs of both units: the chunk's input and the first unit's output
         kept = 1 + UNITS if not recompute else UNITS
