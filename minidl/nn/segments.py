@@ -127,7 +127,7 @@ def peak(costs: Sequence[StageCost], segments: Sequence[Segment]) -> float:
 def recomputed_flops(costs: Sequence[StageCost], segments: Sequence[Segment]) -> float:
     """The flops that backward computes for the second time."""
     check_segments(segments, len(costs))
-    return sum(cost.flops for part in segments if part.recomputed for cost in costs[part.start : part.end])
+    return sum(cost.flops for each in segments if each.recomputed for cost in costs[each.start : each.end])
 
 
 def least_peak(costs: Sequence[StageCost]) -> list[Segment]:
@@ -151,7 +151,7 @@ def least_recomputation(costs: Sequence[StageCost], budget: float) -> list[Segme
 
     >>> costs = [StageCost(flops=1, kept=1, output=1)] * 5 + [StageCost(flops=50, kept=1, output=1)]
     >>> segments = least_recomputation(costs, budget=5)
-    >>> [(part.start, part.end, part.recomputed) for part in segments], recomputed_flops(costs, segments)
+    >>> [(each.start, each.end, each.recomputed) for each in segments], recomputed_flops(costs, segments)
     ([(0, 1, False), (1, 3, True), (3, 6, False)], 2)
     """
     costs = _checked(costs)
