@@ -18,7 +18,7 @@ from minidl.tensor import Tensor
 
 
 def stage_costs(model: Module, x: Any) -> list[StageCost]:
-    """Run each of `model.stages()` once on the samples x; return its forward flops, and the bytes that it keeps.
+    """Run each of `model.stages()` on the samples x, twice; return its forward flops, and the bytes that it keeps.
 
     Bytes are those of numpy's arrays, as tracemalloc counts them. Random numbers, running statistics and gradients
     are left as they were. A minibatch of another size costs in proportion.
