@@ -52,7 +52,7 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     """
     if not is_grad_enabled():
         return function(*inputs)
-    call = Call(function, inputs)
+    call = Recomputation(function, inputs)
     began = clock()
     arguments, leaves = call.arguments()
     result = function(*arguments)
@@ -75,11 +75,16 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     return replaced
 
 
-class Call:
-    """A call that is made once more in backward."""
+class Recomputation:
+    """A call that can be made once more, with the random numbers and the types of the first time.
+
+    Made before the first call. `checkpoint` uses it within a graph; a stage of a pipeline, whose graph ends at its
+    inputs and outputs, by itself.
+    """
 
     def __init__(self, function: Callable[..., Any], inputs: Sequence[Any]) -> None:
-        self._function, self._inputs, self._replay = function, inputs, Replay()
+        self._function, self._inputs = function, inputs
+        self._random, self._autocast = random.snapshot(), autocast_dtype.get()
 
     def arguments(self) -> tuple[list[Any], dict[Tensor, Tensor]]:
         """The inputs with a leaf in place of each tensor, so that no graph leads out of the call; and these leaves."""
@@ -90,11 +95,15 @@ class Call:
 
         return [with_tensors(value, leaf_of) for value in self._inputs], leaves
 
+    def again(self) -> tuple[list[Tensor], dict[Tensor, Tensor]]:
+        """Call the function again: its outputs that require a gradient, and the leaves in place of the inputs."""
+        with self._as_before(), enable_grad():
+            arguments, leaves = self.arguments()
+            return [output for output in tensors_in(self._function(*arguments)) if output.requires_grad], leaves
+
     def gradients(self, seeds: list[Array], parents: Sequence[Tensor], needs: Sequence[bool]) -> list[Array | None]:
         """Call the function again; the gradients of the parents that need one, None for the others."""
-        with self._replay.again(), enable_grad():
-            arguments, leaves = self.arguments()
-            outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
+        outputs, leaves = self.again()
         if [output.shape for output in outputs] != [seed.shape for seed in seeds]:
             raise RuntimeError(
                 f"checkpoint: in backward the function returned tensors of shapes {[o.shape for o in outputs]}, in the "
@@ -107,16 +116,8 @@ class Call:
             counter.within_kernels = True  # all is counted
         return [next(found) if need else None for need in needs]
 
-
-class Replay:
-    """What a forward pass depends on besides its inputs and parameters, as it is now: random numbers and autocast."""
-
-    def __init__(self) -> None:
-        self._random, self._autocast = random.snapshot(), autocast_dtype.get()
-
     @contextmanager
-    def again(self) -> Iterator[None]:
-        """Within the block, a forward pass computes what it would have when this was made; statistics do not move."""
+    def _as_before(self) -> Iterator[None]:
         flag, cast = recomputing.set(True), autocast_dtype.set(self._autocast)
         try:
             with random.replaying(self._random):

@@ -57,19 +57,19 @@ class Pipeline(Strategy):
         weight_versions   with "pipedream", what a stage computes with: "stashing", forward and backward of a minibatch
                           with the weights of its forward; "vertical_sync", with those that stage 0 had at its forward;
                           "latest", backward with weights that others have updated since, and so no gradient
-        recompute         whether a stage keeps only the input of each micro-batch in flight, and computes its chunk
-                          again before backward: less memory, for another forward pass
+        recompute         keep only the input of each micro-batch, and run its chunk again before backward: a stage has
+                          the activations of one micro-batch at a time, for a forward pass more
         algorithm         all-reduce of the gradients over replicas, as in `comm.all_reduce`
         bucket_mb         size of a bucket of gradients in megabytes (1e6 bytes), as in `Synchronous`
         overlap           whether replicas add up the gradients of a chunk during its last backward; default: where
                           there is a network to hide, as in `Synchronous`
 
     Equal to `Serial(shards=replicas, micro_batches=micro_batches)` up to rounding, dropout and batch norm included,
-    but for "pipedream", which updates at the end of each backward.
+    but for "pipedream", which updates at the end of each backward. recompute changes no bit of a run.
 
     References
-        Huang et al., GPipe (arXiv:1811.06965), `recompute` in section 2.3; Narayanan et al. (arXiv:2104.04473), section
-        2.2.
+        Huang et al., GPipe (arXiv:1811.06965), section 2.3 for recompute; Narayanan et al. (arXiv:2104.04473),
+        section 2.2.
     """
 
     stages: int = 2
@@ -95,10 +95,12 @@ class Pipeline(Strategy):
             one_of("Pipeline: cuts", self.cuts, UNITS, hint="or give the cuts, such as (2, 4) for three chunks")
         real_number("Pipeline: bucket_mb", self.bucket_mb, above=0)
         self.check_algorithm()
+        if not isinstance(self.recompute, bool):
+            raise TypeError(f"Pipeline: recompute must be True or False, got {self.recompute!r}")
         if self.recompute and self.weight_versions == "latest":
             raise ValueError(
-                "Pipeline: with recompute=True backward has the activations of the weights that it reads, so that "
-                "weight_versions='latest' is not what it says: choose 'stashing'"
+                "Pipeline: recompute=True needs the weights of the forward pass, which weight_versions='latest' does "
+                "not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
             )
         if self.weight_versions != "stashing" and not self.made_schedule().is_asynchronous:
             raise ValueError(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from minidl import kernels
@@ -15,13 +16,14 @@ from minidl.kernels import Array
 from minidl.nn import Stage, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.handover import Format, Handover, format_of, separate, tensors_of
+from minidl.parallel.pipeline.handover import Handover, separate, tensors_of
 from minidl.parallel.pipeline.interpreter import execute
 from minidl.parallel.pipeline.messages import Message, lowered
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.weight_versions import WeightVersions
 from minidl.parallel.run.session import Session
-from minidl.recomputation import Replay
+from minidl.recomputation import Recomputation
+from minidl.tape import recomputing
 from minidl.tensor import Tensor, backward
 
 BETWEEN = "messages"
@@ -35,21 +37,30 @@ Key = tuple[int, int]
 class Alive:
     """What a chunk keeps of a micro-batch until backward.
 
-    inputs  the leaves that it began with
-    format  of what it returned
-    output  what it returned; None, once passed on, if it is computed again
-    again   computes the output once more, with its graph; None: the output has one
+    inputs      the leaves that it began with
+    output      what it returned; None once it was passed on, where backward computes it again
+    needs_grad  for each tensor of the output, whether it requires a gradient
+    call        computes the output again; None: the output has its graph
     """
 
     inputs: list[Tensor]
-    format: Format
     output: Any
-    again: Callable[[], Any] | None = None
+    needs_grad: list[bool]
+    call: Recomputation | None
 
     def passed_on(self) -> None:
-        """The next chunk has the output: it need not be kept if it is computed again."""
-        if self.again is not None:
+        """Release the output if backward does not need it."""
+        if self.call is not None:
             self.output = None
+
+    def with_graph(self) -> tuple[list[Tensor], list[Tensor]]:
+        """The outputs that require a gradient, and the leaves that they were computed from."""
+        if self.call is None:
+            return [output for output in tensors_of(self.output) if output.requires_grad], self.inputs
+        if not any(self.needs_grad):  # all that the chunk computes is frozen
+            return [], self.inputs
+        outputs, leaf_of = self.call.again()
+        return outputs, [leaf_of[leaf] for leaf in self.inputs]
 
 
 class StageExecution:
@@ -61,7 +72,7 @@ class StageExecution:
         units      the stages of the model in each chunk of this rank
         gradients  sums the gradients of each chunk over the replicas; empty: there is one replica
         versions   of the stage's weights, in an asynchronous schedule; None: there is one
-        recompute  whether a chunk keeps only its input of a micro-batch, and computes the rest again before backward
+        recompute  whether only inputs are kept for backward, which runs the chunk again
 
     Attributes
         alive  what is kept for backward, by micro-batch and chunk
@@ -121,9 +132,10 @@ class StageExecution:
         if message.kind == "activation":
             self._received[key] = self._handovers[message.chunk].receive(message.source, self._tag(message))
         else:
-            count = sum(self.alive[key].format.requires_grad)
             self._gradients_of_output[key] = [
-                self._pipeline.recv(message.source, self._tag(message)) for _ in range(count)
+                self._pipeline.recv(message.source, self._tag(message))
+                for needed in self.alive[key].needs_grad
+                if needed
             ]
 
     def send(self, message: Message) -> None:
@@ -169,31 +181,28 @@ class StageExecution:
         return action == self._last_backward.get(action.chunk)
 
     def _forward(self, m: int, chunk: int) -> None:
-        session, batch = self._session, self._micro_batches[m]
+        session = self._session
         session.begin_forward(session.replica, 0 if self._schedule.is_asynchronous else m)
         x, inputs = self._input(m, chunk)
-        replay = Replay()
+        compute = partial(self._output, chunk, self._micro_batches[m])
+        call = Recomputation(compute, [x]) if self._recompute else None
         with nullcontext() if self._versions is None else self._versions.forward(m):
-            output = self._output(batch, chunk, x)
-        if chunk == self._schedule.chunks - 1:
-            session.check_loss(output)
-            session.count_loss(output, len(batch.x))
-            output = output * batch.weight
-        if not self._recompute:
-            self.alive[m, chunk] = Alive(inputs, format_of(output), output)
-            return
+            output = compute(x)
+        needs_grad = [tensor.requires_grad for tensor in tensors_of(output)]
+        if call is not None:
+            output, _ = separate(output)
+        self.alive[m, chunk] = Alive(inputs, output, needs_grad, call)
 
-        def again() -> Any:
-            with replay.again():
-                output = self._output(batch, chunk, x)
-                return output * batch.weight if chunk == self._schedule.chunks - 1 else output
-
-        self.alive[m, chunk] = Alive(inputs, format_of(output), separate(output)[0], again)
-
-    def _output(self, batch: Batch, chunk: int, x: Any) -> Any:
-        """What the chunk returns for the input x: the mean loss, if it is the last."""
+    def _output(self, chunk: int, batch: Batch, x: Any) -> Any:
+        """What the chunk returns: for the last one, its share of the mean loss, which is counted the first time."""
         output = run_stages(self._units[chunk], x)
-        return self._session.job.loss(output, batch.y) if chunk == self._schedule.chunks - 1 else output
+        if chunk < self._schedule.chunks - 1:
+            return output
+        mean = self._session.job.loss(output, batch.y)
+        if not recomputing.get():
+            self._session.check_loss(mean)
+            self._session.count_loss(mean, len(batch.x))
+        return mean * batch.weight
 
     def _input(self, m: int, chunk: int) -> tuple[Any, list[Tensor]]:
         """What the chunk begins with: the samples, what was received, or what the chunk before left on this rank."""
@@ -201,25 +210,24 @@ class StageExecution:
             return self._micro_batches[m].x, []
         if (m, chunk) in self._received:
             return self._received.pop((m, chunk))
-        before = self.alive[m, chunk - 1]
-        passed = separate(before.output)
-        before.passed_on()
+        kept = self.alive[m, chunk - 1]
+        passed = separate(kept.output)
+        kept.passed_on()
         return passed
 
     def _backward(self, m: int, chunk: int, defer: bool) -> None:
         kept = self.alive.pop((m, chunk))
+        gradients = self._gradients_of_output.pop((m, chunk), [None] * sum(kept.needs_grad))
         with nullcontext() if self._versions is None else self._versions.backward(m):
-            output = kept.output if kept.again is None else kept.again()
-            outputs = [output for output in tensors_of(output) if output.requires_grad]
-            gradients = self._gradients_of_output.pop((m, chunk), [None] * len(outputs))
+            outputs, inputs = kept.with_graph()
             if chunk < self._schedule.chunks - 1:  # a tensor that no later stage used has no gradient
-                used = [number for number, gradient in enumerate(gradients) if gradient is not None]
-                outputs, gradients = [outputs[number] for number in used], [gradients[number] for number in used]
+                outputs = [output for output, g in zip(outputs, gradients, strict=True) if g is not None]
+                gradients = [g for g in gradients if g is not None]
             rest = backward(outputs, gradients, defer=defer)
         if rest is not None:
             self._deferred[m, chunk] = rest
         self._gradients_of_output[m, chunk - 1] = [
-            None if leaf.grad is None else kernels.to_numpy(leaf.grad) for leaf in kept.inputs if leaf.requires_grad
+            None if leaf.grad is None else kernels.to_numpy(leaf.grad) for leaf in inputs if leaf.requires_grad
         ]
 
     def _update(self, action: Action) -> None:

@@ -75,3 +75,20 @@ def test_inputs_are_released_by_the_backward_for_the_weights(kind: str, on: str)
 def test_the_ledger_of_a_stage_is_the_sum_of_its_chunks(kind: str):
     schedule = pipeline.schedule(kind, STAGES, MICRO_BATCHES)
     assert [sum(chunks) for chunks in most_of_chunks(kind, 0)] == pipeline.peak_memory(schedule)
+
+
+@pytest.mark.parametrize("kind", ["1f1b", "gpipe", "zb-h1"])
+def test_each_chunk_computes_exactly_once_more(kind: str):
+    evaluation = 64 // 256 + 1  # minibatches
+    plain, twice = (counted(kind, "simulation", "calls", epochs=1, recompute=flag) for flag in (False, True))
+    steps = 64 // 32
+    assert plain == [[steps * MICRO_BATCHES + evaluation]] * STAGES
+    assert twice == [[2 * steps * MICRO_BATCHES + evaluation]] * STAGES
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_only_inputs_and_the_activations_of_one_micro_batch_are_kept(on: str):
+    """GPipe's stages keep the activations of all micro-batches; computing again, all inputs and those of one."""
+    assert counted("gpipe", on, "most_outputs") == [[MICRO_BATCHES]] * STAGES
+    assert counted("gpipe", on, "most_outputs", recompute=True) == [[1]] * STAGES
+    assert counted("gpipe", on, "most_inputs", recompute=True)[1:] == [[MICRO_BATCHES]] * (STAGES - 1)

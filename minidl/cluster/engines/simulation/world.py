@@ -74,7 +74,6 @@ class SimulatedWorld:
         receive = send.receive
         assert receive is not None
         receive.take(send)
-        send.receive = send.content = None  # a Work that the sender keeps must not keep the message alive
         woken, waiter = self.scheduler.woken, receive.waiter
         if waiter is not None:
             if waiter.is_blocked:
