@@ -8,7 +8,7 @@ from tests.mutants.changed import changed
 
 WEIGHTS = "the weights after the update are those of one node"
 MESSAGES = "every message as soon as the schedule allows it, and no other"
-LARGE = "large messages: no two neighbours wait for each other"
+LARGE = "large messages: no two neighbours wait for each other, and each message is received"
 MEMORY = "the memory that the schedule promises"
 ALL = (WEIGHTS, MESSAGES, LARGE, MEMORY)
 NUMBERS = (WEIGHTS, LARGE, MEMORY)
