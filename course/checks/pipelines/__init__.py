@@ -52,8 +52,8 @@ def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3),
 @chapter.exercise(
     points=3,
     hints=[
-        "The last stage has no warm-up: F0, B0, F1, B1 and so on. The stage before it has to send it F1 before it "
-        "waits for its B0. So how many forwards come before the first backward on stage s?",
+        "The last stage has no warm-up: F0, B0, F1, B1 and so on. It can begin F1 directly after B0 only if the stage "
+        "before it does F1 before its own B0. So how many forwards come before the first backward on stage s?",
         "warm_up = min(M, K - 1 - s) forwards. Then M - warm_up pairs: a forward, and the backward of the oldest "
         "micro-batch. Then the remaining warm_up backwards.",
         'for m in range(M - warm_up): actions += [f"F{warm_up + m}", f"B{m}"].',
@@ -153,7 +153,7 @@ def cut(
             layer_cuts.judge(answer, layer_cuts.drawn(n, stages, seed), stages)
         for costs, stages in layer_cuts.TRAPS:
             layer_cuts.judge(answer, list(costs), stages)
-    with part(0.5, "one stage, a layer a stage, equal layers, a giant among dwarfs"):
+    with part(0.5, "one stage, a layer a stage, equal layers, one layer much slower than all others"):
         for costs, stages in layer_cuts.corners(seed):
             layer_cuts.judge(answer, costs, stages)
     with part(1.5, "many layers, within 6 n^2 K operations"):
@@ -167,8 +167,8 @@ def cut(
     hints=[
         "Play the schedule: keep the position of each stage in its list, and the set of all (stage, action) that are "
         "done. Go round the stages, and let each do what it can, until in a whole round nobody has moved.",
-        "Whoever has not reached the end of its list then waits for ever. The action at its position is the first of "
-        "the pair.",
+        "A stage that has not reached the end of its list then waits for ever. The action at its position is the first "
+        "of the pair.",
         "The second of the pair: for F the stage s - 1. For B the stage s itself if its own F is not done, else s + 1.",
     ],
 )

@@ -99,16 +99,16 @@ def judge(answer: Answer, costs: Costs, stages: int, most_operations: int = ANY_
     if not all(type(number) is int for number in layers):
         raise Wrong(
             f"{called}: expected a list of whole numbers, got {expect.shown(got)}.",
-            "How many layers each stage has is asked, not which ones." if any(map(is_list, layers)) else "",
+            "The result has the number of layers of each stage, not the layers." if any(map(is_list, layers)) else "",
         )
     if len(layers) != stages or sum(layers) != len(costs) or min(layers) < 1:
         cause = "Every stage has at least one layer." if len(layers) == stages and sum(layers) == len(costs) else ""
         if layers and layers == list(sums(costs, layers_of_best(costs, stages))):
-            cause = "These are the times of the stages; how many layers each has is asked."
+            cause = "These are the times of the stages; the result has their numbers of layers."
         elif len(layers) < stages and sum(layers) == len(costs):
             cause = f"Only {counted(len(layers), 'stage')}: split one that has several layers."
         elif len(layers) == stages - 1 and sorted(layers) == layers:
-            cause = "These are the places of the cuts; how many layers each stage has is asked."
+            cause = "These are the places of the cuts; the result has the number of layers of each stage."
         raise Wrong(
             f"{called}: expected {counted(stages, 'number')} from 1 on, {len(costs)} in all, got {expect.shown(got)}.",
             cause,

@@ -89,7 +89,7 @@ def mistakes(line: Line) -> dict[str, int]:
         most_older = max(most_older, older)
         in_use = max(in_use, len(set(used.values())))
         widest = max(widest, newest - min(used.values(), default=newest) + 1)
-    made = {
+    return {
         "One copy for each micro-batch under way: those with the same version share it.": forwards,
         "Between the oldest version in use and the newest there are some that no micro-batch uses.": widest,
         "One copy for each micro-batch under way, and the newest: those with the same version share it.": most,
@@ -98,7 +98,6 @@ def mistakes(line: Line) -> dict[str, int]:
         "An old version is released after the last backward that uses it: none was.": len(ever | {newest}),
         "These are all versions that there ever were.": newest + 1,
     }
-    return made
 
 
 def judge(answer: Answer, lines: Sequence[Line]) -> None:

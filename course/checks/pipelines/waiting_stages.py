@@ -163,7 +163,9 @@ def cause(lines: Lines, want: dict[int, tuple[str, int]], got: dict[Any, Any]) -
 def cause_of_action(line: Sequence[str], right: str, named: Any) -> str:
     """The likely mistake of a stage that waits before the action `right`, where the answer has `named`."""
     if named not in line:
-        return "Each pair has the action first, then the stage for which it waits." if not isinstance(named, str) else ""
+        return (
+            "Each pair has the action first, then the stage for which it waits." if not isinstance(named, str) else ""
+        )
     ahead = line.index(right) - line.index(named)
     if ahead == 1:
         return "The action is the first one that the stage cannot do, not the last one that it has done."
