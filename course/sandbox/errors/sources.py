@@ -7,6 +7,17 @@ import os
 from collections.abc import Iterable
 
 
+def as_compiled(cell: str) -> str:
+    """A cell without its empty first lines: IPython leaves them out before it numbers the lines.
+
+    >>> as_compiled("\\n  \\nx = 1\\n")
+    'x = 1\\n'
+    """
+    lines = cell.splitlines(keepends=True)
+    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    return "".join(lines[first:])
+
+
 class Sources:
     """The files of the student's own code and their titles, such as `cell ring`, `cell [4]` or `mine.py`."""
 
