@@ -163,7 +163,9 @@ MUTANTS = [
         "kept[m]",
         status=Status.RAISED,
     ),
-    wrong("the first digit of a number", (WEIGHTS,), "micro-batches: the weights", "inputs[m]", "inputs[int(action[1])]"),
+    wrong(
+        "the first digit of a number", (WEIGHTS,), "micro-batches: the weights", "inputs[m]", "inputs[int(action[1])]"
+    ),
     wrong(
         "every backward has the newest input that is left",
         NUMBERS,
