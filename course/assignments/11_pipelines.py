@@ -10,8 +10,8 @@
 # **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what it got, and gives points for parts.
 # `check.hint("gpipe")` prints a hint; the same call again prints the next one. Functions with an argument `comm` run on
-# simulated ranks, in processes of their own. For grading, the same checks are made with other numbers. There are 20
-# points in all. The exercises can be done in any order.
+# simulated ranks, in processes of their own. Lists and arrays that a function is given stay as they are. For grading,
+# the same checks are made with other numbers. There are 20 points in all. The exercises can be done in any order.
 
 # %% given="setup"
 import numpy as np
@@ -120,8 +120,9 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     backward: backward(w, x, g) returns (gx, gw): the gradient with respect to the stage's input x and with
         respect to w, arrays like these. g is the gradient of the minibatch's loss with respect to what
         forward(w, x) returned: an array like it; on stage K - 1 a number.
-    Actions: F calls forward once, and sends the output to stage s + 1 as soon as it is computed. B calls backward
-        once, and sends gx to stage s - 1 as soon as it is computed. Nothing else is sent. U computes
+    Actions: F takes the next input from stage s - 1, calls forward once, and sends the output to stage s + 1 as soon
+        as it is computed. B takes the next gradient from stage s + 1, calls backward once, and sends gx to stage
+        s - 1 as soon as it is computed. Stages 0 and K - 1 have one neighbour. Nothing else is sent. U computes
         w - lr * (the gradient of the minibatch's loss with respect to w).
     Returns: the weights after "U0", an array. The array w stays as it is.
     Messages: comm.recv(src) waits for the next array from rank src and returns it. comm.send(x, dst) returns at
@@ -285,9 +286,9 @@ check.deadlock(deadlock, healthy=[(4, 5), (1, 3), (6, 9), (3, 2)], circles=[(3, 
 # %% [markdown]
 # ## 5. Two numbers to know (2 points)
 # ### 5a. Versions of the weights (1 point)
-# PipeDream (Narayanan et al., SOSP'19) does not wait at the end of a minibatch: the stages update while others are
-# still under way. So that a backward uses the weights of its forward, a stage keeps old versions of its weights: it
-# *stashes* them.
+# PipeDream (Narayanan et al., SOSP'19) does not wait at the end of a minibatch: a stage updates its weights after each
+# backward, while other minibatches are still in the pipeline. So that a backward uses the weights of its forward, the
+# stage keeps old versions of its weights: it *stashes* them.
 
 
 # %% solution="weights_to_stash"

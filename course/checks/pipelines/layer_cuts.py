@@ -82,7 +82,8 @@ def corners(seed: int) -> list[tuple[Costs, int]]:
     """One stage, as many stages as layers, equal layers, and one giant layer."""
     several = drawn(7, 7, seed)
     giant = [*([1] * 6), 1000, *([1] * 3)]
-    return [(several, 1), (several, 7), ([4], 1), ([6] * 9, 4), (giant, 5), (giant[::-1], 5)]
+    first = [9, 1, 1]  # as fast with an empty stage
+    return [(several, 1), (several, 7), ([4], 1), ([6] * 9, 4), (giant, 5), (giant[::-1], 5), (first, 3)]
 
 
 def judge(answer: Answer, costs: Costs, stages: int, most_operations: int = ANY_NUMBER) -> None:

@@ -23,12 +23,14 @@ class Sources:
 
     def __init__(self) -> None:
         self.titles: dict[str, str] = {}
+        self.lines: dict[str, list[str]] = {}
         self.folders: list[str] = []
 
     def add(self, file: str, title: str, text: str) -> None:
         """Add a cell: its file name in tracebacks, its title, its text."""
         self.titles[file] = title
-        linecache.cache[file] = (len(text), None, [f"{line}\n" for line in text.splitlines()], file)
+        self.lines[file] = text.splitlines()
+        linecache.cache[file] = (len(text), None, [f"{line}\n" for line in self.lines[file]], file)
 
     def title(self, file: str) -> str | None:
         """The title of a file of the student's; None for any other file."""
@@ -45,5 +47,10 @@ class Sources:
 
     def line(self, file: str, number: int, inside: str = "") -> str:
         """`cell ring, line 3: comm.send(x)`; "" for a line that is not the student's."""
-        title, text = self.title(file), linecache.getline(file, number).strip()
-        return "" if title is None else f"{title}, line {number}{inside}" + (f": {text}" if text else "")
+        title = self.title(file)
+        if title is None:
+            return ""
+        # a grader has cells of this name from several students, and linecache has those of one
+        own = self.lines.get(file)
+        text = linecache.getline(file, number) if own is None else own[number - 1] if 0 < number <= len(own) else ""
+        return f"{title}, line {number}{inside}" + (f": {text.strip()}" if text.strip() else "")

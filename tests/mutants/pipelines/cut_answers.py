@@ -189,7 +189,7 @@ def cut(costs, K):
     return [*layers, n - i]
 """,
         (FEW, MANY),
-        "for example",
+        "possible",
     ),
     Mutant(
         "cut",
@@ -205,7 +205,7 @@ def cut(costs, K):
     return [b - a for a, b in sorted(stages)]
 """,
         (FEW, MANY),
-        "for example",
+        "possible",
     ),
     wrong(
         "takes the costs out of the caller's list",

@@ -163,7 +163,9 @@ MUTANTS = [
         "kept[m]",
         status=Status.RAISED,
     ),
-    wrong("the first digit of a number", (WEIGHTS,), "micro-batches: the weights", "int(action[1:])", "int(action[1])"),
+    wrong(
+        "the first digit of a number", (WEIGHTS,), "micro-batches: the weights", "inputs[m]", "inputs[int(action[1])]"
+    ),
     wrong(
         "every backward has the newest input that is left",
         NUMBERS,
@@ -266,13 +268,12 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     ),
     Alternative(
         "run_stage",
-        "activations by blocking sends, gradients not",
-        RIGHT.replace("sent.append(comm.isend(y, s + 1))", "comm.send(y, s + 1)"),
-    ),
-    Alternative(
-        "run_stage",
-        "the loss is divided at the update",
-        RIGHT.replace("1 / M if", "1.0 if").replace("lr * gradient", "lr * gradient / M"),
+        "activations by blocking sends, and the loss divided at the update",
+        changed(
+            RIGHT,
+            *("sent.append(comm.isend(y, s + 1))", "comm.send(y, s + 1)"),
+            *("1 / M if", "1.0 if", "lr * gradient", "lr * gradient / M"),
+        ),
     ),
     Alternative(
         "run_stage",
