@@ -93,9 +93,7 @@ table(["schedule", "v", "bubble of the ideal time", "(K - 1) / (v M)", "messages
 # forward. minidl can compute them apart: `backward(loss, defer=True)` does I, and returns what does W.
 
 # %%
-guess_half = guess(
-    "Which share of backward's arithmetic does nobody wait for, in a network of linear layers?", unit="%"
-)
+guess_half = guess("Which share of backward does nobody wait for, in a network of linear layers?", unit="%")
 
 # %%
 rows = []
