@@ -52,7 +52,7 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     """
     if not is_grad_enabled():
         return function(*inputs)
-    call = Call(function, inputs)
+    call = Recomputation(function, inputs)
     began = clock()
     arguments, leaves = call.arguments()
     result = function(*arguments)
@@ -75,8 +75,12 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     return replaced
 
 
-class Call:
-    """A call that is made once more in backward."""
+class Recomputation:
+    """A call that can be made once more, with the random numbers and the types of the first time.
+
+    Made before the first call. `checkpoint` uses it within a graph; a stage of a pipeline, whose graph ends at its
+    inputs and outputs, by itself.
+    """
 
     def __init__(self, function: Callable[..., Any], inputs: Sequence[Any]) -> None:
         self._function, self._inputs = function, inputs
@@ -91,11 +95,15 @@ class Call:
 
         return [with_tensors(value, leaf_of) for value in self._inputs], leaves
 
-    def gradients(self, seeds: list[Array], parents: Sequence[Tensor], needs: Sequence[bool]) -> list[Array | None]:
-        """Call the function again; the gradients of the parents that need one, None for the others."""
+    def again(self) -> tuple[list[Tensor], dict[Tensor, Tensor]]:
+        """Call the function again: its outputs that require a gradient, and the leaves in place of the inputs."""
         with self._as_before(), enable_grad():
             arguments, leaves = self.arguments()
-            outputs = [output for output in tensors_in(self._function(*arguments)) if output.requires_grad]
+            return [output for output in tensors_in(self._function(*arguments)) if output.requires_grad], leaves
+
+    def gradients(self, seeds: list[Array], parents: Sequence[Tensor], needs: Sequence[bool]) -> list[Array | None]:
+        """Call the function again; the gradients of the parents that need one, None for the others."""
+        outputs, leaves = self.again()
         if [output.shape for output in outputs] != [seed.shape for seed in seeds]:
             raise RuntimeError(
                 f"checkpoint: in backward the function returned tensors of shapes {[o.shape for o in outputs]}, in the "

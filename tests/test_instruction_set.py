@@ -147,16 +147,50 @@ def test_ranks_compute_with_the_kernels_of_the_launching_process(engines: str, k
 
 @pytest.mark.skipif(not IS_OPENBLAS, reason="numpy has another BLAS")
 def test_what_the_course_starts_computes_with_the_kernels_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    from course.building import execution
     from course.commands import lab, test
 
     given: list[dict[str, str]] = []
     for command in (lab, test):
         monkeypatch.setattr(command, "run_child", lambda _, environment=None: given.append(environment or {}) or 0)
         command.run(["-x"])
-    given.append(execution.environment("scratch"))
     kernels = {variables[VARIABLE] for variables in given if variables}
     assert kernels == {instruction_set.openblas().upper()}  # type: ignore[union-attr]
+
+
+# The same on every machine
+
+ALL = " avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl"
+
+
+@pytest.mark.skipif(not IS_OPENBLAS, reason="numpy has another BLAS")
+def test_a_lecture_computes_with_the_instructions_that_every_machine_has(tmp_path: Path) -> None:
+    from course.building import execution
+
+    variables = execution.environment("scratch")
+    assert variables.items() >= instruction_set.common().items()
+    if not instruction_set.common():
+        pytest.skip("this processor has no AVX2")
+    script = """
+        import minidl
+        from minidl import instruction_set
+        from numba import config
+        from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+        wide = {"X86_V4", "AVX512_ICL", "AVX512_SPR"}
+        print(instruction_set.openblas(), config.CPU_NAME, wide == set(__cpu_dispatch__) - {"X86_V3"})
+        print(*[name for name in __cpu_dispatch__ if __cpu_features__[name]])
+    """
+    assert python(tmp_path, stripped(script), **instruction_set.common()) == "Haswell haswell True\nX86_V3"
+
+
+@pytest.mark.parametrize(("features", "is_pinned"), [("avx2 fma", True), (ALL, True), ("avx fma", False), ("", False)])
+def test_instructions_are_chosen_only_where_the_processor_has_them(
+    features: str, is_pinned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = instruction_set.Processor("GenuineIntel", 6, 0x55, frozenset(features.split()))
+    monkeypatch.setattr(instruction_set, "processor", lambda: found)
+    assert bool(instruction_set.common()) == is_pinned
+    monkeypatch.setattr(instruction_set, "processor", lambda: None)
+    assert instruction_set.common() == {}
 
 
 # What is lost

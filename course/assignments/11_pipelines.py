@@ -10,8 +10,8 @@
 # **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what it got, and gives points for parts.
 # `check.hint("gpipe")` prints a hint; the same call again prints the next one. Functions with an argument `comm` run on
-# simulated ranks, in processes of their own. For grading, the same checks are made with other numbers. There are 20
-# points in all. The exercises can be done in any order.
+# simulated ranks, in processes of their own. Lists and arrays that a function is given stay as they are. For grading,
+# the same checks are made with other numbers. There are 20 points in all. The exercises can be done in any order.
 
 # %% given="setup"
 import numpy as np
@@ -31,7 +31,8 @@ from course.checks import pipelines as check
 #
 # A stage that needs something waits for it. A forward takes t_F seconds on every stage, a backward t_B. Updates and
 # messages take no time here. From its forward to its backward, a micro-batch occupies memory on a stage: its
-# activations are kept.
+# activations are kept. The *bubble* is the time in which a stage is idle, between the first forward and the last
+# backward of the pipeline.
 #
 # ## 1. Two schedules as lists (5 points)
 # ### 1a. GPipe (2 points)
@@ -57,7 +58,7 @@ def gpipe(K, M, s):
 # %% test="gpipe" points=2
 check.gpipe(gpipe)
 ### BEGIN HIDDEN TESTS
-check.gpipe(gpipe, cases=[(3, 5), (5, 2), (1, 3), (4, 1), (6, 7)])
+check.gpipe(gpipe, cases=[(3, 5), (5, 2), (1, 3), (4, 1), (3, 12)])
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -100,17 +101,17 @@ check.one_f_one_b(one_f_one_b, cases=[(3, 7), (5, 9), (6, 4), (1, 4), (4, 1), (7
 # %% [markdown]
 # ## 2. The program of a stage (5 points)
 # Whatever the schedule is, one program can execute it: each rank goes through the list of its stage. Three things are
-# easy to get wrong. Every micro-batch has its own input, its own gradient, and its place in the sum. A large message
-# is not gone when you send it: `comm.send` waits until the other rank receives it. If two neighbours send to each
-# other at the same time, both wait for ever. And what is not needed any more has to be released.
+# easy to get wrong. A backward needs the input of its own micro-batch, and the update the gradients of all of them.
+# For a large message, `comm.send` waits until the other rank receives it: if two neighbours send to each other at the
+# same time, both wait for ever. And an input must be released after its backward, or it occupies memory until the end.
 
 
 # %% solution="run_stage"
 def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     """Execute the actions of stage comm.rank, with K = comm.size stages, and return the new weights.
 
-    actions: a list as in exercise 1, of any schedule that can be executed, with each micro-batch once and one
-        "U0" at the end.
+    actions: a list as in exercise 1, of any schedule without deadlock, with each forward and each backward once
+        and one "U0" at the end. Forwards are in the same order on all stages, and so are backwards.
     M: number of micro-batches. The loss of the minibatch is the mean of the losses of its micro-batches.
     inputs: on stage 0 the list of the M micro-batches, arrays; None on all other stages.
     w: the weights of this stage, an array of float64. lr: the learning rate.
@@ -119,16 +120,17 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     backward: backward(w, x, g) returns (gx, gw): the gradient with respect to the stage's input x and with
         respect to w, arrays like these. g is the gradient of the minibatch's loss with respect to what
         forward(w, x) returned: an array like it; on stage K - 1 a number.
-    Actions: F calls forward once, and B calls backward once. Inputs come from stage s - 1, gradients from
-        stage s + 1; what each of them needs is sent to them as soon as it is computed. U computes
+    Actions: F takes the next input from stage s - 1, calls forward once, and sends the output to stage s + 1 as soon
+        as it is computed. B takes the next gradient from stage s + 1, calls backward once, and sends gx to stage
+        s - 1 as soon as it is computed. Stages 0 and K - 1 have one neighbour. Nothing else is sent. U computes
         w - lr * (the gradient of the minibatch's loss with respect to w).
     Returns: the weights after "U0", an array. The array w stays as it is.
     Messages: comm.recv(src) waits for the next array from rank src and returns it. comm.send(x, dst) returns at
         once for arrays of at most 64 KiB; for a larger one it waits until rank dst receives it.
         work = comm.isend(x, dst) returns at once for every array; work.wait() waits until it has been
-        received, and is to be called before the function returns. Arrays may be larger than 64 KiB.
-        M arrays go to each neighbour, each as soon as it is there.
-    Memory: an input is released once its backward is done: whoever has a reference to it keeps it alive.
+        received. Call it for every isend before the function returns. Arrays may be larger than 64 KiB.
+    Memory: an input is released once its backward is done, so no list, dictionary or variable may refer to it then.
+        A stage s > 0 has room for one input more than its actions need.
 
     Example: one stage, actions ["F0", "F1", "B0", "B1", "U0"], M = 2: both calls of backward have g = 1 / 2, and
         w - lr * (their gw's sum) is returned. Nothing is sent.
@@ -161,7 +163,15 @@ check.run_stage(run_stage)
 ### BEGIN HIDDEN TESTS
 check.run_stage(
     run_stage,
-    steps=[("1f1b", 3, 5), ("gpipe", 4, 2), ("naive", 2, 3), ("reversed", 3, 4), ("1f1b", 1, 4), ("1f1b", 5, 3)],
+    steps=[
+        ("1f1b", 3, 5),
+        ("gpipe", 4, 2),
+        ("naive", 2, 3),
+        ("reversed", 3, 4),
+        ("1f1b", 1, 4),
+        ("1f1b", 5, 3),
+        ("1f1b", 3, 11),
+    ],
     large=[("1f1b", 4, 5), ("gpipe", 3, 2), ("naive", 3, 4)],
     long=[("1f1b", 3, 9), ("naive", 3, 7), ("1f1b", 2, 8)],
     seed=51,
@@ -170,8 +180,9 @@ check.run_stage(
 
 # %% [markdown]
 # ## 3. Balanced stages (3 points)
-# Each micro-batch passes every stage, so the slowest one decides how many come through in a second. Cut a model of n
-# layers into K stages so that the slowest stage is as fast as possible. All cuts of 200 layers cannot be tried.
+# Each micro-batch passes through every stage, so the slowest stage limits how many of them the pipeline computes in a
+# second. Cut a model of n layers into K stages so that the slowest stage is as fast as possible. A model of 200 layers
+# has too many cuts to try all.
 
 
 # %% solution="cut"
@@ -184,7 +195,8 @@ def cut(costs, K):
         last ones. The largest sum of a stage's costs is as small as possible; among several such cuts any is
         right.
     Operations: for more than 12 layers at most 6 n^2 K additions, subtractions, comparisons and other operations
-        with costs and sums of costs. These numbers count what is done with them, and raise an error beyond that.
+        with costs and sums of costs. The check's costs are integers that count these operations, and raise an
+        error beyond that.
 
     Example: cut([5, 1, 1, 1, 4], 3) is [1, 3, 1]: the stages take 5, 3 and 4 microseconds. Equal numbers of layers,
         [2, 2, 1], take 6.
@@ -217,8 +229,8 @@ check.cut(cut, small=[(6, 3), (10, 4), (12, 5), (11, 2)], large=[(200, 8), (35, 
 
 # %% [markdown]
 # ## 4. Who waits for whom? (3 points)
-# Somebody wrote a schedule by hand. If the orders of two stages do not fit together, each waits for the other. Then
-# nothing moves any more, and nothing says why. Write a function that does.
+# Somebody wrote a schedule by hand. If the orders of two stages do not fit together, each waits for the other: the run
+# hangs, without a message. Write a function that names the stages that wait, and what each of them waits for.
 
 
 # %% solution="deadlock"
@@ -226,14 +238,14 @@ def deadlock(schedule):
     """Return the stages that wait for ever, and what they wait for.
 
     schedule: a list of K lists of actions, one for each stage, K from 1 on. The lists may be wrong: in any order,
-        and with missing actions. Nothing is there twice on a stage.
+        with missing actions, or empty. No action is in a list twice.
     Each stage does its actions in order. "F3" on stage s > 0 waits until stage s - 1 has done "F3". "B3"
         waits until its own stage has done "F3", and on stage s < K - 1 until stage s + 1 has done "B3". "U0"
-        never waits. Nothing else waits: sending takes no time and needs nobody.
+        never waits. Nothing else waits: a send takes no time, and does not wait for its receiver.
     Returns: a dictionary with an item for each stage that does not finish its list: its number, and the
-        pair (action, stage) of the action before which it waits for ever and the stage for which it waits. If
-        that is "B3" and the stage has not done its own "F3", the stage waits for itself. If all stages
-        finish, the dictionary is empty.
+        pair (action, stage) of the action before which it waits for ever and the stage for which it waits. A stage
+        that has not done its own "F3" waits before "B3" for itself, whether or not stage s + 1 has done "B3". If
+        all stages finish, the dictionary is empty.
 
     Example: with ["F0", "B0", "F1", "B1", "U0"] on stage 0 and ["F1", "B1", "F0", "B0", "U0"] on stage 1, stage 0
         waits for the gradient of micro-batch 0, and stage 1 for the activations of micro-batch 1: the result is
@@ -274,17 +286,17 @@ check.deadlock(deadlock, healthy=[(4, 5), (1, 3), (6, 9), (3, 2)], circles=[(3, 
 # %% [markdown]
 # ## 5. Two numbers to know (2 points)
 # ### 5a. Versions of the weights (1 point)
-# PipeDream (Narayanan et al., SOSP'19) does not wait at the end of a minibatch: the stages update while others are
-# still under way. So that a backward uses the weights of its forward, a stage keeps old versions of its weights: it
-# *stashes* them.
+# PipeDream (Narayanan et al., SOSP'19) does not wait at the end of a minibatch: a stage updates its weights after each
+# backward, while other minibatches are still in the pipeline. So that a backward uses the weights of its forward, the
+# stage keeps old versions of its weights: it *stashes* them.
 
 
 # %% solution="weights_to_stash"
 def weights_to_stash(actions):
     """Return how many different versions of its weights a stage has to hold at the same time, at most.
 
-    actions: what the stage does, a list of strings: each "F" once, and its "B" later. "U" may be there any
-        number of times.
+    actions: what the stage does, a list of strings: for each micro-batch "F" once and "B" once, later. "U" is there
+        any number of times, each with another number.
     A forward uses the newest version. The backward of the same micro-batch uses the version of its forward.
         "U" makes a new version. The stage has to hold the newest version at all times, and each older one as
         long as a backward is still to use it.
@@ -322,7 +334,7 @@ check.weights_to_stash(weights_to_stash, straight=[(3, 9), (5, 14), (1, 4), (6, 
 
 # %% solution="bubble"
 def bubble(K, M, v):
-    """Return the bubble of a schedule as the pair (of_ideal, of_total).
+    """Return the bubble of a schedule as a pair of floats, (of_ideal, of_total).
 
     K, M: stages and micro-batches, from 1 on. v: chunks of the model that each stage has, from 1 on. With v = 1 the
         schedule is GPipe or 1F1B. With v > 1 it is the interleaved schedule, whose bubble has 1 / v of the
@@ -352,10 +364,19 @@ check.bubble(bubble, cases=[(3, 5, 1), (6, 12, 1), (4, 16, 3), (8, 8, 2), (1, 4,
 # last stage. Then name two changes that do make the bubble smaller, and the price of each.
 
 # %% [markdown] manual="wrong_cure" points=2
-# The bubble is 7 / 23 = 30 % of the total time, before and after: 1F1B changes the order inside of the same seconds.
-# It saves memory: stage 0 keeps the activations of 8 micro-batches instead of 16, the last stage those of 1 instead of
-# 16 (1 point). A smaller bubble: more micro-batches, which are then smaller and less efficient to compute, or make a
-# larger minibatch; with 1F1B the memory for activations no longer grows with them. Interleaved, v chunks a stage:
-# v times as many messages, and somewhat more activations. Zero bubble: backward in two halves; H1 needs no more
-# memory and keeps a third of the bubble, H2 up to twice the activations. PipeDream without a flush: stale weights,
-# and up to K versions of them. Fewer stages, which then need more memory each (1 point for two of them with prices).
+# The bubble is 7 / 23 = 30 % of the total time, before and after: 1F1B changes the order, not the time. It saves
+# memory: stage 0 keeps the activations of 8 micro-batches instead of 16, the last stage those of 1 instead of 16
+# (1 point).
+#
+# Changes that make the bubble smaller (1 point for two of them with prices):
+#
+# - More micro-batches. They are smaller, and less efficient to compute; or the minibatch is larger. With 1F1B the
+#   memory for activations does not grow with their number.
+# - The interleaved schedule with v chunks a stage. It needs v times as many messages, and stage 0 keeps
+#   1 + (K - 1) / (K v) times the activations of 1F1B.
+# - Zero bubble: the backward is split into the gradient of the input and that of the weights. The code is more
+#   complicated. If both take as long as a forward, H1 keeps a third of the bubble in the memory of 1F1B; H2 has no
+#   bubble, and up to twice the activations.
+# - PipeDream: no wait at the end of a minibatch. The weights of a gradient are stale, and a stage keeps up to K
+#   versions of its weights.
+# - Fewer stages. Each has more layers, so it needs more memory, and fewer nodes compute.

@@ -16,7 +16,7 @@ from traitlets.config import Config
 
 from course.setup.bootstrap import ROOT
 from course.setup.child import one_thread_each
-from minidl.instruction_set import of_children
+from minidl.instruction_set import common
 
 SECONDS_A_CELL = 120
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -107,10 +107,13 @@ def raised(error: CellExecutionError, cell: int) -> Failed:
 
 
 def environment(scratch: str) -> dict[str, str]:
-    """A kernel's environment: the project can be imported, personal IPython settings are ignored, one BLAS thread."""
+    """A kernel's environment: the project can be imported, personal IPython settings are ignored, one BLAS thread.
+
+    Numbers are those of every processor with AVX2, so that a committed notebook shows what another machine computes.
+    """
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {"PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": scratch, "MINIDL_STATIC": "1"}
-    return {**os.environ, **one_thread_each(), **of_children(), **own}
+    return {**os.environ, **one_thread_each(), **common(), **own}
 
 
 def connection(scratch: str) -> Config:

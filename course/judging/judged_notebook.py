@@ -27,6 +27,7 @@ from course.judging.process.hidden import TEACHERS
 from course.judging.process.student_session import StudentSession
 from course.notebooks.roles import as_released, role_of, with_roles
 from course.sandbox.errors.ending import Died, TooLong
+from course.sandbox.errors.sources import as_compiled
 from course.sandbox.limits import Limits
 
 CELL_SECONDS = 20.0
@@ -220,7 +221,7 @@ def have_run(session: StudentSession, cells: list[Cell], broken: set[str], remar
     session.request("stand_in", (check_names.of_all_chapters(),))
     for name, source in cells:
         title = name if name.startswith("cell ") else f"cell {name}"
-        session.sources.add(f"<{title}>", title, source)
+        session.sources.add(f"<{title}>", title, as_compiled(source))
         if name in broken:
             continue
         try:

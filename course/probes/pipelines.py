@@ -30,12 +30,16 @@ class Forward:
 
     def __call__(self, w: Array, x: Array) -> Any:
         work_for(FORWARD_SECONDS)
-        if self._most_inputs:
-            self._count(x)
+        self.see(x)
         y = x @ w
         return float(np.mean(y**2) / 2) if self._is_last else np.tanh(y)
 
-    def _count(self, x: Array) -> None:
+    def see(self, x: Array) -> None:
+        """Count an input, or a copy of one, that the stage holds."""
+        if not isinstance(x, np.ndarray):
+            raise TypeError(f"the input x of a stage is an array, got a {type(x).__name__}")
+        if not self._most_inputs:
+            return
         self._inputs = [each for each in self._inputs if each() is not None]
         self._inputs.append(weakref.ref(x))
         if len({id(each()) for each in self._inputs}) > self._most_inputs:
@@ -46,13 +50,16 @@ class Forward:
 
 
 class Backward:
-    """The backward of `Forward`."""
+    """The backward of `forward`, which also counts the inputs that it is given: they may be copies."""
 
-    def __init__(self, is_last: bool) -> None:
+    def __init__(self, is_last: bool, forward: Forward | None = None) -> None:
         self._is_last = is_last
+        self._forward = forward
 
     def __call__(self, w: Array, x: Array, g: Any) -> tuple[Array, Array]:
         work_for(BACKWARD_SECONDS)
+        if self._forward is not None:
+            self._forward.see(x)
         y = x @ w
         if self._is_last:
             if np.ndim(g):
@@ -86,7 +93,10 @@ def counted_operation(name: str) -> Callable[[Cost, Any], Any]:
     def operation(self: Cost, other: Any) -> Any:
         Cost.left -= 1
         if Cost.left < 0:
-            raise RuntimeError("more operations with costs than 6 n^2 K: do not try all cuts")
+            raise RuntimeError(
+                "more than 6 n^2 K operations with costs: do not try all cuts, and do not add up the same costs "
+                "again and again"
+            )
         result = plain(self, other)
         return Cost(result) if type(result) is int else result
 
@@ -102,7 +112,8 @@ for _name in (
 
 def cut_counted(function: Callable[..., Any], costs: list[int], stages: int, operations: int) -> Any:
     """Probe: the cut of counting costs, with at most that many operations."""
-    Cost.left = operations
-    layers = function([Cost(cost) for cost in costs], stages)
+    Cost.left, given = operations, [Cost(cost) for cost in costs]
+    layers = function(given, stages)
     Cost.left = operations  # for the check's own reading of the result
+    costs[:] = [int(cost) if isinstance(cost, Cost) else cost for cost in given]  # so that the check sees changes
     return layers

@@ -9,16 +9,18 @@
 are in `models/`. `parameter.py` defines Parameter and Buffer, their tensors.
 
 `stages.py` says where a model can be cut, `replace.py` puts other layers in the place of some, `using.py` other weights
-in the place of all. `building.py` makes only
+in the place of all. `checkpointing.py` lets backward compute activations again, by the segments that `segments.py`
+chooses from what `stage_costs.py` measures. `building.py` makes only
 what this rank holds of a model: `placeholder.py` has the tensors that stand for the others, `recipe.py` the steps that
 make a parameter's values, and `shard.py` divides a parameter among ranks.
 """
 
 from minidl.missing_names import module_getattr
-from minidl.nn import init, models
+from minidl.nn import init, models, segments
 from minidl.nn.activation import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from minidl.nn.attention import MultiheadAttention
 from minidl.nn.building import building
+from minidl.nn.checkpointing import checkpointing
 from minidl.nn.clip import clip_grad_norm_
 from minidl.nn.container import ModuleList, Sequential
 from minidl.nn.convolution import Conv2d
@@ -43,6 +45,7 @@ from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, M
 from minidl.nn.recurrent import LSTM, LSTMCell
 from minidl.nn.replace import replace_layers
 from minidl.nn.shard import Shard
+from minidl.nn.stage_costs import stage_costs
 from minidl.nn.stages import Stage, run_stages
 from minidl.nn.using import using
 
@@ -89,11 +92,14 @@ __all__ = [
     "Stage",
     "Tanh",
     "building",
+    "checkpointing",
     "clip_grad_norm_",
     "init",
     "models",
     "replace_layers",
     "run_stages",
+    "segments",
+    "stage_costs",
     "using",
 ]
 

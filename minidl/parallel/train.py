@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def train(
     here.check_shards()
     plan = plan_of(strategy, here, nodes)
     strategy.check(here, nodes)
-    strategy = strategy.prepared(job)
+    strategy = cluster.once(partial(strategy.prepared, job), on)
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
             f"{type(strategy).__name__} cannot go on from a checkpoint, which lacks some of its ranks' state: "

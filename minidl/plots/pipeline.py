@@ -106,6 +106,21 @@ def draw(panels: Sequence[Panel], kept: str = "micro-batches kept", note: str = 
     return figure
 
 
+def draw_rows(axes: Axes, panel: Panel) -> None:
+    """Draw one timeline without its memory on given axes, as for one of several small pictures.
+
+    >>> figure, [axes] = style.new_figure(4, 2)
+    >>> draw_rows(axes, Panel([Box(0, "forward", 0, 0, 0.0, 1.0)], stages=1, source="simulated", unit="units"))
+    """
+    end = panel.end or 1.0
+    factor, unit = style.time_unit(end) if panel.unit == "s" else (1.0, panel.unit)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    _draw_rows(axes, panel, factor, end, figure.get_figwidth() * axes.get_position().width)
+    axes.set_xlim(0, end * factor)
+    axes.set_xlabel(f"time ({unit})")
+
+
 def _draw_rows(axes: Axes, panel: Panel, factor: float, end: float, width: float) -> None:
     """Draw the boxes on rows that are grey from the first action to the last: what is not covered is idle."""
     from matplotlib.collections import PolyCollection

@@ -166,12 +166,19 @@ def finds_itself() -> None:
         assert any(one is x for one in tensors) is found
 
 
+def cut_a_model() -> None:
+    job = small_job()
+    chunks = parallel.Pipeline(2).prepared(job).chunks(job.build_model())
+    assert [len(chunk) > 0 for chunk in chunks] == [True, True]
+
+
 RUNS: dict[str, Callable[[], object]] = {
     "F.cat([...])": lambda: keeps_the_gradient(lambda x: F.cat([x, x])),
     "F.stack([...])": lambda: keeps_the_gradient(lambda x: F.stack([x, x])),
     "F.where(condition, a, b)": lambda: keeps_the_gradient(lambda x: F.where(x > 1, x, 0.0)),
     "any(one is x for one in tensors)": finds_itself,
     "astype(np.float32)": lambda: Tensor(np.arange(3).astype(np.float32), requires_grad=True),
+    "prepared(job)": cut_a_model,
     "randint(0, 10, (1,))": lambda: minidl.randint(0, 10, (1,)).item(),
     "randint(0, 10, (2, 3))": lambda: minidl.randint(0, 10, (2, 3)).reshape(3, 2),
     "randn(2, 3)": lambda: minidl.randn(2, 3, requires_grad=True),

@@ -33,7 +33,7 @@ Three = tuple[int, int, int]
         '[f"F{m}" for m in range(M)] has the forwards. Then come the backwards, and at the end "U0".',
     ],
 )
-def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (1, 2), (3, 1), (4, 4))) -> None:
+def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (1, 2), (3, 1), (2, 11))) -> None:
     """Complete lists; half of it is for the order that the seconds and the update depend on."""
 
     @cache
@@ -52,8 +52,8 @@ def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3),
 @chapter.exercise(
     points=3,
     hints=[
-        "The last stage has no warm-up: F0, B0, F1, B1 and so on. The stage before it has to send it F1 before it "
-        "waits for its B0. So how many forwards come before the first backward on stage s?",
+        "The last stage has no warm-up: F0, B0, F1, B1 and so on. It can begin F1 directly after B0 only if the stage "
+        "before it does F1 before its own B0. So how many forwards come before the first backward on stage s?",
         "warm_up = min(M, K - 1 - s) forwards. Then M - warm_up pairs: a forward, and the backward of the oldest "
         "micro-batch. Then the remaining warm_up backwards.",
         'for m in range(M - warm_up): actions += [f"F{warm_up + m}", f"B{m}"].',
@@ -95,7 +95,8 @@ def run_stage(
     part: Part,
     *,
     steps: Sequence[stage_runs.Case] = (
-        ("1f1b", 3, 4), ("gpipe", 2, 3), ("naive", 3, 2), ("reversed", 2, 3), ("1f1b", 1, 2), ("1f1b", 4, 1)
+        ("1f1b", 3, 4), ("gpipe", 2, 3), ("naive", 3, 2), ("reversed", 2, 3), ("1f1b", 1, 2), ("1f1b", 4, 1),
+        ("1f1b", 2, 11),
     ),
     large: Sequence[stage_runs.Case] = (("1f1b", 3, 4), ("gpipe", 2, 3), ("naive", 2, 2)),
     long: Sequence[stage_runs.Case] = (("1f1b", 3, 8), ("naive", 2, 6)),
@@ -111,12 +112,15 @@ def run_stage(
     with part(1.5, "the weights after the update are those of one node"):
         for case in cases:
             stage_runs.compare_weights(run(case))
+            stage_runs.compare_own(run(case))
     with part(1.5, "every message as soon as the schedule allows it, and no other"):
         for case in cases:
             stage_runs.compare_messages(run(case))
-    with part(1, "large messages: no two neighbours wait for each other"):
+    with part(1, "large messages: no two neighbours wait for each other, and each message is received"):
         for case in large:
-            stage_runs.compare_weights(stage_runs.run(answer, (case[0], case[1], case[2]), seed, is_large=True))
+            one = stage_runs.run(answer, (case[0], case[1], case[2]), seed, is_large=True)
+            stage_runs.compare_weights(one)
+            stage_runs.compare_waited(one)
     with part(1, "the memory that the schedule promises"):
         for case in long:
             stage_runs.compare_weights(stage_runs.run(answer, (case[0], case[1], case[2]), seed, is_limited=True))
@@ -149,7 +153,7 @@ def cut(
             layer_cuts.judge(answer, layer_cuts.drawn(n, stages, seed), stages)
         for costs, stages in layer_cuts.TRAPS:
             layer_cuts.judge(answer, list(costs), stages)
-    with part(0.5, "one stage, a layer a stage, equal layers, a giant among dwarfs"):
+    with part(0.5, "one stage, a layer a stage, equal layers, one layer much slower than all others"):
         for costs, stages in layer_cuts.corners(seed):
             layer_cuts.judge(answer, costs, stages)
     with part(1.5, "many layers, within 6 n^2 K operations"):
@@ -163,8 +167,8 @@ def cut(
     hints=[
         "Play the schedule: keep the position of each stage in its list, and the set of all (stage, action) that are "
         "done. Go round the stages, and let each do what it can, until in a whole round nobody has moved.",
-        "Whoever has not reached the end of its list then waits for ever. The action at its position is the first of "
-        "the pair.",
+        "A stage that has not reached the end of its list then waits for ever. The action at its position is the first "
+        "of the pair.",
         "The second of the pair: for F the stage s - 1. For B the stage s itself if its own F is not done, else s + 1.",
     ],
 )
@@ -228,7 +232,7 @@ def bubble(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[Three] = ((4, 8, 1), (3, 3, 1), (4, 8, 2), (2, 6, 4), (1, 5, 1), (8, 2, 1)),
+    cases: Sequence[Three] = ((4, 8, 1), (3, 3, 1), (4, 12, 2), (2, 6, 4), (1, 5, 1), (8, 2, 1)),
 ) -> None:
     """The two conventions, half each."""
     with part(0.5, "relative to the ideal time"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from course.judging import Answer, Wrong, expect
 
 Case = tuple[int, int, int]
@@ -20,6 +22,8 @@ def compare(answer: Answer, case: Case, which: int) -> None:
     K, M, v = case
     called = f"bubble({K}, {M}, {v})"
     got = answer(*case)
+    if isinstance(got, np.ndarray) and got.ndim == 1:
+        got = list(got)
     if not isinstance(got, (list, tuple)) or len(got) != 2:
         raise Wrong(
             f"{called}: expected a pair (of_ideal, of_total), got {expect.shown(got)}.", expect.not_a_value(got)
@@ -39,6 +43,7 @@ def compare(answer: Answer, case: Case, which: int) -> None:
             (K - 1) * v / M if which == 0 else (K - 1) * v / (M + (K - 1) * v)
         ),
         "This is the share of the time in which a stage computes.": 1 - want,
+        "K stages with v chunks each are still K stages, not v K.": right(v * K, M, 1)[which],
         "K and M are the other way round.": right(M, K, v)[which],
         "A stage waits at the beginning and at the end, but (K - 1) (t_F + t_B) is both together.": (
             2 * ideal if which == 0 else 2 * (K - 1) / (v * M + 2 * (K - 1))

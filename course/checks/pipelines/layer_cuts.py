@@ -19,8 +19,10 @@ TRAPS: tuple[tuple[Costs, int], ...] = (
     ([5, 1, 1, 1, 4], 3),
     ([3, 3, 3, 7, 1], 3),
     ([2, 8, 2, 8, 2], 2),
+    ([2, 4, 1, 2, 3], 3),
 )
-"""Costs for which equal numbers of layers, or filling up to the mean, are not best."""
+"""Costs for which these are not best: equal numbers of layers, stages filled up to the mean of all layers or of those
+that are left, the slowest stage split again and again, the two fastest neighbours merged again and again."""
 
 
 ANY_NUMBER = 10**7
@@ -80,40 +82,43 @@ def corners(seed: int) -> list[tuple[Costs, int]]:
     """One stage, as many stages as layers, equal layers, and one giant layer."""
     several = drawn(7, 7, seed)
     giant = [*([1] * 6), 1000, *([1] * 3)]
-    return [(several, 1), (several, 7), ([4], 1), ([6] * 9, 4), (giant, 5), (giant[::-1], 5)]
+    first = [9, 1, 1]  # as fast with an empty stage
+    return [(several, 1), (several, 7), ([4], 1), ([6] * 9, 4), (giant, 5), (giant[::-1], 5), (first, 3)]
 
 
 def judge(answer: Answer, costs: Costs, stages: int, most_operations: int = ANY_NUMBER) -> None:
     """Raise Wrong unless the answer's cut is one, and its slowest stage as fast as possible."""
     called = f"cut({expect.shown(costs) if len(costs) <= 12 else f'{len(costs)} costs'}, {stages})"
     got = answer.run(cut_counted, costs, stages, most_operations)
-    if not isinstance(got, (list, tuple)):
+    listed = got.tolist() if isinstance(got, np.ndarray) else got
+    if not isinstance(listed, (list, tuple)):
         raise Wrong(
             f"{called}: expected a list of {counted(stages, 'number')}, got {expect.shown(got)}.",
             expect.not_a_value(got),
         )
-    layers = list(got)
+    layers = list(listed)
     if not all(type(number) is int for number in layers):
         raise Wrong(
             f"{called}: expected a list of whole numbers, got {expect.shown(got)}.",
-            "How many layers each stage has is asked, not which ones." if any(map(is_list, layers)) else "",
+            "The result has the number of layers of each stage, not the layers." if any(map(is_list, layers)) else "",
         )
     if len(layers) != stages or sum(layers) != len(costs) or min(layers) < 1:
         cause = "Every stage has at least one layer." if len(layers) == stages and sum(layers) == len(costs) else ""
         if layers and layers == list(sums(costs, layers_of_best(costs, stages))):
-            cause = "These are the times of the stages; how many layers each has is asked."
-        elif len(layers) == stages - 1 and sorted(layers) == layers:
-            cause = "These are the places of the cuts; how many layers each stage has is asked."
+            cause = "These are the times of the stages; the result has their numbers of layers."
         elif len(layers) < stages and sum(layers) == len(costs):
             cause = f"Only {counted(len(layers), 'stage')}: split one that has several layers."
+        elif len(layers) == stages - 1 and sorted(layers) == layers:
+            cause = "These are the places of the cuts; the result has the number of layers of each stage."
         raise Wrong(
             f"{called}: expected {counted(stages, 'number')} from 1 on, {len(costs)} in all, got {expect.shown(got)}.",
             cause,
         )
     slowest, want = max(sums(costs, layers)), best(costs, stages)
+    better = f", with {layers_of_best(costs, stages)} for example" if len(costs) <= 12 else ""
     expect.true(
         slowest <= want,
-        f"{called}: the slowest stage takes {slowest} with {expect.shown(got)} layers, {want} is possible.",
+        f"{called}: the slowest stage takes {slowest} with {layers} layers, {want} is possible{better}.",
         cause_of(costs, stages, layers),
     )
 
@@ -137,4 +142,4 @@ def cause_of(costs: Sequence[int], stages: int, layers: Sequence[int]) -> str:
         return "Equal numbers of layers do not take equally long."
     if list(layers[:-1]) == filled(costs, sum(costs) / stages)[: stages - 1]:
         return "Each stage was filled up to the mean; what is left over makes the last one slow."
-    return "Compare all places for the last cut, each with the best cut of the layers before it."
+    return ""

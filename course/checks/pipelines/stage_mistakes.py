@@ -64,6 +64,7 @@ def weights_by_mistake(
     w, total, M = weights[s], np.sum(each, axis=0), len(batches)
     newest = with_inputs(weights, batches, lines, lambda kept, m: kept[max(kept, key=int)])[s]
     oldest = with_inputs(weights, batches, lines, lambda kept, m: kept["0"])[s]
+    latest = with_inputs(weights, batches, lines, lambda kept, m: kept.pop(max(kept, key=int)))[s]
     by = {
         "The loss is the mean of the micro-batches' losses: on the last stage g is 1 / M.": total,
         "This was divided by M twice: g = 1 / M on the last stage is enough, all other gradients follow.": total / M**2,
@@ -74,6 +75,7 @@ def weights_by_mistake(
         "The learning rate is missing.": total / M / lr,
         "Every backward has the newest input: keep the input of each micro-batch for its backward.": newest,
         "Every backward has the input of micro-batch 0: keep the input of each micro-batch.": oldest,
+        "Every backward has the newest input that is left: it needs that of its own micro-batch.": latest,
         "These are the weights from before the update.": np.zeros_like(w),
         "This is the gradient, not the weights after the update.": (w - total / M) / lr,
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from course.checks.pipelines.order_clock import most_kept, play
 from course.judging import Answer, Wrong, expect
 from course.plural import counted
@@ -28,6 +30,8 @@ class Orders:
         return f"{self.name}({self.K}, {self.M}, {s})"
 
     def _actions(self, got: object, s: int) -> list[str]:
+        if isinstance(got, np.ndarray):
+            got = got.tolist()
         if not isinstance(got, (list, tuple)):
             raise Wrong(
                 f"{self.called(s)}: expected a list of actions, got {expect.shown(got)}.", expect.not_a_value(got)
@@ -36,9 +40,18 @@ class Orders:
             if not isinstance(action, str) or not re.fullmatch(r"[FBU](0|[1-9]\d{0,5})", action):
                 raise Wrong(
                     f"{self.called(s)}: expected actions such as 'F0', got {expect.shown(action)}.",
-                    "Only what the stage does is in the list; waiting is no action." if action in (None, "") else "",
+                    self._cause_of(action),
                 )
         return list(got)
+
+    def _cause_of(self, action: object) -> str:
+        """The likely mistake of what is no action."""
+        if action in (None, ""):
+            return "Only what the stage does is in the list; waiting is no action."
+        if isinstance(action, str) and re.fullmatch(r"[FBU]-\d+", action):
+            shorter = f" Here M = {self.M} is less than K = {self.K}." if self.M < self.K else ""
+            return f"Micro-batches are numbered from 0 to M - 1.{shorter}"
+        return "An action is a string: a capital letter, F, B or U, and a number directly behind it."
 
 
 def written(line: Sequence[str]) -> str:
@@ -80,7 +93,9 @@ def _compare_computed(one: Orders, s: int, line: Sequence[str]) -> None:
         expect.true(
             times == 1,
             f"{one.called(s)}: {action} is there {counted(times, 'time')}, expected once; got {written(line)}.",
-            "Micro-batches are numbered from 0 to M - 1."
+            "A list that is made outside of the function still has the actions of the calls before."
+            if line.count("U0") > 1 and times == line.count("U0")
+            else "Micro-batches are numbered from 0 to M - 1."
             if f"F{one.M}" in line
             else f"{one.K} instead of {one.M}: K is the number of stages, M that of micro-batches."
             if one.K != one.M and line.count("F0") and sum(each[0] == "F" for each in line) == one.K
@@ -99,12 +114,13 @@ def _compare_update(one: Orders, s: int, line: Sequence[str]) -> None:
     updates = [action for action in line if action[0] == "U"]
     expect.true(
         updates == ["U0"],
-        f"{one.called(s)}: {counted(len(updates), 'update')}, expected one U0; got {written(line)}.",
+        f"{one.called(s)}: expected one update, U0, got {written(updates) if updates else 'none'}; "
+        f"the list is {written(line)}.",
         "One minibatch is one update, with the sum of the gradients of its micro-batches."
         if len(updates) > 1
         else "The minibatch ends with an update of the weights."
         if not updates
-        else "",
+        else "There is one minibatch, number 0, so its update is U0 on every stage.",
     )
 
 
@@ -129,7 +145,7 @@ def compare_time(one: Orders, cause: Callable[[Orders], str]) -> None:
         for s, (action, other) in played.waiting.items():
             raise Wrong(
                 f"{where}: stage {s} waits for ever before {action}: stage {other} never comes to what it needs.",
-                "The lists of neighbouring stages must fit together: the same order of micro-batches on all stages.",
+                cause_of_waiting(one),
             )
         seconds = (one.M + one.K - 1) * (forward + backward)
         if abs(played.seconds - seconds) > 1e-9:
@@ -153,7 +169,7 @@ def compare_memory(one: Orders) -> None:
             if most == one.M and not most_kept_short(line)
             else "The warm-up is one forward too long: after it, a forward comes first, and then a backward."
             if most == allowed + 1
-            else "",
+            else f"The warm-up is {most - allowed} forwards too long.",
         )
 
 
@@ -164,7 +180,21 @@ def most_kept_short(line: Sequence[str]) -> bool:
 
 def other_order(one: Orders) -> str:
     """The likely cause of a schedule of gpipe that takes too long."""
-    return "The backwards are not in the same order on all stages." if len(one.lines) > 1 else ""
+    for kind, name in (("F", "forwards"), ("B", "backwards")):
+        if len({tuple(action for action in line if action[0] == kind) for line in one.lines}) > 1:
+            return f"The {name} are not in the same order on all stages."
+    return ""
+
+
+def cause_of_waiting(one: Orders) -> str:
+    """The likely cause of schedules of neighbours that do not fit together."""
+    kept = [most_kept(line) for line in one.lines]
+    if any(kept[s] < kept[s + 1] for s in range(one.K - 1)):
+        return (
+            "A stage begins with more forwards than the stage before it, which sends it no more activations before "
+            "it gets a gradient back."
+        )
+    return "The lists of neighbouring stages must fit together: the same order of micro-batches on all stages."
 
 
 def too_slow(one: Orders) -> str:
@@ -174,7 +204,10 @@ def too_slow(one: Orders) -> str:
     if all(most == 1 for most in kept) and one.K > 1:
         return "Without a warm-up, one stage works at a time."
     if all(most in (max(want - 1, 1), want) for most, want in zip(kept, right, strict=True)) and kept != right:
-        return "The warm-up is one forward short on some stage: stage s + 1 is not busy until the first gradient comes."
+        return (
+            "The warm-up is one forward short on some stage: the next stage is idle while the first gradient is on "
+            "its way."
+        )
     if any(most > want for most, want in zip(kept, right, strict=True)):
         return "Some stage does more forwards than necessary before its first backward: all gradients come later."
     return "Some stage waits although it could compute: compare its warm-up with those of its neighbours."

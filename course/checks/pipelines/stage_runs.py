@@ -12,6 +12,7 @@ from course.checks.pipelines.order_clock import Played, most_kept, play
 from course.checks.pipelines.stage_mistakes import gradients, weights_by_mistake
 from course.checks.pipelines.waiting_stages import Schedule, gpipe, naive, one_f_one_b
 from course.judging import Answer, Wrong, expect
+from course.judging.argument_changes import BELONGS_TO_THE_CALLER
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
 from course.probes.pipelines import BACKWARD_SECONDS, FORWARD_SECONDS, Backward, Forward
@@ -77,7 +78,8 @@ def run(answer: Answer, case: Case, seed: int, *, is_large: bool = False, is_lim
         room = most_kept(line) + 1 if is_limited and s else 0
         is_last = s == K - 1
         own = list(inputs) if s == 0 else None
-        arguments.append((list(line), M, own, weights[s], LR, Forward(is_last, room), Backward(is_last)))
+        forward = Forward(is_last, room)
+        arguments.append((list(line), M, own, weights[s], LR, forward, Backward(is_last, forward)))
     done = answer.on_ranks(arguments, AT_ONCE, node=ONE_A_SECOND)
     return StageRun(name, lines, inputs, weights, done)
 
@@ -92,7 +94,27 @@ def compare_weights(one: StageRun) -> None:
         slips = weights_by_mistake(one.weights, one.inputs, one.lines, s, LR)
         slips = {sentence: wrong for sentence, wrong in slips.items() if not np.allclose(wrong, want)}
         expect.array(one.done.results[s], want, called, rtol=0.0, atol=scale, mistakes=slips, dtype=np.float64)
-        expect.same_bits(one.done.arguments[s][3], w, f"{one.called(s)}: the caller's w afterwards", {})
+
+
+def compare_own(one: StageRun) -> None:
+    """Raise Wrong unless the array w that each stage was given is as it was."""
+    for s, w in enumerate(one.weights):
+        after = one.done.arguments[s][3]
+        expect.true(
+            isinstance(after, np.ndarray) and np.array_equal(after, w),
+            f"{one.called(s)}: the array w that it was given was changed.",
+            BELONGS_TO_THE_CALLER,
+        )
+
+
+def compare_waited(one: StageRun) -> None:
+    """Raise Wrong unless each stage waited for the end of every isend and irecv."""
+    for s, left in enumerate(one.done.unfinished):
+        expect.true(
+            not left,
+            f"{one.called(s)}: returned without waiting for the end of {counted(left, 'call')} of isend or irecv.",
+            "isend only begins to send: keep what it returns, and call .wait() of it before the function returns.",
+        )
 
 
 def compare_messages(one: StageRun) -> None:
@@ -109,19 +131,22 @@ def compare_messages(one: StageRun) -> None:
             expect.true(
                 len(sent) == len(want),
                 f"{called}: {counted(len(sent), 'message')}, expected {len(want)}, one for each micro-batch.",
-                "Every micro-batch is a message of its own.",
+                "Every micro-batch is a message of its own."
+                if len(sent) < len(want)
+                else "Neighbours need the activations and the gradients, and nothing else.",
             )
             expect.true(
                 all(size == nbytes for size, _ in sent),
                 f"{called}: {max(size for size, _ in sent)} bytes in a message, expected {nbytes}.",
-                "Only the array that forward or backward returned is needed there.",
+                "Send the array that forward or backward returned, as it is.",
             )
             late = next((i for i, (_, at) in enumerate(sent) if abs(at - want[i]) > 1e-6), None)
             if late is not None:
                 raise Wrong(
                     f"{called}: message {late + 1} was sent after {sent[late][1]:g} s, expected {want[late]:g} s "
                     f"({' '.join(line)}; t_F = {FORWARD_SECONDS} s, t_B = {BACKWARD_SECONDS} s).",
-                    "A result is sent when it is computed, before anything else is waited for."
+                    "Each result is sent when it is computed, before anything else is done; and the actions are done "
+                    "in the order of the list."
                     if sent[late][1] > want[late]
                     else "The actions are done in another order than in the list.",
                 )

@@ -49,13 +49,16 @@ def played_at_random(K: int, M: int, rng: random.Random) -> Schedule:
 
 
 def healthy(case: Case, seed: int) -> list[Schedule]:
-    """Known schedules, with the warm-up one short and one long, and any orders that work."""
+    """Known schedules, with the warm-up one short and one long, early updates, and any orders that work."""
     K, M = case
     rng = generator(case, seed, "healthy")
     short = [[*actions_of(max(0, min(M, K - 2 - s)), M, 0), "U0"] for s in range(K)]
     long = [[*actions_of(min(M, K - s), M, 0), "U0"] for s in range(K)]
-    several = [one_f_one_b(K, M), played_at_random(K, M, rng), gpipe(K, M), naive(K, M), short, long]
-    return [*several, *(played_at_random(K, M, rng) for _ in range(3))]
+    early = naive(K, M)  # an update waits for nothing
+    for line in early:
+        line.insert(rng.randrange(2 * M), line.pop())
+    several = [one_f_one_b(K, M), played_at_random(K, M, rng), gpipe(K, M), naive(K, M), short, long, early]
+    return [*several, *(played_at_random(K, M, rng) for _ in range(2))]
 
 
 def circles(case: Case, seed: int) -> list[Schedule]:
@@ -81,7 +84,7 @@ def circles(case: Case, seed: int) -> list[Schedule]:
 
 
 def missing(case: Case, seed: int) -> list[Schedule]:
-    """Schedules in which an action is missing, or a backward comes before its own forward."""
+    """Schedules in which actions are missing, all of a stage's too, or a backward comes before its own forward."""
     K, M = case
     rng = generator(case, seed, "missing")
     found: list[Schedule] = []
@@ -92,8 +95,10 @@ def missing(case: Case, seed: int) -> list[Schedule]:
             found.append(lines)
     own = one_f_one_b(K, M)  # a stage does its first backward before everything
     own[rng.randrange(K)].sort(key=lambda action: action != "B0")
-    alone = [["B0", "F0", "U0"]]
-    return [*found, own, alone]
+    alone, digits = [["B0", "F0", "U0"]], [["F1", "B1", "F2", "B12", "F12", "B2", "U0"]]
+    empty = naive(K, M)
+    empty[rng.randrange(1, K)] = []
+    return [*found, own, alone, digits, empty]
 
 
 def judge(answer: Answer, schedules: Sequence[Lines]) -> None:
@@ -128,6 +133,8 @@ def cause(lines: Lines, want: dict[int, tuple[str, int]], got: dict[Any, Any]) -
         return "This schedule works: every stage finishes."
     if not got:
         return f"{counted(len(want), 'stage')} never finish{'es' if len(want) == 1 else ''} here."
+    if not all(isinstance(stage, int) for stage in got):
+        return "The keys are the numbers of the stages, not texts."
     if set(got) != set(want):
         late = sorted(set(want) - set(got))
         early = sorted(map(str, set(got) - set(want)))
@@ -141,17 +148,27 @@ def cause(lines: Lines, want: dict[int, tuple[str, int]], got: dict[Any, Any]) -
         if not isinstance(value, tuple) or len(value) != 2:
             return "Each value is a pair: the action, and the stage for which it waits."
         if value[0] != pair[0]:
-            return (
-                "The action is the first one that the stage cannot do, not the last one that it has done."
-                if value[0] in lines[s] and lines[s].index(value[0]) < lines[s].index(pair[0])
-                else "The stage stops before the first action that it cannot do; those behind it do not matter."
-                if value[0] in lines[s]
-                else ""
-            )
+            return cause_of_action(lines[s], pair[0], value[0])
         if value[1] != pair[1]:
             return (
                 "A backward needs the forward of its own stage first: if that is not done, the stage waits for itself."
                 if pair[1] == s
+                else "A stage waits for itself only before a backward whose own forward is not done."
+                if value[1] == s
                 else "Activations come from stage s - 1, gradients from stage s + 1."
             )
     return ""
+
+
+def cause_of_action(line: Sequence[str], right: str, named: Any) -> str:
+    """The likely mistake of a stage that waits before the action `right`, where the answer has `named`."""
+    if named not in line:
+        return (
+            "Each pair has the action first, then the stage for which it waits." if not isinstance(named, str) else ""
+        )
+    ahead = line.index(right) - line.index(named)
+    if ahead == 1:
+        return "The action is the first one that the stage cannot do, not the last one that it has done."
+    if ahead > 1:
+        return f"The stage does not wait for ever before {named}: what it needs is done in the end."
+    return "The stage stops before the first action that it cannot do; those behind it do not matter."

@@ -23,6 +23,7 @@ class PlayedRank:
         self.returned: tuple[Any, tuple[Any, ...]] = None, ()
         self.raised: dict[str, Any] = {}
         self.printed = ""
+        self.unfinished = 0
         self._program = program
 
     def play(self, comm: cluster.Communicator) -> None:

@@ -49,8 +49,14 @@ class RankCalls:
         self._groups = [comm]
         self._meshes: list[Mesh[Communicator]] = []
         self._begun: list[tuple[Work, int]] = []
+        self._ended: set[int] = set()
         self._most = most
         self._counts = counts
+
+    @property
+    def unfinished(self) -> int:
+        """The number of calls that were begun, such as isend, and not known to have ended."""
+        return len(self._begun) - len(self._ended)
 
     def charge(self, flops: Any, nbytes: Any) -> None:
         """Count the work of the rank's kernels since its last call; the simulation charges it."""
@@ -67,6 +73,8 @@ class RankCalls:
             value = called(frames, call, given, named)
             if method == "wait":
                 comm = self._groups[self._begun[arguments[0]][1]]
+            if method == "wait" or (method == "is_completed" and value):
+                self._ended.add(arguments[0])
             source = comm.last_source if method in RECEIVING else None
             return pickle.dumps(("value", self._for_process(value, group), source), 5)
         except (ClusterError, DamagedError):

@@ -40,6 +40,7 @@ class RankRun:
         traffic     for the name of each communicator call: messages and bytes that the rank sent in all such calls
         heard_of    the ranks from which a chain of messages came to this one, itself included; see `carried.py`
         received    bytes that it received
+        unfinished  the number of calls that it began, such as isend, and had not waited for when its function returned
         collectives the collectives in which it sent or received, in the order of its calls; see `collectives.py`
 
     Of the whole run
@@ -59,6 +60,7 @@ class RankRun:
     heard_of: list[frozenset[int]]
     received: list[int]
     collectives: list[list[Collective]] = field(default_factory=list)
+    unfinished: list[int] = field(default_factory=list)
 
     @property
     def messages(self) -> list[int]:
@@ -137,6 +139,7 @@ def run(
         heard_of=[frozenset(range(size))] * size if done.trace.dropped else carried.heard_of(done.trace.events, size),
         received=[sum(traffic.nbytes_received for traffic in row.values()) for row in ledger],
         collectives=collectives_of(done.trace.events, size),
+        unfinished=[rank.unfinished for rank in ranks],
     )
 
 

@@ -29,6 +29,7 @@ class ServedRank:
         returned   the result of its function, and the arguments afterwards
         raised     the error that ended the function, as `student_error.described` returns it
         printed    what it has printed
+        unfinished the number of calls that it began, such as isend, and had not waited for when it returned
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class ServedRank:
         self.returned: tuple[Any, tuple[Any, ...]] = None, ()
         self.raised: dict[str, Any] = {}
         self.printed = ""
+        self.unfinished = 0
         self._forked = forked
         self._sites = Sites(lines)
         self._starts_at = starts_at
@@ -70,6 +72,7 @@ class ServedRank:
                 asked = plain_data.loads(self._forked.receive(self.rank))
                 answer = self._answer(asked, calls)
             if answer is None:
+                self.unfinished = calls.unfinished
                 return
             message = self._made(calls, *answer)
 

@@ -30,7 +30,7 @@ class StudentLines(Sources):
 
     def __init__(self, cells: Sources) -> None:
         super().__init__()
-        self.titles = dict(cells.titles)
+        self.titles, self.lines = dict(cells.titles), dict(cells.lines)
         self._texts: dict[tuple[str, int], str] = {}
 
     def note(self, file: str, line: int, text: str) -> str:

@@ -9,7 +9,7 @@ from IPython.core.compilerop import CachingCompiler
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from course.sandbox.errors.sources import Sources
+from course.sandbox.errors.sources import Sources, as_compiled
 
 
 class NamedCells(CachingCompiler):
@@ -22,7 +22,7 @@ class NamedCells(CachingCompiler):
 
     def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
         file = f"<{self.title}>"
-        self._sources.add(file, self.title, raw_code)
+        self._sources.add(file, self.title, as_compiled(raw_code))
         return file
 
 

@@ -7,17 +7,30 @@ import os
 from collections.abc import Iterable
 
 
+def as_compiled(cell: str) -> str:
+    """A cell without its empty first lines: IPython leaves them out before it numbers the lines.
+
+    >>> as_compiled("\\n  \\nx = 1\\n")
+    'x = 1\\n'
+    """
+    lines = cell.splitlines(keepends=True)
+    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    return "".join(lines[first:])
+
+
 class Sources:
     """The files of the student's own code and their titles, such as `cell ring`, `cell [4]` or `mine.py`."""
 
     def __init__(self) -> None:
         self.titles: dict[str, str] = {}
+        self.lines: dict[str, list[str]] = {}
         self.folders: list[str] = []
 
     def add(self, file: str, title: str, text: str) -> None:
         """Add a cell: its file name in tracebacks, its title, its text."""
         self.titles[file] = title
-        linecache.cache[file] = (len(text), None, [f"{line}\n" for line in text.splitlines()], file)
+        self.lines[file] = text.splitlines()
+        linecache.cache[file] = (len(text), None, [f"{line}\n" for line in self.lines[file]], file)
 
     def title(self, file: str) -> str | None:
         """The title of a file of the student's; None for any other file."""
@@ -34,5 +47,10 @@ class Sources:
 
     def line(self, file: str, number: int, inside: str = "") -> str:
         """`cell ring, line 3: comm.send(x)`; "" for a line that is not the student's."""
-        title, text = self.title(file), linecache.getline(file, number).strip()
-        return "" if title is None else f"{title}, line {number}{inside}" + (f": {text}" if text else "")
+        title = self.title(file)
+        if title is None:
+            return ""
+        # a grader has cells of this name from several students, and linecache has those of one
+        own = self.lines.get(file)
+        text = linecache.getline(file, number) if own is None else own[number - 1] if 0 < number <= len(own) else ""
+        return f"{title}, line {number}{inside}" + (f": {text.strip()}" if text.strip() else "")

@@ -27,7 +27,7 @@ def train(
         str | None,
         Option(
             help="Split the model: pp=4,dp=2 makes two replicas of a pipeline of four stages, on eight nodes. With "
-            "micro_batches=8,schedule=gpipe and so on, as the settings of the strategy pipeline."
+            "micro_batches=8,schedule=gpipe,recompute=true and so on, as the settings of the strategy pipeline."
         ),
     ] = None,
     on: Annotated[

@@ -12,7 +12,7 @@ from minidl.cli import calls
 SETTINGS = {"pp": "stages", "dp": "replicas"}
 """The axes of a plan, and what the strategy calls them."""
 
-OTHERS = ("micro_batches", "schedule", "chunks_per_stage", "cuts")
+OTHERS = ("micro_batches", "schedule", "chunks_per_stage", "cuts", "weight_versions", "recompute")
 
 
 def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:

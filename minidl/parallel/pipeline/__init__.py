@@ -5,6 +5,8 @@ From top to bottom; a file imports only from lines below its own:
     executed         when each stage did what in a run, from its trace
     pipeline         the strategy
     cuts             where to cut a model
+    costs            what each unit of a model costs
+    kept_arrays      what a forward pass keeps for backward
     stage_execution  a stage over real tensors
     handover         what passes from one chunk of a model to the next
     weight_versions  what an asynchronous stage keeps of its weights
@@ -25,7 +27,8 @@ From top to bottom; a file imports only from lines below its own:
 from minidl.parallel.pipeline import formulas
 from minidl.parallel.pipeline.action import KINDS, Action
 from minidl.parallel.pipeline.clock import Times, simulate
-from minidl.parallel.pipeline.cuts import balanced_cuts, flops_of_stages
+from minidl.parallel.pipeline.costs import Costs, UnitCost, costs_of
+from minidl.parallel.pipeline.cuts import balanced_cuts, bottleneck
 from minidl.parallel.pipeline.executed import executed
 from minidl.parallel.pipeline.files import read_csv, write_csv
 from minidl.parallel.pipeline.memory import peak_memory
@@ -46,6 +49,7 @@ __all__ = [
     "SCHEDULES",
     "Action",
     "Bar",
+    "Costs",
     "GPipe",
     "Interleaved",
     "Listed",
@@ -56,12 +60,14 @@ __all__ = [
     "ScheduleError",
     "Timeline",
     "Times",
+    "UnitCost",
     "ZeroBubbleH1",
     "ZeroBubbleH2",
     "ZeroBubbleV",
     "balanced_cuts",
+    "bottleneck",
+    "costs_of",
     "executed",
-    "flops_of_stages",
     "formulas",
     "peak_memory",
     "plot_timelines",

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from math import fsum
+from operator import itemgetter
 
-from minidl import kernels, random
 from minidl.arguments import real_number, whole_number
-from minidl.kernels import Array
-from minidl.nn import Module
-from minidl.parallel.pipeline.handover import Format, leaves, tensors_of
-from minidl.tensor import backward
+from minidl.parallel.pipeline.costs import Costs
 
 
-def balanced_cuts(costs: Sequence[float], chunks: int) -> list[int]:
+def balanced_cuts(costs: Costs | Sequence[float], chunks: int) -> list[int]:
     """Before which units a model is cut, so that the most expensive chunk costs as little as possible.
 
     Parameters
-        costs   of each unit of the model, in order: flops or seconds
+        costs   of each unit of the model, in order: what `costs_of` returns, or numbers
         chunks  of consecutive units; none is empty
 
-    Of several best ways, the one whose early chunks are largest. By dynamic programming over the first units and the
-    number of chunks: units^2 * chunks steps.
+    Of several best ways, the one whose last cut is latest; the units before it are divided in the same manner. Sums
+    are exact. By dynamic programming over the first units and the number of chunks: units^2 * chunks steps.
 
     Raises
         TypeError, ValueError for more chunks than units, and costs that are no numbers or below 0
@@ -34,27 +31,44 @@ def balanced_cuts(costs: Sequence[float], chunks: int) -> list[int]:
     [4, 5]
     """
     count = whole_number("balanced_cuts: chunks", chunks, at_least=1)
-    for cost in costs:
-        real_number("balanced_cuts: costs", cost, at_least=0)
-    check_enough(len(costs), count)
-    n = len(costs)
-    until = [0.0, *accumulate(map(float, costs))]
-    # bottleneck[j]: of the first j units in k chunks, the cost of the most expensive chunk
-    bottleneck = [until[j] if j else 0.0 for j in range(n + 1)]
+    numbers = _numbers("balanced_cuts", costs)
+    check_enough(n := len(numbers), count)
+    until = [0, *accumulate(_in_whole_steps(numbers))]
+    # slowest[j]: of the first j units in k chunks, the cost of the most expensive chunk
+    slowest = until
     first_of_last: list[list[int]] = []
     for k in range(2, count + 1):
-        shorter, bottleneck, first = bottleneck, [float("inf")] * (n + 1), [0] * (n + 1)
+        shorter, slowest, first = slowest, [0] * (n + 1), [0] * (n + 1)
         for j in range(k, n + 1):
-            for i in range(k - 1, j):  # the last chunk has the units i to j - 1
-                cost = max(shorter[i], until[j] - until[i])
-                if cost <= bottleneck[j]:
-                    bottleneck[j], first[j] = cost, i
+            starts = range(j - 1, k - 2, -1)  # the last chunk has the units i to j - 1
+            slowest[j], first[j] = min(((max(shorter[i], until[j] - until[i]), i) for i in starts), key=itemgetter(0))
         first_of_last.append(first)
     cuts, end = [], n
     for first in reversed(first_of_last):
         end = first[end]
         cuts.append(end)
     return cuts[::-1]
+
+
+def bottleneck(costs: Costs | Sequence[float], cuts: Sequence[int]) -> float:
+    """What the most expensive chunk of a model costs, in the unit of the costs.
+
+    Parameters
+        costs  of each unit of the model, in order: what `costs_of` returns, or numbers
+        cuts   before which units the model is cut, rising
+
+    Once a pipeline with one chunk on each stage is full, a micro-batch leaves it every time that its slowest stage has
+    computed one: in seconds, its throughput is 1 / bottleneck. Messages are assumed to take no time.
+
+    Raises
+        TypeError, ValueError for cuts that leave a chunk empty, and costs that are no numbers or below 0
+
+    >>> bottleneck([1, 1, 1, 1, 4, 2], cuts=[2, 4]), bottleneck([1, 1, 1, 1, 4, 2], cuts=[4, 5])
+    (6.0, 4.0)
+    """
+    numbers = _numbers("bottleneck", costs)
+    check_cuts("bottleneck", cuts, len(numbers), len(cuts) + 1)
+    return max(fsum(numbers[start:end]) for start, end in pairwise([0, *cuts, len(numbers)]))
 
 
 def check_enough(units: int, chunks: int) -> None:
@@ -66,47 +80,26 @@ def check_enough(units: int, chunks: int) -> None:
         )
 
 
-def check_cuts(cuts: Sequence[int], units: int, chunks: int) -> None:
+def check_cuts(name: str, cuts: Sequence[int], units: int, chunks: int) -> None:
     """Raise TypeError or ValueError unless the cuts make that many chunks of that many units, none of them empty."""
-    numbers = [whole_number("Pipeline: cuts", cut) for cut in cuts]
+    check_enough(units, chunks)
+    numbers = [whole_number(f"{name}: cuts", cut) for cut in cuts]
     ends = [0, *numbers, units]
     if len(numbers) != chunks - 1 or any(start >= end for start, end in pairwise(ends)):
         raise ValueError(
-            f"Pipeline: cuts must be {chunks - 1} rising numbers from 1 to {units - 1}, for {chunks} chunks of "
-            f"{units} stages of the model, got {list(cuts)}"
+            f"{name}: cuts must be {chunks - 1} rising number{'s' * (chunks != 2)} from 1 to {units - 1}, for {chunks} "
+            f"chunks of {units} stages of the model, got {numbers}: a number given twice, 0 or {units} leaves a chunk "
+            "empty; pipeline.balanced_cuts finds the best ones, which Pipeline uses where cuts are left out"
         )
 
 
-def flops_of_stages(model: Module, x: Any) -> list[int]:
-    """The flops of forward and backward of each of `model.stages()`, for the samples x; the loss is not counted.
-
-    Gradients of the parameters are left as they were; batch norm's running statistics move.
-
-    >>> import numpy as np
-    >>> from minidl import nn
-    >>> flops_of_stages(nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4)), np.ones((1, 2), np.float32))
-    [30, 80]
-    """
-    before = [(parameter, parameter.grad) for parameter in model.parameters()]
-    model.zero_grad()
-    flops: list[int] = []
-    value = x
-    with random.replaying(random.snapshot()):
-        for number, unit in enumerate(model.stages()):
-            if number:
-                tensors = tensors_of(value)
-                format = Format(isinstance(value, tuple), tuple(tensor.requires_grad for tensor in tensors))
-                value, _ = leaves(format, [tensor.data for tensor in tensors])
-            with kernels.counted() as work:
-                value = unit(value)
-                outputs = [tensor for tensor in tensors_of(value) if tensor.requires_grad]
-                backward(outputs, [_ones(tensor.data) for tensor in outputs])
-            flops.append(work.flops)
-    for parameter, gradient in before:
-        parameter.grad = gradient
-    return flops
+def _numbers(name: str, costs: Costs | Sequence[float]) -> list[float]:
+    totals = costs.totals if isinstance(costs, Costs) else costs
+    return [real_number(f"{name}: costs", cost, at_least=0) for cost in totals]
 
 
-def _ones(array: Array) -> Array:
-    ones: Array = kernels.array_module(array).ones_like(array)
-    return ones
+def _in_whole_steps(numbers: Sequence[float]) -> list[int]:
+    """The numbers as multiples of one step, so that sums and differences are exact: a float is n / 2**k."""
+    ratios = [number.as_integer_ratio() for number in numbers]
+    finest = max((denominator for _, denominator in ratios), default=1)
+    return [numerator * (finest // denominator) for numerator, denominator in ratios]

@@ -19,6 +19,11 @@ class Format(NamedTuple):
     requires_grad: tuple[bool, ...]
 
 
+def format_of(value: Any) -> Format:
+    """The format of what a chunk has returned."""
+    return Format(isinstance(value, tuple), tuple(tensor.requires_grad for tensor in tensors_of(value)))
+
+
 def tensors_of(value: Any) -> list[Tensor]:
     """The tensors that a chunk has returned. Raises TypeError for anything else than a tensor or a tuple of tensors."""
     tensors = list(value) if isinstance(value, tuple) else [value]
@@ -29,6 +34,11 @@ def tensors_of(value: Any) -> list[Tensor]:
                 f"{type(tensor).__name__}"
             )
     return tensors
+
+
+def separate(value: Any) -> tuple[Any, list[Tensor]]:
+    """The same values as leaves with gradients of their own, without the graph behind them; and these tensors."""
+    return leaves(format_of(value), [tensor.data for tensor in tensors_of(value)])
 
 
 def leaves(format: Format, arrays: Sequence[Array]) -> tuple[Any, list[Tensor]]:
@@ -51,9 +61,7 @@ class Handover:
 
     def isend(self, value: Any, target: int, tag: int) -> list[Work]:
         """Begin to send what the chunk before returned."""
-        tensors = tensors_of(value)
-        format = Format(isinstance(value, tuple), tuple(tensor.requires_grad for tensor in tensors))
-        works = []
+        format, works = format_of(value), []
         if self._format is None:
             works.append(self._comm.isend(format, target, tag))
             self._format = format
@@ -62,7 +70,7 @@ class Handover:
                 f"what passes to chunk {self._chunk} changed from {self._format} to {format}: the stages of a pipeline "
                 "return the same number of tensors for every micro-batch, and the same of them require a gradient"
             )
-        return works + [self._comm.isend(kernels.to_numpy(tensor.data), target, tag) for tensor in tensors]
+        return works + [self._comm.isend(kernels.to_numpy(tensor.data), target, tag) for tensor in tensors_of(value)]
 
     def receive(self, source: int, tag: int) -> tuple[Any, list[Tensor]]:
         """Receive the input of the chunk: a tensor or a tuple, and its leaves."""

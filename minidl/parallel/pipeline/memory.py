@@ -29,19 +29,34 @@ def levels(actions: Iterable[Action], activation: float = 1.0, weight: float = 0
     return kept
 
 
-def peak_memory(schedule: Schedule, activation: float = 1.0, weight: float = 0.0) -> list[float]:
+def peak_memory(
+    schedule: Schedule, activation: float = 1.0, weight: float = 0.0, input: float | None = None
+) -> list[float]:
     """The most that each stage keeps at a time.
 
     Parameters
         activation  what F of a whole stage keeps of one micro-batch: M_B in Qi et al. (arXiv:2401.10241), table 2
         weight      what I of a whole stage leaves to W: M_W there. A chunk has its share of both
+        input       what a chunk begins with, of one micro-batch, for `Pipeline(recompute=True)`: F keeps only that, and
+                    the activations of one chunk live while F, and later B or I, computes. None: nothing is recomputed
 
     >>> from minidl.parallel import pipeline
     >>> peak_memory(pipeline.GPipe(4, 8)), peak_memory(pipeline.OneFOneB(4, 8))
     ([8.0, 8.0, 8.0, 8.0], [4.0, 3.0, 2.0, 1.0])
+    >>> peak_memory(pipeline.GPipe(4, 8), activation=1.0, input=0.125)
+    [2.0, 2.0, 2.0, 2.0]
     """
-    share = schedule.chunks_per_stage
-    return [
-        max(levels(schedule.actions(stage), activation / share, weight / share), default=0.0)
-        for stage in range(schedule.stages)
-    ]
+    activation, weight = activation / schedule.chunks_per_stage, weight / schedule.chunks_per_stage
+    peaks = []
+    for stage in range(schedule.stages):
+        actions = list(schedule.actions(stage))
+        if input is None:
+            most = levels(actions, activation, weight)
+        else:
+            after = levels(actions, input, weight)
+            most = [
+                (now if action.kind == "F" else before) + activation * (action.kind in "FBI")
+                for action, before, now in zip(actions, [0.0, *after], after, strict=False)
+            ]
+        peaks.append(max(most, default=0.0))
+    return peaks

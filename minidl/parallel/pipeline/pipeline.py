@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -19,11 +19,13 @@ from minidl.kernels import Array
 from minidl.nn import Module, Stage, building, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job, Loss
-from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough, flops_of_stages
+from minidl.parallel.pipeline.costs import UNITS, costs_of
+from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
 from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.schedules.pipedream import PipeDream
 from minidl.parallel.pipeline.stage_execution import StageExecution
+from minidl.parallel.pipeline.validation import validate
 from minidl.parallel.pipeline.weight_versions import WeightVersions, versions_at_entry
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.minibatches import micro_batches
@@ -49,21 +51,26 @@ class Pipeline(Strategy):
         schedule          a name of `pipeline.SCHEDULES`, such as "gpipe" or "zb-h1", or a `pipeline.Schedule`
         replicas          replicas of the pipeline, which share each minibatch; default: as many as there are nodes for
         chunks_per_stage  chunks of the model on each node; default: that of the schedule
-        cuts              before which of `model.stages()` the model is cut, numbered from 0; default: so that the chunk
-                          with most flops has as few as possible
+        cuts              "flops"    so that the chunk with most flops has as few as possible
+                          "seconds"  so that the slowest chunk is as fast as possible: forward and backward of a
+                                     micro-batch, measured once on the machine that calls `train`
+                          or before which of `model.stages()` the model is cut, rising numbers; the first unit is 0
         weight_versions   with "pipedream", what a stage computes with: "stashing", forward and backward of a minibatch
                           with the weights of its forward; "vertical_sync", with those that stage 0 had at its forward;
                           "latest", backward with weights that others have updated since, and so no gradient
+        recompute         keep only the input of each micro-batch, and run its chunk again before backward: a stage has
+                          the activations of one micro-batch at a time, for a forward pass more
         algorithm         all-reduce of the gradients over replicas, as in `comm.all_reduce`
         bucket_mb         size of a bucket of gradients in megabytes (1e6 bytes), as in `Synchronous`
         overlap           whether replicas add up the gradients of a chunk during its last backward; default: where
                           there is a network to hide, as in `Synchronous`
 
     Equal to `Serial(shards=replicas, micro_batches=micro_batches)` up to rounding, dropout and batch norm included,
-    but for "pipedream", which updates at the end of each backward.
+    but for "pipedream", which updates at the end of each backward. recompute changes no bit of a run.
 
     References
-        Huang et al., GPipe (arXiv:1811.06965); Narayanan et al. (arXiv:2104.04473), section 2.2.
+        Huang et al., GPipe (arXiv:1811.06965), section 2.3 for recompute; Narayanan et al. (arXiv:2104.04473),
+        section 2.2.
     """
 
     stages: int = 2
@@ -71,8 +78,9 @@ class Pipeline(Strategy):
     schedule: str | Schedule = "1f1b"
     replicas: int | None = None
     chunks_per_stage: int | None = None
-    cuts: Sequence[int] | None = None
+    cuts: str | Sequence[int] = "flops"
     weight_versions: str = "stashing"
+    recompute: bool = False
     algorithm: str = "auto"
     bucket_mb: float = 1.0
     overlap: bool | None = None
@@ -84,8 +92,17 @@ class Pipeline(Strategy):
         if not isinstance(self.schedule, Schedule):
             one_of("Pipeline: schedule", self.schedule, SCHEDULES)
         one_of("Pipeline: weight_versions", self.weight_versions, ("stashing", "vertical_sync", "latest"))
+        if isinstance(self.cuts, str) or not isinstance(self.cuts, Iterable):
+            one_of("Pipeline: cuts", self.cuts, UNITS, hint="or give the cuts, such as (2, 4) for three chunks")
         real_number("Pipeline: bucket_mb", self.bucket_mb, above=0)
         self.check_algorithm()
+        if not isinstance(self.recompute, bool):
+            raise TypeError(f"Pipeline: recompute must be True or False, got {self.recompute!r}")
+        if self.recompute and self.weight_versions == "latest":
+            raise ValueError(
+                "Pipeline: recompute=True needs the weights of the forward pass, which weight_versions='latest' does "
+                "not keep: choose 'stashing' or 'vertical_sync', or leave out recompute"
+            )
         if self.weight_versions != "stashing" and not self.made_schedule().is_asynchronous:
             raise ValueError(
                 f"Pipeline: weight_versions={self.weight_versions!r} is for schedule='pipedream'; with "
@@ -126,10 +143,11 @@ class Pipeline(Strategy):
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
+        validate(self.made_schedule())
         units, chunks = len(job.build_model().stages()), self.made_schedule().chunks
         check_enough(units, chunks)
-        if self.cuts is not None:
-            check_cuts(self.cuts, units, chunks)
+        if not isinstance(self.cuts, str):
+            check_cuts("Pipeline", self.cuts, units, chunks)
         if self.made_schedule().is_asynchronous:
             self._check_asynchronous(job)
         share, count = job.batch_size // self.plan(job, nodes).dp, self.made_schedule().micro_batches
@@ -140,14 +158,13 @@ class Pipeline(Strategy):
             )
 
     def prepared(self, job: Job) -> Pipeline:
-        """With the cuts that divide the flops of a micro-batch best, unless cuts were given."""
-        if self.cuts is not None:
+        """With the cuts that divide the cost of a micro-batch best, unless cuts were given."""
+        if not isinstance(self.cuts, str):
             return self
         made, train = self.made_schedule(), job.build_data().train
         samples = max(min(job.batch_size // (self.replicas or 1), len(train)) // made.micro_batches, 1)
-        model = job.build_model()  # its own: batch norm's statistics move
-        flops = flops_of_stages(model.train(), train[np.arange(samples)][0])
-        return replace(self, cuts=balanced_cuts(flops, made.chunks))
+        costs = costs_of(job.build_model().train(), train[np.arange(samples)][0], self.cuts)
+        return replace(self, cuts=balanced_cuts(costs, made.chunks))
 
     def _check_asynchronous(self, job: Job) -> None:
         if self.made_schedule().micro_batches > 1:
@@ -164,9 +181,11 @@ class Pipeline(Strategy):
             )
 
     def chunks(self, model: Module) -> list[list[Stage]]:
-        """The stages of the model in each chunk."""
+        """The stages of the model in each chunk. Raises ValueError if the cuts are not known; see `prepared`."""
         units = model.stages()
-        cuts = [] if self.cuts is None else list(self.cuts)
+        if isinstance(self.cuts, str):
+            raise ValueError(f"Pipeline: cuts={self.cuts!r} are chosen for a job: call prepared(job), as `train` does")
+        cuts = list(self.cuts)
         return [units[start:end] for start, end in zip([0, *cuts], [*cuts, len(units)], strict=True)]
 
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
@@ -238,7 +257,7 @@ class Pipeline(Strategy):
         versions: WeightVersions | None = None,
     ) -> StageExecution:
         update = partial(self.update, session)
-        return StageExecution(session, made, units, gradients, self.loss(session), update, versions)
+        return StageExecution(session, made, units, gradients, self.loss(session), update, versions, self.recompute)
 
     def _gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
         """The sums over the replicas, of each chunk by itself: its last backward may overlap with their all-reduce.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from minidl import kernels
@@ -16,12 +17,14 @@ from minidl.nn import Stage, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Loss
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.handover import Format, Handover, leaves, tensors_of
+from minidl.parallel.pipeline.handover import Handover, separate, tensors_of
 from minidl.parallel.pipeline.interpreter import execute
 from minidl.parallel.pipeline.messages import Message, lowered
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.weight_versions import WeightVersions
 from minidl.parallel.run.session import Session
+from minidl.recomputation import Recomputation
+from minidl.tape import recomputing
 from minidl.tensor import Tensor, backward
 
 BETWEEN = "messages"
@@ -33,10 +36,32 @@ Key = tuple[int, int]
 
 @dataclass
 class Alive:
-    """What a chunk keeps of a micro-batch until backward: the leaves that it began with, and what it returned."""
+    """What a chunk keeps of a micro-batch until backward.
+
+    inputs      the leaves that it began with
+    output      what it returned; None once it was passed on, where backward computes it again
+    needs_grad  for each tensor of the output, whether it requires a gradient
+    call        computes the output again; None: the output has its graph
+    """
 
     inputs: list[Tensor]
     output: Any
+    needs_grad: list[bool]
+    call: Recomputation | None
+
+    def passed_on(self) -> None:
+        """Release the output if backward does not need it."""
+        if self.call is not None:
+            self.output = None
+
+    def with_graph(self) -> tuple[list[Tensor], list[Tensor]]:
+        """The outputs that require a gradient, and the leaves that they were computed from."""
+        if self.call is None:
+            return [output for output in tensors_of(self.output) if output.requires_grad], self.inputs
+        if not any(self.needs_grad):  # all that the chunk computes is frozen
+            return [], self.inputs
+        outputs, leaf_of = self.call.again()
+        return outputs, [leaf_of[leaf] for leaf in self.inputs]
 
 
 class StageExecution:
@@ -50,6 +75,7 @@ class StageExecution:
         loss       of the last chunk's output
         update     what U does, once the gradients are summed
         versions   of the stage's weights, in an asynchronous schedule; None: there is one
+        recompute  whether only inputs are kept for backward, which runs the chunk again
 
     Attributes
         alive  what is kept for backward, by micro-batch and chunk
@@ -64,10 +90,11 @@ class StageExecution:
         loss: Loss,
         update: Callable[[], None],
         versions: WeightVersions | None = None,
+        recompute: bool = False,
     ) -> None:
         self.alive: dict[Key, Alive] = {}
         self._session, self._schedule, self._units, self._gradients = session, schedule, units, gradients
-        self._versions, self._loss, self._step = versions, loss, update
+        self._versions, self._recompute, self._loss, self._step = versions, recompute, loss, update
         self._pipeline = session.mesh["pp"]
         self._handovers = {chunk: Handover(self._pipeline, chunk) for chunk in range(1, schedule.chunks)}
         self._micro_batches: Mapping[int, Batch] = {}
@@ -112,8 +139,8 @@ class StageExecution:
         else:
             self._gradients_of_output[key] = [
                 self._pipeline.recv(message.source, self._tag(message))
-                for output in tensors_of(self.alive[key].output)
-                if output.requires_grad
+                for needed in self.alive[key].needs_grad
+                if needed
             ]
 
     def send(self, message: Message) -> None:
@@ -122,8 +149,9 @@ class StageExecution:
             return
         tag = self._tag(message)
         if message.kind == "activation":
-            output = self.alive[message.micro_batch, message.chunk - 1].output
-            self._sending += self._handovers[message.chunk].isend(output, message.target, tag)
+            kept = self.alive[message.micro_batch, message.chunk - 1]
+            self._sending += self._handovers[message.chunk].isend(kept.output, message.target, tag)
+            kept.passed_on()
         else:
             self._sending += [
                 self._pipeline.isend(gradient, message.target, tag) for gradient in self._gradients_of_output.pop(key)
@@ -158,17 +186,28 @@ class StageExecution:
         return action == self._last_backward.get(action.chunk)
 
     def _forward(self, m: int, chunk: int) -> None:
-        session, batch = self._session, self._micro_batches[m]
+        session = self._session
         session.begin_forward(session.replica, 0 if self._schedule.is_asynchronous else m)
         x, inputs = self._input(m, chunk)
+        compute = partial(self._output, chunk, self._micro_batches[m])
+        call = Recomputation(compute, [x]) if self._recompute else None
         with nullcontext() if self._versions is None else self._versions.forward(m):
-            output = run_stages(self._units[chunk], x)
-        if chunk == self._schedule.chunks - 1:
-            mean = self._loss(output, batch.y)
-            session.check_loss(mean)
-            session.count_loss(mean, len(batch.x))
-            output = mean * batch.weight
-        self.alive[m, chunk] = Alive(inputs, output)
+            output = compute(x)
+        needs_grad = [tensor.requires_grad for tensor in tensors_of(output)]
+        if call is not None:
+            output, _ = separate(output)
+        self.alive[m, chunk] = Alive(inputs, output, needs_grad, call)
+
+    def _output(self, chunk: int, batch: Batch, x: Any) -> Any:
+        """What the chunk returns: for the last one, its share of the mean loss, which is counted the first time."""
+        output = run_stages(self._units[chunk], x)
+        if chunk < self._schedule.chunks - 1:
+            return output
+        mean = self._loss(output, batch.y)
+        if not recomputing.get():
+            self._session.check_loss(mean)
+            self._session.count_loss(mean, len(batch.x))
+        return mean * batch.weight
 
     def _input(self, m: int, chunk: int) -> tuple[Any, list[Tensor]]:
         """What the chunk begins with: the samples, what was received, or what the chunk before left on this rank."""
@@ -176,29 +215,24 @@ class StageExecution:
             return self._micro_batches[m].x, []
         if (m, chunk) in self._received:
             return self._received.pop((m, chunk))
-        output = self.alive[m, chunk - 1].output
-        tensors = tensors_of(output)
-        format = Format(isinstance(output, tuple), tuple(tensor.requires_grad for tensor in tensors))
-        return leaves(format, [tensor.data for tensor in tensors])
+        kept = self.alive[m, chunk - 1]
+        passed = separate(kept.output)
+        kept.passed_on()
+        return passed
 
     def _backward(self, m: int, chunk: int, defer: bool) -> None:
         kept = self.alive.pop((m, chunk))
-        outputs = [output for output in tensors_of(kept.output) if output.requires_grad]
-        gradients = self._gradients_of_output.pop((m, chunk), [None] * len(outputs))
-        if chunk < self._schedule.chunks - 1:  # a tensor that no later stage used has no gradient
-            used = [
-                (output, gradient) for output, gradient in zip(outputs, gradients, strict=True) if gradient is not None
-            ]
-            outputs, gradients = [output for output, _ in used], [gradient for _, gradient in used]
-        if defer:
-            rest = backward(outputs, gradients, defer=True)
-            assert rest is not None
+        gradients = self._gradients_of_output.pop((m, chunk), [None] * sum(kept.needs_grad))
+        with nullcontext() if self._versions is None else self._versions.backward(m):
+            outputs, inputs = kept.with_graph()
+            if chunk < self._schedule.chunks - 1:  # a tensor that no later stage used has no gradient
+                outputs = [output for output, g in zip(outputs, gradients, strict=True) if g is not None]
+                gradients = [g for g in gradients if g is not None]
+            rest = backward(outputs, gradients, defer=defer)
+        if rest is not None:
             self._deferred[m, chunk] = rest
-        else:
-            with nullcontext() if self._versions is None else self._versions.backward(m):
-                backward(outputs, gradients)
         self._gradients_of_output[m, chunk - 1] = [
-            None if leaf.grad is None else kernels.to_numpy(leaf.grad) for leaf in kept.inputs if leaf.requires_grad
+            None if leaf.grad is None else kernels.to_numpy(leaf.grad) for leaf in inputs if leaf.requires_grad
         ]
 
     def _update(self, action: Action) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from minidl.parallel.pipeline.action import KINDS, Action
 from minidl.parallel.pipeline.memory import levels
 from minidl.parallel.pipeline.schedule import Schedule
-from minidl.plots.pipeline import Box, Panel, draw
+from minidl.plots.pipeline import Box, Panel, draw, draw_rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_COLUMNS = 200
@@ -126,6 +128,33 @@ class Timeline:
         """
         return plot_timelines([self], [title] if title else None, memory, activation, weight)
 
+    def draw_on(self, axes: Axes) -> None:
+        """Draw the rows on given axes, without title and legend: for one of several small pictures.
+
+        >>> from minidl.parallel import pipeline
+        >>> from minidl.plots import style
+        >>> figure, [axes] = style.new_figure(4, 2)
+        >>> pipeline.simulate(pipeline.GPipe(stages=4, micro_batches=8)).draw_on(axes)
+        """
+        draw_rows(axes, self._panel())
+
+    def _panel(self, title: str = "", memory: bool = False, activation: float = 1.0, weight: float = 0.0) -> Panel:
+        """What `minidl.plots.pipeline` draws."""
+        schedule = self.schedule
+        boxes = [
+            Box(
+                bar.stage,
+                KINDS[bar.action.kind],
+                bar.action.micro_batch,
+                schedule.chunks_of(bar.stage).index(bar.action.chunk),
+                bar.start,
+                bar.end,
+            )
+            for bar in self.bars
+        ]
+        curves = [self.kept(stage, activation, weight) for stage in range(schedule.stages)] if memory else []
+        return Panel(boxes, schedule.stages, self.source, self.unit, title, curves)
+
     def __str__(self) -> str:
         """A row for each stage, and a column for each unit of time; dots where it is idle.
 
@@ -139,14 +168,14 @@ class Timeline:
             row, column = "", 0
             for bar in timed:
                 if bar.stage == stage:
-                    start, end = round(bar.start / unit), round(bar.end / unit)
+                    start, end = _column(bar.start / unit), _column(bar.end / unit)
                     row += ".".ljust(width) * (start - column)
                     label = self.schedule.text(bar.action)
                     row += label.ljust(width * (end - start) - 1, "-")[: max(width * (end - start) - 1, 0)].ljust(
                         width * (end - start)
                     )
                     column = end
-            rows.append(f"stage {stage}: {row + '.'.ljust(width) * (round(self.makespan / unit) - column)}".rstrip())
+            rows.append(f"stage {stage}: {row + '.'.ljust(width) * (_column(self.makespan / unit) - column)}".rstrip())
         return "\n".join(rows)
 
 
@@ -172,20 +201,15 @@ def plot_timelines(
     >>> kinds = pipeline.GPipe(4, 8), pipeline.ZeroBubbleH1(4, 8)
     >>> figure = plot_timelines([pipeline.simulate(kind) for kind in kinds])
     """
-    panels = []
-    for timeline, title in zip(timelines, titles or [timeline.title for timeline in timelines], strict=True):
-        schedule = timeline.schedule
-        boxes = [
-            Box(
-                bar.stage,
-                KINDS[bar.action.kind],
-                bar.action.micro_batch,
-                schedule.chunks_of(bar.stage).index(bar.action.chunk),
-                bar.start,
-                bar.end,
-            )
-            for bar in timeline.bars
+    all_titles = titles or [timeline.title for timeline in timelines]
+    return draw(
+        [
+            timeline._panel(title, memory, activation, weight)
+            for timeline, title in zip(timelines, all_titles, strict=True)
         ]
-        curves = [timeline.kept(stage, activation, weight) for stage in range(schedule.stages)] if memory else []
-        panels.append(Panel(boxes, schedule.stages, timeline.source, timeline.unit, title, curves))
-    return draw(panels)
+    )
+
+
+def _column(units: float) -> int:
+    """The column in which a moment falls; halves are rounded up, so that an action of a unit or more has a column."""
+    return math.floor(units + 0.5 + 1e-9)

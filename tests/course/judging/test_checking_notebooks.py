@@ -206,3 +206,9 @@ def test_an_error_of_the_check_is_not_the_student_s(monkeypatch: pytest.MonkeyPa
     assert "That is no fault of your answer" in outcome.first_fault.message
     assert "IndexError: of the check" in judgement.remarks[0]
     assert "by hand" in judgement.remarks[0]
+
+
+@pytest.mark.parametrize("wrong", ["    raise ValueError(comm.rank)", "    comm.recv(1 - comm.rank)"])
+def test_the_line_of_a_cell_that_begins_with_empty_lines_is_quoted_as_it_is(wrong: str) -> None:
+    outcome, _ = judged(student(answer=f"\n \ndef broadcast_tree(comm, x):\n    x = x\n{wrong}\n"))
+    assert wrong.strip() in outcome.parts[0].message

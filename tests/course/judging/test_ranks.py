@@ -92,6 +92,23 @@ def test_a_message_that_waits_for_its_receiver_is_taken_when_that_is_there(stude
     assert ("wait", 0.0, 5.0) in [event[1:4] for event in seen.events if event[0] == 0]
 
 
+def test_calls_that_a_rank_began_and_did_not_wait_for_are_counted(student):
+    program = """
+def program(comm, waits):
+    works = [comm.isend(np.zeros(n), 1 - comm.rank) for n in (1, 10_000)]
+    for _ in works:
+        comm.recv(1 - comm.rank)
+    comm.barrier()
+    for work in works[:waits]:
+        work.wait()
+    if waits > 2:
+        while not works[1].is_completed():
+            pass
+"""
+    assert student.on_ranks(program, [(0,), (1,)]).unfinished == [2, 1]
+    assert student.on_ranks(program, [(2,), (3,)]).unfinished == [0, 0]
+
+
 def test_a_rank_that_starts_late_is_waited_for(student):
     late = student.on_ranks(pass_on, [(np.zeros(1),)] * 2, starts=[0.5, 0.0])
     assert late.seconds == 1.5

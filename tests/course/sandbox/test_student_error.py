@@ -53,3 +53,12 @@ def test_not_attempted_is_only_a_function_that_does_nothing_but_raise(text: str,
     assert seen["kind"] == kind
     assert seen["place"].startswith("cell f, line")
     assert "raise NotImplementedError" in seen["place"]
+
+
+def test_students_whose_cells_have_the_same_name_keep_their_own_lines() -> None:
+    first, second = Sources(), Sources()
+    first.add("<cell f>", "cell f", "def f():\n    return one\n")
+    second.add("<cell f>", "cell f", "def f():\n    return another\n    # more\n")
+    assert first.line("<cell f>", 2) == "cell f, line 2: return one"
+    assert first.line("<cell f>", 3) == "cell f, line 3"
+    assert second.line("<cell f>", 2) == "cell f, line 2: return another"

@@ -64,6 +64,15 @@ MUTANTS = [
         "100 * (K - 1) / (v * M), 100 * (K - 1) / (v * M + K - 1)",
     ),
     wrong("rounded down", (IDEAL, TOTAL), "expected", "(K - 1) // (v * M), (K - 1) // (v * M + K - 1)"),
+    wrong(
+        "v K stages",
+        (IDEAL, TOTAL),
+        "are still K stages",
+        "(v * K - 1) / M, (v * K - 1) / (M + v * K - 1)",
+    ),
+    wrong("rounded", (IDEAL, TOTAL), "expected", "round((K - 1) / (v * M), 2), round((K - 1) / (v * M + K - 1), 2)"),
+    wrong("one number", (IDEAL, TOTAL), "expected a pair", "(K - 1) / (v * M)"),
+    wrong("fractions", (IDEAL, TOTAL), "a Fraction", "[__import__('fractions').Fraction(K - 1, v * M)] * 2"),
 ]
 
 ALTERNATIVES = [
@@ -84,6 +93,15 @@ def bubble(K, M, v):
 def bubble(K, M, v):
     of_ideal = np.float64(K - 1) / v / M
     return of_ideal, of_ideal / (1 + of_ideal)
+""",
+    ),
+    Alternative(
+        "bubble",
+        "an array",
+        """
+def bubble(K, M, v):
+    idle = (K - 1) / v
+    return idle / np.array([M, M + idle])
 """,
     ),
 ]

@@ -7,7 +7,7 @@ from tests.mutants import Alternative, Mutant
 from tests.mutants.changed import changed
 
 FEW = "few layers: the slowest stage is that of the best of all cuts"
-CORNERS = "one stage, a layer a stage, equal layers, a giant among dwarfs"
+CORNERS = "one stage, a layer a stage, equal layers, one layer much slower than all others"
 MANY = "many layers, within 6 n^2 K operations"
 ALL = (FEW, CORNERS, MANY)
 
@@ -86,7 +86,7 @@ def cut(costs, K):
     return [b - a for a, b in pairwise(best)]
 """,
         (MANY,),
-        "more operations",
+        "do not try all cuts",
         Status.RAISED,
     ),
     Mutant(
@@ -162,9 +162,80 @@ def cut(costs, K):
     wrong(
         "the layers themselves",
         ALL,
-        "How many layers each stage has is asked",
+        "not the layers",
         "layers.append(i - j)",
         "layers.append(list(range(j, i)))",
+    ),
+    wrong(
+        "the costs of a stage are added up again for each cut",
+        (MANY,),
+        "again and again",
+        "before[i] - before[j]",
+        "sum(costs[j:i])",
+        status=Status.RAISED,
+    ),
+    Mutant(
+        "cut",
+        "filled up to the mean of what is left",
+        """
+def cut(costs, K):
+    layers, i, n = [], 0, len(costs)
+    for k in range(K, 1, -1):
+        mean, total, count = sum(costs[i:]) / k, 0, 0
+        while i < n - (k - 1) and (count == 0 or total + costs[i] / 2 <= mean):
+            total += costs[i]
+            i, count = i + 1, count + 1
+        layers.append(count)
+    return [*layers, n - i]
+""",
+        (FEW, MANY),
+        "possible",
+    ),
+    Mutant(
+        "cut",
+        "the slowest stage is split until there are K",
+        """
+def cut(costs, K):
+    stages = [(0, len(costs))]
+    while len(stages) < K:
+        a, b = max((s for s in stages if s[1] - s[0] > 1), key=lambda s: sum(costs[s[0] : s[1]]))
+        c = min(range(a + 1, b), key=lambda c: max(sum(costs[a:c]), sum(costs[c:b])))
+        stages.remove((a, b))
+        stages += [(a, c), (c, b)]
+    return [b - a for a, b in sorted(stages)]
+""",
+        (FEW, MANY),
+        "possible",
+    ),
+    wrong(
+        "takes the costs out of the caller's list",
+        (FEW,),
+        "cut changed what it was given",
+        "    for cost in costs:\n        before.append(before[-1] + cost)",
+        "    while costs:\n        before.append(before[-1] + costs.pop(0))",
+    ),
+    wrong(
+        "the bound may be below the slowest layer, and empty stages are left out",
+        (CORNERS,),
+        "Only 3 stages",
+        "while len(layers) < K",
+        "while len(layers) < K and sum(costs) != len(costs) * costs[0]",
+        of=BOUND,
+    ),
+    wrong(
+        "the last layer is forgotten",
+        ALL,
+        "in all, got",
+        "for cost in costs:\n            if",
+        "for cost in costs[:-1]:\n            if",
+        of=BOUND,
+    ),
+    wrong(
+        "no whole numbers",
+        ALL,
+        "expected a list of whole numbers",
+        "layers.append(i - j)",
+        "layers.append((i - j) / 1)",
     ),
 ]
 
@@ -193,6 +264,74 @@ def cut(costs, K):
                 found = max(first, rest), (end - start, *layers)
         return found
     return list(best(0, K)[1])
+""",
+    ),
+    Alternative(
+        "cut",
+        "rows of a table as arrays",
+        """
+def cut(costs, K):
+    n, before = len(costs), np.concatenate([[0], np.cumsum(costs)])
+    slowest, starts = before.copy(), []
+    for k in range(1, K):
+        of_last = before[None, :] - before[:, None]  # [j, i]: layers j to i - 1
+        both = np.maximum(slowest[:, None], of_last)
+        j, i = np.ogrid[: n + 1, : n + 1]
+        both[(j >= i) | (j < k)] = before[-1] + 1
+        starts.append(both.argmin(axis=0))
+        slowest = both.min(axis=0)
+    ends = [n]
+    for start in reversed(starts):
+        ends.append(start[ends[-1]])
+    return np.diff([0, *ends[::-1]])
+""",
+    ),
+    Alternative(
+        "cut",
+        "the last stage grows layer by layer",
+        """
+def cut(costs, K):
+    n, never = len(costs), float("inf")
+    best = [[never] * (n + 1) for _ in range(K + 1)]
+    last = [[0] * (n + 1) for _ in range(K + 1)]
+    best[0][0] = 0
+    for k in range(1, K + 1):
+        for i in range(k, n + 1):
+            total = 0
+            for j in range(i - 1, k - 2, -1):
+                total += costs[j]
+                if max(best[k - 1][j], total) < best[k][i]:
+                    best[k][i], last[k][i] = max(best[k - 1][j], total), i - j
+    layers = []
+    for k in range(K, 0, -1):
+        layers.insert(0, last[k][n])
+        n -= layers[0]
+    return layers
+""",
+    ),
+    Alternative(
+        "cut",
+        "a bound that rises to the next sum that matters",
+        """
+import heapq
+def cut(costs, K):
+    bound = max(costs)
+    while True:
+        layers, total, larger = [0], 0, []
+        for cost in costs:
+            if layers[-1] and total + cost > bound:
+                heapq.heappush(larger, total + cost)
+                layers.append(0)
+                total = 0
+            layers[-1] += 1
+            total += cost
+        if len(layers) <= K:
+            break
+        bound = heapq.heappop(larger)
+    while len(layers) < K:
+        i = next(i for i, count in enumerate(layers) if count > 1)
+        layers[i : i + 1] = [layers[i] // 2, layers[i] - layers[i] // 2]
+    return tuple(layers)
 """,
     ),
 ]

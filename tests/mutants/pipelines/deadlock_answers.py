@@ -99,8 +99,8 @@ MUTANTS = [
     ),
     wrong(
         "updates wait for all backwards",
-        (MISSING,),
-        "expected",
+        (HEALTHY, MISSING),
+        "This schedule works",
         "        return None",
         '        if action == "U0" and sum(other == s and a[0] == "B" for other, a in done) '
         '< sum(a[0] == "F" for a in schedule[0]):\n            return s\n        return None',
@@ -142,6 +142,51 @@ MUTANTS = [
         "changed",
         "    K = len(schedule)",
         "    K = len(schedule)\n    for line in schedule:\n        if 'U0' in line:\n            line.remove('U0')",
+    ),
+    wrong("the first digit of a number", (MISSING,), "expected", '"F" + action[1:]', '"F" + action[1]'),
+    wrong(
+        "done actions without their stage",
+        (CIRCLES, MISSING),
+        "expected",
+        "(s - 1, action)",
+        "action",
+        '(s, "F" + action[1:])',
+        '"F" + action[1:]',
+        "(s + 1, action)",
+        "action",
+        "done.add((s, schedule[s][place[s]]))",
+        "done.add(schedule[s][place[s]])",
+    ),
+    wrong(
+        "the stage before the action",
+        ALL,
+        "the action first",
+        "(action, missing(s, action))",
+        "(missing(s, action), action)",
+    ),
+    wrong("texts as keys", ALL, "numbers of the stages", "waits[s] =", "waits[str(s)] ="),
+    wrong(
+        "each waits for itself",
+        ALL,
+        "waits for itself only before",
+        "waits[s] = (action, missing(s, action))",
+        "waits[s] = (action, s)",
+    ),
+    wrong(
+        "a stage has actions",
+        (MISSING,),
+        "IndexError",
+        "    K = len(schedule)",
+        "    K = len(schedule)\n    first = [line[0] for line in schedule]",
+        status=Status.RAISED,
+    ),
+    wrong(
+        "an exception",
+        ALL,
+        "RuntimeError",
+        "    return waits",
+        "    if waits:\n        raise RuntimeError(waits)\n    return waits",
+        status=Status.RAISED,
     ),
 ]
 
@@ -211,6 +256,60 @@ def deadlock(schedule):
         waits = {s: wait for s, wait in waits.items() if wait}
         stages = {s: stages[s] for s in waits}
     return waits
+""",
+    ),
+    Alternative(
+        "deadlock",
+        "actions and what they need as a graph",
+        """
+def deadlock(schedule):
+    last, needs = len(schedule) - 1, {}
+    for s, line in enumerate(schedule):
+        for i, action in enumerate(line):
+            kind, m = action[0], action[1:]
+            needs[s, action] = [(s, line[i - 1])] * (i > 0) + [(s - 1, action)] * (kind == "F" and s > 0)
+            needs[s, action] += [(s, "F" + m)] * (kind == "B") + [(s + 1, action)] * (kind == "B" and s < last)
+    done, before = set(), -1
+    while len(done) > before:
+        before = len(done)
+        done |= {one for one, others in needs.items() if done.issuperset(others)}
+    stuck = {}
+    for s, line in enumerate(schedule):
+        for action in line:
+            if (s, action) not in done:
+                own = (s, "F" + action[1:])
+                stuck[s] = [action, s - 1 if action[0] == "F" else s if own not in done else s + 1]
+                break
+    return stuck
+""",
+    ),
+    Alternative(
+        "deadlock",
+        "a heap of stages that may go on, and of stages that wait for an action",
+        """
+import heapq
+def deadlock(schedule):
+    K, done, parked = len(schedule), set(), {}
+    place, heap = np.zeros(K, int), list(range(K))
+
+    def missing(s, action):
+        m = action[1:]
+        needed = {"F": [(s - 1, action)], "B": [(s, f"F{m}"), (s + 1, action)], "U": []}[action[0]]
+        return next((one for one in needed if 0 <= one[0] < K and one not in done), None)
+
+    while heap:
+        s = heapq.heappop(heap)
+        while place[s] < len(schedule[s]):
+            action = schedule[s][place[s]]
+            if one := missing(s, action):
+                parked.setdefault(one, []).append(s)
+                break
+            done.add((s, action))
+            place[s] += 1
+            for other in parked.pop((s, action), []):
+                heapq.heappush(heap, other)
+    at = {s: schedule[s][place[s]] for s in np.arange(K) if place[s] < len(schedule[s])}
+    return {s: (action, missing(s, action)[0]) for s, action in at.items()}
 """,
     ),
 ]

@@ -88,6 +88,54 @@ MUTANTS = [
         "return forwards",
         "return forwards[::-1]",
     ),
+    wrong(
+        "sorted as texts", (ACTIONS,), "in this order", '["U0"]', '["U0"]', "return forwards", "return sorted(forwards)"
+    ),
+    wrong("the update has the number of the last micro-batch", (ACTIONS,), "U0 on every stage", '"U0"', 'f"U{M - 1}"'),
+    wrong("the update has the number of the stage", (ACTIONS,), "U0 on every stage", '"U0"', 'f"U{s}"'),
+    wrong("small letters", (ACTIONS, TIME), "a capital letter", 'f"F', 'f"f', 'f"B', 'f"b'),
+    wrong("a space before the number", (ACTIONS, TIME), "directly behind it", "F{m}", "F {m}"),
+    wrong(
+        "pairs of a letter and a number",
+        (ACTIONS, TIME),
+        "An action is a string",
+        'f"F{m}"',
+        '("F", m)',
+        'f"B{m}"',
+        '("B", m)',
+    ),
+    wrong(
+        "each stage begins with another micro-batch",
+        (ACTIONS, TIME),
+        "The micro-batches come in the order of their numbers",
+        'f"F{m}"',
+        'f"F{(m + s) % M}"',
+    ),
+    Mutant(
+        "gpipe",
+        "one list for all calls",
+        """
+actions = []
+def gpipe(K, M, s):
+    actions.extend([f"{kind}{m}" for kind in "FB" for m in range(M)] + ["U0"])
+    return actions
+""",
+        (ACTIONS, TIME),
+        "made outside of the function",
+    ),
+    Mutant(
+        "gpipe",
+        "actions are yielded",
+        """
+def gpipe(K, M, s):
+    for kind in "FB":
+        for m in range(M):
+            yield f"{kind}{m}"
+    yield "U0"
+""",
+        (ACTIONS, TIME),
+        "returns a generator",
+    ),
 ]
 
 ALTERNATIVES = [
@@ -111,6 +159,26 @@ def gpipe(K, M, s):
                 yield kind + str(m)
         yield "U0"
     return list(actions())
+""",
+    ),
+    Alternative(
+        "gpipe",
+        "an array of strings",
+        """
+def gpipe(K, M, s):
+    numbers = np.arange(M).astype(str)
+    return np.concatenate([np.char.add("F", numbers), np.char.add("B", numbers), ["U0"]])
+""",
+    ),
+    Alternative(
+        "gpipe",
+        "recursion, and backwards in an order of their own",
+        """
+def gpipe(K, M, s):
+    if M == 0:
+        return ["U0"]
+    fewer = gpipe(K, M - 1, s)
+    return fewer[: M - 1] + [f"F{M - 1}"] + [f"B{M - 1}"] + fewer[M - 1 :]
 """,
     ),
 ]

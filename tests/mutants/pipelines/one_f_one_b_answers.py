@@ -91,6 +91,33 @@ MUTANTS = [
         "for m in range(M - warm_up, M):",
         "for m in reversed(range(M - warm_up, M)):",
     ),
+    wrong(
+        "the warm-up has more forwards than there are micro-batches",
+        (ACTIONS, TIME, MEMORY),
+        "is less than K",
+        "min(M, K - 1 - s)",
+        "K - 1 - s",
+    ),
+    wrong("a warm-up of both ways", (MEMORY,), "too long", "min(M, K - 1 - s)", "min(M, 2 * (K - 1 - s))"),
+    wrong("a warm-up of all stages", (TIME, MEMORY), "all gradients come later", "min(M, K - 1 - s)", "min(M, K)"),
+    wrong(
+        "after the warm-up a backward comes first",
+        (TIME,),
+        "one forward short",
+        "min(M, K - 1 - s)",
+        "min(M, max(1, K - 1 - s))",
+        '        actions.append(f"F{warm_up + m}")\n        actions.append(f"B{m}")',
+        '        actions.append(f"B{m}")\n        actions.append(f"F{warm_up + m}")',
+    ),
+    wrong(
+        "updates as in PipeDream",
+        (ACTIONS,),
+        "One minibatch is one update",
+        'actions.append(f"B{m}")',
+        'actions += [f"B{m}", f"U{m}"]',
+        'actions + ["U0"]',
+        "actions",
+    ),
 ]
 
 ALTERNATIVES = [
@@ -120,6 +147,39 @@ def one_f_one_b(K, M, s):
     place = {f"F{m}": (m if m < room else room + 2 * (m - room) + 1, 0) for m in range(M)}
     place |= {f"B{m}": (room + 2 * m, 1) for m in range(M)}
     return [*sorted(place, key=place.get), "U0"]
+""",
+    ),
+    Alternative(
+        "one_f_one_b",
+        "each backward stands K - 1 - s places behind its forward",
+        """
+from itertools import chain
+def one_f_one_b(K, M, s):
+    behind = K - 1 - s
+    pairs = ((f"F{i}" * (i < M), f"B{i - behind}" * (i >= behind)) for i in range(M + behind))
+    return tuple(action for action in chain(*pairs, ["U0"]) if action)
+""",
+    ),
+    Alternative(
+        "one_f_one_b",
+        "all stages are played, and a backward comes before a forward",
+        """
+def one_f_one_b(K, M, s):
+    ends, lists, free = {}, [[] for _ in range(K)], [0] * K
+    forwards, backwards, now = [0] * K, [0] * K, 0
+    while min(backwards) < M:
+        for j in (j for j in range(K) if free[j] <= now):
+            f, b = forwards[j], backwards[j]
+            if b < f and (j == K - 1 or ends.get((j + 1, "B", b), now + 1) <= now):
+                lists[j].append(f"B{b}")
+                ends[j, "B", b] = free[j] = now + 1
+                backwards[j] += 1
+            elif f < M and f - b < K - j and (j == 0 or ends.get((j - 1, "F", f), now + 1) <= now):
+                lists[j].append(f"F{f}")
+                ends[j, "F", f] = free[j] = now + 1
+                forwards[j] += 1
+        now += 1
+    return lists[s] + ["U0"]
 """,
     ),
 ]

@@ -8,7 +8,7 @@ from tests.mutants.changed import changed
 
 WEIGHTS = "the weights after the update are those of one node"
 MESSAGES = "every message as soon as the schedule allows it, and no other"
-LARGE = "large messages: no two neighbours wait for each other"
+LARGE = "large messages: no two neighbours wait for each other, and each message is received"
 MEMORY = "the memory that the schedule promises"
 ALL = (WEIGHTS, MESSAGES, LARGE, MEMORY)
 NUMBERS = (WEIGHTS, LARGE, MEMORY)
@@ -84,7 +84,7 @@ MUTANTS = [
     ),
     wrong("the gradient is added to the weights", NUMBERS, "it is subtracted", "w - lr", "w + lr"),
     wrong("the learning rate is missing", NUMBERS, "The learning rate is missing", "lr * gradient", "gradient"),
-    wrong("w itself is changed", NUMBERS, "the caller's w", "w = w - lr * gradient", "w -= lr * gradient"),
+    wrong("w itself is changed", (WEIGHTS,), "was changed", "w = w - lr * gradient", "w -= lr * gradient"),
     wrong(
         "blocking sends",
         (LARGE,),
@@ -152,6 +152,61 @@ MUTANTS = [
         "forward(w, x); gx, gw = backward",
     ),
     wrong("all stages send to stage 0", ALL, "", "comm.isend(gx, s - 1)", "comm.isend(gx, 0)", status=Status.STUCK),
+    wrong("nobody waits for the messages", (LARGE,), "isend or irecv", "        work.wait()", "        pass"),
+    wrong(
+        "copies of inputs are never released",
+        (MEMORY,),
+        "MemoryError",
+        "kept[m] = x",
+        "kept[m] = x.copy()",
+        "kept.pop(m)",
+        "kept[m]",
+        status=Status.RAISED,
+    ),
+    wrong(
+        "the first digit of a number", (WEIGHTS,), "micro-batches: the weights", "inputs[m]", "inputs[int(action[1])]"
+    ),
+    wrong(
+        "every backward has the newest input that is left",
+        NUMBERS,
+        "the newest input that is left",
+        "kept.pop(m)",
+        "kept.pop(max(kept))",
+    ),
+    wrong(
+        "all wait for each other before each action",
+        (MESSAGES,),
+        "nothing else",
+        "        m = int(action[1:])",
+        "        m = int(action[1:])\n        comm.barrier()",
+    ),
+    wrong(
+        "the number of the micro-batch goes along",
+        ALL,
+        "got a tuple",
+        "comm.isend(y, s + 1)",
+        "comm.isend((m, y), s + 1)",
+        status=Status.RAISED,
+    ),
+    wrong(
+        "half the bytes",
+        (WEIGHTS, MESSAGES, MEMORY),
+        "expected",
+        "comm.isend(y, s + 1)",
+        "comm.isend(y.astype(np.float32), s + 1)",
+        "comm.isend(gx, s - 1)",
+        "comm.isend(gx.astype(np.float32), s - 1)",
+    ),
+    wrong(
+        "the gradient of w is sent",
+        ALL,
+        "g has shape",
+        "comm.isend(gx, s - 1)",
+        "comm.isend(gw, s - 1)",
+        status=Status.RAISED,
+    ),
+    wrong("the weights from before the update", NUMBERS, "from before the update", "w = w - lr", "new = w - lr"),
+    wrong("the gradient is returned", NUMBERS, "This is the gradient", "    return w", "    return gradient"),
 ]
 
 ALTERNATIVES = [
@@ -209,6 +264,55 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     for send in sends:
         send.wait()
     return w - lr * total
+""",
+    ),
+    Alternative(
+        "run_stage",
+        "activations by blocking sends, and the loss divided at the update",
+        changed(
+            RIGHT,
+            *("sent.append(comm.isend(y, s + 1))", "comm.send(y, s + 1)"),
+            *("1 / M if", "1.0 if", "lr * gradient", "lr * gradient / M"),
+        ),
+    ),
+    Alternative(
+        "run_stage",
+        "a class, and one receive posted ahead",
+        """
+class Stage:
+    def __init__(self, comm, count):
+        self.comm, self.left = comm, {src: count for src in (comm.rank - 1, comm.rank + 1)}
+        self.next, self.sent = {}, []
+        for src in self.left:
+            self.post(src)
+
+    def post(self, src):
+        if 0 <= src < self.comm.size and self.left[src]:
+            self.left[src] -= 1
+            self.next[src] = self.comm.irecv(src)
+
+    def take(self, src):
+        x = self.next.pop(src).wait()
+        self.post(src)
+        return x
+
+    def pass_on(self, x, dst):
+        if 0 <= dst < self.comm.size:
+            self.sent.append(self.comm.isend(x, dst))
+
+def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
+    s, stage, kept, new = comm.rank, Stage(comm, M), {}, w.copy()
+    for kind, m in ((action[0], int(action[1:])) for action in actions):
+        if kind == "F":
+            kept[m] = stage.take(s - 1) if s else inputs[m]
+            stage.pass_on(forward(w, kept[m]), s + 1)
+        elif kind == "B":
+            gx, gw = backward(w, kept.pop(m), stage.take(s + 1) if s + 1 < comm.size else 1 / M)
+            new -= lr * gw
+            stage.pass_on(gx, s - 1)
+    while stage.sent:
+        stage.sent.pop().wait()
+    return new
 """,
     ),
 ]

@@ -97,6 +97,30 @@ MUTANTS = [
         "int(action[1:]) if len(action) < 3 else -len(used)",
         status=Status.RAISED,
     ),
+    wrong(
+        "the first digit of a micro-batch's number",
+        (RARE,),
+        "micro-batches from number 10 on",
+        "int(action[1:])",
+        "action[1]",
+        "used.pop(m)",
+        "used.pop(m, None)",
+    ),
+    wrong(
+        "all versions from the oldest in use to the newest",
+        BOTH,
+        "One copy for each micro-batch under way",
+        "{newest} | set(used.values())",
+        "range(min(used.values(), default=newest), newest + 1)",
+    ),
+    wrong(
+        "takes the actions out of the caller's list",
+        (STRAIGHT,),
+        "changed",
+        "    for action in actions:",
+        "    while actions:\n        action = actions.pop(0)",
+    ),
+    wrong("a text", BOTH, "expected a number", "return most", "return str(most)"),
 ]
 
 ALTERNATIVES = [
@@ -133,6 +157,39 @@ def weights_to_stash(actions):
         old = {int(updates[i]) for i, j in spans if i <= now < j}
         counts.append(len(old | {int(updates[now])}))
     return max(counts, default=1)
+""",
+    ),
+    Alternative(
+        "weights_to_stash",
+        "recursion, and an integer of numpy",
+        """
+def weights_to_stash(actions, newest=0, used=()):
+    held = np.int64(len({newest, *dict(used).values()}))
+    if not actions:
+        return held
+    kind, m, rest = actions[0][0], actions[0][1:], actions[1:]
+    if kind == "U":
+        return max(held, weights_to_stash(rest, newest + 1, used))
+    if kind == "F":
+        return max(held, weights_to_stash(rest, newest, (*used, (m, newest))))
+    return max(held, weights_to_stash(rest, newest, tuple(one for one in used if one[0] != m)))
+""",
+    ),
+    Alternative(
+        "weights_to_stash",
+        "the updates have different numbers, so each names a version",
+        """
+def weights_to_stash(actions):
+    newest, of, held = "", {}, []
+    for action in actions:
+        if action[0] == "U":
+            newest = action
+        elif action[0] == "F":
+            of[action[1:]] = newest
+        else:
+            del of[action[1:]]
+        held.append(len({newest} | set(of.values())))
+    return max(held)
 """,
     ),
 ]

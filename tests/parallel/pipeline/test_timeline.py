@@ -29,6 +29,22 @@ def test_the_text_has_every_timed_action_once_in_its_order(kind: str, stages: in
         assert words == [schedule.text(action) for action in schedule.actions(stage) if action.kind != "U"]
 
 
+@pytest.mark.parametrize("forward", [1.5, 1.1, 2.5, 0.7])
+def test_the_text_has_every_action_where_times_are_no_multiples_of_each_other(forward: float):
+    times = pipeline.Times(forward=[forward, 1.0, 1.0], input=1, weight=1)
+    text = str(pipeline.simulate(pipeline.OneFOneB(stages=3, micro_batches=6), times))
+    for line in text.splitlines():
+        assert len([word for word in line.split()[2:] if word != "."]) == 12
+
+
+def test_the_rows_can_be_drawn_on_given_axes():
+    timeline = pipeline.simulate(pipeline.GPipe(2, 3))
+    _, [axes] = style.new_figure(4, 2)
+    timeline.draw_on(axes)
+    assert axes.get_xlim() == (0, timeline.makespan)
+    assert [text.get_text() for text in axes.texts] == [str(bar.action.micro_batch) for bar in timeline.of(0)[:-1]] * 2
+
+
 @pytest.mark.parametrize(("kind", "stages", "micro_batches"), all_but_first_exhaustive(CASES))
 def test_the_picture_has_a_box_with_its_number_for_each_action_at_its_time(kind, stages, micro_batches):
     timeline = pipeline.simulate(pipeline.schedule(kind, stages, micro_batches))

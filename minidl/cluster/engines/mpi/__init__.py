@@ -2,8 +2,8 @@
 
 `engine.py` asks `environment.py` whether mpiexec has started this process. Outside mpiexec, `launcher.py` starts it,
 and `rank.py` is what each process runs; `started.py` is such a process as the launcher sees it. Inside mpiexec,
-`inside.py` runs the program on the ranks that are there, `agreement.py` lets them agree on how the run ended, and
-`abrupt_exit.py` handles a rank that calls os._exit.
+`inside.py` runs the program on the ranks that are there, `agreement.py` lets them agree on how the run ended,
+`abrupt_exit.py` handles a rank that calls os._exit, and `first_rank.py` computes a value once for all ranks.
 
 A message goes from `comm.send` on one rank to `comm.recv` on another through `mailbox.py`; `calls.py` is the lock
 around calls of MPI. `reduction.py` leaves all-reduces to MPI, `memory.py` has the file of shared arrays, and

@@ -37,7 +37,7 @@ class Send(Awaited):
         self.posted = posted
         self.done = False
         self.peer_posted = None
-        self.receive: Receive | None = None  # the other half
+        self.receive: Receive | None = None  # the other half, from the match to the delivery
         self.waiter = None
         self.is_copy = must_copy
         if type(payload) is np.memmap:
@@ -57,7 +57,7 @@ class Send(Awaited):
 
     @property
     def is_matched(self) -> bool:
-        return self.receive is not None
+        return self.peer_posted is not None
 
 
 class Receive(Awaited):
@@ -85,11 +85,12 @@ class Receive(Awaited):
         return self.source >= 0
 
     def take(self, send: Send) -> None:
-        """The transfer has ended: take over the contents of the send."""
+        """The transfer has ended: take over the contents of the send, which keeps nothing of the message."""
         self.done = True
         self.form = form = send.form
         self.nbytes = nbytes = send.nbytes
         content, out = send.content, self.out
+        send.content = send.receive = None
         if out is not None and form == ARRAY:
             if out.nbytes == nbytes and out.dtype is content.dtype and (not send.is_copy or out.flags.c_contiguous):
                 try:

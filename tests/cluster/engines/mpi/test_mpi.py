@@ -481,6 +481,42 @@ def test_every_rank_of_a_script_under_mpiexec_gets_the_run(tmp_path: Path) -> No
     assert lines(done) == [results] * 3
 
 
+def test_under_mpiexec_the_first_rank_measures_where_all_cut_a_model(tmp_path: Path) -> None:
+    """Each rank would measure other seconds; what the first one raises is raised on all."""
+    done = under_mpiexec(
+        tmp_path,
+        """
+        import sys
+        from functools import partial
+        from minidl import cluster, data, nn, optim, parallel
+        from minidl.cluster.engines.mpi import environment
+        from minidl.parallel import pipeline
+
+        rank, measured = environment.rank_by_mpiexec(), []
+
+        def costs_of(model, x, unit):
+            measured.append(unit)
+            seconds = [1, 1, 9] if rank == 0 else [9, 1, 1]
+            return pipeline.Costs(tuple(pipeline.UnitCost("", each, 0, 0, 0, 0) for each in seconds), unit)
+
+        sys.modules["minidl.parallel.pipeline.pipeline"].costs_of = costs_of
+        optimizer = partial(optim.SGD, lr=0.1)
+        job = parallel.Job(lambda: nn.models.MLP(2, 8, 8, 3), partial(data.spirals, n=40), optimizer, epochs=1)
+        report = parallel.train(job, parallel.Pipeline(2, 4, cuts="seconds"), nodes=2, on="mpi")
+        try:
+            cluster.once(lambda: 1 // 0 if rank == 0 else 1, "mpi")
+        except ZeroDivisionError as error:
+            sys.stdout.write(f"{rank} {report.strategy.cuts} {measured} {error}\\n")
+        """,
+        nodes=2,
+    )
+    assert done.returncode == 0, done.stderr
+    assert lines(done) == [
+        "0 [2] ['seconds'] integer division or modulo by zero",
+        "1 [2] [] integer division or modulo by zero",
+    ]
+
+
 def test_under_mpiexec_a_rank_that_raises_makes_launch_raise_on_all_and_the_script_can_go_on(tmp_path: Path) -> None:
     done = under_mpiexec(
         tmp_path,

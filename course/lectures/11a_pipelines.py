@@ -1,0 +1,579 @@
+# %% [markdown]
+# # 11a. Why are three of four machines idle?
+#
+# *Read [05a](05a_data_parallelism.ipynb) first: work that can run at the same time, all-reduce. Reading time: about 35
+# minutes. Figures are* measured *on the computer that ran this page,* simulated, *or come from a* formula.
+#
+# ## The question
+#
+# A model can be too large for one machine: its weights and the activations that backward needs do not fit. The simplest
+# cure is to cut the model between two layers. The first machine gets the first layers, the next machine the next ones.
+# Such a part of the model is a *stage*. The number of stages is $K$, and they are numbered $s = 0, \dots, K - 1$. Here
+# are nine layers on $K = 4$ machines, trained to read digits.
+
+# %%
+from course.interaction import explore, guess, step_through, warm_up
+
+warm_up()
+
+# %%
+import time
+import weakref
+from dataclasses import replace
+from functools import cache, partial
+from itertools import pairwise
+
+import numpy as np
+
+from course.figures.page import say, see, table
+from minidl import Tensor, cluster, data, nn, optim, parallel
+from minidl import functional as F
+from minidl.parallel import pipeline
+from minidl.plots import lines
+
+K = 4
+images, tests = data.digits()
+TRAIN, BATCH = data.Dataset(*images[:1408]), 64  # 22 minibatches
+NODE = cluster.Node(flops_per_s=1e9, bytes_per_s=np.inf)
+
+
+def model():
+    net = nn.models.MLP(64, 128, 128, 128, 96, 96, 96, 64, 64, 10)
+    for parameter in net.parameters():
+        if parameter.ndim > 1:
+            nn.init.kaiming_uniform_(parameter)  # He's first weights
+    return net
+
+
+def job(samples=1408, epochs=8, model=model):
+    few = data.Splits(data.Dataset(*TRAIN[:samples]), tests)
+    sgd = partial(optim.SGD, lr=0.05, momentum=0.9)
+    return parallel.Job(model, few, sgd, batch_size=BATCH, epochs=epochs, seed=0)
+
+
+def train(strategy, job=job(), nodes=K):  # noqa: B008
+    """Train on simulated machines, whose messages take no time; what they compute is real."""
+    return parallel.train(job, strategy, nodes, cluster.Simulation(node=NODE))
+
+
+# %%
+guess_idle = guess("Four machines, a stage on each. In what share of their time is nothing computed?", unit="%")
+
+# %%
+whole = train(parallel.Pipeline(stages=K, micro_batches=1, schedule="naive"))
+
+
+def executed(run):
+    """What the stages did in the second minibatch of a run."""
+    return pipeline.executed(run.trace, run.strategy.made_schedule(), minibatch=1)
+
+
+def idle(timeline):
+    """The share of all machines' time in which nothing is computed."""
+    stages = timeline.schedule.stages
+    return 1 - sum(map(timeline.busy, range(stages))) / (stages * timeline.makespan)
+
+
+see(
+    executed(whole).plot("one minibatch", memory=False),
+    "a row for each machine. Forward (blue) goes down the stages, backward (green) comes back up. One machine computes "
+    "at any moment, and the other three wait (grey).",
+)
+say(f"The trained model reads {whole.accuracy:.1%} of the test digits. Idle: **{idle(executed(whole)):.0%}** of all "
+    f"machine time (your guess: {guess_idle}).")  # fmt: skip
+
+# %% [markdown]
+# Four machines take as long as one. More machines would only make it worse: of $K$ machines $K - 1$ are idle.
+#
+# ## Why do they wait?
+#
+# Each layer needs the output of the layer before, so the layers of *one* image cannot be computed at the same time. But
+# images do not need each other ([05a](05a_data_parallelism.ipynb)). Machine 1 can compute one image while machine 0
+# computes the next. So a minibatch is cut into $M$ *micro-batches*, numbered $m = 0, \dots, M - 1$. They go through
+# the stages one behind the other. Such a model is a *pipeline*. Here is the forward of 3 micro-batches through 3
+# stages.
+
+# %%
+guess_slots = guess("One at a time, 3 micro-batches need 9 slots for 3 stages. How many if they follow each other?")
+
+# %%
+slots = {"one at a time": lambda m, s: 3 * m + s, "one behind the other": lambda m, s: m + s}
+forward_only = pipeline.Times(forward=1, input=0, weight=0)
+kinds = {"one at a time": pipeline.Naive(3, 3), "one behind the other": pipeline.GPipe(3, 3)}
+for way, slot in slots.items():
+    number = {(slot(m, s), s): f"m = {m}" for m in range(3) for s in range(3)}
+    count = 1 + max(column for column, _ in number)
+    table([f"slot {column}" if column else "slot 0" for column in range(count)],
+          [[number.get((column, s), "") for column in range(count)] for s in range(3)],
+          f"{way}: {count} slots; a row for each stage; formula, and in minidl's simulation "
+          f"{pipeline.simulate(kinds[way], forward_only).makespan:.0f}")  # fmt: skip
+say(f"Your guess: {guess_slots}. One at a time, M micro-batches take MK slots. One behind the other, they take "
+    "**M + K - 1**: the first has to pass K stages, and each of the other M - 1 arrives a slot later.")  # fmt: skip
+
+# %% [markdown]
+# ## Build: a step with pieces
+#
+# What has to pass between two machines? Here is a step on a single machine, with the model in pieces. Nothing but
+# arrays goes from piece to piece: the *activations* in forward, and in backward the gradient of the loss with respect
+# to them. Each micro-batch's loss counts with its share of the minibatch, so the gradients add up to that of the whole.
+
+
+# %%
+def step_in_pieces(net, x, y, cuts, M):
+    """Gradients of a minibatch, computed in M micro-batches by pieces of the model; returns the bytes handed over."""
+    units, handed_over = net.stages(), 0
+    pieces = [units[start:end] for start, end in pairwise([0, *cuts, len(units)])]
+    for x_m, y_m in zip(np.array_split(x, M), np.array_split(y, M), strict=True):
+        ends, value = [], x_m
+        for piece in pieces:
+            begin = Tensor(value, requires_grad=bool(ends))  # a new tape begins: nothing of the piece before is on it
+            end = nn.run_stages(piece, begin)
+            ends.append((begin, end))
+            value = end.data
+            handed_over += value.nbytes
+        handed_over -= value.nbytes  # the last piece hands its output to nobody
+        (F.cross_entropy(end, y_m) * (len(x_m) / len(x))).backward()
+        for (_, end), (begin, _) in reversed(list(pairwise(ends))):
+            end.backward(begin.grad)  # the gradient comes from the piece behind
+            handed_over += begin.grad.nbytes
+    return handed_over
+
+
+CUTS = whole.strategy.cuts  # before which layers minidl cut the model
+x, y = TRAIN[np.arange(BATCH)]
+net, reference = model(), model()
+for ours, theirs in zip(net.parameters(), reference.parameters(), strict=True):
+    ours.copy_(theirs.numpy())
+F.cross_entropy(reference(x), y).backward()
+handed_over = step_in_pieces(net, x, y, CUTS, M=8)
+off = max(np.abs(ours.grad - theirs.grad).max() for ours, theirs in zip(net.parameters(), reference.parameters()))  # noqa: B905
+say(f"Cut before layers {CUTS}, in 8 micro-batches: the gradient differs from that of the whole minibatch by at most "
+    f"{off:.0e}, which is rounding. {handed_over:,} bytes were handed over.")  # fmt: skip
+
+# %% [markdown]
+# On four machines `parallel.Pipeline` does the same. The sum over micro-batches is all that it changes, so one machine
+# that computes the same micro-batches one after the other must get the same weights:
+
+# %%
+alone = train(parallel.Serial(shards=1, micro_batches=8), nodes=1)
+runs = {kind: train(parallel.Pipeline(K, micro_batches=8, schedule=kind)) for kind in ("naive", "gpipe", "1f1b")}
+
+
+def same_bits(run, other):
+    there = other.checkpoint.model
+    return all(np.array_equal(value, there[name]) for name, value in run.checkpoint.model.items())
+
+
+table(
+    ["schedule, 4 machines, M = 8", "test accuracy", "every weight equal to one machine's, to the bit"],
+    [[kind, f"{run.accuracy:.2%}", "yes" if same_bits(run, alone) else "no"] for kind, run in runs.items()],
+    f"measured, after {alone.history[-1]['steps']} steps; one machine: {alone.accuracy:.2%}",
+)
+
+# %% [markdown]
+# The order of the computations changes, the sums do not. So from here on the question is about time and memory only.
+# (Batch norm would normalise over a micro-batch instead of the minibatch, as it does over a shard in 05a.)
+#
+# ## GPipe: all forwards, then all backwards
+#
+# A *schedule* is a list of actions for each stage: `F3` is the forward of micro-batch 3, `B3` its backward, `U0` the
+# update. GPipe (Huang et al., arXiv:1811.06965) does all forwards, then all backwards. Let $t_F$ and $t_B$ be the
+# seconds of a forward and a backward of one micro-batch on one stage, equal on all stages. Backward computes two
+# products for each one of forward, so the pictures have $t_B = 2 t_F$.
+
+# %%
+print(pipeline.GPipe(stages=2, micro_batches=3))
+one_at_a_time, gpipe = (pipeline.simulate(kind(K, 8)) for kind in (pipeline.Naive, pipeline.GPipe))
+see(
+    pipeline.plot_timelines([one_at_a_time, gpipe], ["8 micro-batches, one at a time", "GPipe"]),
+    f"the same computations. GPipe needs {gpipe.makespan:.0f} units instead of {one_at_a_time.makespan:.0f}. Every "
+    "machine still waits: later stages at the start, earlier ones in the middle and all but the first at the end.",
+)
+
+# %% [markdown]
+# ## The bubble, in two conventions
+#
+# The idle time is called the *bubble*. Every stage computes for $M(t_F + t_B)$. The last stage begins $K - 1$ forwards
+# late and is $K - 1$ backwards early. So every stage waits for $(K - 1)(t_F + t_B)$ in all. Papers divide this by two
+# different times:
+#
+# $$\text{of the total time: } \frac{K - 1}{M + K - 1} \qquad\qquad \text{of the ideal time: } \frac{K - 1}{M}.$$
+#
+# GPipe's paper has the first: which share of all seconds is lost? Narayanan et al. (arXiv:2104.04473) have the second:
+# how much longer does a step take than without a bubble? Neither is wrong, but they are different numbers.
+
+# %%
+guess_tenth = guess("From how many micro-batches on are 4 stages idle for at most 10 % of the total time?")
+
+# %%
+COUNTS = [1, 2, 4, 8, 16, 32, 64]
+panels = []
+for title, formula, counted in (("of the total time", lambda k, m: (k - 1) / (m + k - 1), "bubble_of_total"),
+                                ("of the ideal time", lambda k, m: (k - 1) / m, "bubble_of_ideal")):  # fmt: skip
+    curves = []
+    for tone, stages in enumerate((2, 4, 8)):
+        points = [getattr(pipeline.simulate(pipeline.GPipe(stages, m)), counted) for m in COUNTS]
+        curves += [lines.Line(f"K = {stages}, formula", COUNTS, [100 * formula(stages, m) for m in COUNTS], tone=tone),
+                   lines.Line("simulated", COUNTS, [100 * point for point in points], "points", tone)]  # fmt: skip
+    panels.append(lines.Panel(curves, "micro-batches M", f"bubble (% {title})", title, log="xy"))
+enough = next(m for m in range(1, 100) if pipeline.formulas.bubble_of_total(pipeline.GPipe(K, m)) <= 0.1)
+see(
+    lines.draw(panels, source=("formula", "simulated")),
+    "the points lie on the lines. On the left no bubble is above 100 %. On the right it is, as soon as there are fewer "
+    "micro-batches than K - 1. With many micro-batches both conventions nearly agree.",
+)
+say(f"With M = 8 and K = 4: {gpipe.bubble_of_total:.1%} of the total, {gpipe.bubble_of_ideal:.1%} of the ideal time. "
+    f"At most 10 % of the total time is idle from **M = {enough}** on (your guess: {guess_tenth}).")  # fmt: skip
+
+# %% [markdown]
+# So the answer seems to be: many micro-batches. What do they cost? They are small, and small products use a processor
+# badly (chapter 03). And a stage keeps the activations of a micro-batch from its forward to its backward. At the end of
+# its forwards, GPipe keeps all $M$.
+#
+# ## 1F1B: the same bubble, less memory
+#
+# A stage need not wait for the last forward. Its first backward is possible as soon as the gradient is there. The
+# schedule *1F1B*, one forward and one backward in turn, has two rules. A stage prefers a backward to a forward. And it
+# keeps at most $K - s$ micro-batches: so many forwards it needs until the first gradient comes back. The rules in code:
+
+
+# %%
+def play(K, M, most_kept, prefer, t_F=1, t_B=2):
+    """When each stage does what, if it begins whatever it can: a list of (stage, action, start, end)."""
+    forwards, backwards, free, done, bars = [0] * K, [0] * K, [0] * K, {}, []
+    while len(bars) < 2 * K * M:
+        possible = []
+        for s in range(K):
+            f, b = forwards[s], backwards[s]  # the next ones; f - b micro-batches are kept
+            if f < M and f - b < most_kept(s) and (s == 0 or ("F", f, s - 1) in done):
+                possible.append((max(free[s], done.get(("F", f, s - 1), 0)), prefer != "F", s, "F", f))
+            if b < f and (s == K - 1 or ("B", b, s + 1) in done):
+                possible.append((max(free[s], done.get(("B", b, s + 1), 0)), prefer != "B", s, "B", b))
+        start, _, s, kind, m = min(possible)  # whoever can begin first
+        free[s] = done[kind, m, s] = start + (t_F if kind == "F" else t_B)
+        (forwards if kind == "F" else backwards)[s] += 1
+        bars.append((s, f"{kind}{m}", start, free[s]))
+    return bars
+
+
+RULES = {"naive": lambda K, M: (lambda s: 1, "B"), "gpipe": lambda K, M: (lambda s: M, "F"),
+         "1f1b": lambda K, M: (lambda s: K - s, "B")}  # fmt: skip
+agree, cases = 0, [(name, stages, m) for name in RULES for stages in range(1, 7) for m in range(1, 11)]
+for name, stages, m in cases:
+    minidl_has = [[str(action.short) for action in pipeline.schedule(name, stages, m).actions(s) if action.kind != "U"]
+                  for s in range(stages)]  # fmt: skip
+    bars = play(stages, m, *RULES[name](stages, m))
+    agree += minidl_has == [[action for stage, action, *_ in bars if stage == s] for s in range(stages)]
+say(f"`play` and minidl's lists have the same order in {agree} of {len(cases)} cases: naive, GPipe and 1F1B are one "
+    "program with other rules.")  # fmt: skip
+
+# %% [markdown]
+# Go through it step by step. At the right of each stage are the micro-batches that it keeps at that moment.
+
+# %%
+f1b = pipeline.simulate(pipeline.OneFOneB(K, 8))
+
+
+def until(axes, moment):
+    begun = [bar for bar in f1b.bars if bar.start < moment]
+    replace(f1b, bars=tuple(begun)).draw_on(axes)
+    for s in range(K):
+        numbers = {kind: {bar.action.micro_batch for bar in begun if bar.stage == s and bar.action.kind == kind
+                          and (kind == "F" or bar.end <= moment)} for kind in "FB"}  # fmt: skip
+        kept = sorted(numbers["F"] - numbers["B"])
+        axes.text(f1b.makespan, s, "keeps " + (" ".join(map(str, kept)) or "nothing"), fontsize=7, va="center")
+    axes.set_xlim(0, 1.25 * f1b.makespan)
+
+
+step_through(
+    until,
+    "blue: forward, green: backward, begun before the moment in the title. At 4 the first micro-batch is on the last "
+    "stage, and stage 0 keeps four. At 9, stages in the middle do forward and backward in turn. Afterwards each new "
+    "forward waits until a backward has freed its place. At the end the last backwards come back.",
+    frames=list(range(1, int(f1b.makespan) + 1)),
+    multiples=[4, 9, 18, 30],
+    name="moment",
+    height=2.6,
+    source="simulated",
+)
+
+# %%
+guess_bubble = guess("How does the bubble of 1F1B compare with GPipe's?", ["smaller", "the same", "larger"])
+
+# %%
+see(
+    pipeline.plot_timelines([gpipe, f1b], ["GPipe", "1F1B"], memory=True),
+    "both take the same time and wait for as long, though not at the same moments. Below each: GPipe keeps all 8 "
+    "micro-batches on every stage. 1F1B keeps 4 on stage 0, then 3, 2 and 1.",
+)
+say(f"Idle: GPipe {gpipe.bubble_of_total:.1%}, 1F1B **{f1b.bubble_of_total:.1%}** of the total time (your guess: "
+    f"{guess_bubble}). 1F1B saves memory, not time.")  # fmt: skip
+
+
+# %% [markdown]
+# Is that what a run really keeps? The next cell counts the arrays that are alive in the layers of a run.
+
+
+# %%
+class Counting(nn.Linear):
+    """A layer that counts how many of its inputs are alive in training."""
+
+    alive, most = (), 0
+
+    def forward(self, x):
+        if self.training:
+            self.alive = [*(one for one in self.alive if one() is not None), weakref.ref(x.data)]
+            self.most = max(self.most, len(self.alive))
+        return super().forward(x)
+
+
+class WithCount(parallel.Pipeline):
+    def run(self, session):
+        super().run(session)
+        last = self.chunks(session.model)[session.mesh.coordinates["pp"]][-1]
+        session.record("kept", last.modules[0].most)
+
+
+eight = partial(job, 128, 1, lambda: nn.Sequential(nn.Flatten(), *[Counting(64, 64) for _ in range(8)]))
+rows = []
+for kind in ("naive", "gpipe", "1f1b"):
+    schedule = pipeline.schedule(kind, K, 8)
+    recorded = train(WithCount(schedule=schedule, stages=K, cuts=(3, 5, 7)), eight()).recorded["kept"]
+    ways = {"counted in the run": [counts[0] for counts in recorded],
+            "counted in the list": pipeline.peak_memory(schedule),
+            "formula": [pipeline.formulas.peak_of_stage(schedule, s) for s in range(K)]}  # fmt: skip
+    rows += [[kind, way, *(f"{kept:g}" for kept in counts)] for way, counts in ways.items()]
+table(["schedule", "", *(f"stage {s}" for s in range(K))], rows,
+      "micro-batches kept at the same time, at most; M = 8; counted in the run: measured")  # fmt: skip
+
+# %% [markdown]
+# With 1F1B memory no longer grows with $M$: stage $s$ keeps $\min(M, K - s)$. So it can have as many micro-batches as
+# the minibatch has samples, and then the bubble is small *after all*. Turn it:
+
+
+# %%
+@cache
+def played(kind, stages, micro_batches):
+    return pipeline.simulate(pipeline.schedule(kind, stages, micro_batches))
+
+
+def turn(axes, stages, micro_batches, schedule):
+    timeline = played(schedule, stages, micro_batches)
+    timeline.draw_on(axes)
+    for s, kept in enumerate(pipeline.peak_memory(timeline.schedule)):
+        axes.text(1.01 * timeline.makespan, s, f"{kept:.0f}", fontsize=7, va="center")
+    axes.set_xlabel(f"time (units); idle: {timeline.bubble_of_total:.0%} of the total time,\n"
+                    f"{timeline.bubble_of_ideal:.0%} of the ideal time", fontsize=8)  # fmt: skip
+
+
+explore(
+    turn,
+    "the timeline, and at the right of each stage how many micro-batches it keeps at most. More micro-batches shrink "
+    "the bubble, more stages enlarge it. With GPipe memory grows with the micro-batches, with 1F1B with the stages.",
+    stages=[4, 2, 3, 6, 8, 12],
+    micro_batches=[8, 1, 2, 4, 16, 32],
+    schedule=["1f1b", "gpipe", "naive"],
+    multiples=[{"micro_batches": 4}, {"micro_batches": 16}, {"stages": 8}, {"schedule": "gpipe", "micro_batches": 16}],
+    height=2.6,
+    shared=False,
+    source="simulated",
+)
+
+# %% [markdown]
+# ## The slowest stage sets the pace
+#
+# So far all stages took equally long. Our nine layers do not: they have 128 to 10 outputs. Every micro-batch passes
+# every stage, so no more come out at the end than the slowest stage lets through. With times $t_s$ of the stages for
+# forward and backward, the throughput approaches $1 / \max_s t_s$ micro-batches a second.
+
+# %%
+guess_cuts = guess("With which cut do micro-batches come out faster?", ["equal numbers of layers", "equal flops"])
+
+# %%
+flops = pipeline.costs_of(model(), TRAIN[np.arange(BATCH // 8)][0]).totals  # of a micro-batch
+ways = {"equal numbers": [2, 4, 6], "equal flops": pipeline.balanced_cuts(flops, K)}
+rows, cut_runs = [], {}
+for way, cuts in ways.items():
+    ms = [1e3 * sum(flops[start:end]) / NODE.flops_per_s for start, end in pairwise([0, *cuts, len(flops)])]
+    cut_runs[way] = train(parallel.Pipeline(K, 8, "1f1b", cuts=cuts), job(128, 1))
+    times = pipeline.Times(forward=[t / 3 for t in ms], input=[t / 3 for t in ms], weight=[t / 3 for t in ms])
+    many = [pipeline.simulate(pipeline.OneFOneB(K, m), times).makespan for m in (100, 200)]
+    rows.append([way, cuts, ", ".join(f"{t:.2f}" for t in ms), f"{1 / max(ms):.2f}", f"{100 / (many[1] - many[0]):.2f}",
+                 f"{1e3 * executed(cut_runs[way]).makespan:.1f} ms"])  # fmt: skip
+table(
+    ["cut", "before layers", "ms of the stages", "1 / slowest", "throughput", "a minibatch, M = 8"], rows,
+    f"a millisecond: {NODE.flops_per_s / 1e3:,.0f} flops; 1 / slowest: formula, micro-batches per ms; throughput: "
+    f"simulated, the same unit, by the difference of 200 and 100 micro-batches; your guess: {guess_cuts}",
+)  # fmt: skip
+see(
+    pipeline.plot_timelines([executed(run) for run in cut_runs.values()], list(cut_runs)),
+    "what the stages of our model did in a minibatch. Above, stage 1 is busy nearly all the time, and the last stage "
+    "waits for it. Below, all stages have about the same to do, and the minibatch ends earlier.",
+)
+
+# %% [markdown]
+# `balanced_cuts` finds the cut whose slowest stage is fastest; in the exercises you write it. Flops are only an
+# estimate of seconds. If the times of layers can be measured, give it those.
+#
+# ## What passes over the wire?
+#
+# Data parallelism adds up the gradients of all weights. A pipeline sends activations and their gradients, and only
+# between neighbours:
+
+# %%
+guess_wire = guess("How many times as much do 4 machines send in a step of data parallelism?", unit="times")
+
+# %%
+weights = sum(parameter.size for parameter in model().parameters())
+
+
+def sent(strategy, operation):
+    """Bytes that all machines send in a step: what two minibatches need more than one."""
+    once, twice = (sum(rank[operation].nbytes for rank in train(strategy, job(samples, 1)).trace.ledger())
+                   for samples in (BATCH, 2 * BATCH))  # fmt: skip
+    return twice - once
+
+
+widths = [layer.weight.shape[0] for layer in model().layers]
+ends = sum(widths[cut - 1] for cut in CUTS)  # numbers that a sample has at the cuts
+ring = parallel.Synchronous(algorithm="ring")
+wire = {"pipeline": (sent(parallel.Pipeline(K, 8), "isend"), 2 * 4 * BATCH * ends),
+        "data parallelism": (sent(ring, "all_reduce"), 2 * (K - 1) * 4 * weights)}  # fmt: skip
+table(["", "simulated", "formula", "grows with"],
+      [[way, *(f"{count:,}" for count in counts), grows]
+       for (way, counts), grows in zip(wire.items(), ("samples x outputs at the cuts", "weights"), strict=True)],
+      f"bytes that all {K} machines send in a step")  # fmt: skip
+say(f"Data parallelism sends {wire['data parallelism'][0] / wire['pipeline'][0]:.1f} times as much (your guess: "
+    f"{guess_wire}). By hand, we had handed over {handed_over:,} bytes.")  # fmt: skip
+
+# %% [markdown]
+# This is for a minibatch of 64. With ten times the samples, the pipeline would send ten times as much. Large weights
+# and small activations suit a pipeline; convolutions at the beginning of a network are the opposite.
+#
+# ## Executed, simulated, drawn
+#
+# One list says what is drawn, simulated and executed. Does a run on real processes look like the picture? This computer
+# may have fewer cores than there are stages. So each layer here also sleeps, for 20 ms in forward and 40 ms in
+# backward: waiting needs no core.
+
+
+# %%
+class Sleeping(nn.Linear):
+    """A layer that takes 20 ms in forward and 40 ms in backward."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.weight.register_post_accumulate_grad_hook(lambda weight: time.sleep(0.04))
+
+    def forward(self, x):
+        if self.training:
+            time.sleep(0.02)
+        return super().forward(x)
+
+
+def sleepers():
+    return nn.Sequential(nn.Flatten(), Sleeping(64, 32), Sleeping(32, 32), Sleeping(32, 32), Sleeping(32, 10))
+
+
+# %%
+# measured: differs from run to run
+real = parallel.train(job(3 * BATCH, 1, sleepers), parallel.Pipeline(K, 8, "1f1b", cuts=(2, 3, 4)), K)
+ideal = pipeline.simulate(pipeline.OneFOneB(K, 8), pipeline.Times(forward=0.02, input=0.02, weight=0.02))
+measured, simulated = executed(real), replace(ideal, unit="s")
+see(
+    pipeline.plot_timelines([measured, simulated], ["on four processes", "simulated"]),
+    "the boxes have the same order and nearly the same places. On processes, small gaps between them are messages.",
+)
+orders = [[[bar.action for bar in each.of(s) if bar.end > bar.start] for s in range(K)]
+          for each in (measured, simulated)]  # fmt: skip
+same_order = orders[0] == orders[1]
+table(["", "seconds", "bubble of the total time", "of the ideal time"],
+      [[each.source, f"{each.makespan:.3f}", f"{each.bubble_of_total:.1%}", f"{each.bubble_of_ideal:.1%}"]
+       for each in (measured, simulated)]
+      + [["formula", f"{(8 + K - 1) * 0.06:.3f}", f"{(K - 1) / (8 + K - 1):.1%}", f"{(K - 1) / 8:.1%}"]],
+      f"a minibatch of 8 micro-batches on 4 stages, 1F1B; same order of actions: {same_order}")  # fmt: skip
+
+# %% [markdown]
+# ## Find the bug, twice
+#
+# **A table.** A public tutorial compares two schedules for 4 stages and 8 micro-batches: GPipe has a bubble of 27 %,
+# 1F1B of only 19 %. Its advice: choose 1F1B to have machines wait less.
+
+# %%
+guess_table = guess("What is wrong?", ["nothing", "27 % should be 38 %", "19 % should be 27 %", "both are of ideal"])
+
+# %%
+table(["K = 4, M = 8", "of the total time", "of the ideal time"],
+      [[timeline.schedule.name, f"{timeline.bubble_of_total:.2%}", f"{timeline.bubble_of_ideal:.2%}"]
+       for timeline in (gpipe, f1b)], f"simulated; your guess: {guess_table}")  # fmt: skip
+say(f"Both have 3/11 = {3 / 11:.1%} of the total time, or 3/8 = {3 / 8:.1%} of the ideal time. 19 % is neither. "
+    f"(3/16 is {3 / 16:.1%}, but that is GPipe and 1F1B with twice the micro-batches, of the ideal time.)")  # fmt: skip
+
+# %% [markdown]
+# A bubble without its convention cannot be checked, and two bubbles in different conventions cannot be compared.
+#
+# **A list.** PyTorch 2.13 can list the actions of its 1F1B. For 4 stages and 8 micro-batches it has our actions on
+# stages 0 to 2. For the last stage it has the list below.
+
+# %%
+LAST = "F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 F6 B5 F7 B6 F8 B7 U0"
+print(LAST)
+
+# %%
+guess_list = guess("Which is the first action of the last stage that cannot be done?", ["F1", "B0", "F8", "all can"])
+
+# %%
+others = [" ".join(action.short for action in f1b.schedule.actions(s)) for s in range(K - 1)]
+listed = pipeline.Listed.read([*others, LAST])
+try:
+    pipeline.validate(replace(listed, micro_batches=8))
+except pipeline.ScheduleError as error:
+    say(f"`validate`: {error}. Your guess: {guess_list}.")
+
+# %% [markdown]
+# The last stage has no warm-up, and its list begins one micro-batch too late. PyTorch still trains correctly, since it
+# executes 1F1B by other code and never reads this list. That is a reason to have one list for everything: what is drawn
+# is what runs.
+#
+# ## What the papers report
+#
+# **Huang et al. (2019)**, GPipe, call the bubble negligible for $M \ge 4K$. By their own formula it can still be a
+# fifth of the time. Their table 2 has the throughput of a Transformer, relative to $K = 2$, $M = 1$. A step takes
+# $(M + K - 1)/(MK)$ of one machine's time if nothing but the bubble is lost:
+
+# %%
+PUBLISHED = {1: (1, 1.07, 1.3), 4: (1.7, 3.2, 4.8), 32: (1.8, 3.4, 6.3)}  # table 2, for K = 2, 4, 8
+table(["", "K = 2", "K = 4", "K = 8"],
+      [[f"M = {m}, {way}", *values] for m, published in PUBLISHED.items()
+       for way, values in (("published", published),
+                           ("formula", [f"{m * k / (m + k - 1):.2g}" for k in (2, 4, 8)]))],
+      f"times the throughput of K = 2, M = 1; bubble of the total time at M = 4K: "
+      f"{', '.join(f'{(k - 1) / (5 * k - 1):.0%} for K = {k}' for k in (2, 4, 8))}")  # fmt: skip
+
+# %% [markdown]
+# With one micro-batch and with 32 the formula is close. With four, the paper's machines are faster than a pipeline with
+# this bubble can be. So something else must have changed, too; the table does not say what.
+#
+# **Narayanan et al. (2021)**, PipeDream-Flush (arXiv:2006.09503), section 3.2, and **Fan et al. (2020)**, DAPPLE
+# (arXiv:2007.01045), have the schedule 1F1B with one update a minibatch. Papers write $p$ for our $K$ and $m$ for $M$.
+#
+# ## The answer so far
+#
+# Three of four machines are idle because a layer waits for the layer before, and one minibatch is one chain. Micro-
+# batches wake them: they follow each other through the stages, and the weights stay those of one machine. What remains
+# is the bubble, $K - 1$ micro-batches' time. It is small when $M$ is large. 1F1B makes a large $M$ affordable, since
+# stage $s$ keeps $K - s$ micro-batches instead of $M$. Then the slowest stage sets the pace, so cut where flops
+# balance.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 11](../exercises/11_pipelines/11_pipelines.ipynb): after this page you can write both schedules,
+# execute a stage, cut a model, and find out who waits for whom.
+#
+# **Three questions to argue about**
+#
+# 1. A minibatch has 64 samples and there are 8 stages. Which M do you choose, and what speaks against the largest?
+# 2. Two machines more: would you make the pipeline longer, or have each slow stage twice? What has to be sent then?
+# 3. Which differences between GPipe's experiment and our formula could make $M = 4$ faster than the formula allows?
+#
+# Next: [11b. Can the bubble vanish, and what does it cost?](11b_no_bubble.ipynb)

@@ -1,0 +1,312 @@
+# %% [markdown]
+# # 11b. Can the bubble vanish, and what does it cost?
+#
+# *Read [11a](11a_pipelines.ipynb) first: stages, micro-batches, GPipe and 1F1B. Reading time: about 30 minutes. Figures
+# are* measured *on the computer that ran this page,* simulated, *or come from a* formula.
+#
+# ## The question
+#
+# With 1F1B, $K$ stages and $M$ micro-batches, every stage is idle while $K - 1$ micro-batches could be computed. More
+# micro-batches make that a smaller share, but never nothing. Here are four stages and eight micro-batches. As in 11a,
+# forward takes $t_F$ and backward $t_B = 2 t_F$ on every stage, and messages take no time.
+
+# %%
+from course.interaction import explore, guess, warm_up
+
+warm_up()
+
+# %%
+from functools import cache, partial
+
+import numpy as np
+
+from course.figures.page import say, see, table
+from minidl import Tensor, backward, cluster, data, kernels, nn, optim, parallel
+from minidl.parallel import pipeline
+from minidl.plots import lines
+
+K, M = 4, 8
+THIRD = 1.0  # of a stage's time: forward, backward for the inputs, backward for the weights
+
+
+@cache
+def played(kind, stages=K, micro_batches=M, v=None, message=0.0):
+    """A schedule's timeline; each of v chunks of a stage takes its share of the stage's time."""
+    schedule = pipeline.schedule(kind, stages, micro_batches, v)
+    share = THIRD / schedule.chunks_per_stage
+    return pipeline.simulate(schedule, pipeline.Times(share, share, share, message=message))
+
+
+see(played("1f1b").plot("1F1B"), "grey: 9 of 33 units on stage 0. The memory curves below are those of 11a.")
+
+# %% [markdown]
+# ## First cure: more turns
+#
+# Why does the last stage wait so long for the first micro-batch? Because three whole stages come before it. So cut the
+# model more finely, into $v K$ *chunks*, and give each stage $v$ of them that are not neighbours: stage $s$ has the
+# chunks $s$, $s + K$, and so on. A micro-batch then passes every stage $v$ times. The first one reaches the last stage
+# after $K - 1$ short turns instead of $K - 1$ long ones. This schedule is called *interleaved*. It deals the
+# micro-batches in groups of $K$, so $K$ must divide $M$.
+
+# %%
+see(
+    pipeline.plot_timelines([played("1f1b"), played("interleaved", v=2)], ["1F1B", "interleaved, v = 2"], memory=True),
+    "a light box is a turn through the second chunk of a stage. A turn takes half the time, and so does the wait at "
+    "the start and at the end. The curves below are higher: stages begin more micro-batches before the first comes "
+    "back.",
+)
+
+# %% [markdown]
+# The wait becomes $(K - 1)(t_F + t_B) / v$. What does it cost? Every boundary between chunks is a message, and there
+# are more of them; and stage 0 keeps more.
+
+
+# %%
+def messages(kind, v=None):
+    """Messages of a minibatch: one for every F, B or I whose result goes to another stage."""
+    schedule = pipeline.schedule(kind, K, M, v)
+    boundaries = [schedule.place(chunk) != schedule.place(chunk + 1) for chunk in range(schedule.chunks - 1)]
+    return 2 * M * sum(boundaries)
+
+
+rows = []
+for v in (1, 2, 4):
+    kind = "1f1b" if v == 1 else "interleaved"
+    timeline = played(kind, v=v)
+    formula = K if v == 1 else K * (1 + (K - 1) / (K * v))
+    rows.append([kind, v, f"{timeline.bubble_of_ideal:.1%}", f"{(K - 1) / (v * M):.1%}", messages(kind, v),
+                 f"{pipeline.peak_memory(timeline.schedule)[0]:g}", f"{formula:g}"])  # fmt: skip
+table(["schedule", "v", "bubble of the ideal time", "(K - 1) / (v M)", "messages", "stage 0 keeps", "formula"], rows,
+      "simulated; kept: micro-batches of a whole stage, at most; its formula: K for 1F1B, else "
+      "K (1 + (K - 1) / (K v))")  # fmt: skip
+
+# %% [markdown]
+# ## Second cure: backward is two things
+#
+# Look at what a stage computes in backward. For a linear layer $y = x w^T$ with the gradient $g$ of the loss with
+# respect to $y$, there are two products:
+#
+# - $g\,w$, the gradient with respect to the **inputs** $x$. The stage before waits for it.
+# - $g^T x$, the gradient with respect to the **weights** $w$. Nobody waits for it, until the update.
+#
+# 1F1B computes both at once, `B`. Call the first half `I` and the second `W`. Each has as many multiplications as
+# forward. minidl can compute them apart: `backward(loss, defer=True)` does I, and returns what does W.
+
+# %%
+guess_half = guess("Which share of backward does nobody wait for, in a network of linear layers?", unit="%")
+
+# %%
+rows = []
+for name, net, x in (("one linear layer", nn.Sequential(nn.Linear(256, 256)), (32, 256)),
+                     ("five layers with ReLU", nn.models.MLP(256, 256, 256, 256, 256, 256), (32, 256)),
+                     ("a block of GPT", nn.models.GPT(8, 32, 1, 4, 64).transformer.h[0], (4, 32, 64))):  # fmt: skip
+    x = Tensor(np.random.default_rng(0).normal(size=x).astype(np.float32), requires_grad=True)
+    with kernels.counted() as whole:
+        net(x).sum().backward()
+    net.zero_grad()  # else W would add to these gradients
+    x.grad = None
+    with kernels.counted() as forward:
+        loss = net(x).sum()
+    with kernels.counted() as inputs:
+        rest = backward(loss, defer=True)
+    with kernels.counted() as weights:
+        rest.run()
+    both = inputs.flops + weights.flops
+    rows.append([name, f"{forward.flops:,}", f"{inputs.flops:,}", f"{weights.flops:,}", f"{weights.flops / both:.0%}",
+                 f"{whole.flops - forward.flops - both:,}"])  # fmt: skip
+table(["", "F", "I", "W", "W of I + W", "B - (I + W)"], rows, f"flops, counted; your guess: {guess_half}")
+say("The last column is what the split adds or saves. It is nothing: I and W together are backward.")
+
+# %% [markdown]
+# ## Zero bubble: W fills the holes
+#
+# W may come at any time between its I and the update, so a stage that would wait does a W instead. Qi et al.
+# (arXiv:2401.10241) have three ways:
+#
+# - **ZB-H1** begins with as many forwards as 1F1B, so it keeps no more micro-batches. The gradient comes back sooner,
+#   since it passes I alone on each stage. W fills the end.
+# - **ZB-H2** begins with up to $2(K - s) - 1$ forwards on stage $s$. Then there is always something to do.
+# - **ZB-V** has two chunks a stage, which go down the stages and up again, like a V. The first stage also has the last
+#   chunk, and so it has the first gradient at once.
+
+# %%
+guess_memory = guess("ZB-H2 has no bubble on 4 stages. How many micro-batches does stage 0 keep? (1F1B: 4)")
+
+# %%
+ZERO = ["1f1b", "zb-h1", "zb-h2", "zb-v"]
+see(
+    pipeline.plot_timelines([played(kind) for kind in ZERO]),
+    "yellow: I, red: W. With ZB-H1 a hole is left before the first I. With ZB-H2 and ZB-V each stage computes from its "
+    "first forward to its last W without a pause: **no machine is idle**. The grey at both ends belongs to the "
+    "minibatches before and after, since stages begin one after the other.",
+)
+
+# %%
+EQUAL = pipeline.Times(THIRD, THIRD, THIRD)
+rows = []
+for kind in ZERO:
+    timeline = played(kind)
+    schedule = timeline.schedule
+    idle = pipeline.formulas.idle_seconds(schedule, EQUAL)
+    rows.append([kind, f"{timeline.seconds - timeline.ideal:g}", f"{idle:g}", f"{timeline.bubble_of_total:.1%}",
+                 *(f"{kept:g}" for kept in pipeline.peak_memory(schedule))])  # fmt: skip
+table(["schedule", "idle units", "formula", "of the total time", *(f"stage {s} keeps" for s in range(K))], rows,
+      "simulated, beside the closed forms (K - 1)(t_F + t_I + t_W), (K - 1)(t_F + t_I - t_W), 0 and 0; your guess: "
+      f"{guess_memory}")  # fmt: skip
+
+# %% [markdown]
+# So ZB-H1 costs nothing in micro-batches kept, and has a third of 1F1B's bubble if the three times are equal. ZB-H2
+# buys the rest with nearly twice the memory of stage 0. ZB-V needs what 1F1B needs on stage 0, but on every stage, and
+# twice the messages. What I leaves for W, the inputs of the layers, must be kept a little longer; here it is not
+# counted.
+#
+# No schedule changes what is computed. One machine that computes the same micro-batches must get the same weights:
+
+# %%
+images, tests = data.digits()
+FEW = data.Splits(data.Dataset(*images[:704]), tests)
+
+
+def deep():
+    """Seven hidden layers with He's first weights."""
+    net = nn.models.MLP(64, *[48] * 7, 10)
+    for parameter in net.parameters():
+        if parameter.ndim > 1:
+            nn.init.kaiming_uniform_(parameter)
+    return net
+
+
+job = parallel.Job(deep, FEW, partial(optim.SGD, lr=0.05, momentum=0.9), batch_size=64, epochs=2, seed=0)
+alone = parallel.train(job, parallel.Serial(micro_batches=M), on="simulation")
+rows = []
+for kind in ("interleaved", "zb-h1", "zb-h2", "zb-v"):
+    there = parallel.train(job, parallel.Pipeline(K, M, kind), K, on="simulation").checkpoint.model
+    equal = sum(np.array_equal(value, there[name]) for name, value in alone.checkpoint.model.items())
+    rows.append([kind, f"{equal} of {len(there)}"])
+table(["schedule", "arrays of weights equal to one machine's, to the bit"], rows,
+      f"measured, after {alone.history[-1]['steps']} steps")  # fmt: skip
+
+# %% [markdown]
+# ## Third cure: do not wait for the update
+#
+# All these schedules empty the pipeline at the end of each minibatch, so that the next one finds the new weights.
+# PipeDream (Narayanan et al., SOSP 2019) does not. Each minibatch goes through as one micro-batch, each stage updates
+# after each of its backwards, and the next minibatch is already under way. There is no bubble but at the very start.
+# The price is [staleness](06a_staleness.ipynb): a minibatch meets weights that lack the last updates.
+#
+# There is a second, worse effect. Between a minibatch's forward on stage $s$ and its backward there, $K - 1 - s$ other
+# backwards have updated the weights. So backward would use other weights than forward did, and the result is the
+# gradient of *nothing*. *Weight stashing* keeps the weights of each forward until its backward. *Vertical sync* goes
+# further: all stages use the version that the minibatch found on stage 0.
+
+# %%
+guess_versions = guess("With stashing, how many versions of its weights does stage 0 of 8 keep?")
+
+# %%
+WAYS = {"stashing": "stashing", "vertical_sync": "vertical sync", "latest": "no stashing"}
+eight = parallel.Job(deep, data.Splits(images, tests), partial(optim.SGD, lr=0.12), batch_size=32, epochs=6, seed=0)
+one = parallel.train(eight, on="simulation")
+stale = {way: parallel.train(eight, parallel.Pipeline(8, schedule="pipedream", weight_versions=way), 8, "simulation")
+         for way in WAYS}  # fmt: skip
+weights = sum(parameter.data.nbytes for parameter in deep().parameters())
+rows = []
+for way, run in stale.items():
+    versions = [counts[0] for counts in run.recorded["weight versions"]]
+    nbytes = sum(counts[0] for counts in run.recorded["bytes of weight versions"])
+    rows.append([WAYS[way], " ".join(map(str, versions)), f"{nbytes / weights:.1f}", f"{1 - run.accuracy:.1%}"])
+table(["8 stages, PipeDream", "versions on stages 0 to 7", "bytes, times the model's", "test error"], rows,
+      f"measured, {len(one.history)} epochs, one seed, rate 0.12; one machine: {1 - one.accuracy:.1%}; your guess: "
+      f"{guess_versions}")  # fmt: skip
+
+# %%
+epochs = list(range(1, len(one.history) + 1))
+curves = {"one machine": one, **{WAYS[way]: run for way, run in stale.items()}}
+panel = lines.Panel([lines.Line(name, epochs, [100 * (1 - row["accuracy"]) for row in run.history], "both")
+                     for name, run in curves.items()], "epochs", "test error (%)")  # fmt: skip
+see(
+    lines.draw([panel], source="measured"),
+    "with stashing the pipeline learns nearly as one machine does. Without it, and with vertical sync, whose gradients "
+    "are consistent but the oldest, it hardly learns at this rate. One seed proves little: "
+    "`benchmarks/reproductions/weight_stashing.py` has 20.",
+)
+
+# %% [markdown]
+# Stage $s$ keeps $K - s$ versions. In exchange it keeps the activations of only $K - s$ minibatches, as 1F1B does. The
+# largest useful rate shrinks as the pipeline grows, as it did with the workers of chapter 06.
+#
+# ## Turn it
+#
+# Which schedule suits which pipeline?
+
+
+# %%
+def turn(axes, schedule, stages, micro_batches):
+    timeline = played(schedule, stages, micro_batches)
+    timeline.draw_on(axes)
+    for s, kept in enumerate(pipeline.peak_memory(timeline.schedule)):
+        axes.text(1.01 * timeline.makespan, s, f"{kept:g}", fontsize=7, va="center")
+    axes.set_xlabel(f"time (units); idle: {timeline.bubble_of_total:.0%} of the total time", fontsize=8)
+
+
+explore(
+    turn,
+    "the timeline, and at the right of each stage the micro-batches that it keeps at most. With too few micro-batches "
+    "(M < 2K - 1) even ZB-H2 and ZB-V have a bubble.",
+    schedule=["zb-h1", "1f1b", "zb-h2", "zb-v", "interleaved", "gpipe"],
+    stages=[4, 2, 3, 6],
+    micro_batches=[12, 6, 24],
+    multiples=[{}, {"schedule": "zb-h2"}, {"schedule": "zb-v"}, {"schedule": "zb-h2", "stages": 6, "micro_batches": 6}],
+    height=2.6,
+    shared=False,
+    source="simulated",
+)
+
+# %% [markdown]
+# ## Everything on one picture
+#
+# A schedule is a point: its bubble, and the most that a stage keeps. And messages do take time. Which schedules suffer
+# from that?
+
+# %%
+SHOWN = {"gpipe": None, "1f1b": None, "interleaved": 2, "zb-h1": None, "zb-h2": None, "zb-v": None}
+points = [lines.Line(kind, [max(pipeline.peak_memory(played(kind, v=v).schedule))],
+                     [100 * played(kind, v=v).bubble_of_total], "points") for kind, v in SHOWN.items()]  # fmt: skip
+LATENCIES = [0, 0.1, 0.2, 0.3, 0.4, 0.5]
+slower = [lines.Line(kind, LATENCIES, [100 * played(kind, v=v, message=t).bubble_of_total for t in LATENCIES], "both")
+          for kind, v in SHOWN.items()]  # fmt: skip
+see(
+    lines.draw([lines.Panel(points, "micro-batches kept by the stage that keeps most", "bubble (% of the total time)",
+                            "messages take no time"),
+                lines.Panel(slower, "time of a message, in forwards of a stage", "bubble (% of the total time)",
+                            "messages take time")], source="simulated"),
+    "on the left, low and left is good: ZB-V is there. On the right ZB-V suffers most, since its micro-batches pass "
+    "every stage twice. GPipe and ZB-H2 suffer least: they have begun many forwards, and so have something to do.",
+)  # fmt: skip
+
+# %% [markdown]
+# ## What the papers report
+#
+# **Qi et al. (2023)** give the bubbles and memory of the table above as their table 2, with $p$ for our $K$, $m$ for
+# $M$, and $B$ for our I. **Narayanan et al. (2021)**, arXiv:2104.04473, section 2.2, have the interleaved schedule and
+# the $1/v$. **Harlap et al. (2018)**, arXiv:1806.03377, section 3.4, have stashing and vertical sync.
+#
+# ## The answer
+#
+# The bubble can vanish, in three ways, each with a price. More turns through finer chunks divide it by $v$, for $v$
+# times the messages. Splitting backward fills it with work that nobody waits for: ZB-H1 at no price in micro-batches
+# kept, ZB-H2 for twice the memory, ZB-V for twice the messages. Not waiting for the update removes it, for weights that
+# are out of date and must be stashed. The first two do not change a bit of the result.
+#
+# So, to the chapter's question, why are three of four machines idle, and how do we wake them? They wait for each other.
+# Micro-batches let them work at the same time, and the order of the actions decides how much of the wait is left.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 11](../exercises/11_pipelines/11_pipelines.ipynb): the versions that a stage must stash, and the
+# bubble in two conventions, are the last two.
+#
+# **Three questions to argue about**
+#
+# 1. ZB-H1 seems free. Name two things that it costs all the same.
+# 2. Your network is slow and your model fits into memory twice. Which schedule do you choose, and why not ZB-V?
+# 3. Why may W be delayed, but not I? What would go wrong if the update came before the last W?

@@ -1,0 +1,97 @@
+"""checkpointing: a model whose backward pass computes activations again instead of keeping them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from minidl.nn.module import Module
+from minidl.nn.segments import Segment, check_segments, equal
+from minidl.nn.segments import every as every_k
+from minidl.nn.stages import run_stages
+from minidl.recomputation import checkpoint
+
+_M = TypeVar("_M", bound=Module)
+
+
+def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *, every: int | None = None) -> _M:
+    """Let the model keep only what passes between segments of its stages; backward runs each segment once more.
+
+    Parameters
+        model     says by `stages()` where it can be divided; changed in place, and returned
+        segments  their number, or the segments themselves, such as those of `segments.least_recomputation`;
+                  default: about sqrt(n) for n stages, which keep about 2 sqrt(n) activations instead of n
+        every     stages of a segment, instead of their number
+
+    Losses, gradients, running statistics and dropout masks stay the same to the bit; where three or more segments share
+    a parameter, its gradient may differ by rounding. The names of the parameters, `state_dict()` and `stages()` stay,
+    so a checkpoint file fits the model with and without. Within `no_grad` nothing is recomputed. A second call replaces
+    the segments.
+
+    Only calling the whole model is changed. `parallel.Pipeline` calls its stages: there type `recompute=True` instead.
+
+    Raises
+        NotImplementedError  the model has no stages
+        ValueError           more segments than stages; segments that do not cover the stages; a class that defines
+                             `forward` but inherits `stages`, which then may compute something else
+
+    Chen et al., Training Deep Nets with Sublinear Memory Cost (arXiv:1604.06174), section 4.
+
+    >>> import numpy as np
+    >>> from minidl import nn
+    >>> model = nn.checkpointing(nn.models.MLP(64, 48, 48, 48, 10), segments=2)
+    >>> model(np.ones((5, 64), np.float32)).sum().backward()
+    >>> model.layers[0].weight.grad.shape
+    (48, 64)
+
+    Fewest flops within a budget of bytes, with costs measured on a minibatch:
+
+    >>> model, x = nn.models.MLP(64, 48, 48, 48, 10), np.ones((5, 64), np.float32)
+    >>> chosen = nn.segments.least_recomputation(nn.stage_costs(model, x), budget=4500)
+    >>> model = nn.checkpointing(model, chosen)
+    """
+    if segments is not None and every is not None:
+        raise ValueError("checkpointing: give the number of segments or the stages of each (every=), not both")
+    count = len(model.stages())
+    _check_forward(type(model))
+    if every is not None:
+        chosen = every_k(count, every)
+    elif segments is None or not isinstance(segments, Sequence):
+        chosen = equal(count, segments)
+    else:
+        chosen = [Segment(*segment) for segment in segments]
+        check_segments(chosen, count)
+    vars(model)["forward"] = CheckpointedForward(model, chosen)
+    return model
+
+
+class CheckpointedForward:
+    """The forward pass of a model by segments: an attribute of the model, in place of the method."""
+
+    def __init__(self, model: Module, segments: Sequence[Segment]) -> None:
+        self.model, self.segments = model, tuple(segments)
+
+    def __call__(self, x: Any) -> Any:
+        stages = self.model.stages()
+        if len(stages) != self.segments[-1].end:
+            raise RuntimeError(
+                f"the model has {len(stages)} stages, but had {self.segments[-1].end} when its segments were chosen: "
+                "call nn.checkpointing again"
+            )
+        for segment in self.segments:
+            function = partial(run_stages, stages[segment.start : segment.end])
+            x = checkpoint(function, x) if segment.recomputed else function(x)
+        return x
+
+
+def _check_forward(model: type[Module]) -> None:
+    """Raise ValueError if a class has a forward of its own, but the stages of a class above it."""
+    for cls in model.__mro__:
+        if "stages" in vars(cls):
+            return
+        if "forward" in vars(cls):
+            raise ValueError(
+                f"checkpointing: {cls.__name__} defines forward but inherits stages, which may compute something else: "
+                "define stages, too"
+            )

@@ -1,0 +1,167 @@
+"""Costs: what each unit of a model costs, counted in flops or measured in seconds; the basis of cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from minidl import kernels, random
+from minidl.arguments import one_of, whole_number
+from minidl.kernels import Array, array_module
+from minidl.nn import Module, Stage
+from minidl.parallel.pipeline.handover import separate, tensors_of
+from minidl.parallel.pipeline.kept_arrays import kept_bytes
+from minidl.tape import Node, enable_grad, recomputing, walk
+from minidl.tensor import Tensor
+
+UNITS = ("flops", "seconds")
+"""In what costs are given: counted, the same on every machine; or measured on this one."""
+
+
+class UnitCost(NamedTuple):
+    """What one of `model.stages()` costs.
+
+    name        the names of its modules in the model; of its parameters, if it has no modules
+    forward     flops or seconds
+    backward    flops or seconds, for the gradients of its input and of its parameters together
+    parameters  bytes; a tied parameter counts in every unit that uses it
+    kept        bytes that stay from forward until backward, the output included; those of the input, of parameters and
+                of buffers do not count
+    output      bytes of the tensors that pass to the next unit
+    """
+
+    name: str
+    forward: float
+    backward: float
+    parameters: int
+    kept: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What each unit of a model costs for certain samples; `str()` is a table.
+
+    Parameters
+        rows  one for each of `model.stages()`, in order
+        unit  of forward and backward: "flops" or "seconds"
+    """
+
+    rows: tuple[UnitCost, ...]
+    unit: str = "flops"
+
+    @property
+    def totals(self) -> list[float]:
+        """Forward and backward together, of each unit."""
+        return [row.forward + row.backward for row in self.rows]
+
+    def __str__(self) -> str:
+        number = "{:,}" if self.unit == "flops" else "{:.2e}"
+        whole = sum(self.totals)
+        head = ["", "unit", f"forward [{self.unit}]", f"backward [{self.unit}]", "share"]
+        table = [[*head, "parameters [bytes]", "kept [bytes]", "output [bytes]"]]
+        for position, (row, total) in enumerate(zip(self.rows, self.totals, strict=True)):
+            costs = [number.format(row.forward), number.format(row.backward), f"{total / whole if whole else 0:.0%}"]
+            table.append([str(position), row.name, *costs, *map("{:,}".format, row[3:])])
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = (
+            "  ".join(
+                cell.ljust(width) if column == 1 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in table
+        )
+        return "\n".join(lines)
+
+
+def costs_of(model: Module, x: Any, unit: str = "flops", repeats: int = 5) -> Costs:
+    """What each of `model.stages()` costs in forward and backward for the samples x; the loss is not included.
+
+    The model computes as it is, in training or in evaluation. Its gradients, running statistics and random numbers are
+    left as they were, and its hooks are not called.
+
+    Parameters
+        model    its units are run one after the other
+        x        a micro-batch of samples, as the first unit takes them
+        unit     "flops" counts, as `kernels.counted`; "seconds" measures on this machine
+        repeats  the seconds are the median of that many runs of the whole model; one run before them does not count
+
+    Raises
+        TypeError            a unit returns something else than a tensor or a tuple of tensors
+        ValueError           another unit, or less than one repetition
+        NotImplementedError  the model has no stages
+
+    >>> import numpy as np
+    >>> from minidl import nn
+    >>> costs = costs_of(nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4)), np.ones((1, 2), np.float32))
+    >>> costs.totals
+    [30, 80]
+    >>> print(costs)
+       unit  forward [flops]  backward [flops]  share  parameters [bytes]  kept [bytes]  output [bytes]
+    0  0                  15                15    27%                  36            12              12
+    1  1                  28                52    73%                  64            16              16
+
+    Narayanan et al., PipeDream (SOSP 2019), section 3.1, profiles the layers of a model in the same way.
+    """
+    one_of("costs_of: unit", unit, UNITS)
+    whole_number("costs_of: repeats", repeats, at_least=1)
+    if unit == "flops":
+        with kernels.counted() as work:
+            return Costs(_run(model, x, lambda: work.flops), unit)
+    runs = [_run(model, x, perf_counter) for _ in range(repeats + 1)][1:]
+    return Costs(tuple(map(_median, zip(*runs, strict=True))), unit)
+
+
+def _run(model: Module, x: Any, now: Callable[[], float]) -> tuple[UnitCost, ...]:
+    """Forward and backward of every unit, one after the other; `now` reads the counter or the clock."""
+    rows: list[UnitCost] = []
+    value, inputs = (x.detach() if isinstance(x, Tensor) else x), [x]
+    with _unchanged():
+        for unit in model.stages():
+            began = now()
+            output = unit(value)
+            forward = now() - began
+            tensors = tensors_of(output)
+            kept = kept_bytes(tensors, [*inputs, *unit.parameters(), *unit.buffers()])
+            differentiable = [tensor for tensor in tensors if tensor.requires_grad]
+            seeds = [array_module(tensor.data).ones_like(tensor.data) for tensor in differentiable]
+            began = now()
+            walk(differentiable, seeds, None, False, _ignore)
+            backward = now() - began
+            parameters = sum(parameter.data.nbytes for parameter in unit.parameters())
+            sent = sum(tensor.data.nbytes for tensor in tensors)
+            rows.append(UnitCost(_name(unit, model), forward, backward, parameters, kept, sent))
+            value, inputs = separate(output)
+    return tuple(rows)
+
+
+def _median(rows: Sequence[UnitCost]) -> UnitCost:
+    """The row of a unit, of those of several runs."""
+    return rows[0]._replace(forward=median(row.forward for row in rows), backward=median(row.backward for row in rows))
+
+
+def _name(unit: Stage, model: Module) -> str:
+    """The names of its modules in the model; of its parameters if it has no modules."""
+    names = {module: name or type(model).__name__ for name, module in model.named_modules()}
+    of_parameters = {parameter: name for name, parameter in model.named_parameters()}
+    used = [names.get(module, type(module).__name__) for module in unit.modules]
+    return ", ".join(used or [of_parameters.get(each, "parameter") for each in unit.parameters()]) or "(no parameters)"
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    """Within the block random numbers are drawn that come again afterwards, and running statistics do not move."""
+    token = recomputing.set(True)
+    try:
+        with random.replaying(random.snapshot()), enable_grad():
+            yield
+    finally:
+        recomputing.reset(token)
+
+
+def _ignore(leaf: Node, gradient: Array) -> None:
+    """Leave the `.grad` of the leaf as it is."""

@@ -1,0 +1,81 @@
+"""kept_bytes: how much memory a forward pass keeps until backward, counted from the arrays that live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from types import CellType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from minidl.kernels import Array
+from minidl.tape import Node
+from minidl.tensor import Tensor
+
+
+def kept_bytes(outputs: Iterable[Tensor], left_out: Iterable[Any]) -> int:
+    """The bytes of the outputs, and of all arrays that the graphs above them keep for backward.
+
+    Each array counts once, and a view as the array whose memory it shows.
+
+    Parameters
+        outputs   of a forward pass
+        left_out  arrays and tensors whose memory does not count, such as the input and the parameters
+
+    >>> import numpy as np
+    >>> from minidl import nn
+    >>> layer, x = nn.Linear(4, 3), np.ones((2, 4), np.float32)
+    >>> kept_bytes([layer(x)], [x, *layer.parameters()])
+    24
+    """
+    excluded = {id(_owner(array)) for array in map(_array, left_out) if _is_array(array)}
+    found: dict[int, Array] = {}
+    seen: dict[int, Any] = {}  # the objects themselves, since the id of one that has died may be given again
+    rest: list[Any] = list(outputs)
+    while rest:
+        value = rest.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if _is_array(value):
+            owner = _owner(value)
+            found[id(owner)] = owner
+        else:
+            rest += _referred_to(value)
+    return sum(owner.nbytes for key, owner in found.items() if key not in excluded)
+
+
+def _referred_to(value: Any) -> Iterable[Any]:
+    """What backward reaches from here. Modules and compiled kernels, which can be called, are not followed."""
+    if isinstance(value, Node):
+        return (value._data, value._vjp, *value._parents)
+    if isinstance(value, FunctionType):
+        return (*(value.__closure__ or ()), value.__defaults__, value.__kwdefaults__)
+    if isinstance(value, CellType):
+        return () if value == CellType() else (value.cell_contents,)
+    if isinstance(value, MethodType):
+        return (value.__self__,)
+    if isinstance(value, partial):
+        return (value.func, value.args, value.keywords)
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return value
+    return () if callable(value) else getattr(value, "__dict__", {}).values()
+
+
+def _array(value: Any) -> Any:
+    return value._data if isinstance(value, Node) else value
+
+
+def _is_array(value: Any) -> bool:
+    """Whether it is numpy's or CuPy's array; a scalar is none."""
+    return hasattr(value, "nbytes") and hasattr(value, "base") and not isinstance(value, np.generic)
+
+
+def _owner(array: Array) -> Array:
+    """The array that owns this array's memory."""
+    while _is_array(array.base):
+        array = array.base
+    return array

@@ -1,0 +1,87 @@
+"""What a checkpointed model keeps, counted from live arrays: the closed form, and the peak that its costs predict."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, kernels, nn, random
+from minidl.nn import segments
+from minidl.nn.stage_costs import array_bytes
+from minidl.tape import recomputing
+from tests.nn.test_checkpointing import MODELS, Counted, results, same
+
+STATE = 16
+"""Bytes of the arrays in a copy of the random generator's state, of which each segment keeps one."""
+
+
+@pytest.fixture
+def _reference_kernels() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    with kernels.use("numpy"):
+        yield
+    gc.enable()
+
+
+def kept_when_recomputed(model: nn.Module, chosen: Any, x: Any) -> int:
+    """The most bytes of arrays that live after a segment has run again, but for gradients."""
+    stages, seen = model.stages, list[int]()
+
+    def traced(number: int, stage: nn.Stage) -> Callable[[Any], Any]:
+        def function(x: Any) -> Any:
+            out = stage(x)
+            if number in ends and recomputing.get():
+                gradients = sum(p.grad.nbytes for p in model.parameters() if p.grad is not None)
+                seen.append(array_bytes() - gradients - out.data.nbytes)  # the gradient of this output
+            return out
+
+        return function
+
+    vars(model)["stages"] = lambda: [nn.Stage(traced(i, stage)) for i, stage in enumerate(stages())]
+    ends = {part.end - 1 for part in nn.checkpointing(model, chosen).forward.segments}
+    g = np.ones_like(nn.run_stages(stages(), x).numpy())
+    tracemalloc.start()
+    try:
+        out = model(x)
+        out.backward(g)
+    finally:
+        tracemalloc.stop()
+    return max(seen)
+
+
+@pytest.mark.usefixtures("_reference_kernels")
+@pytest.mark.parametrize(("n", "k"), [(16, 4), (36, 6), (36, 4), (12, 3), (10, 4), (16, 1), (16, 16)])
+def test_n_equal_stages_in_k_segments_keep_k_plus_n_over_k_activations(n: int, k: int):
+    x = Tensor(np.zeros(1000, np.float32), requires_grad=True)
+    kept = kept_when_recomputed(nn.Sequential(*(nn.Tanh() for _ in range(n))), k, x)
+    # The longer segments come first, so n / k is rounded down
+    assert kept == pytest.approx((k + n // k) * x.data.nbytes, abs=STATE * (k + 1))
+
+
+@pytest.mark.usefixtures("_reference_kernels")
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("choose", [segments.least_peak, lambda costs: segments.equal(len(costs), 2)])
+def test_the_predicted_peak_of_a_model_is_what_lives(name: str, choose: Any):
+    counted = Counted(name)
+    costs = nn.stage_costs(counted.model, counted.x)
+    chosen = choose(costs)
+    kept = kept_when_recomputed(counted.model, chosen, counted.x)
+    parameters = dict(counted.model.named_parameters())
+    waiting = sum(parameters[names[0]].data.nbytes for names in counted.model.ties())  # a tied weight's first gradient
+    assert kept == pytest.approx(segments.peak(costs, chosen) + waiting, abs=STATE * (len(chosen) + 1))
+
+
+def test_measuring_costs_leaves_the_model_and_the_random_numbers_as_they_were():
+    for name in MODELS:
+        counted = Counted(name)
+        truth = results(counted.model, counted.plain(), counted.x)
+        random.manual_seed(2)
+        again = Counted(name)
+        nn.stage_costs(again.model, again.x)
+        assert same(results(again.model, again.plain(), again.x), truth)

@@ -1,0 +1,240 @@
+"""The costs of units: counted and measured, and nothing of the model moves."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from functools import partial
+from itertools import accumulate
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, backward, kernels, nn, no_grad, random
+from minidl import functional as F
+from minidl.parallel import pipeline
+from tests.tiers import all_but_first_exhaustive
+
+X = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
+TOKENS = np.random.default_rng(0).integers(0, 11, (3, 6))
+
+
+def layers() -> nn.Module:
+    random.manual_seed(0)
+    first, second = nn.BatchNorm1d(8), nn.BatchNorm1d(3, momentum=None)
+    return nn.Sequential(nn.Linear(5, 8), first, nn.GELU(), nn.Dropout(0.5), nn.Linear(8, 3), second)
+
+
+def gpt() -> nn.Module:
+    random.manual_seed(0)
+    return nn.models.GPT(vocab_size=11, block_size=6, n_layer=2, n_head=2, n_embd=8, dropout=0.2)
+
+
+MODELS = {
+    "layers": (layers, X),
+    "GPT": (gpt, TOKENS),
+    "ResNet": (partial(nn.models.ResNet, 8, 4), np.ones((2, 3, 8, 8), np.float32)),
+    "LeNet": (nn.models.LeNet, np.ones((2, 1, 28, 28), np.float32)),
+}
+every_model = pytest.mark.parametrize(("make", "x"), all_but_first_exhaustive(list(MODELS.values())), ids=MODELS)
+every_unit = pytest.mark.parametrize("unit", ["flops", "seconds"])
+
+
+# ---- what is counted ----
+
+
+@every_model
+def test_the_flops_of_all_units_are_those_of_the_whole_model(make, x):
+    model = make()
+    costs = pipeline.costs_of(model, x)
+    with kernels.counted() as forward:
+        output = model(x)
+    with kernels.counted() as back:
+        backward(output, np.ones(output.shape, output.dtype))
+    assert sum(row.forward for row in costs.rows) == forward.flops
+    of_the_tie = 11 * 8 if make is gpt else 0  # the whole model adds the gradients of embedding and head
+    assert sum(row.backward for row in costs.rows) == back.flops - of_the_tie
+    assert costs.totals == [row.forward + row.backward for row in costs.rows]
+
+
+def test_the_flops_of_linear_units_by_hand():
+    """A product of matrices has two flops for each multiplication, a bias one for each number. x needs no gradient."""
+    first, second = pipeline.costs_of(nn.Sequential(nn.Linear(5, 8), nn.Linear(8, 3)), X).rows
+    assert (first.forward, first.backward) == (2 * 6 * 8 * 5 + 6 * 8, 2 * 8 * 5 * 6 + 6 * 8)
+    assert (second.forward, second.backward) == (2 * 6 * 3 * 8 + 6 * 3, 2 * (3 * 8 * 6 + 6 * 8 * 3) + 6 * 3)
+
+
+def test_names_and_the_bytes_of_parameters_and_outputs_by_hand():
+    """The tied weight counts in the embedding and in the head."""
+    rows = pipeline.costs_of(gpt(), TOKENS).rows
+    block = 8 * 24 + 24 + 8 * 8 + 8 + 8 * 32 + 32 + 32 * 8 + 8 + 4 * 8
+    assert [(row.name, row.parameters, row.output) for row in rows] == [
+        ("transformer.wte, transformer.wpe, transformer.drop", 4 * (11 + 6) * 8, 4 * 3 * 6 * 8),
+        ("transformer.h.0", 4 * block, 4 * 3 * 6 * 8),
+        ("transformer.h.1", 4 * block, 4 * 3 * 6 * 8),
+        ("transformer.ln_f, lm_head", 4 * (11 * 8 + 2 * 8), 4 * 3 * 6 * 11),
+    ]
+
+
+class Skip(nn.Module):
+    """Tuples pass between its units, the second has no modules, and a parameter is used directly."""
+
+    def __init__(self) -> None:
+        self.first, self.scale = nn.Linear(5, 5), nn.Parameter(np.ones(5, np.float32))
+
+    def stages(self) -> list[nn.Stage]:
+        return [
+            nn.Stage(lambda x: (self.first(x), F.argmax(Tensor(x), axis=1)), self.first),
+            nn.Stage(lambda both: (both[0], both[0] * 2)),
+            nn.Stage(lambda both: both[0] + both[1] * self.scale, self.scale),
+        ]
+
+
+def test_units_pass_tuples_have_no_modules_and_use_parameters_directly():
+    rows = pipeline.costs_of(Skip(), X).rows
+    assert [row.name for row in rows] == ["first", "(no parameters)", "scale"]
+    assert [row.output for row in rows] == [6 * 5 * 4 + 6 * 8, 2 * 6 * 5 * 4, 6 * 5 * 4]
+    assert [row.kept for row in rows] == [6 * 5 * 4 + 6 * 8, 6 * 5 * 4 + 4, 2 * 6 * 5 * 4]  # 4: the number 2
+    assert [row.parameters for row in rows] == [4 * 30, 0, 4 * 5]
+
+
+def test_a_model_that_is_one_unit_has_the_name_of_its_class():
+    model = nn.Linear(5, 2)
+    model.stages = lambda: [nn.Stage(model, model)]
+    assert [row.name for row in pipeline.costs_of(model, X).rows] == ["Linear"]
+
+
+def test_what_is_frozen_costs_no_backward():
+    model = layers()
+    model[0].requires_grad_(False)
+    frozen, *others = pipeline.costs_of(model, X).rows
+    assert (frozen.backward, frozen.kept) == (0, 6 * 8 * 4)
+    assert all(row.backward > 0 for row in others)
+
+
+def test_a_model_in_evaluation_is_counted_in_evaluation():
+    dropout = pipeline.costs_of(layers().eval(), X).rows[3]
+    assert (dropout.forward, dropout.kept) == (0, 0)
+
+
+# ---- what is measured ----
+
+
+def test_seconds_are_the_median_of_the_repetitions_after_the_first_run(monkeypatch: pytest.MonkeyPatch):
+    runs = [[(900, 900), (900, 900)], [(1, 50), (7, 2)], [(3, 10), (5, 4)], [(2, 30), (90, 3)]]
+    durations = [each for run in runs for unit in run for part in unit for each in (0, part)]  # none between two parts
+    clock = iter([*accumulate(durations)])
+    monkeypatch.setattr("minidl.parallel.pipeline.costs.perf_counter", lambda: next(clock))
+    model = nn.Sequential(nn.Linear(5, 8), nn.Linear(8, 3))
+    costs = pipeline.costs_of(model, X, "seconds", repeats=3)
+    assert [(row.forward, row.backward) for row in costs.rows] == [(2, 30), (7, 3)]
+    assert next(clock, None) is None
+    assert costs.unit == "seconds"
+    assert [row[3:] for row in costs.rows] == [row[3:] for row in pipeline.costs_of(model, X).rows]
+
+
+@every_model
+def test_every_unit_takes_time(make, x):
+    costs = pipeline.costs_of(make(), x, "seconds", repeats=1)
+    assert all(row.forward > 0 and row.backward > 0 for row in costs.rows)
+
+
+# ---- what does not move ----
+
+
+@every_unit
+def test_gradients_statistics_and_random_numbers_stay_as_they_were(unit):
+    model, called = layers(), []
+    backward(model(X), np.ones((6, 3), np.float32))
+    first = model[0].weight
+    first.register_post_accumulate_grad_hook(called.append)
+    state, gradients = model.state_dict(), [parameter.grad for parameter in model.parameters()]
+    copies = [gradient.copy() for gradient in gradients]
+    random.manual_seed(7)
+    pipeline.costs_of(model, X, unit)
+    drawn = random.generator().random(4)
+    random.manual_seed(7)
+    np.testing.assert_array_equal(drawn, random.generator().random(4))
+    np.testing.assert_equal(model.state_dict(), state)
+    assert [parameter.grad for parameter in model.parameters()] == gradients or all(
+        parameter.grad is gradient for parameter, gradient in zip(model.parameters(), gradients, strict=True)
+    )
+    np.testing.assert_equal(gradients, copies)
+    assert not called
+    assert model.training
+
+
+@every_unit
+def test_the_masks_of_a_forward_pass_in_training_are_those_without_it(unit):
+    model = layers()
+    names = {module: name for name, module in model.named_modules()}
+    outputs = []
+    for is_counted in (False, True):
+        random.begin_forward(random.ForwardPass(names, seed=0, epoch=1, step=2, replica=0))
+        model[3](Tensor(np.ones((6, 8), np.float32)))
+        if is_counted:
+            pipeline.costs_of(model, X, unit)
+        outputs.append(model[3](Tensor(np.ones((6, 8), np.float32))).numpy())
+    random.begin_forward(None)
+    np.testing.assert_array_equal(*outputs)
+
+
+def test_backward_is_counted_where_the_caller_records_nothing():
+    with no_grad():
+        costs = pipeline.costs_of(layers(), X)
+    assert costs == pipeline.costs_of(layers(), X)
+
+
+def test_the_graph_that_the_samples_were_made_by_is_not_entered():
+    x = Tensor(X, requires_grad=True)
+    y = x * 2
+    assert pipeline.costs_of(layers(), y) == pipeline.costs_of(layers(), X)
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad, 2 * np.ones_like(X))
+
+
+# ---- how it looks, and what is refused ----
+
+
+def test_the_table_has_a_line_for_each_unit():
+    costs = pipeline.costs_of(nn.models.MLP(5, 40, 3), X)
+    assert str(costs).splitlines() == [
+        "   unit      forward [flops]  backward [flops]  share  parameters [bytes]  kept [bytes]  output [bytes]",
+        "0  layers.0            2,640             2,640    52%                 960           960             960",
+        "1  layers.1            1,698             3,138    48%                 492         1,032              72",
+    ]
+    seconds = pipeline.Costs((costs.rows[0]._replace(forward=1.23e-5, backward=0.0123),), "seconds")
+    assert str(seconds).splitlines()[1].split()[2:5] == ["1.23e-05", "1.23e-02", "100%"]
+
+
+def test_a_model_without_costs_has_a_table():
+    row = pipeline.UnitCost("nothing", 0, 0, 0, 0, 0)
+    assert str(pipeline.Costs((row, row))).splitlines()[2].split() == ["1", "nothing", "0", "0", "0%", "0", "0", "0"]
+
+
+def test_costs_are_frozen_and_lead_to_cuts():
+    costs = pipeline.costs_of(layers(), X)
+    with pytest.raises(FrozenInstanceError):
+        costs.unit = "seconds"
+    cuts = pipeline.balanced_cuts(costs, 3)
+    assert cuts == pipeline.balanced_cuts(costs.totals, 3)
+    assert pipeline.bottleneck(costs, cuts) == pipeline.bottleneck(costs.totals, cuts)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"unit": "second"}, "costs_of: unit must be 'flops' or 'seconds', got 'second': did you mean 'seconds'"),
+        ({"repeats": 0}, "costs_of: repeats must be at least 1, got 0"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        pipeline.costs_of(layers(), X, **settings)
+
+
+def test_a_unit_that_returns_a_list_is_refused():
+    model = nn.Linear(5, 2)
+    model.stages = lambda: [nn.Stage(lambda x: [model(x)], model)]
+    with pytest.raises(TypeError, match="must return a tensor or a tuple of tensors, got list"):
+        pipeline.costs_of(model, X)
+    assert not kernels.counting.active.get()

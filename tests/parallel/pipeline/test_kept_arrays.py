@@ -1,0 +1,184 @@
+"""What a forward pass keeps for backward: by hand, and against the memory that Python counts."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, checkpoint, kernels, nn, random
+from minidl import functional as F
+from minidl.parallel import pipeline
+from minidl.parallel.pipeline.kept_arrays import kept_bytes
+from tests.tiers import all_but_first_exhaustive
+
+N, C, H, W = 3, 2, 6, 5
+IMAGES = np.random.default_rng(0).normal(size=(N, C, H, W)).astype(np.float32)
+ROWS = np.random.default_rng(0).normal(size=(N, 8)).astype(np.float32)
+TEXTS = np.random.default_rng(0).normal(size=(N, 7, 8)).astype(np.float32)  # 7 positions of 8 features
+FLOAT = 4
+
+
+@pytest.fixture(params=["numpy", "numba"], autouse=True)
+def _kernels(request):
+    with kernels.use(request.param):
+        yield
+
+
+def kept(module: nn.Module, x: np.ndarray) -> int:
+    """By the unit of a model that has two: the input of the second one needs a gradient."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            self.scale, self.module = nn.Parameter(np.ones(1, np.float32)), module
+
+        def stages(self):
+            return [nn.Stage(lambda x: Tensor(x) * self.scale, self.scale), nn.Stage(module, module)]
+
+    return pipeline.costs_of(Model(), x).rows[1].kept
+
+
+def test_linear_keeps_its_output():
+    """Its input is the output of the unit before; the weights are there anyway."""
+    assert kept(nn.Linear(8, 6), ROWS) == FLOAT * N * 6
+
+
+def test_a_convolution_keeps_its_output_not_the_unfolded_windows():
+    assert kept(nn.Conv2d(C, 4, 3), IMAGES) == FLOAT * N * 4 * (H - 2) * (W - 2)
+
+
+def test_batch_norm_keeps_its_output_the_normalised_input_and_a_number_for_each_channel():
+    assert kept(nn.BatchNorm2d(C), IMAGES) == FLOAT * (2 * N * C * H * W + C)
+
+
+def test_gelu_keeps_its_output_since_its_input_is_there():
+    assert kept(nn.GELU(), ROWS) == FLOAT * N * 8
+
+
+def test_dropout_keeps_its_output_and_the_mask():
+    assert kept(nn.Dropout(0.5), ROWS) == FLOAT * 2 * N * 8
+
+
+def test_a_view_keeps_nothing():
+    assert kept(nn.Flatten(), IMAGES) == 0
+
+
+def test_a_buffer_is_there_anyway():
+    class Masked(nn.Module):
+        def __init__(self):
+            self.register_buffer("mask", np.ones(8, np.float32))
+
+        def forward(self, x):
+            return x * self.mask
+
+    assert kept(Masked(), ROWS) == FLOAT * N * 8
+
+
+def test_two_views_of_one_array_count_once():
+    class Halves(nn.Linear):
+        def forward(self, x):
+            y = super().forward(x)
+            return y[:, :3] * y[:, 3:]
+
+    assert kept(Halves(8, 6), ROWS) == FLOAT * (N * 6 + N * 3)
+
+
+def test_attention_keeps_queries_keys_values_probabilities_and_its_output():
+    """Queries, keys and values of all heads are views of one projection."""
+    n, t, d, heads = *TEXTS.shape, 2
+
+    class Attention(nn.Module):
+        def __init__(self):
+            self.project = nn.Linear(d, 3 * d)
+
+        def forward(self, x):
+            q, k, v = (
+                self.project(x).reshape(n, t, 3, heads, d // heads).transpose(2, 0, 3, 1, 4)[i] for i in range(3)
+            )
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    projected = 3 * n * t * 3 * d  # three times, each of queries, keys and values
+    assert kept(Attention(), TEXTS) == FLOAT * (projected + n * heads * t * t + n * t * d)
+
+
+def test_the_units_of_a_feed_forward_network_by_hand():
+    """A unit `layer(relu(x))` keeps the result of the ReLU and its output."""
+    rows = pipeline.costs_of(nn.models.MLP(8, 6, 5, 4), ROWS).rows
+    assert [row.kept for row in rows] == [FLOAT * N * 6, FLOAT * N * (6 + 5), FLOAT * N * (5 + 4)]
+
+
+def test_a_checkpointed_unit_keeps_its_output_alone():
+    layers = nn.Sequential(nn.Linear(8, 20), nn.Tanh(), nn.Dropout(0.5), nn.Linear(20, 6))
+
+    class Checkpointed(nn.Module):
+        def __init__(self):
+            self.layers = layers
+
+        def forward(self, x):
+            return checkpoint(self.layers, x)
+
+    assert kept(layers, ROWS) == FLOAT * N * (20 + 20 + 2 * 20 + 6)
+    assert kept(Checkpointed(), ROWS) == FLOAT * N * 6
+
+
+def test_arrays_in_containers_and_in_functions_are_found():
+    """As they may be in the vjp of a user's own operation."""
+    from minidl.tensor import record
+
+    x, arrays = Tensor(ROWS, requires_grad=True), [np.ones(10 + i) for i in range(5)]
+
+    class Own:
+        def __init__(self):
+            self.array = arrays[3]
+
+        def vjp(self, g, needs):
+            return (g,)
+
+    def multiply(array, g, needs, default={"of": arrays[1]}):  # noqa: B006
+        return ([g, array][0],)
+
+    own, multiplied = Own(), partial(multiply, arrays[2])
+    y = record(ROWS * 1, (x,), lambda g, needs: own.vjp(g, needs) if own else (arrays[:1], arrays[4]))
+    z = record(ROWS * 2, (y,), multiplied)
+    doubles = sum(array.nbytes for array in arrays)
+    assert kept_bytes([z], [x]) == 2 * ROWS.nbytes + doubles
+    assert kept_bytes([z], [x, y, arrays[4]]) == ROWS.nbytes + doubles - arrays[4].nbytes
+
+
+# ---- whole models ----
+
+MODELS = {
+    "MLP": (partial(nn.models.MLP, 8, 64, 64, 4), np.tile(ROWS, (50, 1))),
+    "GPT": (partial(nn.models.GPT, 50, 32, 3, 2, 32, 0.2), np.ones((4, 32), np.int64)),
+    "LeNet": (nn.models.LeNet, np.ones((8, 1, 28, 28), np.float32)),
+    "ResNet": (partial(nn.models.ResNet, 14, 4), np.ones((4, 3, 16, 16), np.float32)),
+}
+every_model = pytest.mark.parametrize(("make", "x"), all_but_first_exhaustive(list(MODELS.values())), ids=MODELS)
+
+
+@every_model
+def test_all_units_together_keep_what_the_whole_model_keeps(make, x):
+    random.manual_seed(0)
+    model = make()
+    units = sum(row.kept for row in pipeline.costs_of(model, x).rows)
+    assert units == kept_bytes([model(x)], [x, *model.parameters()])
+
+
+@every_model
+def test_it_is_the_memory_that_python_counts(make, x):
+    """But for tables that pooling makes once for a shape of images: less than a thousand bytes."""
+    model = make()
+    model(x)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        output = model(x)
+        arrays = tracemalloc.take_snapshot().filter_traces([tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)])
+    finally:
+        tracemalloc.stop()
+    live = sum(trace.size for trace in arrays.traces)
+    tables = 1000 if isinstance(model, nn.models.LeNet) else 0
+    assert live <= kept_bytes([output], [x, *model.parameters()]) <= live + tables

@@ -1,0 +1,185 @@
+"""Stages that keep only inputs train to the same bits, run every forward once more, and keep what the ledger says."""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, cluster, nn, parallel
+from minidl.parallel import Job, Pipeline, pipeline
+from minidl.tape import recomputing
+from tests.parallel.jobs import blobs, small_job
+from tests.parallel.pipeline.test_asynchronous import deep_model
+from tests.parallel.pipeline.test_pipeline import MODELS, SYNCHRONOUS, InSixteenBits, deep_gpt
+from tests.parallel.test_split_models import JOBS
+from tests.tiers import all_but_first_exhaustive
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def assert_same_bits(job: Job, strategy: Pipeline, nodes: int, on: Any = "simulation") -> None:
+    plain, other = (
+        parallel.train(job, replace(strategy, recompute=recompute), nodes, on=on) for recompute in (False, True)
+    )
+    for name, array in plain.checkpoint.model.items():
+        np.testing.assert_array_equal(other.checkpoint.model[name], array)
+    for row, true in zip(other.history, plain.history, strict=True):
+        names = ("loss", "test_loss", "accuracy", "lr", "steps", "samples")
+        assert [row[name] for name in names] == [true[name] for name in names]
+    assert other.digests == plain.digests
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+@pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-h1", *SYNCHRONOUS]))
+def test_recomputation_changes_no_bit(job: Job, kind: str):
+    """Batch norm, dropout, a tie, frozen weights, clipping; the last minibatch has fewer samples."""
+    assert_same_bits(replace(job, epochs=1), Pipeline(stages=2, micro_batches=4, schedule=kind), 2)
+
+
+@pytest.mark.parametrize("on", all_but_first_exhaustive([cluster.Simulation("10gbe"), "processes"]))
+def test_it_changes_none_where_replicas_reduce_gradients_during_backward(on: Any):
+    strategy = Pipeline(stages=3, micro_batches=3, schedule="zb-h2", overlap=True, bucket_mb=0.0001)
+    assert_same_bits(replace(JOBS["tied GPT"], epochs=1), strategy, 6, on)
+
+
+@pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-v", "interleaved"]))
+def test_it_changes_none_where_a_chunk_follows_another_on_the_same_rank(kind: str):
+    job = replace(JOBS["tied GPT"], model=partial(deep_gpt, 0.2), epochs=1)
+    assert_same_bits(job, Pipeline(stages=2, micro_batches=4, schedule=kind), 2)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_it_changes_none_on_models_of_all_kinds(model: Any):
+    stages = len(model().stages())
+    assert_same_bits(small_job(model=model), Pipeline(stages, 4, "zb-h1", cuts=range(1, stages)), stages)
+
+
+def test_it_changes_none_with_activations_of_sixteen_bits():
+    job = small_job(model=InSixteenBits, data=partial(blobs, dtype="float32"))
+    assert_same_bits(job, Pipeline(3, 2, cuts=(1, 2)), 3)
+
+
+@pytest.mark.parametrize("weight_versions", ["stashing", "vertical_sync"])
+def test_an_asynchronous_stage_recomputes_with_the_weights_of_the_forward_pass(weight_versions: str):
+    job = small_job(model=deep_model, batch_size=7)
+    assert_same_bits(job, Pipeline(4, schedule="pipedream", cuts=(1, 2, 3), weight_versions=weight_versions), 4)
+
+
+# ---- calls and memory, counted ----
+
+
+CALLS: dict[tuple[int, bool], int] = defaultdict(int)
+LIVE: dict[int, list[Any]] = defaultdict(list)
+PEAKS: dict[int, int] = defaultdict(int)
+UNITS = 2
+"""Of the model on each stage."""
+
+
+class Chain(nn.Module):
+    """Layers of equal width, whose calls and live arrays are counted by stage."""
+
+    def __init__(self, stages: int) -> None:
+        self.layers = nn.ModuleList(nn.Linear(5, 5) for _ in range(UNITS * stages - 1))
+        self.head = nn.Linear(5, 3)
+
+    def stages(self) -> list[nn.Stage]:
+        return [
+            nn.Stage(partial(counted, number, layer), layer) for number, layer in enumerate([*self.layers, self.head])
+        ]
+
+    def forward(self, x: Any) -> Tensor:
+        return nn.run_stages(self.stages(), x)
+
+
+def counted(number: int, layer: nn.Module, x: Any) -> Tensor:
+    out: Tensor = layer(x)
+    stage = number // UNITS
+    if out.requires_grad:
+        CALLS[number, recomputing.get()] += 1
+        if number % UNITS == 0 and isinstance(x, Tensor):
+            LIVE[stage].append(weakref.ref(x.data))
+        LIVE[stage].append(weakref.ref(out.data))
+        arrays = {id(array): array for reference in LIVE[stage] if (array := reference()) is not None}
+        PEAKS[stage] = max(PEAKS[stage], len(arrays))
+    return out
+
+
+@pytest.fixture(autouse=True)
+def _nothing_counted():
+    for counts in (CALLS, LIVE, PEAKS):
+        counts.clear()
+
+
+@pytest.mark.parametrize("recompute", [True, False])
+@pytest.mark.parametrize("kind", ["gpipe", "1f1b", "zb-h1", "pipedream"])
+def test_each_chunk_runs_once_more_for_each_micro_batch_and_keeps_what_the_ledger_says(kind: str, recompute: bool):
+    """Live arrays of each stage: inputs and outputs of its units. Stage 0 reads the samples, which are not counted."""
+    stages, steps = 4, 2
+    data = partial(blobs, dtype="float32")
+    job = small_job(model=partial(Chain, stages), data=data, batch_size=30, epochs=1)
+    strategy = Pipeline(
+        stages, None if kind == "pipedream" else 6, kind, cuts=range(UNITS, UNITS * stages, UNITS), recompute=recompute
+    )
+    parallel.train(job, strategy, stages, on="simulation")
+    made = strategy.made_schedule()
+    if kind == "pipedream":
+        made = replace(made, micro_batches=steps)
+    passes = made.micro_batches * (1 if kind == "pipedream" else steps)
+    assert {(n, second): passes for n in range(UNITS * stages) for second in {False, recompute}} == CALLS
+    for stage in range(1, stages):
+        # I leaves to W the inputs of both units: the chunk's input and the first unit's output
+        kept = 1 + UNITS if not recompute else UNITS
+        [*peaks] = pipeline.peak_memory(made, kept, weight=2, input=1 if recompute else None)
+        assert PEAKS[stage] == peaks[stage], stage
+
+
+def test_the_ledger_of_gpipe_is_the_inputs_in_flight_and_one_micro_batch():
+    for kind, in_flight in (("gpipe", [8, 8, 8, 8]), ("1f1b", [4, 3, 2, 1])):
+        kept = pipeline.peak_memory(pipeline.schedule(kind, 4, 8), activation=10.0, input=1.0)
+        assert kept == [count + 10.0 for count in in_flight]
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"recompute": "yes"}, TypeError, "recompute must be True or False, got 'yes'"),
+        (
+            {"schedule": "pipedream", "weight_versions": "latest", "recompute": True},
+            ValueError,
+            "recompute=True needs the weights of the forward pass, which weight_versions='latest' does not keep",
+        ),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, Any], error: type[Exception], message: str):
+    with pytest.raises(error, match=message):
+        Pipeline(**settings)
+
+
+def test_an_error_while_recomputing_ends_the_run_with_its_text():
+    job = small_job(model=FailsTheSecondTime, data=partial(blobs, dtype="float32"))
+    with pytest.raises(cluster.RankFailed, match="no more of this"):
+        parallel.train(job, Pipeline(3, 4, cuts=(1, 2), recompute=True), 3, on="simulation")
+
+
+class FailsTheSecondTime(nn.models.MLP):
+    def __init__(self) -> None:
+        super().__init__(5, 8, 7, 3)
+
+    def stages(self) -> list[nn.Stage]:
+        first, second, third = super().stages()
+
+        def fails(x: Any) -> Any:
+            if recomputing.get():
+                raise ArithmeticError("no more of this")
+            return second(x)
+
+        return [first, nn.Stage(fails, *second.modules), third]

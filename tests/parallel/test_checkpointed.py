@@ -1,0 +1,70 @@
+"""Training a checkpointed model gives the bits of training the plain one, with hooks, overlap and micro-batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster, nn, parallel
+from minidl.nn.segments import Segment
+from minidl.parallel import Job, Serial, Synchronous
+from tests.parallel.test_split_models import JOBS
+from tests.tiers import all_but_first_exhaustive, exhaustively
+
+pytestmark = pytest.mark.timeout(300)
+
+KEPT_LAST = [Segment(0, 2), Segment(2, 3), Segment(3, 5, recomputed=False)]
+
+
+def checkpointed(model: Any, segments: Any = None) -> nn.Module:
+    return nn.checkpointing(model(), segments)
+
+
+def assert_same_bits(job: Job, strategy: Any, nodes: int, on: Any, segments: Any = None) -> None:
+    plain = parallel.train(job, strategy, nodes, on=on)
+    other = parallel.train(replace(job, model=partial(checkpointed, job.model, segments)), strategy, nodes, on=on)
+    for name, array in plain.checkpoint.model.items():
+        np.testing.assert_array_equal(other.checkpoint.model[name], array)
+    assert [row["loss"] for row in other.history] == [row["loss"] for row in plain.history]
+    assert other.accuracy == plain.accuracy
+    assert other.digests == plain.digests
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+@pytest.mark.parametrize(
+    ("strategy", "nodes", "on"),
+    [
+        (Serial(micro_batches=3), 1, "simulation"),
+        (Synchronous(overlap=True, bucket_mb=0.001, algorithm="ordered"), 2, cluster.Simulation("10gbe")),
+        *exhaustively(
+            (Serial(), 1, "simulation"),
+            (Synchronous(overlap=True, bucket_mb=0.001), 3, "processes"),
+            (Synchronous(overlap=False), 2, "simulation"),
+            (Synchronous(accumulate=2), 2, "simulation"),
+        ),
+    ],
+)
+def test_training_gives_the_same_bits(job: Job, strategy: Any, nodes: int, on: Any):
+    """A bucket travels when its gradients are final: a gradient released too early would differ."""
+    assert_same_bits(replace(job, epochs=1), strategy, nodes, on)
+
+
+@pytest.mark.parametrize("segments", all_but_first_exhaustive([KEPT_LAST, 1, 5]))
+def test_so_does_every_division(segments: Any):
+    assert_same_bits(replace(JOBS["tied GPT"], epochs=1), Synchronous(algorithm="ordered"), 2, "simulation", segments)
+
+
+def test_a_run_goes_on_from_the_checkpoint_of_a_plain_model(tmp_path: Any):
+    job = replace(JOBS["ResNet"], epochs=1)
+    parallel.train(job, folder=tmp_path, on="simulation")
+    whole = parallel.train(replace(job, epochs=2), on="simulation")
+    resumed = parallel.train(
+        replace(job, epochs=2, model=partial(checkpointed, job.model)),
+        resume=tmp_path / "checkpoint.npz",
+        on="simulation",
+    )
+    assert resumed.digests == whole.digests
