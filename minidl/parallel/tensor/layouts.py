@@ -16,28 +16,26 @@ from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
 Layout = Mapping[str, Callable[[Any, Communicator], Module]]
 """For the names of layers, `*` stands for any text: a function `(layer, comm)` that makes the divided layer."""
 
-GPT: Layout = {
-    "transformer.wte": VocabularyEmbedding,
-    "*.attn.c_attn": partial(ColumnLinear, blocks=3),  # every rank has all of query, key and value of its heads
-    "*.attn.c_proj": RowLinear,
-    "*.mlp.c_fc": ColumnLinear,  # GELU follows: it needs whole sums
-    "*.mlp.c_proj": RowLinear,
-    "lm_head": partial(ColumnLinear, gather="evaluation"),
-}
 
-GPT_SEQUENCE: Layout = {
-    "transformer.wte": partial(VocabularyEmbedding, sequence=True),
-    "transformer.wpe": PositionEmbedding,
-    "transformer.drop": partial(ShardedDropout, axis=1),
-    "*.attn.c_attn": partial(ColumnLinear, blocks=3, sequence=True),
-    "*.attn.c_proj": partial(RowLinear, sequence=True),
-    "*.attn.dropout": partial(ShardedDropout, axis=1),
-    "*.mlp.c_fc": partial(ColumnLinear, sequence=True),
-    "*.mlp.c_proj": partial(RowLinear, sequence=True),
-    "*.mlp.dropout": partial(ShardedDropout, axis=1),
-    "lm_head": partial(ColumnLinear, gather="evaluation", sequence=True),
-}
-"""Between the divided layers every rank has a slice of the positions, where norms and dropout work on their own."""
+def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
+    """Megatron's layout of a transformer: 2 all-reduces a block in forward and 2 in backward.
+
+    sequence: whether every rank has a slice of the positions where norms and dropout work, between the divided layers.
+    """
+    head_size = model.transformer.h[0].attn.head_size
+    layout: dict[str, Callable[[Any, Communicator], Module]] = {
+        "transformer.wte": partial(VocabularyEmbedding, sequence=sequence),
+        "*.attn.c_attn": partial(ColumnLinear, blocks=3, unit=head_size, sequence=sequence),  # query, key and value
+        "*.attn.c_proj": partial(RowLinear, sequence=sequence),
+        "*.mlp.c_fc": partial(ColumnLinear, sequence=sequence),  # GELU follows: it needs whole sums
+        "*.mlp.c_proj": partial(RowLinear, sequence=sequence),
+        "lm_head": partial(ColumnLinear, gather="evaluation", sequence=sequence),
+    }
+    if sequence:
+        layout["transformer.wpe"] = PositionEmbedding
+        dropouts = ("transformer.drop", "*.attn.dropout", "*.mlp.dropout")
+        layout |= dict.fromkeys(dropouts, partial(ShardedDropout, axis=1))
+    return layout
 
 
 def layout_of(model: Module, sequence: bool = False) -> Layout:
@@ -47,7 +45,7 @@ def layout_of(model: Module, sequence: bool = False) -> Layout:
         ValueError    no layout is known
     """
     if isinstance(model, models.GPT):
-        return GPT_SEQUENCE if sequence else GPT
+        return gpt_layout(model, sequence)
     if isinstance(model, models.MLP) and not sequence:
         pairs = len(model.layers) // 2  # the last of an odd number stays whole
         return {f"layers.{i}": RowLinear if i % 2 else ColumnLinear for i in range(2 * pairs)}

@@ -19,6 +19,7 @@ class ColumnLinear(Module):
         layer      the whole layer; its weight and bias are cut in place, and keep their names
         comm       the ranks that divide it
         blocks     equal blocks of outputs that are each divided, such as 3 for query, key and value in one matrix
+        unit       consecutive outputs that stay together, such as those of an attention head
         gather     "never": every rank returns its share of the outputs, for a `RowLinear`; "evaluation": all outputs in
                    evaluation, and its share in training, for `vocabulary_cross_entropy`; "always": all outputs
         sequence   whether every rank has a slice of the positions, axis 1 of x, which are gathered here
@@ -32,8 +33,19 @@ class ColumnLinear(Module):
     """
 
     def __init__(
-        self, layer: Linear, comm: Communicator, blocks: int = 1, gather: str = "never", sequence: bool = False
+        self,
+        layer: Linear,
+        comm: Communicator,
+        blocks: int = 1,
+        unit: int = 1,
+        gather: str = "never",
+        sequence: bool = False,
     ) -> None:
+        units = layer.weight.shape[0] // (blocks * unit)
+        if unit > 1 and units % comm.size:
+            raise ValueError(
+                f"{units} units of {unit} outputs, such as attention heads, are no multiple of {comm.size}"
+            )
         self.comm, self.gather, self.sequence = comm, gather, sequence
         self.weight, self.bias = layer.weight, layer.bias
         cut(self.weight, Shard("tp", comm.rank, comm.size, dim=0, blocks=blocks))
