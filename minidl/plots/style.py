@@ -32,7 +32,7 @@ ACTIVITY = {
 
 
 def axis_colours(axes: Iterable[str]) -> dict[str, str]:
-    """The colours of a timeline whose communication is told apart by the axes of a mesh."""
+    """The colours of a timeline that distinguishes communication by the axes of a mesh."""
     own = {"tp": "#C04F00", "pp": "#F0B429", "dp": "#2FA982"}  # vermilion, orange, green
     free = itertools.cycle(["#CC79A7", "#56B4E9", "#7A7A7A"])  # reddish purple, sky blue, grey
     of_axes = {axis: own.get(axis) or next(free) for axis in axes}

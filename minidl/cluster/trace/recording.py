@@ -24,9 +24,9 @@ class Traffic(NamedTuple):
     calls: int = 0
 
     @classmethod
-    def total(cls, parts: Iterable[Traffic]) -> Traffic:
-        """The sums over `parts`."""
-        return cls(*map(sum, zip(*parts, strict=True)))
+    def total(cls, some: Iterable[Traffic]) -> Traffic:
+        """The sums over some of them."""
+        return cls(*map(sum, zip(*some, strict=True)))
 
 
 class Shares(NamedTuple):
