@@ -27,8 +27,8 @@ def train(
         str | None,
         Option(
             help="Split the model: dp=2,pp=2,tp=2 makes two replicas of a pipeline of two stages, whose layers are "
-            "divided by two nodes each, on eight nodes. With micro_batches=8,schedule=gpipe,recompute=true and so on, as "
-            "the settings of the strategy hybrid."
+            "divided by two nodes each, on eight nodes. With micro_batches=8,schedule=gpipe,recompute=true and so on, "
+            "as the settings of the strategy hybrid."
         ),
     ] = None,
     on: Annotated[
