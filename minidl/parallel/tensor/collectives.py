@@ -20,10 +20,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minidl import kernels
 from minidl.cluster.comm import Communicator
 from minidl.kernels import Array
+from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
 from minidl.tensor import Tensor, record
 
 
@@ -64,8 +66,8 @@ def all_reduced(x: Array, comm: Communicator, op: str = "sum") -> Array:
     """The sum of the ranks' arrays, a new array; op: another operation of `comm.all_reduce`."""
     if comm.size == 1:
         return x
-    total = comm.all_reduce(np.array(kernels.to_numpy(x)), op)
-    return kernels.array_module(x).asarray(total)
+    total = comm.all_reduce(_widened(x), op)
+    return cast(kernels.array_module(x).asarray(total), x.dtype)
 
 
 def joined(x: Array, comm: Communicator, axis: int) -> Array:
@@ -81,8 +83,14 @@ def reduce_scattered(x: Array, comm: Communicator, axis: int) -> Array:
     if comm.size == 1:
         return x
     check_divides(x.shape, comm, axis)
-    rows = np.ascontiguousarray(np.moveaxis(kernels.to_numpy(x), axis, 0))
-    return kernels.array_module(x).asarray(np.ascontiguousarray(np.moveaxis(comm.reduce_scatter(rows), 0, axis)))
+    mine = comm.reduce_scatter(np.ascontiguousarray(np.moveaxis(_widened(x), axis, 0)))
+    return cast(kernels.array_module(x).asarray(np.ascontiguousarray(np.moveaxis(mine, 0, axis))), x.dtype)
+
+
+def _widened(x: Array) -> NDArray[Any]:
+    """A copy to add up in: 16 bits are added in float32 and rounded once."""
+    mine = kernels.to_numpy(x)
+    return cast(mine, np.dtype(np.float32)) if is_sixteen_bit(mine.dtype) else np.array(mine)
 
 
 def own_slice(x: Array, comm: Communicator, axis: int) -> Array:

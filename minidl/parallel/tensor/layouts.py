@@ -22,10 +22,14 @@ def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
 
     sequence: whether every rank has a slice of the positions where norms and dropout work, between the divided layers.
     """
-    head_size = model.transformer.h[0].attn.head_size
+    block = next(iter(model.transformer.h), None)
+    if block is None:
+        raise ValueError("a GPT without blocks has no layers to divide: n_layer must be at least 1")
     layout: dict[str, Callable[[Any, Communicator], Module]] = {
         "transformer.wte": partial(VocabularyEmbedding, sequence=sequence),
-        "*.attn.c_attn": partial(ColumnLinear, blocks=3, unit=head_size, sequence=sequence),  # query, key and value
+        "*.attn.c_attn": partial(
+            ColumnLinear, blocks=3, unit=block.attn.head_size, sequence=sequence
+        ),  # query, key and value
         "*.attn.c_proj": partial(RowLinear, sequence=sequence),
         "*.mlp.c_fc": partial(ColumnLinear, sequence=sequence),  # GELU follows: it needs whole sums
         "*.mlp.c_proj": partial(RowLinear, sequence=sequence),

@@ -14,7 +14,7 @@ import pytest
 from minidl import cluster, nn, optim, parallel
 from minidl.cluster import Communicator
 from minidl.data import Dataset, Splits
-from minidl.parallel import Hybrid, Job, Serial
+from minidl.parallel import Hybrid, Job, Pipeline, Serial
 from minidl.parallel.tensor import (
     ColumnLinear,
     RowLinear,
@@ -102,6 +102,18 @@ def test_where_two_ranks_add_up_processes_and_mpi_give_the_bits_of_the_simulatio
     strategy, nodes = hybrid(*dims, sequence=sequence), int(np.prod(dims))
     report = parallel.train(JOB, strategy, nodes, on=on)
     assert report.digests == parallel.train(JOB, strategy, nodes, on="simulation").digests
+
+
+@pytest.mark.parametrize("weight_versions", all_but_first_exhaustive(["stashing", "latest", "vertical_sync"]))
+def test_pipedream_with_divided_layers_is_pipedream(weight_versions: str):
+    job = small_job(model=mlp, epochs=2)
+    settings = {"schedule": "pipedream", "weight_versions": weight_versions}
+    report = parallel.train(job, Hybrid(pp=2, tp=2, micro_batches=1, **settings), 4, on="simulation")
+    assert_same_run(report, parallel.train(job, Pipeline(2, 1, **settings), 2, on="simulation"))
+
+
+def mlp() -> nn.Module:
+    return nn.models.MLP(5, 8, 12, 4, 3).double()
 
 
 @pytest.mark.parametrize("on", ["processes", pytest.param("mpi", marks=pytest.mark.slow)])
@@ -226,9 +238,7 @@ def one_layer() -> nn.Module:
 
 @pytest.mark.parametrize("tp", [2, 4])
 def test_an_mlp_is_divided_two_layers_at_a_time(tp: int):
-    model = partial(nn.models.MLP, 5, 8, 12, 4, 3)
-    job = small_job(model=lambda: model().double())
-    assert_trains_as_one_node(job, hybrid(1, 2, tp))
+    assert_trains_as_one_node(small_job(model=mlp), hybrid(1, 2, tp))
 
 
 @pytest.mark.parametrize("optimizer", [partial(optim.Adam, lr=0.01), partial(optim.SGD, lr=0.1, momentum=0.9)])
@@ -264,6 +274,7 @@ def _bytes_held(comm: Communicator) -> int:
         (gpt, {"tp": 4}, 2, "Hybrid: dp=1, pp=1, tp=4 need 4 nodes, got 2"),
         (partial(nn.models.LeNet, size=8), {"tp": 2}, 2, "no layout of its layers is known for LeNet: give layout="),
         (gpt, {"tp": 2, "layout": {"wte": ColumnLinear}}, 2, "the layout names 'wte', but the model has no such"),
+        (partial(nn.models.GPT, 24, 12, 0, 4, 16), {"tp": 2}, 2, "a GPT without blocks has no layers to divide"),
         (gpt, {"pp": 9, "tp": 2}, 18, "6 stages of the model cannot fill 9 chunks"),
     ],
 )

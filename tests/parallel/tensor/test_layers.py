@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import Tensor, cluster, nn, random
+from minidl import Tensor, amp, cluster, nn, random
 from minidl import functional as F
 from minidl.cluster import Communicator
 from minidl.parallel import tensor
@@ -135,12 +135,51 @@ def test_the_loss_of_divided_classes_is_cross_entropy_with_three_numbers_a_sampl
         assert [ledger["all_reduce"].calls for ledger in run.trace.ledger()] == [2] * p
 
 
+@pytest.mark.parametrize("ignored", [[0, 3], [0, 1, 2, 3]])
+def test_samples_that_are_ignored_have_no_loss_and_no_gradient(ignored: list[int]) -> None:
+    logits, labels = np.random.default_rng(0).normal(size=(4, WIDTH)), np.array([1, 5, 11, 2])
+    labels[ignored] = -100
+    whole = Tensor(logits, requires_grad=True)
+    loss = F.cross_entropy(whole, labels)
+    loss.backward()
+    expected, gradient = loss.item(), whole.grad
+
+    def program(comm: Communicator) -> None:
+        mine = Tensor(np.split(logits, comm.size, -1)[comm.rank], requires_grad=True)
+        found = tensor.vocabulary_cross_entropy(mine, labels, comm)
+        found.backward()
+        np.testing.assert_allclose(found.item(), expected, rtol=1e-12)
+        np.testing.assert_allclose(mine.grad, np.split(gradient, comm.size, -1)[comm.rank], rtol=0, atol=1e-12)
+
+    simulated(program, 3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("sequence", [False, True])
+def test_sixteen_bits_are_added_in_float32_and_the_loss_is_float32(dtype: str, sequence: bool) -> None:
+    tokens = np.arange(2 * WIDTH).reshape(2, WIDTH) % 24
+    model = nn.models.GPT(24, WIDTH, 2, 4, 16)
+    with amp.autocast(dtype=dtype):
+        expected = F.cross_entropy(model(tokens), tokens).item()
+
+    def program(comm: Communicator) -> tuple[str, float]:
+        mine = copy.deepcopy(model)
+        split_layers(mine, comm, tensor.layout_of(mine, sequence))
+        with amp.autocast(dtype=dtype):
+            loss = tensor.vocabulary_cross_entropy(mine(tokens), tokens, comm)
+        loss.backward()
+        assert all(parameter.grad.dtype == np.float32 for parameter in mine.parameters())
+        return str(loss.dtype), loss.item()
+
+    assert simulated(program, 2).results == [("float32", pytest.approx(expected, rel=2e-3))] * 2
+
+
 @pytest.mark.parametrize(
-    ("labels", "error"), [([0.5, 1.0], TypeError), ([0, WIDTH], IndexError), ([-1, 0], IndexError)]
+    ("labels", "error"), [([0.5, 1.0], TypeError), ([0, WIDTH], IndexError), ([-1, 0], IndexError), ([1], ValueError)]
 )
 def test_labels_that_are_no_classes_are_refused_on_every_rank(labels: list[float], error: type[Exception]) -> None:
     def program(comm: Communicator) -> str:
-        with pytest.raises(error, match=r"cross_entropy: labels must") as caught:
+        with pytest.raises(error, match=r"cross_entropy: labels") as caught:
             tensor.vocabulary_cross_entropy(Tensor(np.zeros((2, WIDTH // comm.size))), np.array(labels), comm)
         with pytest.raises(error):
             F.cross_entropy(Tensor(np.zeros((2, WIDTH))), np.array(labels))
