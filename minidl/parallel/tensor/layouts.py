@@ -22,7 +22,7 @@ def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
 
     sequence: whether every rank has a slice of the positions where norms and dropout work, between the divided layers.
     """
-    block = next(iter(model.transformer.h), None)
+    block: Any = next(iter(model.transformer.h), None)
     if block is None:
         raise ValueError("a GPT without blocks has no layers to divide: n_layer must be at least 1")
     layout: dict[str, Callable[[Any, Communicator], Module]] = {
