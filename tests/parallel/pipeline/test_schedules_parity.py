@@ -44,7 +44,8 @@ def test_the_list_of_1f1b_is_pytorch_s_but_on_the_last_stage_where_theirs_cannot
     last = stages - 1
     assert [text for text in listed[last] if "F" in text] == [f"{last}F{m}" for m in range(1, 9)]
     pipeline.validate(schedule)
-    read = replace(pipeline.Listed.read([" ".join(line) for line in listed]), micro_batches=8)
+    lines = [[*line, f"{stage}U0"] for stage, line in enumerate(listed)]  # theirs have no updates
+    read = replace(pipeline.Listed.read([" ".join(line) for line in lines]), micro_batches=8)
     with pytest.raises(pipeline.ScheduleError, match=rf"^stage {last}: B0 \(backward\) needs F0, which is missing"):
         pipeline.validate(read)
 
