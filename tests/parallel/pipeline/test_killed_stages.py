@@ -6,23 +6,24 @@ import pytest
 
 from minidl import cluster, parallel
 from minidl.parallel import Hybrid, Pipeline
+from tests.parallel.tensor.test_hybrid import JOB
 from tests.parallel.test_split_models import JOBS
 from tests.tiers import all_but_first_exhaustive
 
 pytestmark = pytest.mark.timeout(300)
 
-STRATEGIES = {
-    "zb-h1": (Pipeline(stages=2, micro_batches=4, schedule="zb-h1"), 2),
-    "replicas": (Pipeline(stages=2, micro_batches=2, replicas=2), 4),
-    "mesh": (Hybrid(pp=2, tp=2, micro_batches=2), 4),
-    "gpipe, forward again": (Pipeline(stages=2, micro_batches=4, schedule="gpipe", recompute=True), 2),
+CASES = {
+    "zb-h1": (JOBS["tied GPT"], Pipeline(stages=2, micro_batches=4, schedule="zb-h1"), 2),
+    "replicas": (JOBS["ResNet"], Pipeline(stages=2, micro_batches=2, replicas=2), 4),
+    "mesh": (JOB, Hybrid(pp=2, tp=2, micro_batches=2), 4),
+    "gpipe, forward again": (JOBS["LeNet"], Pipeline(stages=2, micro_batches=4, schedule="gpipe", recompute=True), 2),
 }
 
 
 @pytest.mark.parametrize("on", ["processes", "simulation"])
-@pytest.mark.parametrize("name", all_but_first_exhaustive(list(STRATEGIES)))
+@pytest.mark.parametrize("name", all_but_first_exhaustive(list(CASES)))
 def test_a_killed_stage_ends_the_run_and_the_checkpoint_goes_on_to_the_same_bits(name: str, on: str, tmp_path):
-    job, (strategy, nodes) = JOBS["tied GPT"], STRATEGIES[name]
+    job, strategy, nodes = CASES[name]
     whole = parallel.train(job, strategy, nodes, on=on)
     received = [ledger["recv"].calls for ledger in whole.trace.ledger()]
     in_the_second_epoch = cluster.FaultPlan().kill(1, at=("recv", 3 * received[1] // 4))
