@@ -17,7 +17,7 @@ From top to bottom; a file imports only from lines below its own:
     job            what to train
 """
 
-from minidl.parallel import pipeline, tensor
+from minidl.parallel import pipeline, products, spatial, tensor
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
 from minidl.parallel.averaging.gossip import Gossip
@@ -76,7 +76,9 @@ __all__ = [
     "micro_batches",
     "noise_scale",
     "pipeline",
+    "products",
     "report_card",
+    "spatial",
     "tensor",
     "train",
 ]
