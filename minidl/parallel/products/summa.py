@@ -143,7 +143,7 @@ def panels_of(inner: int, grid: Grid, width: int) -> Iterator[Panel]:
 
 
 def broadcast_panels(a: Array, b: Array, grid: Grid, panels: list[Panel]) -> Iterator[tuple[Array, Array]]:
-    """Each panel of either matrix, as far as this rank needs it."""
+    """Each panel of both matrices, in this rank's rows and columns."""
     for each in panels:
         yield broadcast_column(a, grid, each), broadcast_row(b, grid, each)
 
@@ -205,5 +205,5 @@ def check_blocks(a: tuple[int, ...], b: tuple[int, ...], grid: Grid, inner: int)
     if len(a) != 2 or len(b) != 2 or (a[1], b[0]) != widths:
         raise ValueError(
             f"on a grid of {pr} x {pc} ranks with inner={inner}, rank ({i}, {j}) has blocks of shapes (m, {widths[0]}) "
-            f"and ({widths[1]}, n), got {a} and {b}: cut them by block(matrix, grid)"
+            f"and ({widths[1]}, n), got {a} and {b}: cut them with products.block"
         )

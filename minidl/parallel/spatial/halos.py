@@ -11,7 +11,7 @@ from minidl.arguments import whole_number
 
 
 def halo_rows(kernel: int, stride: int = 1) -> int:
-    """Rows that cross a cut between two ranks, both ways together, for a convolution with so many rows.
+    """Rows that cross a cut between two ranks, both ways together, for a convolution with that number of rows.
 
     Every output row belongs to the rank that has the middle row of its window. At stride 1 and an odd kernel each rank
     needs floor(kernel / 2) rows of the other; otherwise there are kernel - stride in all, or none.
@@ -27,7 +27,7 @@ def halo_rows(kernel: int, stride: int = 1) -> int:
 
 
 def halo_words(kernel: int, width: int, channels: int, samples: int = 1, stride: int = 1) -> int:
-    """Numbers that cross a cut: the rows of `halo_rows`, of so many columns, channels and samples.
+    """Numbers that cross a cut: the rows of `halo_rows`, of that number of columns, channels and samples.
 
     A convolution of 1 x 1 has no halo: dividing positions costs it nothing.
 

@@ -125,7 +125,7 @@ def test_a_network_whose_layers_lie_on_a_grid_has_one_ranks_gradients(shape: tup
             lambda a, b: (a[:, :-1], b, 6, None),
             r"rank \(0, 0\) has blocks of shapes \(m, 3\) and \(3, n\), got \(2, 2\)",
         ),
-        (lambda a, b: (a, b[:-1], 6, None), "cut them by block"),
+        (lambda a, b: (a, b[:-1], 6, None), "cut them with products.block"),
         (lambda a, b: (a[0], b, 6, None), "got \\(3,\\)"),
         (lambda a, b: (a, b, 1, None), "inner=1 cannot be divided by a grid of 2 x 2 ranks"),
         (lambda a, b: (a, b, 0, None), "inner must be at least 1, got 0"),
