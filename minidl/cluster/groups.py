@@ -75,15 +75,11 @@ class Groups(CollectiveCalls):
     def _group_along(self, mesh: Mesh[Self], numbers: range, axes: tuple[str, ...]) -> Self:
         selection = sum(1 << mesh.names.index(name) for name in axes)
         ranks = tuple(self._ranks[rank] for rank in mesh.ranks_along(axes))
+        if len(ranks) == self.size:
+            named = copy.copy(self)  # the same group, whose calls both count together
+            named.axis = _name(mesh, axes)
+            return named
         return type(self)(self._owner, ranks, numbers[selection], self.rng, _name(mesh, axes))
-
-    def _along(self, mesh: Mesh[Self], axes: tuple[str, ...]) -> Self:
-        """This communicator, whose ranks all lie along some axes of a mesh, under the name of these axes."""
-        if set(axes) == set(mesh.names) or self.size == 1:
-            return self
-        named = copy.copy(self)  # of the same group: both count its calls together
-        named.axis = _name(mesh, axes)
-        return named
 
     def first_ranks(self, count: int) -> Self:
         """Return the communicator of ranks 0 to count - 1, without a message; the other ranks do not call it.

@@ -19,10 +19,6 @@ class Group(Protocol):
         """Agree with the other ranks on a mesh; the returned function makes the group of this rank along some axes."""
         ...
 
-    def _along(self, mesh: Mesh[Self], axes: tuple[str, ...]) -> Self:
-        """This group, whose ranks all lie along some axes of a mesh, under the name of these axes."""
-        ...
-
 
 _G = TypeVar("_G", bound=Group)
 
@@ -79,8 +75,7 @@ class Mesh(Mapping[str, _G]):
         chosen = self._in_order((axes,) if isinstance(axes, str) else axes)
         known = self._groups.get(chosen)
         if known is None:
-            is_whole = math.prod(self._extent[name] for name in chosen) == self.comm.size
-            made = self.comm._along(self, chosen) if is_whole else self._group(chosen)
+            made = self.comm if chosen == self.names else self._group(chosen)
             known = self._groups.setdefault(chosen, made)  # background work may have made it meanwhile
         return known
 
