@@ -125,15 +125,17 @@ def _draw_rows(axes: Axes, panel: Panel, factor: float, end: float, width: float
     """Draw the boxes on rows that are grey from the first action to the last: what is not covered is idle."""
     from matplotlib.collections import PolyCollection
 
+    idle, last = style.PIPELINE["idle"], panel.end
     for stage in range(panel.stages):
-        idle = style.PIPELINE["idle"]
-        axes.add_collection(PolyCollection([_corners(stage, 0.0, panel.end, factor)], facecolor=idle, linewidth=0))
+        axes.add_collection(PolyCollection([_corners(stage, 0.0, last, factor)], facecolor=idle, linewidth=0))
     drawn = [box for box in panel.boxes if box.end > box.start]
     narrowest = min((box.end - box.start for box in drawn if box.activity != "update"), default=end)
     inches = 0.85 * width * narrowest / end  # the axes take about that share of the figure
     border = min(0.5, 4 * inches)
     chunks = 1 + max((box.chunk for box in panel.boxes), default=0)
-    colours = [_colour(box, chunks) for box in drawn]
+    looks = {(box.activity, box.chunk) for box in drawn}
+    colour_of = {look: _colour(*look, chunks) for look in looks}
+    colours = [colour_of[box.activity, box.chunk] for box in drawn]
     shapes = [_corners(box.stage, box.start, box.end, factor) for box in drawn]
     axes.add_collection(PolyCollection(shapes, facecolor=colours, edgecolor="white", linewidth=border))
     digits = max((len(str(box.number)) for box in drawn), default=1)
@@ -159,12 +161,12 @@ def _corners(stage: int, start: float, end: float, factor: float) -> Any:
     return np.array([(start, top), (end, top), (end, bottom), (start, bottom)]) * (factor, 1)
 
 
-def _colour(box: Box, chunks: int) -> Any:
+def _colour(activity: str, chunk: int, chunks: int) -> Any:
     """The colour of the kind of action, mixed with white for later chunks."""
     from matplotlib.colors import to_rgb
 
-    white = LIGHTER * box.chunk / max(chunks - 1, 1)
-    return tuple((1 - white) * np.array(to_rgb(style.PIPELINE[box.activity])) + white)
+    white = LIGHTER * chunk / max(chunks - 1, 1)
+    return tuple((1 - white) * np.array(to_rgb(style.PIPELINE[activity])) + white)
 
 
 def _luminance(colour: Any) -> float:
@@ -176,10 +178,10 @@ def _draw_memory(axes: Axes, panel: Panel, factor: float, kept: str) -> None:
     """Draw what each stage keeps as steps; of many stages the first and the last stand out."""
     from matplotlib.ticker import MaxNLocator
 
-    last = len(panel.memory) - 1
+    last, end = len(panel.memory) - 1, panel.end * factor
     is_few = last < MOST_CURVES
     for stage, curve in enumerate(panel.memory):
-        times = [moment * factor for moment, _ in curve] + [panel.end * factor]
+        times = [moment * factor for moment, _ in curve] + [end]
         values = [value for _, value in curve] + [curve[-1][1]]
         look: dict[str, Any] = {"color": "0.75", "linewidth": 0.6}
         if is_few or stage in (0, last):
