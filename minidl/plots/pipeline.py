@@ -18,8 +18,9 @@ ROW_HEIGHT = 0.3  # inches of a stage's row
 MEMORY_HEIGHT = 1.1  # inches of a memory curve
 MOST_ROWS_HEIGHT = 8.0  # inches of all rows of one panel
 DIGIT_WIDTH = 0.62  # of a digit, as a share of the size of its letters
-LARGEST, SMALLEST = 8.0, 3.5  # size of the numbers in points
+LARGEST, SMALLEST = 8.0, 4.5  # size of the numbers in points
 LIGHTER = 0.55  # how far the boxes of a stage's last chunk are mixed with white
+NARROW = 0.03  # inches of a box: below, rounding its sides to whole pixels changes what is seen
 MOST_CURVES = len(style.SERIES)
 
 
@@ -102,7 +103,9 @@ def draw(panels: Sequence[Panel], kept: str = "micro-batches kept", note: str = 
     axes[-1].set_xlim(0, end * factor)
     axes[-1].set_xlabel(f"time ({unit})")
     _legend(figure, panels)
-    style.label_source(figure, list(dict.fromkeys(panel.source for panel in panels)), note)
+    has_chunks = any(box.chunk for panel in panels for box in panel.boxes)
+    notes = ["lighter boxes: later chunks of a stage"] * has_chunks + [note] * bool(note)
+    style.label_source(figure, list(dict.fromkeys(panel.source for panel in panels)), "; ".join(notes))
     return figure
 
 
@@ -131,13 +134,14 @@ def _draw_rows(axes: Axes, panel: Panel, factor: float, end: float, width: float
     drawn = [box for box in panel.boxes if box.end > box.start]
     narrowest = min((box.end - box.start for box in drawn if box.activity != "update"), default=end)
     inches = 0.85 * width * narrowest / end  # the axes take about that share of the figure
-    border = min(0.5, 4 * inches)
+    border = min(0.5, 4 * inches) if inches >= NARROW else 0.0
     chunks = 1 + max((box.chunk for box in panel.boxes), default=0)
     looks = {(box.activity, box.chunk) for box in drawn}
     colour_of = {look: _colour(*look, chunks) for look in looks}
     colours = [colour_of[box.activity, box.chunk] for box in drawn]
     shapes = [_corners(box.stage, box.start, box.end, factor) for box in drawn]
-    axes.add_collection(PolyCollection(shapes, facecolor=colours, edgecolor="white", linewidth=border))
+    snap = False if inches < NARROW else None
+    axes.add_collection(PolyCollection(shapes, facecolor=colours, edgecolor="white", linewidth=border, snap=snap))
     digits = max((len(str(box.number)) for box in drawn), default=1)
     row = min(ROW_HEIGHT, MOST_ROWS_HEIGHT / panel.stages)
     size = min(LARGEST, 72 * 0.7 * row, 72 * 0.9 * inches / (DIGIT_WIDTH * digits))

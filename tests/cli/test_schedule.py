@@ -47,8 +47,9 @@ def test_the_defaults_are_those_of_the_readme(capsys):
     assert capsys.readouterr().out == shown
 
 
-def test_the_file_that_it_writes_is_read_again(capsys):
-    schedule("--kind", "zb-v", "--stages", 3, "--micro-batches", 5)
+@pytest.mark.parametrize("kind", ["zb-v", "pipedream"])
+def test_the_file_that_it_writes_is_read_again(capsys, kind):
+    schedule("--kind", kind, "--stages", 3, "--micro-batches", 5)
     first = capsys.readouterr().out.split("\n\n")
     schedule("--file", "out/schedule.csv")
     second = capsys.readouterr().out.split("\n\n")

@@ -111,9 +111,11 @@ def _bubble(timeline: Timeline, times: Times) -> str:
         formula = f"the closed form says {formulas.idle_seconds(timeline.schedule, times):.6g}"
     except ValueError as error:
         formula = f"no closed form ({error})"
+    percent = 100 * timeline.bubble_of_ideal
+    ideal = f"{percent:.4g}" if percent < 9999.5 else f"{percent:.0f}"  # never 1.26e+04
     slowest = max(range(timeline.schedule.stages), key=timeline.span)
     return (
         f"Bubble: {timeline.idle(slowest):.6g} units idle of {timeline.seconds:.6g}, which is "
-        f"{100 * timeline.bubble_of_total:.4g} % of all time and {100 * timeline.bubble_of_ideal:.4g} % of the ideal "
+        f"{100 * timeline.bubble_of_total:.4g} % of all time and {ideal} % of the ideal "
         f"time; {formula}."
     )

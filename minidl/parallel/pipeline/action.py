@@ -50,8 +50,8 @@ class Action:
         match = PATTERN.fullmatch(text.strip())
         if match is None or match[2] not in KINDS or not (match[1] or chunk is not None):
             raise ValueError(
-                f"{_short(text.strip())!r} is no action: write the number of the chunk, one of {', '.join(KINDS)} and the "
-                "number of the micro-batch, such as 0F3"
+                f"{_short(text.strip())!r} is no action: write the number of the chunk, one of {', '.join(KINDS)} and "
+                "the number of the micro-batch, such as 0F3"
             )
         return cls(match[2], int(match[3]), int(match[1]) if match[1] else int(chunk or 0))
 

@@ -61,7 +61,10 @@ BAD = {
     "only commas": (",,,\n,,\n", "a schedule has a line for each stage, got none"),
     "only communication": ("0SEND_F0\n1RECV_F0\n", "stage 0 has no action"),
     "moved to an earlier stage": ("1F0,0F0,0B0\n1B0,1U0\n", "stage 0: 1F0 is on the wrong stage, since stage 1"),
-    "two chunks here, one there": ("0F0,2F0,2B0,0B0\n1F0,1B0\n", "stage 1 and stage 0 have different numbers of chunks"),
+    "two chunks here, one there": (
+        "0F0,2F0,2B0,0B0\n1F0,1B0\n",
+        "stage 1 and stage 0 have different numbers of chunks",
+    ),
     "update twice": ("0F0,0B0,0U0,0U0\n", "stage 0: U0 .update. is there twice"),
     "missing": ("0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n", "stage 0: U0 .update. needs B1 or W1, which is missing"),
     "doubled": ("0F0,0F0,0B0\n1F0,1B0\n", "stage 0: F0 .forward. is there twice"),

@@ -103,6 +103,12 @@ def drawn(rng: random.Random) -> pipeline.Schedule:
     return pipeline.schedule(kind, stages, micro_batches, rng.randint(1, 3) if kind == "interleaved" else None)
 
 
+def random_times(rng: random.Random, chunks: int) -> float | list[float]:
+    """A time for each chunk, or one for all."""
+    of_chunk = [rng.choice([rng.random(), rng.randint(0, 3)]) for _ in range(chunks)]
+    return rng.choice([of_chunk, of_chunk[0]])
+
+
 def judge_of(schedule: pipeline.Schedule) -> Judge:
     lines = [[(a.kind, a.micro_batch, a.chunk) for a in schedule.actions(s)] for s in range(schedule.stages)]
     places = [schedule.place(chunk) for chunk in range(schedule.chunks)]
@@ -191,12 +197,8 @@ def test_times_bubble_and_memory_are_those_of_the_judge(seed: int):
     for _ in range(30):
         schedule = drawn(rng)
         judge = judge_of(schedule)
-
-        def random_times() -> float | list[float]:
-            of_chunk = [rng.choice([rng.random(), rng.randint(0, 3)]) for _ in range(schedule.chunks)]
-            return rng.choice([of_chunk, of_chunk[0]])
-
-        times = pipeline.Times(1 + rng.random(), random_times(), random_times(), random_times(), rng.choice([0, 0.3]))
+        drawn_times = [random_times(rng, schedule.chunks) for _ in range(3)]
+        times = pipeline.Times(1 + rng.random(), *drawn_times, message=rng.choice([0, 0.3]))
         each = {
             (kind, chunk): times.of(pipeline.Action(kind, 0, chunk))
             for kind in "FBIWU"

@@ -76,7 +76,7 @@ def test_a_synchronous_schedule_updates_once_whatever_the_number_of_the_update()
 
 
 def test_a_listed_schedule_has_a_line_for_each_stage_and_a_place_for_each_chunk():
-    with pytest.raises(ValueError, match="Listed: lines must have one for each stage, 2, got 0: use Listed.read"):
+    with pytest.raises(ValueError, match=r"Listed: lines must have one for each stage, 2, got 0: use Listed.read"):
         pipeline.Listed(2, 2)
     with pytest.raises(ValueError, match="Listed: places must have one for each chunk, 2, got 1"):
         pipeline.Listed(2, 2, lines=[[], []], places=[0])
