@@ -15,7 +15,7 @@ from minidl.parallel.pipeline.schedule import Schedule, ScheduleError
 class Listed(Schedule):
     """A schedule that was written down: `lines[stage]` are the stage's actions, `places[chunk]` is the chunk's stage.
 
-    It is asynchronous if an update has a number above 0: then each micro-batch has an update of its own.
+    It is asynchronous if a chunk has updates of different numbers: then each micro-batch has an update of its own.
 
     Raises
         ValueError  another number of lines than of stages, or of places than of chunks
@@ -40,8 +40,8 @@ class Listed(Schedule):
                     f"Listed: {name} must have one for each {each}, {count}, got {len(getattr(self, name))}: "
                     "use Listed.read"
                 )
-        numbers = (action.micro_batch for line in self.lines for action in line if action.kind == "U")
-        object.__setattr__(self, "is_asynchronous", any(number > 0 for number in numbers))
+        updates = {action for line in self.lines for action in line if action.kind == "U"}
+        object.__setattr__(self, "is_asynchronous", len(updates) > len({action.chunk for action in updates}))
 
     @classmethod
     def read(cls, lines: Sequence[str]) -> Listed:

@@ -160,7 +160,8 @@ def test_validator_and_judge_agree_on_what_is_valid_and_on_the_first_bad_action(
             lines=[[pipeline.Action(*action) for action in line] for line in judge.lines],
             places=judge.places,
         )
-        judge.asynchronous = any(kind == "U" and m > 0 for line in judge.lines for kind, m, _ in line)
+        updates = {(m, chunk) for line in judge.lines for kind, m, chunk in line if kind == "U"}
+        judge.asynchronous = any(m < n and chunk == other for m, chunk in updates for n, other in updates)
         slips = [judge.local_slip(stage) for stage in range(schedule.stages)]
         bad = next((stage for stage, slip in enumerate(slips) if slip is not None), None)
         free = {(kind, chunk): 1.0 for kind in "FBIWU" for chunk in range(schedule.chunks)}

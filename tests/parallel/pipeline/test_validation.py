@@ -75,6 +75,12 @@ def test_a_synchronous_schedule_updates_once_whatever_the_number_of_the_update()
         pipeline.validate(Twice(2, 2))
 
 
+def test_the_one_update_of_a_listed_schedule_may_have_the_number_of_the_last_micro_batch():
+    listed = pipeline.Listed.read(["F0 B0 F1 B1 U1"])
+    assert not listed.is_asynchronous
+    pipeline.validate(listed)
+
+
 def test_a_listed_schedule_has_a_line_for_each_stage_and_a_place_for_each_chunk():
     with pytest.raises(ValueError, match=r"Listed: lines must have one for each stage, 2, got 0: use Listed.read"):
         pipeline.Listed(2, 2)
