@@ -53,6 +53,14 @@ def test_on_one_replica_the_bits_are_those_of_one_node(kind: str):
         np.testing.assert_array_equal(report.checkpoint.model[name], array)
 
 
+@pytest.mark.slow
+def test_mpi_gives_the_bits_of_processes():
+    pytest.importorskip("mpi4py", exc_type=ImportError)
+    strategy = Pipeline(stages=2, micro_batches=4, schedule="zb-h1")
+    by_mpi, by_processes = (parallel.train(JOBS["ResNet"], strategy, 4, on=on) for on in ("mpi", "processes"))
+    assert by_mpi.digests == by_processes.digests
+
+
 @pytest.mark.parametrize("overlap", [True, False])
 def test_the_all_reduce_of_replicas_may_overlap_with_backward(overlap: bool):
     strategy = Pipeline(stages=3, micro_batches=3, schedule="zb-h2", overlap=overlap, bucket_mb=0.0001)
