@@ -167,6 +167,11 @@ class Pipeline(Strategy):
         return replace(self, cuts=balanced_cuts(costs, made.chunks))
 
     def _check_asynchronous(self, job: Job) -> None:
+        if not isinstance(self.made_schedule(), PipeDream):
+            raise ValueError(
+                "Pipeline: a schedule that was written down, with an update for each micro-batch, can be drawn and "
+                "simulated only: use schedule='pipedream'"
+            )
         if self.made_schedule().micro_batches > 1:
             raise ValueError("Pipeline: with pipedream every minibatch goes through whole: leave out micro_batches")
         if ties := job.build_model().ties():

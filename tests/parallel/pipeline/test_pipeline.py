@@ -273,6 +273,11 @@ def test_more_stages_than_the_plan_has_nodes_are_refused():
         ({"stages": 2, "cuts": (1, 2)}, 2, r"cuts must be 1 rising number from 1 to 4"),
         ({"stages": 2, "micro_batches": 2, "schedule": "pipedream"}, 2, r"leave out micro_batches"),
         ({"stages": 2, "schedule": pipeline.GPipe(3, 4)}, 2, r"the schedule has stages=3, expected 2"),
+        (
+            {"stages": 1, "schedule": pipeline.Listed.read(["F0 B0 U0 F1 B1 U1"])},
+            1,
+            r"with an update for each micro-batch, can be drawn and simulated only: use schedule='pipedream'",
+        ),
         ({"stages": 2, "schedule": pipeline.Listed.read(["F0 U0", "F0 B0 U0"])}, 2, r"stage 0: U0 .* needs B0"),
     ],
 )
