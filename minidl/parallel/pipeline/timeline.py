@@ -89,9 +89,8 @@ class Timeline:
     def title(self) -> str:
         """The schedule's name, its seconds and its bubble."""
         of_ideal, of_total = self.bubble_of_ideal, self.bubble_of_total
-        return (
-            f"{self.schedule.name}: idle {100 * of_total:.3g} % of all time, {100 * of_ideal:.3g} % of the ideal time"
-        )
+        shares = f"{100 * of_total:.3g} % of the total time, {100 * of_ideal:.3g} % of the ideal time"
+        return f"{self.schedule.name}: idle {shares}"
 
     @property
     def bubble_of_ideal(self) -> float:

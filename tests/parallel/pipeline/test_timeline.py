@@ -74,7 +74,8 @@ def test_numbers_that_do_not_fit_their_boxes_are_left_out():
 
 
 def test_the_title_has_the_bubble_of_all_and_of_the_ideal_time():
-    assert pipeline.simulate(pipeline.GPipe(4, 8)).title == "gpipe: idle 27.3 % of all time, 37.5 % of the ideal time"
+    title = pipeline.simulate(pipeline.GPipe(4, 8)).title
+    assert title == "gpipe: idle 27.3 % of the total time, 37.5 % of the ideal time"
 
 
 def test_several_timelines_share_one_time_axis():
