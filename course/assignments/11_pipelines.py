@@ -372,7 +372,7 @@ check.bubble(bubble, cases=[(3, 5, 1), (6, 12, 1), (4, 16, 3), (8, 8, 2), (1, 4,
 #
 # - More micro-batches. They are smaller, and less efficient to compute; or the minibatch is larger. With 1F1B the
 #   memory for activations does not grow with their number.
-# - The interleaved schedule with v chunks a stage. It needs v times as many messages, and stage 0 keeps
+# - The interleaved schedule with v chunks a stage. It needs more than v times as many messages, and stage 0 keeps
 #   1 + (K - 1) / (K v) times the activations of 1F1B.
 # - Zero bubble: the backward is split into the gradient of the input and that of the weights. The code is more
 #   complicated. If both take as long as a forward, H1 keeps a third of the bubble in the memory of 1F1B; H2 has no

@@ -47,7 +47,7 @@ def model():
 
 def job(samples=1408, epochs=8, model=model):
     few = data.Splits(data.Dataset(*TRAIN[:samples]), tests)
-    sgd = partial(optim.SGD, lr=0.05, momentum=0.9)
+    sgd = partial(optim.SGD, lr=0.01, momentum=0.9)
     return parallel.Job(model, few, sgd, batch_size=BATCH, epochs=epochs, seed=0)
 
 
@@ -57,10 +57,11 @@ def train(strategy, job=job(), nodes=K):  # noqa: B008
 
 
 # %%
-guess_idle = guess("Four machines, a stage on each. In what share of their time is nothing computed?", unit="%")
+guess_faster = guess("How many times as fast as one machine are four of them, with a stage on each?", unit="times")
 
 # %%
 whole = train(parallel.Pipeline(stages=K, micro_batches=1, schedule="naive"))
+on_one = train(parallel.Pipeline(stages=1, micro_batches=1, schedule="naive"), nodes=1)
 
 
 def executed(run):
@@ -75,15 +76,18 @@ def idle(timeline):
 
 
 see(
-    executed(whole).plot("one minibatch", memory=False),
+    executed(whole).plot("one minibatch, number 0", memory=False),
     "a row for each machine. Forward (blue) goes down the stages, backward (green) comes back up. One machine computes "
     "at any moment, and the other three wait (grey).",
 )
-say(f"The trained model reads {whole.accuracy:.1%} of the test digits. Idle: **{idle(executed(whole)):.0%}** of all "
-    f"machine time (your guess: {guess_idle}).")  # fmt: skip
+times = [executed(run).makespan for run in (on_one, whole)]
+say(f"One machine needs {1e3 * times[0]:.1f} ms for this minibatch, four need {1e3 * times[1]:.1f} ms. They are "
+    f"**{times[0] / times[1]:.2f} times** as fast (your guess: {guess_faster}), and idle in "
+    f"**{idle(executed(whole)):.0%}** of all machine time. The trained model reads {whole.accuracy:.1%} of the test "
+    "digits.")  # fmt: skip
 
 # %% [markdown]
-# Four machines take as long as one. More machines would only make it worse: of $K$ machines $K - 1$ are idle.
+# More machines do not help: of $K$ machines $K - 1$ are idle.
 #
 # ## Why do they wait?
 #
@@ -91,10 +95,10 @@ say(f"The trained model reads {whole.accuracy:.1%} of the test digits. Idle: **{
 # images do not need each other ([05a](05a_data_parallelism.ipynb)). Machine 1 can compute one image while machine 0
 # computes the next. So a minibatch is cut into $M$ *micro-batches*, numbered $m = 0, \dots, M - 1$. They go through
 # the stages one behind the other. Such a model is a *pipeline*. Here is the forward of 3 micro-batches through 3
-# stages.
+# stages. A *slot* is the time that one stage needs for the forward of one micro-batch.
 
 # %%
-guess_slots = guess("One at a time, 3 micro-batches need 9 slots for 3 stages. How many if they follow each other?")
+guess_slots = guess("One at a time, 3 micro-batches take 9 slots for 3 stages. How many if they follow each other?")
 
 # %%
 slots = {"one at a time": lambda m, s: 3 * m + s, "one behind the other": lambda m, s: m + s}
@@ -103,38 +107,38 @@ kinds = {"one at a time": pipeline.Naive(3, 3), "one behind the other": pipeline
 for way, slot in slots.items():
     number = {(slot(m, s), s): f"m = {m}" for m in range(3) for s in range(3)}
     count = 1 + max(column for column, _ in number)
-    table([f"slot {column}" if column else "slot 0" for column in range(count)],
-          [[number.get((column, s), "") for column in range(count)] for s in range(3)],
-          f"{way}: {count} slots; a row for each stage; formula, and in minidl's simulation "
+    table([way, *(f"slot {column}" for column in range(count))],
+          [[f"stage {s}", *(number.get((column, s), "") for column in range(count))] for s in range(3)],
+          f"{way}: {count} slots by formula, and in minidl's simulation "
           f"{pipeline.simulate(kinds[way], forward_only).makespan:.0f}")  # fmt: skip
 say(f"Your guess: {guess_slots}. One at a time, M micro-batches take MK slots. One behind the other, they take "
-    "**M + K - 1**: the first has to pass K stages, and each of the other M - 1 arrives a slot later.")  # fmt: skip
+    "**M + K - 1**: the first has to pass K stages, and each of the other M - 1 ends a slot later.")  # fmt: skip
 
 # %% [markdown]
-# ## Build: a step with pieces
+# ## Build: a step in stages
 #
-# What has to pass between two machines? Here is a step on a single machine, with the model in pieces. Nothing but
-# arrays goes from piece to piece: the *activations* in forward, and in backward the gradient of the loss with respect
+# What has to pass between two machines? Here is a step on a single machine, with the model in stages. Nothing but
+# arrays goes from stage to stage: the *activations* in forward, and in backward the gradient of the loss with respect
 # to them. Each micro-batch's loss counts with its share of the minibatch, so the gradients add up to that of the whole.
 
 
 # %%
-def step_in_pieces(net, x, y, cuts, M):
-    """Gradients of a minibatch, computed in M micro-batches by pieces of the model; returns the bytes handed over."""
-    units, handed_over = net.stages(), 0
-    pieces = [units[start:end] for start, end in pairwise([0, *cuts, len(units)])]
+def step_in_stages(net, x, y, cuts, M):
+    """Gradients of a minibatch, computed in M micro-batches by stages of the model; returns the bytes handed over."""
+    layers, handed_over = net.stages(), 0
+    stages = [layers[start:end] for start, end in pairwise([0, *cuts, len(layers)])]
     for x_m, y_m in zip(np.array_split(x, M), np.array_split(y, M), strict=True):
         ends, value = [], x_m
-        for piece in pieces:
-            begin = Tensor(value, requires_grad=bool(ends))  # a new tape begins: nothing of the piece before is on it
-            end = nn.run_stages(piece, begin)
+        for stage in stages:
+            begin = Tensor(value, requires_grad=bool(ends))  # a new tape begins: nothing of the stage before is on it
+            end = nn.run_stages(stage, begin)
             ends.append((begin, end))
             value = end.data
             handed_over += value.nbytes
-        handed_over -= value.nbytes  # the last piece hands its output to nobody
+        handed_over -= value.nbytes  # the last stage hands its output to nobody
         (F.cross_entropy(end, y_m) * (len(x_m) / len(x))).backward()
         for (_, end), (begin, _) in reversed(list(pairwise(ends))):
-            end.backward(begin.grad)  # the gradient comes from the piece behind
+            end.backward(begin.grad)  # the gradient comes from the next stage
             handed_over += begin.grad.nbytes
     return handed_over
 
@@ -146,7 +150,7 @@ net, reference = model(), model()
 for ours, theirs in zip(net.parameters(), reference.parameters(), strict=True):
     ours.copy_(theirs.numpy())
 F.cross_entropy(reference(x), y).backward()
-handed_over = step_in_pieces(net, x, y, CUTS, M=8)
+handed_over = step_in_stages(net, x, y, CUTS, M=8)
 off = max(np.abs(ours.grad - theirs.grad).max() for ours, theirs in zip(net.parameters(), reference.parameters()))  # noqa: B905
 say(f"Cut before layers {CUTS}, in 8 micro-batches: the gradient differs from that of the whole minibatch by at most "
     f"{off:.0e}, which is rounding. {handed_over:,} bytes were handed over.")  # fmt: skip
@@ -180,7 +184,7 @@ table(
 # A *schedule* is a list of actions for each stage: `F3` is the forward of micro-batch 3, `B3` its backward, `U0` the
 # update. GPipe (Huang et al., arXiv:1811.06965) does all forwards, then all backwards. Let $t_F$ and $t_B$ be the
 # seconds of a forward and a backward of one micro-batch on one stage, equal on all stages. Backward computes two
-# products for each one of forward, so the pictures have $t_B = 2 t_F$.
+# products for each one of forward, so the pictures have $t_F = 1$ unit and $t_B = 2$ units. The number in a box is $m$.
 
 # %%
 print(pipeline.GPipe(stages=2, micro_batches=3))
@@ -194,9 +198,9 @@ see(
 # %% [markdown]
 # ## The bubble, in two conventions
 #
-# The idle time is called the *bubble*. Every stage computes for $M(t_F + t_B)$. The last stage begins $K - 1$ forwards
-# late and is $K - 1$ backwards early. So every stage waits for $(K - 1)(t_F + t_B)$ in all. Papers divide this by two
-# different times:
+# The idle time is called the *bubble*. The last stage waits for $K - 1$ forwards, computes for $M(t_F + t_B)$ without a
+# pause, and then $K - 1$ backwards are left for the others. So the minibatch takes $(M + K - 1)(t_F + t_B)$, and each
+# stage is idle for $(K - 1)(t_F + t_B)$ of that. Papers divide these idle seconds by two different times:
 #
 # $$\text{of the total time: } \frac{K - 1}{M + K - 1} \qquad\qquad \text{of the ideal time: } \frac{K - 1}{M}.$$
 #
@@ -235,7 +239,8 @@ say(f"With M = 8 and K = 4: {gpipe.bubble_of_total:.1%} of the total, {gpipe.bub
 #
 # A stage need not wait for the last forward. Its first backward is possible as soon as the gradient is there. The
 # schedule *1F1B*, one forward and one backward in turn, has two rules. A stage prefers a backward to a forward. And it
-# keeps at most $K - s$ micro-batches: so many forwards it needs until the first gradient comes back. The rules in code:
+# keeps at most $K - s$ micro-batches. Fewer are too few: from forward to backward on stage $s$, a micro-batch takes
+# $(K - s)(t_F + t_B)$, and the last stage needs a new one every $t_F + t_B$. More would only wait. The rules in code:
 
 
 # %%
@@ -282,15 +287,15 @@ def until(axes, moment):
         numbers = {kind: {bar.action.micro_batch for bar in begun if bar.stage == s and bar.action.kind == kind
                           and (kind == "F" or bar.end <= moment)} for kind in "FB"}  # fmt: skip
         kept = sorted(numbers["F"] - numbers["B"])
-        axes.text(f1b.makespan, s, "keeps " + (" ".join(map(str, kept)) or "nothing"), fontsize=7, va="center")
-    axes.set_xlim(0, 1.25 * f1b.makespan)
+        axes.text(f1b.makespan, s, "keeps " + (" ".join(map(str, kept)) or "nothing"), fontsize=9, va="center")
+    axes.set_xlim(0, 1.3 * f1b.makespan)
 
 
 step_through(
     until,
-    "blue: forward, green: backward, begun before the moment in the title. At 4 the first micro-batch is on the last "
-    "stage, and stage 0 keeps four. At 9, stages in the middle do forward and backward in turn. Afterwards each new "
-    "forward waits until a backward has freed its place. At the end the last backwards come back.",
+    "blue: forward, green: backward, begun before the moment in the title. At 4, micro-batch 0 has passed the last "
+    "stage's forward, and stage 0 keeps four. At 9, stages 2 and 3 already do forward and backward in turn. At 18 all "
+    "do: each new forward waits until a backward has freed its place. At 30 the last backwards come back.",
     frames=list(range(1, int(f1b.makespan) + 1)),
     multiples=[4, 9, 18, 30],
     name="moment",
@@ -348,8 +353,8 @@ table(["schedule", "", *(f"stage {s}" for s in range(K))], rows,
       "micro-batches kept at the same time, at most; M = 8; counted in the run: measured")  # fmt: skip
 
 # %% [markdown]
-# With 1F1B memory no longer grows with $M$: stage $s$ keeps $\min(M, K - s)$. So it can have as many micro-batches as
-# the minibatch has samples, and then the bubble is small *after all*. Turn it:
+# With 1F1B stage $s$ keeps $\min(M, K - s)$, so memory stops growing with $M$. There can be as many micro-batches as
+# the minibatch has samples, and the bubble becomes small *after all*. Try it:
 
 
 # %%
@@ -362,7 +367,7 @@ def turn(axes, stages, micro_batches, schedule):
     timeline = played(schedule, stages, micro_batches)
     timeline.draw_on(axes)
     for s, kept in enumerate(pipeline.peak_memory(timeline.schedule)):
-        axes.text(1.01 * timeline.makespan, s, f"{kept:.0f}", fontsize=7, va="center")
+        axes.text(1.01 * timeline.makespan, s, f"{kept:.0f}", fontsize=9, va="center")
     axes.set_xlabel(f"time (units); idle: {timeline.bubble_of_total:.0%} of the total time,\n"
                     f"{timeline.bubble_of_ideal:.0%} of the ideal time", fontsize=8)  # fmt: skip
 
@@ -383,9 +388,9 @@ explore(
 # %% [markdown]
 # ## The slowest stage sets the pace
 #
-# So far all stages took equally long. Our nine layers do not: they have 128 to 10 outputs. Every micro-batch passes
-# every stage, so no more come out at the end than the slowest stage lets through. With times $t_s$ of the stages for
-# forward and backward, the throughput approaches $1 / \max_s t_s$ micro-batches a second.
+# The formulas are for stages that take equally long. Our nine layers do not: they have 128 to 10 outputs. Every
+# micro-batch passes every stage, so no more come out at the end than the slowest stage lets through. If stage $s$ takes
+# $t_s$ seconds for forward and backward, the throughput approaches $1 / \max_s t_s$ micro-batches a second.
 
 # %%
 guess_cuts = guess("With which cut do micro-batches come out faster?", ["equal numbers of layers", "equal flops"])
@@ -422,10 +427,10 @@ see(
 # between neighbours:
 
 # %%
-guess_wire = guess("How many times as much do 4 machines send in a step of data parallelism?", unit="times")
+guess_wire = guess("Data parallelism on 4 machines sends how many times the bytes of the pipeline?", unit="times")
 
 # %%
-weights = sum(parameter.size for parameter in model().parameters())
+weights = [parameter.size for parameter in model().parameters()]
 
 
 def sent(strategy, operation):
@@ -439,11 +444,12 @@ widths = [layer.weight.shape[0] for layer in model().layers]
 ends = sum(widths[cut - 1] for cut in CUTS)  # numbers that a sample has at the cuts
 ring = parallel.Synchronous(algorithm="ring")
 wire = {"pipeline": (sent(parallel.Pipeline(K, 8), "isend"), 2 * 4 * BATCH * ends),
-        "data parallelism": (sent(ring, "all_reduce"), 2 * (K - 1) * 4 * weights)}  # fmt: skip
+        "data parallelism": (sent(ring, "all_reduce"), 2 * (K - 1) * 4 * (sum(weights) + len(weights)))}  # fmt: skip
 table(["", "simulated", "formula", "grows with"],
       [[way, *(f"{count:,}" for count in counts), grows]
        for (way, counts), grows in zip(wire.items(), ("samples x outputs at the cuts", "weights"), strict=True)],
-      f"bytes that all {K} machines send in a step")  # fmt: skip
+      f"bytes that all {K} machines send in a step; besides the gradients, the all-reduce adds up a count for each of "
+      f"the {len(weights)} arrays")  # fmt: skip
 say(f"Data parallelism sends {wire['data parallelism'][0] / wire['pipeline'][0]:.1f} times as much (your guess: "
     f"{guess_wire}). By hand, we had handed over {handed_over:,} bytes.")  # fmt: skip
 
@@ -483,7 +489,8 @@ ideal = pipeline.simulate(pipeline.OneFOneB(K, 8), pipeline.Times(forward=0.02, 
 measured, simulated = executed(real), replace(ideal, unit="s")
 see(
     pipeline.plot_timelines([measured, simulated], ["on four processes", "simulated"]),
-    "the boxes have the same order and nearly the same places. On processes, small gaps between them are messages.",
+    "the boxes have the same order and nearly the same places. On processes, messages and other programs on this "
+    "computer make gaps between them.",
 )
 orders = [[[bar.action for bar in each.of(s) if bar.end > bar.start] for s in range(K)]
           for each in (measured, simulated)]  # fmt: skip
@@ -508,7 +515,7 @@ table(["K = 4, M = 8", "of the total time", "of the ideal time"],
       [[timeline.schedule.name, f"{timeline.bubble_of_total:.2%}", f"{timeline.bubble_of_ideal:.2%}"]
        for timeline in (gpipe, f1b)], f"simulated; your guess: {guess_table}")  # fmt: skip
 say(f"Both have 3/11 = {3 / 11:.1%} of the total time, or 3/8 = {3 / 8:.1%} of the ideal time. 19 % is neither. "
-    f"(3/16 is {3 / 16:.1%}, but that is GPipe and 1F1B with twice the micro-batches, of the ideal time.)")  # fmt: skip
+    f"(3/16 = {3 / 16:.1%} of the ideal time is right for both schedules with 16 micro-batches.)")  # fmt: skip
 
 # %% [markdown]
 # A bubble without its convention cannot be checked, and two bubbles in different conventions cannot be compared.
@@ -538,8 +545,8 @@ except pipeline.ScheduleError as error:
 #
 # ## What the papers report
 #
-# **Huang et al. (2019)**, GPipe, call the bubble negligible for $M \ge 4K$. By their own formula it can still be a
-# fifth of the time. Their table 2 has the throughput of a Transformer, relative to $K = 2$, $M = 1$. A step takes
+# **Huang et al. (2019)**, GPipe, call the bubble negligible for $M \ge 4K$. By their own formula it can still be nearly
+# a fifth of the time. Their table 2 has the throughput of a Transformer, relative to $K = 2$, $M = 1$. A step takes
 # $(M + K - 1)/(MK)$ of one machine's time if nothing but the bubble is lost:
 
 # %%
@@ -552,8 +559,8 @@ table(["", "K = 2", "K = 4", "K = 8"],
       f"{', '.join(f'{(k - 1) / (5 * k - 1):.0%} for K = {k}' for k in (2, 4, 8))}")  # fmt: skip
 
 # %% [markdown]
-# With one micro-batch and with 32 the formula is close. With four, the paper's machines are faster than a pipeline with
-# this bubble can be. So something else must have changed, too; the table does not say what.
+# With 32 micro-batches the formula is close. With one and with four, the paper's machines are faster than a pipeline
+# with this bubble can be. So something else must have changed, too; the table does not say what.
 #
 # **Narayanan et al. (2021)**, PipeDream-Flush (arXiv:2006.09503), section 3.2, and **Fan et al. (2020)**, DAPPLE
 # (arXiv:2007.01045), have the schedule 1F1B with one update a minibatch. Papers write $p$ for our $K$ and $m$ for $M$.
@@ -574,7 +581,7 @@ table(["", "K = 2", "K = 4", "K = 8"],
 # **Three questions to argue about**
 #
 # 1. A minibatch has 64 samples and there are 8 stages. Which M do you choose, and what speaks against the largest?
-# 2. Two machines more: would you make the pipeline longer, or have each slow stage twice? What has to be sent then?
-# 3. Which differences between GPipe's experiment and our formula could make $M = 4$ faster than the formula allows?
+# 2. Two machines more: do you make the pipeline longer, or put each slow stage on two machines? What is sent then?
+# 3. Which differences between GPipe's experiment and our formula could make $M = 4$ faster than the formula?
 #
 # Next: [11b. Can the bubble vanish, and what does it cost?](11b_no_bubble.ipynb)

@@ -37,9 +37,16 @@ def played(kind, stages=K, micro_batches=M, v=None, message=0.0):
     return pipeline.simulate(schedule, pipeline.Times(share, share, share, message=message))
 
 
-see(played("1f1b").plot("1F1B"), "grey: 9 of 33 units on stage 0. The memory curves below are those of 11a.")
+see(
+    played("1f1b").plot("1F1B"),
+    f"grey: stage 0 waits {played('1f1b').idle(0):g} of {played('1f1b').seconds:g} units. Below: the memory of 11a.",
+)
 
 # %% [markdown]
+# From here on, a stage's idle time counts from its *own* first to its *own* last action. Before and after, it can
+# compute other minibatches. The bubble is that of the stage that waits longest. For 1F1B this is stage 0, and the
+# bubble is that of 11a.
+#
 # ## First cure: more turns
 #
 # Why does the last stage wait so long for the first micro-batch? Because three whole stages come before it. So cut the
@@ -49,16 +56,20 @@ see(played("1f1b").plot("1F1B"), "grey: 9 of 33 units on stage 0. The memory cur
 # micro-batches in groups of $K$, so $K$ must divide $M$.
 
 # %%
+guess_turns = guess("1F1B: stage 0 is idle for 9 units. With v = 2 chunks a stage?", unit="units")
+
+# %%
 see(
     pipeline.plot_timelines([played("1f1b"), played("interleaved", v=2)], ["1F1B", "interleaved, v = 2"], memory=True),
     "a light box is a turn through the second chunk of a stage. A turn takes half the time, and so does the wait at "
     "the start and at the end. The curves below are higher: stages begin more micro-batches before the first comes "
     "back.",
 )
+say(f"Stage 0 is idle for **{played('interleaved', v=2).idle(0):g} units** (your guess: {guess_turns}).")
 
 # %% [markdown]
-# The wait becomes $(K - 1)(t_F + t_B) / v$. What does it cost? Every boundary between chunks is a message, and there
-# are more of them; and stage 0 keeps more.
+# The wait becomes $(K - 1)(t_F + t_B) / v$. What does it cost? Activations and gradients pass $v K - 1$ boundaries
+# between chunks instead of $K - 1$ between stages, and each time is a message. And stage 0 keeps more.
 
 
 # %%
@@ -77,8 +88,8 @@ for v in (1, 2, 4):
     rows.append([kind, v, f"{timeline.bubble_of_ideal:.1%}", f"{(K - 1) / (v * M):.1%}", messages(kind, v),
                  f"{pipeline.peak_memory(timeline.schedule)[0]:g}", f"{formula:g}"])  # fmt: skip
 table(["schedule", "v", "bubble of the ideal time", "(K - 1) / (v M)", "messages", "stage 0 keeps", "formula"], rows,
-      "simulated; kept: micro-batches of a whole stage, at most; its formula: K for 1F1B, else "
-      "K (1 + (K - 1) / (K v))")  # fmt: skip
+      "simulated; messages of a minibatch; kept: micro-batches of a whole stage, at most; its formula: K for 1F1B, "
+      "else K (1 + (K - 1) / (K v))")  # fmt: skip
 
 # %% [markdown]
 # ## Second cure: backward is two things
@@ -89,11 +100,12 @@ table(["schedule", "v", "bubble of the ideal time", "(K - 1) / (v M)", "messages
 # - $g\,w$, the gradient with respect to the **inputs** $x$. The stage before waits for it.
 # - $g^T x$, the gradient with respect to the **weights** $w$. Nobody waits for it, until the update.
 #
-# 1F1B computes both at once, `B`. Call the first half `I` and the second `W`. Each has as many multiplications as
-# forward. minidl can compute them apart: `backward(loss, defer=True)` does I, and returns what does W.
+# 1F1B computes both in one action, `B`. Call the first part `I` and the second `W`. In a linear layer each has as many
+# multiplications as forward. minidl can compute them apart: `backward(loss, defer=True)` does I, and returns what does
+# W.
 
 # %%
-guess_half = guess("Which share of backward does nobody wait for, in a network of linear layers?", unit="%")
+guess_half = guess("In a linear layer W is half of backward. And in a block of GPT?", ["less", "half", "more"])
 
 # %%
 rows = []
@@ -115,7 +127,8 @@ for name, net, x in (("one linear layer", nn.Sequential(nn.Linear(256, 256)), (3
     rows.append([name, f"{forward.flops:,}", f"{inputs.flops:,}", f"{weights.flops:,}", f"{weights.flops / both:.0%}",
                  f"{whole.flops - forward.flops - both:,}"])  # fmt: skip
 table(["", "F", "I", "W", "W of I + W", "B - (I + W)"], rows, f"flops, counted; your guess: {guess_half}")
-say("The last column is what the split adds or saves. It is nothing: I and W together are backward.")
+say("Attention multiplies activations by activations. Those products have no weights, so W is less than half. The last "
+    "column is what the split adds: nothing.")  # fmt: skip
 
 # %% [markdown]
 # ## Zero bubble: W fills the holes
@@ -124,7 +137,7 @@ say("The last column is what the split adds or saves. It is nothing: I and W tog
 # (arXiv:2401.10241) have three ways:
 #
 # - **ZB-H1** begins with as many forwards as 1F1B, so it keeps no more micro-batches. The gradient comes back sooner,
-#   since it passes I alone on each stage. W fills the end.
+#   since only I comes before it on each stage. W fills the end.
 # - **ZB-H2** begins with up to $2(K - s) - 1$ forwards on stage $s$. Then there is always something to do.
 # - **ZB-V** has two chunks a stage, which go down the stages and up again, like a V. The first stage also has the last
 #   chunk, and so it has the first gradient at once.
@@ -136,9 +149,9 @@ guess_memory = guess("ZB-H2 has no bubble on 4 stages. How many micro-batches do
 ZERO = ["1f1b", "zb-h1", "zb-h2", "zb-v"]
 see(
     pipeline.plot_timelines([played(kind) for kind in ZERO]),
-    "yellow: I, red: W. With ZB-H1 a hole is left before the first I. With ZB-H2 and ZB-V each stage computes from its "
-    "first forward to its last W without a pause: **no machine is idle**. The grey at both ends belongs to the "
-    "minibatches before and after, since stages begin one after the other.",
+    "yellow: I, dark orange: W. With ZB-H1 a hole is left before the first I. With ZB-H2 and ZB-V each stage computes "
+    "from its first forward to its last W without a pause: **no machine is idle**. The grey at both ends belongs to "
+    "the minibatches before and after: a stage that is done updates its weights and begins the next one.",
 )
 
 # %%
@@ -148,17 +161,19 @@ for kind in ZERO:
     timeline = played(kind)
     schedule = timeline.schedule
     idle = pipeline.formulas.idle_seconds(schedule, EQUAL)
-    rows.append([kind, f"{timeline.seconds - timeline.ideal:g}", f"{idle:g}", f"{timeline.bubble_of_total:.1%}",
-                 *(f"{kept:g}" for kept in pipeline.peak_memory(schedule))])  # fmt: skip
-table(["schedule", "idle units", "formula", "of the total time", *(f"stage {s} keeps" for s in range(K))], rows,
-      "simulated, beside the closed forms (K - 1)(t_F + t_I + t_W), (K - 1)(t_F + t_I - t_W), 0 and 0; your guess: "
-      f"{guess_memory}")  # fmt: skip
+    kept = [f"{most:g}" for most in pipeline.peak_memory(schedule)]
+    rows.append([kind, f"{timeline.of(0)[-1].end:g}", f"{timeline.seconds - timeline.ideal:g}", f"{idle:g}",
+                 f"{timeline.bubble_of_total:.1%}", *kept])  # fmt: skip
+table(["schedule", "stage 0 ends at", "idle units", "formula", "of the total time",
+       *(f"stage {s} keeps" for s in range(K))], rows,
+      "simulated; formula: (K - 1)(t_F + t_I + t_W), (K - 1)(t_F + t_I - t_W), 0 and 0, for equal times of F, I and W; "
+      f"your guess: {guess_memory}")  # fmt: skip
 
 # %% [markdown]
-# So ZB-H1 costs nothing in micro-batches kept, and has a third of 1F1B's bubble if the three times are equal. ZB-H2
-# buys the rest with nearly twice the memory of stage 0. ZB-V needs what 1F1B needs on stage 0, but on every stage, and
-# twice the messages. What I leaves for W, the inputs of the layers, must be kept a little longer; here it is not
-# counted.
+# ZB-H1 and ZB-H2 end at the same time, but with ZB-H2 stage 0 begins the next minibatch earlier. ZB-H1 keeps no more
+# micro-batches than 1F1B, and has a third of its bubble. ZB-H2 removes the rest with nearly twice the memory on stage
+# 0. ZB-V keeps on every stage what 1F1B keeps on stage 0, and sends twice the messages. What I leaves for W, the
+# inputs of the layers and the gradients of their outputs, is kept until W; here it is not counted.
 #
 # No schedule changes what is computed. One machine that computes the same micro-batches must get the same weights:
 
@@ -191,13 +206,13 @@ table(["schedule", "arrays of weights equal to one machine's, to the bit"], rows
 #
 # All these schedules empty the pipeline at the end of each minibatch, so that the next one finds the new weights.
 # PipeDream (Narayanan et al., SOSP 2019) does not. Each minibatch goes through as one micro-batch, each stage updates
-# after each of its backwards, and the next minibatch is already under way. There is no bubble but at the very start.
+# after each of its backwards, and the next minibatch is already under way. There is a bubble only at the very start.
 # The price is [staleness](06a_staleness.ipynb): a minibatch meets weights that lack the last updates.
 #
-# There is a second, worse effect. Between a minibatch's forward on stage $s$ and its backward there, $K - 1 - s$ other
-# backwards have updated the weights. So backward would use other weights than forward did, and the result is the
-# gradient of *nothing*. *Weight stashing* keeps the weights of each forward until its backward. *Vertical sync* goes
-# further: all stages use the version that the minibatch found on stage 0.
+# There is a second, worse effect. Between a minibatch's forward on stage $s$ and its backward there, $K - 1 - s$
+# other backwards have updated the weights. So backward would use other weights than forward did, and the result would
+# be the loss's gradient at *no* weights. *Weight stashing* keeps the weights of each forward until its backward.
+# *Vertical sync* goes further: all stages use the version that the minibatch found on stage 0.
 
 # %%
 guess_versions = guess("With stashing, how many versions of its weights does stage 0 of 8 keep?")
@@ -225,16 +240,16 @@ panel = lines.Panel([lines.Line(name, epochs, [100 * (1 - row["accuracy"]) for r
                      for name, run in curves.items()], "epochs", "test error (%)")  # fmt: skip
 see(
     lines.draw([panel], source="measured"),
-    "with stashing the pipeline learns nearly as one machine does. Without it, and with vertical sync, whose gradients "
-    "are consistent but the oldest, it hardly learns at this rate. One seed proves little: "
-    "`benchmarks/reproductions/weight_stashing.py` has 20.",
+    "with stashing the pipeline begins worse than one machine, and ends nearly as well. Without it, and with vertical "
+    "sync, it hardly learns at this rate. Vertical sync has true gradients, but on all stages as old as on stage 0. "
+    "One seed proves little: `benchmarks/reproductions/weight_stashing.py` has 20.",
 )
 
 # %% [markdown]
-# Stage $s$ keeps $K - s$ versions. In exchange it keeps the activations of only $K - s$ minibatches, as 1F1B does. The
-# largest useful rate shrinks as the pipeline grows, as it did with the workers of chapter 06.
+# With stashing stage $s$ keeps $K - s$ versions, and the activations of $K - s$ minibatches, as 1F1B does. The largest
+# useful rate shrinks as the pipeline grows, as it did with the workers of chapter 06.
 #
-# ## Turn it
+# ## Try it
 #
 # Which schedule suits which pipeline?
 
@@ -244,18 +259,21 @@ def turn(axes, schedule, stages, micro_batches):
     timeline = played(schedule, stages, micro_batches)
     timeline.draw_on(axes)
     for s, kept in enumerate(pipeline.peak_memory(timeline.schedule)):
-        axes.text(1.01 * timeline.makespan, s, f"{kept:g}", fontsize=7, va="center")
+        axes.text(1.01 * timeline.makespan, s, f"{kept:g}", fontsize=9, va="center")
     axes.set_xlabel(f"time (units); idle: {timeline.bubble_of_total:.0%} of the total time", fontsize=8)
 
 
 explore(
     turn,
-    "the timeline, and at the right of each stage the micro-batches that it keeps at most. With too few micro-batches "
-    "(M < 2K - 1) even ZB-H2 and ZB-V have a bubble.",
+    "the timeline, and at the right of each stage the micro-batches that it keeps at most. With too few micro-batches, "
+    "M < 2K - 1, even ZB-H2 and ZB-V have a bubble. Interleaved, here with v = 2, needs an M that K divides.",
     schedule=["zb-h1", "1f1b", "zb-h2", "zb-v", "interleaved", "gpipe"],
     stages=[4, 2, 3, 6],
     micro_batches=[12, 6, 24],
-    multiples=[{}, {"schedule": "zb-h2"}, {"schedule": "zb-v"}, {"schedule": "zb-h2", "stages": 6, "micro_batches": 6}],
+    multiples=[
+        {"schedule": schedule, "stages": stages, "micro_batches": micro_batches}
+        for schedule, stages, micro_batches in (("zb-h1", 3, 6), ("zb-h2", 3, 6), ("zb-h2", 6, 6), ("zb-h2", 6, 12))
+    ],  # fmt: skip
     height=2.6,
     shared=False,
     source="simulated",
@@ -264,38 +282,43 @@ explore(
 # %% [markdown]
 # ## Everything on one picture
 #
-# A schedule is a point: its bubble, and the most that a stage keeps. And messages do take time. Which schedules suffer
-# from that?
+# A schedule is a point: its bubble, and the most that a stage keeps. And messages do take time.
+
+# %%
+guess_slow = guess("Whose bubble grows most when messages take time?", ["1F1B", "ZB-H1", "ZB-H2", "ZB-V"])
 
 # %%
 SHOWN = {"gpipe": None, "1f1b": None, "interleaved": 2, "zb-h1": None, "zb-h2": None, "zb-v": None}
 points = [lines.Line(kind, [max(pipeline.peak_memory(played(kind, v=v).schedule))],
                      [100 * played(kind, v=v).bubble_of_total], "points") for kind, v in SHOWN.items()]  # fmt: skip
 LATENCIES = [0, 0.1, 0.2, 0.3, 0.4, 0.5]
-slower = [lines.Line(kind, LATENCIES, [100 * played(kind, v=v, message=t).bubble_of_total for t in LATENCIES], "both")
+slower = [lines.Line("", LATENCIES, [100 * played(kind, v=v, message=t).bubble_of_total for t in LATENCIES], "both")
           for kind, v in SHOWN.items()]  # fmt: skip
 see(
     lines.draw([lines.Panel(points, "micro-batches kept by the stage that keeps most", "bubble (% of the total time)",
                             "messages take no time"),
-                lines.Panel(slower, "time of a message, in forwards of a stage", "bubble (% of the total time)",
+                lines.Panel(slower, "time of a message (units; a stage's forward: 1)", "bubble (% of the total time)",
                             "messages take time")], source="simulated"),
-    "on the left, low and left is good: ZB-V is there. On the right ZB-V suffers most, since its micro-batches pass "
-    "every stage twice. GPipe and ZB-H2 suffer least: they have begun many forwards, and so have something to do.",
+    "on the left, low and left is good: ZB-V is there. On the right, with the same marks, ZB-V's bubble grows most, "
+    "since its micro-batches pass every stage twice and few are under way. Those of GPipe and ZB-H2 grow least: they "
+    f"have begun many forwards, and so have something to do. Your guess: {guess_slow}.",
 )  # fmt: skip
 
 # %% [markdown]
 # ## What the papers report
 #
-# **Qi et al. (2023)** give the bubbles and memory of the table above as their table 2, with $p$ for our $K$, $m$ for
-# $M$, and $B$ for our I. **Narayanan et al. (2021)**, arXiv:2104.04473, section 2.2, have the interleaved schedule and
-# the $1/v$. **Harlap et al. (2018)**, arXiv:1806.03377, section 3.4, have stashing and vertical sync.
+# **Qi et al. (2023)** give the bubbles and memory of 1F1B, ZB-H1 and ZB-H2 in their table 2, and ZB-V in section 6,
+# with $p$ for our $K$, $m$ for $M$, and $B$ for our I. **Narayanan et al. (2021)**, arXiv:2104.04473, section 2.2,
+# have the interleaved schedule and the $1/v$. **Harlap et al. (2018)**, arXiv:1806.03377, section 3.4, have stashing
+# and vertical sync.
 #
 # ## The answer
 #
-# The bubble can vanish, in three ways, each with a price. More turns through finer chunks divide it by $v$, for $v$
-# times the messages. Splitting backward fills it with work that nobody waits for: ZB-H1 at no price in micro-batches
-# kept, ZB-H2 for twice the memory, ZB-V for twice the messages. Not waiting for the update removes it, for weights that
-# are out of date and must be stashed. The first two do not change a bit of the result.
+# The bubble can vanish, and each way has a price. More turns through smaller chunks only divide it by $v$, for more
+# than $v$ times the messages. Splitting backward fills it with work that nobody waits for. ZB-H1 leaves a third of
+# it, at no price in micro-batches kept. ZB-H2 leaves nothing, for nearly twice the memory, and ZB-V for twice the
+# messages. Not waiting for the update removes it, for weights that are out of date and must be stashed. The first two
+# do not change a bit of the result.
 #
 # So, to the chapter's question, why are three of four machines idle, and how do we wake them? They wait for each other.
 # Micro-batches let them work at the same time, and the order of the actions decides how much of the wait is left.
@@ -308,5 +331,5 @@ see(
 # **Three questions to argue about**
 #
 # 1. ZB-H1 seems free. Name two things that it costs all the same.
-# 2. Your network is slow and your model fits into memory twice. Which schedule do you choose, and why not ZB-V?
+# 2. Your network is slow, and there is memory for twice the activations of 1F1B. Which schedule, and why not ZB-V?
 # 3. Why may W be delayed, but not I? What would go wrong if the update came before the last W?

@@ -196,7 +196,7 @@ def _draw_memory(axes: Axes, panel: Panel, factor: float, kept: str) -> None:
     axes.set_ylim(bottom=0)
     axes.margins(y=0.12)
     axes.set_ylabel(kept.replace(" kept", "\nkept"))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), fontsize=8, handlelength=2.2)
 
 

@@ -105,7 +105,7 @@ class Timeline:
         """The schedule's name, its seconds and its bubble."""
         of_ideal, of_total = self.bubble_of_ideal, self.bubble_of_total
         ideal = f"{100 * of_ideal:.3g}" if of_ideal < 9.995 else f"{100 * of_ideal:.0f}"
-        return f"{self.schedule.name}: idle {100 * of_total:.3g} % of all time, {ideal} % of the ideal time"
+        return f"{self.schedule.name}: idle {100 * of_total:.3g} % of the total time, {ideal} % of the ideal time"
 
     @property
     def bubble_of_ideal(self) -> float:

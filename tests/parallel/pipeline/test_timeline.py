@@ -87,8 +87,9 @@ def test_the_picture_says_what_lighter_boxes_are(kind: str, is_said: bool):
 
 
 def test_the_title_has_the_bubble_of_all_and_of_the_ideal_time():
-    assert pipeline.simulate(pipeline.GPipe(4, 8)).title == "gpipe: idle 27.3 % of all time, 37.5 % of the ideal time"
-    assert pipeline.simulate(pipeline.Naive(16, 2)).title == "naive: idle 93.8 % of all time, 1500 % of the ideal time"
+    titles = [pipeline.simulate(each).title for each in (pipeline.GPipe(4, 8), pipeline.Naive(16, 2))]
+    assert titles[0] == "gpipe: idle 27.3 % of the total time, 37.5 % of the ideal time"
+    assert titles[1] == "naive: idle 93.8 % of the total time, 1500 % of the ideal time"
 
 
 def test_updates_between_backwards_are_no_waiting():
