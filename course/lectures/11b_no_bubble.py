@@ -273,7 +273,7 @@ explore(
     multiples=[
         {"schedule": schedule, "stages": stages, "micro_batches": micro_batches}
         for schedule, stages, micro_batches in (("zb-h1", 3, 6), ("zb-h2", 3, 6), ("zb-h2", 6, 6), ("zb-h2", 6, 12))
-    ],  # fmt: skip
+    ],
     height=2.6,
     shared=False,
     source="simulated",
