@@ -106,6 +106,6 @@ def _bubble(timeline: Timeline, times: Times) -> str:
     slowest = max(range(timeline.schedule.stages), key=timeline.span)
     return (
         f"Bubble: {timeline.idle(slowest):.6g} units idle of {timeline.seconds:.6g}, which is "
-        f"{100 * timeline.bubble_of_total:.4g} % of the total time and {100 * timeline.bubble_of_ideal:.4g} % of the ideal "
-        f"time; {formula}."
+        f"{100 * timeline.bubble_of_total:.4g} % of the total time and {100 * timeline.bubble_of_ideal:.4g} % of the "
+        f"ideal time; {formula}."
     )
