@@ -26,7 +26,7 @@ from itertools import pairwise
 import numpy as np
 
 from course.figures.page import say, see, table
-from minidl import Tensor, cluster, data, nn, optim, parallel
+from minidl import Tensor, cluster, data, manual_seed, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import pipeline
 from minidl.plots import lines
@@ -145,6 +145,7 @@ def step_in_stages(net, x, y, cuts, M):
 
 CUTS = whole.strategy.cuts  # before which layers minidl cut the model
 x, y = TRAIN[np.arange(BATCH)]
+manual_seed(0)
 net, reference = model(), model()
 for ours, theirs in zip(net.parameters(), reference.parameters(), strict=True):
     ours.copy_(theirs.numpy())

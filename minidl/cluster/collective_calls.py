@@ -19,8 +19,8 @@ from minidl.cluster.work import Work
 class CollectiveCalls(Messages):
     """Numbers the collective calls of a group and runs them."""
 
-    def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int) -> None:
-        super().__init__(owner, ranks, group)
+    def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int, axis: str) -> None:
+        super().__init__(owner, ranks, group, axis)
         self._calls = itertools.count()
 
     def _collective(
@@ -35,7 +35,7 @@ class CollectiveCalls(Messages):
         owner, operation = self._owner, fingerprint.operation
         if owner.in_flight.uses:
             owner.in_flight.check(operation, reads, writes)
-        owner.enter(operation)
+        owner.enter(operation, self.axis)
         call, site = self._post(fingerprint)
         tag = self._whole_tag(call, is_collective=True)
         if not async_op:
@@ -45,7 +45,7 @@ class CollectiveCalls(Messages):
         pending = self._start(operation, lambda lane: work(Channel(owner, lane, self._ranks, self.rank, tag)))
         owner.in_flight.begin(pending, operation, site.place, reads, writes)
         owner.leave()
-        return Work(owner, operation, pending, self._finish_concurrent)
+        return Work(owner, operation, pending, self._finish_concurrent, self.axis)
 
     def _post(self, fingerprint: Fingerprint) -> tuple[int, Site]:
         """Post the fingerprint of this group's next call; returns the call's number and its place in the program."""
@@ -62,7 +62,7 @@ class CollectiveCalls(Messages):
         owner, number, lane = self._owner, self._owner.recorder.call, self._lane()
 
         def in_lane() -> Any:
-            lane.begin(operation, number)
+            lane.begin(operation, number, self.axis)
             result = work(lane)
             lane.leave()
             return result

@@ -59,8 +59,10 @@ class Communicator(Groups):
     [[10.0, 10.0], [10.0, 10.0], [10.0, 10.0], [10.0, 10.0]]
     """
 
-    def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int, rng: np.random.Generator) -> None:
-        super().__init__(owner, ranks, group, rng)
+    def __init__(
+        self, owner: Rank, ranks: tuple[int, ...], group: int, rng: np.random.Generator, axis: str = ""
+    ) -> None:
+        super().__init__(owner, ranks, group, rng, axis)
         self._inside: Communicator | None = None  # the communicator that background work uses
 
     def __repr__(self) -> str:
@@ -263,15 +265,15 @@ class Communicator(Groups):
         [(42, 0.0), None]
         """
         owner = self._owner
-        owner.enter("background")
+        owner.enter("background", self.axis)
         if self._inside is None:
             rank = Rank(owner.endpoint, self._lane(), None, owner.in_flight, in_background=True)
-            self._inside = Communicator(rank, self._ranks, self._group, self.rng)
+            self._inside = Communicator(rank, self._ranks, self._group, self.rng, self.axis)
             self._inside._calls = self._calls
         inside = self._inside
         pending = self._start("background", lambda _: work(inside))
         owner.leave()
-        return Work(owner, "background", pending, self._finish_concurrent)
+        return Work(owner, "background", pending, self._finish_concurrent, self.axis)
 
 
 def world(endpoint: Endpoint, recorder: Recorder, seed: int, faults: RankFaults | None) -> Communicator:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -19,8 +20,10 @@ from minidl.cluster.rank import Rank
 class Groups(CollectiveCalls):
     """The methods of a communicator that return communicators."""
 
-    def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int, rng: np.random.Generator) -> None:
-        super().__init__(owner, ranks, group)
+    def __init__(
+        self, owner: Rank, ranks: tuple[int, ...], group: int, rng: np.random.Generator, axis: str = ""
+    ) -> None:
+        super().__init__(owner, ranks, group, axis)
         self.rng = rng
         self._whole: Self | None = None  # the communicator whose first ranks these are
         self._first_ranks: dict[int, Self] = {}  # by their number
@@ -45,7 +48,7 @@ class Groups(CollectiveCalls):
             return None
         members = sorted((k, rank) for rank, (other, k, _) in enumerate(given) if other == color)
         ranks = tuple(self._ranks[rank] for _, rank in members)
-        return type(self)(self._owner, ranks, numbers[colors.index(color)], self.rng)
+        return type(self)(self._owner, ranks, numbers[colors.index(color)], self.rng, self.axis)
 
     def mesh(self, shape: Sequence[int], names: Sequence[str]) -> Mesh[Self]:
         """Arrange the ranks as a grid with a communicator along each axis: `comm.mesh((2, 4), ("dp", "tp"))["tp"]`."""
@@ -72,7 +75,11 @@ class Groups(CollectiveCalls):
     def _group_along(self, mesh: Mesh[Self], numbers: range, axes: tuple[str, ...]) -> Self:
         selection = sum(1 << mesh.names.index(name) for name in axes)
         ranks = tuple(self._ranks[rank] for rank in mesh.ranks_along(axes))
-        return type(self)(self._owner, ranks, numbers[selection], self.rng)
+        if len(ranks) == self.size:
+            named = copy.copy(self)  # the same group, whose calls both count together
+            named.axis = _name(mesh, axes)
+            return named
+        return type(self)(self._owner, ranks, numbers[selection], self.rng, _name(mesh, axes))
 
     def first_ranks(self, count: int) -> Self:
         """Return the communicator of ranks 0 to count - 1, without a message; the other ranks do not call it.
@@ -91,3 +98,8 @@ class Groups(CollectiveCalls):
             made._whole = whole
             whole._first_ranks[count] = made
         return whole._first_ranks[count]
+
+
+def _name(mesh: Mesh[Any], axes: tuple[str, ...]) -> str:
+    """The axes with more than one rank, as the ledger has them: "dp,pp"."""
+    return ",".join(name for name in axes if mesh.shape[mesh.names.index(name)] > 1)

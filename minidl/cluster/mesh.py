@@ -39,8 +39,8 @@ class Mesh(Mapping[str, _G]):
 
     `mesh["tp"]` has the ranks that differ from this one in the coordinate "tp" only; `mesh["dp", "pp"]` joins axes: its
     ranks differ in these two coordinates only, and are numbered row by row. Any selection works, in any order of the
-    names: along axes of one rank, and in `mesh[()]`, this rank is alone. A group of all ranks is `comm` itself; every
-    other selection has a communicator of its own.
+    names: along axes of one rank, and in `mesh[()]`, this rank is alone. A group of all ranks is that of `comm`; every
+    other selection has a group of its own. Timeline and ledger name a communicator by its axes.
 
     Ranks make a mesh together. It costs one all-reduce of a number; a mesh with at most one axis of more than one rank
     costs no message. Communicators are made when they are asked for, without messages, so ranks may ask in any order.
@@ -75,8 +75,7 @@ class Mesh(Mapping[str, _G]):
         chosen = self._in_order((axes,) if isinstance(axes, str) else axes)
         known = self._groups.get(chosen)
         if known is None:
-            is_whole = math.prod(self._extent[name] for name in chosen) == self.comm.size
-            made = self.comm if is_whole else self._group(chosen)
+            made = self.comm if chosen == self.names else self._group(chosen)
             known = self._groups.setdefault(chosen, made)  # background work may have made it meanwhile
         return known
 

@@ -24,11 +24,12 @@ MAX_TAG = 1 << 32
 class Messages(WorkAndTime):
     """The point-to-point methods of a communicator."""
 
-    def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int) -> None:
+    def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int, axis: str) -> None:
         self._number_of, self._anyone = _numbers(ranks)
         self.rank = self._number_of[owner.endpoint.rank]
         self.size = len(ranks)
         self.last_source = ANY
+        self.axis = axis
         self._owner = owner
         self._ranks = ranks
         self._group = group
@@ -39,7 +40,7 @@ class Messages(WorkAndTime):
         dst, tag = self._rank("dst", dst), self._tag(tag)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("send", x, None)
-        self._owner.enter("send")
+        self._owner.enter("send", self.axis)
         self._channel.finish_send(self._channel.post_send(x, self._ranks[dst], tag, False))
         self._owner.leave()
 
@@ -55,7 +56,7 @@ class Messages(WorkAndTime):
         source, tag = self._source(src), self._tag(tag)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("recv", None, out)
-        self._owner.enter("recv")
+        self._owner.enter("recv", self.axis)
         payload = self._finish_receive(self._channel.post_receive(source, tag, out))
         self._owner.leave()
         return payload
@@ -65,7 +66,7 @@ class Messages(WorkAndTime):
         dst, source, tag = self._rank("dst", dst), self._source(src), self._tag(tag)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("sendrecv", x, out)
-        self._owner.enter("sendrecv")
+        self._owner.enter("sendrecv", self.axis)
         receive = self._channel.post_receive(source, tag, out)
         send = self._channel.post_send(x, self._ranks[dst], tag, False)
         payload = self._finish_receive(receive)
@@ -78,22 +79,22 @@ class Messages(WorkAndTime):
         dst, tag = self._rank("dst", dst), self._tag(tag)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("isend", x, None)
-        self._owner.enter("isend")
+        self._owner.enter("isend", self.axis)
         pending = self._channel.post_send(x, self._ranks[dst], tag, False)
         self._owner.leave()
-        return Work(self._owner, "isend", pending, self._channel.finish_send)
+        return Work(self._owner, "isend", pending, self._channel.finish_send, self.axis)
 
     def irecv(self, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Work:
         """Start to receive, and return a Work: its `wait()` returns the message. Until then `out` is in flight."""
         source, tag = self._source(src), self._tag(tag)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("irecv", None, out)
-        self._owner.enter("irecv")
+        self._owner.enter("irecv", self.axis)
         pending = self._channel.post_receive(source, tag, out)
         if out is not None:
             self._owner.in_flight.begin(pending, "irecv", call_site().place, None, out)
         self._owner.leave()
-        return Work(self._owner, "irecv", pending, self._finish_receive)
+        return Work(self._owner, "irecv", pending, self._finish_receive, self.axis)
 
     def world_rank(self, rank: int) -> int:
         """Return the number in the whole run of this communicator's rank `rank`."""

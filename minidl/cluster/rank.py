@@ -50,15 +50,15 @@ class Rank:
         self._in_background = in_background
         self._lane_of: dict[int, int] = {}
 
-    def enter(self, operation: str) -> None:
-        """A communicator call begins."""
+    def enter(self, operation: str, axis: str = "", calls: int = 1) -> None:
+        """A communicator call along an axis of a mesh begins; `calls` is 0 if the same operation was entered before."""
         if self.until is not None:
             self.until.settle()
         if self.faults is None:
-            self.recorder.enter(operation)
+            self.recorder.enter(operation, axis, calls)
         else:
             self.faults.computed()
-            self.recorder.enter(operation)
+            self.recorder.enter(operation, axis, calls)
             self.faults.begin(operation, self.recorder.call)
 
     def leave(self) -> None:

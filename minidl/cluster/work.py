@@ -15,9 +15,11 @@ from minidl.cluster.trace.recorder import Begun
 class Work:
     """An operation in progress: `isend`, `irecv`, or a collective with `async_op=True`."""
 
-    def __init__(self, owner: Rank, operation: str, pending: Pending, finish: Callable[[Pending], Any]) -> None:
+    def __init__(
+        self, owner: Rank, operation: str, pending: Pending, finish: Callable[[Pending], Any], axis: str
+    ) -> None:
         self._owner = owner
-        self._operation = operation
+        self._operation, self._axis = operation, axis
         self._pending = pending
         self._finish = finish
         self._call = owner.recorder.call
@@ -50,7 +52,7 @@ class Work:
         """
         if not self._waited:
             recorder = self._owner.recorder
-            self._owner.enter(self._operation)
+            self._owner.enter(self._operation, self._axis, calls=0)
             self._owner.in_flight.end(self._pending)
             try:
                 if self._error is not None:

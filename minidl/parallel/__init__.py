@@ -5,6 +5,7 @@ From top to bottom; a file imports only from lines below its own:
     train          runs a job by a strategy on an engine
     launches       launches a run's ranks, again when nodes have died
     data_parallel  replicas that apply the same update in every step: Serial, Synchronous, SufficientFactors
+    tensor         layers that several nodes compute together, and the strategy for all axes: Hybrid
     pipeline       a model whose layers are split over nodes, and the order in which they compute
     servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
     averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
@@ -16,7 +17,7 @@ From top to bottom; a file imports only from lines below its own:
     job            what to train
 """
 
-from minidl.parallel import pipeline
+from minidl.parallel import pipeline, products, spatial, tensor
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
 from minidl.parallel.averaging.gossip import Gossip
@@ -42,6 +43,7 @@ from minidl.parallel.servers.hogwild import Hogwild
 from minidl.parallel.servers.parameter_server import ParameterServer
 from minidl.parallel.servers.store import Store
 from minidl.parallel.strategy import Strategy
+from minidl.parallel.tensor.hybrid import Hybrid
 from minidl.parallel.train import train
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "Ensemble",
     "Gossip",
     "Hogwild",
+    "Hybrid",
     "Job",
     "LocalSGD",
     "NonFiniteLoss",
@@ -73,6 +76,9 @@ __all__ = [
     "micro_batches",
     "noise_scale",
     "pipeline",
+    "products",
     "report_card",
+    "spatial",
+    "tensor",
     "train",
 ]

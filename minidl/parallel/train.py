@@ -60,7 +60,8 @@ def train(
         on          engine, as in `cluster.launch`: "processes", "simulation", "mpi" or an object
         network     cost of messages, as in `cluster.launch`
         folder      where a checkpoint is written. Strategies that evaluate during the run (Serial, Synchronous,
-                    SufficientFactors) write it at the start and after every epoch, the others at the end; None: nowhere
+                    SufficientFactors, Pipeline, Hybrid) write it at the start and after every epoch, the others at the
+                    end; None: nowhere
         resume      checkpoint to go on from, to the same bits as a run that was never stopped; None: from the start.
                     See the notes for another number of nodes
         progress    called in the caller's process, up to ten times a second and after every epoch

@@ -38,7 +38,7 @@ class Bar(NamedTuple):
 
     Parameters
         rank          the rank
-        kind          "compute", "send", "receive", "reduce", "wait" or "fault"
+        kind          "compute", "send", "receive", "reduce", "wait" or "fault"; or the axis of a mesh
         start, end    times in seconds
         label         text in the bar, if there is room; the text after a newline is optional
         lane          0: the rank's program; 1, 2, ...: activities that run concurrently with it
@@ -122,7 +122,8 @@ def _stack(track: Sequence[Bar], geometry: Geometry, start: float, end: float) -
     edges = np.linspace(start, end, COLUMNS + 1)
     base = np.full(COLUMNS, bottom)
     shapes: Polygons = {}
-    for kind in UPWARDS:
+    kinds = {bar.kind for bar in track}
+    for kind in (*UPWARDS, *sorted(kinds.difference(UPWARDS))):
         bars = [(bar.start, bar.end, 0.5 if bar.half else 1.0) for bar in track if bar.kind == kind]
         if not bars:
             continue

@@ -18,8 +18,9 @@ ROW_HEIGHT = 0.3  # inches of a stage's row
 MEMORY_HEIGHT = 1.1  # inches of a memory curve
 MOST_ROWS_HEIGHT = 8.0  # inches of all rows of one panel
 DIGIT_WIDTH = 0.62  # of a digit, as a share of the size of its letters
-LARGEST, SMALLEST = 8.0, 3.5  # size of the numbers in points
+LARGEST, SMALLEST = 8.0, 4.5  # size of the numbers in points
 LIGHTER = 0.55  # how far the boxes of a stage's last chunk are mixed with white
+NARROW = 0.03  # inches of a box: below, rounding its sides to whole pixels changes what is seen
 MOST_CURVES = len(style.SERIES)
 
 
@@ -102,7 +103,9 @@ def draw(panels: Sequence[Panel], kept: str = "micro-batches kept", note: str = 
     axes[-1].set_xlim(0, end * factor)
     axes[-1].set_xlabel(f"time ({unit})")
     _legend(figure, panels)
-    style.label_source(figure, list(dict.fromkeys(panel.source for panel in panels)), note)
+    has_chunks = any(box.chunk for panel in panels for box in panel.boxes)
+    notes = ["lighter boxes: later chunks of a stage"] * has_chunks + [note] * bool(note)
+    style.label_source(figure, list(dict.fromkeys(panel.source for panel in panels)), "; ".join(notes))
     return figure
 
 
@@ -125,17 +128,20 @@ def _draw_rows(axes: Axes, panel: Panel, factor: float, end: float, width: float
     """Draw the boxes on rows that are grey from the first action to the last: what is not covered is idle."""
     from matplotlib.collections import PolyCollection
 
+    idle, last = style.PIPELINE["idle"], panel.end
     for stage in range(panel.stages):
-        idle = style.PIPELINE["idle"]
-        axes.add_collection(PolyCollection([_corners(stage, 0.0, panel.end, factor)], facecolor=idle, linewidth=0))
+        axes.add_collection(PolyCollection([_corners(stage, 0.0, last, factor)], facecolor=idle, linewidth=0))
     drawn = [box for box in panel.boxes if box.end > box.start]
     narrowest = min((box.end - box.start for box in drawn if box.activity != "update"), default=end)
     inches = 0.85 * width * narrowest / end  # the axes take about that share of the figure
-    border = min(0.5, 4 * inches)
+    border = min(0.5, 4 * inches) if inches >= NARROW else 0.0
     chunks = 1 + max((box.chunk for box in panel.boxes), default=0)
-    colours = [_colour(box, chunks) for box in drawn]
+    looks = {(box.activity, box.chunk) for box in drawn}
+    colour_of = {look: _colour(*look, chunks) for look in looks}
+    colours = [colour_of[box.activity, box.chunk] for box in drawn]
     shapes = [_corners(box.stage, box.start, box.end, factor) for box in drawn]
-    axes.add_collection(PolyCollection(shapes, facecolor=colours, edgecolor="white", linewidth=border))
+    snap = False if inches < NARROW else None
+    axes.add_collection(PolyCollection(shapes, facecolor=colours, edgecolor="white", linewidth=border, snap=snap))
     digits = max((len(str(box.number)) for box in drawn), default=1)
     row = min(ROW_HEIGHT, MOST_ROWS_HEIGHT / panel.stages)
     size = min(LARGEST, 72 * 0.7 * row, 72 * 0.9 * inches / (DIGIT_WIDTH * digits))
@@ -159,12 +165,12 @@ def _corners(stage: int, start: float, end: float, factor: float) -> Any:
     return np.array([(start, top), (end, top), (end, bottom), (start, bottom)]) * (factor, 1)
 
 
-def _colour(box: Box, chunks: int) -> Any:
+def _colour(activity: str, chunk: int, chunks: int) -> Any:
     """The colour of the kind of action, mixed with white for later chunks."""
     from matplotlib.colors import to_rgb
 
-    white = LIGHTER * box.chunk / max(chunks - 1, 1)
-    return tuple((1 - white) * np.array(to_rgb(style.PIPELINE[box.activity])) + white)
+    white = LIGHTER * chunk / max(chunks - 1, 1)
+    return tuple((1 - white) * np.array(to_rgb(style.PIPELINE[activity])) + white)
 
 
 def _luminance(colour: Any) -> float:
@@ -176,10 +182,10 @@ def _draw_memory(axes: Axes, panel: Panel, factor: float, kept: str) -> None:
     """Draw what each stage keeps as steps; of many stages the first and the last stand out."""
     from matplotlib.ticker import MaxNLocator
 
-    last = len(panel.memory) - 1
+    last, end = len(panel.memory) - 1, panel.end * factor
     is_few = last < MOST_CURVES
     for stage, curve in enumerate(panel.memory):
-        times = [moment * factor for moment, _ in curve] + [panel.end * factor]
+        times = [moment * factor for moment, _ in curve] + [end]
         values = [value for _, value in curve] + [curve[-1][1]]
         look: dict[str, Any] = {"color": "0.75", "linewidth": 0.6}
         if is_few or stage in (0, last):

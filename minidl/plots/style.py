@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minidl.arguments import one_of
@@ -28,6 +29,16 @@ ACTIVITY = {
     "reduce": "#2FA982",  # green
     "wait": "#E8E8E8",  # light grey: nothing happens
 }
+
+
+def axis_colours(axes: Iterable[str]) -> dict[str, str]:
+    """The colours of a timeline that distinguishes communication by the axes of a mesh."""
+    own = {"tp": "#C04F00", "pp": "#F0B429", "dp": "#2FA982"}  # vermilion, orange, green
+    free = itertools.cycle(["#CC79A7", "#56B4E9", "#7A7A7A"])  # reddish purple, sky blue, grey
+    of_axes = {axis: own.get(axis) or next(free) for axis in axes}
+    return {"compute": ACTIVITY["compute"], **of_axes, "wait": ACTIVITY["wait"]}
+
+
 # Actions of a pipeline's stage.
 PIPELINE = {
     "forward": "#004C80",  # blue

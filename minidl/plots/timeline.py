@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ LABEL_WIDTH = 0.012  # share of the picture's width for each letter of a compute
 MESSAGE_WIDTH = 0.006  # the same for the smaller letters of a message's label
 ROW_HEIGHT = 0.36  # inches between two ranks
 MESSAGE_HEIGHT = 0.122  # inches for each line of a message's label
+UNLABELLED = ("send", "receive", "reduce", "wait", "fault")  # messages have labels of their own
 HAIR = 1e-9  # share of the picture's width: shorter bars come from rounding and are not drawn
 MANY_RANKS = 16  # above, there is no room for labels
 
@@ -41,6 +42,7 @@ class Panel:
         title      text above the chart
         note       text after the source
         outline    spans `(rank, lane, start, end)` that get a frame
+        colours    of each activity
     """
 
     rows: Sequence[Row]
@@ -49,6 +51,7 @@ class Panel:
     title: str = ""
     note: str = ""
     outline: Sequence[Span] = ()
+    colours: Mapping[str, str] = field(default_factory=lambda: style.ACTIVITY)
 
     @property
     def end(self) -> float:
@@ -131,13 +134,13 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
             tracks.setdefault((bar.rank, bar.lane), []).append(bar)
     tracks = {key: bars.merged(track, HAIR * (end - start)) for key, track in tracks.items()}
     geometry = Geometry(max((lane for _, lane in tracks), default=0))
-    polygons: Polygons = {kind: [] for kind in style.ACTIVITY}
+    polygons: Polygons = {kind: [] for kind in panel.colours}
     lines: list[npt.NDArray[np.float64]] = []
     for track in tracks.values():
         for kind, shapes in bars.polygons(track, geometry, start, end).items():
             polygons[kind] += shapes
         lines += bars.gaps(track, geometry, end - start)
-    _fill(axes, polygons, lines, factor)
+    _fill(axes, polygons, panel.colours, lines, factor)
     for track in tracks.values():
         _borders(axes, track, geometry, end - start, factor)
     if panel.ranks <= MANY_RANKS:
@@ -155,13 +158,19 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
     return any(len(track) > bars.COLUMNS for track in tracks.values())
 
 
-def _fill(axes: Axes, polygons: Polygons, gaps: Sequence[npt.NDArray[np.float64]], factor: float) -> None:
+def _fill(
+    axes: Axes,
+    polygons: Polygons,
+    colours: Mapping[str, str],
+    gaps: Sequence[npt.NDArray[np.float64]],
+    factor: float,
+) -> None:
     """Draw the polygons of each colour as one collection: a trace has thousands."""
     from matplotlib.collections import LineCollection, PolyCollection
 
     for kind, shapes in polygons.items():
         axes.add_collection(
-            PolyCollection([shape * (factor, 1) for shape in shapes], facecolor=style.ACTIVITY[kind], linewidth=0)
+            PolyCollection([shape * (factor, 1) for shape in shapes], facecolor=colours[kind], linewidth=0)
         )
     paths = [line * (factor, 1) for line in gaps]
     axes.add_collection(LineCollection(paths, colors="white", linewidths=0.7, capstyle="butt"))
@@ -177,10 +186,10 @@ def _borders(axes: Axes, track: Sequence[Bar], geometry: Geometry, width: float,
 
 
 def _label_work(axes: Axes, track: Sequence[Bar], geometry: Geometry, start: float, end: float, factor: float) -> None:
-    """Write the labels of compute bars that are wide enough."""
+    """Write the labels that fit: of computing, and of operations along an axis."""
     for bar in track:
         first, last = max(bar.start, start), min(bar.end, end)
-        if bar.kind == "compute" and bar.label and last - first > LABEL_WIDTH * len(bar.label) * (end - start):
+        if bar.kind not in UNLABELLED and bar.label and last - first > LABEL_WIDTH * len(bar.label) * (end - start):
             place = (first + last) / 2 * factor, sum(geometry.extent(bar.rank, 0)) / 2
             axes.text(*place, bar.label, ha="center", va="center", color="white", fontsize=7, clip_on=True)
 
@@ -258,8 +267,9 @@ def _legend(figure: Figure, panels: Sequence[Panel], shortest: float) -> None:
     from matplotlib.patches import Patch
 
     kinds = {row[1] for panel in panels for row in panel.rows if row[3] - row[2] > shortest}
+    colours = {kind: colour for panel in panels for kind, colour in panel.colours.items()}
     entries: list[Patch | Line2D] = [
-        Patch(facecolor=colour, label=kind, **style.BORDER) for kind, colour in style.ACTIVITY.items() if kind in kinds
+        Patch(facecolor=colour, label=kind, **style.BORDER) for kind, colour in colours.items() if kind in kinds
     ]
     if any(panel.outline for panel in panels):
         entries.append(Patch(facecolor="white", edgecolor="black", linewidth=1.2, label="critical path"))

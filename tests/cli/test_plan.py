@@ -1,4 +1,4 @@
-"""`minidl train --plan`: the cuts of a pipeline."""
+"""`minidl train --plan`: the axes of the mesh, the cuts of a pipeline."""
 
 import json
 
@@ -31,3 +31,24 @@ def test_a_plan_may_cut_by_measured_seconds_by_flops_or_where_it_says(tmp_path):
 )
 def test_other_cuts_of_a_plan_end_with_a_sentence(capsys, cuts, message):
     assert message in " ".join(refused(capsys, "train", *QUICK, "--plan", f"pp=2,cuts={cuts}").split())
+
+
+def test_a_plan_may_divide_layers(tmp_path):
+    plan = "dp=2,pp=2,tp=2,micro_batches=2"
+    result = minidl(tmp_path, "train", *QUICK, "--on", "simulation", "--plan", plan, "--out", "divided")
+    assert result.returncode == 0, result.stderr
+    assert json.loads((tmp_path / "divided" / "config.json").read_text())["nodes"] == 8
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ("tp=7", "layers.0 cannot be divided by 7 ranks"),
+        ("tp=0", "tp must be at least 1, got 0"),
+        ("tp=2,tp=2", "tp is given twice"),
+        ("tp=two", "tp must be"),
+        ("ep=2", "an axis or a setting must be 'dp', 'pp', 'tp', "),
+    ],
+)
+def test_axes_that_do_not_fit_end_with_a_sentence(capsys, plan, message):
+    assert message in " ".join(refused(capsys, "train", *QUICK, "--plan", plan).split())

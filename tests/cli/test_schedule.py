@@ -46,8 +46,9 @@ def test_the_defaults_are_those_of_the_readme(capsys):
     assert capsys.readouterr().out == shown
 
 
-def test_the_file_that_it_writes_is_read_again(capsys):
-    schedule("--kind", "zb-v", "--stages", 3, "--micro-batches", 5)
+@pytest.mark.parametrize("kind", ["zb-v", "pipedream"])
+def test_the_file_that_it_writes_is_read_again(capsys, kind):
+    schedule("--kind", kind, "--stages", 3, "--micro-batches", 5)
     first = capsys.readouterr().out.split("\n\n")
     schedule("--file", "out/schedule.csv")
     second = capsys.readouterr().out.split("\n\n")
@@ -82,13 +83,16 @@ def test_a_narrow_terminal_gets_the_actions_without_columns(capsys, monkeypatch)
     [
         (("--kind", "1fb1"), "--kind must be 'naive', 'gpipe', '1f1b'"),
         (("--kind", "1fb1"), "got '1fb1': did you mean '1f1b'?"),
-        (("--stages", 0), "--stages must be at least 1, got 0"),
+        (("--stages", 0), "--stages must be from 1 to 1000, got 0"),
         (("--micro-batches", -1), "--micro-batches must be at least 1, got -1"),
         (("--kind", "interleaved", "--chunks-per-stage", 0), "--chunks-per-stage must be at least 1, got 0"),
         (("--chunks-per-stage", 2), "OneFOneB: chunks_per_stage must be 1, got 2"),
         (("--kind", "interleaved", "--micro-batches", 7), "7 micro-batches cannot be divided into groups of 4"),
-        (("--stages", 1000, "--micro-batches", 1000), "are more than a picture can show: ask for at most 100,000"),
-        (("--forward", -1), "--forward must be at least 0, got -1"),
+        (("--kind", ""), "--kind must be 'naive', 'gpipe', '1f1b'"),
+        (("--stages", 1000, "--micro-batches", 1000), "are more than a picture can show: ask for at most 200,000"),
+        (("--stages", 100_000, "--micro-batches", 1), "--stages must be from 1 to 1000, got 100000"),
+        (("--forward", "1e308"), "--forward must be from 0 to 1000000000000, got 1e+308"),
+        (("--forward", -1), "--forward must be from 0 to 1000000000000, got -1"),
         (("--forward", "nan"), "--forward must be"),
         (("--message", "inf"), "--message must be"),
         (("--forward", 0, "--input", 0, "--weight", 0), "nothing takes any time: give --forward"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -14,6 +16,7 @@ from hypothesis import given, settings
 
 from minidl import cluster
 from minidl.cluster import Communicator, Mesh
+from minidl.cluster.trace.recording import Traffic
 from tests.tiers import all_but_first_exhaustive
 
 NAMES = ("dp", "pp", "spatial", "tp")
@@ -68,14 +71,14 @@ def all_selections(comm: Communicator, shape: tuple[int, ...], order: int) -> in
         assert groups[some] is mesh[some]
         every_collective(groups[some], ranks, comm.rank)
     assert all(mesh[name] is groups[name,] for name in names)
-    own = [some for some in everything if mesh[some] is not comm]
+    own = [some for some in everything if mesh[some]._calls is not comm._calls]
     works = {}
     for index in np.random.default_rng((order, 1 + comm.rank)).permutation(len(own)):
         works[own[index]] = mesh[own[index]].all_reduce(np.full(5, 1.0 + comm.rank), async_op=True)
     for some, work in works.items():
         ranks = members(shape, comm.rank, tuple(names.index(name) for name in some))
         np.testing.assert_array_equal(work.wait(), np.full(5, float(len(ranks) + sum(ranks))))
-    return len({id(group) for group in groups.values()})
+    return len({id(group._calls) for group in groups.values()})
 
 
 @pytest.mark.parametrize("p", all_but_first_exhaustive([6, *(p for p in range(1, 13) if p != 6)]))
@@ -137,7 +140,7 @@ def test_a_mesh_with_one_axis_of_several_ranks_is_the_communicator_and_costs_not
         names = NAMES[: len(shape)]
         mesh = comm.mesh(shape, names)
         for name, extent in zip(names, shape, strict=True):
-            assert (mesh[name] is comm) == (extent == 6)
+            assert (mesh[name]._calls is comm._calls) == (extent == 6)
             assert mesh[name].size == extent
         assert mesh[names] is comm
 
@@ -171,7 +174,7 @@ def assert_apart(groups: list[Communicator | None]) -> None:
 
     groups: in the same order on all ranks; None for a group that this rank is not in.
     """
-    mine = {id(group): (place, group) for place, group in enumerate(groups) if group is not None}.values()
+    mine = {id(group._calls): (place, group) for place, group in enumerate(groups) if group is not None}.values()
     assert len({group._group for _, group in mine}) == len(mine)
     works = [group.all_reduce(np.full(3, 1.0 + place), async_op=True) for place, group in mine]
     for (place, group), work in reversed(list(zip(mine, works, strict=True))):
@@ -240,7 +243,7 @@ def test_the_first_ranks_are_a_group_without_a_message_that_the_others_do_not_ma
         if comm.rank < 2:
             assert nodes.first_ranks(2) is comm.first_ranks(2)
         mesh = nodes.mesh((4, 1), ("dp", "tp"))
-        assert mesh["dp"] is nodes
+        assert mesh["dp"]._calls is nodes._calls
         return nodes.size, mesh["tp"].size
 
     run = simulated(program, 5)
@@ -400,3 +403,53 @@ def test_a_rank_may_die_in_the_middle_of_making_a_mesh() -> None:
 
     with pytest.raises(cluster.RankFailed, match="rank 1"):
         simulated(program, 4, faults=cluster.FaultPlan().kill(1, at="mesh"))
+
+
+def test_the_ledger_adds_up_by_axis_and_timelines_name_it(tmp_path: Path) -> None:
+    def program(comm: Communicator) -> None:
+        mesh = comm.mesh((2, 2, 2), ("dp", "pp", "tp"))
+        comm.compute(seconds=1e-5)
+        mesh["tp"].all_reduce(np.ones(10))
+        mesh["tp"].all_reduce(np.ones(10), async_op=True).wait()
+        if mesh["pp"].rank == 0:
+            mesh["pp"].isend(np.ones(3), 1).wait()
+        else:
+            mesh["pp"].irecv(0).wait()
+        mesh["dp", "tp"].barrier()
+        mesh["dp"].split(0).all_gather(1)
+        comm.barrier()
+
+    trace = simulated(program, 8).trace
+    assert trace.axes == ("", "dp", "dp,tp", "pp", "tp")
+    assert [ledger["all_reduce"].calls for ledger in trace.ledger("tp")] == [2] * 8
+    assert [ledger["all_reduce"].nbytes for ledger in trace.ledger("tp")] == [2 * 80] * 8
+    assert [sum(traffic.calls for traffic in ledger.values()) for ledger in trace.ledger("pp")] == [1] * 8
+    assert set(trace.ledger("dp")[0]) == {"split", "all_gather"}
+    for rank, whole in enumerate(trace.ledger()):
+        for operation, traffic in whole.items():
+            parts = [trace.ledger(axis)[rank].get(operation, Traffic()) for axis in trace.axes]
+            assert Traffic.total(parts) == traffic
+    axes = {event.operation: event.axis for event in trace.events if event.operation not in ("", "barrier", "mesh")}
+    assert axes == {"all_reduce": "tp", "isend": "pp", "irecv": "pp", "split": "dp", "all_gather": "dp"}
+    figure = trace.plot(by="axis")
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:4] == ["compute", "no axis", "dp", "dp,tp"]
+    trace.to_chrome(tmp_path / "trace.json")
+    calls = [each for each in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if each["ph"] == "X"]
+    assert {each["args"]["axis"] for each in calls if each["name"] == "all_reduce"} == {"tp"}
+
+
+def test_an_axis_with_all_ranks_has_its_name_in_the_ledger() -> None:
+    def program(comm: Communicator) -> None:
+        mesh = comm.mesh((1, 4), ("dp", "tp"))
+        mesh["tp"].all_reduce(np.ones(10))
+        comm.all_reduce(np.ones(10))
+        mesh["tp"].background(lambda inside: inside.all_reduce(np.ones(10))).wait()
+        mesh["dp"].all_reduce(np.ones(10))
+
+    trace = simulated(program, 4).trace
+    assert [ledger["all_reduce"].calls for ledger in trace.ledger("tp")] == [2] * 4
+    assert [ledger["all_reduce"].calls for ledger in trace.ledger("")] == [2] * 4  # one of them alone
+    with pytest.raises(ValueError, match="no communicator along the axis 'pp' was used; axes of this run: '', 'tp'"):
+        trace.ledger("pp")
+    with pytest.raises(ValueError, match="by must be 'activity' or 'axis', got 'axes'"):
+        trace.plot(by="axes")

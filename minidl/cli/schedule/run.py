@@ -24,8 +24,14 @@ from minidl.parallel.pipeline import (
 )
 from minidl.parallel.pipeline.timeline import MOST_COLUMNS
 
-MOST_MICRO_BATCHES = 100_000
+MOST_MICRO_BATCHES = 200_000
 """Micro-batches times chunks: more take minutes to play, and a picture cannot show them."""
+
+MOST_STAGES = 1_000
+"""Rows of the picture and of the table."""
+
+MOST_TIME = 10**12
+"""Of an action or a message: beyond it, sums of times are no longer exact."""
 
 
 def run(options: dict[str, Any]) -> None:
@@ -55,8 +61,9 @@ def _schedule(options: dict[str, Any]) -> Schedule:
     else:
         for name, value in numbers.items():
             if value is not None:
-                whole_number(f"--{name.replace('_', '-')}", value, at_least=1)
-        kind = one_of("--kind", options["kind"] or "1f1b", SCHEDULES)
+                most = MOST_STAGES if name == "stages" else None
+                whole_number(f"--{name.replace('_', '-')}", value, at_least=1, at_most=most)
+        kind = one_of("--kind", "1f1b" if options["kind"] is None else options["kind"], SCHEDULES)
         chosen = schedule(kind, numbers["stages"] or 4, numbers["micro_batches"] or 8, numbers["chunks_per_stage"])
     _check_size(chosen.chunks * chosen.micro_batches)
     return chosen
@@ -72,7 +79,8 @@ def _check_size(count: int) -> None:
 
 def _times(options: dict[str, Any], share: int) -> Times:
     forward, inputs, weights, message = (
-        real_number(f"--{name}", options[name], at_least=0) for name in ("forward", "input", "weight", "message")
+        real_number(f"--{name}", options[name], at_least=0, at_most=MOST_TIME)
+        for name in ("forward", "input", "weight", "message")
     )
     if forward == inputs == weights == 0:
         raise ValueError("nothing takes any time: give --forward, --input or --weight above 0")
@@ -81,11 +89,11 @@ def _times(options: dict[str, Any], share: int) -> Times:
 
 def _text(timeline: Timeline, console: Console) -> str:
     """The timeline in columns; the actions alone if a terminal is too narrow for it, or the columns too many."""
+    if 3 * timeline.schedule.micro_batches * timeline.schedule.chunks_per_stage > MOST_COLUMNS:
+        return str(timeline.schedule)
     text = str(timeline)
-    is_long = 3 * timeline.schedule.micro_batches * timeline.schedule.chunks_per_stage > MOST_COLUMNS
-    if not is_long and (not console.is_terminal or max(map(len, text.splitlines())) <= console.width):
-        return text
-    return str(timeline.schedule)
+    is_narrow = console.is_terminal and max(map(len, text.splitlines())) > console.width
+    return str(timeline.schedule) if is_narrow else text
 
 
 def _table(timeline: Timeline) -> Table:
@@ -103,9 +111,11 @@ def _bubble(timeline: Timeline, times: Times) -> str:
         formula = f"the closed form says {formulas.idle_seconds(timeline.schedule, times):.6g}"
     except ValueError as error:
         formula = f"no closed form ({error})"
+    percent = 100 * timeline.bubble_of_ideal
+    ideal = f"{percent:.4g}" if percent < 9999.5 else f"{percent:.0f}"  # never 1.26e+04
     slowest = max(range(timeline.schedule.stages), key=timeline.span)
     return (
         f"Bubble: {timeline.idle(slowest):.6g} units idle of {timeline.seconds:.6g}, which is "
-        f"{100 * timeline.bubble_of_total:.4g} % of the total time and {100 * timeline.bubble_of_ideal:.4g} % of the "
-        f"ideal time; {formula}."
+        f"{100 * timeline.bubble_of_total:.4g} % of the total time and {ideal} % of the ideal "
+        f"time; {formula}."
     )

@@ -26,8 +26,9 @@ def train(
     plan: Annotated[
         str | None,
         Option(
-            help="Split the model: pp=4,dp=2 makes two replicas of a pipeline of four stages, on eight nodes. With "
-            "micro_batches=8,schedule=gpipe,recompute=true and so on, as the settings of the strategy pipeline."
+            help="Split the model: dp=2,pp=2,tp=2 makes two replicas of a pipeline of two stages, whose layers are "
+            "divided by two nodes each, on eight nodes. With micro_batches=8,schedule=gpipe,recompute=true and so on, "
+            "as the settings of the strategy hybrid."
         ),
     ] = None,
     on: Annotated[

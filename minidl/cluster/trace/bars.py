@@ -17,6 +17,8 @@ from minidl.plots.style import bytes_text
 HALF = {"send": "upper", "receive": "lower"}
 OTHER = {"send": "receive", "receive": "send"}
 
+NO_AXIS = "no axis"  # messages of communicators that no mesh made
+
 Message = tuple[int, int, float, int]  # sender, receiver, time of posting, number among those posted at that time
 
 
@@ -54,6 +56,17 @@ def bars(events: Sequence[Event], start: float = 0.0, end: float = inf) -> Itera
             label = _label(event.kind, event.peer, posts.get(message, event).nbytes)
             own = Bar(event.rank, event.kind, event.start, event.end, label, event.lane, "", message)
             yield from _cut(own, under_way[event.rank, event.lane, OTHER[event.kind]])
+
+
+def bars_by_axis(events: Sequence[Event], start: float = 0.0, end: float = inf) -> Iterator[Bar]:
+    """Yield a bar for each event: the communication along an axis of a mesh is one kind, labelled by the operation."""
+    for event in events:
+        if event.end < start or event.start > end:
+            continue
+        kind, label = event.kind, event.label
+        if kind in ("send", "receive", "reduce"):
+            kind, label = event.axis or NO_AXIS, event.operation
+        yield Bar(event.rank, kind, event.start, event.end, label, event.lane)
 
 
 def _cut(own: Bar, transfers: Sequence[InTransit]) -> Iterator[Bar]:

@@ -58,7 +58,8 @@ def _thread(events: Iterable[tuple[Event, int]], thread: int) -> Iterator[TraceE
     for (call, operation), group in groupby(events, key=lambda pair: (pair[0].call, pair[0].operation)):
         members = sorted(group, key=lambda pair: pair[0].start)  # a fault is recorded before its event
         if operation:
-            first, details = members[0][0], {"label": members[0][0].label, "call": call}
+            first = members[0][0]
+            details = {"label": first.label, "axis": first.axis, "call": call}
             yield _slice(operation, "call", thread, first.start, max(event.end for event, _ in members), details)
         for event, arrow in members:
             yield from _entries(event, thread, arrow)

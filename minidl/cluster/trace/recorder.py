@@ -50,6 +50,7 @@ class Recorder:
     """
 
     __slots__ = (
+        "_axis",
         "_calls",
         "_count",
         "_counts",
@@ -80,8 +81,9 @@ class Recorder:
         self._rows: list[Row] = []
         self._dropped = 0
         self._seconds = [0.0] * len(KINDS)
-        self._counts: dict[str, list[int]] = {}
-        self._count = [0, 0, 0, 0]  # of the current operation: messages and bytes sent, messages and bytes received
+        self._axis = ""
+        self._counts: dict[tuple[str, str], list[int]] = {}  # by axis and operation
+        self._count = [0] * len(Traffic())  # of the current operation
         self._label = ""
         self.call = 0
         self._last = now()
@@ -105,30 +107,33 @@ class Recorder:
         self._add(COMPUTE, self._now(), 0, -1, "")
         self._label = before
 
-    def enter(self, operation: str) -> None:
-        """A communicator call begins."""
+    def enter(self, operation: str, axis: str = "", calls: int = 1) -> None:
+        """A communicator call begins; `calls` is 0 where it waits for an operation that was counted before."""
         self._add(COMPUTE, self._now(), 0, -1, "")
-        self._begin(operation, self.call + 1)
+        self._begin(operation, self.call + 1, axis)
+        self._count[4] += calls
         if self._calls is not None:
             self._calls.entered(operation, self.call)
 
-    def begin(self, operation: str, call: int) -> None:
+    def begin(self, operation: str, call: int, axis: str) -> None:
         """Begin a call in this lane, which was idle; `call` is its number in the program."""
         self._last = self._now()
-        self._begin(operation, call)
+        self._begin(operation, call, axis)
 
-    def _begin(self, operation: str, call: int) -> None:
+    def _begin(self, operation: str, call: int, axis: str) -> None:
         self.call = call
         self.operation = operation
+        self._axis = axis
         self.begun = None
-        count = self._counts.get(operation)
+        count = self._counts.get((axis, operation))
         if count is None:
-            count = self._counts[operation] = [0, 0, 0, 0]
+            count = self._counts[axis, operation] = [0] * len(Traffic())
         self._count = count
 
     def leave(self) -> None:
         """The communicator call has ended."""
         self.operation = None
+        self._axis = ""
         if self._calls is not None:
             self._calls.left()
 
@@ -176,13 +181,15 @@ class Recorder:
 
     def exchanged(self, messages: int, nbytes: int) -> None:
         """A native collective of the engine has ended, with as many messages and bytes sent as received."""
-        self._count[:] = [a + b for a, b in zip(self._count, (messages, nbytes) * 2, strict=True)]
+        self._count[:4] = [a + b for a, b in zip(self._count, (messages, nbytes) * 2, strict=False)]
         self._add(RECEIVE, self._now(), 0, -1, self.operation or "")
 
     def fault(self, what: str) -> None:
         """A planned fault has taken effect. Faults are kept beyond `max_events`: they are few."""
         now = self._now()
-        self._rows.append((FAULT, now, now, 0, -1, what, self.operation or "", self.call, self._lane, None, None))
+        self._rows.append(
+            (FAULT, now, now, 0, -1, what, self.operation or "", self.call, self._lane, None, None, self._axis)
+        )
 
     def _transfer(self, kind: int, nbytes: int, peer: int, posted: float, peer_posted: float | None) -> None:
         now, last = self._now(), self._last
@@ -214,9 +221,8 @@ class Recorder:
         self._last = end
         self._seconds[kind] += end - start
         if len(self._rows) < self._max_events:
-            self._rows.append(
-                (kind, start, end, nbytes, peer, self._label, operation, self.call, self._lane, posted, peer_posted)
-            )
+            place = self._label, operation, self.call, self._lane
+            self._rows.append((kind, start, end, nbytes, peer, *place, posted, peer_posted, self._axis))
         else:
             self._is_full = True
             self._dropped += 1
@@ -233,14 +239,14 @@ class Recorder:
         """End the record: the program has returned or failed."""
         self._add(WAIT if self.operation else COMPUTE, self._now(), 0, -1, self.operation or "")
         recorders = [self, *(self._lanes[number] for number in sorted(self._lanes))]
-        counts: dict[str, list[int]] = {}
+        ledger: dict[str, dict[str, Traffic]] = {}
         for recorder in recorders:
-            for operation, count in recorder._counts.items():
-                total = counts.setdefault(operation, [0] * len(count))
-                total[:] = [a + b for a, b in zip(total, count, strict=True)]
+            for (axis, operation), count in recorder._counts.items():
+                of_axis = ledger.setdefault(axis, {})
+                of_axis[operation] = Traffic.total([of_axis.get(operation, Traffic()), Traffic(*count)])
         return Recording(
             [row for recorder in recorders for row in recorder._rows],
             sum(recorder._dropped for recorder in recorders),
             self._seconds,
-            {operation: Traffic(*count) for operation, count in counts.items()},
+            ledger,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,16 +11,22 @@ COMPUTE, SEND, RECEIVE, REDUCE, WAIT, FAULT = range(6)
 
 
 # The fields of an Event after `rank`, with the index into KINDS as kind
-Row = tuple[int, float, float, int, int, str, str, int, int, float | None, float | None]
+Row = tuple[int, float, float, int, int, str, str, int, int, float | None, float | None, str]
 
 
 class Traffic(NamedTuple):
-    """The messages and bytes that a rank sent and received in one operation."""
+    """The messages and bytes that a rank sent and received in one operation, and how often it called the operation."""
 
     messages: int = 0
     nbytes: int = 0
     messages_received: int = 0
     nbytes_received: int = 0
+    calls: int = 0
+
+    @classmethod
+    def total(cls, some: Iterable[Traffic]) -> Traffic:
+        """The sums over some of them."""
+        return cls(*map(sum, zip(*some, strict=True)))
 
 
 class Shares(NamedTuple):
@@ -50,10 +57,10 @@ class Recording:
     rows      events, lane by lane; at most `max_events` in each lane
     dropped   number of events beyond that bound
     seconds   time of the program (lane 0) in each of KINDS; concurrent lanes are not counted
-    ledger    messages and bytes by operation
+    ledger    messages and bytes by axis of a mesh, "" for none, and operation
     """
 
     rows: list[Row]
     dropped: int
     seconds: list[float]
-    ledger: dict[str, Traffic]
+    ledger: dict[str, dict[str, Traffic]]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from minidl.arguments import one_of
 from minidl.cluster.trace import chrome_trace
-from minidl.cluster.trace.bars import bars
+from minidl.cluster.trace.bars import NO_AXIS, bars, bars_by_axis
 from minidl.cluster.trace.critical_path import CriticalPath, find_critical_path
 from minidl.cluster.trace.event import Event
 from minidl.cluster.trace.recording import KINDS, Recording, Shares, Traffic
-from minidl.plots import timeline
+from minidl.plots import style, timeline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,9 +68,37 @@ class Trace:
         """The planned faults that took effect, ordered by rank; `label` describes each."""
         return [event for event in self.events if event.kind == "fault"]
 
-    def ledger(self) -> list[dict[str, Traffic]]:
-        """Return messages and bytes by rank and operation: `ledger()[rank]["all_reduce"].messages`, `.nbytes`."""
-        return [recording.ledger if recording else {} for recording in self._recordings]
+    def ledger(self, axis: str | None = None) -> list[dict[str, Traffic]]:
+        """Return messages, bytes and calls by rank and operation: `ledger()[rank]["all_reduce"].nbytes`.
+
+        Parameters
+            axis   only of communicators along this axis of a mesh, such as "tp", or "dp,pp" for `mesh["dp", "pp"]`;
+                   "": only of those that no mesh made; None: all
+
+        Raises
+            ValueError    no rank has called a communicator along that axis
+
+        >>> from minidl import cluster
+        >>> def program(comm):
+        ...     mesh = comm.mesh((2, 2), ("dp", "tp"))
+        ...     mesh["tp"].send(b"along tp", 1 - mesh["tp"].rank)
+        ...     return mesh["tp"].recv(1 - mesh["tp"].rank)
+        >>> trace = cluster.launch(program, nodes=4, on="simulation").trace
+        >>> trace.ledger("tp")[0]["send"].messages, trace.axes
+        (1, ('', 'tp'))
+        """
+        ledgers = [recording.ledger if recording else {} for recording in self._recordings]
+        if axis is None:
+            return [_by_operation(ledger) for ledger in ledgers]
+        if axis not in self.axes:
+            known = ", ".join(map(repr, self.axes)) or "none"
+            raise ValueError(f"no communicator along the axis {axis!r} was used; axes of this run: {known}")
+        return [ledger.get(axis, {}) for ledger in ledgers]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of meshes along which ranks have communicated; "" for communicators that no mesh made."""
+        return tuple(sorted({axis for recording in self._recordings if recording for axis in recording.ledger}))
 
     def shares(self, rank: int | None = None) -> Shares:
         """Return the fractions of compute, communication and waiting in the time of one rank, or of all ranks."""
@@ -98,6 +127,7 @@ class Trace:
         end: float | None = None,
         title: str = "",
         critical_path: bool = False,
+        by: str = "activity",
     ) -> Figure:
         """Draw the Gantt chart, one row per rank, and return the matplotlib figure.
 
@@ -106,22 +136,27 @@ class Trace:
             start, end      the time shown, in seconds; None: until the end of the run
             title           title of the chart
             critical_path   whether to outline the critical path
+            by              what tells colours of communication apart: "activity", such as sending, or "axis" of a mesh
 
         While a rank sends and receives at the same time, its bar has two halves: the send above, the receive below.
         Operations that ran concurrently with the program are thin tracks below its bar. Planned faults are marked.
         """
-        return plot_traces([self], path, start, end, [title] if title else None, critical_path)
+        return plot_traces([self], path, start, end, [title] if title else None, critical_path, by=by)
 
-    def _panel(self, start: float, end: float | None, title: str, with_critical_path: bool) -> timeline.Panel:
+    def _panel(self, start: float, end: float | None, title: str, with_critical_path: bool, by: str) -> timeline.Panel:
         """The contents of the chart as plain data."""
         outline = self.critical_path() if with_critical_path else ()
+        rows, colours = bars, style.ACTIVITY
+        if one_of("by", by, ("activity", "axis")) == "axis":
+            rows, colours = bars_by_axis, style.axis_colours(axis or NO_AXIS for axis in self.axes)
         return timeline.Panel(
-            list(bars(self.events, start, float("inf") if end is None else end)),
+            list(rows(self.events, start, float("inf") if end is None else end)),
             ranks=self.size,
             source=self.source,
             title=title,
             note=self.note,
             outline=[(event.rank, event.lane, event.start, event.end) for event in outline],
+            colours=colours,
         )
 
     def to_chrome(self, path: str | os.PathLike[str]) -> None:
@@ -134,6 +169,15 @@ class Trace:
         chrome_trace.write(path, self._events, self.size, self.source, self.note)
 
 
+def _by_operation(ledger: Mapping[str, Mapping[str, Traffic]]) -> dict[str, Traffic]:
+    """The sums over the axes."""
+    parts: dict[str, list[Traffic]] = {}
+    for of_axis in ledger.values():
+        for operation, traffic in of_axis.items():
+            parts.setdefault(operation, []).append(traffic)
+    return {operation: Traffic.total(some) for operation, some in parts.items()}
+
+
 def plot_traces(
     traces: Sequence[Trace],
     path: str | os.PathLike[str] | None = None,
@@ -142,6 +186,7 @@ def plot_traces(
     titles: Sequence[str] | None = None,
     critical_path: bool = False,
     row_height: float = timeline.ROW_HEIGHT,
+    by: str = "activity",
 ) -> Figure:
     """Draw the Gantt charts of several runs, for example measured and simulated, one above the other on one time axis.
 
@@ -155,7 +200,7 @@ def plot_traces(
     titles = [""] * len(traces) if titles is None else titles
     if len(titles) != len(traces):
         raise ValueError(f"titles must have one for each of the {len(traces)} traces, got {len(titles)}")
-    panels = [trace._panel(start, end, title, critical_path) for trace, title in zip(traces, titles, strict=True)]
+    panels = [trace._panel(start, end, title, critical_path, by) for trace, title in zip(traces, titles, strict=True)]
     figure = timeline.compare(panels, start, end, row_height)
     if path is not None:
         figure.savefig(path)

@@ -26,16 +26,18 @@ class CausalSelfAttention(Module):
     """Multi-head attention in which a position sees itself and the positions before it."""
 
     def __init__(self, n_embd: int, n_head: int, dropout: float, bias: bool) -> None:
-        self.n_head = n_head
+        self.head_size = n_embd // n_head
         self.c_attn = Linear(n_embd, 3 * n_embd, bias)  # query, key and value of all heads in one product
         self.c_proj = Linear(n_embd, n_embd, bias)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        n, t, n_embd = x.shape
-        heads = self.c_attn(x).reshape(n, t, 3, self.n_head, n_embd // self.n_head).transpose(2, 0, 3, 1, 4)
-        out = F.scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=True)  # (n, n_head, t, features)
-        return self.dropout(self.c_proj(out.transpose(1, 2).reshape(n, t, n_embd)))
+        projected = self.c_attn(x)
+        n, t, width = projected.shape
+        count = width // (3 * self.head_size)  # of heads: this rank may have a share of them
+        heads = projected.reshape(n, t, 3, count, self.head_size).transpose(2, 0, 3, 1, 4)
+        out = F.scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=True)  # (n, heads, t, head_size)
+        return self.dropout(self.c_proj(out.transpose(1, 2).reshape(n, t, width // 3)))
 
 
 class FeedForward(Module):
@@ -127,7 +129,7 @@ class GPT(Module):
         dropout: float = 0.0,
         bias: bool = True,
     ) -> None:
-        n_embd = whole_number("GPT: n_embd", n_embd, at_least=0)
+        n_embd = whole_number("GPT: n_embd", n_embd, at_least=1)
         n_head = whole_number("GPT: n_head", n_head, at_least=1)
         if n_embd % n_head:
             raise ValueError(f"GPT: n_embd must be a multiple of n_head, got {n_embd} and {n_head}")

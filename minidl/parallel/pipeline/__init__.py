@@ -20,6 +20,7 @@ From top to bottom; a file imports only from lines below its own:
     validation       whether a schedule can be executed
     interpreter      one stage as a coroutine
     messages         sends and receives, derived from the actions
+    listed           a schedule that was written down
     schedule         for each stage, the list of its actions
     action           what a stage does next
 """
@@ -31,9 +32,10 @@ from minidl.parallel.pipeline.costs import Costs, UnitCost, costs_of
 from minidl.parallel.pipeline.cuts import balanced_cuts, bottleneck
 from minidl.parallel.pipeline.executed import executed
 from minidl.parallel.pipeline.files import read_csv, write_csv
+from minidl.parallel.pipeline.listed import Listed
 from minidl.parallel.pipeline.memory import peak_memory
 from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
-from minidl.parallel.pipeline.schedule import Listed, Schedule, ScheduleError
+from minidl.parallel.pipeline.schedule import Schedule, ScheduleError
 from minidl.parallel.pipeline.schedules.gpipe import GPipe
 from minidl.parallel.pipeline.schedules.interleaved import Interleaved
 from minidl.parallel.pipeline.schedules.naive import Naive

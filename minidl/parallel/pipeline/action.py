@@ -14,7 +14,10 @@ KINDS = {
 }
 """The kinds of actions. B computes what I and W compute."""
 
-PATTERN = re.compile(r"(\d*)([A-Z])(\d+)")
+PATTERN = re.compile(r"([0-9]{0,9})([A-Z])([0-9]{1,9})")
+
+MOST_SHOWN = 40
+"""Letters of a text that is no action, in the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,8 @@ class Action:
         match = PATTERN.fullmatch(text.strip())
         if match is None or match[2] not in KINDS or not (match[1] or chunk is not None):
             raise ValueError(
-                f"{text.strip()!r} is no action: write the number of the chunk, one of {', '.join(KINDS)} and the "
-                "number of the micro-batch, such as 0F3"
+                f"{_short(text.strip())!r} is no action: write the number of the chunk, one of {', '.join(KINDS)} and "
+                "the number of the micro-batch, such as 0F3"
             )
         return cls(match[2], int(match[3]), int(match[1]) if match[1] else int(chunk or 0))
 
@@ -59,3 +62,7 @@ class Action:
 
     def __str__(self) -> str:
         return f"{self.chunk}{self.short}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."

@@ -45,6 +45,10 @@ def idle_seconds(schedule: Schedule, times: Times | None = None) -> float:
     9.0
     """
     forward, inputs, weights = _times_of(times or Times())
+    if schedule.is_asynchronous and times is not None and times.update:
+        raise ValueError(
+            f"{schedule.name}: the formula holds for updates that take no time, got update={times.update}: use simulate"
+        )
     stages, m = schedule.stages, schedule.micro_batches
     whole = (stages - 1) * (forward + inputs + weights)
     match schedule.name:

@@ -43,6 +43,8 @@ def execute(steps: Iterable[Step], operations: Operations) -> Iterator[Message]:
 def play(schedule: Schedule, operations: Sequence[Operations]) -> None:
     """Advance all stages in turn until they are done; `operations[stage]` are those of a stage.
 
+    Every other round starts at the last stage: activations go down in one round, gradients up in one.
+
     Raises ScheduleError, which says who waits for what, if no stage can go on.
     """
     running = {
@@ -50,15 +52,17 @@ def play(schedule: Schedule, operations: Sequence[Operations]) -> None:
         for stage in range(schedule.stages)
     }
     waits: dict[int, Message] = {}
+    is_upward = False
     while running:
         before = dict(waits)
-        for stage, steps in list(running.items()):
-            waiting = next(steps, None)
+        for stage in sorted(running, reverse=is_upward):
+            waiting = next(running[stage], None)
             if waiting is None:
                 del running[stage]
                 waits.pop(stage, None)
             else:
                 waits[stage] = waiting
+        is_upward = not is_upward
         if running and waits == before:
             raise ScheduleError(
                 "deadlock: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -17,7 +18,7 @@ from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module, Stage, building, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
-from minidl.parallel.job import Job
+from minidl.parallel.job import Job, Loss
 from minidl.parallel.pipeline.costs import UNITS, costs_of
 from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
 from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
@@ -166,6 +167,11 @@ class Pipeline(Strategy):
         return replace(self, cuts=balanced_cuts(costs, made.chunks))
 
     def _check_asynchronous(self, job: Job) -> None:
+        if not isinstance(self.made_schedule(), PipeDream):
+            raise ValueError(
+                "Pipeline: a schedule that was written down, with an update for each micro-batch, can be drawn and "
+                "simulated only: use schedule='pipedream'"
+            )
         if self.made_schedule().micro_batches > 1:
             raise ValueError("Pipeline: with pipedream every minibatch goes through whole: leave out micro_batches")
         if ties := job.build_model().ties():
@@ -188,9 +194,21 @@ class Pipeline(Strategy):
         return [units[start:end] for start, end in zip([0, *cuts], [*cuts, len(units)], strict=True)]
 
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module:
-        mine = self.made_schedule().chunks_of(mesh.coordinates["pp"])
-        with building(lambda model: [unit for chunk in mine for unit in self.chunks(model)[chunk]]):
+        with building(partial(self.partition, job, mesh)):
             return job.build_model()
+
+    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
+        """The stages of the model that this rank holds; a strategy that divides layers does it here."""
+        chunks = self.chunks(model)
+        return [unit for chunk in self.made_schedule().chunks_of(mesh.coordinates["pp"]) for unit in chunks[chunk]]
+
+    def loss(self, session: Session) -> Loss:
+        """The mean loss of a micro-batch, of the last chunk's output."""
+        return session.job.loss
+
+    def update(self, session: Session) -> None:
+        """Update the weights of this rank's stages; the gradients are summed over the replicas."""
+        session.update()
 
     def run(self, session: Session) -> None:
         made, stage = self.made_schedule(), session.mesh.coordinates["pp"]
@@ -200,7 +218,7 @@ class Pipeline(Strategy):
         if isinstance(made, PipeDream):
             self._run_asynchronously(session, made, units, gradients)
             return
-        execution = StageExecution(session, made, units, gradients, recompute=self.recompute)
+        execution = self._execution(session, made, units, gradients)
         for batch in session.batches():
             session.model.zero_grad()
             execution.run(dict(enumerate(micro_batches(batch, made.micro_batches))), list(made.actions(stage)))
@@ -220,7 +238,7 @@ class Pipeline(Strategy):
                 epoch = replace(made, micro_batches=count)
                 entered = versions_at_entry(epoch) if self.weight_versions == "vertical_sync" else None
                 versions = WeightVersions(session.model, self.weight_versions != "latest", entered)
-                execution = StageExecution(session, epoch, units, gradients, versions, self.recompute)
+                execution = self._execution(session, epoch, units, gradients, versions)
                 actions = deque(epoch.actions(stage))
                 session.model.zero_grad()
             in_flight[session.step] = batch
@@ -234,6 +252,17 @@ class Pipeline(Strategy):
                 execution.finish()
                 session.record("weight versions", versions.most)
                 session.record("bytes of weight versions", versions.most_bytes)
+
+    def _execution(
+        self,
+        session: Session,
+        made: Schedule,
+        units: dict[int, list[Stage]],
+        gradients: dict[int, GradientBuckets],
+        versions: WeightVersions | None = None,
+    ) -> StageExecution:
+        update = partial(self.update, session)
+        return StageExecution(session, made, units, gradients, self.loss(session), update, versions, self.recompute)
 
     def _gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
         """The sums over the replicas, of each chunk by itself: its last backward may overlap with their all-reduce.

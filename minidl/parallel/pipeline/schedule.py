@@ -5,8 +5,8 @@ What validates, simulates, draws and executes a schedule reads this list and not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 from minidl.arguments import whole_number
@@ -88,60 +88,3 @@ class Schedule:
         return "\n".join(
             f"stage {stage}: {' '.join(map(self.text, self.actions(stage)))}" for stage in range(self.stages)
         )
-
-
-@dataclass(frozen=True)
-class Listed(Schedule):
-    """A schedule that was written down: `lines[stage]` are the stage's actions, `places[chunk]` is the chunk's stage.
-
-    >>> from minidl.parallel import pipeline
-    >>> listed = Listed.read(["F0 F1 B0 B1 U0", "F0 B0 F1 B1 U0"])
-    >>> str(listed) == str(pipeline.OneFOneB(stages=2, micro_batches=2))
-    True
-    """
-
-    lines: Sequence[Sequence[Action]] = field(default=(), kw_only=True)
-    places: Sequence[int] = field(default=(), kw_only=True)
-
-    name: ClassVar[str] = "listed"
-    chunks_needed: ClassVar[int | None] = None
-
-    @classmethod
-    def read(cls, lines: Sequence[str]) -> Listed:
-        """The schedule of which `lines[stage]` are the stage's actions, separated by spaces or commas.
-
-        Raises ValueError for a text that is no action, and stages that have different numbers of chunks.
-        """
-        if not lines:
-            raise ValueError("a schedule has a line for each stage, got none")
-        parsed = [
-            [Action.parse(text, chunk=stage) for text in line.replace(",", " ").split()]
-            for stage, line in enumerate(lines)
-        ]
-        places: dict[int, int] = {}
-        for stage, actions in enumerate(parsed):
-            for action in actions:
-                if places.setdefault(action.chunk, stage) != stage:
-                    raise ScheduleError(
-                        f"stage {stage}: {action} is on the wrong stage, since stage {places[action.chunk]} has chunk "
-                        f"{action.chunk} already: write a chunk on one line only"
-                    )
-        chunks = max(places, default=0) + 1
-        if missing := [chunk for chunk in range(chunks) if chunk not in places]:
-            raise ScheduleError(f"no stage has an action of chunk {missing[0]}, but one of chunk {chunks - 1}")
-        if chunks % len(lines):
-            raise ScheduleError(f"{chunks} chunks cannot be dealt to {len(lines)} stages: each has the same number")
-        counts = [action.micro_batch + 1 for actions in parsed for action in actions]
-        return cls(
-            len(lines),
-            max(counts, default=1),
-            chunks // len(lines),
-            lines=tuple(map(tuple, parsed)),
-            places=tuple(places[chunk] for chunk in range(chunks)),
-        )
-
-    def place(self, chunk: int) -> int:
-        return self.places[chunk]
-
-    def actions(self, stage: int) -> Iterator[Action]:
-        return iter(self.lines[stage])

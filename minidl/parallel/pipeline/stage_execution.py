@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from minidl.deferred import Deferred
 from minidl.kernels import Array
 from minidl.nn import Stage, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
+from minidl.parallel.job import Loss
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.handover import Handover, separate, tensors_of
 from minidl.parallel.pipeline.interpreter import execute
@@ -71,6 +72,8 @@ class StageExecution:
         schedule   says what this stage does in which order
         units      the stages of the model in each chunk of this rank
         gradients  sums the gradients of each chunk over the replicas; empty: there is one replica
+        loss       of the last chunk's output
+        update     what U does, once the gradients are summed
         versions   of the stage's weights, in an asynchronous schedule; None: there is one
         recompute  whether only inputs are kept for backward, which runs the chunk again
 
@@ -84,12 +87,14 @@ class StageExecution:
         schedule: Schedule,
         units: Mapping[int, Sequence[Stage]],
         gradients: Mapping[int, GradientBuckets],
+        loss: Loss,
+        update: Callable[[], None],
         versions: WeightVersions | None = None,
         recompute: bool = False,
     ) -> None:
         self.alive: dict[Key, Alive] = {}
         self._session, self._schedule, self._units, self._gradients = session, schedule, units, gradients
-        self._versions, self._recompute = versions, recompute
+        self._versions, self._recompute, self._loss, self._step = versions, recompute, loss, update
         self._pipeline = session.mesh["pp"]
         self._handovers = {chunk: Handover(self._pipeline, chunk) for chunk in range(1, schedule.chunks)}
         self._micro_batches: Mapping[int, Batch] = {}
@@ -198,7 +203,7 @@ class StageExecution:
         output = run_stages(self._units[chunk], x)
         if chunk < self._schedule.chunks - 1:
             return output
-        mean = self._session.job.loss(output, batch.y)
+        mean = self._loss(output, batch.y)
         if not recomputing.get():
             self._session.check_loss(mean)
             self._session.count_loss(mean, len(batch.x))
@@ -235,7 +240,7 @@ class StageExecution:
             self._gradients[action.chunk].finish()
         if self._versions is not None:
             with self._versions.update():
-                self._session.update()
+                self._step()
             self._session.model.zero_grad()
         elif action == self._last_update:
-            self._session.update()
+            self._step()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from minidl.parallel.pipeline.action import KINDS, Action
@@ -55,16 +56,30 @@ class Timeline:
 
     def of(self, stage: int) -> list[Bar]:
         """The bars of a stage, in order."""
-        return [bar for bar in self.bars if bar.stage == stage]
+        return self._bars_of.get(stage, [])
+
+    @cached_property
+    def _bars_of(self) -> dict[int, list[Bar]]:
+        """The bars of each stage: found once, since all else asks for them."""
+        found: dict[int, list[Bar]] = {}
+        for bar in self.bars:
+            found.setdefault(bar.stage, []).append(bar)
+        return found
+
+    def _minibatch(self, stage: int) -> list[Bar]:
+        """The bars of a stage from its first forward to its last backward; updates between them are among these."""
+        bars = self.of(stage)
+        last = max((number for number, bar in enumerate(bars) if bar.action.kind != "U"), default=-1)
+        return bars[: last + 1]
 
     def busy(self, stage: int) -> float:
-        """Seconds that the stage computes, updates aside."""
-        return sum(bar.end - bar.start for bar in self.of(stage) if bar.action.kind != "U")
+        """Seconds that the stage computes until its last backward; updates after it are left out."""
+        return sum(bar.end - bar.start for bar in self._minibatch(stage))
 
     def span(self, stage: int) -> float:
         """Seconds from the stage's first forward to its last backward."""
-        computed = [bar for bar in self.of(stage) if bar.action.kind != "U"]
-        return computed[-1].end - computed[0].start if computed else 0.0
+        bars = self._minibatch(stage)
+        return bars[-1].end - bars[0].start if bars else 0.0
 
     def idle(self, stage: int) -> float:
         """Seconds between its first forward and its last backward in which the stage waits."""
@@ -89,8 +104,8 @@ class Timeline:
     def title(self) -> str:
         """The schedule's name, its seconds and its bubble."""
         of_ideal, of_total = self.bubble_of_ideal, self.bubble_of_total
-        shares = f"{100 * of_total:.3g} % of the total time, {100 * of_ideal:.3g} % of the ideal time"
-        return f"{self.schedule.name}: idle {shares}"
+        ideal = f"{100 * of_ideal:.3g}" if of_ideal < 9.995 else f"{100 * of_ideal:.0f}"
+        return f"{self.schedule.name}: idle {100 * of_total:.3g} % of the total time, {ideal} % of the ideal time"
 
     @property
     def bubble_of_ideal(self) -> float:
@@ -140,12 +155,13 @@ class Timeline:
     def _panel(self, title: str = "", memory: bool = False, activation: float = 1.0, weight: float = 0.0) -> Panel:
         """What `minidl.plots.pipeline` draws."""
         schedule = self.schedule
+        turns = {chunk: turn for s in range(schedule.stages) for turn, chunk in enumerate(schedule.chunks_of(s))}
         boxes = [
             Box(
                 bar.stage,
                 KINDS[bar.action.kind],
                 bar.action.micro_batch,
-                schedule.chunks_of(bar.stage).index(bar.action.chunk),
+                turns[bar.action.chunk],
                 bar.start,
                 bar.end,
             )
@@ -165,15 +181,16 @@ class Timeline:
         rows = []
         for stage in range(self.schedule.stages):
             row, column = "", 0
-            for bar in timed:
-                if bar.stage == stage:
-                    start, end = _column(bar.start / unit), _column(bar.end / unit)
-                    row += ".".ljust(width) * (start - column)
-                    label = self.schedule.text(bar.action)
-                    row += label.ljust(width * (end - start) - 1, "-")[: max(width * (end - start) - 1, 0)].ljust(
-                        width * (end - start)
-                    )
-                    column = end
+            for bar in self.of(stage):
+                if bar.end == bar.start:
+                    continue
+                start, end = _column(bar.start / unit), _column(bar.end / unit)
+                row += ".".ljust(width) * (start - column)
+                label = self.schedule.text(bar.action)
+                row += label.ljust(width * (end - start) - 1, "-")[: max(width * (end - start) - 1, 0)].ljust(
+                    width * (end - start)
+                )
+                column = end
             rows.append(f"stage {stage}: {row + '.'.ljust(width) * (_column(self.makespan / unit) - column)}".rstrip())
         return "\n".join(rows)
 

@@ -47,11 +47,12 @@ class _Arrivals:
 def _validate_stage(schedule: Schedule, stage: int) -> None:
     mine = schedule.chunks_of(stage)
     done: set[Action] = set()
-    everything = set(schedule.actions(stage))
+    everything = {_as_counted(schedule, action) for action in schedule.actions(stage)}
     for action in schedule.actions(stage):
         if why := _why_bad(schedule, stage, mine, action, done, everything):
-            raise ScheduleError(f"stage {stage}: {schedule.text(action)} ({KINDS[action.kind]}) {why}")
-        done.add(action)
+            kind = f" ({KINDS[action.kind]})" if action.kind in KINDS else ""
+            raise ScheduleError(f"stage {stage}: {schedule.text(action)}{kind} {why}")
+        done.add(_as_counted(schedule, action))
     for needed in _all_actions(schedule, mine, done):
         if needed not in done:
             raise ScheduleError(f"stage {stage}: {schedule.text(needed)} ({KINDS[needed.kind]}) is missing")
@@ -62,17 +63,19 @@ def _why_bad(
 ) -> str:
     """Why this stage cannot do the action now, after those that are done; "" if it can."""
     kind, micro_batch, chunk = action.kind, action.micro_batch, action.chunk
+    if kind not in KINDS:
+        return f"is of no known kind: choose one of {', '.join(KINDS)}"
     if chunk not in mine:
         return f"is on the wrong stage: it has {'chunk' if len(mine) == 1 else 'the chunks'} {_listed(mine)}"
-    if micro_batch >= schedule.micro_batches:
+    if not 0 <= micro_batch < schedule.micro_batches:
         return f"is of a micro-batch that there is not: the last one is {schedule.micro_batches - 1}"
-    if action in done:
+    if _as_counted(schedule, action) in done:
         return "is there twice"
     if kind == "B" and Action("I", micro_batch, chunk) in done:
         return f"computes the gradient of the inputs again, after {schedule.text(Action('I', micro_batch, chunk))}"
     if kind in "IW" and Action("B", micro_batch, chunk) in done:
         return f"computes again what {schedule.text(Action('B', micro_batch, chunk))} has computed"
-    if kind != "U" and any(Action("U", update, chunk) in done for update in _updates_with(schedule, micro_batch)):
+    if kind != "U" and _as_counted(schedule, Action("U", micro_batch, chunk)) in done:
         return "comes after the update that needs it"
     for needed in _needs(schedule, stage, action):
         if not needed & done:
@@ -81,9 +84,9 @@ def _why_bad(
     return ""
 
 
-def _updates_with(schedule: Schedule, micro_batch: int) -> list[int]:
-    """The numbers of the updates that apply the gradient of a micro-batch."""
-    return [micro_batch] if schedule.is_asynchronous else list(range(schedule.micro_batches))
+def _as_counted(schedule: Schedule, action: Action) -> Action:
+    """The action; for the one update of a synchronous schedule, whose number is free, that with number 0."""
+    return Action("U", 0, action.chunk) if action.kind == "U" and not schedule.is_asynchronous else action
 
 
 def _needs(schedule: Schedule, stage: int, action: Action) -> list[set[Action]]:

@@ -72,7 +72,7 @@ def test_messages_and_bytes_are_those_of_the_formulas(engine: str, p: int) -> No
     assert [messages["parameter_server", rank] for rank in range(p)] == [p - 1] + [1] * (p - 1)
     for rank in trace.ledger():
         traffic = rank["barrier"]
-        assert traffic == (lg, 0, lg, 0), "a message of no bytes a round"
+        assert traffic[:4] == (lg, 0, lg, 0), "a message of no bytes a round"
     ledger = trace.ledger()
     for operation in ledger[0]:
         sent = sum(rank[operation].nbytes for rank in ledger)

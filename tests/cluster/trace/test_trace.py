@@ -107,7 +107,7 @@ def test_beyond_the_bound_only_ledger_and_shares_go_on_and_the_trace_says_so() -
     assert len(trace.events) == 100
     assert trace.dropped >= 300
     assert f"the last {trace.dropped} events were not kept" in repr(trace)
-    assert trace.ledger()[1]["sendrecv"] == (100, 800, 100, 800)
+    assert trace.ledger()[1]["sendrecv"] == (100, 800, 100, 800, 100)
     assert trace.shares().compute > 0.5
 
 

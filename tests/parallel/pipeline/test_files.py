@@ -9,11 +9,12 @@ import pytest
 from minidl.parallel import pipeline
 
 
-@pytest.mark.parametrize("kind", [kind for kind in pipeline.SCHEDULES if kind != "pipedream"])
+@pytest.mark.parametrize("kind", pipeline.SCHEDULES)
 def test_a_schedule_is_read_back_from_its_file(kind: str, tmp_path: Path):
     schedule = pipeline.schedule(kind, 3, 6)
     pipeline.write_csv(schedule, tmp_path / "schedule.csv")
-    assert "U" not in (tmp_path / "schedule.csv").read_text()
+    assert ("U" in (tmp_path / "schedule.csv").read_text()) == (kind == "pipedream")
+    assert pipeline.read_csv(tmp_path / "schedule.csv").is_asynchronous == (kind == "pipedream")
     assert str(pipeline.read_csv(tmp_path / "schedule.csv")) == str(schedule)
 
 
@@ -23,7 +24,48 @@ def test_empty_cells_are_skipped_and_updates_are_added(tmp_path: Path):
     assert str(pipeline.read_csv(path)) == str(pipeline.OneFOneB(stages=2, micro_batches=2))
 
 
+ODD = {
+    "byte order mark": b"\xef\xbb\xbf0F0,0B0\n1F0,1B0\n",
+    "line ends of Windows": b"0F0,0B0\r\n1F0,1B0\r\n",
+    "line ends of the first Macs": b"0F0,0B0\r1F0,1B0\r",
+    "no line end": b"0F0,0B0\n1F0,1B0",
+    "spaces": b" 0F0 ,\t0B0 \n 1F0, 1B0\n",
+    "blank lines": b"\n\n0F0,0B0\n,,\n1F0,1B0\n\n",
+    "quoted cells": b'"0F0","0B0"\n"1F0",1B0\n',
+    "leading zeros": b"00F00,0B00\n01F0,1B0\n",
+    "no chunks": b"F0,B0\nF0,B0\n",
+    "unequal rows": b"0F0,,,0B0\n,1F0,1B0,,,,\n",
+    "communication": b"0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1RESHARD\n",
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_the_same_schedule_is_read_however_it_was_saved(case: str, tmp_path: Path):
+    path = tmp_path / "odd.csv"
+    path.write_bytes(ODD[case])
+    assert str(pipeline.read_csv(path)) == str(pipeline.OneFOneB(stages=2, micro_batches=1))
+
+
 BAD = {
+    "huge number": ("0F0,0B0,0F999999999\n", "stage 0: F999999999 .forward. is of a micro-batch that there is not"),
+    "larger number": ("0F0,0B0,0F99999999999\n", "'0F99999999999' is no action"),
+    "huge chunk": ("0F0,0B0\n999999999F0,999999999B0\n", "no stage has an action of chunk 1, but one of"),
+    "thousands of digits": (f"0F{'9' * 5000},0B0\n", "'0F9{38}[.]{3}' is no action"),
+    "other digits": ("0F٣,0B٣\n", "'0F٣' is no action"),
+    "small letter": ("0f0,0b0\n", "'0f0' is no action"),
+    "fraction": ("0F0.5,0B0\n", "'0F0.5' is no action"),
+    "negative": ("0F-1,0B0\n", "'0F-1' is no action"),
+    "semicolons": ("0F0;0B0\n", "'0F0;0B0' is no action"),
+    "header": ("stage,actions\n0F0,0B0\n", "'stage' is no action"),
+    "open quote": ('"0F0,0B0\n1F0,1B0\n', "no CSV file of text"),
+    "only commas": (",,,\n,,\n", "a schedule has a line for each stage, got none"),
+    "only communication": ("0SEND_F0\n1RECV_F0\n", "stage 0 has no action"),
+    "moved to an earlier stage": ("1F0,0F0,0B0\n1B0,1U0\n", "stage 0: 1F0 is on the wrong stage, since stage 1"),
+    "two chunks here, one there": (
+        "0F0,2F0,2B0,0B0\n1F0,1B0\n",
+        "stage 1 and stage 0 have different numbers of chunks",
+    ),
+    "update twice": ("0F0,0B0,0U0,0U0\n", "stage 0: U0 .update. is there twice"),
     "missing": ("0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n", "stage 0: U0 .update. needs B1 or W1, which is missing"),
     "doubled": ("0F0,0F0,0B0\n1F0,1B0\n", "stage 0: F0 .forward. is there twice"),
     "no action": ("0F0,hello\n", "'hello' is no action"),

@@ -54,6 +54,7 @@ def test_peak_memory_equals_that_counted_from_the_actions(kind: str):
         ("zb-h1", 8, pipeline.Times(1, 1, 2), "zb-h1: weight must not take longer than forward and input"),
         ("zb-v", 8, pipeline.Times(1, 2, 1), "zb-v: forward, input and weight must take equal times"),
         ("1f1b", 8, pipeline.Times(message=1), "formulas hold for messages that take no time, got message=1"),
+        ("pipedream", 8, pipeline.Times(update=1), "pipedream: the formula holds for updates that take no time, got"),
         ("1f1b", 8, pipeline.Times(forward=[1, 2, 1, 1]), "formulas hold for stages of equal times"),
     ],
 )

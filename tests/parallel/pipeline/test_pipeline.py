@@ -53,6 +53,14 @@ def test_on_one_replica_the_bits_are_those_of_one_node(kind: str):
         np.testing.assert_array_equal(report.checkpoint.model[name], array)
 
 
+@pytest.mark.slow
+def test_mpi_gives_the_bits_of_processes():
+    pytest.importorskip("mpi4py", exc_type=ImportError)
+    strategy = Pipeline(stages=2, micro_batches=4, schedule="zb-h1")
+    by_mpi, by_processes = (parallel.train(JOBS["ResNet"], strategy, 4, on=on) for on in ("mpi", "processes"))
+    assert by_mpi.digests == by_processes.digests
+
+
 @pytest.mark.parametrize("overlap", [True, False])
 def test_the_all_reduce_of_replicas_may_overlap_with_backward(overlap: bool):
     strategy = Pipeline(stages=3, micro_batches=3, schedule="zb-h2", overlap=overlap, bucket_mb=0.0001)
@@ -265,6 +273,11 @@ def test_more_stages_than_the_plan_has_nodes_are_refused():
         ({"stages": 2, "cuts": (1, 2)}, 2, r"cuts must be 1 rising number from 1 to 4"),
         ({"stages": 2, "micro_batches": 2, "schedule": "pipedream"}, 2, r"leave out micro_batches"),
         ({"stages": 2, "schedule": pipeline.GPipe(3, 4)}, 2, r"the schedule has stages=3, expected 2"),
+        (
+            {"stages": 1, "schedule": pipeline.Listed.read(["F0 B0 U0 F1 B1 U1"])},
+            1,
+            r"with an update for each micro-batch, can be drawn and simulated only: use schedule='pipedream'",
+        ),
         ({"stages": 2, "schedule": pipeline.Listed.read(["F0 U0", "F0 B0 U0"])}, 2, r"stage 0: U0 .* needs B0"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -36,7 +35,7 @@ def ours(schedule: pipeline.Schedule) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4])
-def test_the_list_of_1f1b_is_pytorch_s_but_on_the_last_stage_where_theirs_cannot_be_executed(stages):
+def test_the_list_of_1f1b_is_pytorch_s_but_on_the_last_stage_where_theirs_cannot_be_executed(stages, tmp_path):
     """It starts at micro-batch 1 there, since it counts from a forward of the warm-up, of which there is none."""
     schedule = pipeline.OneFOneB(stages, micro_batches=8)
     listed = order("Schedule1F1B", schedule)
@@ -44,9 +43,12 @@ def test_the_list_of_1f1b_is_pytorch_s_but_on_the_last_stage_where_theirs_cannot
     last = stages - 1
     assert [text for text in listed[last] if "F" in text] == [f"{last}F{m}" for m in range(1, 9)]
     pipeline.validate(schedule)
-    read = replace(pipeline.Listed.read([" ".join(line) for line in listed]), micro_batches=8)
-    with pytest.raises(pipeline.ScheduleError, match=rf"^stage {last}: B0 \(backward\) needs F0, which is missing"):
-        pipeline.validate(read)
+    path = tmp_path / "theirs.csv"
+    path.write_text("\n".join(",".join(line) for line in listed))
+    with pytest.raises(pipeline.ScheduleError, match=rf"stage {last}: B0 \(backward\) needs F0, which is missing"):
+        pipeline.read_csv(path)
+    with pytest.raises(AssertionError, match=rf"Rank {last}, .* microbatch 0 without first running Forward"):
+        runtime(schedule)._load_csv(path)  # their own validator agrees
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4])
@@ -63,11 +65,26 @@ def test_zb_v_has_pytorch_s_order(stages):
 
 
 @pytest.mark.parametrize("stages", [2, 4])
-def test_pytorch_reads_our_files_and_we_read_its_files(stages, tmp_path):
-    schedule = pipeline.ZeroBubbleV(stages, 2 * stages)
+@pytest.mark.parametrize("kind", [kind for kind in pipeline.SCHEDULES if kind != "pipedream"])
+def test_pytorch_reads_our_files_and_we_read_those_that_it_writes(kind, stages, tmp_path):
+    """Its files come with or without communication, and its list of actions may end in REDUCE_GRAD."""
+    schedule = pipeline.schedule(kind, stages, 2 * stages)
     path = tmp_path / "schedule.csv"
     pipeline.write_csv(schedule, path)
-    rows = [line.split(",") for line in path.read_text().splitlines()]
-    assert [[str(theirs._Action.from_str(cell)) for cell in row] for row in rows] == ours(schedule)
-    path.write_text("\n".join(",".join(line) for line in order("ScheduleZBVZeroBubble", schedule)))
-    assert str(pipeline.read_csv(path)) == str(schedule)
+    loaded = runtime(schedule)
+    loaded._load_csv(path, format="compute_only")
+    assert [[str(each) for each in loaded.pipeline_order[stage]] for stage in range(stages)] == ours(schedule)
+    for how in ("compute_only", "compute_comms"):
+        loaded._dump_csv(path, format=how)
+        assert ("SEND_F" in path.read_text()) == (how == "compute_comms")
+        assert str(pipeline.read_csv(path)) == str(schedule)
+    assert "REDUCE_GRAD" in path.read_text()
+
+
+def runtime(schedule: pipeline.Schedule):
+    """PyTorch's executor of listed schedules, without processes and models."""
+    made = object.__new__(theirs._PipelineScheduleRuntime)
+    made.pp_group_size, made._num_stages = schedule.stages, schedule.chunks
+    made._n_microbatches, made._stages, made.pipeline_order = schedule.micro_batches, [], {}
+    made._defer_pp_recv = False
+    return made

@@ -45,9 +45,47 @@ def test_every_schedule_is_valid_and_is_read_back_from_its_text(kind: str):
         for micro_batches in range(stages, 4 * stages + 1, stages):  # interleaved schedules need multiples
             made = pipeline.schedule(kind, stages, micro_batches)
             pipeline.validate(made)
-            if not made.is_asynchronous:
-                lines = [line.split(": ")[1] for line in str(made).splitlines()]
-                assert str(pipeline.Listed.read(lines)) == str(made)
+            lines = [line.split(": ")[1] for line in str(made).splitlines()]
+            listed = pipeline.Listed.read(lines)
+            pipeline.validate(listed)
+            assert str(listed) == str(made)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (pipeline.Action("F", -1), "stage 0: F-1 (forward) is of a micro-batch that there is not: the last one is 0"),
+        (pipeline.Action("F", 1), "stage 0: F1 (forward) is of a micro-batch that there is not: the last one is 0"),
+        (pipeline.Action("X", 0), "stage 0: X0 is of no known kind: choose one of F, B, I, W, U"),
+    ],
+)
+def test_an_action_that_does_not_exist_is_refused(action: pipeline.Action, message: str):
+    listed = pipeline.Listed(1, 1, lines=[[action]], places=[0])
+    with pytest.raises(pipeline.ScheduleError) as error:
+        pipeline.validate(listed)
+    assert str(error.value) == message
+
+
+def test_a_synchronous_schedule_updates_once_whatever_the_number_of_the_update():
+    class Twice(pipeline.GPipe):
+        def actions(self, stage):
+            return iter([*super().actions(stage), pipeline.Action("U", 1, stage)])
+
+    with pytest.raises(pipeline.ScheduleError, match=r"^stage 0: U1 \(update\) is there twice"):
+        pipeline.validate(Twice(2, 2))
+
+
+def test_the_one_update_of_a_listed_schedule_may_have_the_number_of_the_last_micro_batch():
+    listed = pipeline.Listed.read(["F0 B0 F1 B1 U1"])
+    assert not listed.is_asynchronous
+    pipeline.validate(listed)
+
+
+def test_a_listed_schedule_has_a_line_for_each_stage_and_a_place_for_each_chunk():
+    with pytest.raises(ValueError, match=r"Listed: lines must have one for each stage, 2, got 0: use Listed.read"):
+        pipeline.Listed(2, 2)
+    with pytest.raises(ValueError, match="Listed: places must have one for each chunk, 2, got 1"):
+        pipeline.Listed(2, 2, lines=[[], []], places=[0])
 
 
 def test_a_schedule_without_any_one_action_is_refused():

@@ -67,7 +67,7 @@ def test_launch_starts_mpiexec_and_brings_back_results_output_trace_and_what_was
     assert capsys.readouterr().out == "".join(f"[rank {rank}] hello from {rank}\n" for rank in range(3))
     assert sorted(told) == [(0, 0), (1, 10), (2, 20)]
     assert run.trace.source == "measured"
-    assert all(rank["send"] == (1, 80, 0, 0) for rank in run.trace.ledger())
+    assert all(rank["send"] == (1, 80, 0, 0, 1) for rank in run.trace.ledger())
     assert 0 < run.seconds < 30
 
 

@@ -1,0 +1,107 @@
+"""Listed: a schedule that was written down, as text or in a file, instead of made by a rule."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from minidl.parallel.pipeline.action import Action
+from minidl.parallel.pipeline.schedule import Schedule, ScheduleError
+
+
+@dataclass(frozen=True)
+class Listed(Schedule):
+    """A schedule that was written down: `lines[stage]` are the stage's actions, `places[chunk]` is the chunk's stage.
+
+    It is asynchronous if a chunk has updates of different numbers: then each micro-batch has an update of its own.
+
+    Raises
+        ValueError  another number of lines than of stages, or of places than of chunks
+
+    >>> from minidl.parallel import pipeline
+    >>> listed = Listed.read(["F0 F1 B0 B1 U0", "F0 B0 F1 B1 U0"])
+    >>> str(listed) == str(pipeline.OneFOneB(stages=2, micro_batches=2))
+    True
+    """
+
+    lines: Sequence[Sequence[Action]] = field(default=(), kw_only=True)
+    places: Sequence[int] = field(default=(), kw_only=True)
+
+    name: ClassVar[str] = "listed"
+    chunks_needed: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, each, count in (("lines", "stage", self.stages), ("places", "chunk", self.chunks)):
+            if len(getattr(self, name)) != count:
+                raise ValueError(
+                    f"Listed: {name} must have one for each {each}, {count}, got {len(getattr(self, name))}: "
+                    "use Listed.read"
+                )
+        updates = {action for line in self.lines for action in line if action.kind == "U"}
+        object.__setattr__(self, "is_asynchronous", len(updates) > len({action.chunk for action in updates}))
+
+    @classmethod
+    def read(cls, lines: Sequence[str]) -> Listed:
+        """The schedule of which `lines[stage]` are the stage's actions, separated by spaces or commas.
+
+        Raises ValueError for a text that is no action, and stages that have different numbers of chunks.
+        """
+        if not lines:
+            raise ScheduleError("a schedule has a line for each stage, got none")
+        parsed = [
+            [Action.parse(text, chunk=stage) for text in line.replace(",", " ").split()]
+            for stage, line in enumerate(lines)
+        ]
+        places = _places(parsed)
+        held = Counter(places)
+        for stage in range(len(parsed)):
+            if not held[stage]:
+                raise ScheduleError(f"stage {stage} has no action")
+            if held[stage] != held[0]:
+                raise ScheduleError(
+                    f"stage {stage} and stage 0 have different numbers of chunks, {held[stage]} and {held[0]}: give "
+                    "each stage the same number"
+                )
+        return cls(len(lines), _micro_batches(parsed, len(places)), held[0], lines=parsed, places=places)
+
+    def place(self, chunk: int) -> int:
+        return self.places[chunk]
+
+    def actions(self, stage: int) -> Iterator[Action]:
+        return iter(self.lines[stage])
+
+
+def _places(parsed: Sequence[Sequence[Action]]) -> list[int]:
+    """The stage of each chunk: the one on whose line most of its actions are."""
+    counts: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for stage, actions in enumerate(parsed):
+        for action in actions:
+            counts[action.chunk][stage] += 1
+    for stage, actions in enumerate(parsed):
+        for action in actions:
+            if (place := counts[action.chunk].most_common(1)[0][0]) != stage:
+                raise ScheduleError(
+                    f"stage {stage}: {action} is on the wrong stage, since stage {place} has chunk {action.chunk}: "
+                    "write a chunk on one line only"
+                )
+    missing = next((chunk for chunk in range(len(counts)) if chunk not in counts), None)
+    if missing is not None:
+        raise ScheduleError(f"no stage has an action of chunk {missing}, but one of chunk {max(counts)}")
+    return [next(iter(counts[chunk])) for chunk in range(len(counts))]
+
+
+def _micro_batches(parsed: Sequence[Sequence[Action]], chunks: int) -> int:
+    """The number of micro-batches, such that a slip in one action does not change it.
+
+    A number counts if at least half of its forwards and backwards are there, and half of the numbers below it.
+    """
+    present: defaultdict[int, set[tuple[int, bool]]] = defaultdict(set)
+    for actions in parsed:
+        for action in actions:
+            if action.kind != "U":
+                present[action.micro_batch].add((action.chunk, action.kind == "F"))
+    counted = (m for m, found in present.items() if len(found) >= chunks and m < 2 * len(present))
+    return max(counted, default=0) + 1

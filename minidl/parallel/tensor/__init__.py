@@ -1,0 +1,31 @@
+"""Tensor parallelism: layers whose weights are divided over ranks, and the strategy that puts them on a mesh.
+
+From top to bottom; a file imports only from lines below its own:
+
+    hybrid         the strategy: data, pipeline and tensor parallelism together
+    layouts        which layer of a model is divided how
+    linear         linear layers, divided by their outputs or by their inputs
+    embedding      a table of vectors, divided by its rows
+    loss           cross entropy of logits that are divided by classes
+    dropout        the share of a mask
+    collectives    collectives with a gradient
+"""
+
+from minidl.parallel.tensor.dropout import ShardedDropout
+from minidl.parallel.tensor.embedding import PositionEmbedding, VocabularyEmbedding
+from minidl.parallel.tensor.hybrid import Hybrid
+from minidl.parallel.tensor.layouts import layout_of, split_layers
+from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
+from minidl.parallel.tensor.loss import vocabulary_cross_entropy
+
+__all__ = [
+    "ColumnLinear",
+    "Hybrid",
+    "PositionEmbedding",
+    "RowLinear",
+    "ShardedDropout",
+    "VocabularyEmbedding",
+    "layout_of",
+    "split_layers",
+    "vocabulary_cross_entropy",
+]

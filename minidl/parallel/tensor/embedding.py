@@ -1,0 +1,74 @@
+"""Embeddings over several ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minidl import functional as F
+from minidl import kernels
+from minidl.cluster.comm import Communicator
+from minidl.nn import Embedding, Module, Shard
+from minidl.parallel.tensor.collectives import summed, summed_sliced
+from minidl.parallel.tensor.linear import cut
+from minidl.tensor import Tensor
+
+
+class VocabularyEmbedding(Module):
+    """An embedding divided by its rows: a rank looks up the symbols that it has, zeros for the others, and all sum up.
+
+    Parameters
+        layer      the whole embedding; its weight is cut in place and keeps its name
+        comm       the ranks that divide it
+        sequence   whether every rank gets a slice of the positions, axis 1
+
+    Shapes: indices (n, t) -> (n, t, embedding_dim), with `sequence` (n, t / p, embedding_dim).
+    Messages: an all-reduce in forward, with `sequence` a reduce-scatter; none in backward, with `sequence` an
+    all-gather.
+
+    References
+        Shoeybi et al., Megatron-LM (arXiv:1909.08053), section 3.
+    """
+
+    def __init__(self, layer: Embedding, comm: Communicator, sequence: bool = False) -> None:
+        self.comm, self.sequence, self.num_embeddings = comm, sequence, layer.num_embeddings
+        self.weight, self.padding_idx = layer.weight, layer.padding_idx
+        cut(self.weight, Shard("tp", comm.rank, comm.size))
+
+    def forward(self, indices: Any) -> Tensor:
+        rows = kernels.new_array_module().asarray(indices.data if isinstance(indices, Tensor) else indices)
+        check_rows(rows, self.num_embeddings)
+        count = self.num_embeddings // self.comm.size
+        local = rows - self.comm.rank * count
+        is_mine = (local >= 0) & (local < count)
+        padding = None if self.padding_idx is None else self.padding_idx - self.comm.rank * count
+        mine = padding if padding is not None and 0 <= padding < count else None
+        found = F.embedding(local * is_mine, self.weight, mine)
+        shares = found * is_mine[..., None].astype(found.dtype)
+        return summed_sliced(shares, self.comm, 1) if self.sequence else summed(shares, self.comm)
+
+
+class PositionEmbedding(Module):
+    """The rows of an embedding at this rank's slice of the positions; indices (t,) -> (t / p, embedding_dim).
+
+    The table stays whole. Its gradient is that of the slice: the strategy sums it over the ranks.
+    """
+
+    def __init__(self, layer: Embedding, comm: Communicator) -> None:
+        self.comm = comm
+        self.weight, self.padding_idx = layer.weight, layer.padding_idx
+
+    def forward(self, indices: Any) -> Tensor:
+        mine = np.array_split(np.asarray(indices), self.comm.size)[self.comm.rank]
+        return F.embedding(mine, self.weight, self.padding_idx)
+
+
+def check_rows(rows: Any, count: int) -> None:
+    """Raise as `functional.embedding` does unless the indices are whole numbers from 0 to count - 1."""
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"embedding: indices must be integers, not {rows.dtype}")
+    if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= count):
+        raise IndexError(
+            f"embedding: indices must lie in 0 <= i < {count}, found {int(rows.min())} to {int(rows.max())}"
+        )

@@ -1,0 +1,109 @@
+"""Hybrid: data, pipeline and tensor parallelism on one mesh of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from minidl.arguments import whole_number
+from minidl.cluster.comm import Communicator
+from minidl.cluster.mesh import Mesh
+from minidl.nn import Module, Stage
+from minidl.parallel.gradients.flat_vector import gradient, set_gradient
+from minidl.parallel.job import Job, Loss, classification_loss
+from minidl.parallel.pipeline.pipeline import Pipeline
+from minidl.parallel.plan import ParallelPlan
+from minidl.parallel.run.session import Session
+from minidl.parallel.tensor.layouts import Layout, layout_of, split_layers
+from minidl.parallel.tensor.linear import ColumnLinear
+from minidl.parallel.tensor.loss import vocabulary_cross_entropy
+
+
+class Divider(NamedTuple):
+    """What `split_layers` needs of a communicator, for a rank that is not there."""
+
+    rank: int
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hybrid(Pipeline):
+    """`dp` replicas of a pipeline of `pp` stages, each of which `tp` nodes compute together.
+
+        along "tp"  every layer is divided: two all-reduces a layer, so these nodes are neighbours
+        along "pp"  activations and their gradients pass between stages, micro-batch by micro-batch
+        along "dp"  gradients are all-reduced, once a minibatch
+
+    Parameters
+        dp        replicas, which share each minibatch; default: as many as there are nodes for
+        pp        stages of the pipeline
+        tp        nodes that divide each layer
+        layout    which layer is divided how: `{name: ColumnLinear, ...}`, see `split_layers`; default: the model's
+        sequence  whether the nodes along "tp" have slices of the positions between the divided layers: norms and
+                  dropout are computed once instead of tp times, for the same words in messages
+        the others, such as `schedule` and `micro_batches`, are those of `Pipeline`
+
+    Equal to `Serial(shards=dp, micro_batches=micro_batches)` up to rounding, dropout and batch norm included.
+
+    References
+        Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2.
+    """
+
+    stages: int = field(default=1, init=False, repr=False)
+    replicas: int | None = field(default=None, init=False, repr=False)
+    dp: int | None = None
+    pp: int = 1
+    tp: int = 1
+    layout: Layout | None = None
+    sequence: bool = False
+
+    def __post_init__(self) -> None:
+        for name, own in (("dp", "replicas"), ("pp", "stages"), ("tp", "tp")):
+            value = getattr(self, name)
+            if value is not None:
+                value = whole_number(f"Hybrid: {name}", value, at_least=1)
+            object.__setattr__(self, own, value)
+        super().__post_init__()
+
+    def plan(self, job: Job, nodes: int) -> ParallelPlan:
+        dp = self.dp or max(nodes // (self.pp * self.tp), 1)
+        needed = dp * self.pp * self.tp
+        if needed != nodes:
+            raise ValueError(f"Hybrid: dp={dp}, pp={self.pp}, tp={self.tp} need {needed} nodes, got {nodes}")
+        return replace(super().plan(job, dp * self.pp), tp=self.tp)
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        if self.tp > 1:
+            self._split(job.build_model(), Divider(0, self.tp))
+
+    def _split(self, model: Module, comm: Any) -> Module:
+        layout = layout_of(model, self.sequence) if self.layout is None else self.layout
+        return split_layers(model, comm, layout)
+
+    def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
+        if self.tp > 1:
+            self._split(model, mesh["tp"])
+            if job.loss is not classification_loss:  # it reads whole logits
+                for head in _heads(model):
+                    head.gather = "always"
+        return super().partition(job, mesh, model)
+
+    def loss(self, session: Session) -> Loss:
+        if self.tp > 1 and any(head.gather == "evaluation" for head in _heads(session.model)):
+            return partial(vocabulary_cross_entropy, comm=session.mesh["tp"])
+        return session.job.loss
+
+    def update(self, session: Session) -> None:
+        """With slices of the positions, a parameter that is not divided has a share of its gradient on every rank."""
+        if self.sequence and self.tp > 1:
+            whole = [p for p in session.parameters if p.shard is None and p.grad is not None]
+            if whole:
+                set_gradient(whole, session.mesh["tp"].all_reduce(gradient(whole)))
+        super().update(session)
+
+
+def _heads(model: Module) -> list[ColumnLinear]:
+    """The layers whose outputs only evaluation needs whole."""
+    return [each for each in model.modules() if isinstance(each, ColumnLinear) and each.gather != "never"]

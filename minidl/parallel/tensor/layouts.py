@@ -1,0 +1,95 @@
+"""Which layer of a model is divided how: a layout maps names of layers to the layers that replace them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+from minidl.cluster.comm import Communicator
+from minidl.nn import Module, models, replace_layers
+from minidl.parallel.tensor.dropout import ShardedDropout
+from minidl.parallel.tensor.embedding import PositionEmbedding, VocabularyEmbedding
+from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
+
+Layout = Mapping[str, Callable[[Any, Communicator], Module]]
+"""For the names of layers, `*` stands for any text: a function `(layer, comm)` that makes the divided layer."""
+
+
+def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
+    """Megatron's layout of a transformer: 2 all-reduces a block in forward and 2 in backward.
+
+    sequence: whether every rank has a slice of the positions where norms and dropout work, between the divided layers.
+    """
+    block: Any = next(iter(model.transformer.h), None)
+    if block is None:
+        raise ValueError("a GPT without blocks has no layers to divide: n_layer must be at least 1")
+    layout: dict[str, Callable[[Any, Communicator], Module]] = {
+        "transformer.wte": partial(VocabularyEmbedding, sequence=sequence),
+        "*.attn.c_attn": partial(
+            ColumnLinear, blocks=3, unit=block.attn.head_size, sequence=sequence
+        ),  # query, key and value
+        "*.attn.c_proj": partial(RowLinear, sequence=sequence),
+        "*.mlp.c_fc": partial(ColumnLinear, sequence=sequence),  # GELU follows: it needs whole sums
+        "*.mlp.c_proj": partial(RowLinear, sequence=sequence),
+        "lm_head": partial(ColumnLinear, gather="evaluation", sequence=sequence),
+    }
+    if sequence:
+        layout["transformer.wpe"] = PositionEmbedding
+        dropouts = ("transformer.drop", "*.attn.dropout", "*.mlp.dropout")
+        layout |= dict.fromkeys(dropouts, partial(ShardedDropout, axis=1))
+    return layout
+
+
+def layout_of(model: Module, sequence: bool = False) -> Layout:
+    """The layout of a model of `nn.models`: GPT's, or of an MLP two layers each, by columns and then by rows.
+
+    Raises
+        ValueError    no layout is known
+    """
+    if isinstance(model, models.GPT):
+        return gpt_layout(model, sequence)
+    if isinstance(model, models.MLP) and not sequence:
+        pairs = len(model.layers) // 2  # the last of an odd number stays whole
+        return {f"layers.{i}": RowLinear if i % 2 else ColumnLinear for i in range(2 * pairs)}
+    which = "with slices of the positions" if sequence else "of its layers"
+    raise ValueError(
+        f"no layout {which} is known for {type(model).__name__}: give layout={{name: ColumnLinear or RowLinear, ...}}"
+    )
+
+
+def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
+    """Replace layers of the model as the layout says, cut their parameters, and return the model.
+
+    Parameters
+        model   changed in place; the names of its parameters stay
+        comm    the ranks that divide the layers
+        layout  name, or pattern with `*`, to the function that makes the divided layer
+
+    Raises
+        ValueError    a pattern that fits no layer; a size that the ranks do not divide: the message names the layer
+
+    >>> from minidl import cluster, nn
+    >>> def program(comm):
+    ...     model = split_layers(nn.models.MLP(4, 6, 2), comm, {"layers.0": ColumnLinear, "layers.1": RowLinear})
+    ...     return [parameter.shape for parameter in model.parameters()]
+    >>> cluster.launch(program, nodes=2, on="simulation").results[0]
+    [(3, 4), (3,), (2, 3), (2,)]
+    """
+    unused = dict.fromkeys(layout)
+
+    def rule(name: str, module: Module) -> Module | None:
+        for pattern, divided in layout.items():
+            if fnmatchcase(name, pattern):
+                unused.pop(pattern, None)
+                try:
+                    return divided(module, comm)
+                except ValueError as error:
+                    raise ValueError(f"{name} cannot be divided by {comm.size} ranks: {error}") from error
+        return None
+
+    replace_layers(model, rule)
+    if unused:
+        raise ValueError(f"the layout names {next(iter(unused))!r}, but the model has no such layer")
+    return model

@@ -1,0 +1,100 @@
+"""Linear layers over several ranks: each computes a share of the outputs, or a share of every output's sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl import functional as F
+from minidl.cluster.comm import Communicator
+from minidl.functional.bind import operand
+from minidl.nn import Linear, Module, Parameter, Shard
+from minidl.parallel.tensor.collectives import copied, gathered, gathered_whole, summed, summed_sliced
+from minidl.tensor import Tensor
+
+
+class ColumnLinear(Module):
+    """A linear layer divided by its outputs: y = x [A_1, A_2, ...], and every rank has the outputs of its A_i.
+
+    Parameters
+        layer      the whole layer; its weight and bias are cut in place, and keep their names
+        comm       the ranks that divide it
+        blocks     equal blocks of outputs that are each divided, such as 3 for query, key and value in one matrix
+        unit       consecutive outputs that stay together, such as those of an attention head
+        gather     "never": every rank returns its share of the outputs, for a `RowLinear`; "evaluation": all outputs in
+                   evaluation, and its share in training, for `vocabulary_cross_entropy`; "always": all outputs
+        sequence   whether every rank has a slice of the positions, axis 1 of x, which are gathered here
+
+    Shapes: x (..., in_features) -> y (..., out_features / p), (..., out_features) where gathered.
+    Messages: none in forward, an all-reduce of x's gradient in backward. With `sequence` an all-gather of x in forward,
+    and a reduce-scatter of its gradient in backward.
+
+    References
+        Shoeybi et al., Megatron-LM (arXiv:1909.08053), section 3, figure 3.
+    """
+
+    def __init__(
+        self,
+        layer: Linear,
+        comm: Communicator,
+        blocks: int = 1,
+        unit: int = 1,
+        gather: str = "never",
+        sequence: bool = False,
+    ) -> None:
+        units = layer.weight.shape[0] // (blocks * unit)
+        if unit > 1 and units % comm.size:
+            raise ValueError(
+                f"{units} units of {unit} outputs, such as attention heads, are no multiple of {comm.size}"
+            )
+        self.comm, self.gather, self.sequence = comm, gather, sequence
+        self.weight, self.bias = layer.weight, layer.bias
+        cut(self.weight, Shard("tp", comm.rank, comm.size, dim=0, blocks=blocks))
+        if self.bias is not None:
+            cut(self.bias, Shard("tp", comm.rank, comm.size, dim=0, blocks=blocks))
+
+    def forward(self, x: Any) -> Tensor:
+        x = operand(x)
+        x = gathered_whole(x, self.comm, 1) if self.sequence else copied(x, self.comm)
+        y = F.linear(x, self.weight, self.bias)
+        is_gathered = self.gather == "always" or (self.gather == "evaluation" and not self.training)
+        return gathered(y, self.comm) if is_gathered else y
+
+
+class RowLinear(Module):
+    """A linear layer divided by its inputs: y = sum of x_i A_i, and every rank has the share x_i of the inputs.
+
+    Parameters
+        layer      the whole layer; its weight is cut in place and keeps its name, its bias stays whole
+        comm       the ranks that divide it
+        sequence   whether every rank gets a slice of the positions, axis 1 of y
+
+    The bias is added once, to the sum: added by every rank, it would count p times.
+
+    Shapes: x (..., in_features / p) -> y (..., out_features), with `sequence` (n, t / p, out_features).
+    Messages: an all-reduce of y in forward, none in backward. With `sequence` a reduce-scatter in forward, and an
+    all-gather in backward.
+
+    References
+        Shoeybi et al., Megatron-LM (arXiv:1909.08053), section 3, figure 3.
+    """
+
+    def __init__(self, layer: Linear, comm: Communicator, sequence: bool = False) -> None:
+        self.comm, self.sequence = comm, sequence
+        self.weight, self.bias = layer.weight, layer.bias
+        cut(self.weight, Shard("tp", comm.rank, comm.size, dim=1))
+
+    def forward(self, x: Any) -> Tensor:
+        shares = F.linear(operand(x), self.weight)
+        y = summed_sliced(shares, self.comm, 1) if self.sequence else summed(shares, self.comm)
+        return y if self.bias is None else y + self.bias
+
+
+def cut(parameter: Parameter, shard: Shard) -> None:
+    """Keep this rank's shard of a parameter; of one that two layers share, the first has cut it.
+
+    Raises ValueError if the other layer has cut it in another way.
+    """
+    if parameter.shard is None:
+        parameter.cut(shard)
+    elif parameter.shard != shard:
+        raise ValueError(f"two layers share a parameter: one divides it as {parameter.shard}, the other as {shard}")

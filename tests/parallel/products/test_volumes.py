@@ -1,0 +1,120 @@
+"""Words by formula: faces of cuboids, their order, COSMA's bound, model and batch parallelism against the ledger."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise, product
+from math import inf, prod, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster, nn, parallel
+from minidl.parallel import Hybrid
+from minidl.parallel.products import best_grid, faces, lower_bound, memory, model_and_batch, recursive, volume
+from minidl.parallel.tensor import ColumnLinear
+from tests.parallel.jobs import blobs, small_job
+from tests.tiers import all_but_first_exhaustive
+
+SIZES = [(64, 64, 64), (4096, 16, 16), (16, 16, 4096), (256, 8, 64)]
+
+
+def test_for_square_matrices_each_further_dimension_saves_words() -> None:
+    for side in (2, 3, 4, 8):
+        p, n = side**6, 64 * side**6
+        one, two, three = (p, 1, 1), (side**3, side**3, 1), (side**2,) * 3
+        half = (side**2 * side, side**2, side)  # between the two: 2.5-D
+        volumes = [volume(n, n, n, grid) for grid in (one, two, half, three)]
+        assert volumes == sorted(volumes, reverse=True)
+        assert len(set(volumes)) == 4
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("p", [1, 2, 6, 12, 64])
+def test_the_best_grid_is_the_best_of_all(sizes: tuple[int, int, int], p: int) -> None:
+    grids = [grid for grid in product(range(1, p + 1), repeat=3) if prod(grid) == p]
+    assert volume(*sizes, best_grid(*sizes, p)) == min(volume(*sizes, grid) for grid in grids)
+    room = sorted(memory(*sizes, grid) for grid in grids)[len(grids) // 2]
+    possible = [grid for grid in grids if memory(*sizes, grid) <= room]
+    assert volume(*sizes, best_grid(*sizes, p, room)) == min(volume(*sizes, grid) for grid in possible)
+
+
+def test_without_room_no_grid_is_found() -> None:
+    with pytest.raises(ValueError, match="no grid of 4 ranks has room for its faces in 10 numbers: the least is"):
+        best_grid(8, 8, 8, 4, most=10)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("p", [1, 8, 12, 64])
+def test_no_grid_has_smaller_faces_than_the_bound_which_cubes_reach(sizes: tuple[int, int, int], p: int) -> None:
+    grids = [grid for grid in product(range(1, p + 1), repeat=3) if prod(grid) == p]
+    bound = lower_bound(*sizes, p, memory=inf)
+    assert min(sum(faces(*sizes, grid)) for grid in grids) >= bound * (1 - 1e-12)
+    if sizes == (64, 64, 64) and p in (1, 8, 64):
+        assert sum(faces(*sizes, best_grid(*sizes, p))) == pytest.approx(bound)
+
+
+def test_the_gain_over_recursion_is_1_with_much_memory_and_approaches_the_square_root_of_3_with_little() -> None:
+    n, p = 2**16, 2**12
+    gains = [recursive(n, n, n, p, s) / lower_bound(n, n, n, p, s) for s in (inf, 2.0**28, 2.0**23, 2.0**18)]
+    assert gains[0] == pytest.approx(1.0)
+    assert gains == sorted(gains)
+    tiny = 2.0**8
+    assert recursive(n, n, n, p, tiny) / lower_bound(n, n, n, p, tiny) == pytest.approx(sqrt(3), rel=0.01)
+    assert all(gain <= sqrt(3) + 1 / 3 for gain in gains)
+
+
+@pytest.mark.parametrize("bad", [(0, 1, 1, (1, 1, 1)), (1, 1, 1, (1, 0, 1)), (1.5, 1, 1, (1, 1, 1))])
+def test_sizes_and_grids_are_whole_numbers_of_at_least_one(bad: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="volumes: "):
+        volume(*bad)
+
+
+# Model and batch parallelism together
+
+WIDTHS = (5, 72, 72, 72)
+TEST_SAMPLES = 30
+
+
+def network() -> nn.Module:
+    return nn.Sequential(*(nn.Linear(a, b, bias=False) for a, b in pairwise(WIDTHS))).double()
+
+
+def gathered(layer: nn.Module, comm: Any) -> nn.Module:
+    return ColumnLinear(layer, comm, gather="always")
+
+
+@pytest.mark.parametrize(
+    ("model", "replicas"), all_but_first_exhaustive([(2, 2), (3, 2), (4, 1), (1, 4), (6, 1), (2, 3), (1, 6)])
+)
+def test_the_words_of_a_step_are_those_of_the_formula(model: int, replicas: int) -> None:
+    """Layers divided by their outputs, which are gathered. A second epoch adds a step, and an evaluation's outputs."""
+    layout = {str(at): gathered for at in range(3)}
+    strategy = Hybrid(dp=replicas, tp=model, layout=layout, micro_batches=1)
+    bandwidth_only = cluster.Simulation(cluster.Network(0.0, 1e-9))  # sums take the fewest bytes
+
+    def sent(epochs: int) -> np.ndarray:
+        job = small_job(model=network, data=partial(blobs, 12), batch_size=12, epochs=epochs)
+        trace = parallel.train(job, strategy, model * replicas, on=bandwidth_only).trace
+        tp, dp = (trace.ledger(axis)[0] if axis in trace.axes else {} for axis in ("tp", "dp"))
+        traffic = [tp.get("all_gather"), tp.get("all_reduce"), dp.get("all_reduce")]
+        return np.array([each.nbytes if each else 0 for each in traffic]) / 8
+
+    more, words = sent(2) - sent(1), model_and_batch(WIDTHS, 12, model, replicas)
+    evaluated = model_and_batch(WIDTHS, TEST_SAMPLES, model, replicas).outputs
+    assert more[0] == pytest.approx(words.outputs + evaluated)
+    assert more[1] == pytest.approx(words.gradients_of_inputs)
+    assert 0 <= more[2] - words.gradients_of_weights <= 6  # and the sums of the losses
+
+
+def test_the_best_grid_is_neither_all_model_nor_all_batch_for_some_networks() -> None:
+    def total(batch: int, width: int, model: int) -> float:
+        return sum(model_and_batch([width] * 4, batch, model, 64 // model))
+
+    def best(batch: int, width: int) -> int:
+        return min((1, 2, 4, 8, 16, 32, 64), key=lambda model: total(batch, width, model))
+
+    assert best(batch=64, width=4096) == 64  # few samples: divide the weights
+    assert best(batch=2**18, width=64) == 1  # many: divide the samples
+    assert 1 < best(batch=4096, width=4096) < 64

@@ -1,0 +1,242 @@
+"""Layers that several ranks divide compute what one rank computes, with the messages that the papers state."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, amp, cluster, nn, random
+from minidl import functional as F
+from minidl.cluster import Communicator
+from minidl.parallel import tensor
+from minidl.parallel.tensor import ColumnLinear, RowLinear, ShardedDropout, VocabularyEmbedding, split_layers
+from tests.tiers import all_but_first_exhaustive
+
+WIDTH = 12  # can be divided by 2, 3, 4 and 6 ranks
+P = all_but_first_exhaustive([3, 1, 2, 4, 6])
+ON = cluster.Simulation("10gbe")
+
+MLP = {"0": ColumnLinear, "2": RowLinear}
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, WIDTH), nn.GELU(), nn.Linear(WIDTH, 7)).double()
+
+
+def simulated(program: Callable[[Communicator], Any], p: int) -> cluster.Run:
+    return cluster.launch(program, nodes=p, on=ON)
+
+
+def result_of(model: nn.Module, x: Any, loss: Callable[[Tensor], Tensor] = lambda y: (y * y).sum()) -> dict[str, Any]:
+    """The output, and the gradients of a loss with respect to inputs and parameters; of shards, this rank's."""
+    inputs = Tensor(x, requires_grad=True) if x.dtype.kind == "f" else x
+    y = model(inputs)
+    loss(y).backward()
+    found = {"output": y.numpy(), **{name: p.grad.copy() for name, p in model.named_parameters() if p.grad is not None}}
+    return found | ({"input": inputs.grad.copy()} if x.dtype.kind == "f" else {})
+
+
+def assert_divided_is_whole(
+    model: nn.Module, layout: tensor.layouts.Layout, x: Any, p: int, output: Callable[[Any, int], Any] = lambda y, _: y
+) -> cluster.Run:
+    """The divided model has the output and the gradients of the whole one, each rank those of its shards."""
+    whole = result_of(model, x)
+
+    def program(comm: Communicator) -> None:
+        mine = split_layers(copy.deepcopy(model), comm, layout)
+        found = result_of(mine, x, lambda y: (y * y).sum())
+        shards = {name: parameter.shard for name, parameter in mine.named_parameters()}
+        for name, array in whole.items():
+            expected = output(array, comm.rank) if name == "output" else array
+            shard = shards.get(name)
+            np.testing.assert_allclose(
+                found[name], shard.cut(expected) if shard else expected, rtol=0, atol=1e-12, err_msg=name
+            )
+
+    return simulated(program, p)
+
+
+@pytest.mark.parametrize("p", P)
+@pytest.mark.parametrize("bias", [True, False])
+def test_columns_then_rows_are_the_whole_network_with_one_all_reduce_each_way(p: int, bias: bool) -> None:
+    model = nn.Sequential(nn.Linear(5, WIDTH, bias), nn.GELU(), nn.Linear(WIDTH, 7, bias)).double()
+    run = assert_divided_is_whole(model, MLP, np.random.default_rng(0).normal(size=(4, 3, 5)), p)
+    if p > 1:
+        for ledger in run.trace.ledger():
+            assert {name: traffic.calls for name, traffic in ledger.items()} == {"all_reduce": 2}
+
+
+@pytest.mark.parametrize("p", P)
+@pytest.mark.parametrize("gather", ["always", "never"])
+def test_columns_give_their_share_of_the_outputs_or_all(p: int, gather: str) -> None:
+    layer = nn.Sequential(nn.Linear(5, WIDTH)).double()
+    layout = {"0": partial(ColumnLinear, gather=gather)}
+    cut = (lambda y, rank: np.split(y, p, -1)[rank]) if gather == "never" else (lambda y, rank: y)
+    x = np.random.default_rng(0).normal(size=(4, 5))
+    assert_divided_is_whole(layer, layout, x, p, cut)
+
+
+def test_rows_then_columns_break_because_gelu_of_a_sum_is_no_sum() -> None:
+    """The order decides: a row layer's share of a sum, without its all-reduce, may not pass through GELU."""
+
+    def program(comm: Communicator) -> float:
+        model = mlp()
+        first, second = model[0], model[2]
+        x = np.random.default_rng(0).normal(size=(4, 6))
+        first.weight.data = np.random.default_rng(1).normal(size=(WIDTH, 6))
+        whole = model(x).numpy()
+        inputs = slice(3 * comm.rank, 3 * comm.rank + 3)
+        shares = F.linear(Tensor(x[:, inputs]), Tensor(first.weight.data[:, inputs])).numpy()
+        partial_sums = F.gelu(Tensor(shares + first.bias.data / 2)).numpy()
+        wrong = comm.all_reduce(np.ascontiguousarray(F.linear(Tensor(partial_sums), second.weight).numpy()))
+        return float(np.abs(wrong + second.bias.data - whole).max())
+
+    random.manual_seed(0)
+    assert min(simulated(program, 2).results) > 0.1
+
+
+@pytest.mark.parametrize("p", P)
+@pytest.mark.parametrize("padding", [None, 0, 7])
+def test_an_embedding_divided_by_rows_is_the_whole_one(p: int, padding: int | None) -> None:
+    model = nn.Sequential(nn.Embedding(WIDTH, 5, padding_idx=padding)).double()
+    indices = np.random.default_rng(0).integers(WIDTH, size=(4, 6))
+    run = assert_divided_is_whole(model, {"0": VocabularyEmbedding}, indices, p)
+    if p > 1:
+        assert [ledger["all_reduce"].calls for ledger in run.trace.ledger()] == [1] * p
+
+
+@pytest.mark.parametrize("p", P)
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_the_loss_of_divided_classes_is_cross_entropy_with_three_numbers_a_sample(p: int, scale: float) -> None:
+    rng = np.random.default_rng(0)
+    n, t = 4, 5
+    logits, labels = rng.normal(size=(n, t, WIDTH)) * scale, rng.integers(WIDTH, size=(n, t))
+    whole = Tensor(logits, requires_grad=True)
+    loss = F.cross_entropy(whole.reshape(n * t, WIDTH), labels.reshape(-1))
+    loss.backward()
+    expected, gradient = loss.item(), whole.grad
+
+    def program(comm: Communicator) -> None:
+        mine = Tensor(np.split(logits, comm.size, -1)[comm.rank], requires_grad=True)
+        found = tensor.vocabulary_cross_entropy(mine, labels, comm)
+        found.backward()
+        np.testing.assert_allclose(found.item(), expected, rtol=1e-12)
+        np.testing.assert_allclose(mine.grad, np.split(gradient, comm.size, -1)[comm.rank], rtol=0, atol=1e-12)
+
+    run = simulated(program, p)
+    if p == 2:  # both ranks send all numbers once, however they are divided into messages
+        assert [ledger["all_reduce"].nbytes for ledger in run.trace.ledger()] == [3 * n * t * 8] * 2
+    if p > 1:
+        assert [ledger["all_reduce"].calls for ledger in run.trace.ledger()] == [2] * p
+
+
+@pytest.mark.parametrize("ignored", [[0, 3], [0, 1, 2, 3]])
+def test_samples_that_are_ignored_have_no_loss_and_no_gradient(ignored: list[int]) -> None:
+    logits, labels = np.random.default_rng(0).normal(size=(4, WIDTH)), np.array([1, 5, 11, 2])
+    labels[ignored] = -100
+    whole = Tensor(logits, requires_grad=True)
+    loss = F.cross_entropy(whole, labels)
+    loss.backward()
+    expected, gradient = loss.item(), whole.grad
+
+    def program(comm: Communicator) -> None:
+        mine = Tensor(np.split(logits, comm.size, -1)[comm.rank], requires_grad=True)
+        found = tensor.vocabulary_cross_entropy(mine, labels, comm)
+        found.backward()
+        np.testing.assert_allclose(found.item(), expected, rtol=1e-12)
+        np.testing.assert_allclose(mine.grad, np.split(gradient, comm.size, -1)[comm.rank], rtol=0, atol=1e-12)
+
+    simulated(program, 3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("sequence", [False, True])
+def test_sixteen_bits_are_added_in_float32_and_the_loss_is_float32(dtype: str, sequence: bool) -> None:
+    tokens = np.arange(2 * WIDTH).reshape(2, WIDTH) % 24
+    model = nn.models.GPT(24, WIDTH, 2, 4, 16)
+    with amp.autocast(dtype=dtype):
+        expected = F.cross_entropy(model(tokens), tokens).item()
+
+    def program(comm: Communicator) -> tuple[str, float]:
+        mine = copy.deepcopy(model)
+        split_layers(mine, comm, tensor.layout_of(mine, sequence))
+        with amp.autocast(dtype=dtype):
+            loss = tensor.vocabulary_cross_entropy(mine(tokens), tokens, comm)
+        loss.backward()
+        assert all(parameter.grad.dtype == np.float32 for parameter in mine.parameters())
+        return str(loss.dtype), loss.item()
+
+    assert simulated(program, 2).results == [("float32", pytest.approx(expected, rel=2e-3))] * 2
+
+
+@pytest.mark.parametrize(
+    ("labels", "error"), [([0.5, 1.0], TypeError), ([0, WIDTH], IndexError), ([-1, 0], IndexError), ([1], ValueError)]
+)
+def test_labels_that_are_no_classes_are_refused_on_every_rank(labels: list[float], error: type[Exception]) -> None:
+    def program(comm: Communicator) -> str:
+        with pytest.raises(error, match=r"cross_entropy: labels") as caught:
+            tensor.vocabulary_cross_entropy(Tensor(np.zeros((2, WIDTH // comm.size))), np.array(labels), comm)
+        with pytest.raises(error):
+            F.cross_entropy(Tensor(np.zeros((2, WIDTH))), np.array(labels))
+        return str(caught.value)
+
+    assert len(set(simulated(program, 2).results)) == 1
+
+
+@pytest.mark.parametrize("p", P)
+def test_dropout_of_a_divided_tensor_takes_its_share_of_one_nodes_mask(p: int) -> None:
+    x = np.random.default_rng(0).normal(size=(4, 3, WIDTH))
+
+    def mask(axis: int) -> Callable[[Communicator], Any]:
+        def program(comm: Communicator) -> Any:
+            random.manual_seed(3)
+            layer = ShardedDropout(nn.Dropout(0.4), comm, axis)
+            shares = np.split(x, comm.size, axis)[comm.rank]
+            given = Tensor(shares, requires_grad=True)
+            y = layer(given)
+            y.sum().backward()
+            np.testing.assert_array_equal(y.numpy() != 0, given.grad != 0)
+            assert layer.eval()(given).numpy() is not None
+            return y.numpy()
+
+        return program
+
+    for axis in (-1, 2):
+        whole = simulated(mask(axis), 1).results[0]
+        np.testing.assert_array_equal(np.concatenate(simulated(mask(axis), p).results, axis), whole)
+        assert 0.2 < np.mean(whole == 0) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ({"0": ColumnLinear, "9": RowLinear}, "the layout names '9', but the model has no such layer"),
+        ({"2": ColumnLinear}, r"2 cannot be divided by 3 ranks: Shard: dimension 0 of shape \(7, 12\) must be a"),
+        ({"0": partial(ColumnLinear, unit=3)}, r"4 units of 3 outputs, such as attention heads, are no multiple of 3"),
+    ],
+)
+def test_layouts_that_do_not_fit_are_refused(layout: Any, message: str) -> None:
+    def program(comm: Communicator) -> None:
+        with pytest.raises(ValueError, match=message):
+            split_layers(mlp(), comm, layout)
+
+    simulated(program, 3)
+
+
+def test_layers_that_share_a_parameter_must_divide_it_in_the_same_way() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            self.table, self.head = nn.Embedding(12, 6), nn.Linear(6, 12, bias=False)
+            self.table.weight = self.head.weight
+
+    def program(comm: Communicator) -> None:
+        split_layers(Tied(), comm, {"table": VocabularyEmbedding, "head": ColumnLinear})
+        with pytest.raises(ValueError, match="two layers share a parameter"):
+            split_layers(Tied(), comm, {"table": VocabularyEmbedding, "head": RowLinear})
+
+    simulated(program, 2)
