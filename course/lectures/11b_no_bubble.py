@@ -272,10 +272,8 @@ explore(
     stages=[4, 2, 3, 6],
     micro_batches=[12, 6, 24],
     multiples=[
-        {"schedule": "zb-h1", "stages": 3, "micro_batches": 6},
-        {"schedule": "zb-h2", "stages": 3, "micro_batches": 6},
-        {"schedule": "zb-h2", "stages": 6, "micro_batches": 6},
-        {"schedule": "zb-h2", "stages": 6},
+        {"schedule": schedule, "stages": stages, "micro_batches": micro_batches}
+        for schedule, stages, micro_batches in (("zb-h1", 3, 6), ("zb-h2", 3, 6), ("zb-h2", 6, 6), ("zb-h2", 6, 12))
     ],
     height=2.6,
     shared=False,
