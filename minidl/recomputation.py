@@ -127,6 +127,17 @@ class Recomputation:
             autocast_dtype.reset(cast)
 
 
+@contextmanager
+def unchanged() -> Iterator[None]:
+    """Within the block random numbers are drawn that come again afterwards, and running statistics do not move."""
+    flag = recomputing.set(True)
+    try:
+        with random.replaying(random.snapshot()), enable_grad():
+            yield
+    finally:
+        recomputing.reset(flag)
+
+
 def sources_of(outputs: Sequence[Tensor], leaves: set[Tensor], began: int) -> list[Tensor]:
     """What the outputs were made from: those of the leaves, parameters, and tensors from before the call began."""
     seen: dict[Any, None] = dict.fromkeys(outputs)

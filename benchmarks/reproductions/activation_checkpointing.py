@@ -35,7 +35,6 @@ from matplotlib.figure import Figure
 from benchmarks.reproductions.reproduction import Reproduction, main
 from minidl import Tensor, kernels, nn, random
 from minidl.nn import segments
-from minidl.nn.stage_costs import array_bytes
 from minidl.plots import style
 from minidl.tape import recomputing
 
@@ -105,6 +104,12 @@ def activations(reproduction: Reproduction) -> dict[int, dict[int, int]]:
 def numbers_of_segments(n: int) -> list[int]:
     """All for short chains; for long ones those that divide n, and those near sqrt(n)."""
     return [k for k in range(1, n + 1) if n <= 36 or n % k == 0 or abs(k - isqrt(n)) <= 3]
+
+
+def array_bytes() -> int:
+    """The bytes of numpy's arrays that live and were made since tracemalloc began."""
+    arrays = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+    return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces([arrays]).traces)
 
 
 def live_activations(n: int, division: Any) -> int:

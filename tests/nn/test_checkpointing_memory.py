@@ -10,18 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.reproductions.activation_checkpointing import array_bytes
 from minidl import Tensor, kernels, nn, random
 from minidl.nn import segments
-from minidl.nn.stage_costs import array_bytes
 from minidl.tape import recomputing
 from tests.nn.test_checkpointing import MODELS, Counted, results, same
 
 STATE = 16
 """Bytes of the arrays in a copy of the random generator's state, of which each segment keeps one."""
 
+WINDOWS = {"LeNet": 96}
+"""Bytes of the geometry of pooling windows. Costs count it; it is made once, before what is measured here begins."""
+
 
 @pytest.fixture
 def _reference_kernels() -> Iterator[None]:
+    random.generator()  # made at its first use, with arrays of its own
     gc.collect()
     gc.disable()
     with kernels.use("numpy"):
@@ -74,7 +78,8 @@ def test_the_predicted_peak_of_a_model_is_what_lives(name: str, choose: Any):
     kept = kept_when_recomputed(counted.model, chosen, counted.x)
     parameters = dict(counted.model.named_parameters())
     waiting = sum(parameters[names[0]].data.nbytes for names in counted.model.ties())  # a tied weight's first gradient
-    assert kept == pytest.approx(segments.peak(costs, chosen) + waiting, abs=STATE * (len(chosen) + 1))
+    tolerance = STATE * (len(chosen) + 1) + WINDOWS.get(name, 0)
+    assert kept == pytest.approx(segments.peak(costs, chosen) + waiting, abs=tolerance)
 
 
 def test_measuring_costs_leaves_the_model_and_the_random_numbers_as_they_were():

@@ -6,7 +6,6 @@ From top to bottom; a file imports only from lines below its own:
     pipeline         the strategy
     cuts             where to cut a model
     costs            what each unit of a model costs
-    kept_arrays      what a forward pass keeps for backward
     stage_execution  a stage over real tensors
     handover         what passes from one chunk of a model to the next
     weight_versions  what an asynchronous stage keeps of its weights

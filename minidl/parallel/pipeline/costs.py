@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from minidl import kernels, random
+from minidl import kernels
 from minidl.arguments import one_of, whole_number
+from minidl.kept_arrays import kept_bytes
 from minidl.kernels import Array, array_module
 from minidl.nn import Module, Stage
 from minidl.parallel.pipeline.handover import separate, tensors_of
-from minidl.parallel.pipeline.kept_arrays import kept_bytes
-from minidl.tape import Node, enable_grad, recomputing, walk
+from minidl.recomputation import unchanged
+from minidl.tape import Node, walk
 from minidl.tensor import Tensor
 
 UNITS = ("flops", "seconds")
@@ -120,7 +120,7 @@ def _run(model: Module, x: Any, now: Callable[[], float]) -> tuple[UnitCost, ...
     """Forward and backward of every unit, one after the other; `now` reads the counter or the clock."""
     rows: list[UnitCost] = []
     value, inputs = (x.detach() if isinstance(x, Tensor) else x), [x]
-    with _unchanged():
+    with unchanged():
         for unit in model.stages():
             began = now()
             output = unit(value)
@@ -150,17 +150,6 @@ def _name(unit: Stage, model: Module) -> str:
     of_parameters = {parameter: name for name, parameter in model.named_parameters()}
     used = [names.get(module, type(module).__name__) for module in unit.modules]
     return ", ".join(used or [of_parameters.get(each, "parameter") for each in unit.parameters()]) or "(no parameters)"
-
-
-@contextmanager
-def _unchanged() -> Iterator[None]:
-    """Within the block random numbers are drawn that come again afterwards, and running statistics do not move."""
-    token = recomputing.set(True)
-    try:
-        with random.replaying(random.snapshot()), enable_grad():
-            yield
-    finally:
-        recomputing.reset(token)
 
 
 def _ignore(leaf: Node, gradient: Array) -> None:

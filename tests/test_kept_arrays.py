@@ -11,8 +11,8 @@ import pytest
 
 from minidl import Tensor, checkpoint, kernels, nn, random
 from minidl import functional as F
+from minidl.kept_arrays import kept_bytes
 from minidl.parallel import pipeline
-from minidl.parallel.pipeline.kept_arrays import kept_bytes
 from tests.tiers import all_but_first_exhaustive
 
 N, C, H, W = 3, 2, 6, 5
