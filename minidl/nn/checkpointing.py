@@ -29,7 +29,8 @@ def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *,
     so a checkpoint file fits the model with and without. Within `no_grad` nothing is recomputed. A second call replaces
     the segments.
 
-    Only calling the whole model is changed. `parallel.Pipeline` calls its stages: there type `recompute=True` instead.
+    Only calling the whole model is changed. `parallel.Pipeline` calls its stages, and refuses such a model: give
+    `recompute=True` there instead.
 
     Raises
         NotImplementedError  the model has no stages

@@ -17,6 +17,7 @@ from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module, Stage, building, run_stages
+from minidl.nn.checkpointing import CheckpointedForward
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job, Loss
 from minidl.parallel.pipeline.costs import UNITS, costs_of
@@ -144,7 +145,13 @@ class Pipeline(Strategy):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         validate(self.made_schedule())
-        units, chunks = len(job.build_model().stages()), self.made_schedule().chunks
+        model, chunks = job.build_model(), self.made_schedule().chunks
+        if isinstance(vars(model).get("forward"), CheckpointedForward):
+            raise ValueError(
+                f"{type(self).__name__}: the model's nn.checkpointing would have no effect, since its stages are called "
+                "one by one: leave it out, and give recompute=True"
+            )
+        units = len(model.stages())
         check_enough(units, chunks)
         if not isinstance(self.cuts, str):
             check_cuts("Pipeline", self.cuts, units, chunks)

@@ -12,7 +12,7 @@ from minidl import amp, cluster, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import Job, Pipeline, Serial, pipeline
 from minidl.parallel.pipeline.stage_execution import StageExecution
-from tests.parallel.jobs import blobs, small_job
+from tests.parallel.jobs import blobs, small_job, two_layers
 from tests.parallel.test_split_models import JOBS, assert_same_run, gpt, texts, two_groups
 from tests.tiers import all_but_first_exhaustive
 
@@ -298,3 +298,10 @@ def test_what_cannot_be_trained_is_refused_before_the_run(settings, nodes, messa
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         Pipeline(**settings)
+
+
+def test_a_model_with_checkpointing_of_its_own_is_refused():
+    with pytest.raises(
+        ValueError, match=r"^Pipeline: the model's nn.checkpointing would have no effect.*recompute=True"
+    ):
+        parallel.train(small_job(model=lambda: nn.checkpointing(two_layers())), Pipeline(2), 2, on="simulation")
