@@ -148,8 +148,8 @@ class Pipeline(Strategy):
         model, chunks = job.build_model(), self.made_schedule().chunks
         if isinstance(vars(model).get("forward"), CheckpointedForward):
             raise ValueError(
-                f"{type(self).__name__}: the model's nn.checkpointing would have no effect, since its stages are called "
-                "one by one: leave it out, and give recompute=True"
+                f"{type(self).__name__}: the model's nn.checkpointing would have no effect, since its stages are "
+                "called one by one: leave it out, and give recompute=True"
             )
         units = len(model.stages())
         check_enough(units, chunks)
