@@ -118,7 +118,7 @@ def summa(a: Any, b: Any, grid: Grid, inner: int, panel: int | None = None) -> T
                 add_up(share, of_b[each.of_b], grid.along_column, each.row)
         return of_a, of_b
 
-    return record(c, (a, b), vjp)
+    return record(c, (a, b), vjp, saved=(0, 1))
 
 
 class Panel(NamedTuple):
@@ -132,14 +132,15 @@ class Panel(NamedTuple):
 
 
 def panels_of(inner: int, grid: Grid, width: int) -> Iterator[Panel]:
-    """The panels, each of which lies within one block of either matrix."""
+    """The panels: each lies within one block of either matrix, and has `width` columns or those left of a block."""
     pr, pc = grid.shape
     columns, rows = bounds(inner, pc), bounds(inner, pr)
-    cuts = sorted({*columns, *rows, *(start + at for start in columns[:-1] for at in range(0, inner - start, width))})
-    for start, stop in pairwise(cuts):
-        column, row = (int(np.searchsorted(edges, start, "right")) - 1 for edges in (columns, rows))
-        of_a, of_b = (slice(start - low, stop - low) for low in (columns[column], rows[row]))
-        yield Panel(stop - start, column, of_a, row, of_b)
+    for begin, end in pairwise(sorted({*columns, *rows})):
+        column, row = (int(np.searchsorted(edges, begin, "right")) - 1 for edges in (columns, rows))
+        for start in range(begin, end, width):
+            stop = min(start + width, end)
+            of_a, of_b = (slice(start - low, stop - low) for low in (columns[column], rows[row]))
+            yield Panel(stop - start, column, of_a, row, of_b)
 
 
 def broadcast_panels(a: Array, b: Array, grid: Grid, panels: list[Panel]) -> Iterator[tuple[Array, Array]]:
@@ -189,7 +190,9 @@ def bounds(size: int, count: int) -> list[int]:
 
 
 def block(whole: Array, grid: Grid) -> Array:
-    """This rank's block of a matrix that it has whole, a view."""
+    """This rank's block of a matrix that it has whole, a view; ValueError for an array that is no matrix."""
+    if whole.ndim != 2:
+        raise ValueError(f"a grid divides matrices, got an array of shape {whole.shape}: reshape it to two axes")
     (pr, pc), (rows, columns) = grid.shape, whole.shape
     row, column = bounds(rows, pr), bounds(columns, pc)
     return whole[row[grid.i] : row[grid.i + 1], column[grid.j] : column[grid.j + 1]]

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import prod, sqrt
+from math import inf, prod, sqrt
 from typing import NamedTuple
 
-from minidl.arguments import whole_number
+from minidl.arguments import real_number, whole_number
 
 GridShape = tuple[int, int, int]
 
@@ -42,9 +42,8 @@ def faces(m: int, n: int, k: int, grid: GridShape) -> Faces:
     >>> faces(8, 8, 8, (2, 2, 1))
     Faces(a=32.0, b=32.0, c=16.0)
     """
-    for name, value in (("m", m), ("n", n), ("k", k), *zip(("p1", "p2", "p3"), grid, strict=True)):
-        whole_number(f"volumes: {name}", value, at_least=1)
     p1, p2, p3 = grid
+    _check(m=m, n=n, k=k, p1=p1, p2=p2, p3=p3)
     return Faces(m * k / (p1 * p3), k * n / (p3 * p2), m * n / (p1 * p2))
 
 
@@ -64,7 +63,7 @@ def memory(m: int, n: int, k: int, grid: GridShape) -> float:
     return sum(faces(m, n, k, grid))
 
 
-def best_grid(m: int, n: int, k: int, p: int, most: float = float("inf")) -> GridShape:
+def best_grid(m: int, n: int, k: int, p: int, most: float = inf) -> GridShape:
     """The grid of p ranks with the smallest volume whose faces are at most `most` numbers.
 
     Raises ValueError if no grid has room.
@@ -92,12 +91,15 @@ def lower_bound(m: int, n: int, k: int, p: int, memory: float) -> float:
     other matrices pass by: a^2 + 2 w / a numbers for a side a. The best square is the largest that there is room for,
     at most a face of a cube: a = min(sqrt(memory), w^(1/3)). What a rank owns at the beginning is counted, too.
 
+    Raises TypeError, ValueError unless sizes and p are whole numbers of at least 1, and the memory is above 0.
+
     References
         Kwasniewski et al. (arXiv:1908.09606), theorem 2.
 
     >>> lower_bound(64, 64, 64, 64, memory=float("inf")), lower_bound(64, 64, 64, 64, memory=64)
     (768.0, 1088.0)
     """
+    _check(memory, m=m, n=n, k=k, p=p)
     work = m * n * k / p
     side = min(sqrt(memory), _cube_root(work))
     return side**2 + 2 * work / side
@@ -107,7 +109,7 @@ def recursive(m: int, n: int, k: int, p: int, memory: float) -> float:
     """Numbers that a rank needs if the largest dimension is halved again and again (CARMA).
 
     It ends with cubes of which all three faces are in memory, 3 a^2 <= memory: with little memory the side is smaller
-    by sqrt(3) than that of `lower_bound`, and sqrt(3) times as many numbers pass by.
+    by sqrt(3) than that of `lower_bound`, and sqrt(3) times as many numbers pass by. Errors are those of `lower_bound`.
 
     References
         Demmel et al., Communication-optimal parallel recursive rectangular matrix multiplication (2013).
@@ -115,9 +117,18 @@ def recursive(m: int, n: int, k: int, p: int, memory: float) -> float:
     >>> recursive(64, 64, 64, 64, memory=float("inf"))
     768.0
     """
+    _check(memory, m=m, n=n, k=k, p=p)
     work = m * n * k / p
     cube = _cube_root(work)
     return cube**2 + 2 * work / min(sqrt(memory / 3), cube)
+
+
+def _check(memory: float | None = None, **sizes: int) -> None:
+    """Raise TypeError, ValueError unless sizes are whole numbers of at least 1, and the memory is above 0."""
+    for name, value in sizes.items():
+        whole_number(f"volumes: {name}", value, at_least=1)
+    if memory is not None:
+        real_number("volumes: memory", memory, above=0, at_most=inf)
 
 
 def _cube_root(x: float) -> float:
@@ -145,6 +156,9 @@ def model_and_batch(widths: Sequence[int], batch: int, model: int, replicas: int
 
     Outputs are gathered along the model; the gradients of inputs, but the first layer's, are added up along it; those
     of weights are added up over the replicas. Rings send (p-1)/p of the whole for a gather, twice that for a sum.
+    Layers have no bias.
+
+    Raises TypeError, ValueError unless all are whole numbers of at least 1, for fewer than two widths.
 
     References
         Gholami et al. (arXiv:1712.04432), equation 8.
@@ -152,6 +166,9 @@ def model_and_batch(widths: Sequence[int], batch: int, model: int, replicas: int
     >>> model_and_batch([4, 8, 2], batch=6, model=2, replicas=3)
     Words(outputs=10.0, gradients_of_inputs=16.0, gradients_of_weights=32.0)
     """
+    if len(widths) < 2:
+        raise ValueError(f"widths must have the inputs and the outputs of at least one layer, got {list(widths)}")
+    _check(batch=batch, model=model, replicas=replicas, **{f"widths[{at}]": width for at, width in enumerate(widths)})
     samples = batch / replicas
     outputs = sum(samples * width * (model - 1) / model for width in widths[1:])
     inputs = sum(2 * samples * width * (model - 1) / model for width in widths[1:-1])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from minidl import Tensor, cluster
+from minidl import Tensor, cluster, no_grad, optim
 from minidl import functional as F
 from minidl.cluster import Communicator
 from minidl.parallel.products import Grid, block, bounds, summa, volume
+from minidl.parallel.products.summa import panels_of
 from minidl.parallel.tensor import vocabulary_cross_entropy
 from tests.tiers import exhaustively
 
@@ -85,6 +87,61 @@ def test_in_backward_all_ranks_together_receive_twice_the_words_of_forward() -> 
     assert words(True) - mesh == 3 * (words(False) - mesh)
 
 
+@pytest.mark.parametrize("shape", GRIDS)
+@pytest.mark.parametrize("of_a", [True, False])
+def test_each_gradient_takes_every_rank_the_words_of_the_product(shape: tuple[int, int], of_a: bool) -> None:
+    """One factor is broadcast, the other one's gradient added up. Panels of one width: every rank receives the same."""
+    a, b = matrices()
+    (pr, pc), kinds = shape, ("broadcast", "reduce")
+
+    def words(is_training: bool) -> list[int]:
+        def program(grid: Grid) -> None:
+            of_b = is_training and not of_a
+            mine = (
+                Tensor(block(a, grid), requires_grad=is_training and of_a),
+                Tensor(block(b, grid), requires_grad=of_b),
+            )
+            c = summa(*mine, grid, INNER, panel=3)
+            if is_training:
+                c.sum().backward()
+
+        ledgers = on_grid(program, shape).trace.ledger()
+        return [sum(of[kind].nbytes_received // 8 for kind in kinds if kind in of) for of in ledgers]
+
+    forward = ROWS * INNER / pr * (1 - 1 / pc) + INNER * COLUMNS / pc * (1 - 1 / pr)
+    assert words(True) == pytest.approx([2 * forward] * (pr * pc))
+
+
+def test_a_panel_is_as_wide_as_asked_for_but_at_the_end_of_a_block() -> None:
+    def widths(inner: int, panel: int) -> list[int]:
+        return on_grid(lambda grid: [each.width for each in panels_of(inner, grid, panel)], (1, 4)).results[0]
+
+    assert widths(36, panel=5) == [5, 4] * 4
+    assert widths(36, panel=3) == [3] * 12
+    assert on_grid(lambda grid: [tuple(each) for each in panels_of(7, grid, 2)], (2, 3)).results[0] == [
+        (2, 0, slice(0, 2), 0, slice(0, 2)),
+        (1, 0, slice(2, 3), 0, slice(2, 3)),
+        (1, 1, slice(0, 1), 0, slice(3, 4)),
+        (1, 1, slice(1, 2), 1, slice(0, 1)),
+        (2, 2, slice(0, 2), 1, slice(1, 3)),
+    ]
+
+
+@pytest.mark.parametrize("operand", [0, 1])
+def test_backward_notices_a_factor_that_was_overwritten(operand: int) -> None:
+    a, b = matrices()
+
+    def program(grid: Grid) -> None:
+        mine = Tensor(block(a, grid), requires_grad=True), Tensor(block(b, grid), requires_grad=True)
+        c = summa(*mine, grid, INNER)
+        with no_grad():
+            mine[operand].mul_(2.0)
+        with pytest.raises(RuntimeError, match="overwritten in place"):
+            c.sum().backward()
+
+    on_grid(program, (1, 1))
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("on", ["processes", pytest.param("mpi", marks=pytest.mark.slow)])
 def test_processes_and_mpi_compute_the_same(on: str) -> None:
@@ -116,6 +173,67 @@ def test_a_network_whose_layers_lie_on_a_grid_has_one_ranks_gradients(shape: tup
             np.testing.assert_allclose(weight.grad, block(gradient, grid), rtol=0, atol=1e-12)
 
     on_grid(program, shape)
+
+
+@pytest.mark.parametrize("shape", GRIDS)
+def test_a_network_on_a_grid_trains_as_on_one_rank(shape: tuple[int, int]) -> None:
+    """Samples, inputs and hidden units that grids do not divide, biases and momentum.
+
+    A bias is on every rank of a grid column.
+    """
+    rng = np.random.default_rng(0)
+    sizes, samples = (7, 11, 12), 10  # the loss needs classes that the columns divide
+    x, labels = rng.normal(size=(samples, sizes[0])), rng.integers(sizes[-1], size=samples)
+    start = [(rng.normal(size=size), rng.normal(size=size[1])) for size in pairwise(sizes)]
+
+    def updated(parameters: list[Tensor], step: Callable[[], None]) -> None:
+        sgd = optim.SGD(parameters, lr=0.3, momentum=0.9)
+        for _ in range(4):
+            sgd.zero_grad()
+            step()
+            sgd.step()
+
+    whole = [Tensor(array.copy(), requires_grad=True) for layer in start for array in layer]
+
+    def on_one_rank() -> None:
+        hidden = F.tanh(Tensor(x) @ whole[0] + whole[1])
+        F.cross_entropy(hidden @ whole[2] + whole[3], labels).backward()
+
+    updated(whole, on_one_rank)
+
+    def program(grid: Grid) -> None:
+        rows = bounds(samples, shape[0])
+        own = labels[rows[grid.i] : rows[grid.i + 1]]
+        mine = []
+        for weight, bias in start:
+            columns = bounds(len(bias), shape[1])
+            share = bias[columns[grid.j] : columns[grid.j + 1]]
+            mine += [Tensor(array.copy(), requires_grad=True) for array in (block(weight, grid), share)]
+
+        def on_grid_of_ranks() -> None:
+            hidden = F.tanh(summa(block(x, grid), mine[0], grid, sizes[0]) + mine[1])
+            logits = summa(hidden, mine[2], grid, sizes[1]) + mine[3]
+            (vocabulary_cross_entropy(logits, own, grid.along_row) * (len(own) / samples)).backward()
+            for bias in (mine[1], mine[3]):  # those of other samples
+                grid.along_column.all_reduce(bias.grad)
+
+        updated(mine, on_grid_of_ranks)
+        for weight, trained in zip(mine[::2], whole[::2], strict=True):
+            np.testing.assert_allclose(weight.numpy(), block(trained.numpy(), grid), rtol=0, atol=1e-12)
+        for bias, trained in zip(mine[1::2], whole[1::2], strict=True):
+            columns = bounds(len(trained.numpy()), shape[1])
+            share = trained.numpy()[columns[grid.j] : columns[grid.j + 1]]
+            np.testing.assert_allclose(bias.numpy(), share, rtol=0, atol=1e-12)
+
+    on_grid(program, shape)
+
+
+def test_only_matrices_are_divided() -> None:
+    def program(grid: Grid) -> None:
+        with pytest.raises(ValueError, match=r"divides matrices, got an array of shape \(3,\)"):
+            block(np.ones(3), grid)
+
+    on_grid(program, (1, 2))
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,37 @@ def test_the_gain_over_recursion_is_1_with_much_memory_and_approaches_the_square
     assert all(gain <= sqrt(3) + 1 / 3 for gain in gains)
 
 
+@pytest.mark.parametrize("p", [1, 64, 4096, 10**6])
+def test_recursion_needs_sqrt_3_times_the_words_of_two_factors_and_no_more(p: int) -> None:
+    """The numbers that pass by, without the face that stays: sqrt(3) while it does not fit, then down to 1."""
+    n = 2**14
+    cube = (n**3 / p) ** (2 / 3)
+    for room, gain in ((cube / 1000, sqrt(3)), (cube, sqrt(3)), (2 * cube, sqrt(1.5)), (3 * cube, 1.0), (inf, 1.0)):
+        needed = recursive(n, n, n, p, room) - cube
+        least = lower_bound(n, n, n, p, room) - min(room, cube)
+        assert needed / least == pytest.approx(gain, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: lower_bound(8, 8, 8, 0, 9), "volumes: p must be at least 1, got 0"),
+        (lambda: lower_bound(8, 0, 8, 4, 9), "volumes: n must be at least 1, got 0"),
+        (lambda: lower_bound(8, 8, 8, 4, 0), "volumes: memory must be above 0"),
+        (lambda: recursive(8, 8, -8, 4, 9), "volumes: k must be at least 1, got -8"),
+        (lambda: recursive(8, 8, 8, 4, -1), "volumes: memory must be above 0"),
+        (lambda: model_and_batch([8], 4, 2, 2), "at least one layer, got \\[8\\]"),
+        (lambda: model_and_batch([8, 0], 4, 2, 2), "volumes: widths\\[1\\] must be at least 1, got 0"),
+        (lambda: model_and_batch([8, 8], 0, 2, 2), "volumes: batch must be at least 1, got 0"),
+        (lambda: model_and_batch([8, 8], 4, 0, 2), "volumes: model must be at least 1, got 0"),
+        (lambda: model_and_batch([8, 8], 4, 2, -1), "volumes: replicas must be at least 1, got -1"),
+    ],
+)
+def test_sizes_below_one_and_no_memory_are_refused(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
 @pytest.mark.parametrize("bad", [(0, 1, 1, (1, 1, 1)), (1, 1, 1, (1, 0, 1)), (1.5, 1, 1, (1, 1, 1))])
 def test_sizes_and_grids_are_whole_numbers_of_at_least_one(bad: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="volumes: "):
