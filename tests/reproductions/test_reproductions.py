@@ -23,6 +23,7 @@ FAST: list[str] = [
     "quantizers",
     "sparse_all_reduce",
     "learning_per_second",
+    "communication_volumes",
 ]
 
 QUICK = ["synchronous_equals_serial", "stability_of_stale_gradients", "quantizers"]
