@@ -8,10 +8,10 @@ Here: the formulas. Square matrices of 4,096 x 4,096 numbers are multiplied on 4
 the memory that the matrices take; 2.5-D keeps four copies of the factors. A network of four layers is divided over 64
 ranks in all seven ways. Tests compare the formulas with the words in the ledger.
 
-What must show: (1) the volumes are ordered 1-D > 2-D > 2.5-D >= lower bound on 64 ranks and more. (2) The words of the
-two factors that the recursive algorithm needs are never more than sqrt(3) times those of the bound, and exactly that
-with a hundredth of the memory. (3) The best of the seven ways is all batch for many samples, all model for few, and one between
-for a number of samples near the closed form pr = sqrt(2 d p / (3 B)), within the factor 2 between two neighbours.
+What must show: (1) the volumes are ordered 1-D > 2-D > 2.5-D >= lower bound on 64 ranks and more. (2) The recursive
+algorithm never needs more than sqrt(3) times the bound's words of the two factors, and exactly that with a hundredth of
+the memory. (3) The best of the seven ways is all batch for many samples and all model for few. For a number between, it
+is near the closed form pr = sqrt(2 d p / (3 B)) for layers of width d, p ranks and B samples, within a factor of 2.
 """
 
 from __future__ import annotations
