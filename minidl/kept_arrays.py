@@ -47,7 +47,10 @@ def kept_bytes(outputs: Iterable[Tensor], left_out: Iterable[Any]) -> int:
 
 
 def _referred_to(value: Any) -> Iterable[Any]:
-    """What backward reaches from here. Modules and compiled kernels, which can be called, are not followed."""
+    """What backward reaches from here through functions and containers.
+
+    Other objects are not followed: a communicator leads to the whole program, and holds nothing for backward.
+    """
     if isinstance(value, Node):
         return (value._data, value._vjp, *value._parents)
     if isinstance(value, FunctionType):
@@ -62,7 +65,7 @@ def _referred_to(value: Any) -> Iterable[Any]:
         return value.values()
     if isinstance(value, (tuple, list, set, frozenset)):
         return value
-    return () if callable(value) else getattr(value, "__dict__", {}).values()
+    return ()
 
 
 def _array(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from minidl import Tensor, checkpoint, kernels, nn, random
 from minidl import functional as F
 from minidl.kept_arrays import kept_bytes
 from minidl.parallel import pipeline
+from minidl.tensor import record
 from tests.tiers import all_but_first_exhaustive
 
 N, C, H, W = 3, 2, 6, 5
@@ -182,3 +184,9 @@ def test_it_is_the_memory_that_python_counts(make, x):
     live = sum(trace.size for trace in arrays.traces)
     tables = 1000 if isinstance(model, nn.models.LeNet) else 0
     assert live <= kept_bytes([output], [x, *model.parameters()]) <= live + tables
+
+
+def test_a_communicator_in_a_graph_is_not_followed_to_the_arrays_of_the_program():
+    x, comm = Tensor(np.ones(4), requires_grad=True), SimpleNamespace(program=np.ones(100))
+    y = record(x.numpy() * 2, (x,), lambda g, needs: (g * comm.program[0],))
+    assert kept_bytes([y], [x]) == 32

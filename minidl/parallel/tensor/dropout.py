@@ -38,4 +38,5 @@ class ShardedDropout(Dropout):
         whole[self.axis] *= self.comm.size
         ones = array_module(x.data).ones(whole, dtype=x.dtype)
         mask = F.dropout(ones, self.p, generator=random.layer_generator(self))
-        return x * Tensor(own_slice(mask.data, self.comm, self.axis))
+        share = own_slice(mask.data, self.comm, self.axis).copy()  # a view would keep the whole mask until backward
+        return x * Tensor(share)

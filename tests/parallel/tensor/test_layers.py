@@ -13,6 +13,7 @@ import pytest
 from minidl import Tensor, amp, cluster, nn, random
 from minidl import functional as F
 from minidl.cluster import Communicator
+from minidl.kept_arrays import kept_bytes
 from minidl.parallel import tensor
 from minidl.parallel.tensor import ColumnLinear, RowLinear, ShardedDropout, VocabularyEmbedding, split_layers
 from tests.tiers import all_but_first_exhaustive
@@ -240,3 +241,11 @@ def test_layers_that_share_a_parameter_must_divide_it_in_the_same_way() -> None:
             split_layers(Tied(), comm, {"table": VocabularyEmbedding, "head": RowLinear})
 
     simulated(program, 2)
+
+
+def test_a_share_of_a_mask_does_not_keep_the_whole_mask_until_backward():
+    def program(comm: Communicator) -> int:
+        x = Tensor(np.ones((2, 3)), requires_grad=True)
+        return kept_bytes([ShardedDropout(nn.Dropout(0.5), comm)(x)], [x])
+
+    assert simulated(program, 4).results == [2 * 48] * 4  # its share, and the output
