@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 from minidl import data, nn, optim
 from minidl.parallel import Job, Serial, Synchronous, train
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 GPT = partial(nn.models.GPT, block_size=64, n_layer=2, n_head=4, n_embd=64)
 SGD = partial(optim.SGD, lr=0.1, momentum=0.9)
