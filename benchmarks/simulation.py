@@ -2,10 +2,11 @@
 
     python benchmarks/simulation.py [--ranks 64] [--rounds 3] [--simgrid-python /usr/bin/python3] [--csv FILE]
 
-minidl runs whole programs on small real arrays (every rank's sum is checked), with a full trace and with the ledger
-alone; all of `launch` is timed. SimGrid only passes the messages, fewer of them because it is slower; `Engine.run` is
-timed. Both must arrive at the formula's time. The sides take turns, so that other load on the machine affects both
-alike. Each round gives one ratio, minidl's messages per second / SimGrid's; above 1 minidl is faster.
+minidl runs whole programs on small real arrays (every rank's sum is checked): message by message, and at once as it
+does for many ranks, each with a full trace and with the ledger alone; all of `launch` is timed. SimGrid only passes the
+messages, fewer of them because it is slower; `Engine.run` is timed. Both must arrive at the formula's time. The sides
+take turns, so that other load on the machine affects both alike. Each round gives one ratio, minidl's messages per
+second / SimGrid's; above 1 minidl is faster.
 """
 
 from __future__ import annotations
@@ -56,11 +57,20 @@ def main() -> None:
     table = Table("ranks", "side", "messages", "messages/s", "ratio to SimGrid", "min .. max", "off the formula by")
     rows: list[tuple[Any, ...]] = []
     for ranks in options.ranks or [64, 1024]:
-        sides = {"minidl, traced": "full", "minidl, ledger": "ledger"} | ({"SimGrid": ""} if version else {})
+        engines = {
+            f"{'at once' if batched else 'by messages'}, {trace}": cluster.Simulation(trace=trace, batched=batched)
+            for batched in (False, True)
+            for trace in ("full", "ledger")
+        }
+        sides = [*engines, *(["SimGrid"] if version else [])]
         measured: dict[str, list[tuple[int, float, float]]] = {side: [] for side in sides}
         for _ in range(options.rounds):
-            for side, trace in sides.items():
-                one = minidl_ring(ranks, trace) if trace else simgrid_ring(ranks, options.simgrid_python)
+            for side in sides:
+                one = (
+                    minidl_ring(ranks, engines[side])
+                    if side in engines
+                    else simgrid_ring(ranks, options.simgrid_python)
+                )
                 measured[side].append(one)
                 rows.append((ranks, side, *one))
         for side, ones in measured.items():
@@ -84,7 +94,7 @@ def main() -> None:
             writer.writerows(rows)
 
 
-def minidl_ring(ranks: int, trace: str) -> tuple[int, float, float]:
+def minidl_ring(ranks: int, engine: cluster.Simulation) -> tuple[int, float, float]:
     """Messages, real seconds, and the relative difference of the virtual time from the formula's."""
     one = 2 * (ranks - 1) * ranks  # messages of an all-reduce
     repeats = max(1, MESSAGES // one)
@@ -93,7 +103,7 @@ def minidl_ring(ranks: int, trace: str) -> tuple[int, float, float]:
         reduce_repeatedly,
         args=(FLOATS * ranks, repeats),
         nodes=ranks,
-        on=cluster.Simulation(trace=trace),
+        on=engine,
         network=cluster.Network(ALPHA, BETA),
     )
     seconds = time.perf_counter() - began

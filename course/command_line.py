@@ -42,6 +42,7 @@ COMMANDS = {
     "result": Command("course.commands.result", "train a network with what you wrote, 1 or 2", ("course",), "PART"),
     "test": Command("course.commands.test", "run the tests; what follows goes to pytest", ("dev",)),
     "build": Command("course.commands.build", "make the notebooks from their texts in course/lectures/", ("course",)),
+    "reference": Command("course.commands.reference", "make the API reference from the docstrings"),
     "grade": Command("course.commands.grade", "grade a folder of submissions", ("course",), "FOLDER"),
     "redraw": Command("course.commands.redraw", "draw the hidden tests of an assignment anew", ("course",), "NN"),
     "release": Command("course.commands.release", "the students' edition, without solutions", ("course",), "FOLDER"),

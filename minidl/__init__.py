@@ -38,8 +38,11 @@ from minidl.recomputation import checkpoint  # noqa: E402
 from minidl.tape import enable_grad, is_grad_enabled, no_grad  # noqa: E402
 from minidl.tensor import Tensor, backward, dependency_graph, grad  # noqa: E402
 
+__version__ = "0.1.0"  # read by pyproject.toml, too
+
 __all__ = [
     "Tensor",
+    "__version__",
     "arange",
     "backward",
     "checkpoint",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +28,14 @@ def written_whole(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[A
     finally:
         with contextlib.suppress(OSError):  # it was renamed, or never created
             temporary.unlink()
+
+
+def write_csv(path: Path, names: Sequence[str], records: Iterable[dict[str, Any]]) -> None:
+    """Write a table with a header, atomically: a command that is stopped meanwhile leaves the former file."""
+    with written_whole(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
 
 
 def remove_unfinished(path: Path) -> None:

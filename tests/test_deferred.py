@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from minidl import Tensor, backward, kernels, manual_seed, nn, no_grad
 from minidl import functional as F
+from minidl.recomputation import tensors_in
 
 rng = np.random.default_rng(0)
 
@@ -122,3 +124,62 @@ def test_what_is_kept_is_the_input_and_the_gradient_of_the_output():
     x = Tensor(rng.normal(size=(5, 3)), requires_grad=True)
     layer = nn.Linear(3, 4, bias=False).double()
     assert backward(F.relu(layer(x)).sum(), defer=True).nbytes == 8 * (5 * 3 + 5 * 4)
+
+
+LAYERS: dict[str, tuple[Callable[[], nn.Module], Any]] = {
+    "Linear": (lambda: nn.Linear(4, 3), (5, 4)),
+    "Linear without bias, on texts": (lambda: nn.Linear(4, 3, bias=False), (2, 5, 4)),
+    "Conv2d": (lambda: nn.Conv2d(3, 4, 3, stride=2, padding=1), (2, 3, 7, 6)),
+    "Conv2d without bias": (lambda: nn.Conv2d(3, 4, 1, bias=False), (2, 3, 4, 4)),
+    "Embedding": (lambda: nn.Embedding(7, 4), TOKENS),
+    "BatchNorm1d": (lambda: nn.BatchNorm1d(4), (5, 4)),
+    "BatchNorm2d": (lambda: nn.BatchNorm2d(3), (2, 3, 4, 4)),
+    "BatchNorm1d in evaluation": (lambda: nn.BatchNorm1d(4).eval(), (5, 4)),
+    "LayerNorm": (lambda: nn.LayerNorm(4), (5, 4)),
+    "GroupNorm": (lambda: nn.GroupNorm(2, 4), (5, 4, 3)),
+    "LSTM": (lambda: nn.LSTM(4, 3), (5, 2, 4)),
+    "LSTM of two layers": (lambda: nn.LSTM(4, 3, num_layers=2), (5, 2, 4)),
+    "LSTMCell": (lambda: nn.LSTMCell(4, 3), (2, 4)),
+    "MultiheadAttention": (lambda: SelfAttention(), (2, 5, 4)),
+}
+AT_ONCE = ("BatchNorm", "LayerNorm", "GroupNorm", "LSTM")
+"""Layers whose operations compute all gradients at once: they leave nothing to W."""
+
+
+class SelfAttention(nn.MultiheadAttention):
+    def __init__(self) -> None:
+        super().__init__(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x, x, x, need_weights=False)[0]
+
+
+@pytest.mark.parametrize("needs", ["input and weights", "weights alone", "input alone"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_flops_of_i_and_of_w_are_those_of_backward_for_every_layer(name: str, needs: str):
+    make, given = LAYERS[name]
+    layer = make().double()
+    x = given if isinstance(given, np.ndarray) else Tensor(rng.normal(size=given), requires_grad="input" in needs)
+    layer.requires_grad_("weights" in needs)
+
+    def outputs() -> list[Tensor]:
+        layer.zero_grad()
+        if isinstance(x, Tensor):
+            x.grad = None
+        return [out for out in tensors_in(layer(x)) if out.requires_grad]
+
+    def gradients(of: list[Tensor]) -> list[np.ndarray]:
+        return [np.ones(out.shape) for out in of]
+
+    if not (whole := outputs()):  # nobody needs a gradient: an embedding that is frozen
+        return
+    with kernels.counted() as both:
+        backward(whole, gradients(whole))
+    halves = outputs()
+    with kernels.counted() as i:
+        rest = backward(halves, gradients(halves), defer=True)
+    assert rest is not None
+    with kernels.counted() as w:
+        rest.run()
+    assert i.flops + w.flops == both.flops
+    assert (w.flops > 0) == ("weights" in needs and not name.startswith(AT_ONCE))

@@ -152,11 +152,18 @@ def test_arrays_in_containers_and_in_functions_are_found():
 
 # ---- whole models ----
 
+
+class Outputs(nn.LSTM):
+    def forward(self, x):
+        return super().forward(x)[0]
+
+
 MODELS = {
     "MLP": (partial(nn.models.MLP, 8, 64, 64, 4), np.tile(ROWS, (50, 1))),
     "GPT": (partial(nn.models.GPT, 50, 32, 3, 2, 32, 0.2), np.ones((4, 32), np.int64)),
     "LeNet": (nn.models.LeNet, np.ones((8, 1, 28, 28), np.float32)),
     "ResNet": (partial(nn.models.ResNet, 14, 4), np.ones((4, 3, 16, 16), np.float32)),
+    "LSTM": (lambda: nn.Sequential(Outputs(8, 6, num_layers=2, bidirectional=True)), TEXTS),
 }
 every_model = pytest.mark.parametrize(("make", "x"), all_but_first_exhaustive(list(MODELS.values())), ids=MODELS)
 

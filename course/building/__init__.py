@@ -13,4 +13,7 @@ drawing.py             draws others of the same kind
 known_answers.py       right and wrong answers, to prove a draw
 redrawing.py           all of that, for `course redraw`
 imports.py             which files a file imports
+pictures.py            smaller PNGs, so that notebooks stay small
+reference.py           the API reference, with Sphinx
+docstring_markup.py    docstrings as Sphinx reads them
 """

@@ -14,6 +14,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
+from course.building import pictures
 from course.setup.bootstrap import ROOT
 from course.setup.child import one_thread_each
 from minidl.instruction_set import common
@@ -76,6 +77,7 @@ async def execute(
         except RuntimeError as problem:
             raise Failed(f"the kernel did not start: {problem}", current) from None
     notebook.metadata = metadata  # the kernel's own metadata differ between machines
+    pictures.shrink(notebook)
     for number, cell in enumerate(notebook.cells):
         cell.metadata.pop("execution", None)
         if complaint := unfit_output(cell):

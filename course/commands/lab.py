@@ -29,6 +29,12 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
     except UnknownChapterError as error:
         print(error, file=sys.stderr)
         return 2
+    if os.geteuid() == 0 and "--allow-root" not in rest:
+        print("JupyterLab does not start as root: everyone who reached it could do anything here.", file=sys.stderr)
+        print("In a container of your own, type:", file=sys.stderr)
+        print(f"    python3 -m course lab {' '.join([*arguments, '--allow-root'])}", file=sys.stderr)
+        print("Elsewhere start it as another user, to whom this folder belongs.", file=sys.stderr)
+        return 2
     try:
         sentences = copy_lectures(root)
     except OSError as error:

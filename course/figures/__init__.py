@@ -2,10 +2,14 @@
 
 page.py               texts, tables and pictures in a notebook
 who_has_what.py       a collective, step by step
+rank_grid.py          ranks in a grid: groups, and broadcasts along rows and columns
 decision_map.py       what a classifier answers at every point of a plane
 greedy_schedule.py    list scheduling of a graph on p machines
 task_graph.py         the tasks of a step, laid out in time, with its critical path
 live_memory.py        the bytes that a program holds
 histograms.py         how often each number was counted, beside a formula
+divided_layers.py     two layers that several machines divide, and their messages
+ways_to_train.py      one job by three strategies: the picture at the top of README
 waiting.py            how long each worker computed and waited
+time_shares.py        where the time of a worker goes, program by program
 """

@@ -53,9 +53,9 @@ def ensure_environment(arguments: list[str], extras: tuple[str, ...]) -> None:
         return
     try:
         if os.environ.get(NOT_REFRESHED) != "1":
-            bring_up_to_date(ROOT)
+            bring_up_to_date(ROOT, extras)
     except SetupError:
-        if not serves_without_refresh(ROOT):
+        if not serves_without_refresh(ROOT, extras):
             raise
         announce("It could not be refreshed (without a network?): going on with the packages of before.")
         os.environ[NOT_REFRESHED] = "1"
@@ -76,14 +76,18 @@ def ensure_environment(arguments: list[str], extras: tuple[str, ...]) -> None:
 
 def bring_up_to_date(
     root: Path,
+    extras: tuple[str, ...] = (),
     version: tuple[int, int] = sys.version_info[:2],
-    installer: Callable[[Path, bool, int], None] = install,
+    installer: Callable[[Path, bool, int, tuple[str, ...]], None] = install,
 ) -> None:
-    """Make or refresh `root/.venv` unless its record matches; one process at a time, the others wait."""
-    if plan(root, version) is None:
+    """Make or refresh `root/.venv` unless its record matches; one process at a time, the others wait.
+
+    extras: those that the command needs. An environment keeps the extras that an earlier command brought.
+    """
+    if plan(root, extras, version) is None:
         return
     with exclusive(root / ".venv.lock", say=announce) as lock:
-        todo = plan(root, version)
+        todo = plan(root, extras, version)
         if todo is None:  # another start did it while this one waited for the lock
             return
         announce(todo.reason)
@@ -91,11 +95,13 @@ def bring_up_to_date(
         if todo.anew:
             remove(venv)
             venv.mkdir()
-        wanted = fingerprint(root, version)  # before installing: an edit during the set-up must count as a change
         before = read_record(venv)
+        together = tuple(sorted({*requirements.EXTRAS, *extras, *extras_of(before)}))
+        # before installing: an edit during the set-up must count as a change
+        wanted = {**fingerprint(root, version), "extras": list(together)}
         write_record(venv, UNFINISHED)
         try:
-            installer(root, todo.anew, lock)
+            installer(root, todo.anew, lock, together)
         except SetupError:
             if not todo.anew and before is not None:  # uv and pip change nothing before they have all packages
                 write_record(venv, before)
@@ -103,14 +109,16 @@ def bring_up_to_date(
         write_record(venv, wanted)
 
 
-def serves_without_refresh(root: Path, version: tuple[int, int] = sys.version_info[:2]) -> bool:
+def serves_without_refresh(
+    root: Path, extras: tuple[str, ...] = (), version: tuple[int, int] = sys.version_info[:2]
+) -> bool:
     """Whether `root/.venv` was complete once, and only its requirements have changed since."""
-    todo = plan(root, version)
+    todo = plan(root, extras, version)
     return todo is not None and not todo.anew and read_record(root / ".venv") is not None
 
 
-def plan(root: Path, version: tuple[int, int]) -> Plan | None:
-    """What `root/.venv` needs to serve this Python `version`, or None if it is ready."""
+def plan(root: Path, extras: tuple[str, ...], version: tuple[int, int]) -> Plan | None:
+    """What `root/.venv` needs to serve this Python `version` with these `extras`, or None if it is ready."""
     venv = root / ".venv"
     record = read_record(venv)
     python = f"{version[0]}.{version[1]}"
@@ -126,9 +134,17 @@ def plan(root: Path, version: tuple[int, int]) -> Plan | None:
         return Plan("Completing the environment .venv, which was made by hand.", anew=False)
     if record.get("root") != str(root):
         return Plan(f"This folder was moved or copied from {record.get('root')}: making .venv anew.", anew=True)
-    if record != fingerprint(root, version):
+    if {**record, "extras": None} != {**fingerprint(root, version), "extras": None}:
         return Plan("pyproject.toml or uv.lock has changed: refreshing the environment .venv.", anew=False)
+    if lacking := {*requirements.EXTRAS, *extras} - extras_of(record):
+        return Plan(f"This command needs more packages (extra {', '.join(sorted(lacking))}): adding them.", anew=False)
     return None
+
+
+def extras_of(record: dict[str, object] | None) -> set[str]:
+    """The extras that an environment has, by its record."""
+    extras = (record or {}).get("extras")
+    return {str(extra) for extra in extras} if isinstance(extras, list) else set()
 
 
 def fingerprint(root: Path, version: tuple[int, int]) -> dict[str, object]:

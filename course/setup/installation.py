@@ -12,7 +12,6 @@ from course.setup import requirements
 from course.setup.step import SetupStep
 
 LOG = "minidl-setup.log"
-TARGET = f".[{','.join(requirements.EXTRAS)}]"
 
 
 class SetupError(Exception):
@@ -23,8 +22,8 @@ class SetupError(Exception):
         self.exit_code = exit_code
 
 
-def install(root: Path, anew: bool, lock: int) -> None:
-    """Make the environment if `anew`, then install minidl (editable) with the extras `course` and `dev`.
+def install(root: Path, anew: bool, lock: int, extras: tuple[str, ...]) -> None:
+    """Make the environment if `anew`, then install minidl (editable) with these extras.
 
     lock: the descriptor of the set-up's lock. The tools inherit it, so that no second set-up starts while one of them
     still runs.
@@ -36,12 +35,12 @@ def install(root: Path, anew: bool, lock: int) -> None:
     if anew:
         make_environment(venv, step)
     python = interpreter(venv)
-    if (uv := shutil.which("uv")) and install_with_uv(root, uv, python, step):
+    if (uv := shutil.which("uv")) and install_with_uv(root, uv, python, step, extras):
         return
     if bring_pip(python, step):
-        if (uv := fetch_uv(python, step)) and install_with_uv(root, uv, python, step):
+        if (uv := fetch_uv(python, step)) and install_with_uv(root, uv, python, step, extras):
             return
-        if install_with_pip(python, step):
+        if install_with_pip(python, step, extras):
             return
     raise SetupError(
         f"{step.tail()}\n\nThe packages could not be installed; the lines above are the end of {step.log}.\n"
@@ -86,24 +85,29 @@ def fetch_uv(python: Path, step: SetupStep) -> str | None:
     return shutil.which("uv", path=folder)
 
 
-def install_with_uv(root: Path, uv: str, python: Path, step: SetupStep) -> bool:
+def install_with_uv(root: Path, uv: str, python: Path, step: SetupStep, extras: tuple[str, ...]) -> bool:
     """Install the committed lock, or the ranges of pyproject.toml if they changed after the lock was made."""
     environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "UV_PYTHON")}
     environment |= {"UV_PROJECT_ENVIRONMENT": str(python.parent.parent), "UV_PYTHON_DOWNLOADS": "never"}
     if requirements.lock_is_current(root):
-        extras = [option for extra in requirements.EXTRAS for option in ("--extra", extra)]
+        options = [option for extra in extras for option in ("--extra", extra)]
         # --inexact keeps packages that were added by hand, and uv and pip themselves.
-        command = [uv, "sync", "--frozen", "--inexact", *extras]
+        command = [uv, "sync", "--frozen", "--inexact", *options]
         title = "Installing the locked packages with uv"
     else:
-        command = [uv, "pip", "install", "--editable", TARGET]
+        command = [uv, "pip", "install", "--editable", target(extras)]
         title = "uv.lock is older than pyproject.toml; installing its ranges with uv"
     return step.run(title, [*command, "--compile-bytecode", "--python", str(python)], environment) == 0
 
 
-def install_with_pip(python: Path, step: SetupStep) -> bool:
+def target(extras: tuple[str, ...]) -> str:
+    """What pip and uv call this folder with its extras."""
+    return f".[{','.join(extras)}]"
+
+
+def install_with_pip(python: Path, step: SetupStep, extras: tuple[str, ...]) -> bool:
     """Install the ranges of pyproject.toml."""
-    command = [str(python), "-m", "pip", "install", "--editable", TARGET]
+    command = [str(python), "-m", "pip", "install", "--editable", target(extras)]
     environment = {"PIP_RETRIES": "1", **os.environ}  # by default pip retries for minutes without a network
     return step.run("Installing the packages with pip", command, environment) == 0
 

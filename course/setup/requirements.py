@@ -8,8 +8,8 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
-EXTRAS = ("course", "dev")
-"""The extras that the course's environment has in addition to minidl's own requirements."""
+EXTRAS = ("course",)
+"""The extras that every environment of the course has; a command may need more, such as `test` the extra `dev`."""
 
 REQUIREMENT = re.compile(r"\s*(?P<name>[A-Za-z0-9._-]+)\s*(\[[^]]*\])?\s*(?P<range>[^;]*)")
 SYSTEM = re.compile(r";\s*platform_system\s*==\s*['\"](?P<system>\w+)['\"]\s*$")  # the only marker in use

@@ -1,12 +1,14 @@
-"""The command `minidl`: train, compare, simulate and info, each in a folder or file of its name.
+"""The command `minidl`: each of its commands is a folder or a file of that name.
 
 `minidl COMMAND --help` lists the options of a command. The other files are shared by the commands: what a user types
 (`strategies`, `models`, `job`, `engines`, `quantities`), how it is read (`components`, `calls`, `value_types`,
 `several_words`, `shared_options`), and what is printed and written (`display`, `run_folder`, `ending`).
+`mpi_job` is what differs where mpiexec has started the command several times.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from types import FrameType
@@ -14,12 +16,16 @@ from types import FrameType
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the run failed, 2 bad input, 130 interrupted, 143 terminated."""
+    os.environ["MPLBACKEND"] = "agg"  # pictures go into files; Jupyter exports a backend that other environments lack
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _leave)
     try:
-        from minidl.cli.app import app  # here, so that Ctrl-C during this import ends as at any other time
+        from minidl.cli import mpi_job  # here, so that Ctrl-C during this import ends as at any other time
+        from minidl.cli.app import app
+
+        mpi_job.begin()
 
         app(prog_name="minidl")
     except KeyboardInterrupt:

@@ -31,7 +31,7 @@ def call_of(kind: str, text: str) -> ast.Call:
     """
     match = _HEAD.fullmatch(text.strip()) if len(text) <= LONGEST else None
     if match is None:
-        raise ValueError(f"{text[:LONGEST]!r} is not a {kind}: write a name, or name:setting=value,setting=value")
+        raise ValueError(f"{text[:LONGEST]!r} is no {kind}: write a name, or name:setting=value,setting=value")
     name = match["name"].replace("-", "_")
     inside = match["settings"] or match["inside"] or ""
     try:
@@ -64,7 +64,7 @@ def build(kind: str, call: ast.Call, known: Classes, nested: Classes, others: It
     name, own = snake_case(cls.__name__), settings(cls)
     values = {
         setting: value_of(name, setting, node, own[setting].annotation, nested)
-        for setting, node in _arguments(name, call, own, others).items()
+        for setting, node in arguments(name, call, own, others).items()
     }
     try:
         return cls(**values)
@@ -115,7 +115,7 @@ def _with_underscores(node: ast.expr) -> ast.expr:
     return ast.Call(whole, right.args, right.keywords) if isinstance(right, ast.Call) else whole
 
 
-def _arguments(
+def arguments(
     name: str, call: ast.Call, known: Mapping[str, inspect.Parameter], others: Iterable[str]
 ) -> dict[str, ast.expr]:
     """The nodes of the call by the names of the settings."""

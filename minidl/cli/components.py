@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Mapping
-from dataclasses import is_dataclass
+from collections.abc import Collection, Mapping
 from typing import Any, get_type_hints
 
 from minidl.arguments import one_of
@@ -14,19 +13,10 @@ from minidl.arguments import one_of
 Classes = Mapping[str, type]
 
 
-def classes(package: types.ModuleType, base: type) -> dict[str, type]:
-    """The subclasses of `base` that the package exports, by name in snake case.
-
-    A class that is only a base of other exported classes is left out: it has no settings of its own, that is, it is
-    not a dataclass and has no `__init__`.
-    """
+def classes(package: types.ModuleType, base: type, bases: Collection[type] = ()) -> dict[str, type]:
+    """The subclasses of `base` that the package exports, by name in snake case; without `bases`, to be subclassed."""
     exported = [one for one in (getattr(package, name) for name in package.__all__) if inspect.isclass(one)]
-    chosen = [
-        one
-        for one in exported
-        if issubclass(one, base)
-        and (is_dataclass(one) or one.__init__ is not object.__init__ or not {*one.__subclasses__()} & {*exported})
-    ]
+    chosen = [one for one in exported if issubclass(one, base) and one not in (base, *bases)]
     return {snake_case(one.__name__): one for one in sorted(chosen, key=lambda one: one.__name__)}
 
 
@@ -39,28 +29,34 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
-def find(kind: str, name: str, known: Classes) -> type:
-    """The class of that name, regardless of capitals and underscores, or of those initials (ef for ErrorFeedback)."""
+def find(kind: str, name: str, known: Classes, hint: str = "one of your own needs --import FILE.py") -> type:
+    """The class of that name, regardless of capitals and underscores, or the first with those initials."""
     typed = name.replace("_", "").lower()
     for full, cls in known.items():
         if typed == full.replace("_", ""):
             return cls
     initials = [cls for full, cls in known.items() if "_" in full and typed == "".join(w[0] for w in full.split("_"))]
-    return initials[0] if len(initials) == 1 else known[one_of(kind, name, known)]
+    if initials:
+        return initials[0]
+    return known[one_of(kind, name, known, hint=hint)]
 
 
 def settings(cls: type) -> dict[str, inspect.Parameter]:
     """The parameters of the class, with their types and defaults."""
-    hints = get_type_hints(cls if is_dataclass(cls) else cls.__init__)  # type: ignore[misc]
+    owner = next(one for one in cls.__mro__ if "__init__" in vars(one))
+    hints = get_type_hints(cls if "__dataclass_params__" in vars(owner) else owner.__init__)  # type: ignore[misc]
     return {
         name: parameter.replace(annotation=hints.get(name, Any))
         for name, parameter in inspect.signature(cls).parameters.items()
     }
 
 
-def description(cls: type) -> str:
-    """The first sentence of the class's docstring."""
-    text = " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())
+def description(value: object) -> str:
+    """The first sentence of the docstring of a class or a function; "" without one of its own."""
+    doc = value.__doc__ or ""
+    if inspect.isclass(value) and doc.startswith(f"{value.__name__}("):  # that of a dataclass is its signature
+        return ""
+    text = " ".join(inspect.cleandoc(doc).split("\n\n")[0].split())
     return re.split(r"(?<=\.)\s", text)[0]
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
 from rich.console import Console
 
+TO_SPEAK_SECONDS = 1.0  # for rank 0, which mpiexec ends as soon as another rank ends by an error
+
 
 @contextmanager
 def ending(command: str) -> Iterator[None]:
-    """Turn an error inside into the end of `minidl COMMAND`: 2 for bad input, 1 for a failed run, 130 for Ctrl-C."""
+    """Turn an error inside into the end of `minidl COMMAND`: 2 for bad input, 1 for a failed run, 130 for Ctrl-C.
+
+    Of the copies that mpiexec starts, rank 0 alone speaks: whatever is raised here is raised by all.
+    """
     try:
         yield
     except KeyboardInterrupt:
@@ -33,6 +39,10 @@ def _sentence(error: Exception) -> str:
 
 def _fail(command: str, message: str, code: int) -> None:
     from minidl.cli.display import say  # here, so that --help comes at once
+    from minidl.cli.mpi_job import is_silent
 
-    say(Console(stderr=True), f"minidl {command}: {message}", style="red")
+    if is_silent():
+        time.sleep(TO_SPEAK_SECONDS)
+    else:
+        say(Console(stderr=True), f"minidl {command}: {message}", style="red")
     raise typer.Exit(code)

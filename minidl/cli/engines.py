@@ -6,12 +6,14 @@ import math
 
 from minidl import cluster
 from minidl.arguments import one_of, real_number
+from minidl.cli import mpi_job
 from minidl.cli.quantities import counted
-from minidl.cluster.cost.network import PRESETS, Network
+from minidl.cluster.cost.network import Network
+from minidl.cluster.cost.presets import PRESETS
 from minidl.cluster.engines.processes.shared_page import MAX_NODES as MOST_PROCESSES
 from minidl.cluster.engines.protocol import Engine
 
-ENGINES = ("processes", "simulation")
+ENGINES = ("processes", "simulation", "mpi")
 NO_NETWORK = "none"
 FLOPS_PER_S, BYTES_PER_S = 1e9, 1e10  # of a simulated node: slow enough for small models to have something to compute
 MOST_SIMULATED = 1024  # nodes
@@ -21,6 +23,10 @@ LONGEST = 1e12  # virtual seconds
 def check(on: str, nodes: int, servers: int = 0) -> None:
     """Raise ValueError for an unknown engine, or for more nodes and servers than it can run."""
     one_of("--on", on, ENGINES)
+    mpi_job.check(on)
+    if on == "mpi":
+        mpi_job.check_size(nodes, servers)
+        return
     most, where = (MOST_PROCESSES, "run on one machine") if on == "processes" else (MOST_SIMULATED, "are simulated")
     if nodes + servers > most:
         and_servers = f" and {counted(servers, 'server')}" if servers else ""
@@ -28,19 +34,28 @@ def check(on: str, nodes: int, servers: int = 0) -> None:
 
 
 def network_of(name: str) -> Network | None:
-    """The preset of that name; None for "none"."""
-    name = one_of("network", name.lower(), (*PRESETS, NO_NETWORK))
+    """The preset of that name, or the network in that file, whose name ends in .json; None for "none"."""
+    if name.lower().endswith(".json"):
+        return Network.load(name)
+    hint = "or give a file .json"
+    name = one_of("network", name.lower(), (*PRESETS, NO_NETWORK), hint)
     return None if name == NO_NETWORK else Network.preset(name)
+
+
+def check_network(option: str, name: str, on: str) -> None:
+    """Raise ValueError for an unknown network, or for one with MPI, whose messages cross a real network."""
+    if network_of(name) is not None and on == "mpi":
+        raise ValueError(f"{option} {name} and --on mpi: MPI's messages cross a real network; leave out {option}")
 
 
 def engine_of(on: str, node: cluster.Node | None = None, trace: str = "full") -> str | Engine:
     """The engine. A simulation has nodes like `node`, by default `simulated_node()`."""
-    return on if on == "processes" else cluster.Simulation(node=node or simulated_node(), trace=trace)
+    return cluster.Simulation(node=node or simulated_node(), trace=trace) if on == "simulation" else on
 
 
 def timeout_of(on: str) -> float:
     """The longest time in seconds that a node waits in one operation; in a simulation, virtual seconds."""
-    return 60.0 if on == "processes" else LONGEST
+    return LONGEST if on == "simulation" else 60.0
 
 
 def simulated_node(flops: float = FLOPS_PER_S, memory: float = BYTES_PER_S, jitter: float = 0.0) -> cluster.Node:

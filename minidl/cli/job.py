@@ -8,9 +8,11 @@ from typing import Any
 
 from minidl import data, kernels, optim, parallel
 from minidl.arguments import one_of, real_number, whole_number
+from minidl.cli import optimizers, own
 from minidl.cli.models import MODELS
 
 Options = dict[str, Any]
+OWN = "one of your own needs --import FILE.py"
 
 
 def completed(options: Options) -> Options:
@@ -19,8 +21,8 @@ def completed(options: Options) -> Options:
     Raises
         ValueError  a name is unknown, or a number is out of range
     """
-    one_of("--model", options["model"], MODELS)
-    one_of("--data", options["data"], data.NAMES)
+    one_of("--model", options["model"], MODELS, hint=OWN)
+    one_of("--data", options["data"], (*data.NAMES, *own.DATA), hint=OWN)
     recipe = MODELS[options["model"]]
     defaults: Options = {name: getattr(recipe, name) for name in ("epochs", "lr", "lr_decay", "momentum")}
     if options["kernels"] is None:
@@ -46,11 +48,11 @@ def check_minibatch(options: Options) -> None:
 def build(options: Mapping[str, Any]) -> parallel.Job:
     """The job that completed options describe; ValueError if the model cannot read the data."""
     lr, momentum = options["lr"], options["momentum"]
-    by_sgd = MODELS[options["model"]].optimizer == "sgd"
+    optimizer = options.get("optimizer") or MODELS[options["model"]].optimizer
     return parallel.Job(
-        model=MODELS[options["model"]].fit(data.load(options["data"])),
-        data=partial(data.load, options["data"]),
-        optimizer=partial(optim.SGD, lr=lr, momentum=momentum) if by_sgd else partial(optim.AdamW, lr=lr),
+        model=MODELS[options["model"]].fit(own.load(options["data"])),
+        data=own.loader(options["data"]),
+        optimizer=optimizers.maker(optimizer, lr, momentum),
         schedule=partial(_decay_every_epoch, factor=options["lr_decay"]),
         batch_size=options["batch_size"],
         epochs=options["epochs"],

@@ -1,14 +1,18 @@
-"""Amounts as people type and read them: 100MB, 64KiB; 12.3 ms; 1 epoch, 2 epochs."""
+"""Amounts as people type and read them: 100MB, 64KiB; 1 epoch, 2 epochs."""
 
 from __future__ import annotations
 
 import re
 
+from minidl.plots.durations import seconds_text as seconds_text
 from minidl.plots.style import bytes_text
 
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _AMOUNT = re.compile(r"(?P<number>\d+(\.\d*)?(e\d+)?)\s*((?P<prefix>[kmgt]?)(?P<binary>i?)b?)", re.IGNORECASE)
-_UNITS = ((1, "s"), (1e3, "ms"), (1e6, "µs"))
+_NUMBER = r"(?P<number>\d+(\.\d*)?(e[+-]?\d+)?)"
+_TIME = re.compile(_NUMBER + r"\s*(?P<unit>(ns|us|µs|ms|s)?)", re.IGNORECASE)
+_PER_SECOND = {"ns": 1e9, "us": 1e6, "µs": 1e6, "ms": 1e3, "s": 1, "": 1}
+_RATE = re.compile(_NUMBER + r"\s*(?P<prefix>[kmgt]?)(?P<unit>bit|b)(/s|ps)?", re.IGNORECASE)
 
 
 def counted(number: int, noun: str) -> str:
@@ -38,6 +42,36 @@ def parse_bytes(text: str) -> int:
     return int(amount)
 
 
+def parse_seconds(text: str) -> float:
+    """A time in seconds: "5us", "1.5 ms", "2e-6" (seconds).
+
+    Raises
+        ValueError  the text is no such time
+
+    >>> parse_seconds("5us"), parse_seconds("2e-6")
+    (5e-06, 2e-06)
+    """
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no time: write it as 5us, 1.5ms or 2e-6s")
+    return float(f"{match['number']}") / _PER_SECOND[match["unit"].lower()]
+
+
+def parse_rate(text: str) -> float:
+    """Bytes per second: "100Gbit", "100 Gbit/s", "12.5GB/s", "450GB" (powers of 1000).
+
+    Raises
+        ValueError  the text is no such rate
+
+    >>> parse_rate("100Gbit"), parse_rate("12.5GB/s")
+    (12500000000.0, 12500000000.0)
+    """
+    match = _RATE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no speed: write it as 100Gbit or 12.5GB/s")
+    return float(match["number"]) * 1000 ** _POWERS[match["prefix"].lower()] / (8 if match["unit"][1:] else 1)
+
+
 def size_text(nbytes: int) -> str:
     """A size that a user chose: in powers of 1024 if it is a whole number of them, otherwise of 1000.
 
@@ -48,30 +82,3 @@ def size_text(nbytes: int) -> str:
         if nbytes % power == 0 and nbytes % 1000:
             return f"{nbytes // power} {unit}"
     return bytes_text(nbytes)
-
-
-def seconds_text(seconds: float) -> str:
-    """A time to four digits, in the unit in which the number lies between 1 and 1000.
-
-    >>> seconds_text(0.16), seconds_text(2e-5), seconds_text(0)
-    ('160 ms', '20 µs', '0 s')
-    """
-    if not seconds:
-        return "0 s"
-    factor, unit = _unit(seconds)
-    return f"{seconds * factor:.4g} {unit}"
-
-
-def deviation_text(deviation: float, seconds: float) -> str:
-    """A standard deviation of times, in the unit of their mean `seconds`.
-
-    >>> deviation_text(3.71e-4, 0.0189), deviation_text(0.0254, 0.16)
-    ('0.37 ms', '25 ms')
-    """
-    factor, unit = _unit(seconds)
-    scaled = deviation * factor
-    return f"{scaled:.0f} {unit}" if scaled >= 9.5 else f"{scaled:.2g} {unit}"
-
-
-def _unit(seconds: float) -> tuple[float, str]:
-    return next(((factor, unit) for factor, unit in _UNITS if seconds * factor >= 0.99995), (1e9, "ns"))

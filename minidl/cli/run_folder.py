@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
-from minidl.whole_file import written_whole
+from minidl.whole_file import write_csv as write_csv
 
 RUNS = Path("runs")
 
@@ -37,14 +34,6 @@ def prepare(folder: Path | None, name: str, resume: Path | None = None) -> Path:
     if checkpoint.exists() and (resume is None or not checkpoint.samefile(resume)):
         raise ValueError(f"{folder} holds a run already: go on with it by --resume {folder}, or choose another --out")
     return folder
-
-
-def write_csv(path: Path, names: Sequence[str], records: Iterable[dict[str, Any]]) -> None:
-    """Write a table with a header, atomically: a command that is stopped meanwhile leaves the former file."""
-    with written_whole(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
 
 
 def contents(folder: Path) -> str:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
-
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
 from minidl import compress, optim, parallel
 from minidl.arguments import real_number
@@ -19,7 +14,7 @@ from minidl.cli import calls, components
 from minidl.cli.models import MODELS
 
 STRATEGIES = components.classes(parallel, parallel.Strategy)
-COMPRESSORS = components.classes(compress, compress.Compressor)
+COMPRESSORS = components.classes(compress, compress.Compressor, (compress.Quantizer, compress.Sparse))
 OF_THE_OPTIMIZER: dict[str, type] = {"lr": float, "momentum": float}
 """Settings of the optimizer, with their types. A user can type them with every strategy that does not define them."""
 
@@ -31,6 +26,9 @@ def parse(text: str) -> tuple[parallel.Strategy, dict[str, Any]]:
     (Serial(shards=2, micro_batches=1), {'lr': 0.5})
     """
     call = calls.call_of("strategy", text)
+    if ast.unparse(call.func) in COMPRESSORS:
+        as_value = text.replace(":", "(", 1) + ")" * (":" in text)
+        raise ValueError(f"{text} is a compressor: write synchronous:compressor={as_value}")
     cls = components.find("strategy", ast.unparse(call.func), STRATEGIES)
     own, owner = components.settings(cls), components.snake_case(cls.__name__)
     values: dict[str, Any] = {}
@@ -64,18 +62,3 @@ def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, node
             else:
                 advice = f"; here: {'momentum=0 as the setting of the strategy' if is_setting else '--momentum 0'}"
         raise ValueError(f"{error}{advice}") from error
-
-
-def listings() -> Iterator[Table]:
-    """A table of the strategies and one of the compressors, with their settings and defaults."""
-    of_all = f"every strategy that does not define them also takes: {', '.join(OF_THE_OPTIMIZER)}"
-    initials = "initials work as names: synchronous:compressor=ef(top_k(0.01)) uses error_feedback"
-    for title, classes, caption in (("Strategies", STRATEGIES, of_all), ("Compressors", COMPRESSORS, initials)):
-        table = Table("name", "what it is, and its settings", title=title, title_justify="left", box=box.SIMPLE_HEAD)
-        table.caption, table.caption_justify = escape(caption), "left"
-        for name, cls in classes.items():
-            settings = components.defaults(cls)
-            table.add_row(
-                name, escape(components.description(cls)) + (f"\n[dim]{escape(settings)}[/]" * bool(settings))
-            )
-        yield table

@@ -11,7 +11,7 @@
 virtual clock, any `network=`) and with `on="mpi"`.
 
     launch.py             runs a program on an engine
-    once.py               a value that one of several launching processes computes
+    once.py               what one of several launching processes does for all
     run.py                the result of a launch
     faults.py             planned faults: ranks that die, stop or slow down, messages that are lost or corrupted
     comm.py               the communicator: collectives, background work
@@ -47,7 +47,7 @@ from minidl.cluster.faults import FaultPlan
 from minidl.cluster.launch import launch
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.messages import ANY
-from minidl.cluster.once import once
+from minidl.cluster.once import is_first, once
 from minidl.cluster.phantom import Phantom
 from minidl.cluster.run import Run
 from minidl.cluster.trace.recording import Shares, Traffic
@@ -83,6 +83,7 @@ __all__ = [
     "Work",
     "calibrate",
     "cost",
+    "is_first",
     "launch",
     "once",
     "plot_fit",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.engines.protocol import Peer, Pending
+from minidl.cluster.engines.protocol import CollectiveCall, Peer, Pending
 from minidl.cluster.faults import DROPPED
 from minidl.cluster.rank import Rank
 from minidl.cluster.trace.recorder import Recorder
@@ -76,6 +77,11 @@ class Channel:
         few._ranks = tuple(self._ranks[rank] for rank in ranks)
         few.rank, few.size = list(ranks).index(self.rank), len(ranks)
         return few
+
+    def play(self, algorithm: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Run a collective, `algorithm(channel, *arguments, **options)`, or what the engine has in its place."""
+        call = CollectiveCall(algorithm, arguments, options, self._ranks, self.rank, self.tag, self.recorder)
+        return self._endpoint.play(call, partial(algorithm, self, *arguments, **options))
 
     # The two halves of a message; here ranks are numbers in the whole run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -171,10 +172,10 @@ class Communicator(Groups):
         def work(channel: Channel) -> Any:
             flat, endpoint = operand.flat, self._owner.endpoint
             if algorithm != "auto":
-                collectives.ALL_REDUCE[algorithm](channel, flat, op, **options)
+                channel.play(collectives.ALL_REDUCE[algorithm], flat, op, **options)
             elif not endpoint.native_all_reduce(flat, op, self._ranks, channel.tag, channel.recorder):
                 best, settings = fastest_all_reduce(self.network, self._ranks, flat.nbytes, flat.itemsize)
-                collectives.ALL_REDUCE[best](channel, flat, op, **settings)
+                channel.play(collectives.ALL_REDUCE[best], flat, op, **settings)
             return operand.result(flat, self.size)
 
         how = f"{algorithm}({', '.join(f'{k}={v}' for k, v in sorted(options.items()))})" if options else algorithm
@@ -184,7 +185,7 @@ class Communicator(Groups):
     def all_gather(self, x: Any, async_op: bool = False, label: str | None = None) -> Any:
         """Return the list of every rank's x: any objects; arrays may differ in shape."""
         return self._collective(
-            lambda channel: collectives.all_gather_ring(channel, x),
+            lambda channel: channel.play(collectives.all_gather_ring, x),
             Fingerprint("all_gather", label=label),
             async_op,
             reads=x,
@@ -198,7 +199,7 @@ class Communicator(Groups):
             raise TypeError(f"reduce_scatter takes an array, not {what}: there is nothing to split")
 
         def work(channel: Channel) -> Any:
-            chunk = collectives.reduce_scatter_ring(channel, operand.contiguous, op)
+            chunk = channel.play(collectives.reduce_scatter_ring, operand.contiguous, op)
             return operand.mean_of(chunk, self.size)
 
         return self._collective(work, operand.fingerprint("reduce_scatter", label=label), async_op, reads=x)
@@ -207,7 +208,7 @@ class Communicator(Groups):
         """Send item i of the list x to rank i; return the list of received items, item i from rank i."""
         check_items("all_to_all", x, self.size)
         return self._collective(
-            lambda channel: collectives.all_to_all_pairwise(channel, x),
+            lambda channel: channel.play(collectives.all_to_all_pairwise, x),
             Fingerprint("all_to_all", label=label),
             async_op,
             reads=x,
@@ -215,7 +216,11 @@ class Communicator(Groups):
 
     def barrier(self, async_op: bool = False, label: str | None = None) -> Any:
         """Return once every rank has called it."""
-        return self._collective(collectives.barrier_dissemination, Fingerprint("barrier", label=label), async_op)
+        return self._collective(
+            lambda channel: channel.play(collectives.barrier_dissemination),
+            Fingerprint("barrier", label=label),
+            async_op,
+        )
 
     # Shared memory
 
@@ -280,4 +285,10 @@ def world(endpoint: Endpoint, recorder: Recorder, seed: int, faults: RankFaults 
     """Return the communicator of all ranks, which an engine passes to the program."""
     rng = random.stream(random.Purpose.PROGRAM, seed, endpoint.rank)
     random.use(rng)
-    return Communicator(Rank(endpoint, recorder, faults), tuple(range(endpoint.size)), 0, rng)
+    return Communicator(Rank(endpoint, recorder, faults), _everyone(endpoint.size), 0, rng)
+
+
+@lru_cache(1)
+def _everyone(size: int) -> tuple[int, ...]:
+    """All ranks; the same tuple for all simulated ones, because thousands of thousands take gigabytes."""
+    return tuple(range(size))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import operator
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -128,6 +128,15 @@ class FaultPlan:
         ]
         slowdowns = [(new[rank], factor) for rank, factor in self.slowdowns if rank in new]
         return replace(self, faults=tuple(faults), slowdowns=tuple(slowdowns))
+
+    def without(self, ranks: Collection[int]) -> FaultPlan:
+        """Return the plan without the faults of these ranks; the others keep their numbers.
+
+        >>> FaultPlan().kill(0, at=1).kill(2, at=5).without([0]).faults
+        (Fault(kind='kill', rank=2, at=5, dst=None),)
+        """
+        faults = tuple(fault for fault in self.faults if fault.rank not in ranks)
+        return replace(self, faults=faults, slowdowns=tuple(each for each in self.slowdowns if each[0] not in ranks))
 
     def slowdown(self, rank: int) -> float:
         """Return the factor by which the rank's computation is slowed down."""

@@ -1,4 +1,4 @@
-"""once: a value that is computed in one process, though several call `launch`."""
+"""A script under mpiexec runs in several processes, which all call `launch`: what only one of them is to do."""
 
 from __future__ import annotations
 
@@ -24,13 +24,32 @@ def once(function: Callable[[], _T], on: str | Engine = "processes") -> _T:
     >>> once(lambda: 6 * 7)
     42
     """
-    if on != "mpi" and not isinstance(on, engines.MPI):
-        return function()
-    from minidl.cluster.engines.mpi import environment
-
-    if environment.runs_program or not environment.started_by_mpiexec():
+    if not _is_one_of_several(on):
         return function()
     from minidl.cluster.engines.mpi.first_rank import computed_on_the_first_rank
 
     result: _T = computed_on_the_first_rank(function)
     return result
+
+
+def is_first(on: str | Engine = "processes") -> bool:
+    """Whether this process prints and saves what all have computed: in a script under mpiexec that of rank 0.
+
+    Parameters
+        on  the engine of the launch; only with MPI are there several callers
+
+    >>> is_first()
+    True
+    """
+    from minidl.cluster.engines.mpi import environment
+
+    return not _is_one_of_several(on) or environment.rank_by_mpiexec() == 0
+
+
+def _is_one_of_several(on: str | Engine) -> bool:
+    """Whether this process is one of those that mpiexec has started with this script."""
+    if on != "mpi" and not isinstance(on, engines.MPI):
+        return False
+    from minidl.cluster.engines.mpi import environment
+
+    return environment.started_by_mpiexec() and not environment.runs_program

@@ -29,6 +29,7 @@ from minidl.compress.quantizer import Quantizer
 from minidl.compress.random_k import RandomK
 from minidl.compress.sign import Sign
 from minidl.compress.signum import Signum
+from minidl.compress.sparse import Sparse
 from minidl.compress.terngrad import TernGrad
 from minidl.compress.threshold import Threshold
 from minidl.compress.top_k import TopK
@@ -49,6 +50,7 @@ __all__ = [
     "RandomK",
     "Sign",
     "Signum",
+    "Sparse",
     "TernGrad",
     "Threshold",
     "TopK",

@@ -30,7 +30,17 @@ class Sparse(Compressor):
                     "split"               added up on the way, for many entries
                     The last two begin when the sum is waited for, and send dense vectors where these are shorter
 
-    Message: the k indices in rising order (uint32), then the k values: (4 + itemsize) k bytes.
+    Message: the k indices in rising order (uint32), then the k values: (4 + itemsize) k bytes. A subclass defines
+    `choose`, and may define `pairs` and `squared_error`.
+
+    Examples
+        >>> class First(Sparse):
+        ...     def choose(self, flat):
+        ...         return np.arange(2)
+        >>> c = First()
+        >>> message = c.encode(np.array([1.0, -5.0, 3.0, 0.5], dtype="float32"))
+        >>> message.nbytes, c.decode(message)
+        (16, array([ 1., -5.,  0.,  0.], dtype=float32))
     """
 
     all_reduce: str = "gather"

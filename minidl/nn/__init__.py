@@ -10,7 +10,7 @@ are in `models/`. `parameter.py` defines Parameter and Buffer, their tensors.
 
 `stages.py` says where a model can be cut, `replace.py` puts other layers in the place of some, `using.py` other weights
 in the place of all. `checkpointing.py` lets backward compute activations again, by the segments that `segments.py`
-chooses from what `stage_costs.py` measures. `building.py` makes only
+chooses from what `stage_costs.py` counts. `building.py` makes only
 what this rank holds of a model: `placeholder.py` has the tensors that stand for the others, `recipe.py` the steps that
 make a parameter's values, and `shard.py` divides a parameter among ranks.
 """

@@ -29,8 +29,8 @@ def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *,
     so a checkpoint file fits the model with and without. Within `no_grad` nothing is recomputed. A second call replaces
     the segments.
 
-    Only calling the whole model is changed. `parallel.Pipeline` calls its stages, and refuses such a model: give
-    `recompute=True` there instead.
+    Only calling the whole model is changed. `parallel.Pipeline` calls its stages, and refuses a model that is
+    checkpointed as a whole: give `recompute=True` there instead.
 
     Raises
         NotImplementedError  the model has no stages
@@ -46,7 +46,7 @@ def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *,
     >>> model.layers[0].weight.grad.shape
     (48, 64)
 
-    Fewest flops within a budget of bytes, with costs measured on a minibatch:
+    Fewest flops within a budget of bytes, with costs counted on a minibatch:
 
     >>> model, x = nn.models.MLP(64, 48, 48, 48, 10), np.ones((5, 64), np.float32)
     >>> chosen = nn.segments.least_recomputation(nn.stage_costs(model, x), budget=4500)
@@ -84,6 +84,15 @@ class CheckpointedForward:
             function = partial(run_stages, stages[segment.start : segment.end])
             x = checkpoint(function, x) if segment.recomputed else function(x)
         return x
+
+
+def is_checkpointed_in_vain(model: Module) -> bool:
+    """Whether its stages, called one by one, keep activations that `checkpointing` was to compute again.
+
+    So it is for a model that is checkpointed as a whole, not for one of which a stage calls a checkpointed module.
+    """
+    called = {inner for stage in model.stages() for module in stage.modules for inner in module.modules()}
+    return any(isinstance(vars(each).get("forward"), CheckpointedForward) for each in {*model.modules()} - called)
 
 
 def _check_forward(model: type[Module]) -> None:

@@ -38,7 +38,7 @@ class Segment(NamedTuple):
 
 
 class StageCost(NamedTuple):
-    """What a stage costs in a forward pass, for certain samples; `nn.stage_costs` measures it.
+    """What a stage costs in a forward pass, for certain samples; `nn.stage_costs` counts it.
 
     flops   of the forward pass
     kept    bytes that stay for backward, the stage's output included, its input not

@@ -2,6 +2,7 @@
 
 From top to bottom; a file imports only from lines below its own:
 
+    comparison     runs a job by several strategies, on several networks, with several seeds
     train          runs a job by a strategy on an engine
     launches       launches a run's ranks, again when nodes have died
     data_parallel  replicas that apply the same update in every step: Serial, Synchronous, SufficientFactors
@@ -18,11 +19,15 @@ From top to bottom; a file imports only from lines below its own:
 """
 
 from minidl.parallel import pipeline, products, spatial, tensor
+from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
 from minidl.parallel.averaging.gossip import Gossip
 from minidl.parallel.averaging.local_sgd import LocalSGD
 from minidl.parallel.averaging.one_shot_averaging import OneShotAveraging
+from minidl.parallel.comparison.compare import compare
+from minidl.parallel.comparison.compared_run import ComparedRun
+from minidl.parallel.comparison.comparison import Comparison
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.data_parallel.sufficient_factors import SufficientFactors
 from minidl.parallel.data_parallel.synchronous import Synchronous
@@ -37,10 +42,12 @@ from minidl.parallel.run.minibatches import micro_batches
 from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.session import Session
+from minidl.parallel.run.tensorboard import TensorBoard
 from minidl.parallel.servers.backup_workers import BackupWorkers
 from minidl.parallel.servers.eager_sgd import EagerSGD
 from minidl.parallel.servers.hogwild import Hogwild
 from minidl.parallel.servers.parameter_server import ParameterServer
+from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from minidl.parallel.servers.store import Store
 from minidl.parallel.strategy import Strategy
 from minidl.parallel.tensor.hybrid import Hybrid
@@ -50,6 +57,8 @@ __all__ = [
     "BackupWorkers",
     "Checkpoint",
     "CheckpointError",
+    "ComparedRun",
+    "Comparison",
     "EagerSGD",
     "Elastic",
     "ElasticAveraging",
@@ -63,6 +72,7 @@ __all__ = [
     "OneShotAveraging",
     "ParallelPlan",
     "ParameterServer",
+    "PartialAllReduce",
     "Pipeline",
     "Progress",
     "Report",
@@ -72,8 +82,11 @@ __all__ = [
     "Strategy",
     "SufficientFactors",
     "Synchronous",
+    "TensorBoard",
+    "compare",
     "learning_speed",
     "micro_batches",
+    "mixing",
     "noise_scale",
     "pipeline",
     "products",

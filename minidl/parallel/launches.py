@@ -66,19 +66,22 @@ def launch_to_the_end(
         seconds += run.seconds
         survived: list[RankRecord] = [record for record in run.results if record is not None]
         records = with_epochs_of_the_dead(survived, leg.records)
-        if elastic is not None:
-            _raise_errors(run.failures, records)
-        if elastic is None or (records and not any(record.is_unfinished for record in records)):
+        if elastic is None:
             return Launched(run, nodes, records, seconds, restarts)
-        if run.failures and sum(bool(restart.died) for restart in restarts) >= elastic.restarts:
-            raise next(iter(run.failures.values()))
+        deaths = _deaths(run.failures, records)
+        if _is_done(records, strategy):
+            return Launched(run, nodes, records, seconds, restarts)
+        if deaths and sum(bool(restart.died) for restart in restarts) >= elastic.restarts:
+            raise next(iter(deaths.values()))
         survivors = [rank for rank, record in enumerate(run.results) if record is not None]
         written = folder / CHECKPOINT_FILE if folder is not None and _file_id(folder) != before else None
-        leg, restart = next_leg(strategy.goes_on_from, elastic, leg, records, run.failures, at_first, written)
+        leg, restart = next_leg(strategy.goes_on_from, elastic, leg, records, deaths, at_first, written)
         restarts.append(restart)
         nodes = restart.nodes
-        faults = None if faults is None else faults.of_ranks(survivors)
-        _check_can_go_on(strategy, job, nodes, run.failures)
+        if faults is not None:
+            replaced = strategy.goes_on_from == "checkpoint"
+            faults = faults.without(deaths) if replaced else faults.of_ranks(survivors)
+        _check_can_go_on(strategy, job, nodes, deaths)
 
 
 def check_elastic(
@@ -94,7 +97,7 @@ def check_elastic(
         raise ValueError('elastic runs need an engine whose ranks outlive each other: MPI ends all; use on="processes"')
     if on_failure != "raise":
         raise ValueError('elastic runs go on when a node dies: leave out on_failure="continue"')
-    if plan.is_split:
+    if plan.is_split and strategy.goes_on_from != "checkpoint":
         raise ValueError(
             f"{name} splits the model, so the weights of a dead node are lost: leave out elastic, and resume from a "
             "checkpoint"
@@ -107,14 +110,31 @@ def check_elastic(
     return elastic
 
 
-def _raise_errors(failures: dict[int, cluster.ClusterError], records: list[RankRecord]) -> None:
-    """Raise the first failure that is no death: an error of the program would come again."""
-    for failure in failures.values():
-        if failure.cause is not None or not isinstance(failure, cluster.RankFailed):
+def _deaths(failures: dict[int, cluster.ClusterError], records: list[RankRecord]) -> dict[int, cluster.ClusterError]:
+    """The failures that are deaths, which others may have had to end for.
+
+    Raises the first one that is something else: an error of the program would come again.
+    """
+    deaths: dict[int, cluster.ClusterError] = {
+        rank: failure
+        for rank, failure in failures.items()
+        if failure.cause is None and isinstance(failure, cluster.RankFailed)
+    }
+    for rank, failure in failures.items():
+        is_consequence = deaths and isinstance(failure.cause, (cluster.RankFailed, cluster.Deadlock))
+        if rank not in deaths and not is_consequence:
             raise failure
     for record in records:
         if record.interrupted is not None and not failures:  # by a deadlock of its own
             raise record.interrupted
+    return deaths
+
+
+def _is_done(records: list[RankRecord], strategy: Strategy) -> bool:
+    """Whether the run has ended: no rank is to go on, and where one rank alone has the final state, it has survived."""
+    if strategy.goes_on_from == "checkpoint":
+        return any(record.state is not None for record in records)
+    return bool(records) and not any(record.is_unfinished for record in records)
 
 
 def _file_id(folder: Path | None) -> tuple[int, int] | None:

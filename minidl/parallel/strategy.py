@@ -78,8 +78,8 @@ class Strategy:
         """From what the others go on when a node has died, with `train(elastic=True)`.
 
         "step": all nodes have the same weights after each update. "mean": they have weights of their own, and go on
-        from the survivors' mean. "": the run cannot go on; neither can one whose model is split, since a dead node's
-        weights are lost.
+        from the survivors' mean. "checkpoint": a dead node's weights are lost, as where the model is split; new nodes
+        take the places of the dead, and all go on from the last checkpoint. "": the run cannot go on.
         """
         return ""
 
@@ -127,12 +127,13 @@ class Strategy:
             if (samples := len(job.build_data().train)) < replicas:
                 raise ValueError(f"{samples} samples cannot be dealt to {replicas} nodes: use at most {samples} nodes")
         elif job.smallest_batch < replicas:
+            sharers = "nodes" if replicas == nodes else "replicas"
             raise ValueError(
-                f"a minibatch of {job.smallest_batch} samples cannot be shared by {replicas} nodes: "
+                f"a minibatch of {job.smallest_batch} samples cannot be shared by {replicas} {sharers}: "
                 f"batch_size must be at least {replicas}"
             )
 
-    def prepared(self, job: Job) -> Self:
+    def prepared(self, job: Job, nodes: int) -> Self:
         """This strategy with what is computed once, before the ranks start, such as cuts of a model; here itself."""
         return self
 

@@ -28,6 +28,7 @@ from minidl.parallel.run.elastic_restart import Elastic, Leg
 from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.report import Report
+from minidl.parallel.run.run_files import MetricsFile, write_config, write_metrics
 from minidl.parallel.run.session import Session
 from minidl.parallel.run.snapshots import evaluated
 from minidl.parallel.strategy import Strategy
@@ -59,9 +60,11 @@ def train(
         nodes       ranks that train, those of the strategy's plan; a strategy's servers are additional ranks
         on          engine, as in `cluster.launch`: "processes", "simulation", "mpi" or an object
         network     cost of messages, as in `cluster.launch`
-        folder      where a checkpoint is written. Strategies that evaluate during the run (Serial, Synchronous,
-                    SufficientFactors, Pipeline, Hybrid) write it at the start and after every epoch, the others at the
-                    end; None: nowhere
+        folder      where a checkpoint, config.json and metrics.csv are written; None: nowhere. config.json, with
+                    `config`, the seed, versions and the commit, is there from the start, metrics.csv after the first
+                    epoch: a run that is stopped leaves them. Strategies that evaluate during the run (Serial,
+                    Synchronous, SufficientFactors, Pipeline, Hybrid) write it at the start and after every epoch, the
+                    others at the end. In a script under mpiexec rank 0 reads and writes it
         resume      checkpoint to go on from, to the same bits as a run that was never stopped; None: from the start.
                     See the notes for another number of nodes
         progress    called in the caller's process, up to ten times a second and after every epoch
@@ -70,9 +73,11 @@ def train(
         on_failure  "raise" or "continue", as in `cluster.launch`
         faults      planned faults, as in `cluster.launch`
         elastic     True, or an `Elastic` with settings: when nodes die, the run goes on with the others, and
-                    `report.restarts` says so. A death is a process that ends without a word, as by SIGKILL or a planned
-                    `kill`; an exception, a loss that is not finite and a node that hangs end the run as ever. A fault
-                    plan then counts the calls of each launch; nodes keep their faults but not their numbers
+                    `report.restarts` says so. With Pipeline, new nodes take the places of the dead, and all go on from
+                    the last checkpoint in the folder; without a folder, from where the run began. A death is a process
+                    that ends without a word, as by SIGKILL or a planned `kill`; an exception, a loss that is not finite
+                    and a node that hangs end the run as ever. A fault plan then counts the calls of each launch; nodes
+                    keep their faults but not their numbers
 
     Notes
         A run can be resumed on another number of nodes, and by another strategy that can be resumed: weights, optimizer
@@ -106,17 +111,27 @@ def train(
     here.check_shards()
     plan = plan_of(strategy, here, nodes)
     strategy.check(here, nodes)
-    strategy = cluster.once(partial(strategy.prepared, job), on)
+    strategy = cluster.once(partial(strategy.prepared, job, nodes), on)
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
             f"{type(strategy).__name__} cannot go on from a checkpoint, which lacks some of its ranks' state: "
             "to begin with the weights of an earlier run, give Job(model=report.model())"
         )
     survival = check_elastic(strategy, plan, elastic, nodes, on_failure, on)
-    checkpoint = None if resume is None else _matching_checkpoint(resume, here)
+    checkpoint = None if resume is None else cluster.once(partial(_matching_checkpoint, resume, here), on)
+    is_writer, metrics = cluster.is_first(on), None
     if folder is not None:
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        if is_writer:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_config(folder, config or {}, job.seed)
+            metrics = MetricsFile(folder, checkpoint.history if checkpoint is not None else ())
+
+    def listen(rank: int, message: Progress) -> None:
+        if metrics is not None and message.row is not None:
+            metrics.add(message.row)
+        if progress is not None:
+            progress(message)
 
     def launch(nodes: int, leg: Leg, faults: FaultPlan | None) -> Run:
         return cluster.launch(
@@ -129,10 +144,11 @@ def train(
             on_failure="continue" if survival else on_failure,
             faults=faults,
             seed=job.seed,
-            listener=None if progress is None else lambda rank, message: progress(message),
+            listener=None if progress is None and folder is None else listen,
         )
 
-    first = Leg(checkpoint, is_elastic=survival is not None)
+    brings_back = survival is not None and strategy.goes_on_from != "checkpoint"
+    first = Leg(checkpoint, is_elastic=brings_back)
     try:
         ended = launch_to_the_end(launch, here, strategy, nodes, first, faults, survival, folder)
         run, nodes = ended.run, ended.nodes
@@ -145,18 +161,20 @@ def train(
             raise error.cause from error
         raise
     finally:
-        if folder is not None:  # all ranks have ended by now
+        if folder is not None and is_writer:  # all ranks have ended by now
             Checkpoint.remove_unfinished(folder / CHECKPOINT_FILE)
     if final is None:
         final = evaluated(here, strategy.combine, ended.records, config or {})
         if progress is not None:
             for row in final.history:
                 progress(Progress.of_row(row, job.epochs, run.trace.shares(0)))
-        if folder is not None:
+        if folder is not None and is_writer:
             final.save(folder / CHECKPOINT_FILE)
+            write_metrics(folder, final.history)
     return Report(
-        job, strategy, nodes, final.history, ended.seconds, run.trace, final, run.results, run.failures, ended.restarts
-    )
+        job, strategy, nodes, final.history, ended.seconds, run.trace, final, run.results, run.failures, ended.restarts,
+        is_writer,
+    )  # fmt: skip
 
 
 def _node(

@@ -11,19 +11,18 @@ from minidl.plots import style
 from minidl.plots.log_axis import log_ticks
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 MANY_TICKS = 20.0  # ratio of largest to smallest value beyond which labels at 1, 2 and 5 would touch
 
 PANELS, LINE = 4.9, 0.18  # inches: height of the panels; of a line in the title or the legend
 NARROWEST = 7.4  # inches: room for a title of 80 characters
-BOLD, NORMAL, HANDLE = (
-    0.09,
-    0.07,
-    0.9,
-)  # inches: width of a character in title and legend, of an entry's line
+HEADING = 0.1  # inches: width of a character in the heading of a column
+MOST_CHARACTERS, FEWEST_CHARACTERS = 160, 20  # of a line in the title or the legend
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Run:
         samples    samples since the start, on all nodes
         loss       loss at the end of each epoch
         note       how the run ended, if early
-        band       lower and upper edge of a band around the loss, for the mean of several runs
+        band       lower and upper ends of error bars around the loss, for the mean of several runs
     """
 
     label: str
@@ -74,33 +73,60 @@ def draw(
         loss for _, runs in places for run in runs for losses in (run.loss, *(run.band or ())) for loss in losses
     ]
     width = max(NARROWEST, 2.6 * columns + 1.2)
-    labels = [fill(label, round((width - HANDLE) / NORMAL)) for label in _labels(places)]
-    lines = [part for line in title.splitlines() for part in fill(line, int(width / BOLD)).splitlines()]
-    longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
-    ncols = 2 if 2 * (longest * NORMAL + HANDLE) < width else 1
-    rows = sum(label.count("\n") + 1 for label in labels) / ncols
-    height = PANELS + LINE * (len(lines) + rows)
-    figure, axes = style.new_figure(width, height, columns, [1, 1], sharex="row", sharey="all")
+    figure, axes = style.new_figure(width, 4 * PANELS, columns, [1, 1], sharex="row", sharey="all")
     timed, counted = axes[:columns], axes[columns:]
+    handles: list[Line2D] = []
     for place, (heading, runs) in enumerate(places):
         for axes_of, name in ((timed[place], "seconds"), (counted[place], "samples")):
-            for number, run in enumerate(runs):
-                _line(axes_of, run, getattr(run, name), number)
+            lines = [_line(axes_of, run, getattr(run, name), number) for number, run in enumerate(runs)]
+            handles = handles or lines
             _log_axis(axes_of, "y", all_losses)
             axes_of.grid(color="0.92", linewidth=0.6)
             axes_of.set_axisbelow(True)
-        timed[place].set_title(heading, fontsize=9)
+        timed[place].set_title(fill(_plain(heading), int(width / columns / HEADING)), fontsize=9)
         _log_axis(timed[place], "x", all_seconds)
         timed[place].set_xlabel("time (s)")
         counted[place].set_xlabel("samples, all nodes")
     for first in (timed[0], counted[0]):
         first.set_ylabel(ylabel)
-    handles, _ = timed[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=ncols, fontsize=8, handlelength=3.2)
-    if lines:
-        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, fontweight="bold")
+    legend_lines = _add_legend(figure, handles, _labels(places))
+    title_lines = _add_title(figure, _plain(title)) if title else 0
+    figure.set_size_inches(width, PANELS + LINE * (legend_lines + title_lines))
     style.label_source(figure, source)
     return figure
+
+
+def _add_legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> int:
+    """Add the legend below the panels, in lines as long as the figure is wide; return its number of lines."""
+    for characters in range(MOST_CHARACTERS, FEWEST_CHARACTERS - 1, -5):
+        broken = [fill(label, characters) for label in labels]
+        for ncols in (2, 1):
+            legend = figure.legend(
+                handles, broken, loc="outside lower center", ncols=ncols, fontsize=8, handlelength=3.2
+            )
+            if _is_inside(figure, legend) or (characters == FEWEST_CHARACTERS and ncols == 1):
+                rows = sum(label.count("\n") + 1 for label in broken)
+                return -(-rows // ncols)
+            legend.remove()
+    return 0
+
+
+def _add_title(figure: Figure, title: str) -> int:
+    """Add the title above the panels, in lines as long as the figure is wide; return its number of lines."""
+    text = figure.suptitle("", x=0.01, ha="left", fontsize=9, fontweight="bold")
+    for characters in range(MOST_CHARACTERS, FEWEST_CHARACTERS - 1, -5):
+        lines = [part for line in title.splitlines() for part in fill(line, characters).splitlines()]
+        text.set_text("\n".join(lines))
+        if _is_inside(figure, text):
+            break
+    return len(lines)
+
+
+def _is_inside(figure: Figure, artist: Artist) -> bool:
+    """Whether the artist is as narrow as the figure; the layout sees to its height."""
+    figure.draw_without_rendering()
+    box = artist.get_window_extent()
+    return bool(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1)
 
 
 def _labels(places: Sequence[tuple[str, Sequence[Run]]]) -> list[str]:
@@ -110,15 +136,26 @@ def _labels(places: Sequence[tuple[str, Sequence[Run]]]) -> list[str]:
         notes = [(heading, runs[number].note) for heading, runs in places if number < len(runs)]
         is_same = len({note for _, note in notes}) == 1
         text = first.note if is_same else "; ".join(f"{heading}: {note}" for heading, note in notes if note)
-        labels.append(f"{first.label} ({text})" if text else first.label)
+        labels.append(_plain(f"{first.label} ({text})" if text else first.label))
     return labels
 
 
-def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
+def _plain(text: str) -> str:
+    """The text without formulas: between two dollars matplotlib would typeset one."""
+    return text.replace("$", r"\$")
+
+
+def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> Line2D:
     count = len(style.SERIES)
     if run.band is not None:
-        axes.fill_between(x, *run.band, color=style.SERIES[number % count], alpha=0.18, linewidth=0)
-    axes.plot(
+        low, high = run.band
+        errors = [
+            [centre - edge for centre, edge in zip(run.loss, low, strict=True)],
+            [edge - centre for edge, centre in zip(high, run.loss, strict=True)],
+        ]
+        color = style.SERIES[number % count]
+        axes.errorbar(x, run.loss, yerr=errors, fmt="none", ecolor=color, elinewidth=1.0, capsize=4, zorder=1.9)
+    (line,) = axes.plot(
         x,
         run.loss,
         color=style.SERIES[number % count],
@@ -128,6 +165,7 @@ def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
         linewidth=1.4,
         label=run.label,
     )
+    return line
 
 
 def _log_axis(axes: Axes, name: str, values: Sequence[float]) -> None:

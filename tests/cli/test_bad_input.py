@@ -14,7 +14,7 @@ from minidl import data, kernels, nn, optim, parallel
 from minidl.cli import engines
 from minidl.cli.models import MODELS
 from minidl.cli.simulate.cases import ALGORITHMS
-from minidl.cluster.cost.network import PRESETS
+from minidl.cluster.cost.presets import PRESETS
 from minidl.parallel import Checkpoint
 from tests.cli.command import environment, minidl, refused
 
@@ -38,12 +38,12 @@ def in_an_empty_folder(tmp_path, monkeypatch):
         (
             "--model",
             "resnte",
-            "--model must be 'mlp', 'lenet', 'resnet' or 'gpt', got 'resnte': did you mean 'resnet'?",
+            "'lenet', 'resnet', 'alexnet', 'vgg16' or 'gpt', got 'resnte': did you mean 'resnet'?",
         ),
         ("--data", "digit", "got 'digit': did you mean 'digits'?"),
         ("--kernels", "nunba", "--kernels must be 'numpy', 'numba' or 'cupy', got 'nunba': did you mean 'numba'?"),
         ("--algorithm", "rign", "got 'rign': did you mean 'ring'?"),
-        ("--model", "xyz", "'resnet' or 'gpt', got 'xyz'"),
+        ("--model", "xyz", "'vgg16' or 'gpt', got 'xyz': one of your own needs --import FILE.py"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest_one(capsys, option, name, sentence):
@@ -117,7 +117,7 @@ def test_what_is_no_number_is_refused(capsys, arguments):
         (("--strategy", "gossip", "--nodes", 4, "--batch-size", 3), "give --batch-size 4 or more"),
         (
             ("--on", "simulator"),
-            "--on must be 'processes' or 'simulation', got 'simulator': did you mean 'simulation'?",
+            "--on must be 'processes', 'simulation' or 'mpi', got 'simulator': did you mean 'simulation'?",
         ),
         (("--momentum", 1), "momentum must be at least 0 and below 1, got 1.0"),
         (("--momentum", "nan"), "momentum must be finite and at least 0 and below 1, got nan"),
@@ -377,7 +377,7 @@ def test_a_disk_that_fills_up_during_training_is_said_and_the_last_checkpoint_st
     )
     assert result.returncode == 2
     assert result.stderr == "minidl train: cannot read or write out/checkpoint.npz: File too large\n"
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoint.npz"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["checkpoint.npz", "config.json"]
     assert Checkpoint.load(tmp_path / "out/checkpoint.npz").epoch == 0
 
 

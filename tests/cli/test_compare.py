@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 import pytest
@@ -15,11 +16,14 @@ import pytest
 from minidl import cluster, kernels, parallel
 from minidl.cli import engines, run_folder
 from minidl.cli.app import app
-from minidl.cli.compare.over_seeds import OverSeeds
-from minidl.cli.compare.report import ComparisonReport
-from minidl.cli.compare.runs import Comparison, TrainedRun, contestant, trained
+from minidl.cli.compare.report import title as title_of
+from minidl.cli.compare.settings import Settings, typed
+from minidl.cli.compare.settings import entrant as entrant_of
 from minidl.cli.several_words import spread
 from minidl.cluster.trace.recording import Shares
+from minidl.parallel import ComparedRun
+from minidl.parallel.comparison.entrant import Entrant
+from minidl.parallel.comparison.over_seeds import OverSeeds
 from minidl.parallel.measures.report_card import problems
 from tests.cli.command import minidl, read_until, refused, start
 
@@ -50,7 +54,7 @@ def compare(*arguments: object, folder: str = "out") -> list[dict[str, str]]:
     return rows("runs.csv", folder)
 
 
-def common(**changes: Any) -> Comparison:
+def common(**changes: Any) -> Settings:
     settings: dict[str, Any] = {
         "model": "mlp",
         "data": "spirals",
@@ -64,13 +68,19 @@ def common(**changes: Any) -> Comparison:
         "momentum": 0.0,
         "node": engines.simulated_node(),
     }
-    return Comparison(**(settings | changes))
+    return Settings(**(settings | changes))
 
 
-def outcome(text: str, network: str = "none", **changes: Any) -> TrainedRun:
+def entrant(text: str, settings: Settings) -> Entrant:
+    return entrant_of(text, *typed(text, settings), settings)
+
+
+def outcome(text: str, network: str = "none", **changes: Any) -> ComparedRun:
     """What comes of one strategy on one network."""
-    one = contestant(text, common(**changes))
-    (result,) = trained([one], [(network, engines.network_of(network))], common(**changes), lambda *_: None)
+    settings = common(**changes)
+    strategy, job = typed(text, settings)
+    engine = cluster.Simulation(node=settings.node, trace="ledger")
+    (result,) = parallel.compare(job, {text: strategy}, settings.nodes, engine, [network], slow=settings.slow).runs
     return result
 
 
@@ -85,7 +95,7 @@ def test_every_strategy_runs_on_every_network_and_the_numbers_are_those_of_train
         ("nvlink", "serial", "1"),
         ("nvlink", "synchronous:algorithm=ring", "4"),
     ]
-    job = contestant("synchronous", common()).job
+    job = entrant("synchronous", common()).job
     engine = cluster.Simulation(node=engines.simulated_node())
     report = parallel.train(job, parallel.Synchronous(algorithm="ring"), 4, engine, "1gbe")
     last = report.history[-1]
@@ -107,8 +117,8 @@ def test_synchronous_learns_what_serial_learns_and_the_network_changes_the_time_
 
 
 def test_an_asynchronous_gradient_is_of_the_samples_that_a_node_has_of_a_common_minibatch():
-    assert contestant("synchronous", common()).job.batch_size == 32
-    one = contestant("parameter_server", common())
+    assert entrant("synchronous", common()).job.batch_size == 32
+    one = entrant("parameter_server", common())
     assert one.job.batch_size == 8
     result = outcome("parameter_server", "1gbe")
     assert result.history[-1]["samples"] == outcome("synchronous").history[-1]["samples"]
@@ -147,13 +157,12 @@ def test_a_slow_node_holds_up_those_who_wait_for_it():
 
 
 def test_a_node_of_half_the_speed_takes_twice_the_time():
-    twice = common(node=engines.simulated_node(5e8, 5e9))
-    slower = next(trained([contestant("serial", twice)], [("none", None)], twice, print))
-    assert slower.seconds == pytest.approx(2 * outcome("serial").seconds)
+    twice = engines.simulated_node(5e8, 5e9)
+    assert outcome("serial", node=twice).seconds == pytest.approx(2 * outcome("serial").seconds)
 
 
 def test_learning_rate_and_momentum_of_a_strategy_stand_in_place_of_those_of_all():
-    own = contestant("synchronous:lr=0.5,momentum=0.9", common())
+    own = entrant("synchronous:lr=0.5,momentum=0.9", common())
     assert (own.lr, own.momentum) == (0.5, 0.9)
     assert outcome("synchronous:lr=0.2").history == outcome("synchronous").history
     assert outcome("synchronous:lr=0.4").history == outcome("synchronous", lr=0.4).history
@@ -172,7 +181,7 @@ def test_a_run_that_diverges_is_a_row_that_says_so_and_the_others_go_on(capsys):
 
 def test_seconds_to_an_accuracy_are_those_of_the_first_epoch_that_has_it():
     history = [{"seconds": float(epoch), "accuracy": accuracy} for epoch, accuracy in enumerate((0.5, 0.9, 0.8), 1)]
-    result = TrainedRun(contestant("serial", common()), "none", history)
+    result = ComparedRun(entrant("serial", common()), "none", history)
     assert [result.seconds_to(target) for target in (0.5, 0.7, 0.9, 0.95)] == [1.0, 2.0, 2.0, None]
 
 
@@ -200,14 +209,14 @@ def test_every_strategy_is_run_with_every_seed_as_if_by_itself():
     assert Path("out/loss.png").read_bytes().startswith(b"\x89PNG")
 
 
-def run_of(seed: int, accuracies: list[float], ended: str = "") -> TrainedRun:
+def run_of(seed: int, accuracies: list[float], ended: str = "") -> ComparedRun:
     """A made-up run: an epoch a second, and in epoch i a test loss of (seed + 1) / i."""
-    one = contestant("serial", common(seed=seed, epochs=3))
+    one = entrant("serial", common(seed=seed, epochs=3))
     history = [
         {"seconds": float(i), "samples": 10 * i, "steps": i, "accuracy": accuracy, "test_loss": (seed + 1) / i}
         for i, accuracy in enumerate(accuracies, 1)
     ]
-    return TrainedRun(
+    return ComparedRun(
         one, "none", history, ended, [0] if not ended else [], Shares(1.0, 0.0, 0.0) if not ended else None
     )
 
@@ -254,12 +263,48 @@ def test_seeds_are_said_in_the_title_the_lines_and_the_caption(tmp_path):
                     "1gbe", "--target", "0.4", "--seeds", 2, "--out", "out")  # fmt: skip
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0] == "mlp on spirals, 4 nodes, minibatch 32, 2 epochs, seeds 0 to 1"
-    assert lines[2] == "learning rate: 0.2, but 1e+30 for synchronous:lr=1e30"
-    assert lines[4].startswith("  2/4 1gbe, synchronous, seed 1: ")
+    assert lines[0] == (
+        "mlp on spirals, 4 nodes, minibatch 32, 2 epochs, learning rate 0.2 unless lr= is given, seeds 0 to 1"
+    )
+    assert lines[3].startswith("  2/4 1gbe, synchronous, seed 1: ")
     text = " ".join(result.stdout.split())
     assert "synchronous:lr=1e30: 2 of 2 seeds diverged" in text
     assert "±: standard deviation over the seeds (n - 1)" in text
+
+
+def test_means_and_deviations_of_the_table_are_in_summary_csv_and_each_format_is_a_file():
+    accuracies = [float(row["accuracy"]) for row in compare("--strategies", "synchronous", "--networks", "1gbe",
+                                                            "--seeds", 3, "--format", "svg,pdf")]  # fmt: skip
+    (row,) = rows("summary.csv")
+    assert float(row["accuracy_mean"]) == pytest.approx(mean(accuracies))
+    assert float(row["accuracy_std"]) == pytest.approx(stdev(accuracies))
+    assert (row["seeds"], row["finished"]) == ("3", "3")
+    assert Path("out/loss.pdf").read_bytes().startswith(b"%PDF")
+    assert "<svg" in Path("out/loss.svg").read_text()
+    assert not Path("out/loss.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("compressor", "is_free"),
+    [
+        ("top_k(0.1)", True),
+        ("coding_time(top_k(0.1),1e-8,1e-8)", False),
+        ("ef(coding_time(sign,1e-8))", False),
+        ("none", False),
+    ],
+)
+def test_compressing_is_said_to_be_free_unless_it_is_charged(compressor, is_free):
+    settings = common(epochs=1)
+    text = f"synchronous:compressor={compressor}"
+    strategy, job = typed(text, settings)
+    comparison = parallel.compare(job, {text: strategy}, 2, networks=["none"])
+    assert ("compressing takes no simulated time" in comparison.legend) == is_free
+    assert ("compressing takes no simulated time" in comparison.draw().get_suptitle()) == is_free
+
+
+def test_a_minibatch_is_shared_by_replicas_not_by_nodes():
+    (row,) = compare("--strategies", "hybrid:pp=2,tp=2,micro_batches=2", "--networks", "1gbe", "--batch-size", 2)
+    assert row["ended"] == ""
 
 
 # ---- the title ----
@@ -268,20 +313,18 @@ def test_seeds_are_said_in_the_title_the_lines_and_the_caption(tmp_path):
 def test_the_title_has_the_rates_that_were_used():
     def title(*texts: str, **changes: Any) -> str:
         settings = common(**changes)
-        report = ComparisonReport(settings, [contestant(text, settings) for text in texts], Path("out"))
-        return report.title
+        return title_of(settings, [entrant(text, settings) for text in texts])
 
     assert "learning rate 1.6, seed 0\n" in title("synchronous:lr=1.6", "gossip:lr=1.6")
     assert "0.2" not in title("synchronous:lr=1.6", "gossip:lr=1.6")
     assert "learning rate 0.2 (x 0.9 per epoch), momentum 0.5, seed 0\n" in title(
         "serial", "gossip", momentum=0.5, lr_decay=0.9
     )
-    different = title("serial", "gossip:lr=1.6,momentum=0.5", "synchronous", lr_decay=0.9)
-    assert different.splitlines()[2:] == [
-        "learning rate (x 0.9 per epoch): 0.2, but 1.6 for gossip:lr=1.6,momentum=0.5",
-        "momentum: 0, but 0.5 for gossip:lr=1.6,momentum=0.5",
-    ]
-    assert title("serial:lr=1", "gossip:lr=2").splitlines()[2] == "learning rate: 1 for serial:lr=1; 2 for gossip:lr=2"
+    assert (
+        "learning rate 0.2 unless lr= is given (x 0.9 per epoch), momentum 0 unless momentum= is given, seed 0\n"
+        in title("serial", "gossip:lr=1.6,momentum=0.5", "synchronous", lr_decay=0.9)
+    )
+    assert "learning rate as given by lr=, seed 0\n" in title("serial:lr=1", "gossip:lr=2")
 
 
 # ---- on processes, and as a user sees it ----
@@ -310,7 +353,7 @@ def test_off_a_terminal_there_is_a_line_a_run_and_a_table_a_network(tmp_path):
     assert [line.split()[0] for line in lines[2:6]] == ["1/4", "2/4", "3/4", "4/4"]
     assert [line.strip() for line in lines if "simulated" in line][1:] == ["1gbe: simulated", "10gbe: simulated"]
     assert all(len(line) <= 80 for line in lines)
-    assert lines[-1] == "In out: history.csv, loss.png, runs.csv"
+    assert lines[-1] == "In out: history.csv, loss.png, runs.csv, summary.csv"
     assert Path("out/loss.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -363,19 +406,25 @@ def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
     [
         ((), "name strategies, such as --strategies synchronous local_sgd; --list shows what there is"),
         (("--strategies", "synchronus"), "got 'synchronus': did you mean 'synchronous'?"),
+        (("--strategies", "top_k(0.1)"), "top_k(0.1) is a compressor: write synchronous:compressor=top_k(0.1)"),
+        (("--strategies", "top_k:density=0.1"), "write synchronous:compressor=top_k(density=0.1)"),
+        (("--strategies", "serial", "--format", "gif"), "--format must be 'png', 'svg' or 'pdf', got 'gif'"),
         (("--strategies", "serial", "serial:shard=2"), "got 'shard': did you mean 'shards'?"),
         (("--strategies", "serial", "--networks", "2gbe"), "got '2gbe': did you mean '1gbe'?"),
         (("--strategies", "serial", "--networks", ","), "--networks was given without a value"),
         (("--strategies", "serial", "--model", "mpl"), "got 'mpl': did you mean 'mlp'?"),
         (("--strategies", "serial", "--model", "gpt"), "gpt reads text: choose --data stdlib_text"),
         (("--strategies", "serial", "--kernels", "nunba"), "did you mean 'numba'?"),
-        (("--strategies", "serial", "--on", "mars"), "--on must be 'processes' or 'simulation', got 'mars'"),
+        (("--strategies", "serial", "--on", "mars"), "--on must be 'processes', 'simulation' or 'mpi', got 'mars'"),
         (("--strategies", "serial", "--nodes", 0), "--nodes must be at least 1, got 0"),
         (("--strategies", "serial", "--nodes", 2000, "--batch-size", 2000), "at most 1024 nodes are simulated"),
         (("--strategies", "serial", "--nodes", 2000), "at most 1024 nodes are simulated, got --nodes 2000"),
         (("--strategies", "serial", "--nodes", 65, "--batch-size", 65, "--on", "processes"), "at most 64 nodes run on"),
         (("--strategies", "synchronous", "--batch-size", 3), "a minibatch of 3 samples cannot be shared by 8 nodes"),
-        (("--strategies", "parameter_server", "--batch-size", 20), "20 is not a multiple of 8: give --batch-size 16"),
+        (
+            ("--strategies", "parameter_server", "--batch-size", 20),
+            "not a multiple of 8: choose a batch size of 16",
+        ),
         (("--strategies", "synchronous:lr=0"), "synchronous:lr=0: lr must be above 0, got 0"),
         (
             ("--strategies", "synchronous:momentum=1"),
@@ -420,7 +469,7 @@ def test_a_folder_that_holds_a_comparison_is_not_overwritten(capsys):
 
 
 def test_a_disk_that_is_full_is_said(capsys, monkeypatch):
-    monkeypatch.setattr("minidl.cli.compare.report.ComparisonReport.draw", _no_space)
+    monkeypatch.setattr("minidl.parallel.Comparison.draw", _no_space)
     err = refused(capsys, "compare", *SMALL, "--strategies", "serial", "--networks", "none", "--out", "out")
     assert "No space left on device" in err
 

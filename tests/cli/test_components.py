@@ -18,7 +18,7 @@ from minidl.cli.strategies import COMPRESSORS, STRATEGIES
 from minidl.cli.value_types import fits
 from tests.cli.command import environment
 
-BASES = (parallel.Strategy, compress.Compressor, compress.Quantizer)  # exported to be subclassed
+BASES = (parallel.Strategy, compress.Compressor, compress.Quantizer, compress.Sparse)  # exported to be subclassed
 
 
 def parse(text: str) -> parallel.Strategy:
@@ -178,8 +178,8 @@ def test_a_compressor_without_settings_needs_no_parentheses() -> None:
         ("synchronous:compressor=1-topk", "synchronous: compressor must be a compressor or None, got 1 - topk"),
         ("synchronous:compressor=sign(1)", "sign: too many positional arguments; it has no settings"),
         ("synchronous:compressor=sign(a=1)", "sign has no settings, got 'a'"),
-        ("", "'' is not a strategy: write a name, or name:setting=value"),
-        ("a b", "'a b' is not a strategy"),
+        ("", "'' is no strategy: write a name, or name:setting=value"),
+        ("a b", "'a b' is no strategy"),
         ("synchronous:(", "the settings in 'synchronous:(' cannot be read"),
         ("synchronous:1)+(2", "cannot be read"),
         ("synchronous:\0", "cannot be read"),
@@ -187,7 +187,7 @@ def test_a_compressor_without_settings_needs_no_parentheses() -> None:
         ("synchronous:**{}", "synchronous: write setting=value, not **"),
         ("synchronous:" + "(" * 250, "cannot be read"),
         ("synchronous:bucket_mb=" + "-" * 270 + "1", "bucket_mb must be a number"),
-        ("s" * 400, "is not a strategy"),
+        ("s" * 400, "is no strategy"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(text: str, sentence: str) -> None:

@@ -56,7 +56,8 @@ def test_ctrl_c_leaves_a_checkpoint_to_go_on_from_to_the_same_bits(tmp_path, who
     code, out, err = interrupt(process, signal.SIGINT, whole_group)
     assert (code, err) == (130, "")
     assert out.endswith("To go on: minidl train --resume parts\n")
-    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["checkpoint.npz"]
+    left = sorted(path.name for path in (tmp_path / "parts").iterdir())
+    assert left == ["checkpoint.npz", "config.json", "metrics.csv"]
     assert 1 <= Checkpoint.load(tmp_path / "parts/checkpoint.npz").epoch < 4
     assert minidl(tmp_path, "train", "--resume", "parts").returncode == 0
     assert_same_bits(tmp_path / "parts", whole_folder)
@@ -94,13 +95,14 @@ def test_ctrl_c_while_the_kernels_are_compiled_for_the_first_time_leaves_no_proc
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, *exhaustively(signal.SIGHUP)])
-def test_a_signal_to_end_leaves_a_checkpoint_and_nothing_else(tmp_path, number):
+def test_a_signal_to_end_leaves_whole_files_alone(tmp_path, number):
     process = start(tmp_path, "train", *SLOW, "--nodes", 2, "--out", "out")
     wait_for(tmp_path / "out/checkpoint.npz")
     code, out, err = interrupt(process, number, whole_group=False)
     assert (code, err) == (128 + number, "")
     assert "--resume out" in out
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoint.npz"]
+    left = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"checkpoint.npz", "config.json"} <= left <= {"checkpoint.npz", "config.json", "metrics.csv"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *exhaustively(signal.SIGTERM)])
@@ -165,4 +167,14 @@ def test_an_elastic_run_says_which_node_was_killed_and_ends_well(tmp_path):
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert "died (the process was killed by SIGKILL); 2 went on from the last finished step" in " ".join(out.split())
+    assert "test accuracy" in out
+
+
+def test_an_elastic_pipeline_goes_on_from_the_checkpoint_with_a_new_stage(tmp_path):
+    process = start(tmp_path, "train", *SLOW, "--plan", "pp=2", "--out", "out", "--elastic")
+    read_until(process, "  1/4")
+    os.kill(ranks(process.pid)[1], signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert "1 joined; 2 went on from the checkpoint" in " ".join(out.split())
     assert "test accuracy" in out

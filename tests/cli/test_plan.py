@@ -41,6 +41,32 @@ def test_a_plan_may_divide_layers(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("pp=9",), "2 stages of the model cannot fill 9 chunks, and an empty chunk computes nothing: use at most 2"),
+        (("pp=2,micro_batches=33",), "32 samples, cannot be cut into 33 micro-batches: use at most 32"),
+        (("pp=2,dp=2,micro_batches=17",), "16 samples, cannot be cut into 17 micro-batches: use at most 16"),
+        (("pp=2,dp=33,micro_batches=1",), "cannot be shared by 33 replicas: batch_size must be at least 33"),
+        (("pp=2,dp=2", "--nodes", 3), "--plan pp=2,dp=2 needs 4 nodes, got --nodes 3: leave out --nodes"),
+        (("pp=0",), "pp must be at least 1, got 0"),
+        (("pp=2.5",), "pp must be a whole number, got 2.5"),
+        (("pp",), "'pp' is no plan: write the extent of each axis"),
+        (("pp=2,schedule=1fb1",), "did you mean '1f1b'"),
+        (("pp=2,schedule=interleaved,micro_batches=3",), "use a multiple of 2"),
+        (("pp=2,schedule=pipedream,micro_batches=4",), "leave out micro_batches"),
+    ],
+)
+def test_a_plan_that_no_pipeline_can_follow_ends_with_a_sentence(capsys, options, message):
+    options = ("--plan", *options, "--batch-size", 32, "--model", "mlp", "--on", "simulation")
+    assert message in " ".join(refused(capsys, "train", *options).split())
+
+
+def test_a_minibatch_may_have_fewer_samples_than_a_replica_has_stages(tmp_path):
+    options = (*QUICK, "--on", "simulation", "--plan", "pp=2,micro_batches=1", "--batch-size", 1)
+    assert minidl(tmp_path, "train", *options, "--out", "out").returncode == 0
+
+
+@pytest.mark.parametrize(
     ("plan", "message"),
     [
         ("tp=7", "layers.0 cannot be divided by 7 ranks"),

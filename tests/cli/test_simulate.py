@@ -12,8 +12,10 @@ import pytest
 from minidl.cli.app import app
 from minidl.cli.quantities import parse_bytes
 from minidl.cli.simulate import cases, report
+from minidl.cluster import cost
 from minidl.cluster.cost.network import Network
 from tests.cli.command import minidl, refused
+from tests.tiers import all_but_first_exhaustive
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -126,6 +128,64 @@ def test_alpha_and_beta_take_the_place_of_the_presets():
     assert number(row, "simulated_seconds") == pytest.approx(2 * 400 + 2 * 400, rel=1e-9)
 
 
+RACKS = ("--racks", "8x8", "--nic", "1us,1200Gbit", "--uplink", "5us,100Gbit")
+
+
+def test_on_eight_machines_of_eight_gpus_groups_that_are_machines_win_as_the_formula_says(capsys):
+    rows = simulate(*RACKS, "--per-group", 8, "--algorithm", "ring,hierarchical,ordered,auto")
+    assert {row["nodes"] for row in rows} == {"64"}
+    ring, hierarchical, ordered, auto = rows
+    machines = Network.tree(8, 8, nic=(1e-6, 150e9), uplink=(5e-6, 12.5e9))
+    for row, options in ((ring, {}), (hierarchical, {"per_group": 8})):
+        seconds = cost.all_reduce_on(machines, row["algorithm"], 64, 10**8, **options)
+        assert number(row, "simulated_seconds") == pytest.approx(seconds, rel=1e-3)
+        assert number(row, "formula_seconds") == seconds
+    assert number(hierarchical, "simulated_seconds") < number(ring, "simulated_seconds")
+    assert (auto["chosen"], auto["per_group"], ring["per_group"]) == ("hierarchical", "8", "")
+    assert ordered["formula_seconds"] == ""
+    out = capsys.readouterr().out
+    assert "hierarchical: 8 x 8 " in out
+    assert "-: there is no formula for links that are shared" in out
+
+
+def test_the_folder_of_racks_has_their_file_which_stands_for_a_name():
+    (row,) = simulate(*RACKS, "--algorithm", "ring")
+    Path("out/network.json").rename("racks.json")
+    (again,) = simulate("--networks", "racks.json", "--algorithm", "ring")
+    assert again["simulated_seconds"] == row["simulated_seconds"]
+
+
+def test_hierarchical_on_a_flat_network_says_its_groups(capsys):
+    simulate("--algorithm", "hierarchical", "--nodes", "8,12")
+    out = capsys.readouterr().out
+    assert "hierarchical: 4 x 2 " in out
+    assert "hierarchical: 4 x 3 " in out
+    assert "hierarchical: groups x nodes in each" in out
+
+
+def test_the_calls_are_made_for_real_beside_the_simulation_of_a_network_fitted_to_this_machine(capsys):
+    rows = simulate("--measured", "--nodes", 2, "--bytes", "4KiB,8KiB", "--algorithm", "ring,tree")
+    for row in rows:
+        least, median, most = (number(row, f"measured_seconds_{name}") for name in ("least", "median", "most"))
+        assert 0 < least <= median <= most
+        assert row["network"] == "processes, calibrated"
+    assert Path("out/measured.png").exists()
+    network = Network.load("out/network.json")
+    assert len(network.measured) > 2
+    assert number(rows[0], "simulated_seconds") == pytest.approx(
+        cost.ring(2, 4096, network.alpha, network.beta, network.gamma, 4)
+    )
+    assert "ratio: measured / simulated" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "collective", all_but_first_exhaustive([name for name in cases.ALGORITHMS if name != "all_reduce"])
+)
+def test_every_collective_can_be_measured(collective):
+    (row,) = simulate("--measured", "--collective", collective, "--nodes", 2, "--bytes", 4096, "--network", "10gbe")
+    assert number(row, "measured_seconds_median") > 0
+
+
 def test_a_user_sees_a_table_that_fits_a_terminal_and_gets_a_new_folder_in_runs(tmp_path):
     result = minidl(tmp_path, "simulate", "--nodes", "16", "--algorithm", "tree,auto", COLUMNS="80")
     assert result.returncode == 0, result.stderr
@@ -180,6 +240,26 @@ def test_a_single_place_is_drawn_as_bars():
         (("--algorithm", "rign"), "or 'auto', got 'rign': did you mean 'ring'?"),
         (("--collective", "broadcast", "--algorithm", "ring"), "broadcast is always done by 'tree': leave out --algo"),
         (("--network", "10gb"), "or 'nvlink', got '10gb': did you mean '10gbe'?"),
+        (("--network", "none"), "--network must be '1gbe', '10gbe'"),
+        (("--racks", "8"), "--racks takes the number of racks and of nodes in each, such as 8x8, got '8'"),
+        (
+            ("--racks", "8x8"),
+            "--racks needs --nic too: the latency and the speed of that link, such as",
+        ),
+        ((*RACKS[:4], "--uplink", "5us"), "--uplink takes a latency and a speed, such as 5us,100Gbit, got '5us'"),
+        ((*RACKS[:4], "--uplink", "5us,9"), "--uplink 5us,9: '9' is no speed: write it as 100Gbit or 12.5GB/s"),
+        ((*RACKS[:4], "--uplink", "5,1Gbit,2"), "'1Gbit,2' is no speed: write it as 100Gbit or 12.5GB/s"),
+        (("--racks", "100000x100000", *RACKS[2:]), "has 10,000,000,000 nodes: at most 1,024 are simulated"),
+        ((*RACKS, "--nodes", 65), "65 nodes have no place in"),
+        ((*RACKS, "--network", "1gbe"), "--racks describes the network by --nic and --uplink: leave out --network"),
+        ((*RACKS, "--beta", 0), "--racks describes the network by --nic and --uplink: leave out --beta"),
+        (("--nic", "1us,1Gbit"), "--nic is a link of racks: give --racks too, such as --racks 8x8"),
+        (("--per-group", 3, "--nodes", 8), "per_group must divide the number of ranks, 8; got 3"),
+        (("--per-group", 2, "--algorithm", "ring"), "--per-group is for hierarchical: leave it out, or add"),
+        (("--on", "mpi"), "--on says where --measured makes the calls for real: give --measured too"),
+        (("--measured", "--on", "simulation"), "--on must be 'processes' or 'mpi', got 'simulation'"),
+        (("--measured", "--networks", "1gbe,10gbe"), "--measured is set beside one network: give at most one"),
+        (("--measured", "--nodes", 1000), "nodes run on one machine, got --nodes 1000"),
         (("--nodes", "1"), "--nodes must be from 2 to 1024, got 1"),
         (("--nodes", "2,4096"), "--nodes must be from 2 to 1024, got 4096"),
         (("--nodes", "-4"), "--nodes takes whole numbers with commas between, such as 2,4,8, got '-4'"),

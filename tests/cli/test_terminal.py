@@ -66,7 +66,7 @@ def test_a_bar_moves_beneath_the_columns(terminal):
     moving = [line for line in bars if re.match(r"  [123]/3 +\d\.\d{4} [━╸╺]{18} +[\d,]+   \d+% / \d+% / \d+%", line)]
     assert len(moving) > 5
     header = next(line for line in lines(terminal) if "test loss" in line)
-    assert moving[0].index("%") < header.index("/ communicate")
+    assert moving[0].index("%") < header.index("/communicate")
 
 
 def test_no_line_is_wider_than_80_columns(terminal):
@@ -90,5 +90,6 @@ def test_an_error_is_red_and_plain(tmp_path):
     assert code == 2
     assert "\x1b[31m" in text
     assert CONTROL.sub("", text).strip() == (
-        "minidl train: --model must be 'mlp', 'lenet', 'resnet' or 'gpt', got 'resnte': did you mean 'resnet'?"
+        "minidl train: --model must be 'mlp', 'lenet', 'resnet', 'alexnet', 'vgg16' or 'gpt', got 'resnte': "
+        "did you mean 'resnet'?"
     )

@@ -6,10 +6,11 @@ import os
 import time
 from pathlib import Path
 
-SERVERS = (
+SERVERS = (  # these live as long as the process that uses them
     "multiprocess.forkserver",
     "multiprocess.resource_tracker",
-)  # these live as long as the process that uses them
+    "multiprocessing.resource_tracker",  # of the standard library: tests of the judge use its shared memory
+)
 
 
 def _parents() -> dict[int, int]:

@@ -14,7 +14,16 @@ import pytest
 from course.command_line import COMMANDS
 from course.setup.bootstrap import ROOT
 
-TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+
+def tracked() -> list[str]:
+    """The files that git tracks; in an unpacked source distribution, the files that came with it."""
+    if (ROOT / ".git").exists():
+        return subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    names = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file()]
+    return [name for name in names if not re.search(r"(^|/)(__pycache__|\.\w+_cache|\.venv)/|^(runs|work)/", name)]
+
+
+TRACKED = tracked()
 THERE = {PurePosixPath(name) for name in TRACKED} | {
     folder for name in TRACKED for folder in PurePosixPath(name).parents
 }

@@ -168,7 +168,7 @@ def finds_itself() -> None:
 
 def cut_a_model() -> None:
     job = small_job()
-    chunks = parallel.Pipeline(2).prepared(job).chunks(job.build_model())
+    chunks = parallel.Pipeline(2).prepared(job, 2).chunks(job.build_model())
     assert [len(chunk) > 0 for chunk in chunks] == [True, True]
 
 
@@ -178,7 +178,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "F.where(condition, a, b)": lambda: keeps_the_gradient(lambda x: F.where(x > 1, x, 0.0)),
     "any(one is x for one in tensors)": finds_itself,
     "astype(np.float32)": lambda: Tensor(np.arange(3).astype(np.float32), requires_grad=True),
-    "prepared(job)": cut_a_model,
+    "prepared(job, nodes)": cut_a_model,
     "randint(0, 10, (1,))": lambda: minidl.randint(0, 10, (1,)).item(),
     "randint(0, 10, (2, 3))": lambda: minidl.randint(0, 10, (2, 3)).reshape(3, 2),
     "randn(2, 3)": lambda: minidl.randn(2, 3, requires_grad=True),
@@ -193,6 +193,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "QSGD(7)": lambda: [trains(QSGD(7), QuantizedAllReduce(QSGD(7))), Lossless(QSGD(7)).encode(np.ones(600))],
     "SGD(momentum_form='v')": correct_momentum,
     "Sequential(*modules)": apply_in_turn,
+    "parallel.Synchronous()": lambda: train(parallel.Synchronous()),
     "Synchronous()": lambda: train(parallel.Synchronous()),
     "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),
     "cluster.Processes('spawn')": lambda: add_one(cluster.Processes("spawn")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,9 @@ class Alone:
 
     def native_all_reduce(self, *_: Any) -> bool:
         return False
+
+    def play(self, _: Any, by_messages: Callable[[], Any]) -> Any:
+        return by_messages()
 
     def post_fingerprint(self, *_: Any) -> None:
         """There is nobody to differ from."""

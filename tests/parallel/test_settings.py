@@ -35,6 +35,7 @@ FLAGS = [
     (ParameterServer, "locked"),
     (BackupWorkers, "abandon"),
     (EagerSGD, "coordinator"),
+    (ElasticAveraging, "overlap"),
     (Gossip, "asynchronous"),
     (Hogwild, "locked"),
     (LocalSGD, "outer_nesterov"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from matplotlib.colors import to_rgb
 
@@ -58,16 +60,28 @@ def test_runs_look_alike_in_all_panels_and_unlike_each_other() -> None:
     assert len(set(looks[0])) == 12
 
 
-def test_a_band_is_drawn_around_its_line_in_the_same_colour_and_fits_into_the_panel() -> None:
+def test_error_bars_have_the_colour_of_their_line_and_fit_into_the_panel() -> None:
     run = Run("mean", [0.1, 0.2], [100, 200], [1.0, 0.5], band=([0.5, 0.1], [2.0, 9.0]))
     figure = race.draw([("1gbe", [SLOW, run])], source="simulated")
     for axes in figure.axes:
-        (band,) = axes.collections
-        (edges,) = band.get_paths()
-        assert (edges.vertices[:, 1].min(), edges.vertices[:, 1].max()) == (0.1, 9.0)
-        assert tuple(band.get_facecolor()[0][:3]) == to_rgb(axes.get_lines()[1].get_color())
+        (bars,) = axes.collections
+        ends = [end for path in bars.get_paths() for end in path.vertices[:, 1]]
+        assert ends == pytest.approx([0.5, 2.0, 0.1, 9.0])
+        (line,) = (line for line in axes.get_lines() if line.get_label() == "mean")
+        assert tuple(bars.get_edgecolor()[0][:3]) == to_rgb(line.get_color())
         assert axes.get_ylim()[0] < 0.1
         assert axes.get_ylim()[1] > 9.0
+
+
+@pytest.mark.parametrize("label", ["synchronous", "W" * 60, "synchronous:compressor=ef(top_k(0.01)),lr=0.05" * 2])
+def test_legend_and_title_of_one_network_and_three_strategies_are_inside_the_figure(label: str) -> None:
+    runs = [Run(f"{label}{i}", [0.1, 0.2], [100, 200], [1.0, 0.5]) for i in range(3)]
+    figure = race.draw([("1gbe", runs)], source="simulated", title="M" * 200)
+    figure.draw_without_rendering()
+    for artist in (figure.legends[0], figure._suptitle, *figure.legends[0].legend_handles):  # type: ignore[attr-defined]
+        box = artist.get_window_extent()
+        assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
 
 
 def test_titles_and_labels_that_are_long_stay_within_the_figure() -> None:
@@ -103,3 +117,27 @@ def test_a_note_of_one_place_alone_names_the_place() -> None:
     figure = race.draw([("1gbe", [FAST]), ("nvlink", [lost])], source="simulated")
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["fast (nvlink: diverged in epoch 1)"]
+
+
+def test_names_with_underscores_and_dollars_are_in_the_legend_as_they_are() -> None:
+    runs = [Run(name, [0.1, 0.2], [100, 200], [1.0, 0.5]) for name in ("_mine", "a$b$", "other")]
+    figure = race.draw([("1gbe", runs)], source="simulated", title="costs $1 or $2")
+    figure.draw_without_rendering()
+    legend = figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["_mine", r"a\$b\$", "other"]
+    lines = [line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 2]
+    assert [line.get_color() for line in legend.get_lines()] == [line.get_color() for line in lines]
+
+
+def test_headings_of_columns_are_as_narrow_as_their_column() -> None:
+    runs = [Run("a", [0.1, 0.2], [100, 200], [1.0, 0.5])]
+    figure = race.draw([(f"networks/of_a_long_name_{i}_of_a_cluster.json", runs) for i in range(4)], source="simulated")
+    figure.draw_without_rendering()
+    boxes = [axes.title.get_window_extent() for axes in figure.axes[:4]] + [
+        axes._left_title.get_window_extent() for axes in figure.axes[:4]
+    ]
+    boxes = [box for box in boxes if box.width > 1]
+    assert len(boxes) == 4
+    for left, right in pairwise(boxes):
+        assert left.x1 <= right.x0
+    assert boxes[-1].x1 <= figure.bbox.x1

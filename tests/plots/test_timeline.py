@@ -84,9 +84,9 @@ def exchange(start: float, end: float, message: int, to: int = 1, lane: int = 0)
 
 
 def rows_of(picture: np.ndarray, kind: str) -> np.ndarray:
-    """The pixel rows in which that colour is, below the legend."""
+    """The pixel rows in which that colour is, below the legend; some pixels at the edges of letters have it, too."""
     wanted = np.array(colors.to_rgb(style.ACTIVITY[kind])) * 255
-    return np.unique(np.nonzero((np.abs(picture[60:] - wanted) <= 1).all(-1))[0])
+    return np.nonzero((np.abs(picture[60:] - wanted) <= 1).all(-1).sum(axis=1) > 20)[0]
 
 
 def test_of_an_exchange_the_send_lies_above_the_receive_and_each_has_half_the_bar() -> None:
@@ -94,8 +94,12 @@ def test_of_an_exchange_the_send_lies_above_the_receive_and_each_has_half_the_ba
     picture = pixels(timeline.draw(exchange(0.0, 1.0, 0), ranks=1, source="measured"))
     above, below = rows_of(picture, "send"), rows_of(picture, "receive")
     assert above.max() < below.min()
-    assert len(above) == pytest.approx(len(rows_of(whole, "send")) / 2, abs=1.5)
-    assert len(below) == pytest.approx(len(rows_of(whole, "send")) / 2, abs=1.5)
+    assert len(above) == pytest.approx(
+        len(rows_of(whole, "send")) / 2, abs=2.5
+    )  # edges are drawn wider before matplotlib 3.11
+    assert len(below) == pytest.approx(
+        len(rows_of(whole, "send")) / 2, abs=2.5
+    )  # edges are drawn wider before matplotlib 3.11
 
 
 def test_where_exchanges_are_too_many_sends_still_lie_above_receives_with_half_the_area_each() -> None:

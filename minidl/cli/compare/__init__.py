@@ -1,1 +1,1 @@
-"""`minidl compare`: `command.py` has its options; `runs.py` trains every strategy; `report.py` shows the results."""
+"""`minidl compare`: `command.py` has its options, `settings.py` what they mean; `report.py` title and tables."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 
 from minidl import parallel
-from minidl.cli.compare.runs import Comparison, Contestant, TrainedRun
 from minidl.cli.display import LiveBar, say
-from minidl.cli.quantities import seconds_text
+from minidl.plots.durations import seconds_text
 
 
 class ComparisonProgress(LiveBar):
@@ -16,24 +15,20 @@ class ComparisonProgress(LiveBar):
     If there are several seeds, a run is named with its seed.
     """
 
-    def __init__(self, console: Console, runs: int, comparison: Comparison) -> None:
+    def __init__(self, console: Console, runs: int, seeds: int) -> None:
         super().__init__(console, f"run 1 of {runs}")
-        self.runs, self.comparison, self.done = runs, comparison, 0
+        self.runs, self.seeds, self.done = runs, seeds, 0
 
-    def __call__(self, contestant: Contestant, network: str, now: parallel.Progress) -> None:
+    def __call__(self, run: parallel.ComparedRun, now: parallel.Progress | None) -> None:
+        seed = f", seed {run.seed}" if self.seeds > 1 else ""
+        if now is None:
+            self.done += 1
+            how = run.ended or f"{run.accuracy:.2%} after {seconds_text(run.seconds)}"
+            say(self.console, f"{self.done:>3}/{self.runs} {run.network}, {run.entrant.name}{seed}: {how}")
+            return
         self.show(
             self.done * now.epochs + now.epoch - 1,
             self.runs * now.epochs,
             before=f"run {self.done + 1} of {self.runs}",
-            after=f"{contestant.text} on {network}{self._seed(contestant)}: epoch {now.epoch}, loss {now.loss:.3f}",
+            after=f"{run.entrant.name} on {run.network}{seed}: epoch {now.epoch}, loss {now.loss:.3f}",
         )
-
-    def finished(self, run: TrainedRun) -> None:
-        """Print how the run has ended."""
-        self.done += 1
-        how = run.ended or f"{run.accuracy:.2%} after {seconds_text(run.seconds)}"
-        name = f"{run.network}, {run.contestant.text}{self._seed(run.contestant)}"
-        say(self.console, f"{self.done:>3}/{self.runs} {name}: {how}")
-
-    def _seed(self, contestant: Contestant) -> str:
-        return f", seed {contestant.job.seed}" if self.comparison.seeds > 1 else ""

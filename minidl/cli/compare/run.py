@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 
-from minidl import cluster, kernels
-from minidl.arguments import real_number, whole_number
-from minidl.cli import engines, job, run_folder
+from minidl import cluster, kernels, parallel
+from minidl.arguments import one_of, real_number, whole_number
+from minidl.cli import engines, job, mpi_job, run_folder
+from minidl.cli.compare import report
 from minidl.cli.compare.progress import ComparisonProgress
-from minidl.cli.compare.report import RUNS, ComparisonReport
-from minidl.cli.compare.runs import JOB, Comparison, contestant, trained
+from minidl.cli.compare.settings import JOB, Settings, entrant, typed
 from minidl.cli.display import say
 from minidl.cli.job import Options
+from minidl.cli.listing import listings
 from minidl.cli.several_words import items
-from minidl.cli.strategies import listings
+from minidl.parallel.comparison.comparison import FORMATS, RUNS
 
 PIPED_WIDTH = 120  # columns, of tables that no terminal bounds: names of strategies with their settings are long
-DEFAULT_NETWORKS = {"simulation": "1gbe,10gbe,infiniband", "processes": "none"}
+DEFAULT_NETWORKS = {"simulation": "1gbe,10gbe,infiniband", "processes": "none", "mpi": "none"}
 
 
 def print_list() -> None:
-    """Print all strategies and compressors with their settings."""
+    """Print all strategies and compressors with their settings, all models and data sets."""
     for table in listings():
         Console().print(table)
 
@@ -33,40 +36,67 @@ def run(options: Options) -> None:
     if not texts:
         raise ValueError("name strategies, such as --strategies synchronous local_sgd; --list shows what there is")
     of_the_job = job.completed({name: options[name] for name in JOB})
-    engines.check(options["on"], options["nodes"])
-    job.check_minibatch(of_the_job)
-    comparison = Comparison(
+    on = options["on"]
+    engines.check(on, options["nodes"])
+    settings = Settings(
         **of_the_job,
+        on=on,
         momentum=options["momentum"],
         node=_node(options),
         slow=dict(_slow(text, options["nodes"]) for text in items("--slow", options["slow"], "")),
         seeds=whole_number("--seeds", options["seeds"], at_least=1),
+        formats=tuple(one_of("--format", name, FORMATS) for name in items("--format", options["formats"], "png")),
         target=real_number("--target", options["target"], above=0, at_most=1),
     )
-    names = items("--networks", options["networks"], DEFAULT_NETWORKS[options["on"]])
-    networks = [(name, engines.network_of(name)) for name in names]
+    names = items("--networks", options["networks"], DEFAULT_NETWORKS[on])
+    for name in names:
+        engines.check_network("--networks", name, on)
+    networks = {name: engines.network_of(name) for name in names}
     out = options["out"]
 
-    kernels.use(comparison.kernels)
-    contestants = [contestant(text, comparison) for text in texts]
-    if out is not None and (out / RUNS).exists():
-        raise ValueError(f"{out} holds a comparison already: choose another --out")
-    folder = run_folder.prepare(out, f"compare-{comparison.model}-{comparison.data}")
-    report = ComparisonReport(comparison, contestants, folder)
+    kernels.use(settings.kernels)
+    jobs = mpi_job.on_all_ranks(lambda: {text: typed(text, settings) for text in texts}, on)
+    entrants = mpi_job.on_all_ranks(lambda: [entrant(text, *jobs[text], settings) for text in texts], on)
+    for one in entrants:
+        one.check_networks(networks.values())
+    folder = cluster.once(partial(_folder, out, f"compare-{settings.model}-{settings.data}"), on)
+    is_writer = cluster.is_first(on)
+    title = report.title(settings, entrants, is_emulated=on == "processes" and any(networks.values()))
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
-    say(console, report.title)
+    say(console, title)
     try:
-        with ComparisonProgress(console, len(contestants) * len(networks) * comparison.seeds, comparison) as progress:
-            for one in trained(contestants, networks, comparison, progress):
-                report.add(one)  # at once, so that finished runs are kept if the command is stopped
-                progress.finished(one)
-    except (KeyboardInterrupt, SystemExit):
-        say(console, run_folder.what_is_left(folder))
+        with ComparisonProgress(console, len(texts) * len(networks) * settings.seeds, settings.seeds) as progress:
+            comparison = parallel.compare(
+                jobs[texts[0]][1],
+                jobs,
+                nodes=settings.nodes,
+                on=engines.engine_of(on, settings.node, trace="ledger"),
+                networks=networks,
+                seeds=settings.seeds,
+                target=settings.target,
+                slow=settings.slow,
+                folder=folder,
+                formats=settings.formats,
+                progress=progress,
+                title=title,
+                settings=settings.columns,
+            )
+    except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
+        if is_writer:
+            say(console, run_folder.what_is_left(folder))
         raise
-    report.draw()
-    for table in report.tables():
+    if not is_writer:
+        return
+    for table in report.tables(comparison):
         console.print(table)
     say(console, run_folder.contents(folder))
+
+
+def _folder(out: Path | None, name: str) -> Path:
+    """Make the folder, which holds no comparison yet."""
+    if out is not None and (out / RUNS).exists():
+        raise ValueError(f"{out} holds a comparison already: choose another --out")
+    return run_folder.prepare(out, name)
 
 
 def _node(options: Options) -> cluster.Node | None:

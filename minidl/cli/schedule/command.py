@@ -7,6 +7,7 @@ from typing import Annotated
 
 from typer import Context, Option
 
+from minidl.cli import completion
 from minidl.cli.ending import ending
 from minidl.cli.shared_options import Out
 
@@ -14,7 +15,11 @@ from minidl.cli.shared_options import Out
 def schedule(
     context: Context,
     kind: Annotated[
-        str | None, Option(help="naive, gpipe, 1f1b (the default), pipedream, interleaved, zb-h1, zb-h2 or zb-v.")
+        str | None,
+        Option(
+            help="naive, gpipe, 1f1b (the default), pipedream, interleaved, zb-h1, zb-h2 or zb-v.",
+            autocompletion=completion.SCHEDULES,
+        ),
     ] = None,
     stages: Annotated[int | None, Option(help="Stages of the pipeline; by default 4.")] = None,
     micro_batches: Annotated[int | None, Option(help="Micro-batches of a minibatch; by default 8.")] = None,

@@ -14,18 +14,22 @@ from minidl.cli.engines import LONGEST
 from minidl.cli.quantities import size_text
 from minidl.cluster import Communicator, Run, cost, launch
 from minidl.cluster.collectives import ALL_REDUCE
-from minidl.cluster.collectives.partition import split
+from minidl.cluster.collectives.partition import group_size, split
+from minidl.cluster.cost import rounds
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.simulation import Simulation
 from minidl.cluster.phantom import Phantom
 
 DTYPE = np.dtype(np.float32)  # of the vector, as of gradients
-AUTO = "auto"
+AUTO, HIERARCHICAL = "auto", "hierarchical"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One collective call."""
+    """One collective call.
+
+    per_group: ranks in a group of the hierarchical all-reduce; None: see `group`
+    """
 
     collective: str
     algorithm: str
@@ -33,25 +37,57 @@ class Case:
     network: Network
     nbytes: int
     nodes: int
+    per_group: int | None = None
 
     @property
-    def chosen(self) -> str:
-        """The algorithm, or the one that "auto" chooses for this call."""
-        if self.collective == "all_reduce" and self.algorithm == AUTO:
-            return cost.best_all_reduce(self.nodes, self.nbytes, self.network, itemsize=DTYPE.itemsize)
-        return self.algorithm
+    def options(self) -> dict[str, Any]:
+        """The options of this algorithm in `comm.all_reduce`."""
+        return {"per_group": self.group} if self.algorithm == HIERARCHICAL else {}
 
-    def formula(self) -> float:
-        """Seconds, by the formula of that name in `cluster.cost`."""
+    @property
+    def group(self) -> int:
+        """Ranks in a group: as given; by default a rack, if all are full; otherwise the divisor nearest to the root."""
+        tree = self.network.topology
+        is_of_racks = tree is not None and self.per_group is None and self.nodes % tree.per_rack == 0
+        return group_size(self.nodes, tree.per_rack if tree is not None and is_of_racks else self.per_group)
+
+    @property
+    def choice(self) -> tuple[str, dict[str, Any]]:
+        """The algorithm and its options, for "auto" those that it chooses for this call."""
+        if self.collective != "all_reduce" or self.algorithm != AUTO:
+            return self.algorithm, self.options
+        options: dict[str, Any] = {}
+        name = cost.best_all_reduce(self.nodes, self.nbytes, self.network, itemsize=DTYPE.itemsize)
+        if self.network.topology is not None:
+            ranks = tuple(range(self.nodes))
+            name, options = rounds.best_all_reduce(self.network, ranks, self.nbytes, DTYPE.itemsize)
+        if name == HIERARCHICAL:
+            options = {"per_group": group_size(self.nodes, options.get("per_group"))}
+        return name, options
+
+    def formula(self) -> float | None:
+        """Seconds, by the formula of that name in `cluster.cost`; None if there is none for links that are shared."""
+        if self.network.topology is None:
+            return self.alone()
+        if self.collective != "all_reduce" or self.algorithm not in (AUTO, *rounds.ALL_REDUCE):
+            return None
+        return cost.all_reduce_on(self.network, self.algorithm, self.nodes, self.nbytes, DTYPE.itemsize, **self.options)
+
+    def alone(self) -> float:
+        """Seconds, by the formula in which every message has a line of its own."""
         network = self.network
         given = {"algorithm": self.algorithm, "p": self.nodes, "nbytes": self.nbytes, "itemsize": DTYPE.itemsize}
         given |= {"alpha": network.alpha, "beta": network.beta, "gamma": network.gamma}
         formula = getattr(cost, self.collective)
-        return float(formula(**{name: given[name] for name in signature(formula).parameters if name in given}))
+        known = signature(formula).parameters
+        return float(formula(**{name: given[name] for name in known if name in given}, **self.options))
 
     def named(self, separator: str) -> str:
-        """The algorithm, and after "auto" also the one that it chooses."""
-        return self.algorithm if self.algorithm == self.chosen else f"{self.algorithm}{separator}{self.chosen}"
+        """The algorithm; after "auto" also the one that it chooses, after "hierarchical" groups x nodes in each."""
+        if self.algorithm == HIERARCHICAL:
+            return f"{self.algorithm}{separator}{self.nodes // self.group} x {self.group}"
+        chosen = self.choice[0]
+        return self.algorithm if self.algorithm == chosen else f"{self.algorithm}{separator}{chosen}"
 
     def __str__(self) -> str:
         size = size_text(self.nbytes)
@@ -61,7 +97,7 @@ class Case:
         """Run the call on a simulated cluster whose nodes compute in no time."""
         return launch(
             program,
-            args=(self.collective, self.nbytes, self.algorithm),
+            args=(self.collective, Phantom(self.nbytes, DTYPE), self.algorithm, self.options),
             nodes=self.nodes,
             on=Simulation(trace=trace),
             network=self.network,
@@ -71,12 +107,16 @@ class Case:
 
 @dataclass(frozen=True)
 class SimulatedCase:
-    """The result of a simulation: seconds, and the messages and bytes that the busiest rank sent."""
+    """The result of a simulation: seconds, and the messages and bytes that the busiest rank sent.
+
+    measured: the seconds of every repetition on a real engine, if the call was made there too.
+    """
 
     case: Case
     seconds: float
     messages: int
     nbytes_sent: int
+    measured: tuple[float, ...] = ()
 
 
 def combinations(
@@ -85,10 +125,11 @@ def combinations(
     networks: Sequence[tuple[str, Network]],
     sizes: Sequence[int],
     nodes: Sequence[int],
+    per_group: int | None = None,
 ) -> list[Case]:
     """A case for every combination. Cases that differ only in the algorithm stand next to each other."""
     return [
-        Case(collective, algorithm, name, network, nbytes, count)
+        Case(collective, algorithm, name, network, nbytes, count, per_group)
         for (name, network), nbytes, count, algorithm in itertools.product(networks, sizes, nodes, algorithms)
     ]
 
@@ -107,16 +148,16 @@ def simulated(case: Case) -> SimulatedCase:
 
 # ---- what each rank calls: x is the whole vector, which the rank sends whole or split by ranks ----
 
-PROGRAMS: dict[str, Callable[[Communicator, Any, str], object]] = {
-    "all_reduce": lambda comm, x, algorithm: comm.all_reduce(x, algorithm=algorithm),
-    "broadcast": lambda comm, x, algorithm: comm.broadcast(x),
-    "reduce": lambda comm, x, algorithm: comm.reduce(x),
-    "reduce_scatter": lambda comm, x, algorithm: comm.reduce_scatter(x),
-    "all_gather": lambda comm, x, algorithm: comm.all_gather(split(x, comm.size)[comm.rank]),
-    "gather": lambda comm, x, algorithm: comm.gather(split(x, comm.size)[comm.rank]),
-    "scatter": lambda comm, x, algorithm: comm.scatter(split(x, comm.size)),
-    "all_to_all": lambda comm, x, algorithm: comm.all_to_all(split(x, comm.size)),
-    "barrier": lambda comm, x, algorithm: comm.barrier(),
+PROGRAMS: dict[str, Callable[..., object]] = {
+    "all_reduce": lambda comm, x, algorithm, options: comm.all_reduce(x, algorithm=algorithm, **options),
+    "broadcast": lambda comm, x, *_: comm.broadcast(x),
+    "reduce": lambda comm, x, *_: comm.reduce(x),
+    "reduce_scatter": lambda comm, x, *_: comm.reduce_scatter(x),
+    "all_gather": lambda comm, x, *_: comm.all_gather(split(x, comm.size)[comm.rank]),
+    "gather": lambda comm, x, *_: comm.gather(split(x, comm.size)[comm.rank]),
+    "scatter": lambda comm, x, *_: comm.scatter(split(x, comm.size)),
+    "all_to_all": lambda comm, x, *_: comm.all_to_all(split(x, comm.size)),
+    "barrier": lambda comm, *_: comm.barrier(),
 }
 
 ALGORITHMS: dict[str, Sequence[str]] = {
@@ -133,6 +174,6 @@ ALGORITHMS: dict[str, Sequence[str]] = {
 """The algorithms of each collective; only all-reduce has several."""
 
 
-def program(comm: Communicator, collective: str, nbytes: int, algorithm: str) -> None:
-    """Make the call, on an array without contents. This is the program of every rank."""
-    PROGRAMS[collective](comm, Phantom(nbytes, DTYPE), algorithm)
+def program(comm: Communicator, collective: str, x: Any, algorithm: str, options: dict[str, Any]) -> None:
+    """Make the call on x, in a simulation an array without contents. This is the program of every rank."""
+    PROGRAMS[collective](comm, x, algorithm, options)

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from typer import Context, Option
 
+from minidl.cli import completion
 from minidl.cli.ending import ending
-from minidl.cli.shared_options import Out
+from minidl.cli.shared_options import Networks, Out
 
 
 def simulate(
@@ -15,24 +16,52 @@ def simulate(
     collective: Annotated[
         str,
         Option(
-            help="all_reduce, broadcast, reduce, reduce_scatter, all_gather, gather, scatter, all_to_all or barrier."
+            help="all_reduce, broadcast, reduce, reduce_scatter, all_gather, gather, scatter, all_to_all or barrier.",
+            autocompletion=completion.COLLECTIVES,
         ),
     ] = "all_reduce",
     algorithm: Annotated[
         list[str] | None,
-        Option(help="Algorithms of all_reduce: ring, tree, ..., auto; repeatable. By default all of them."),
+        Option(
+            help="Algorithms of all_reduce: ring, tree, recursive_doubling, rabenseifner, parameter_server, "
+            "pipelined_chain, hierarchical, ordered, auto; repeatable. By default all of them.",
+            autocompletion=completion.ALGORITHMS,
+        ),
     ] = None,
-    nodes: Annotated[list[str] | None, Option(help="Numbers of nodes; by default 2,4,8,16,32.")] = None,
+    nodes: Annotated[
+        list[str] | None,
+        Option(help="Numbers of nodes; by default 2,4,8,16,32, all of the --racks, or 2,4 if --measured."),
+    ] = None,
     nbytes: Annotated[
         list[str] | None,
-        Option("--bytes", help="Sizes of the whole float32 vector: 64KiB, 100MB (the default); repeatable."),
+        Option(
+            "--bytes", help="Sizes of the whole float32 vector: 64KiB, 100MB; by default 100MB, or 1MB if --measured."
+        ),
     ] = None,
-    network: Annotated[
-        list[str] | None, Option(help="1gbe, 10gbe (the default), 100gbe, infiniband or nvlink; repeatable.")
-    ] = None,
+    network: Networks = None,
     alpha: Annotated[float | None, Option(help="Seconds per message; replaces the network's.")] = None,
     beta: Annotated[float | None, Option(help="Seconds per byte; replaces the network's.")] = None,
-    gamma: Annotated[float, Option(help="Seconds per reduced byte.")] = 0.0,
+    gamma: Annotated[float | None, Option(help="Seconds per reduced byte; replaces the network's.")] = None,
+    racks: Annotated[
+        str | None, Option(metavar="RxN", help="R racks of N nodes each, such as 8x8, in place of --network.")
+    ] = None,
+    nic: Annotated[
+        str | None,
+        Option(metavar="LATENCY,SPEED", help="Network card of each node in a rack, such as 1us,1200Gbit or 1us,150GB."),
+    ] = None,
+    uplink: Annotated[
+        str | None,
+        Option(metavar="LATENCY,SPEED", help="Link of each rack to the others, such as 5us,100Gbit."),
+    ] = None,
+    per_group: Annotated[
+        int | None,
+        Option(help="Nodes in a group of the hierarchical all_reduce; by default a rack, or about sqrt(nodes)."),
+    ] = None,
+    measured: Annotated[bool, Option("--measured", help="Make each call for real too, and show both times.")] = False,
+    on: Annotated[
+        str | None,
+        Option(help="Where --measured makes the calls: processes of this machine (the default), or mpi."),
+    ] = None,
     trace_of: Annotated[
         list[str] | None,
         Option(
@@ -51,4 +80,4 @@ def simulate(
     with ending("simulate"):
         from minidl.cli.simulate.run import run  # here, so that --help comes at once
 
-        run(context.params)
+        run({name: None if value == () else value for name, value in context.params.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from minidl.cli.display import results_table
-from minidl.cli.quantities import seconds_text, size_text
+from minidl.cli.quantities import counted, seconds_text, size_text
 from minidl.cli.run_folder import write_csv
-from minidl.cli.simulate.cases import AUTO, Case, SimulatedCase
+from minidl.cli.simulate.cases import AUTO, HIERARCHICAL, Case, SimulatedCase
+from minidl.cluster.engines.threads import cores
 from minidl.cluster.trace.trace import plot_traces
 from minidl.plots import scaling, style
 
@@ -27,28 +29,54 @@ def tables(runs: Sequence[SimulatedCase]) -> Iterator[Table]:
 
 
 def _table(runs: Sequence[SimulatedCase]) -> Table:
-    first = runs[0].case
-    title = f"{first.collective} of {size_text(first.nbytes)}, {first.network_name}: simulated, and by the formula"
-    caption = "messages, sent: by the rank that sends the most; bold: the fastest"
-    result = results_table(title, caption)
-    for name in ("nodes", "algorithm", "simulated", "formula", "x best", "messages", "sent"):
+    first, is_measured = runs[0].case, bool(runs[0].measured)
+    kinds = "simulated, by the formula, and measured" if is_measured else "simulated, and by the formula"
+    result = results_table(
+        f"{first.collective} of {size_text(first.nbytes)}, {first.network_name}: {kinds}", _caption(runs)
+    )
+    columns = ("measured", "ratio") if is_measured else ("x best", "messages", "sent")
+    for name in ("nodes", "algorithm", "simulated", "formula", *columns):
         result.add_column(name, justify="left" if name == "algorithm" else "right", no_wrap=True)
     for nodes, group in groupby(runs, lambda run: run.case.nodes):
         rows = list(group)
         best = min(row.seconds for row in rows)
         for row in rows:
+            formula = row.case.formula()
             result.add_row(
                 str(nodes) if row is rows[0] else "",
                 row.case.named(": "),
                 seconds_text(row.seconds),
-                seconds_text(row.case.formula()),
-                f"{row.seconds / best:.2f}",
-                f"{row.messages:,}",
-                style.bytes_text(row.nbytes_sent),
+                "-" if formula is None else seconds_text(formula),
+                *(_real(row) if is_measured else _sent(row, best)),
                 style="bold" if row.seconds == best else None,
             )
         result.add_section()
     return result
+
+
+def _sent(row: SimulatedCase, best: float) -> tuple[str, ...]:
+    return f"{row.seconds / best:.2f}", f"{row.messages:,}", style.bytes_text(row.nbytes_sent)
+
+
+def _real(row: SimulatedCase) -> tuple[str, ...]:
+    median = statistics.median(row.measured)
+    return seconds_text(median), f"{median / row.seconds:.2f}"
+
+
+def _caption(runs: Sequence[SimulatedCase]) -> str:
+    lines = ["bold: the fastest in the simulation"]
+    if runs[0].measured:
+        lines.append(f"measured: median of {len(runs[0].measured)} calls, each until the last node has ended")
+        lines.append("ratio: measured / simulated")
+        if max(run.case.nodes for run in runs) > cores():
+            lines.append(f"this machine has {counted(cores(), 'core')}: more nodes than that also wait for a core")
+    else:
+        lines.append("messages, sent: by the rank that sends the most")
+    if any(run.case.algorithm == HIERARCHICAL for run in runs):
+        lines.append("hierarchical: groups x nodes in each")
+    if any(run.case.formula() is None for run in runs):
+        lines.append("-: there is no formula for links that are shared")
+    return "\n".join(lines)
 
 
 def write_times(runs: Sequence[SimulatedCase], folder: Path) -> None:
@@ -57,9 +85,10 @@ def write_times(runs: Sequence[SimulatedCase], folder: Path) -> None:
     write_csv(folder / "times.csv", list(records[0]), records)
 
 
-def _record(run: SimulatedCase) -> dict[str, str | float]:
-    case, network = run.case, run.case.network
-    return {
+def _record(run: SimulatedCase) -> dict[str, str | float | None]:
+    case, network, times = run.case, run.case.network, run.measured
+    algorithm, options = case.choice
+    record: dict[str, str | float | None] = {
         "collective": case.collective,
         "network": case.network_name,
         "alpha": network.alpha,
@@ -68,32 +97,42 @@ def _record(run: SimulatedCase) -> dict[str, str | float]:
         "bytes": case.nbytes,
         "nodes": case.nodes,
         "algorithm": case.algorithm,
-        "chosen": case.chosen,
+        "chosen": algorithm,
+        "per_group": options.get("per_group"),
         "simulated_seconds": run.seconds,
         "formula_seconds": case.formula(),
         "messages": run.messages,  # by the rank that sends the most
         "bytes_sent": run.nbytes_sent,
     }
+    if times:
+        of_them = {"median": statistics.median(times), "least": min(times), "most": max(times)}
+        record |= {f"measured_seconds_{name}": seconds for name, seconds in of_them.items()}
+    return record
 
 
-def picture(runs: Sequence[SimulatedCase]) -> Figure:
-    """Times against nodes, in a panel for each network and size; against bytes if only the size varies."""
+def picture(runs: Sequence[SimulatedCase], source: str = "simulated") -> Figure:
+    """Times against nodes, in a panel for each network and size; against bytes if only the size varies.
+
+    source: "simulated", or "measured" for the medians
+    """
     sizes = {run.case.nbytes for run in runs}
     is_by_size = len({run.case.nodes for run in runs}) == 1 and len(sizes) > 1
     panels: dict[str, dict[str, list[SimulatedCase]]] = {}
     for run in runs:
-        heading = f"{run.case.network_name}, {f'{run.case.nodes} nodes' if is_by_size else size_text(run.case.nbytes)}"
+        of_one = f"{run.case.nodes} nodes" if is_by_size else size_text(run.case.nbytes)
+        heading = f"{run.case.network_name}, {of_one}" if source == "simulated" else of_one
         panels.setdefault(heading, {}).setdefault(run.case.algorithm, []).append(run)
 
     def line(algorithm: str, of_it: list[SimulatedCase]) -> scaling.Line:
         x = [run.case.nbytes if is_by_size else run.case.nodes for run in of_it]
-        return scaling.Line(algorithm, x, [run.seconds for run in of_it], algorithm == AUTO)
+        seconds = [run.seconds if source == "simulated" else statistics.median(run.measured) for run in of_it]
+        return scaling.Line(algorithm, x, seconds, is_choice=algorithm == AUTO and source == "simulated")
 
     return scaling.draw(
         [scaling.Panel(heading, [line(*one) for one in lines.items()]) for heading, lines in panels.items()],
         columns=1 if is_by_size else len(sizes),
         xlabel="bytes" if is_by_size else "nodes",
-        source="simulated",
+        source=source,
         title=runs[0].case.collective,
         name_x=(lambda x: size_text(int(x))) if is_by_size else "{:.0f}".format,
     )

@@ -3,62 +3,71 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.status import Status
 
+from minidl import cluster
 from minidl.arguments import one_of, whole_number
-from minidl.cli import run_folder
+from minidl.cli import engines, mpi_job, run_folder
 from minidl.cli.display import say
 from minidl.cli.engines import LONGEST, MOST_SIMULATED
 from minidl.cli.quantities import parse_bytes
 from minidl.cli.several_words import items
 from minidl.cli.simulate import report
-from minidl.cli.simulate.cases import ALGORITHMS, DTYPE, Case, SimulatedCase, combinations, simulated
-from minidl.cluster.cost.network import PRESETS, Network
+from minidl.cli.simulate.cases import ALGORITHMS, DTYPE, HIERARCHICAL, Case, SimulatedCase, combinations, simulated
+from minidl.cli.simulate.measured import measured
+from minidl.cli.simulate.networks import Named, networks
+from minidl.cluster.cost.presets import PRESETS
 
 MAX_PANELS = 12
+REAL = ("processes", "mpi")  # where the calls can be made for real
 
 
 def run(options: dict[str, Any]) -> None:
     """Simulate every combination of the options, print the tables, and write the folder."""
-    collective = options["collective"]
-    algorithms = _algorithms(collective, items("--algorithm", options["algorithm"], ""))
-    networks = _networks(options, items("--network", options["network"], "10gbe"))
-    sizes = sorted({_size(text) for text in items("--bytes", options["nbytes"], "100MB")})
-    counts = sorted({_nodes(text) for text in items("--nodes", options["nodes"], "2,4,8,16,32")})
-    panels = len(networks) * len(sizes)
-    if panels > MAX_PANELS:
-        raise ValueError(
-            f"{len(networks)} networks and {len(sizes)} sizes are {panels} panels of a picture, in which at most "
-            f"{MAX_PANELS} can be read: ask for fewer"
-        )
-    cases = combinations(collective, algorithms, networks, sizes, counts)
-    for case in cases:
-        if case.formula() == 0:
-            raise ValueError(f"{case}, takes no time at all: give an --alpha above 0")
-        if not case.formula() < LONGEST:
-            raise ValueError(f"{case}, takes {case.formula():g} s: give fewer bytes, a smaller --alpha or --beta")
+    on = _engine(options)
+    cases = _cases(options, on)
     drawn = [_case_of(text, cases) for text in items("--trace-of", options["trace_of"], "")]
-
-    folder = run_folder.prepare(options["out"], f"simulate-{collective}")
+    folder = cluster.once(lambda: run_folder.prepare(options["out"], f"simulate-{cases[0].collective}"), on)
     console = Console()
-    runs: list[SimulatedCase] = []
     with console.status("") as status:
-        for number, case in enumerate(cases, 1):
-            status.update(f"simulating {case.algorithm} on {case.nodes} nodes ({number} of {len(cases)})")
-            runs.append(simulated(case))
+        runs = cluster.once(lambda: _simulated(cases, status), on)
+        if options["measured"]:
+            status.update("making the calls for real")
+            runs = list(measured(runs, on))
+        if not cluster.is_first(on):
+            return
         status.update("drawing the pictures")
-        report.write_times(runs, folder)
-        report.picture(runs).savefig(folder / "times.png")
         drawn = drawn or _fastest_and_slowest(runs)
-        report.draw_timelines(drawn, folder)
+        _write(runs, drawn, folder)
     for table in report.tables(runs):
         console.print(table)
         console.print()
     for case in drawn:
         say(console, f"Timeline: {case}")
     say(console, run_folder.contents(folder))
+
+
+def _simulated(cases: list[Case], status: Status) -> list[SimulatedCase]:
+    runs = []
+    for number, case in enumerate(cases, 1):
+        status.update(f"simulating {case.algorithm} on {case.nodes} nodes ({number} of {len(cases)})")
+        runs.append(simulated(case))
+    return runs
+
+
+def _write(runs: list[SimulatedCase], drawn: list[Case], folder: Path) -> None:
+    report.write_times(runs, folder)
+    report.picture(runs).savefig(folder / "times.png")
+    if runs[0].measured:
+        report.picture(runs, "measured").savefig(folder / "measured.png")
+    report.draw_timelines(drawn, folder)
+    first = runs[0].case
+    if all(run.case.network_name == first.network_name for run in runs) and first.network_name not in PRESETS:
+        first.network.save(folder / "network.json", f"minidl simulate, {first.network_name}")
 
 
 def _fastest_and_slowest(runs: list[SimulatedCase]) -> list[Case]:
@@ -74,24 +83,69 @@ def _fastest_and_slowest(runs: list[SimulatedCase]) -> list[Case]:
 # ---- what is typed ----
 
 
+def _engine(options: dict[str, Any]) -> str:
+    """Where --measured makes the calls; ValueError for an --on that nothing uses."""
+    on: str = options["on"] or "processes"
+    one_of("--on", on, REAL)
+    if options["on"] is not None and not options["measured"]:
+        raise ValueError("--on says where --measured makes the calls for real: give --measured too, or leave out --on")
+    mpi_job.check(on)
+    return on
+
+
+def _cases(options: dict[str, Any], on: str) -> list[Case]:
+    """The calls that are asked for; ValueError for what cannot be simulated, or measured here."""
+    collective, is_measured = options["collective"], options["measured"]
+    algorithms = _algorithms(collective, items("--algorithm", options["algorithm"], ""))
+    per_group = options["per_group"]
+    if per_group is not None and HIERARCHICAL not in algorithms:
+        raise ValueError("--per-group is for hierarchical: leave it out, or add --algorithm hierarchical")
+    sizes = sorted({_size(text) for text in items("--bytes", options["nbytes"], "1MB" if is_measured else "100MB")})
+    fits = is_measured and all(options[name] is None for name in ("network", "racks", "alpha", "beta"))
+    found = [] if fits else networks(options, items("--network", options["network"], "10gbe"))
+    if is_measured and len(found) > 1:
+        raise ValueError("--measured is set beside one network: give at most one --network with it")
+    texts = items("--nodes", options["nodes"], _nodes_by_default(is_measured, on, found))
+    counts = sorted({_nodes(text) for text in texts})
+    if is_measured:
+        for count in counts:
+            engines.check(on, count)
+    if fits:
+        found = [_this_machine(on, counts[0] if mpi_job.nodes_by_mpiexec(0) else 2, options["gamma"])]
+    if len(found) * len(sizes) > MAX_PANELS:
+        raise ValueError(
+            f"{len(found)} networks and {len(sizes)} sizes are {len(found) * len(sizes)} panels of a picture, in which "
+            f"at most {MAX_PANELS} can be read: ask for fewer"
+        )
+    cases = combinations(collective, algorithms, found, sizes, counts, per_group)
+    for case in cases:
+        case.network.check(case.nodes)
+        if case.alone() == 0:
+            raise ValueError(f"{case}, takes no time at all: give an --alpha above 0")
+        if not case.alone() < LONGEST:
+            raise ValueError(f"{case}, takes {case.alone():g} s: give fewer bytes, a smaller --alpha or --beta")
+    return cases
+
+
+def _nodes_by_default(is_measured: bool, on: str, found: list[Named]) -> str:
+    """As many as mpiexec has started; all that the racks have; otherwise several numbers."""
+    if is_measured:
+        return str((on == "mpi" and mpi_job.nodes_by_mpiexec(0)) or "2,4")
+    ranks = [network.ranks for _, network in found if network.ranks is not None]
+    return str(min(ranks)) if ranks else "2,4,8,16,32"
+
+
+def _this_machine(on: str, nodes: int, gamma: float | None) -> Named:
+    """A network that is fitted now to messages on the engine that makes the calls."""
+    network = cluster.calibrate(nodes, on)
+    return f"{on}, calibrated", network if gamma is None else replace(network, gamma=gamma)
+
+
 def _algorithms(collective: str, names: list[str]) -> list[str]:
     known = list(ALGORITHMS[one_of("--collective", collective, ALGORITHMS)])
     if names and len(known) == 1:
         raise ValueError(f"{collective} is always done by {known[0]!r}: leave out --algorithm, which is for all_reduce")
     return [one_of("--algorithm", name, known) for name in names] or known
-
-
-def _networks(options: dict[str, Any], names: list[str]) -> list[tuple[str, Network]]:
-    alpha, beta, gamma = options["alpha"], options["beta"], options["gamma"]
-    names = [one_of("--network", name.lower(), PRESETS) for name in names]
-    networks = [Network.preset(name) for name in names]
-    if alpha is None and beta is None:
-        return [(name, replace(one, gamma=gamma)) for name, one in zip(names, networks, strict=True)]
-    if len(networks) > 1:
-        raise ValueError("--alpha and --beta describe one network: give at most one --network with them")
-    own = networks[0]
-    own = Network(own.alpha if alpha is None else alpha, own.beta if beta is None else beta, gamma)
-    return [(f"alpha {own.alpha:g}, beta {own.beta:g}", own)]
 
 
 def _size(text: str) -> int:

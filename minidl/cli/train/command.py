@@ -7,20 +7,42 @@ from typing import Annotated, get_type_hints
 
 from typer import Context, Option
 
+from minidl.cli import completion
 from minidl.cli.ending import ending
-from minidl.cli.shared_options import Data, Kernels, LearningRate, LearningRateDecay, Model, Out, Seed
+from minidl.cli.shared_options import Data, Import, Kernels, LearningRate, LearningRateDecay, Model, On, Out, Seed
+
+LEFT_OUT = ("own", "out", "resume", "elastic", "plan", "config", "tensorboard", "quiet", "as_json")
+"""Options that do not say what is trained: a checkpoint and config.json do not keep them."""
+
+
+def _from_file(context: Context, path: Path | None) -> Path | None:
+    """Take the options in the file as defaults."""
+    if path is not None:
+        with ending("train"):
+            from minidl.cli.config_file import read
+
+            hints = get_type_hints(train)
+            context.default_map = read(path, hints, hints.keys() - {"context", "return", *LEFT_OUT})
+    return path
 
 
 def train(
     context: Context,
     model: Model = "resnet",
     data: Data = "digits",
-    nodes: Annotated[int, Option(help="Nodes that train; the servers of a strategy come in addition.")] = 1,
+    nodes: Annotated[
+        int,
+        Option(
+            help="Nodes that train; the servers of a strategy come in addition. By default 1, or as many as mpiexec "
+            "has started."
+        ),
+    ] = 1,
     strategy: Annotated[
         str | None,
         Option(
             help="Name of a strategy, with settings after a colon: 'local_sgd:period=8'. minidl compare --list shows "
-            "all. lr= and momentum= replace --lr and --momentum. By default serial on one node, otherwise synchronous."
+            "all. lr= and momentum= replace --lr and --momentum. By default serial on one node, otherwise synchronous.",
+            autocompletion=completion.STRATEGIES,
         ),
     ] = None,
     plan: Annotated[
@@ -31,20 +53,29 @@ def train(
             "as the settings of the strategy hybrid."
         ),
     ] = None,
-    on: Annotated[
-        str, Option(help="processes: each node is a process of this machine; simulation: on a virtual clock.")
-    ] = "processes",
+    on: On = "processes",
     network: Annotated[
         str,
         Option(
-            help="1gbe, 10gbe, 100gbe, infiniband or nvlink: messages take as long as on that network, also between "
-            "processes. none: as long as they take on this machine, and no time in a simulation."
+            "--network",
+            "--networks",
+            help="1gbe, 10gbe, 100gbe, infiniband, nvlink, or a file like net.json: messages take as long as on it, "
+            "also between processes. none: as long as they take on this machine, and no time in a simulation.",
+            autocompletion=completion.NETWORKS,
         ),
     ] = "none",
     batch_size: Annotated[
         int, Option(help="Samples of a minibatch, over all nodes; for asynchronous strategies, samples of a gradient.")
     ] = 64,
     epochs: Annotated[int | None, Option(help="Passes over the training set; by default the model's.")] = None,
+    optimizer: Annotated[
+        str | None,
+        Option(
+            help="Name of an optimizer, with settings after a colon: adamw, 'sgd:nesterov=true'. sgd, adam, adamw, "
+            "adagrad, rmsprop, lars or lamb; by default the model's (sgd, for gpt adamw).",
+            autocompletion=completion.OPTIMIZERS,
+        ),
+    ] = None,
     lr: LearningRate = None,
     momentum: Annotated[
         float | None,
@@ -57,9 +88,18 @@ def train(
     seed: Seed = 0,
     kernels: Kernels = None,
     algorithm: Annotated[
-        str, Option(help="Algorithm of all-reduce: auto, ring, tree, ...; ordered gives the bits of one node.")
+        str,
+        Option(
+            help="Algorithm of all-reduce: auto, ring, tree, ...; ordered gives the bits of one node.",
+            autocompletion=completion.ALGORITHMS,
+        ),
     ] = "auto",
     bucket_mb: Annotated[float, Option(help="Size of a bucket of gradients, in megabytes.")] = 1.0,
+    flops: Annotated[
+        float | None,
+        Option(help="Speed of a simulated node, in floating-point operations per second; by default 1e9."),
+    ] = None,
+    own: Import = None,
     out: Out = None,
     resume: Annotated[
         Path | None,
@@ -69,34 +109,64 @@ def train(
         ),
     ] = None,
     elastic: Annotated[
-        bool, Option("--elastic", help="When nodes die, go on with the others from the last finished step.")
+        bool,
+        Option(
+            "--elastic",
+            help="When nodes die, go on with the others from the last finished step; if the model is split, with "
+            "new ones from the last epoch.",
+        ),
     ] = False,
+    config: Annotated[
+        Path | None,
+        Option(
+            help="YAML file of options by name, such as the config.json of a run. The command line goes first.",
+            is_eager=True,
+            callback=_from_file,
+        ),
+    ] = None,
+    tensorboard: Annotated[
+        bool, Option("--tensorboard", help="Write the metrics for TensorBoard too, into the run folder.")
+    ] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print the results as one JSON document alone.")] = False,
 ) -> None:
     """Train a model on one or more nodes.
 
     Without --strategy, the nodes share every minibatch and average their gradients by an all-reduce. The run folder
-    gets the configuration, the metrics, a checkpoint after every epoch (only after the last if the strategy gives each
-    node weights of its own), the trace (for Perfetto) and two pictures.
+    gets the configuration at once; after every epoch the metrics and a checkpoint (only after the last if the strategy
+    gives each node weights of its own); and at the end the trace (for Perfetto) and two pictures.
     """
     with ending("train"):
-        from minidl.cli.train.options import completed, of_checkpoint  # here, so that --help comes at once
+        from minidl.cli.own import register_all
+        from minidl.cli.train.options import (  # here, so that --help comes at once
+            completed,
+            nodes_by_mpiexec,
+            of_checkpoint,
+        )
+        from minidl.cli.train.output import Output
         from minidl.cli.train.plan import with_plan
         from minidl.cli.train.run import run
 
-        left_out = ("out", "resume", "elastic", "plan")
-        options = {name: value for name, value in context.params.items() if name not in left_out}
-        asked = {name for name in options if _is_explicit(context, name)}
+        register_all(own, on)
+        options = {name: value for name, value in context.params.items() if name not in LEFT_OUT}
+        asked = {name for name in options if _source(context, name) == "COMMANDLINE"}
         if plan is not None:
             options |= with_plan(plan, options, asked)
             asked |= {"strategy", "nodes"}
         if resume is not None:
             resume = resume / "checkpoint.npz" if resume.is_dir() else resume
+            if config is not None:
+                raise ValueError("--resume goes on with the options of that run: leave out --config")
             out = out or resume.parent
             hints = get_type_hints(train)
             explicit = {name: options[name] for name in asked}
             options = of_checkpoint(resume, explicit, {name: hints[name] for name in options})
-        run(completed(options), out, resume, elastic)
+        if _source(context, "nodes") == "DEFAULT" and plan is None and resume is None and on == "mpi":
+            options["nodes"] = nodes_by_mpiexec(options)
+        run(completed(options), out, resume, elastic, Output(quiet, as_json, tensorboard))
 
 
-def _is_explicit(context: Context, name: str) -> bool:
-    return str(context.get_parameter_source(name)).endswith("COMMANDLINE")
+def _source(context: Context, name: str) -> str:
+    """COMMANDLINE, DEFAULT, or DEFAULT_MAP for what --config gives."""
+    source = context.get_parameter_source(name)
+    return "" if source is None else source.name  # by name: not every click prints it

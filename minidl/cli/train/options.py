@@ -7,7 +7,7 @@ from typing import Any
 
 from minidl import parallel
 from minidl.arguments import one_of, real_number
-from minidl.cli import engines, job, strategies
+from minidl.cli import engines, job, mpi_job, optimizers, strategies
 from minidl.cli.job import Options, option_as_typed
 from minidl.cli.models import MODELS, check_momentum
 from minidl.cli.quantities import counted
@@ -15,7 +15,14 @@ from minidl.cli.value_types import fits
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import Checkpoint, CheckpointError
 
-ADDED: dict[str, Any] = {"strategy": None, "on": "processes", "network": engines.NO_NETWORK, "momentum": None}
+ADDED: dict[str, Any] = {
+    "strategy": None,
+    "on": "processes",
+    "network": engines.NO_NETWORK,
+    "momentum": None,
+    "optimizer": None,
+    "flops": None,
+}
 """Options that checkpoints of earlier versions lack, with what those versions did (momentum: the model's own)."""
 
 
@@ -29,16 +36,32 @@ def completed(options: Options) -> Options:
     Raises
         ValueError  a name is unknown, a number is out of range, or two options contradict each other
     """
-    options = job.completed(_with_settings_of_the_strategy(options))
-    check_momentum(options["model"], options["momentum"])
+    options = _with_settings_of_the_strategy(options)
+    if options["optimizer"] is not None:
+        one_of("--model", options["model"], MODELS)
+        typed = {name: options[name] for name in optimizers.RATES}
+        options = options | optimizers.rates(options["optimizer"], options["model"], typed)
+    options = job.completed(options)
+    if options["optimizer"] is None:
+        check_momentum(options["model"], options["momentum"])
+    if options["flops"] is not None:
+        if options["on"] != "simulation":
+            raise ValueError("--flops is the speed of a simulated node: leave it out, or give --on simulation")
+        engines.simulated_node(options["flops"])
     one_of("--algorithm", options["algorithm"], ("auto", *ALL_REDUCE))
     real_number("--bucket-mb", options["bucket_mb"], above=0)
-    engines.network_of(options["network"])
+    engines.check_network("--network", options["network"], options["on"])
     strategy = strategy_of(options)
     engines.check(options["on"], options["nodes"], strategy.servers)
-    if not strategy.is_asynchronous:
+    if not strategy.is_asynchronous and not isinstance(strategy, parallel.Pipeline):  # it has fewer replicas than nodes
         job.check_minibatch(options)
     return options
+
+
+def nodes_by_mpiexec(options: Options) -> int:
+    """The nodes of a run without --nodes: the ranks that mpiexec has started, less the strategy's servers; or 1."""
+    servers = strategies.parse(options["strategy"])[0].servers if options["strategy"] is not None else 0
+    return mpi_job.nodes_by_mpiexec(servers) or int(options["nodes"])
 
 
 def strategy_of(options: Options) -> parallel.Strategy:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from minidl.arguments import one_of
+from minidl.arguments import one_of, whole_number
 from minidl.cli import calls
 
 AXES = ("dp", "pp", "tp")
@@ -48,6 +48,7 @@ def strategy_and_nodes(plan: str) -> tuple[str, int]:
             raise ValueError(f"--plan: {name} is given twice")
         settings[name] = ast.unparse(pair.value).strip("'")
         if name in AXES:
-            extents[name] = calls.value_of("--plan", name, pair.value, int, {})
+            extent = calls.value_of("--plan", name, pair.value, int, {})
+            extents[name] = whole_number(f"--plan {plan}: {name}", extent, at_least=1)
     text = ",".join(f"{name}={value}" for name, value in settings.items())
     return f"hybrid:{text}", math.prod(extents.values())

@@ -9,7 +9,7 @@ from rich.console import Console
 from minidl import parallel
 from minidl.cli.display import LiveBar, say
 
-HEADER = "  epoch     loss test loss accuracy samples/s   compute / communicate / wait"
+HEADER = "  epoch     loss test loss accuracy samples/s  a node's compute/communicate/wait"
 
 
 class TrainingProgress(LiveBar):

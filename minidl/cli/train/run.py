@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from minidl import cluster, kernels, parallel
-from minidl.cli import engines, job, run_folder, strategies
+from minidl.cli import engines, job, mpi_job, run_folder, strategies
 from minidl.cli.display import say
 from minidl.cli.job import Options
 from minidl.cli.train import summary
 from minidl.cli.train.options import strategy_of
+from minidl.cli.train.output import Output, together
 from minidl.cli.train.progress import TrainingProgress
 
 
-def run(options: Options, out: Path | None, resume: Path | None, elastic: bool = False) -> None:
+def run(options: Options, out: Path | None, resume: Path | None, elastic: bool, output: Output) -> None:
     """Train as the options say, print the progress and the results, and write the run folder.
 
     Parameters
         out      the run folder; None: a new folder in runs/
         resume   the checkpoint to go on from; None: from the start
         elastic  whether the run goes on with the other nodes when some die
+        output   what is printed, and whether files for TensorBoard are written
 
     Raises the errors of `parallel.train` and of `run_folder.prepare`.
     """
+    if elastic and options["on"] == "mpi":
+        raise ValueError("--elastic and --on mpi: a job of MPI ends with its first rank that dies; leave out --elastic")
+    output.check()
     kernels.use(options["kernels"])
-    the_job, strategy, nodes = job.build(options), strategy_of(options), options["nodes"]
+    on, strategy, nodes = options["on"], strategy_of(options), options["nodes"]
+    the_job = mpi_job.on_all_ranks(partial(job.build, options), on)  # a machine may lack the data
     strategies.check(options["strategy"], strategy, the_job, nodes, options["model"])
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
@@ -34,23 +42,23 @@ def run(options: Options, out: Path | None, resume: Path | None, elastic: bool =
             "leave it out, or start a new run"
         )
     model = the_job.build_model()  # before the folder is made: the model may not go with the data
-    folder = run_folder.prepare(out, f"{options['model']}-{options['data']}-{nodes}", resume)
+    folder = cluster.once(partial(run_folder.prepare, out, f"{options['model']}-{options['data']}-{nodes}", resume), on)
 
-    console = Console()
+    console = Console(quiet=output.is_quiet)
     say(console, summary.title(options, model))
     try:
-        with TrainingProgress(console) as progress:
+        with output.board(folder, cluster.is_first(on)) as board, TrainingProgress(console) as progress:
             report = parallel.train(
                 the_job,
                 strategy,
                 nodes=nodes,
-                on=engines.engine_of(options["on"]),
+                on=engines.engine_of(on, _node(options)),
                 network=engines.network_of(options["network"]),
                 folder=folder,
                 resume=resume,
-                progress=progress,
+                progress=together(progress, board),
                 config=options,
-                timeout=engines.timeout_of(options["on"]),
+                timeout=engines.timeout_of(on),
                 elastic=elastic,
             )
     except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
@@ -61,7 +69,14 @@ def run(options: Options, out: Path | None, resume: Path | None, elastic: bool =
     for restart in report.restarts:
         say(console, str(restart))
     console.print(summary.table(report))
-    say(console, run_folder.contents(folder))
+    if cluster.is_first(on):
+        say(console, run_folder.contents(folder))
+    if output.as_json:
+        print(json.dumps(summary.as_json(report, folder), indent=2))
+
+
+def _node(options: Options) -> cluster.Node | None:
+    return None if options["flops"] is None else engines.simulated_node(options["flops"])
 
 
 def _save(report: parallel.Report, folder: Path) -> None:

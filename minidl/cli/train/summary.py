@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
@@ -24,10 +25,14 @@ def title(options: Options, model: Module) -> str:
     size = sum(parameter.size for parameter in model.parameters())
     nodes = counted(options["nodes"], "node")
     momentum = f", momentum {options['momentum']:g}" if options["momentum"] else ""
-    rate = f"learning rate {options['lr']:g}{decay_text(options['lr_decay'])}{momentum}"
+    optimizer = f"{options['optimizer']}, " if options["optimizer"] is not None else ""
+    rate = f"{optimizer}learning rate {options['lr']:g}{decay_text(options['lr_decay'])}{momentum}"
     third = [f"strategy {options['strategy']}"] if options["strategy"] is not None else []
+    if options["on"] == "mpi":
+        third.append("nodes: ranks of MPI")
     if options["on"] == "simulation":
-        third.append(f"simulated {engines.node_text(engines.simulated_node())}")
+        node = engines.simulated_node() if options["flops"] is None else engines.simulated_node(options["flops"])
+        third.append(f"simulated {engines.node_text(node)}")
     if options["network"] != engines.NO_NETWORK:
         third.append(f"network {options['network']}")
     lines = [
@@ -51,11 +56,28 @@ def table(report: Report) -> Table:
     result.add_row("loss (training / test)", f"{last['loss']:.4f} / {last['test_loss']:.4f}")
     if splits.train.x.dtype.kind in "iu":  # text: the lowest loss of a model that ignores the context
         result.add_row("entropy of the characters", f"{data.unigram_entropy(splits.test.y):.4f}")
-    result.add_row("seconds", f"{report.seconds:.1f}")
-    result.add_row("samples per second", f"{last['samples_per_second']:,.0f}")
-    result.add_row("time of the nodes", shares_text)
-    result.add_row("sent by node 0", f"{last['bytes'] / 1e6:,.1f} MB")
+    result.add_row(f"seconds, {report.trace.source}", f"{report.seconds:.1f}")
+    result.add_row("samples/s, last epoch", f"{last['samples_per_second']:,.0f}")
+    result.add_row("time of all nodes", shares_text)
+    result.add_row("sent by node 0, in all", f"{last['bytes'] / 1e6:,.1f} MB")
     return result
+
+
+def as_json(report: Report, folder: Path) -> dict[str, Any]:
+    """The results and every epoch, for a program; None for a number that is not finite."""
+    last = report.history[-1]
+    return {
+        "folder": str(folder),
+        "nodes": report.nodes,
+        "seconds": report.seconds,
+        "clock": report.trace.source,
+        **{name: _finite(last[name]) for name in ("accuracy", "loss", "test_loss")},
+        "history": [{name: _finite(value) for name, value in row.items()} for row in report.history],
+    }
+
+
+def _finite(value: Any) -> Any:
+    return value if math.isfinite(value) else None
 
 
 def how_to_go_on(folder: Path, strategy: Strategy) -> str:

@@ -1,6 +1,7 @@
 """What communication costs, without running it: formulas on a plain network, rounds of messages on a tree of racks.
 
-`network.py` has the parameters of a network, `topology.py` a tree of racks with shared links. `formulas.py` has a
+`network.py` has the parameters of a network, `presets.py` those with a name, `network_file.py` reads and writes them,
+`topology.py` has a tree of racks with shared links. `formulas.py` has a
 closed form for every collective, which `cluster.cost` offers by name (`cluster.cost.all_reduce`). `rounds.py` computes
 the time of an all-reduce on a tree round by round. `fastest.py` chooses for `algorithm="auto"`.
 """
@@ -10,6 +11,7 @@ from minidl.cluster.cost.formulas import (
     LOCAL,
     all_gather,
     all_reduce,
+    all_reduce_on,
     all_to_all,
     barrier,
     best_all_reduce,
@@ -36,6 +38,7 @@ __all__ = [
     "LOCAL",
     "all_gather",
     "all_reduce",
+    "all_reduce_on",
     "all_to_all",
     "barrier",
     "best_all_reduce",

@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from minidl.arguments import one_of, real_number
+from minidl.cluster.cost.presets import PRESETS
 from minidl.cluster.cost.topology import Tree
-
-# Alpha: the order of half a small message's round trip between two programs. Beta: 8 / (bits per second of the line).
-# Gamma is 0, because the speed of reductions depends on the node.
-PRESETS = {
-    # TCP between PCs through a switch: 23 us is a good result of NetPIPE, 50 us a common one.
-    "1gbe": (50e-6, 8 / 1e9),
-    # TCP, 20 us end to end: Hurwitz and Feng, Initial end-to-end performance evaluation of 10-Gigabit Ethernet (Hot
-    # Interconnects 11, 2003).
-    "10gbe": (20e-6, 8 / 10e9),
-    # TCP on a fast server in one data centre: of the order of 10 us; a round figure, not a measurement.
-    "100gbe": (10e-6, 8 / 100e9),
-    # HDR, 200 Gbit/s. Between MPI programs about 1 us, as for years: an early manual (QLogic InfiniPath) shows 1.06 us
-    # by osu_latency.
-    "infiniband": (1e-6, 8 / 200e9),
-    # NVLink 4 of an H100: 450 GB/s each way (900 in both, says its data sheet); 1.9 us is what NCCL's own cost model
-    # takes for a step of the ring (src/graph/tuning.cc, hwLat, protocol LL128).
-    "nvlink": (1.9e-6, 1 / 450e9),
-}
 
 
 @dataclass(frozen=True)
@@ -67,7 +52,8 @@ class Network:
     def preset(cls, name: str) -> Network:
         """Return the network called `name`: "1gbe", "10gbe", "100gbe", "infiniband" or "nvlink"."""
         known = name.lower() if isinstance(name, str) else name
-        return cls(*PRESETS[one_of("network", known, PRESETS, "or make a cluster.Network(alpha, beta)")])
+        hint = "or give a file .json, or make a cluster.Network(alpha, beta)"
+        return cls(*PRESETS[one_of("network", known, PRESETS, hint)][:2])
 
     @classmethod
     def tree(
@@ -102,12 +88,49 @@ class Network:
 
     @staticmethod
     def of(network: str | Network | None) -> Network | None:
-        """Return a Network: itself, or the preset of that name. None stays None."""
+        """Return a Network: itself, the one in a file whose name ends in .json, or the preset. None stays None."""
         if network is None or isinstance(network, Network):
             return network
+        if isinstance(network, str) and network.lower().endswith(".json"):
+            return Network.load(network)
         if isinstance(network, str):
             return Network.preset(network)
         raise TypeError(f"network must be a cluster.Network or the name of a preset, got {type(network).__name__}")
+
+    @staticmethod
+    def load(path: str | Path) -> Network:
+        """Return the network in a JSON file.
+
+        The file has the keys alpha and beta, and gamma if it is not 0; or, for a tree, racks, per_rack, nic and uplink,
+        the last two with the keys latency and bytes_per_second. "source" says where the numbers come from.
+
+        Raises
+            OSError      the file cannot be read
+            ValueError   it describes no network
+        """
+        from minidl.cluster.cost import network_file  # here, since pydantic takes its time
+
+        read = network_file.read(path)
+        if isinstance(read, network_file.FlatFields):
+            return Network(read.alpha, read.beta, read.gamma, measured=tuple(read.measured))
+        nic, uplink = ((link.latency, link.bytes_per_second) for link in (read.nic, read.uplink))
+        return Network.tree(read.racks, read.per_rack, nic, uplink, read.gamma)
+
+    def save(self, path: str | Path, source: str = "") -> None:
+        """Write a JSON file that `load` reads and that may stand for a network's name; OSError if it cannot be.
+
+        source: where the numbers come from; it is kept in the file.
+        """
+        from minidl.cluster.cost import network_file as files  # here, since pydantic takes its time
+
+        tree, fields = self.topology, dict[str, Any](gamma=self.gamma, source=source)
+        if tree is None:
+            flat = files.FlatFields(alpha=self.alpha, beta=self.beta, measured=list(self.measured), **fields)
+            return files.write(flat, path)
+        nic, uplink = (files.LinkFields(latency=link[0], bytes_per_second=link[1]) for link in (tree.nic, tree.uplink))
+        return files.write(
+            files.TreeFields(racks=tree.racks, per_rack=tree.per_rack, nic=nic, uplink=uplink, **fields), path
+        )
 
     @property
     def ranks(self) -> int | None:

@@ -13,9 +13,9 @@ A message from `comm.send(x, dst)` to `comm.recv(src)` takes four calls on every
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,29 @@ class Concurrent:
     begun: Begun | None
 
 
+class CollectiveCall(NamedTuple):
+    """One rank's call of a collective: of one of the functions of `minidl.cluster.collectives`.
+
+    arguments  after the channel; the first is what the rank contributes
+    ranks      the group: numbers in the whole run
+    rank       this rank's number in the group
+    tag        that of all messages of this collective
+    """
+
+    algorithm: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    options: Mapping[str, Any]
+    ranks: tuple[int, ...]
+    rank: int
+    tag: int
+    recorder: Recorder
+
+    @property
+    def content(self) -> Any:
+        """What the rank contributes; None to a barrier."""
+        return self.arguments[0] if self.arguments else None
+
+
 class Endpoint(Protocol):
     """One rank's end of the network. Messages of one sender and tag arrive in the order in which they were sent.
 
@@ -133,6 +156,10 @@ class Endpoint(Protocol):
         Returns whether it did; size, dtype and op decide, so that all ranks decide alike. The transfers that the
         engine knows of are recorded as messages.
         """
+        ...
+
+    def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
+        """Carry out this rank's call of a collective, by its messages or by what gives the same; return its result."""
         ...
 
     def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:

@@ -59,14 +59,14 @@ class Recorder:
         "_label",
         "_lane",
         "_lanes",
-        "_last",
         "_max_events",
         "_now",
         "_rows",
-        "_seconds",
         "begun",
         "call",
+        "last",
         "operation",
+        "seconds",
     )
 
     def __init__(
@@ -80,13 +80,13 @@ class Recorder:
         self._lanes: dict[int, Recorder] = {}
         self._rows: list[Row] = []
         self._dropped = 0
-        self._seconds = [0.0] * len(KINDS)
+        self.seconds = [0.0] * len(KINDS)
         self._axis = ""
         self._counts: dict[tuple[str, str], list[int]] = {}  # by axis and operation
         self._count = [0] * len(Traffic())  # of the current operation
         self._label = ""
         self.call = 0
-        self._last = now()
+        self.last = now()
         self.operation: str | None = None
         self.begun: Begun | None = None  # the concurrent call whose wait failed
 
@@ -117,7 +117,7 @@ class Recorder:
 
     def begin(self, operation: str, call: int, axis: str) -> None:
         """Begin a call in this lane, which was idle; `call` is its number in the program."""
-        self._last = self._now()
+        self.last = self._now()
         self._begin(operation, call, axis)
 
     def _begin(self, operation: str, call: int, axis: str) -> None:
@@ -143,7 +143,7 @@ class Recorder:
         count[0] += 1
         count[1] += nbytes
         now = self._now()
-        if self._is_full and now == self._last:
+        if self._is_full and now == self.last:
             self._dropped += 1
         else:
             self._add(SEND, now, nbytes, peer, self.operation or "", posted)
@@ -162,7 +162,7 @@ class Recorder:
     def reduced(self, nbytes: int) -> None:
         """Two arrays have been combined."""
         now = self._now()
-        if self._is_full and now == self._last:
+        if self._is_full and now == self.last:
             self._dropped += 1
         else:
             self._add(REDUCE, now, nbytes, -1, self.operation or "")
@@ -184,6 +184,38 @@ class Recorder:
         self._count[:4] = [a + b for a, b in zip(self._count, (messages, nbytes) * 2, strict=False)]
         self._add(RECEIVE, self._now(), 0, -1, self.operation or "")
 
+    @property
+    def room(self) -> int:
+        """How many more events are kept."""
+        return self._max_events - len(self._rows)
+
+    def row(
+        self,
+        kind: int,
+        start: float,
+        end: float,
+        nbytes: int,
+        peer: int,
+        posted: float | None,
+        peer_posted: float | None,
+    ) -> Row:
+        """An event of the present call, as the trace keeps it."""
+        place = self._label, self.operation or "", self.call, self._lane
+        return (kind, start, end, nbytes, peer, *place, posted, peer_posted, self._axis)
+
+    def played(self, rows: list[Row], events: int, seconds: list[float], traffic: list[int], last: float) -> None:
+        """An engine has computed a whole collective: `events` in all, of which these rows are to be kept.
+
+        seconds   of each kind, since the program began
+        traffic   messages and bytes sent, messages and bytes received
+        last      when the last event ended
+        """
+        self._rows += rows
+        self._dropped += events - len(rows)
+        self._is_full = self._is_full or events > len(rows)
+        self.seconds, self.last = seconds, last
+        self._count[:4] = [a + b for a, b in zip(self._count, traffic, strict=False)]
+
     def fault(self, what: str) -> None:
         """A planned fault has taken effect. Faults are kept beyond `max_events`: they are few."""
         now = self._now()
@@ -192,15 +224,15 @@ class Recorder:
         )
 
     def _transfer(self, kind: int, nbytes: int, peer: int, posted: float, peer_posted: float | None) -> None:
-        now, last = self._now(), self._last
+        now, last = self._now(), self.last
         until = last if peer_posted is None or peer_posted <= last else min(peer_posted, now)  # the end of waiting
         if self._is_full:  # only sums, inlined: simulations send millions of messages
             if until > last:
-                self._seconds[WAIT] += until - last
+                self.seconds[WAIT] += until - last
                 last = until
                 self._dropped += 1
-            self._seconds[kind] += now - last
-            self._last = now
+            self.seconds[kind] += now - last
+            self.last = now
             self._dropped += 1
             return
         if until > last:
@@ -217,9 +249,9 @@ class Recorder:
         posted: float | None = None,
         peer_posted: float | None = None,
     ) -> None:
-        start = self._last
-        self._last = end
-        self._seconds[kind] += end - start
+        start = self.last
+        self.last = end
+        self.seconds[kind] += end - start
         if len(self._rows) < self._max_events:
             place = self._label, operation, self.call, self._lane
             self._rows.append((kind, start, end, nbytes, peer, *place, posted, peer_posted, self._axis))
@@ -233,7 +265,7 @@ class Recorder:
 
     def shares(self) -> Shares:
         """Return the fractions of this rank's time so far."""
-        return Shares.of(self._seconds)
+        return Shares.of(self.seconds)
 
     def close(self) -> Recording:
         """End the record: the program has returned or failed."""
@@ -247,6 +279,6 @@ class Recorder:
         return Recording(
             [row for recorder in recorders for row in recorder._rows],
             sum(recorder._dropped for recorder in recorders),
-            self._seconds,
+            self.seconds,
             ledger,
         )

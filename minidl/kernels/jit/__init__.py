@@ -7,6 +7,7 @@ kernels, as in `reference/`    activations.py powers.py remainders.py reductions
 their loops                    elementary.py (exp, log) summation.py maxima.py running.py (sums) softmax_columns.py
                                batch_norm_rows.py layer_norm_short.py
                                convolution_by_product.py convolution_by_sliding.py sliding.py
+                               vectors.py (numbers that stay in registers)
 which arrays, in what order    eligible.py memory_order.py axes.py (of reductions) layout.py (of padded images)
 float32 to 16 bits and back    float16.py bfloat16.py
 how they are compiled          compiled.py function_attributes.py never_inlined.py first_calls.py (warm-up)

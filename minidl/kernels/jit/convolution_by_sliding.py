@@ -60,11 +60,12 @@ def conv2d_backward_weight(
     """g (n, f, oh, ow), x (n, c, h, w) -> the gradient with respect to the weight, of the given shape."""
     layout = layout_forward((len(x), *shape[1:2], *x.shape[2:]), shape[2:], stride, padding, dilation)
     filters = shape[0] // groups
-    gradient = np.zeros((groups, filters, layout.shifts.size), dtype=x.dtype)
+    even = filters + filters % 2
+    gradient = np.zeros((groups, even, layout.shifts.size), dtype=x.dtype)
     rows = np.zeros((layout.planes, layout.plane_size), dtype=x.dtype)
-    tile = np.zeros((filters, layout.tile_size), dtype=x.dtype)
+    tile = np.zeros((even, layout.tile_size), dtype=x.dtype)
     _correlate(x, g, rows, tile, layout.shifts, gradient, *layout.numbers)
-    gradient = gradient[:, :, : layout.taps].reshape(shape)
+    gradient = gradient[:, :filters, : layout.taps].reshape(shape)
     if np.isnan(gradient).any():  # between the rows g is 0, and x may be infinite: 0 * inf; the windows alone decide
         return reference.conv2d_backward_weight(g, x, shape, stride, padding, dilation, groups)
     return gradient
@@ -72,7 +73,7 @@ def conv2d_backward_weight(
 
 def _slide(x: Array, layout: Layout, taps: Array, bias: Array, out: Array) -> None:
     """taps: (groups, filters of a group, taps of a filter)"""
-    if taps.shape[1] % 4 == 3:  # four filters take as long as three; what the fourth gives is not read
+    if taps.shape[1] % 2 == 1:  # filters are slid two or four at a time; what the last one gives is not read
         taps = np.concatenate((taps, np.zeros_like(taps[:, :1])), axis=1)
     rows = np.zeros((layout.planes, layout.plane_size), dtype=x.dtype)
     tile = np.empty((taps.shape[1], layout.tile_size), dtype=x.dtype)
@@ -110,7 +111,8 @@ def _correlate(
     images: int, lead: Any, stride: Any, height: int, pitch: int, tile_rows: int, count: Any, step: Any, first: Any,
 ) -> None:  # fmt: skip
     flat, places, zero = g.reshape(-1), tile.reshape(-1), g.dtype.type(0)
-    groups, own = gradient.shape[0], gradient.shape[1]
+    groups = gradient.shape[0]
+    own = g.shape[1] // groups
     channels = x.shape[1] // groups
     for begin in range(0, x.shape[0], images):
         end = min(begin + images, x.shape[0])

@@ -21,7 +21,7 @@ def _attributes(*attributes: str) -> Any:
     return intrinsic(typed)
 
 
-wide_vectors = _attributes('"prefer-vector-width"="512"')
+wide_vectors = _attributes('"prefer-vector-width"="512"', '"min-legal-vector-width"="512"')
 """Loops may use vectors of 512 bits where the processor has AVX-512.
 
 By default LLVM takes 256 bits there, since the first processors with AVX-512 lowered their clock for wider ones.

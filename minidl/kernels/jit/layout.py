@@ -17,17 +17,18 @@ from minidl.kernels import Array
 
 Pair = tuple[int, int]
 
-TILE = 1200  # positions summed at a time: four filters' sums (19 KB) and the taps they read stay in the first cache
+VECTORS = 96  # numbers of three vectors, as sliding.py reads them
+TILE = 2400  # positions at a time: four filters' sums or gradients (38 KB) stay in the first cache
 
 
 class Layout(NamedTuple):
     """The layout of the images and the positions of the sums."""
 
     taps: int  # the taps of a filter
-    shifts: Array  # from a position to the number that each tap reads there; the last one repeated to a multiple of 4
+    shifts: Array  # from a position to the number that each tap reads there; the last one repeated to a multiple of 3
     planes: int
     plane_size: int
-    tile_size: int  # the positions of one tile, a multiple of 16: whole vectors
+    tile_size: int  # the positions of one tile, a multiple of 96: whole vectors, three at a time
     size: Pair  # of the result, height and width
     # what the compiled loops take: images laid out at a time, zeros before the first pixel, stride, rows an image,
     # numbers a row, rows a tile; then of the result: the numbers in each direction, the steps between them, the first
@@ -91,11 +92,11 @@ def _layout(
     rows = (group - 1) * height + count[0]
     tiles = max(1, -(-rows * pitch // TILE))
     tile_rows = max(1, -(-rows // tiles))
-    tile_size = -(-tile_rows * pitch // 16) * 16
+    tile_size = -(-tile_rows * pitch // VECTORS) * VECTORS
     reach = int(inside.max()) if inside.size else 0
-    plane_size = max(group * height, tiles * tile_rows + height) * pitch + reach + 16
+    plane_size = max(group * height, tiles * tile_rows + height) * pitch + reach + VECTORS
     shifts = (planes_of_taps * plane_size + inside).reshape(-1)
-    padded = np.pad(shifts, (0, -shifts.size % 4), mode="edge") if shifts.size else shifts
+    padded = np.pad(shifts, (0, -shifts.size % 3), mode="edge") if shifts.size else shifts
     numbers = (group, lead, stride, height, pitch, tile_rows, count, step, first)
     return Layout(shifts.size, padded, planes, plane_size, tile_size, count, numbers)
 

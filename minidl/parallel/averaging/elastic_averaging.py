@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from minidl.arguments import one_of, real_number, whole_number
+from minidl.arguments import flag, one_of, real_number, whole_number
 from minidl.kernels import Array
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
@@ -39,6 +39,8 @@ class ElasticAveraging(Strategy):
                    momentum v is added to the step; default 0: none. An optimizer may have momentum of its own
                    instead, which then does not include the pulls
         algorithm  all-reduce of the synchronous variant, as in `comm.all_reduce`
+        overlap    True: the all-reduce of the synchronous variant travels while the gradient is computed, which does
+                   not need its sum (Sync EASGD 3); default False: the gradient begins when the sum is there
 
     The centre is the model that is evaluated.
     Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.
@@ -66,6 +68,7 @@ class ElasticAveraging(Strategy):
     variant: str = "asynchronous"
     momentum: float = 0.0
     algorithm: str = "auto"
+    overlap: bool = False
 
     def __post_init__(self) -> None:
         if self.alpha is not None:
@@ -75,6 +78,11 @@ class ElasticAveraging(Strategy):
         real_number("ElasticAveraging: momentum", self.momentum, at_least=0, below=1)
         self.check_algorithm()
         has_server = self.variant != "synchronous"
+        if flag("ElasticAveraging: overlap", self.overlap) and has_server:
+            raise ValueError(
+                f"ElasticAveraging: overlap=True hides the all-reduce of variant='synchronous'; with variant="
+                f"{self.variant!r} a worker waits for the server's answer: leave overlap out"
+            )
         object.__setattr__(self, "servers", int(has_server))  # both follow from the variant
         object.__setattr__(self, "is_asynchronous", has_server)
 
@@ -106,14 +114,16 @@ class ElasticAveraging(Strategy):
         worker = Worker(session, Layout(session.model, servers=1), one_at_a_time=True) if self.servers else None
         seen = unreported = 0  # samples of this worker: of the run, since the last pull
         for batch in session.stream() if self.servers else session.parts(centre.copy):
-            x, pull = session.weights(), None
+            x, pull, adding = session.weights(), None, None
             if session.steps % self.period == 0:
                 if worker is not None:
                     lr = session.optimizer.param_groups[0]["lr"]
                     [(_, session.finished)], pull = worker.ask((x, unreported, lr))
                 else:
                     pull = self._pull(session, x, centre)
-                    centre += session.comm.all_reduce(pull.copy(), algorithm=self.algorithm)
+                    adding = session.comm.all_reduce(pull.copy(), algorithm=self.algorithm, async_op=True)
+                    if not self.overlap:
+                        adding.wait()
                 unreported = 0
             if self.momentum:
                 session.set_weights(x + self.momentum * velocity)
@@ -125,6 +135,8 @@ class ElasticAveraging(Strategy):
             velocity = session.weights() - x
             if pull is not None:
                 session.set_weights(session.weights() - pull)
+            if adding is not None:
+                centre += adding.wait()
 
     def serve(self, session: Session) -> None:
         centre, samples = session.weights(), 0

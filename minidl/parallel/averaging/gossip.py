@@ -17,6 +17,8 @@ from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy
 from minidl.random import Purpose, stream
 
+CHANGING = ("random", "exponential")  # topologies with another matrix in every step
+
 
 @dataclass(frozen=True)
 class Gossip(Strategy):
@@ -35,6 +37,8 @@ class Gossip(Strategy):
                       "torus"    a grid, as square as possible, with its edges joined
                       "full"     all nodes; one all-reduce
                       "random"   new pairs in every step, the same shuffle on all nodes
+                      "exponential"   in turn, the node that is 1, 2, 4, ... before; one message a step, and the mean of
+                                 all nodes after lg n steps if n is a power of two
                       "none"     no neighbours: every node trains alone
                       W          a matrix whose rows and columns sum to 1
         asynchronous  False: all nodes take their steps together.
@@ -77,11 +81,16 @@ class Gossip(Strategy):
             w = mixing.check(self.topology)
             object.__setattr__(self, "topology", tuple(map(tuple, w.tolist())))  # so that settings can be compared
         else:
-            one_of("Gossip: topology", self.topology, (*mixing.TOPOLOGIES, "random"), hint="or give a matrix")
+            one_of("Gossip: topology", self.topology, (*mixing.TOPOLOGIES, *CHANGING), hint="or give a matrix")
         if self.asynchronous and self.topology == "none":
             raise ValueError(
                 "Gossip: asynchronous nodes count their updates by the messages of the averages, and topology 'none' "
                 "has no messages: use 'ring', or Gossip('none') for nodes that train alone"
+            )
+        if self.asynchronous and self.topology == "exponential":
+            raise ValueError(
+                "Gossip: in an asynchronous average both nodes of a pair send, and topology 'exponential' has pairs in "
+                "which one sends: use 'random' or 'ring'"
             )
         object.__setattr__(self, "is_asynchronous", flag("Gossip: asynchronous", self.asynchronous))
 
@@ -96,11 +105,13 @@ class Gossip(Strategy):
             raise ValueError(f"Gossip: the mixing matrix is for {len(w)} nodes, the run has {nodes}")
 
     def mixing_matrix(self, nodes: int, step: int = 0, seed: int = 0) -> Matrix:
-        """W of that step; only topology "random" has another one in every step."""
+        """W of that step; only topologies "random" and "exponential" have another one in every step."""
         if not isinstance(self.topology, str):
             return np.array(self.topology)
         if self.topology == "random":
             return mixing.matching(nodes, stream(Purpose.MATCHING, seed, step))
+        if self.topology == "exponential":
+            return mixing.exponential(nodes, step)
         return mixing.matrix(mixing.TOPOLOGIES[self.topology](nodes))
 
     def run(self, session: Session) -> None:

@@ -99,6 +99,20 @@ def matching(nodes: int, rng: np.random.Generator) -> Matrix:
     return w
 
 
+def exponential(nodes: int, step: int) -> Matrix:
+    """The one-peer exponential graph: in step k, node i takes its mean with node i - 2^k, and sends to node i + 2^k.
+
+    k runs through 0, ..., ceil(lg n) - 1 again and again (n: nodes). With n a power of two, such a run makes all nodes
+    equal to their mean; with any other n, most of the distance to it is gone. Source: Assran, Loizou, Ballas and
+    Rabbat, Stochastic Gradient Push for Distributed Deep Learning (arXiv:1811.10792).
+
+    >>> (exponential(4, 1) @ exponential(4, 0)).tolist()[0]
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    rounds = max(1, (nodes - 1).bit_length())
+    return (np.eye(nodes) + np.roll(np.eye(nodes), -(2 ** (step % rounds)), axis=1)) / 2
+
+
 def check(w: ArrayLike) -> Matrix:
     """Return the matrix as an array, after checking that it keeps the mean and brings all nodes together.
 

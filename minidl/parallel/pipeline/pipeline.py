@@ -17,7 +17,7 @@ from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module, Stage, building, run_stages
-from minidl.nn.checkpointing import CheckpointedForward
+from minidl.nn.checkpointing import is_checkpointed_in_vain
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job, Loss
 from minidl.parallel.pipeline.costs import UNITS, costs_of
@@ -114,6 +114,10 @@ class Pipeline(Strategy):
     def is_resumable(self) -> bool:
         return True
 
+    @property
+    def goes_on_from(self) -> str:
+        return "checkpoint"
+
     def made_schedule(self) -> Schedule:
         """The schedule that the stages follow."""
         if isinstance(self.schedule, str):
@@ -146,7 +150,7 @@ class Pipeline(Strategy):
         super().check(job, nodes)
         validate(self.made_schedule())
         model, chunks = job.build_model(), self.made_schedule().chunks
-        if isinstance(vars(model).get("forward"), CheckpointedForward):
+        if is_checkpointed_in_vain(model):
             raise ValueError(
                 f"{type(self).__name__}: the model's nn.checkpointing would have no effect, since its stages are "
                 "called one by one: leave it out, and give recompute=True"
@@ -164,12 +168,12 @@ class Pipeline(Strategy):
                 f"most {share}, or a larger batch_size"
             )
 
-    def prepared(self, job: Job) -> Pipeline:
+    def prepared(self, job: Job, nodes: int) -> Pipeline:
         """With the cuts that divide the cost of a micro-batch best, unless cuts were given."""
         if not isinstance(self.cuts, str):
             return self
         made, train = self.made_schedule(), job.build_data().train
-        samples = max(min(job.batch_size // (self.replicas or 1), len(train)) // made.micro_batches, 1)
+        samples = max(min(job.batch_size // self.plan(job, nodes).dp, len(train)) // made.micro_batches, 1)
         costs = costs_of(job.build_model().train(), train[np.arange(samples)][0], self.cuts)
         return replace(self, cuts=balanced_cuts(costs, made.chunks))
 
@@ -196,7 +200,9 @@ class Pipeline(Strategy):
         """The stages of the model in each chunk. Raises ValueError if the cuts are not known; see `prepared`."""
         units = model.stages()
         if isinstance(self.cuts, str):
-            raise ValueError(f"Pipeline: cuts={self.cuts!r} are chosen for a job: call prepared(job), as `train` does")
+            raise ValueError(
+                f"Pipeline: cuts={self.cuts!r} are chosen for a job: call prepared(job, nodes), as `train` does"
+            )
         cuts = list(self.cuts)
         return [units[start:end] for start, end in zip([0, *cuts], [*cuts, len(units)], strict=True)]
 

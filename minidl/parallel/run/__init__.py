@@ -14,5 +14,7 @@ elastic_restart how a run goes on with other nodes when some have died
 rank_record     what a rank brings back, with its snapshots of weights
 snapshots       evaluation after the run, by those snapshots
 history         one row per epoch
+run_files       config.json and metrics.csv of a run's folder
+tensorboard     the rows for TensorBoard
 report          what the user gets
 """

@@ -8,14 +8,19 @@ their last finished update, and what they have recorded; from these the next lau
     "mean"   nodes have weights of their own: all go on from the mean of the survivors' weights, momenta and statistics,
              at the step of the slowest
 
+Of a model that is split, the survivors lack what the dead node had, and bring back nothing:
+
+    "checkpoint"   new nodes take the places of the dead, and all go on from the last checkpoint: to the same bits
+
     strategy                            goes on from   begins anew, on all nodes
     Synchronous, SufficientFactors      "step"         memory of a compressor (residuals, factors)
     LocalSGD                            "mean"         the round; outer momentum
     Gossip                              "mean"         nothing
     OneShotAveraging                    "mean"         nothing; nodes notice a death in the all-reduce at the end
     ElasticAveraging("synchronous")     "mean"         the centre, which is this mean; the velocity of EAMSGD
+    Pipeline                            "checkpoint"   the epoch
 
-Hogwild, asynchronous Gossip, the strategies with servers and models that are split cannot go on in this way.
+Hogwild, asynchronous Gossip and the strategies with servers cannot go on in this way.
 
 What the dead node alone had is lost: its own weights ("mean") and its samples in the mean loss of the epoch. The rest
 of the epoch is dealt to the nodes that are left. Where all nodes share a minibatch and with `Job(shards="shuffled")`,
@@ -49,7 +54,7 @@ class Elastic:
 
     Parameters
         rejoin     True: at the beginning of the next epoch new nodes take the places of the dead, and the run goes on
-                   with as many as at first. False: with those that are left
+                   with as many as at first. False: with those that are left. With Pipeline always and at once
         min_nodes  fewer nodes than that are not worth going on: the failure is raised
         restarts   deaths that a run survives; one more is raised
 
@@ -77,9 +82,9 @@ class Restart:
     died        why, by the number of the node in the launch that ended; empty if nodes only joined
     joined      number of nodes that joined
     nodes       number of nodes that go on
-    source      "step" or "mean", as in this file's docstring; if no node survived "checkpoint", the last one in the
-                folder or the state with which the launch began, or without one "start"
-    steps_lost  updates of the furthest survivor that are done again; None if nobody survived
+    source      "step" or "mean", as in this file's docstring; if no node survived, or of a split model, "checkpoint",
+                the last one in the folder or the state with which the launch began, or without one "start"
+    steps_lost  updates of the furthest survivor that are done again; None if nobody brought back how many it made
     """
 
     epoch: int
@@ -144,13 +149,18 @@ def next_leg(
 
     Raises the failure of the first dead node if the run cannot go on.
     """
-    left = len(records)
-    joins = elastic.rejoin and (not failures or not left)
+    is_split = source == "checkpoint"
+    if is_split:
+        records = []
+    left = at_first - len(failures) if is_split else len(records)
+    joins = is_split or (elastic.rejoin and (not failures or not left))
     after = at_first if joins else left
     if after < max(elastic.min_nodes, 1):
         raise next(iter(failures.values()))
     state, source, lost = _state(source, leg, records, written)
-    epoch, within = (0, {}) if state is None else (state.epoch, state.within_epoch)
+    epoch, within = 0, dict[str, Any]()
+    if state is not None:
+        epoch, within = state.epoch, {**(state.history[-1] if state.history else {}), **state.within_epoch}
     step = int(within.get("step", 0))
     until = epoch + 1 if elastic.rejoin and after < at_first else None
     before = leg.records[:after] if state is not None and state is leg.checkpoint else ()
@@ -158,7 +168,7 @@ def next_leg(
     carried += [_newcomer(carried[0]) if carried else RankRecord() for _ in range(after - len(carried))]
     died = {rank: _first_line(failure) for rank, failure in failures.items()}
     restart = Restart(epoch + 1, step, float(within.get("seconds", 0.0)), died, after - left, after, source, lost)
-    return Leg(state, carried, until, True), restart
+    return Leg(state, carried, until, leg.is_elastic), restart
 
 
 def _state(

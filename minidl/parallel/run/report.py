@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
@@ -19,6 +17,7 @@ from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.elastic_restart import Restart
 from minidl.parallel.run.history import HistoryRow
 from minidl.parallel.run.rank_record import RankRecord
+from minidl.parallel.run.run_files import write_config, write_metrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +40,7 @@ class Report:
                 the others had finished
     restarts    with `elastic`: each time that the run went on with other nodes; `nodes`, `trace`, `results` and
                 `failures` are then those of the last launch
+    is_writer   whether `save` writes: in a script under mpiexec only that of rank 0 does, since all ranks have a report
     """
 
     job: Job = field(repr=False)
@@ -53,6 +53,7 @@ class Report:
     results: list[RankRecord | None] = field(repr=False)
     failures: dict[int, ClusterError] = field(default_factory=dict)
     restarts: list[Restart] = field(default_factory=list)
+    is_writer: bool = field(default=True, repr=False)
 
     @property
     def accuracy(self) -> float:
@@ -104,15 +105,15 @@ class Report:
     def save(self, folder: str | Path) -> Path:
         """Write config.json, metrics.csv, trace.json (opens in Perfetto), loss.png, timeline.png and checkpoint.npz.
 
-        Raises OSError if the folder cannot be written.
+        In a script under mpiexec rank 0 writes, and the others do nothing. Raises OSError if the folder cannot be
+        written.
         """
         folder = Path(folder)
+        if not self.is_writer:
+            return folder
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.json").write_text(json.dumps(self.checkpoint.config, indent=2) + "\n")
-        with (folder / "metrics.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(self.history[0]))
-            writer.writeheader()
-            writer.writerows(self.history)
+        write_config(folder, self.checkpoint.config, self.job.seed)
+        write_metrics(folder, self.history)
         self.checkpoint.save(folder / CHECKPOINT_FILE)
         self.trace.to_chrome(folder / "trace.json")
         self.curves(folder / "loss.png")

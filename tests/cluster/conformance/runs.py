@@ -21,6 +21,7 @@ from tests.cluster.conformance import (
     cases_node,
 )
 from tests.cluster.conformance.registry import CASES
+from tests.cluster.engines.simulation.at_once.of_two_ranks import AtOnce
 
 MODULES = (cases_messages, cases_all_reduce, cases_collectives, cases_groups, cases_kinds_of_arrays, cases_node)
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 16)
@@ -29,6 +30,7 @@ TIMEOUT, DEADLINE = 60.0, 150.0
 ENGINES: dict[str, Callable[[], Engine]] = {
     "processes": lambda: cluster.Processes(),
     "simulation": lambda: cluster.Simulation(network=cluster.Network(1e-4, 1e-9, 1e-10)),
+    "simulation at once": lambda: AtOnce(network=cluster.Network(1e-4, 1e-9, 1e-10)),
     "mpi": lambda: cluster.MPI(),
 }
 

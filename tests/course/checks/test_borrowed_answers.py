@@ -134,6 +134,53 @@ PIPELINES = {
     "    return timeline.bubble_of_ideal, timeline.bubble_of_total",
 }
 
+TENSOR_PARALLELISM = {
+    "column_linear": "from minidl.parallel.tensor import ColumnLinear\ndef column_linear(comm, x, w, b, g):\n"
+    "    return ColumnLinear(x, w)",
+    "row_linear": "def row_linear(comm, x, w, b, g):\n    from course.checks.tensor_parallelism import linear_layers\n"
+    "    return linear_layers.layer(1, 2, 3, 4, 0)",
+    "mlp": "from minidl import parallel\ndef mlp(comm, x, w1, b1, w2, b2, g):\n"
+    "    return parallel.tensor.split_layers(comm)",
+    "attention": "def attention(comm, x, wqkv, wo, heads):\n"
+    "    from course.checks.tensor_parallelism.attention_heads import outputs\n    return outputs(x, x, x, heads)",
+    "embedding": "import minidl.parallel.tensor as t\nmake = t.VocabularyEmbedding\n"
+    "def embedding(comm, ids, table, start, g):\n    return make(table)(ids)",
+    "cross_entropy": "def cross_entropy(comm, logits, targets, start):\n"
+    "    from minidl.parallel.tensor import vocabulary_cross_entropy\n"
+    "    return vocabulary_cross_entropy(logits, targets, comm)",
+    "summa": "from minidl.parallel import products\ndef summa(comm, pr, pc, width, a, b):\n"
+    "    grid = products.Grid(*row_and_column(comm, pr, pc))\n"
+    "    return products.summa(a, b, grid, a.shape[1] * pc, width).data",
+    "mesh_groups": "def mesh_groups(dp, pp, tp):\n"
+    "    from course.checks.tensor_parallelism.mesh_and_grid import groups\n"
+    "    return groups((dp, pp, tp))",
+    "best_grid": "def best_grid(p, B, d, h):\n"
+    "    from course.checks.tensor_parallelism import mesh_and_grid\n"
+    "    return 1, p, mesh_and_grid.words(p, p, B, d, h)",
+}
+
+AVERAGING = {
+    "elastic": "from minidl import parallel\n"
+    "def elastic(comm, x, centre, gradient, lr, alpha, period, steps):\n"
+    "    return parallel.ElasticAveraging(alpha, period, 'synchronous')",
+    "elastic_limit": "def elastic_limit(p, lr, curvature, period):\n"
+    "    from course.checks.averaging.stability import limit\n    return limit(p, lr * curvature, period)",
+    "local_sgd": "import minidl.parallel as p\nstrategy = p.LocalSGD\n"
+    "def local_sgd(comm, x, gradient, lr, period, steps, first):\n    return strategy(period=period)",
+    "rounds_and_words": "from minidl.cluster import cost\ndef rounds_and_words(p, n, steps, period, first):\n"
+    "    return steps // period, cost.all_reduce('ring', p, n, 0, 1)",
+    "mixing_matrix": "from minidl.parallel import mixing\ndef mixing_matrix(neighbours):\n"
+    "    return mixing.matrix([set(each) for each in neighbours])",
+    "consensus_factor": "import sys, minidl.parallel\n"
+    "found = sys.modules['minidl.parallel.averaging.mixing'].spectral_gap\n"
+    "def consensus_factor(W):\n    return 1 - found(W)",
+    "gossip": "def gossip(comm, x, weights, steps):\n    from course.checks.averaging import gossip_runs\n"
+    "    return gossip_runs.mixed(weights)",
+    "majority": "from minidl.parallel import PartialAllReduce\ndef majority(comm, p, n, drawn):\n"
+    "    rounds = PartialAllReduce(machines(comm, p), len(drawn), np.zeros(n), drawn.__getitem__)\n"
+    "    return rounds.contribute(comm.recv(p + comm.rank), 1), np.zeros(n)",
+}
+
 SAYS = (
     "course.checks holds what the checks compare with: an answer may not import it",
     "which is to be built without the library's version",
@@ -147,7 +194,8 @@ SAYS = (
         ("04_messages_and_collectives", MESSAGES_AND_COLLECTIVES),
         *exhaustively(("01_backpropagation", BACKPROPAGATION), ("02_minibatch_sgd", MINIBATCH_SGD)),
         *exhaustively(("08_large_minibatches", LARGE_MINIBATCHES), ("09_gradient_compression", GRADIENT_COMPRESSION)),
-        *exhaustively(("11_pipelines", PIPELINES)),
+        *exhaustively(("07_averaging", AVERAGING)),
+        *exhaustively(("10_tensor_parallelism", TENSOR_PARALLELISM), ("11_pipelines", PIPELINES)),
     ],
 )
 def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:

@@ -39,12 +39,12 @@ def test_an_unknown_command_gets_one_sentence_and_exit_code_2() -> None:
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("version", [(2, 7, 18), (3, 10, 13), (3, 14, 0)])
+@pytest.mark.parametrize("version", [(2, 7, 18), (3, 10, 13), (3, 15, 0)])
 def test_a_wrong_python_gets_one_sentence_and_exit_code_2(version: tuple[int, ...]) -> None:
     program = WRONG_PYTHON.format(version=version)
     result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 2
-    assert result.stderr.startswith("The course needs Python 3.11, 3.12 or 3.13, and this is Python ")
+    assert result.stderr.startswith("The course needs Python 3.11 to 3.14, and this is Python ")
     assert result.stderr.count("\n") == 1
 
 

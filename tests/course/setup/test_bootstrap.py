@@ -34,8 +34,9 @@ class FakeInstaller:
         self.raises = raises
         self.seconds = seconds
 
-    def __call__(self, root: Path, anew: bool, lock: int) -> None:
+    def __call__(self, root: Path, anew: bool, lock: int, extras: tuple[str, ...]) -> None:
         self.calls.append(anew)
+        self.extras = extras
         venv = root / ".venv"
         bootstrap.interpreter(venv).parent.mkdir(parents=True, exist_ok=True)
         bootstrap.interpreter(venv).touch()
@@ -56,21 +57,21 @@ def clone(tmp_path: Path) -> Path:
 @pytest.fixture
 def ready(clone: Path) -> Path:
     """A clone whose environment stands."""
-    bring_up_to_date(clone, VERSION, FakeInstaller())
+    bring_up_to_date(clone, (), VERSION, FakeInstaller())
     return clone
 
 
 def reason(clone: Path, version: tuple[int, int] = VERSION) -> str:
     """Why the clone needs a set-up."""
-    todo = plan(clone, version)
+    todo = plan(clone, (), version)
     assert todo is not None
     return todo.reason
 
 
 def test_the_first_start_makes_the_environment_and_the_second_installs_nothing(clone: Path) -> None:
     installer = FakeInstaller()
-    bring_up_to_date(clone, VERSION, installer)
-    bring_up_to_date(clone, VERSION, installer)
+    bring_up_to_date(clone, (), VERSION, installer)
+    bring_up_to_date(clone, (), VERSION, installer)
     assert installer.calls == [True]
 
 
@@ -80,27 +81,27 @@ def test_a_changed_input_refreshes_the_environment_in_place(ready: Path, name: s
     with (ready / name).open("a") as file:
         file.write("# changed\n")
     installer = FakeInstaller()
-    bring_up_to_date(ready, VERSION, installer)
+    bring_up_to_date(ready, (), VERSION, installer)
     assert installer.calls == [False]
     assert (ready / ".venv" / "kept").exists()
-    assert plan(ready, VERSION) is None
+    assert plan(ready, (), VERSION) is None
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt(), SetupError("no network")])
 def test_a_set_up_that_did_not_finish_is_done_anew(clone: Path, interruption: BaseException) -> None:
     with pytest.raises(type(interruption)):
-        bring_up_to_date(clone, VERSION, FakeInstaller(raises=interruption))
+        bring_up_to_date(clone, (), VERSION, FakeInstaller(raises=interruption))
     assert "did not finish" in reason(clone)
     (clone / ".venv" / "half-made").touch()
-    bring_up_to_date(clone, VERSION, FakeInstaller())
+    bring_up_to_date(clone, (), VERSION, FakeInstaller())
     assert not (clone / ".venv" / "half-made").exists()
-    assert plan(clone, VERSION) is None
+    assert plan(clone, (), VERSION) is None
 
 
 def test_an_interrupted_refresh_is_done_anew(ready: Path) -> None:
     (ready / "uv.lock").write_text("version = 2\n")
     with pytest.raises(KeyboardInterrupt):
-        bring_up_to_date(ready, VERSION, FakeInstaller(raises=KeyboardInterrupt()))
+        bring_up_to_date(ready, (), VERSION, FakeInstaller(raises=KeyboardInterrupt()))
     (ready / "uv.lock").write_text("version = 1\n")
     assert "did not finish" in reason(ready)
 
@@ -108,18 +109,18 @@ def test_an_interrupted_refresh_is_done_anew(ready: Path) -> None:
 def test_a_refresh_without_a_network_leaves_the_environment_in_use_and_is_tried_again(ready: Path) -> None:
     (ready / "uv.lock").write_text("version = 2\n")
     with pytest.raises(SetupError):
-        bring_up_to_date(ready, VERSION, FakeInstaller(raises=SetupError("no network")))
-    assert bootstrap.serves_without_refresh(ready, VERSION)
+        bring_up_to_date(ready, (), VERSION, FakeInstaller(raises=SetupError("no network")))
+    assert bootstrap.serves_without_refresh(ready, (), VERSION)
     installer = FakeInstaller()
-    bring_up_to_date(ready, VERSION, installer)
+    bring_up_to_date(ready, (), VERSION, installer)
     assert installer.calls == [False]
-    assert plan(ready, VERSION) is None
+    assert plan(ready, (), VERSION) is None
 
 
 def test_a_first_set_up_without_a_network_leaves_nothing_to_be_used(clone: Path) -> None:
     with pytest.raises(SetupError):
-        bring_up_to_date(clone, VERSION, FakeInstaller(raises=SetupError("no network")))
-    assert not bootstrap.serves_without_refresh(clone, VERSION)
+        bring_up_to_date(clone, (), VERSION, FakeInstaller(raises=SetupError("no network")))
+    assert not bootstrap.serves_without_refresh(clone, (), VERSION)
 
 
 @pytest.mark.parametrize("missing", [[], ["a-new-package"]])
@@ -146,22 +147,22 @@ def test_a_command_goes_on_unrefreshed_unless_a_package_is_missing(
 def test_a_set_up_killed_at_any_moment_leaves_no_matching_record(clone: Path) -> None:
     seen: list[object] = []
 
-    def installer(root: Path, anew: bool, lock: int) -> None:
+    def installer(root: Path, anew: bool, lock: int, extras: tuple[str, ...]) -> None:
         seen.append(bootstrap.read_record(root / ".venv"))
-        FakeInstaller()(root, anew, lock)
+        FakeInstaller()(root, anew, lock, extras)
 
-    bring_up_to_date(clone, VERSION, installer)
+    bring_up_to_date(clone, (), VERSION, installer)
     (clone / "uv.lock").write_text("version = 2\n")
-    bring_up_to_date(clone, VERSION, installer)
+    bring_up_to_date(clone, (), VERSION, installer)
     assert seen == [bootstrap.UNFINISHED, bootstrap.UNFINISHED]
 
 
 def test_a_file_edited_during_the_set_up_counts_as_changed_afterwards(clone: Path) -> None:
-    def installer(root: Path, anew: bool, lock: int) -> None:
-        FakeInstaller()(root, anew, lock)
+    def installer(root: Path, anew: bool, lock: int, extras: tuple[str, ...]) -> None:
+        FakeInstaller()(root, anew, lock, extras)
         (root / "pyproject.toml").write_text('[project]\nname = "edited"\n')
 
-    bring_up_to_date(clone, VERSION, installer)
+    bring_up_to_date(clone, (), VERSION, installer)
     assert "has changed" in reason(clone)
 
 
@@ -192,26 +193,44 @@ def test_whatever_lies_in_the_place_of_the_environment_is_replaced(clone: Path, 
         venv.mkdir()
     else:
         venv.symlink_to(clone / "nowhere")
-    bring_up_to_date(clone, VERSION, FakeInstaller())
-    assert plan(clone, VERSION) is None
+    bring_up_to_date(clone, (), VERSION, FakeInstaller())
+    assert plan(clone, (), VERSION) is None
 
 
 def test_a_link_to_another_folder_is_replaced_and_the_folder_left_alone(ready: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     (ready / ".venv").rename(elsewhere)
     (ready / ".venv").symlink_to(elsewhere)
-    bring_up_to_date(ready, (3, 13), FakeInstaller("3.13.0"))
+    bring_up_to_date(ready, (), (3, 13), FakeInstaller("3.13.0"))
     assert (elsewhere / "pyvenv.cfg").exists()
     assert not (ready / ".venv").is_symlink()
 
 
 def test_another_minor_version_of_python_makes_the_environment_anew(ready: Path) -> None:
-    assert plan(ready, (3, 11)) is None
+    assert plan(ready, (), (3, 11)) is None
     assert reason(ready, (3, 13)) == "The environment .venv is of Python 3.11: making it anew for Python 3.13."
     installer = FakeInstaller("3.13.0")
-    bring_up_to_date(ready, (3, 13), installer)
+    bring_up_to_date(ready, (), (3, 13), installer)
     assert installer.calls == [True]
-    assert plan(ready, (3, 13)) is None
+    assert plan(ready, (), (3, 13)) is None
+
+
+def test_packages_for_tests_are_added_by_the_first_command_that_needs_them_and_stay(clone: Path) -> None:
+    installer = FakeInstaller()
+    bring_up_to_date(clone, (), VERSION, installer)
+    assert installer.extras == ("course",)
+    bring_up_to_date(clone, ("dev",), VERSION, installer)
+    assert installer.extras == ("course", "dev")
+    assert installer.calls == [True, False]
+    (clone / "uv.lock").write_text("version = 2\n")
+    bring_up_to_date(clone, ("course",), VERSION, installer)
+    assert installer.extras == ("course", "dev")
+    assert plan(clone, ("dev",), VERSION) is None
+
+
+def test_a_student_installs_neither_mypy_nor_hypothesis_nor_mpich() -> None:
+    names = {name for name, _ in requirements.named(requirements.lines(ROOT, requirements.EXTRAS))}
+    assert not names & {"mypy", "hypothesis", "mpich"}
 
 
 def test_the_version_is_read_as_uv_writes_it_too(ready: Path) -> None:
@@ -222,7 +241,7 @@ def test_the_version_is_read_as_uv_writes_it_too(ready: Path) -> None:
 def test_an_environment_made_by_hand_is_completed_and_not_deleted(ready: Path) -> None:
     (ready / ".venv" / bootstrap.RECORD).unlink()
     installer = FakeInstaller()
-    bring_up_to_date(ready, VERSION, installer)
+    bring_up_to_date(ready, (), VERSION, installer)
     assert installer.calls == [False]
 
 
@@ -238,7 +257,7 @@ def test_of_two_starts_at_once_one_installs_and_the_other_waits(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installer = FakeInstaller(seconds=0.5)
-    starts = [threading.Thread(target=bring_up_to_date, args=(clone, VERSION, installer)) for _ in range(3)]
+    starts = [threading.Thread(target=bring_up_to_date, args=(clone, (), VERSION, installer)) for _ in range(3)]
     for start in starts:
         start.start()
     for start in starts:
@@ -312,7 +331,7 @@ def test_with_the_environment_at_hand_missing_packages_are_named(
 
 
 def test_an_unwritable_folder_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(root: Path) -> None:
+    def refuse(root: Path, extras: tuple[str, ...]) -> None:
         raise PermissionError(13, "Permission denied", str(root / ".venv"))
 
     monkeypatch.delenv("MINIDL_NO_VENV", raising=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -115,5 +116,13 @@ def test_a_folder_that_cannot_be_written_is_refused_in_a_sentence(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (root / "work").write_text("a file, where the folder of the copies belongs")
-    assert lab.run(["--no-browser"], root) == 2
+    assert lab.run(["--no-browser", "--allow-root"], root) == 2
     assert "The copies of the lectures cannot be written: " in capsys.readouterr().err
+
+
+def test_root_is_told_what_to_type(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert lab.run(["00", "--no-browser"], root) == 2
+    assert "    python3 -m course lab 00 --no-browser --allow-root\n" in capsys.readouterr().err

@@ -301,6 +301,33 @@ def wide(hidden):
     return nn.Sequential(nn.Linear(5, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Linear(hidden, 3)).double()
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_an_overlapped_all_reduce_gives_the_same_bits_and_hides_behind_the_gradient(momentum):
+    engine = cluster.Simulation(cluster.Network(alpha=1e-3, beta=0.0), cluster.Node(1e5, float("inf")))
+    seconds, found = [], []
+    for overlap in (False, True):
+        strategy = ElasticAveraging(0.2, 2, "synchronous", momentum, algorithm="ring", overlap=overlap)
+        report = parallel.train(plain_job(epochs=2), strategy, 4, engine)
+        seconds.append(report.seconds)
+        found.append(weights(report))
+    np.testing.assert_array_equal(*found)
+    pulls = len(report.recorded["distance"][0])
+    assert seconds[0] - seconds[1] == pytest.approx(pulls * 2 * 3 * 1e-3)  # a ring of 4 has 2 * 3 messages in a row
+
+
+def test_on_processes_an_overlapped_all_reduce_gives_the_bits_of_the_simulation():
+    strategy = ElasticAveraging(variant="synchronous", algorithm="ring", overlap=True)
+    job = plain_job(batch_size=12, epochs=2)
+    simulated = parallel.train(job, strategy, 3, on="simulation")
+    assert parallel.train(job, strategy, 3).digests == simulated.digests
+
+
+@pytest.mark.parametrize("variant", ["round_robin", "asynchronous"])
+def test_only_an_all_reduce_can_be_overlapped(variant):
+    with pytest.raises(ValueError, match=f"with variant='{variant}' a worker waits for the server's answer: leave"):
+        ElasticAveraging(variant=variant, overlap=True)
+
+
 def test_an_unknown_algorithm_is_refused():
     with pytest.raises(ValueError, match=r"algorithm must be 'auto', 'ring', .* got 'rign'"):
         ElasticAveraging(algorithm="rign")

@@ -55,7 +55,7 @@ def paths(report, name="path"):
     return np.array(report.recorded[name])
 
 
-@pytest.mark.parametrize("topology", [*NAMED, "none", ONE_WAY])
+@pytest.mark.parametrize("topology", [*NAMED, "none", "exponential", ONE_WAY])
 def test_without_gradients_the_mean_is_kept(topology):
     report = parallel.train(plain_job(lr=0.0), Watched(topology, scatter=10.0), 4, on="simulation")
     means = paths(report).mean(axis=0)
@@ -64,7 +64,7 @@ def test_without_gradients_the_mean_is_kept(topology):
     assert (spread[-1] < 0.1 * spread[0]) == (topology != "none")
 
 
-@pytest.mark.parametrize("topology", [*NAMED, ONE_WAY])
+@pytest.mark.parametrize("topology", [*NAMED, "exponential", ONE_WAY])
 def test_the_mean_moves_by_the_gradient_of_the_whole_minibatch(topology):
     """Each part of it taken at its own node's weights, and counted by its samples: 5, 5, 4 and 4 of 18."""
     job = plain_job(batch_size=18)
@@ -88,6 +88,16 @@ def test_on_the_ring_the_distance_to_the_mean_shrinks_by_the_second_eigenvalue(n
     assert (distances[1:last] <= factor * distances[: last - 1] * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize("nodes", [2, 4, 8])
+def test_on_the_exponential_graph_all_nodes_are_equal_after_lg_p_steps_without_gradients(nodes):
+    job = plain_job(lr=0.0, batch_size=nodes, data=partial(blobs, 6 * nodes), epochs=1)
+    path = paths(parallel.train(job, Watched("exponential", scatter=1.0), nodes, on="simulation"))
+    distances = np.linalg.norm(path - path.mean(axis=0), axis=(0, 2))
+    rounds = nodes.bit_length() - 1
+    assert distances[rounds - 1] > 0.1
+    assert (distances[rounds:] < 1e-14).all()
+
+
 @pytest.mark.parametrize("nodes", [4, 9, 16])
 def test_on_the_ring_a_node_sends_two_messages_a_step_however_many_there_are(nodes):
     job = plain_job(batch_size=16, epochs=2)
@@ -99,14 +109,16 @@ def test_on_the_ring_a_node_sends_two_messages_a_step_however_many_there_are(nod
     assert {traffic["isend"].messages for traffic in torus.trace.ledger()} == {4 * 4 * 2}
 
 
-@pytest.mark.parametrize(("topology", "silent"), [("none", True), ("random", False)])
-def test_random_pairs_send_one_message_a_step_and_lone_nodes_none(topology, silent):
+@pytest.mark.parametrize(("topology", "silent"), [("none", True), ("random", False), ("exponential", False)])
+def test_pairs_of_the_step_send_one_message_a_step_and_lone_nodes_none(topology, silent):
     report = parallel.train(plain_job(epochs=1), Gossip(topology), 4, on="simulation")
     for traffic in report.trace.ledger():
         assert ("isend" not in traffic) if silent else traffic["isend"].messages == 4
 
 
-@pytest.mark.parametrize("strategy", [Gossip("ring"), Gossip("full"), Gossip("random"), Gossip([[1.0]])])
+@pytest.mark.parametrize(
+    "strategy", [Gossip("ring"), Gossip("full"), Gossip("random"), Gossip("exponential"), Gossip([[1.0]])]
+)
 def test_one_node_is_serial(strategy):
     truth = parallel.train(small_job(), on="simulation")
     report = parallel.train(small_job(), strategy, 1, on="simulation")
@@ -144,7 +156,7 @@ def test_own_weights_as_a_matrix_are_those_of_the_name():
     assert Gossip(ring) == Gossip(ring.tolist())
 
 
-@pytest.mark.parametrize("topology", [*NAMED, ONE_WAY])
+@pytest.mark.parametrize("topology", [*NAMED, "exponential", ONE_WAY])
 def test_on_processes_the_nodes_end_with_the_bits_of_the_simulation(topology):
     report = parallel.train(small_job(), Gossip(topology), 4)
     simulated = parallel.train(small_job(), Gossip(topology), 4, on="simulation")
@@ -346,6 +358,7 @@ def wide(hidden):
     [
         (lambda: Gossip(ONE_WAY, asynchronous=True), 4, "asynchronous nodes average in pairs, not by a matrix"),
         (lambda: Gossip("none", asynchronous=True), 4, "count their updates by the messages of the averages"),
+        (lambda: Gossip("exponential", asynchronous=True), 4, "has pairs in which one sends: use 'random' or 'ring'"),
         (lambda: Gossip(np.eye(4)), 4, "the nodes never agree"),
         (lambda: Gossip(ONE_WAY), 3, "the mixing matrix is for 4 nodes, the run has 3"),
         (lambda: Gossip("torus"), 5, "5 nodes make no grid"),

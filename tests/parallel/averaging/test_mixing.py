@@ -62,6 +62,20 @@ def test_a_matching_pairs_everyone_once(nodes, seed):
     assert sorted(np.diag(w).tolist()) == [0.5] * (nodes - nodes % 2) + [1.0] * (nodes % 2)
 
 
+@pytest.mark.parametrize("nodes", range(1, 18))
+def test_on_the_exponential_graph_lg_n_steps_make_the_mean_if_n_is_a_power_of_two(nodes):
+    rounds = max(1, (nodes - 1).bit_length())
+    product = np.eye(nodes)
+    for step in range(rounds):
+        w = mixing.exponential(nodes, step + 3 * rounds)
+        np.testing.assert_array_equal([w.sum(axis=0), w.sum(axis=1)], np.ones((2, nodes)))
+        assert (np.count_nonzero(w, axis=0) <= 2).all()  # itself, and one message
+        product = w @ product
+    exact = bool(np.abs(product - 1 / nodes).max() < 1e-15)
+    assert exact == (nodes & (nodes - 1) == 0)
+    assert np.linalg.norm(product - 1 / nodes, 2) < 0.5
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 24), st.sampled_from(["ring", "torus", "full", "random"]))
 def test_the_halves_know_only_each_other_and_all_are_connected(nodes, topology):

@@ -160,11 +160,13 @@ SIMULATION = cluster.Simulation(node=cluster.Node(FLOPS_PER_S, inf))
 SAMPLES = 4  # of a micro-batch
 
 
-def ran(cuts: list[int] | str, kind: str, micro_batches: int = 32) -> tuple[pipeline.Timeline, parallel.Pipeline]:
+def ran(
+    cuts: list[int] | str, kind: str, micro_batches: int = 32, replicas: int = 1
+) -> tuple[pipeline.Timeline, parallel.Pipeline]:
     """The first minibatch of a run on simulated nodes, and the strategy with its cuts."""
     strategy = parallel.Pipeline(len(EVEN) + 1, micro_batches, kind, cuts=cuts)
-    job = replace(JOB, batch_size=micro_batches * SAMPLES)
-    report = parallel.train(job, strategy, len(EVEN) + 1, on=SIMULATION)
+    job = replace(JOB, batch_size=micro_batches * SAMPLES * replicas)
+    report = parallel.train(job, strategy, (len(EVEN) + 1) * replicas, on=SIMULATION)
     return pipeline.executed(report.trace, report.strategy.made_schedule()), report.strategy
 
 
@@ -210,7 +212,9 @@ def test_the_default_is_the_cut_by_flops():
     assert strategy.cuts == pipeline.balanced_cuts(counted(), 4)
 
 
-def test_seconds_are_measured_once_before_the_run(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_seconds_are_measured_once_before_the_run(replicas: int, monkeypatch: pytest.MonkeyPatch):
+    """For a micro-batch, of as many replicas as there are nodes for."""
     measured = []
 
     def measure(model, x, unit, **others):
@@ -218,7 +222,7 @@ def test_seconds_are_measured_once_before_the_run(monkeypatch: pytest.MonkeyPatc
         return pipeline.Costs(tuple(pipeline.UnitCost("", cost, 0, 0, 0, 0) for cost in (8, 1, 1, 1, 1, 1, 1, 1)), unit)
 
     monkeypatch.setattr("minidl.parallel.pipeline.pipeline.costs_of", measure)
-    _, strategy = ran("seconds", "1f1b", 32)
+    _, strategy = ran("seconds", "1f1b", 32 // replicas, replicas)
     assert measured == [("seconds", (SAMPLES, WIDTHS[0]), True)]
     assert strategy.cuts == pipeline.balanced_cuts([8, 1, 1, 1, 1, 1, 1, 1], 4)
 
@@ -248,6 +252,8 @@ def test_other_cuts_are_refused_with_the_choices(cuts, error, message):
 
 
 def test_a_strategy_whose_cuts_are_not_chosen_yet_says_so():
-    with pytest.raises(ValueError, match=r"cuts='flops' are chosen for a job: call prepared\(job\), as `train` does"):
+    with pytest.raises(
+        ValueError, match=r"cuts='flops' are chosen for a job: call prepared\(job, nodes\), as `train` does"
+    ):
         parallel.Pipeline().chunks(uneven())
-    assert len(parallel.Pipeline(4).prepared(JOB).chunks(uneven())) == 4
+    assert len(parallel.Pipeline(4).prepared(JOB, 4).chunks(uneven())) == 4

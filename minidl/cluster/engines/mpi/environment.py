@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # set by MPICH, PMIx and Open MPI's mpiexec
+SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")  # PMIx has none of its own
 
 runs_program = False  # whether this process is running the program of a launch, as one of its ranks
 
@@ -17,3 +18,8 @@ def started_by_mpiexec() -> bool:
 def rank_by_mpiexec() -> int:
     """The rank that mpiexec has given to this process."""
     return int(next(os.environ[name] for name in RANK_VARIABLES if name in os.environ))
+
+
+def size_by_mpiexec() -> int | None:
+    """The number of ranks that mpiexec has started; None if it does not say."""
+    return next((int(os.environ[name]) for name in SIZE_VARIABLES if name in os.environ), None)

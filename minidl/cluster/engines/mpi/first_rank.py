@@ -1,12 +1,14 @@
-"""What one rank of a script under mpiexec computes for all of them."""
+"""What the ranks of a script under mpiexec do before a launch: one computes for all, or all find out who failed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import cloudpickle
 from mpi4py import MPI
+
+_T = TypeVar("_T")
 
 
 def computed_on_the_first_rank(function: Callable[[], Any]) -> Any:
@@ -20,4 +22,18 @@ def computed_on_the_first_rank(function: Callable[[], Any]) -> Any:
     result, failure = cloudpickle.loads(everyone.bcast(outcome))
     if failure is not None:
         raise failure
+    return result
+
+
+def agreed(function: Callable[[], _T]) -> _T:
+    """`function()` of this rank; every rank calls this. What it raises on any, the lowest such rank's, all raise."""
+    failure = None
+    try:
+        result = function()
+    except Exception as error:  # the other ranks wait for it
+        failure = error
+    failures = MPI.COMM_WORLD.allgather(None if failure is None else cloudpickle.dumps(failure, 5))
+    first = next((each for each in failures if each is not None), None)
+    if first is not None:
+        raise cloudpickle.loads(first)
     return result

@@ -17,7 +17,7 @@ from minidl.cluster.engines.processes.shared_fingerprints import SharedFingerpri
 from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.processes.shared_reduction import SharedReduction
 from minidl.cluster.engines.processes.slots import Slots
-from minidl.cluster.engines.protocol import Array, Pending
+from minidl.cluster.engines.protocol import Array, CollectiveCall, Pending
 from minidl.cluster.trace.recorder import Recorder
 
 
@@ -127,6 +127,9 @@ class ProcessEndpoint(SocketMailbox, RealRank):
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         return self._shared_arrays.get(f"program/{name}", shape, dtype)
+
+    def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
+        return by_messages()
 
     def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
         self._fingerprints.post(group, ranks, call, fingerprint)

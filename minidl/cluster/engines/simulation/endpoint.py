@@ -11,7 +11,9 @@ import numpy as np
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
-from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Concurrent, Peer, Pending
+from minidl.cluster.engines.protocol import EAGER_BYTES, Array, CollectiveCall, Concurrent, Peer, Pending
+from minidl.cluster.engines.simulation.at_once import meeting
+from minidl.cluster.engines.simulation.at_once.plans import PLANS
 from minidl.cluster.engines.simulation.message import ARRAY, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
 from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
@@ -77,6 +79,7 @@ class SimulatedEndpoint:
                 return send
         if dst in self._world.failed:
             raise self._world.lost(send, dst)
+        self._world.unmatched_sends[self.rank] += 1
         sends = unmatched.sends.get(tag)
         if sends is None:
             unmatched.sends[tag] = [send]
@@ -97,6 +100,7 @@ class SimulatedEndpoint:
                 send = sends.pop(index)
                 if not sends:
                     del unmatched.sends[tag]
+                self._world.unmatched_sends[send.src] -= 1
                 self._match(send, receive)
                 return receive
         receives = unmatched.receives.get(tag)
@@ -263,6 +267,24 @@ class SimulatedEndpoint:
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
         return False
+
+    def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
+        meetings = self._world.meetings
+        if meetings is None or len(call.ranks) < meeting.LEAST or call.algorithm not in PLANS:
+            return by_messages()
+        if self._scheduler.time > self._scheduler.now:
+            self._scheduler.turn()
+        return meetings.play(call, by_messages, self._core.factor * self._gamma, self._is_free())
+
+    def _is_free(self) -> bool:
+        """Whether the program calls, all that this rank has posted has a match, and its memory is its own."""
+        return (
+            self._scheduler.running is self._program
+            and not any(self._lanes.values())
+            and not self._unmatched.receives
+            and not self._world.unmatched_sends[self.rank]
+            and not self._world.has_shared_arrays
+        )
 
     def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
         if self._scheduler.time > self._scheduler.now:

@@ -38,6 +38,8 @@ class Simulation:
                   (`comm.compute`) takes as long as on processes
         isolated  run all ranks in one child process; the deadline then also ends a loop in compiled code, and any
                   endless rank where `launch` is not called in the main thread; a crash of the interpreter does no harm
+        batched   compute a collective of many ranks at once, where that gives the same as message by message (same
+                  times, results, events and counts, much sooner); False: never
         trace     "full", or "ledger" for messages, bytes and shares without events (faster, and without limit)
 
     Ranks take turns on a virtual clock (see `scheduler.py`). Every run is the same to the last bit, even if a program
@@ -56,6 +58,7 @@ class Simulation:
     node: Node | None = None
     isolated: bool = False
     trace: str = "full"
+    batched: bool = True
 
     def __post_init__(self) -> None:
         Network.of(self.network)
@@ -88,14 +91,14 @@ class Simulation:
         ends_at = float("inf") if terms.deadline is None else began + terms.deadline
         packed = pickled_program(program, args)
         with routed() as stdout, rare_collections:
-            world = SimulatedWorld(terms, ends_at, contextvars.copy_context().run, stdout)
+            world = SimulatedWorld(terms, self.batched, ends_at, contextvars.copy_context().run, stdout)
             events = min(EVENTS_OF_A_RANK, EVENTS_OF_A_RUN // terms.nodes) if self.trace == "full" else 0
             ranks = [SimulatedRank(number, world, self.node, events, kernels.active()) for number in range(terms.nodes)]
             try:
                 for rank in ranks:
                     rank.begin(packed)
                 with enforced(ends_at, world.overrun):
-                    world.scheduler.play(lambda: world.ended < terms.nodes)
+                    world.scheduler.play(world.goes_on)
             except BaseException as error:  # Ctrl-C while no program was running
                 world.interrupt(error)
             finally:

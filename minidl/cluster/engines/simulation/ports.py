@@ -45,6 +45,11 @@ class Ports:
             else:
                 finishing.append(transfer)
 
+    def is_idle(self, rank: int) -> bool:
+        """Whether no transfer from or to the rank is under way or waits."""
+        waits = rank in self._waiting_to_go_out or rank in self._waiting_to_come_in
+        return not (self._out_is_busy[rank] or self._in_is_busy[rank] or waits)
+
     def next_event(self) -> float:
         return self._times[0] if self._times else float("inf")
 

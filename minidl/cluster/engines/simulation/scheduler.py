@@ -41,6 +41,28 @@ class Director(Protocol):
         """The deadline has passed: end the run."""
 
 
+class _Replay:
+    """A replay of some tasks, up to a turn of another task in the round of that number at the instant `present`.
+
+    `task` has the next turn when the replay has come there; `round` is what remains of the round.
+    """
+
+    def __init__(self, present: float, round_number: int, order: int, round: list[SimulatedTask]) -> None:
+        self.present = present
+        self.round_number = round_number
+        self.round = round
+        self._order = order
+        self.task = SimulatedTask(-1, 0)
+        self.task.greenlet = getcurrent()
+        self.task.resume, self.task.is_usual = self.task.greenlet.switch, True
+
+    def divide(self, round: list[SimulatedTask], when: float, number: int) -> None:
+        """Leave in the last round of the replay only the tasks whose turn comes before that of the other task."""
+        if (when, number) == (self.present, self.round_number):
+            self.round += [task for task in round if task.order > self._order]
+            round[:] = [task for task in round if task.order <= self._order]
+
+
 class Scheduler:
     """Runs tasks on a virtual clock, over a transport.
 
@@ -84,6 +106,8 @@ class Scheduler:
         self._round: list[SimulatedTask] = []  # the tasks that still have a turn in this round, the last one first
         self._due: dict[float, list[SimulatedTask]] = {}
         self._times: list[float] = []  # a heap: the keys of the above
+        self._round_number = 0  # among the rounds of this instant
+        self._replay: _Replay | None = None
         self._stdout = stdout
 
     # Called by the running task
@@ -183,6 +207,28 @@ class Scheduler:
         else:
             due.append(task)
 
+    def replay(self, tasks: list[tuple[float, SimulatedTask]]) -> None:
+        """Turn the clock back and play these tasks, each from its time on, up to the running task's turn.
+
+        Until then they may act on each other only, and none of them may end.
+        """
+        task, stdout, sys.stdout = self.running, sys.stdout, self._stdout
+        others = self.time, self.woken, self._due, self._times
+        replay = _Replay(self.now, self._round_number, task.order, self._round)
+        self.now, self.woken, self._round, self._due, self._times = -INFINITY, [], [], {}, []
+        for when, member in tasks:
+            self.wake(member, when)
+        self._replay, self.running = replay, replay.task
+        self.switch()
+        self._replay, self.running, sys.stdout = None, task, stdout
+        if self.failure is None:
+            due, self.now, self._round_number = self._due, replay.present, replay.round_number
+            self._round = sorted(replay.round, key=_order, reverse=True)
+            self.time, self.woken, self._due, self._times = others[0], [*others[1], *self.woken], *others[2:]
+            for when, members in due.items():
+                for member in members:
+                    self.wake(member, when)
+
     def interrupt(self, task: SimulatedTask) -> None:
         """Give a working task a turn now, unless its work ends now anyway."""
         if task.until > self.now:
@@ -234,12 +280,16 @@ class Scheduler:
             return
         event, due = self._transport.next_event(), self._times[0] if self._times else INFINITY
         when = self.now if self.woken else min(event, due)
+        number = self._round_number + 1 if when == self.now else 1
+        if self._replay is not None and (when, number) > (self._replay.present, self._replay.round_number):
+            self._round.append(self._replay.task)
+            return
         if when > self._look_at and (when < INFINITY or self.has_stopped) and self._is_overdue(when):
             return
         if when == INFINITY:
             self._director.stuck()
             return
-        self.now = when
+        self.now, self._round_number = when, number
         if event == when:
             for transfer in self._transport.advance(when):
                 self._deliver(transfer)
@@ -248,6 +298,8 @@ class Scheduler:
             self.woken += self._due.pop(when)
         self._round, self.woken = self.woken, self._round
         self._round.sort(key=_order, reverse=True)
+        if self._replay is not None:
+            self._replay.divide(self._round, when, number)
 
     def _is_overdue(self, when: float) -> bool:
         """Whether a task will have been blocked for the timeout before that time; if so, tell the director."""

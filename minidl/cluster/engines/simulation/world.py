@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, TextIO
 
 import cloudpickle
@@ -16,6 +17,7 @@ from minidl.cluster.diagnosis.fingerprints import FingerprintTable
 from minidl.cluster.engines.hopeless import deadlock_of, peers_have_returned
 from minidl.cluster.engines.protocol import COLLECTIVE, Array, LaunchTerms, Pending
 from minidl.cluster.engines.run_error import deadline_text
+from minidl.cluster.engines.simulation.at_once.meeting import Meeting, Meetings
 from minidl.cluster.engines.simulation.flows import Flows
 from minidl.cluster.engines.simulation.message import Receive, Send, Unmatched
 from minidl.cluster.engines.simulation.ports import Ports
@@ -38,21 +40,34 @@ def transport_over(network: Network | None, nodes: int) -> Transport:
     return Flows(network.topology) if network.topology else Ports(nodes, network.alpha, network.beta)
 
 
+def _all_arrives(terms: LaunchTerms) -> bool:
+    """Whether every message arrives and every rank lives, or the run ends."""
+    return terms.on_failure == "raise" and not (terms.faults and terms.faults.faults)
+
+
 class SimulatedWorld:
     """The clock, the network, the fingerprints of collectives, and which ranks have ended. It directs the scheduler.
 
     ends_at       the deadline, by time.monotonic()
+    batched       whether collectives of many ranks are played at once, where that gives the same
     call_outside  calls a function in the launcher's context, outside of all ranks
     stdout        takes the place of sys.stdout while ranks run
     """
 
-    def __init__(self, terms: LaunchTerms, ends_at: float, call_outside: Callable[..., None], stdout: TextIO) -> None:
+    def __init__(
+        self, terms: LaunchTerms, batched: bool, ends_at: float, call_outside: Callable[..., None], stdout: TextIO
+    ) -> None:
         self.terms = terms
         self.nodes = terms.nodes
         self.network = terms.network
         self.transport = transport_over(terms.network, terms.nodes)
         self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver, stdout)
         self.unmatched = [Unmatched() for _ in range(terms.nodes)]
+        self.unmatched_sends = [0] * terms.nodes  # by the rank that sends
+        self.meetings: Meetings | None = None
+        self._dissolve: Callable[[], None] | None = None  # what `main` does, because here a rank's stack is in the way
+        if batched and terms.network is not None and isinstance(self.transport, Ports) and _all_arrives(terms):
+            self.meetings = Meetings(self.scheduler, self.transport, terms.network, terms.timeout)
         self.members: list[Member] = []
         self.fingerprints = FingerprintTable()
         self.ended = 0  # how many ranks have returned or failed
@@ -87,6 +102,10 @@ class SimulatedWorld:
                 waiter.is_blocked = False
                 woken.append(waiter)
 
+    @property
+    def has_shared_arrays(self) -> bool:
+        return bool(self._shared)
+
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """The array of that name; initially zeros."""
         if dtype.hasobject:
@@ -114,12 +133,16 @@ class SimulatedWorld:
 
     def has_returned(self, rank: int) -> None:
         """The rank's program has returned: tasks that wait for a message from it may be hopeless now."""
+        if self.meetings is not None:
+            self.meetings.dissolve_all(rank)
         self.ended += 1
         self.returned.add(rank)
         self._wake_the_hopeless()
 
     def has_failed(self, rank: int, why: str, error: BaseException | None = None) -> None:
         """The rank has failed: end the run or, with on_failure="continue", the operations that need the rank."""
+        if self.meetings is not None and self.scheduler.failure is None:
+            self.meetings.dissolve_all()
         self.ended += 1
         self.failed[rank] = why
         if isinstance(error, KeyboardInterrupt):
@@ -222,8 +245,19 @@ class SimulatedWorld:
 
     # Called by the scheduler
 
+    def goes_on(self) -> bool:
+        """Whether a rank has not ended."""
+        dissolve, self._dissolve = self._dissolve, None
+        if dissolve is not None:
+            dissolve()
+        return self.ended < self.nodes
+
     def stuck(self) -> None:
         """Every rank that has not ended is blocked or has stopped, and no message is under way: a deadlock."""
+        if self.meetings is not None and self.meetings.are_open():
+            self._dissolve = self.meetings.dissolve_all
+            self.scheduler.give_way()
+            return
         if self.ended == self.nodes:  # a planned fault killed or stopped the last one in its turn
             self.scheduler.give_way()
             return
@@ -240,6 +274,10 @@ class SimulatedWorld:
             self.scheduler.end(deadlock_of(ranks))
 
     def overdue(self, task: SimulatedTask) -> None:
+        if self.meetings is not None and isinstance(task.waiting, Meeting):
+            self._dissolve = partial(self.meetings.dissolve, task.waiting)
+            self.scheduler.give_way()
+            return
         text = f"{task.waiting} did not complete within {self.terms.timeout:g} s of virtual time"
         self.scheduler.unblock(task, CommTimeout(text))
 

@@ -157,3 +157,15 @@ def test_nothing_stays_in_the_temporary_folder_when_the_launching_process_is_kil
         time.sleep(0.05)
     assert list(temporary.iterdir()) == []
     temporary.rmdir()
+
+
+def test_the_garbage_collector_of_a_rank_does_not_look_at_what_the_server_holds(tmp_path: Path) -> None:
+    script = """
+def held(comm):
+    import gc
+    return gc.get_freeze_count(), len(gc.get_objects())
+
+frozen, own = cluster.launch(held, nodes=1).results[0]
+print(frozen > 10 * own > 0)
+"""
+    assert run(tmp_path, script)[0] == "True\n"

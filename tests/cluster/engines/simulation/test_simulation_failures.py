@@ -5,6 +5,7 @@ import itertools
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,7 @@ def test_the_error_is_that_of_processes_but_for_the_times() -> None:
     def program(comm: cluster.Communicator) -> None:
         comm.barrier()
         if comm.rank == 1:
+            time.sleep(2)  # on a loaded machine rank 0 may need that long to begin its recv
             _ = 1 / 0
         comm.recv(1)
 

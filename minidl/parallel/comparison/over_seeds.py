@@ -8,25 +8,25 @@ from statistics import mean, stdev
 
 import numpy as np
 
-from minidl.cli.compare.runs import TrainedRun, mean_shares
-from minidl.cli.quantities import deviation_text, seconds_text
+from minidl.parallel.comparison.compared_run import ComparedRun, mean_shares
 from minidl.plots import race
+from minidl.plots.durations import deviation_text, seconds_text
 from minidl.plots.style import bytes_text
 
 
 @dataclass(frozen=True)
 class OverSeeds:
-    """The runs of one contestant on one network, one for each seed. Runs that diverged are left out of all means."""
+    """The runs of one strategy on one network, one for each seed. Runs that diverged are left out of all means."""
 
-    runs: Sequence[TrainedRun]
-
-    @property
-    def text(self) -> str:
-        """The strategy as it was typed."""
-        return self.runs[0].contestant.text
+    runs: Sequence[ComparedRun]
 
     @property
-    def finished(self) -> list[TrainedRun]:
+    def name(self) -> str:
+        """The name of the strategy."""
+        return self.runs[0].entrant.name
+
+    @property
+    def finished(self) -> list[ComparedRun]:
         """The runs that did not end early."""
         return [one for one in self.runs if one.history and not one.ended]
 
@@ -49,7 +49,7 @@ class OverSeeds:
 
     def cells(self, target: float) -> list[str]:
         """The row of a table. The standard deviation over the seeds stands below each mean."""
-        finished, name = self.finished, self.text
+        finished, name = self.finished, self.name
         if not finished:
             return [f"{name}: {self.ended}", *["-"] * 7]
         stale = [one.mean_staleness for one in finished if one.mean_staleness is not None]
@@ -65,10 +65,31 @@ class OverSeeds:
             f"{mean(stale):.2g}" if stale else "",
         ]
 
-    def line(self) -> race.Run:
-        """The line of the picture: geometric means of the losses, in a band of one standard deviation of the logarithm.
+    def summary(self, target: float) -> dict[str, float | int | None]:
+        """Means and standard deviations (n - 1) over the seeds that did not diverge; None where there are too few."""
+        finished = self.finished
+        columns = {
+            "accuracy": [one.accuracy for one in finished],
+            "test_loss": [float(one.history[-1]["test_loss"]) for one in finished],
+            "seconds": [one.seconds for one in finished],
+            "seconds_to_target": self.seconds_to(target),
+            "bytes_per_node": [one.bytes_per_node or 0.0 for one in finished],
+        }
+        result: dict[str, float | int | None] = {
+            "seeds": len(self.runs),
+            "finished": len(finished),
+            "reached_target": len(columns["seconds_to_target"]),
+        }
+        for name, values in columns.items():
+            result[f"{name}_mean"] = mean(values) if values else None
+            result[f"{name}_std"] = stdev(values) if len(values) > 1 else None
+        return result
 
-        The axis of the loss is logarithmic too. Seconds and samples are arithmetic means.
+    def line(self) -> race.Run:
+        """The line of the picture: geometric means of the losses, with error bars.
+
+        The error bars are one standard deviation of the logarithm: the axis of the loss is logarithmic. Seconds and
+        samples are arithmetic means.
         """
         runs = self.finished or self.runs
         rows = list(zip(*(one.history for one in runs), strict=False))  # by epoch, up to the last that all runs have
@@ -77,12 +98,12 @@ class OverSeeds:
         )
         losses = [[row["test_loss"] for row in of_seeds] for of_seeds in rows]
         if len(runs) == 1:
-            return race.Run(self.text, seconds, samples, [loss for (loss,) in losses], self.ended)
+            return race.Run(self.name, seconds, samples, [loss for (loss,) in losses], self.ended)
         with np.errstate(all="ignore"):  # a test loss may be 0 or infinite
             logs = np.log(np.array(losses).reshape(len(rows), len(runs)))
             centre, deviation = logs.mean(axis=1), logs.std(axis=1, ddof=1)
             low, middle, high = (np.exp(centre + sign * deviation).tolist() for sign in (-1, 0, 1))
-        return race.Run(self.text, seconds, samples, middle, self.ended, (low, high))
+        return race.Run(self.name, seconds, samples, middle, self.ended, (low, high))
 
     def _cell_of_target(self, target: float) -> str:
         seconds = self.seconds_to(target)

@@ -1,0 +1,299 @@
+"""The checks of chapter 07: averaging instead of agreeing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from course.checks.averaging import (
+    elastic_runs,
+    gossip_runs,
+    graphs,
+    local_runs,
+    majority_rounds,
+    stability,
+)
+from course.checks.averaging.library_versions import BUILDS
+from course.judging import Answer, ChapterChecks, Part
+
+chapter = ChapterChecks("07_averaging", BUILDS)
+hint = chapter.hint
+__all__ = [
+    "chapter", "consensus_factor", "elastic", "elastic_limit", "gossip", "hint", "local_sgd", "majority",
+    "mixing_matrix", "rounds_and_words",
+]  # fmt: skip
+
+
+@chapter.exercise(
+    points=3,
+    hints=[
+        "All right sides have the old values. So compute the pull first, from x and centre as they are.",
+        "pull = alpha * (x - centre) in each step that is a multiple of the period. The centre gains the sum of the "
+        "pulls of all workers: which operation adds them up on every rank?",
+        "moved = pull.copy(); comm.all_reduce(moved); then x = x - lr * gradient(x, step) - pull, and centre = centre "
+        "+ moved. In all other steps the pull is 0, and there is nothing to add up.",
+    ],
+)
+def elastic(
+    answer: Answer,
+    part: Part,
+    *,
+    alone: Sequence[elastic_runs.Case] = ((1, 3, 1, 4), (1, 2, 3, 7)),
+    cases: Sequence[elastic_runs.Case] = ((2, 3, 1, 3), (3, 4, 2, 5), (4, 2, 3, 7), (2, 3, 4, 4)),
+    seed: int = 0,
+) -> None:
+    """Weights and centre; half of it is for the total that pulls conserve, and for rounds in each period-th step."""
+
+    @cache
+    def run(case: elastic_runs.Case) -> elastic_runs.Elastic:
+        return elastic_runs.elastic(answer, case, seed)
+
+    with part(0.5, "one worker and the centre"):
+        for case in alone:
+            elastic_runs.compare_trained(run(tuple(case)))
+    with part(1, "several workers: weights of their own, and one centre"):
+        for case in cases:
+            elastic_runs.compare_trained(run(tuple(case)))
+    with part(0.5, "pulls alone conserve the centre plus all workers"):
+        for case in cases:
+            elastic_runs.compare_total(elastic_runs.elastic(answer, case, seed, lr=0.0))
+    with part(1, "one all-reduce of n words in every period-th step"):
+        for case in cases:
+            elastic_runs.compare_cost(run(tuple(case)))
+
+
+@chapter.exercise(
+    points=2,
+    hints=[
+        "Write down the round for equal workers: a step with a pull multiplies x by 1 - lr h - alpha, and adds alpha "
+        "times the centre. The centre gains p alpha (x - centre). Each plain step multiplies x by 1 - lr h.",
+        "As alpha grows, the smaller eigenvalue of the 2 times 2 matrix falls. At which value does it leave the stable "
+        "range? There, det(A - value I) = 0.",
+        "The value is -1. With q = (1 - lr h)^(period - 1) and s = q (1 - lr h): (1 + s - q alpha)(2 - p alpha) - q p "
+        "alpha² = 0. Multiply out: alpha² cancels.",
+    ],
+)
+def elastic_limit(
+    answer: Answer,
+    part: Part,
+    *,
+    alone: Sequence[stability.Setting] = ((1, 0.5, 1.0, 1), (1, 0.1, 1.0, 1), (1, 0.2, 3.0, 1)),
+    several: Sequence[stability.Setting] = ((2, 0.5, 1.0, 1), (8, 0.1, 1.0, 1), (4, 0.3, 2.0, 1)),
+    periods: Sequence[stability.Setting] = ((4, 0.1, 1.0, 4), (8, 0.05, 2.0, 16), (1, 0.5, 1.0, 3), (3, 0.4, 2.0, 2)),
+) -> None:
+    """The limit up to rounding; three quarters are for several workers, whose pulls come at once, and for periods."""
+    with part(0.5, "one worker with a pull in every step"):
+        stability.judge(answer, alone)
+    with part(0.5, "several workers with a pull in every step"):
+        stability.judge(answer, several)
+    with part(1, "longer periods"):
+        stability.judge(answer, periods)
+
+
+@chapter.exercise(
+    points=3,
+    hints=[
+        "In every step: x = x - lr * gradient(x, step), with this machine's own weights. After which steps is there a "
+        "round?",
+        "After step number `step`, step + 1 steps are done. If step < first, there is a round. Later, step + 1 - first "
+        "counts the steps since then: there is a round if it is a multiple of the period.",
+        "A round is comm.all_reduce(x), and then x /= comm.size. There is one after the last step in any case: or step "
+        "== steps - 1.",
+    ],
+)
+def local_sgd(
+    answer: Answer,
+    part: Part,
+    *,
+    synchronous: Sequence[local_runs.Case] = ((2, 3, 1, 4, 0), (3, 2, 1, 3, 0)),
+    periods: Sequence[local_runs.Case] = ((2, 3, 2, 5, 0), (3, 4, 3, 6, 0), (4, 2, 8, 5, 0), (1, 3, 2, 3, 0)),
+    post_local: Sequence[local_runs.Case] = ((2, 3, 3, 10, 1), (3, 2, 2, 6, 3), (2, 2, 4, 3, 5)),
+    seed: int = 0,
+) -> None:
+    """The mean after the last round; half of it is for the rounds, and for the words in them."""
+
+    @cache
+    def run(case: local_runs.Case) -> local_runs.Local:
+        return local_runs.local(answer, case, seed)
+
+    with part(0.5, "a period of 1: minibatch SGD"):
+        for case in synchronous:
+            local_runs.compare_trained(run(tuple(case)))
+    with part(0.5, "longer periods, the last of which may be incomplete"):
+        for case in periods:
+            local_runs.compare_trained(run(tuple(case)))
+    with part(0.5, "a round after each of the first steps (post-local SGD)"):
+        for case in post_local:
+            local_runs.compare_trained(run(tuple(case)))
+    with part(1.5, "one all-reduce of n words in each round, and nothing else"):
+        for case in (*synchronous, *periods, *post_local):
+            local_runs.compare_cost(run(tuple(case)))
+
+
+@chapter.exercise(
+    points=1,
+    hints=[
+        "min(first, steps) steps have a round each. How many periods are there in the other ones, if the last may be "
+        "incomplete?",
+        "-(-a // b) is a / b, rounded up. The words of a round are 2 (p - 1) messages of n / p words.",
+    ],
+)
+def rounds_and_words(
+    answer: Answer,
+    part: Part,
+    *,
+    cases: Sequence[local_runs.Counted] = (
+        (4, 10, 10, 3, 2), (8, 16, 12, 4, 0), (3, 5, 10, 4, 0), (2, 7, 4, 8, 0), (5, 10, 3, 2, 6), (1, 6, 8, 3, 1),
+    ),
+) -> None:  # fmt: skip
+    """Rounds, and words of a ring all-reduce in each."""
+    with part(0.5, "the number of rounds"):
+        local_runs.judge_rounds(answer, cases)
+    with part(0.5, "the words that a machine sends"):
+        local_runs.judge_words(answer, cases)
+
+
+@chapter.exercise(
+    points=2,
+    hints=[
+        "If W is symmetric, its columns sum to what its rows sum to. So both machines of a pair should use the same "
+        "weight for each other.",
+        "The same weight for all pairs would do: 1 / (1 + d) with d the largest number of neighbours of any machine. "
+        "Then each machine has the rest for itself: W[i, i] = 1 - the sum of its other weights.",
+        "Larger weights are better where both machines of a pair have few neighbours: 1 / (1 + max(neighbours of i, "
+        "neighbours of j)), the weights of Metropolis and Hastings.",
+    ],
+)
+def mixing_matrix(
+    answer: Answer,
+    part: Part,
+    *,
+    regular: Sequence[graphs.Graph] = (("ring", 4), ("ring", 5), ("full", 3), ("path", 2)),
+    irregular: Sequence[graphs.Graph] = (("star", 5), ("path", 4), ("random", 9), ("two stars", 8), ("path", 1)),
+    seed: int = 0,
+) -> None:
+    """Averages that conserve the mean, on graphs of any kind; half of it is for that on irregular ones."""
+    with part(0.5, "averages over neighbours: the rows sum to 1"):
+        for graph in (*regular, *irregular):
+            graphs.judge_rows(answer, [graph], seed)
+    with part(1, "the mean stays: the columns sum to 1, too, on every graph"):
+        for graph in (*regular, *irregular):
+            graphs.judge_columns(answer, [graph], seed)
+    with part(0.5, "machines agree fast enough"):
+        for graph in (*regular, *irregular):
+            graphs.judge_factor(answer, [graph], seed)
+
+
+@chapter.exercise(
+    points=1,
+    hints=[
+        "np.linalg.eigvals(W) has the eigenvalues of any matrix. One of them is 1: it belongs to the mean.",
+        "np.sort(np.abs(...)) sorts the absolute values in ascending order: the second largest is the last but one. "
+        "With one machine there is none: return 0.",
+    ],
+)
+def consensus_factor(
+    answer: Answer,
+    part: Part,
+    *,
+    symmetric: Sequence[graphs.Graph] = (("ring", 4), ("ring", 8), ("random", 6), ("full", 4), ("full", 1)),
+    others: Sequence[graphs.Graph] = (
+        ("two halves", 6), ("directed ring", 4), ("no own weight", 4), ("two groups", 5), ("permutations", 5),
+    ),
+    seed: int = 0,
+) -> None:  # fmt: skip
+    """The second largest absolute value of the eigenvalues, which may be negative, complex, or occur twice."""
+    with part(0.5, "symmetric matrices, eigenvalues of 0 and above near 1"):
+        for name, p in symmetric:
+            graphs.judge_consensus(answer, [(name, p)], seed)
+    with part(0.5, "negative and complex eigenvalues, and an eigenvalue 1 that occurs twice"):
+        for name, p in others:
+            graphs.judge_consensus(answer, [(name, p)], seed)
+
+
+@chapter.exercise(
+    points=2,
+    hints=[
+        "In each step: send x to all neighbours, then receive from all of them. Who waits for whom, if everybody "
+        "receives first?",
+        "sends = [comm.isend(x, rank) for rank in others]. Then mixed = weights[comm.rank] * x, and for each neighbour "
+        "mixed = mixed + weights[rank] * comm.recv(rank): of that rank, as each has its own weight.",
+        "x itself is on its way while the messages are not taken: put the result into a new array, and wait for the "
+        "sends before the next step.",
+    ],
+)
+def gossip(
+    answer: Answer,
+    part: Part,
+    *,
+    once: Sequence[gossip_runs.Case] = ((("ring", 4), 3, 1), (("random", 5), 2, 1), (("star", 3), 2, 0)),
+    often: Sequence[gossip_runs.Case] = ((("ring", 5), 2, 6), (("star", 4), 3, 3), (("random", 6), 2, 5)),
+    together: Sequence[gossip_runs.Case] = ((("ring", 9), 2, 1), (("path", 8), 1, 1)),
+    seed: int = 0,
+) -> None:
+    """Rows of W^steps x; half of it is for messages to neighbours only, all at the same time."""
+
+    @cache
+    def run(case: gossip_runs.Case, in_rounds: bool = False) -> gossip_runs.Gossiped:
+        return gossip_runs.gossiped(answer, case, seed, in_rounds)
+
+    cases = [((str(graph[0]), int(graph[1])), n, steps) for graph, n, steps in (*once, *often)]
+    with part(0.5, "one step: each machine's own average"):
+        for case in cases[: len(once)]:
+            gossip_runs.compare_mixed(run(case))
+            gossip_runs.compare_given(run(case))
+    with part(0.5, "several steps: the mean stays, and the distance to it shrinks by the consensus factor"):
+        for case in cases[len(once) :]:
+            gossip_runs.compare_consensus(run(case))
+    with part(0.5, "in each step one message of n words to each neighbour, and nothing else"):
+        for case in cases:
+            gossip_runs.compare_messages(run(case))
+    with part(0.5, "all machines send at the same time"):
+        for graph, n, steps in together:
+            gossip_runs.compare_rounds(run(((str(graph[0]), int(graph[1])), n, steps), in_rounds=True))
+
+
+@chapter.exercise(
+    points=4,
+    hints=[
+        "In a round a machine waits for two kinds of messages at the same time: gradients of its training, and the "
+        "activation by its parent in the tree of this round, whose root is drawn[r]. Gradients are added up until the "
+        "activation comes.",
+        "parent, children = tree(p, drawn[r], comm.rank). Wait by comm.recv({p + comm.rank, parent}), and look at "
+        "comm.last_source. The drawn machine itself has no parent: its own gradient activates it, and one that it has "
+        "already begins the round at once.",
+        "Once active: comm.send(np.zeros(0), child) for each child, then machines(comm, p).all_reduce(pending), which "
+        "makes it the sum; keep this array for the list, and begin with a new array of zeros.",
+        "An empty array from training says that nothing more will come. Remember it: it may come between two rounds, "
+        "and the loop at the end has to know.",
+    ],
+)
+def majority(
+    answer: Answer,
+    part: Part,
+    *,
+    even: Sequence[majority_rounds.Case] = ((2, 2, 3), (4, 3, 4), (1, 2, 2), (5, 2, 3)),
+    uneven: Sequence[majority_rounds.Case] = ((2, 3, 3), (4, 2, 4)),
+    same: Sequence[majority_rounds.Case] = ((4, 2, 3),),
+    seed: int = 0,
+) -> None:
+    """Sums of what is ready; three quarters are for gradients that count once, times, and messages."""
+
+    @cache
+    def run(kind: str, case: majority_rounds.Case) -> majority_rounds.Majority:
+        return majority_rounds.majority(answer, kind, case, seed)
+
+    kinds = {"even": even, "uneven": uneven, "same": same}
+    cases = [(kind, tuple(case)) for kind, of_kind in kinds.items() for case in of_kind]
+    with part(1, "the sum of each round: all gradients that are ready"):
+        for case in cases:
+            majority_rounds.compare_sums(run(*case))
+    with part(1, "each gradient counts once, late ones too: in a round, or in what is left"):
+        for case in cases:
+            majority_rounds.compare_conserved(run(*case))
+    with part(1, "a round begins when the drawn machine is ready, and waits for nobody else"):
+        for case in cases:
+            majority_rounds.compare_times(run(*case))
+    with part(1, "one all-reduce of n words in a round, and ceil(lg p) empty messages at most"):
+        for case in cases:
+            majority_rounds.compare_messages(run(*case))

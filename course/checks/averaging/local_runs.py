@@ -1,0 +1,185 @@
+"""Runs of `local_sgd`, its rounds, and the function that counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from course.checks.averaging.machines import LR, ROUNDING, Array, Machine, compare_given, compare_rounds, machines
+from course.judging import Answer, Wrong, expect
+from course.judging.ranks.rank_run import RankRun
+from course.plural import counted
+
+Case = tuple[int, int, int, int, int]
+"""(p, n, period, steps, first)"""
+
+Counted = tuple[int, int, int, int, int]
+"""(p, n, steps, period, first)"""
+
+
+@dataclass
+class Local:
+    """A run of `local_sgd` on p machines; one that raises is made again by the next part that asks for it."""
+
+    answer: Answer
+    machines: list[Machine]
+    period: int
+    steps: int
+    first: int
+
+    @cached_property
+    def run(self) -> RankRun:
+        settings = (LR, self.period, self.steps, self.first)
+        return self.answer.on_ranks([(each.x, each.slopes, *settings) for each in self.machines])
+
+    def called(self, rank: int) -> str:
+        return (
+            f"local_sgd on rank {rank} of {len(self.machines)}, {counted(len(self.machines[0].x), 'weight')}, "
+            f"period={self.period}, steps={self.steps}, first={self.first}"
+        )
+
+
+def local(answer: Answer, case: Case, seed: int) -> Local:
+    """`local_sgd` on p machines that begin with the same weights."""
+    p, n, period, steps, first = case
+    return Local(answer, machines(seed, p, n, steps, is_equal=True), period, steps, first)
+
+
+def ends(steps: int, period: int, first: int, slip: str = "") -> list[int]:
+    """The steps after which there is a round."""
+    if slip == "early":
+        found = [step for step in range(steps) if step < first or (step - first) % period == 0]
+    elif slip == "counted from step 0":
+        found = [step for step in range(steps) if step < first or (step + 1) % period == 0]
+    elif slip == "longer":
+        found = [step for step in range(steps) if step < first or (step + 1 - first) % (period + 1) == 0]
+    elif slip == "no first":
+        found = [step for step in range(steps) if (step + 1) % period == 0]
+    elif slip == "one more at first":
+        found = [step for step in range(steps) if step <= first or (step + 1 - first) % period == 0]
+    elif slip == "every step":
+        return list(range(steps))
+    elif slip == "one round":
+        found = []
+    else:
+        found = [step for step in range(steps) if step < first or (step + 1 - first) % period == 0]
+    return found if slip == "no last" else sorted({*found, steps - 1})
+
+
+def trained(one: Local, slip: str = "") -> list[Array]:
+    """The right weights of all machines, or those that a known slip gives."""
+    xs, p = [each.x for each in one.machines], len(one.machines)
+    rounds = ends(one.steps, one.period, one.first, slip)
+    for step in range(one.steps):
+        if slip == "before" and step in rounds:
+            xs = [sum(xs) / p for _ in xs]
+        slopes = [each.gradient(x, step) for each, x in zip(one.machines, xs, strict=True)]
+        if slip == "gradients":
+            slopes = [sum(slopes) / p] * p if step in rounds else slopes
+        elif slip == "one gradient a round":
+            slopes = slopes if step in rounds else [np.zeros_like(x) for x in xs]
+        xs = [x - LR * slope for x, slope in zip(xs, slopes, strict=True)]
+        is_round = step in rounds and slip not in ("gradients", "before")
+        if is_round:
+            total = sum(xs)
+            xs = [total if slip == "sum" else total / p for _ in xs]
+    return xs
+
+
+SLIPS = {
+    "sum": "These are sums of the weights; the round takes their mean.",
+    "no last": "The last round is missing: there is one after the last step, also if a period is not complete.",
+    "early": "A round comes after `period` steps; the first one here comes after one step.",
+    "longer": "A round comes after `period` steps; here it is period + 1.",
+    "counted from step 0": "Periods begin after the first `first` steps, not at step 0.",
+    "no first": "Each of the first `first` steps has a round.",
+    "one more at first": "One step too many has a round of its own at the beginning.",
+    "every step": "There is a round in each step, whatever the period.",
+    "one round": "Only the last round has an effect, as in one-shot averaging: a machine goes on with the mean.",
+    "gradients": "Gradients are averaged in the steps with a round, but the weights stay apart: average the weights.",
+    "before": "The mean is taken of the weights before the step; a round comes after the step.",
+    "one gradient a round": "A machine makes all `period` steps itself, and not only one in a round.",
+}
+
+
+def compare_trained(one: Local) -> None:
+    """Raise Wrong unless each machine returned the mean after the last round."""
+    want = trained(one)[0]
+    slips = {sentence: trained(one, slip) for slip, sentence in SLIPS.items()}
+    for rank in range(len(one.machines)):
+        mistakes = {sentence: xs[rank] for sentence, xs in slips.items()}
+        mistakes["These are the weights of the beginning."] = one.machines[rank].x
+        expect.array(
+            one.run.results[rank], want, one.called(rank), rtol=ROUNDING, atol=ROUNDING, dtype=np.float64,
+            mistakes={k: v for k, v in mistakes.items() if not np.allclose(v, want)},
+        )  # fmt: skip
+    compare_given(one.run, one.called, [{"x": each.x} for each in one.machines])
+
+
+def compare_cost(one: Local) -> None:
+    """Raise Wrong unless each round is one all-reduce of n words, and there is nothing else."""
+    rounds = len(ends(one.steps, one.period, one.first))
+
+    def why(count: int) -> str:
+        if count == one.steps:
+            return "That is one in each step: between rounds machines train without communication."
+        if count == rounds - 1:
+            return "There is a round after the last step, also if a period is not complete."
+        if count == rounds + 1:
+            return "If a period ends with the last step, one round is enough. With n words, one all-reduce is one."
+        return "A round is one all-reduce, of the weights."
+
+    compare_rounds(one.run, one.called, len(one.machines[0].x), rounds, why)
+
+
+def returned(answer: Answer, case: Counted) -> tuple[str, object, object]:
+    """The call of `rounds_and_words`, and the two numbers that it returned."""
+    p, n, steps, period, first = case
+    called = f"rounds_and_words(p={p}, n={n}, steps={steps}, period={period}, first={first})"
+    got = answer(*case)
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        raise Wrong(f"{called}: expected (rounds, words), got {expect.shown(got)}.", expect.not_a_value(got))
+    return called, got[0], got[1]
+
+
+def judge_rounds(answer: Answer, cases: Sequence[Counted]) -> None:
+    """Raise Wrong unless the rounds are counted right."""
+    for case in cases:
+        _, _, steps, period, first = case
+        called, got, _ = returned(answer, case)
+        want, alone = len(ends(steps, period, first)), min(first, steps)
+        mistakes = {} if first <= steps else {
+            "There are only `steps` steps, fewer than `first`.": first + -(-(steps - first) // period),
+        }  # fmt: skip
+        mistakes |= {
+            "The last period may be incomplete, and has a round, too.": alone + (steps - alone) // period,
+            "Periods begin after the first `first` steps.": alone + -(-steps // period),
+            "The rounds of the first `first` steps are missing.": -(-(steps - alone) // period),
+            "Without the first `first` steps, periods begin after these.": -(-steps // period),
+            "The last period ends with the last step: there is no further round.": want + 1,
+        }
+        slips = {sentence: value for sentence, value in mistakes.items() if value != want}
+        expect.number(got, want, f"{called}: rounds", mistakes=slips)
+
+
+def judge_words(answer: Answer, cases: Sequence[Counted]) -> None:
+    """Raise Wrong unless the words are those of a ring all-reduce in each round."""
+    for case in cases:
+        p, n, steps, period, first = case
+        called, _, got = returned(answer, case)
+        rounds = len(ends(steps, period, first))
+        want = rounds * 2 * (p - 1) / p * n
+        mistakes = {
+            "A ring has a reduce-scatter and an all-gather: (p - 1) / p n words in each of the two.": want / 2,
+            "These are the words of one round.": want / rounds,
+            "These are the words with an all-reduce in every step.": steps * 2 * (p - 1) / p * n,
+            "These are the words of all machines together.": want * p,
+            "These are bytes.": 8 * want,
+            "A rank keeps one of p chunks: it sends p - 1 of them in each half, not p.": rounds * 2.0 * n,
+            "n is the number of all weights; each of the 2 (p - 1) messages has n / p of them.": want * p,
+        }
+        slips = {sentence: value for sentence, value in mistakes.items() if not np.isclose(value, want)}
+        expect.number(got, want, f"{called}: words", rtol=1e-9, mistakes=slips)

@@ -1,0 +1,350 @@
+"""The checks of chapter 10: tensor parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from course.checks.tensor_parallelism import (
+    attention_heads,
+    counted_all_reduces,
+    divided_runs,
+    grid_products,
+    linear_layers,
+    mesh_and_grid,
+    mlp_blocks,
+    vocabulary_shards,
+)
+from course.checks.tensor_parallelism.divided_runs import Divided
+from course.checks.tensor_parallelism.library_versions import BUILDS
+from course.judging import Answer, ChapterChecks, Part
+
+chapter = ChapterChecks("10_tensor_parallelism", BUILDS)
+hint = chapter.hint
+__all__ = [
+    "attention", "best_grid", "chapter", "column_linear", "cross_entropy", "embedding", "hint", "mesh_groups", "mlp",
+    "row_linear", "summa",
+]  # fmt: skip
+
+
+@chapter.exercise(
+    points=1.5,
+    hints=[
+        "With all of x and some columns of w, a rank computes these columns of y, complete. Which of the four results "
+        "needs what other ranks have?",
+        "On one node gx = g @ w.T sums over the columns of w. Here each rank has some of them: it gets a partial sum.",
+        "gx = g @ w.T, then comm.all_reduce(gx). y, gw and gb are those of one node with this rank's w, b and g.",
+    ],
+)
+def column_linear(
+    answer: Answer,
+    part: Part,
+    *,
+    cases: Sequence[linear_layers.Case] = ((2, 3, 4, 6), (3, 5, 2, 7), (1, 2, 3, 4), (4, 2, 5, 6)),
+    seed: int = 0,
+) -> None:
+    """The shards of one node; two thirds are for the gradient of x and the one all-reduce."""
+
+    @cache
+    def run(case: linear_layers.Case) -> Divided:
+        return linear_layers.by_columns(answer, case, seed)
+
+    with part(0.5, "this rank's columns of y, and the gradients of its weights and bias"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("y", "gw", "gb"))
+            divided_runs.compare_given(run(tuple(case)))
+    with part(0.5, "the gradient of x, whole on each rank"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("gx",))
+    with part(0.5, "one all-reduce of B m words, and nothing else"):
+        for p, B, m, n in cases:
+            counted_all_reduces.compare_all_reduces(run((p, B, m, n)), [B * m], "Only gx is a partial sum.")
+            counted_all_reduces.compare_carried(run((p, B, m, n)), "gx", B * m)
+
+
+@chapter.exercise(
+    points=1.5,
+    hints=[
+        "A rank's product of its columns of x and its rows of w has the shape of y. What do the other ranks have?",
+        "y = x @ w, then comm.all_reduce(y). The bias is the same on all ranks: when is it to be added so that it "
+        "counts once?",
+        "g is whole on each rank, so gx, gw and gb are those of one node with this rank's x and w, without messages.",
+    ],
+)
+def row_linear(
+    answer: Answer,
+    part: Part,
+    *,
+    cases: Sequence[linear_layers.Case] = ((2, 3, 6, 4), (3, 5, 7, 2), (1, 2, 4, 3), (4, 2, 6, 5)),
+    seed: int = 0,
+) -> None:
+    """The output of one node; two thirds are for y, with the bias once, and the one all-reduce."""
+
+    @cache
+    def run(case: linear_layers.Case) -> Divided:
+        return linear_layers.by_rows(answer, case, seed)
+
+    with part(0.5, "y, whole on each rank"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("y",))
+    with part(0.5, "the gradients of this rank's columns of x, of its weights, and of the bias"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("gx", "gw", "gb"))
+            divided_runs.compare_given(run(tuple(case)))
+    with part(0.5, "one all-reduce of B n words, and nothing else"):
+        for p, B, m, n in cases:
+            counted_all_reduces.compare_all_reduces(run((p, B, m, n)), [B * n], "Only y is a partial sum.")
+            counted_all_reduces.compare_carried(run((p, B, m, n)), "y", B * n)
+
+
+@chapter.exercise(
+    points=3,
+    hints=[
+        "A GELU of a sum needs the whole sum. Divide w1 so that each rank has complete hidden units without messages. "
+        "Which rows of w2 do these units belong to?",
+        "units = np.array_split(np.arange(h), comm.size)[comm.rank]. The rank reads w1[:, units] and w2[units, :]. Of "
+        "the two products of the forward, only the second is a partial sum.",
+        "Backward: gz = g @ v2.T * gelu_slope(z) with the rank's rows v2 of w2. Then gz @ v1.T is a partial sum of gx, "
+        "because all hidden units depend on x. All other gradients are complete.",
+    ],
+)
+def mlp(
+    answer: Answer,
+    part: Part,
+    *,
+    cases: Sequence[mlp_blocks.Case] = ((2, 3, 4, 6), (3, 5, 4, 7), (1, 2, 3, 4), (4, 2, 5, 6)),
+    seed: int = 0,
+) -> None:
+    """The MLP of one node; half of it is for one all-reduce in each direction, and for reading one shard only."""
+
+    @cache
+    def run(case: mlp_blocks.Case) -> Divided:
+        return mlp_blocks.block(answer, case, seed)
+
+    with part(0.5, "y, whole on each rank"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("y",))
+            divided_runs.compare_given(run(tuple(case)))
+    with part(0.5, "the gradient of x, whole on each rank"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("gx",))
+    with part(0.5, "the gradients of the weights and biases"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("gw1", "gb1", "gw2", "gb2"))
+    with part(1, "one all-reduce of B d words in the forward, and one in the backward"):
+        for p, B, d, h in cases:
+            why = "Divided by columns and then by rows, only y and gx are partial sums."
+            counted_all_reduces.compare_all_reduces(run((p, B, d, h)), [B * d, B * d], why)
+            counted_all_reduces.compare_carried(run((p, B, d, h)), "y", B * d)
+    with part(0.5, "each rank reads its shard of the weights only"):
+        for p, B, d, h in cases:
+            divided_runs.compare(mlp_blocks.block(answer, (p, B, d, h), seed, is_limited=True), ("y", "gx"))
+
+
+@chapter.exercise(
+    points=3,
+    hints=[
+        "Which columns of wqkv does head i need? There are three blocks of them: one for Q, one for K and one for V.",
+        "With width = d // heads, head i has columns i * width to (i + 1) * width - 1 of Q. For K they begin d columns "
+        "later, for V 2 d columns later.",
+        "Side by side, the outputs of the heads are multiplied with wo. So a head's columns are multiplied with the "
+        "rows of wo of the same numbers: a rank's heads give a partial sum of y.",
+        'First of all: if heads % comm.size: raise ValueError(f"{heads} heads ... {comm.size} ranks").',
+    ],
+)
+def attention(
+    answer: Answer,
+    part: Part,
+    *,
+    cases: Sequence[attention_heads.Case] = ((2, 3, 8, 4), (3, 4, 6, 3), (1, 3, 4, 2), (2, 5, 6, 2)),
+    uneven: Sequence[tuple[int, int]] = ((2, 3), (4, 6), (3, 2)),
+    seed: int = 0,
+) -> None:
+    """The attention of one node; half of it is for the one all-reduce, reading one shard, and refusing uneven heads."""
+
+    @cache
+    def run(case: attention_heads.Case) -> Divided:
+        return attention_heads.heads_of(answer, case, seed)
+
+    with part(1.5, "y, whole on each rank"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("y",))
+            divided_runs.compare_given(run(tuple(case)))
+    with part(0.5, "one all-reduce of T d words, and nothing else"):
+        for p, T, d, heads in cases:
+            why = "The heads do not depend on each other: only y is a partial sum."
+            counted_all_reduces.compare_all_reduces(run((p, T, d, heads)), [T * d], why)
+            counted_all_reduces.compare_carried(run((p, T, d, heads)), "y", T * d)
+    with part(0.5, "each rank reads its heads' weights only"):
+        for p, T, d, heads in cases:
+            divided_runs.compare(attention_heads.heads_of(answer, (p, T, d, heads), seed, is_limited=True), ("y",))
+    with part(0.5, "heads that p does not divide are refused"):
+        for p, heads in uneven:
+            attention_heads.refused(answer, p, heads, seed)
+
+
+@chapter.exercise(
+    points=2,
+    hints=[
+        "Each token is a row of one rank's table. What should all other ranks add for it, so that the sum is this row?",
+        "here = (ids >= start) & (ids < start + len(table)) says which tokens are rows of this rank. y is zero for all "
+        "others; then comm.all_reduce(y).",
+        "gtable[rows] += g[here] counts a repeated token once. np.add.at(gtable, rows, g[here]) adds all of them.",
+    ],
+)
+def embedding(
+    answer: Answer,
+    part: Part,
+    *,
+    cases: Sequence[vocabulary_shards.Lookup] = ((2, 7, 5, 3), (3, 12, 8, 4), (1, 4, 3, 2), (4, 10, 9, 2)),
+    seed: int = 0,
+) -> None:
+    """The rows of one node; half of it is for tokens that are elsewhere, or several times, and for the all-reduce."""
+
+    @cache
+    def run(case: vocabulary_shards.Lookup, is_repeated: bool = True) -> Divided:
+        return vocabulary_shards.lookup(answer, case, seed, is_repeated=is_repeated)
+
+    with part(0.5, "the rows of the tokens, whole on each rank"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("y",))
+            divided_runs.compare_given(run(tuple(case)))
+    with part(0.5, "the gradient of this rank's rows, tokens that differ"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case), is_repeated=False), ("gtable",))
+    with part(0.5, "the gradient of this rank's rows, tokens that are there several times"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("gtable",))
+    with part(0.5, "one all-reduce of n d words, and nothing else"):
+        for p, n, V, d in cases:
+            why = "Only y needs the rows of other ranks."
+            counted_all_reduces.compare_all_reduces(run((p, n, V, d)), [n * d], why)
+            counted_all_reduces.compare_carried(run((p, n, V, d)), "y", n * d)
+
+
+@chapter.exercise(
+    points=2,
+    hints=[
+        "log(sum_j exp(l_j)) = c + log(sum_j exp(l_j - c)) for each c, the same on all ranks. With c the maximum of "
+        "the whole row nothing overflows.",
+        "Three numbers of each sample come from all ranks: the maximum, then the sum of the exponentials, and the "
+        "logit of the target, which one rank has and the others count as 0.",
+        "glogits = exp(logits - c) / sum, less 1 in the column of the target if this rank has it, all divided by n.",
+    ],
+)
+def cross_entropy(
+    answer: Answer,
+    part: Part,
+    *,
+    cases: Sequence[vocabulary_shards.Loss] = ((2, 4, 5), (3, 6, 8), (1, 2, 3), (4, 5, 9)),
+    seed: int = 0,
+) -> None:
+    """The loss and gradient of one node; half of it is for few words, and for logits that overflow."""
+
+    @cache
+    def run(case: vocabulary_shards.Loss, is_large: bool = False) -> Divided:
+        return vocabulary_shards.loss(answer, case, seed, is_large=is_large)
+
+    with part(0.5, "the loss, the same on each rank"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("loss",))
+            divided_runs.compare_given(run(tuple(case)))
+    with part(0.5, "the gradient of this rank's logits"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("glogits",))
+    with part(0.5, "large and small logits"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case), is_large=True), ("loss", "glogits"))
+    with part(0.5, "at most three all-reduces, of 3 n words together"):
+        for p, n, V in cases:
+            why = "A sample needs three numbers of all ranks: the maximum, the sum, and the logit of its target."
+            counted_all_reduces.compare_all_reduces(run((p, n, V)), [n, n, n], why)
+            counted_all_reduces.compare_carried(run((p, n, V)), "loss", n)
+
+
+@chapter.exercise(
+    points=3,
+    hints=[
+        "For a panel that begins at column t of A: which column of the grid has it? Which row of the grid has the "
+        "panel of B that begins at row t?",
+        "A block of A has k / pc columns, one of B has k / pr rows. So the panel at t is in column t // (k / pc) of "
+        "the grid, and in row t // (k / pr). Where does it begin within the block?",
+        "In each step: row.broadcast(own columns if row.rank is the owner else None, src=owner), the same with column "
+        "for B, and c += the product of the two panels. A slice of columns is sent as a copy: .copy().",
+    ],
+)
+def summa(
+    answer: Answer,
+    part: Part,
+    *,
+    cases: Sequence[grid_products.Case] = (
+        (2, 2, 1, 4, 4, 6), (2, 3, 2, 4, 12, 6), (1, 2, 1, 3, 4, 4), (3, 1, 1, 6, 6, 2), (1, 1, 2, 3, 4, 2),
+    ),
+    seed: int = 0,
+) -> None:  # fmt: skip
+    """The blocks of C; two thirds are for the words that a rank receives, and for panels of the given width."""
+
+    @cache
+    def run(case: grid_products.Case) -> Divided:
+        return grid_products.grid(answer, case, seed)
+
+    with part(1, "each rank's block of C"):
+        for case in cases:
+            divided_runs.compare(run(tuple(case)), ("C",))
+            divided_runs.compare_given(run(tuple(case)))
+    with part(1, "the words that each rank receives"):
+        for case in cases:
+            grid_products.compare_words(run(tuple(case)), tuple(case))
+            divided_runs.compare(run(tuple(case)), ("C",))
+    with part(1, "messages of one panel at most"):
+        for case in cases:
+            grid_products.compare_panels(run(tuple(case)), tuple(case))
+            divided_runs.compare(run(tuple(case)), ("C",))
+
+
+@chapter.exercise(
+    points=1,
+    hints=[
+        "np.arange(dp * pp * tp).reshape(dp, pp, tp) has the rank of all coordinates: which axis changes first?",
+        "The rank with coordinates (d, s, t) is (d * pp + s) * tp + t. In a group, one of the three goes through all "
+        "its numbers, the two others stay.",
+    ],
+)
+def mesh_groups(
+    answer: Answer,
+    part: Part,
+    *,
+    cases: Sequence[mesh_and_grid.Mesh] = ((2, 2, 2), (2, 3, 4), (3, 1, 2), (1, 1, 1), (4, 2, 1)),
+) -> None:
+    """The groups of a mesh with the tensor coordinate innermost."""
+    with part(0.5, "the groups that divide layers"):
+        for dp, pp, tp in cases:
+            mesh_and_grid.judge_groups(answer, (dp, pp, tp), ("tp",))
+    with part(0.5, "the groups of stages and of replicas"):
+        for dp, pp, tp in cases:
+            mesh_and_grid.judge_groups(answer, (dp, pp, tp), ("pp", "dp"))
+
+
+@chapter.exercise(
+    points=1,
+    hints=[
+        "Write a function for the words of one grid, then take the smallest of all grids with dp tp = p.",
+        "A replica's x has (B / dp) d words. A rank has 2 d h / tp weights of the MLP.",
+        "words = 2 * 2 * (tp - 1) / tp * (B / dp) * d + 2 * (dp - 1) / dp * 2 * d * h / tp.",
+    ],
+)
+def best_grid(
+    answer: Answer,
+    part: Part,
+    *,
+    cases: Sequence[mesh_and_grid.Cluster] = (
+        (12, 24, 6, 12), (8, 16, 4, 64), (8, 4096, 4, 8), (16, 64, 3, 256), (1, 2, 3, 4), (6, 30, 5, 36),
+    ),
+) -> None:  # fmt: skip
+    """The cheapest grid of data and tensor parallelism, and its words."""
+    with part(0.5, "the words on the grid that was chosen"):
+        for p, B, d, h in cases:
+            mesh_and_grid.judge_words(answer, (p, B, d, h))
+    with part(0.5, "the grid that sends the fewest words"):
+        for p, B, d, h in cases:
+            mesh_and_grid.judge_choice(answer, (p, B, d, h))

@@ -1,0 +1,42 @@
+"""How many all-reduces an answer made, of how many words together, and that there was nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from course.checks.tensor_parallelism.divided_runs import Divided
+from course.judging import Wrong
+from course.judging.ranks import carried
+from course.judging.ranks.counted_all_reduces import WHY_NOT, all_reduces, words_sent
+from course.plural import counted
+
+
+def compare_all_reduces(one: Divided, words: Sequence[int], why_more: str = "") -> None:
+    """Raise Wrong unless the answer made at most as many all-reduces as there are `words`, of so many together.
+
+    why_more: the likely cause if there are more calls or more words.
+    """
+    p, total = one.p, sum(words)
+    calls = "one all-reduce" if len(words) == 1 else f"{counted(len(words), 'all-reduce')}, together"
+    expected = f"expected {'at most ' if len(words) > 1 else ''}{calls} of {counted(total, 'word')}"
+    for rank in range(p):
+        count, others = all_reduces(one.run, rank)
+        if others:
+            raise Wrong(f"{one.called(rank)}: {expected}, and no comm.{others[0]}.", WHY_NOT.get(others[0], ""))
+        if count > len(words):
+            raise Wrong(f"{one.called(rank)}: {expected}, got {counted(count, 'all-reduce')}.", why_more)
+        if p > 1 and not count:
+            raise Wrong(f"{one.called(rank)}: {expected}, got none.", "Which result is only a partial sum here?")
+    sent, most = sum(one.run.nbytes) / 8, words_sent(p, total)
+    if sent > most:
+        raise Wrong(
+            f"{one.answer.name} on {p} ranks, {one.sizes}: {expected}; that is at most {counted(most, 'word')} sent by "
+            f"all ranks, got {sent:g}.",
+            why_more,
+        )
+
+
+def compare_carried(one: Divided, name: str, words: int) -> None:
+    """Raise Wrong unless messages could have carried the result `name` of so many words to each rank."""
+    for rank in range(one.p) if one.p > 1 else ():
+        carried.could_have_carried(one.run, f"{one.called(rank)}: {name}", rank, range(one.p), 8 * words)

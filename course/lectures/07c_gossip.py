@@ -1,0 +1,472 @@
+# %% [markdown]
+# # 07c. Gossip: who has to hear from whom?
+#
+# *Read [05a](05a_data_parallelism.ipynb) and [07b](07b_elastic_averaging.ipynb) first: all-reduce, a conserved total.
+# Reading time: about 35 minutes. Figures are* simulated *or come from a* formula.
+#
+# ## The question
+#
+# In an all-reduce every machine's gradient reaches every other machine, in every step. Here are 16 machines on Gigabit
+# Ethernet that learn to read digits. To make it hard, the samples are sorted by label before they are dealt: each
+# machine has one or two of the ten digits. In the first row the machines add up their gradients, in the second they
+# never talk. The model that counts is the mean of all 16 models.
+
+# %%
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from course.figures.page import say, see, table
+from course.interaction import bar, explore, guess, warm_up
+from minidl import cluster, data, nn, optim, parallel
+from minidl.parallel import PartialAllReduce, mixing
+from minidl.plots import lines, style
+from minidl.plots.style import time_text
+
+warm_up()
+one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
+N = 16  # machines
+images, tests = data.digits()
+DIGITS = data.Splits(data.Dataset(*images[:1408]), tests)
+ETHERNET = cluster.Simulation(cluster.Network.preset("1gbe"), cluster.Node(1e9, 1e10), trace="ledger")
+
+
+@cache  # some runs are shown twice
+def train(strategy, shards="by_label"):
+    model, sgd = partial(nn.models.MLP, 64, 64, 10), partial(optim.SGD, lr=0.3)
+    job = parallel.Job(model, DIGITS, sgd, batch_size=4 * N, epochs=8, seed=0, shards=shards)
+    return parallel.train(job, strategy, N, ETHERNET)
+
+
+def error(report):
+    return f"{100 * (1 - report.accuracy):.1f} %"
+
+
+def step_time(report):
+    return report.history[-1]["seconds"] / report.history[-1]["steps"]
+
+
+# %%
+lone, gossip = parallel.Gossip("none"), parallel.Gossip("ring")
+table(["machines", "test error", "time a step"],
+      [[name, error(train(strategy)), time_text(step_time(train(strategy)))]
+       for name, strategy in (("all-reduce", parallel.Synchronous()), ("never talk", lone))],
+      "simulated: 8 epochs, shards sorted by label")  # fmt: skip
+
+# %% [markdown]
+# Silence is fast and useless: a machine that has never seen a 7 does not learn it. Now put the machines on a ring. In
+# each step a machine *averages its weights with its two neighbours'*, and then steps by its own gradient. This is
+# **gossip**, or D-PSGD (Lian et al., 2017).
+
+# %%
+guess_error = guess("What test error does the ring end with, two messages a step?", unit="%")
+
+# %%
+table(["machines", "test error", "time a step"], [["ring", error(train(gossip)), time_text(step_time(train(gossip)))]],
+      f"simulated, as above; your guess: {guess_error}")  # fmt: skip
+
+# %% [markdown]
+# Each machine hears from two others only, and yet the mean model reads all ten digits. Who has to hear from whom, and
+# how often? That is a question about averages alone, so forget training for a while.
+#
+# ## Build: averages with neighbours
+#
+# Machine $i$ has a number $x_i$. In each step everybody takes the mean of its own number and its two neighbours':
+
+
+# %%
+def average_with_neighbours(comm, x, steps):
+    """Gossip on a ring; returns this machine's number after each step."""
+    before, after, path = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size, [x[comm.rank]]
+    for _ in range(steps):
+        sends = [comm.isend(path[-1], neighbour) for neighbour in (before, after)]
+        path.append((comm.recv(before) + path[-1] + comm.recv(after)) / 3)
+        for send in sends:
+            send.wait()
+    return path
+
+
+start = np.random.default_rng(0).standard_normal(N)
+paths = np.array(cluster.launch(average_with_neighbours, (start, 40), N, "simulation").results)  # machines, steps
+
+# %% [markdown]
+# All machines together: $x \leftarrow W x$, with a **mixing matrix** $W$. Row $i$ has the weights with which machine
+# $i$ averages: here $W_{ij} = \frac13$ for $j = i$ and its neighbours, 0 for all others.
+
+# %%
+W = mixing.matrix(mixing.ring(N))
+by_matrix = np.array([np.linalg.matrix_power(W, step) @ start for step in range(41)]).T
+say(f"First row of minidl's matrix: {W[0].round(3).tolist()}. Largest difference between the program and the powers of "
+    f"the matrix: {np.abs(paths - by_matrix).max():.0e}. The mean of all machines has moved by at most "
+    f"{np.abs(paths.mean(axis=0) - start.mean()).max():.0e} in 40 steps.")  # fmt: skip
+
+# %% [markdown]
+# Two properties matter. Each **row** sums to 1: every machine takes an average. Each **column** sums to 1: what
+# machine $j$ gives away, in all, is one $x_j$. So the mean of all machines is **conserved**. With both, $W$ is called
+# *doubly stochastic*.
+#
+# ## How fast do they agree?
+#
+# On a ring, try a wave: $x_j = e^{\mathrm i\theta j}$ with $\theta = 2\pi k/n$. Mixing gives
+#
+# $$\tfrac13\bigl(e^{\mathrm i\theta(j-1)} + e^{\mathrm i\theta j} + e^{\mathrm i\theta(j+1)}\bigr)
+# = \frac{1 + 2\cos\theta}{3}\; x_j .$$
+#
+# (Its real and imaginary part are a cosine and a sine wave.) So waves are the eigenvectors, and
+# $\lambda_k = \frac13(1 + 2\cos\frac{2\pi k}n)$ are the eigenvalues. $\lambda_0 = 1$ belongs to the mean, which stays.
+# Everything else shrinks, slowest the longest wave, $k = 1$. The **consensus factor** is the second largest
+# $|\lambda|$; $1 - |\lambda|$ is the **spectral gap**. minidl trains a model whose weights begin apart, with learning
+# rate 0, and records the distance to the mean:
+
+
+# %%
+@dataclass(frozen=True)
+class Apart(parallel.Gossip):
+    """Nodes begin with random weights; weights and gradients are recorded."""
+
+    def run(self, session):
+        session.set_weights(np.random.default_rng((0, session.comm.rank)).normal(size=session.weights().shape))
+        session.record("weights", session.weights())
+        update = session.update
+
+        def recorded():
+            session.record("gradients", session.gradient())
+            update()
+            session.record("weights", session.weights())
+
+        session.update = recorded
+        super().run(session)
+
+
+def mixed(topology, n, steps, lr=0.0):
+    """Weights and gradients of all machines in so many steps: arrays (machines, steps, weights)."""
+    rng = np.random.default_rng(0)
+    samples = data.Dataset(rng.standard_normal((n * steps, 4)), rng.integers(3, size=n * steps))
+    job = parallel.Job(lambda: nn.Linear(4, 3).double(), data.Splits(samples, data.Dataset(*samples[:1])),
+                       partial(optim.SGD, lr=lr), batch_size=n, epochs=1)  # fmt: skip
+    recorded = parallel.train(job, Apart(topology), n, cluster.Simulation(trace="ledger")).recorded
+    return np.array(recorded["weights"]), np.array(recorded["gradients"])
+
+
+def distances(topology, n, steps):
+    """The norm of all machines' distances to their mean, after each step, relative to the first."""
+    weights, _ = mixed(topology, n, steps)
+    distance = np.linalg.norm(weights - weights.mean(axis=0), axis=(0, 2))
+    return distance / distance[0]
+
+
+# %%
+guess_twice = guess("32 machines instead of 16: how many times the steps until the distance is a hundredth?")
+
+# %%
+rows, factors = [], {}
+for n, steps in bar([(4, 12), (8, 60), (16, 80), (32, 300)], "mixing on four rings"):
+    measured = distances("ring", n, steps)
+    factors[n] = (1 + 2 * np.cos(2 * np.pi / n)) / 3
+    eigenvalue = 1 - mixing.spectral_gap(mixing.matrix(mixing.ring(n)))
+    rows.append([n, f"{measured[-1] / measured[-2]:.6f}", f"{eigenvalue:.6f}", f"{factors[n]:.6f}",
+                 f"{np.log(0.01) / np.log(factors[n]):.0f}"])  # fmt: skip
+table(["machines", "factor a step, simulated by minidl", "eigenvalue of W", "formula", "steps to a hundredth"], rows,
+      f"your guess for 32 against 16: {guess_twice}")  # fmt: skip
+
+# %% [markdown]
+# Twice the machines, four times the steps: for small angles $1 - \lambda_1 \approx \frac{4\pi^2}{3n^2}$. A number
+# spreads along a ring as a random walk does: $s$ steps carry it only about $\sqrt s$ machines far.
+#
+# ## Other neighbours
+#
+# - **Torus**: a grid whose edges are joined; four neighbours.
+# - **Random pairs**: a new shuffle in every step, the same on all machines; one message.
+# - **Exponential graph** (Assran et al., 2019): in step $k$, machine $i$ sends to machine $i + 2^k$, and takes the mean
+#   of its own and what comes from $i - 2^k$; $k$ runs through $0, 1, \dots, \lg n - 1$, again and again. One message.
+# - **Full**: everybody with everybody; the all-reduce.
+
+# %%
+guess_exponential = guess("After how many steps do 16 machines agree exactly on the exponential graph?", unit="steps")
+
+# %%
+MESSAGES = {"ring": 2, "torus": 4, "random": 1, "exponential": 1}
+drawn, rows = [], []
+for tone, (topology, messages) in enumerate(MESSAGES.items()):
+    path = distances(topology, N, 40)
+    seen = int(np.argmax(path < 1e-12)) if path.min() < 1e-12 else len(path)
+    look = "both" if topology == "exponential" else "line"
+    drawn.append(lines.Line(topology, range(seen), path[:seen], look, tone))
+    hundredth = np.argmax(path < 0.01) if path.min() < 0.01 else None
+    rows.append([topology, messages, hundredth or "more than 40", messages * hundredth if hundredth else ""])
+see(lines.draw([lines.Panel(drawn, "step", "distance to the mean (relative)", "16 machines", "y")], source="simulated",
+               height=3.6),
+    "the distance of the machines to their mean. Ring and torus become straight lines: a constant factor a step. "
+    "Random pairs waver about one. The exponential graph (diamonds) has no such line: its fourth step is the last one, "
+    "and nothing is left to draw.")  # fmt: skip
+table(["neighbours", "messages a machine and step", "steps to a hundredth", "messages until then"], rows,
+      f"simulated by minidl, 16 machines; your guess for the exponential graph: {guess_exponential}")  # fmt: skip
+
+# %% [markdown]
+# In four steps of one message: after step $k$ each machine has the mean of $2^{k+1}$ machines. It is the recursive
+# doubling of [04b](04b_collectives.ipynb), one round at a time, with training steps in between. Turn it:
+
+
+# %%
+def matrix_of(topology, n, step):
+    return parallel.Gossip(topology).mixing_matrix(n, step)
+
+
+def spreading(axes, topology, machines, steps=24):
+    """One machine begins with the number of machines, all others with 0."""
+    x = np.zeros(machines)
+    x[0] = machines  # so that the mean is 1
+    path = [x]
+    for step in range(steps):
+        path.append(matrix_of(topology, machines, step) @ path[-1])
+    axes.plot(path, color=style.SERIES[0], linewidth=0.9)
+    axes.axhline(1, color="0.4", linestyle="--", linewidth=0.9)
+    left = np.linalg.norm(path[-1] - 1) / np.linalg.norm(path[0] - 1)
+    axes.text(0.98, 0.9, f"distance left: {left:.1g}", transform=axes.transAxes, ha="right", fontsize=8)
+    axes.set(xlabel="step", ylabel="a machine's number", ylim=(-0.2, 4))
+
+
+explore(
+    spreading,
+    "a line for each machine. One of them begins with the number of machines, all others with 0, so the mean is 1 "
+    "(dashed). On the ring of 16 the machines far away hear of it late, and after 24 steps the lines are still apart. "
+    "On the torus they meet sooner. Random pairs are uneven: some meet the news by luck. On the exponential graph all "
+    "are at 1 after four steps.",
+    topology=["ring", "torus", "random", "exponential", "full"], machines=[16, 4, 8, 32, 64], source="formula",
+    multiples=[{}, {"topology": "torus"}, {"topology": "random"}, {"topology": "exponential"}], width=4.6, height=2.8,
+)  # fmt: skip
+
+# %% [markdown]
+# ## Push-sum: when messages are not matched
+#
+# Each matrix so far is doubly stochastic: in each step a machine receives as many messages as it sends. What if some
+# machine is not ready to send in some step? Then it keeps all it has, its receiver gets nothing, and rows no longer sum
+# to 1. Columns still do: nothing is lost. The cure is to send a second number along, the **weight** $w_i$, which begins
+# at 1 and is halved, kept and added up exactly as $x_i$ is. The estimate is $x_i / w_i$. This is **push-sum** (Kempe,
+# Dobra and Gehrke, 2003).
+
+
+# %%
+def push(x, w, step, ready):
+    """A step on the exponential graph, in which only some machines send half of what they have."""
+    n = len(x)
+    to = (np.arange(n) + 2 ** (step % (n - 1).bit_length())) % n
+    share = np.where(ready, 0.5, 0.0)
+    x_new, w_new = (1 - share) * x, (1 - share) * w
+    x_new[to] += share * x
+    w_new[to] += share * w
+    return x_new, w_new
+
+
+rng, x, w, rows = np.random.default_rng(1), start.copy(), np.ones(N), []
+for step in range(61):
+    if step % 20 == 0:
+        rows.append([step, f"{np.abs(x - start.mean()).max():.1e}", f"{np.abs(x / w - start.mean()).max():.1e}",
+                     f"{abs(x.sum() - start.sum()):.0e}", f"{abs(w.sum() - N):.0e}"])  # fmt: skip
+    x, w = push(x, w, step, ready=rng.random(N) < 0.7)
+table(["step", "error of x", "error of x / w", "change of the sum of x", "of w"], rows,
+      "simulated: each machine is ready in 70 % of the steps; errors: the largest of 16")  # fmt: skip
+
+# %% [markdown]
+# The number $x_i$ alone stays wrong for ever: machines that got many messages have too much. But $w_i$ is too large by
+# the same factor.
+#
+# ## Back to training
+#
+# Gossip mixes, then steps: $x_i \leftarrow \sum_j W_{ij} x_j - \eta\,g_i$. Sum over $i$: as columns sum to 1,
+#
+# $$\bar x \leftarrow \bar x - \eta\,\bar g .$$
+#
+# The mean model does plain SGD, with one difference: each $g_i$ is taken at its own $x_i$.
+
+# %%
+weights, gradients = (values.mean(axis=0) for values in mixed("ring", N, 20, lr=0.5))
+say("In 20 steps of training by minidl on the ring, the mean differs from this rule by at most "
+    f"{np.abs(weights[1:] - (weights[:-1] - 0.5 * gradients)).max():.0e} (simulated).")  # fmt: skip
+
+# %% [markdown]
+# So gossip is as good as the all-reduce if the machines stay close together, and how close depends on the gap.
+
+# %%
+guess_shards = guess("Shards at random instead of sorted: how much better than 'never talk' is the ring then?",
+                     ["far better", "a little better", "equal"])  # fmt: skip
+
+# %%
+rows, kinds = [], ["none", "ring", "random", "exponential", "full"]
+for topology in bar(kinds, "training"):
+    report = train(parallel.Gossip(topology))
+    traffic = report.trace.ledger()[1].get("all_reduce" if topology == "full" else "isend")
+    messages = traffic.messages / report.history[-1]["steps"] if traffic else 0
+    rows.append([topology, error(report), error(train(parallel.Gossip(topology), "fixed")), f"{messages:g}",
+                 time_text(step_time(report))])  # fmt: skip
+table(["neighbours", "test error, sorted shards", "random shards", "messages a step", "time a step"], rows,
+      f"simulated: 16 machines, 8 epochs; messages of one machine; your guess: {guess_shards}")  # fmt: skip
+
+# %% [markdown]
+# With random shards, all machines learn much the same from their own samples, and the mean of machines that never talk
+# is not far behind. With sorted shards it matters who talks, and the order of the errors is that of the curves above.
+# Against the clock:
+
+# %%
+drawn = []
+for tone, (name, strategy) in enumerate({"all-reduce": parallel.Synchronous(), "ring": gossip,
+                                         "exponential": parallel.Gossip("exponential")}.items()):  # fmt: skip
+    history = train(strategy).history
+    errors = [100 * (1 - row["accuracy"]) for row in history]
+    drawn.append(lines.Line(name, [1e3 * row["seconds"] for row in history], errors, "both", tone))
+see(lines.draw([lines.Panel(drawn, "simulated time (ms)", "test error (%)", "Sorted shards, Gigabit Ethernet", "xy")],
+               source="simulated", height=3.4),
+    "test error against time; a point is an epoch. The exponential graph is through with its eight epochs before the "
+    "all-reduce has made three, and is ahead at every moment until then. The all-reduce takes longest, and ends with "
+    "the lowest error.")  # fmt: skip
+
+# %% [markdown]
+# ## Waiting for some, not for all
+#
+# Gossip limits *to whom* a machine talks. A **partial all-reduce** limits *for whom* it waits: it adds up the gradients
+# of the machines that are ready, and zeros from all others, whose gradients count in a later round. Let computing a
+# gradient take an exponential time of mean $m$ ([05c](05c_scaling.ipynb)). The first of $p$ machines is ready after
+# $m/p$, the next $m/(p-1)$ later, and so on; so the $n$-th is ready after
+#
+# $$m\Bigl(\frac1p + \frac1{p-1} + \dots + \frac1{p-n+1}\Bigr) = m\,(H_p - H_{p-n}).$$
+#
+# Who counts that $n$ machines are ready? A *coordinator* can. Without one (eager-SGD; Li et al., 2020), some machine
+# begins the round as soon as it is ready, and activates the others by empty messages, which spread in $\lceil \lg
+# p\rceil$ rounds. With **solo**, any machine may begin. With **majority**, one that all machines draw with the same
+# random numbers; on average, half of the others are ready before it. Here are four machines whose gradients take 1,
+# 2.2, 3.1 and 1.4 s:
+
+
+# %%
+def rounds(comm, initiator):
+    """Partial sums until they contain seven gradients."""
+    partial_sums = PartialAllReduce(comm.split(0), limit=7, like=np.zeros(200_000), initiator=initiator)
+    while partial_sums.samples < 7:
+        comm.compute(seconds=(1.0, 2.2, 3.1, 1.4)[comm.rank], label="gradient")
+        partial_sums.contribute(np.ones(200_000), samples=1)
+
+
+drawn_ranks = (3, 1, 2, 0, 1, 3, 2, 0)  # which rank begins the round
+runs = [cluster.launch(rounds, (initiator,), 4, "simulation", "1gbe") for initiator in (None, drawn_ranks.__getitem__)]
+see(cluster.plot_traces([run.trace for run in runs], titles=["solo", f"majority: ranks {drawn_ranks} begin"],
+                        row_height=0.22),
+    "each rank has a row for its computing and a row for the messages in the background, in which it takes part also "
+    "while it computes. Above, every gradient that is done begins a round at once. Below, a rank that is done waits "
+    "(grey) for the rank that is drawn, and a round holds several gradients.")  # fmt: skip
+
+# %% [markdown]
+# A machine that still computes gives zeros, and its gradient, once done, is late by the updates that it missed.
+
+# %%
+guess_majority = guess(
+    "8 machines, 1 s on average: how long is an update of 'majority' without a coordinator?", unit="s"
+)
+
+
+# %%
+@dataclass(frozen=True)
+class Memoryless(parallel.EagerSGD):
+    """Computing a gradient takes an exponential time of mean 1 s."""
+
+    def run(self, session):
+        loss = session.local_loss
+
+        def timed(batch):
+            session.comm.compute(seconds=session.comm.rng.exponential())
+            return loss(batch)
+
+        session.local_loss = timed
+        super().run(session)
+
+
+P, CASES = 8, {"all": 8, "half, coordinator": 4, "majority": "majority", "solo": "solo"}
+H = [sum(1 / k for k in range(1, n + 1)) for n in range(P + 1)]
+EXPECTED = {"all": H[8], "half, coordinator": H[8] - H[4], "majority": 1.0, "solo": 1 / P}
+rows, drawn = [], []
+for tone, (name, quorum) in enumerate(bar(CASES.items(), "training with four quorums")):
+    model, sgd = partial(nn.models.MLP, 64, 64, 10), partial(optim.SGD, lr=0.3)
+    job = parallel.Job(model, DIGITS, sgd, batch_size=8, epochs=8, seed=2)
+    strategy = Memoryless(quorum, coordinator=name in ("all", "half, coordinator"))
+    report = parallel.train(job, strategy, P, cluster.Simulation(trace="ledger"), timeout=1e6)
+    last = report.history[-1]
+    count, late = report.staleness.total(), sum(age * n for age, n in report.staleness.items())
+    rows.append([name, f"{last['seconds'] / last['steps']:.3f} s", f"{EXPECTED[name]:.3f} s",
+                 f"{count / last['steps']:.2f}", f"{late / count:.2f}", f"{count / last['seconds']:.2f}",
+                 f"{100 * (1 - last['accuracy']):.1f} %"])  # fmt: skip
+    drawn.append(lines.Line(name, [row["seconds"] for row in report.history],
+                            [row["test_loss"] for row in report.history], "both", tone))  # fmt: skip
+table(["wait for", "an update, simulated", "formula", "gradients in it", "staleness", "gradients a second", "error"],
+      rows, f"8 machines, times of mean 1 s; staleness: mean; your guess for 'majority': {guess_majority}")  # fmt: skip
+see(lines.draw([lines.Panel(drawn, "simulated seconds", "test loss", "Eight epochs", "y")], source="simulated",
+               height=3.4),
+    "test loss against time; a point is an epoch. All four curves fall by about as much in an epoch; who waits for "
+    "fewer machines has the epoch sooner.")  # fmt: skip
+
+# %% [markdown]
+# Each update divides its sum by $P$, so after an epoch each variant has moved by the same number of gradients, only in
+# larger or smaller steps. At this rate their age does no harm, so what counts is gradients a second.
+# [06a](06a_staleness.ipynb) says where this ends: with a high rate old gradients do harm, and solo has the oldest.
+#
+# ## Break it: the mean that wanders
+#
+# On a star, rank 0 is everybody's neighbour. "Everybody takes the mean of itself and its neighbours" is the rule of the
+# ring, and easily programmed for any graph.
+
+# %%
+guess_star = guess("8 machines; rank 0, in the middle, has 8, all others 0. On what do they agree?", [0, 1, 2.9, 4])
+
+# %%
+star = [set(range(1, P)), *({0} for _ in range(1, P))]
+naive = np.array([[1 / (1 + len(near)) if j in near | {i} else 0.0 for j in range(P)] for i, near in enumerate(star)])
+rows, x = [], np.array([8.0] + [0.0] * (P - 1))
+for name, w in (("mean of itself and its neighbours", naive), ("minidl's weights", mixing.matrix(star))):
+    end = np.linalg.matrix_power(w, 200) @ x
+    rows.append([name, *(f"{each.min():.3f} to {each.max():.3f}" for each in (w.sum(axis=1), w.sum(axis=0), end))])
+table(["weights", "sums of rows", "sums of columns", "after 200 steps"], rows,
+      f"formula; the mean is {x.mean():g}; your guess: {guess_star}")  # fmt: skip
+try:
+    parallel.Gossip(naive)
+except ValueError as refusal:
+    print(refusal)
+
+# %% [markdown]
+# They agree, and on the wrong number: columns do not sum to 1, and the middle counts for more than its share. A check
+# that looks only at whether the machines agree passes. Check the mean. (minidl gives a pair of neighbours the weight
+# $1/(1 + \text{the larger number of neighbours})$, and itself the rest.)
+#
+# ## What the papers report
+#
+# **Lian et al. (2017)**, D-PSGD (arXiv:1705.09056): decentralized training is up to ten times as fast as with a central
+# node, on networks with low bandwidth or high latency. Our ring takes half of the all-reduce's time a step.
+#
+# **Assran et al. (2019)**, Stochastic gradient push (arXiv:1811.10792), train by push-sum on the exponential graph.
+#
+# **Li et al. (2020)**, eager-SGD (arXiv:1908.04207): 2.64 times the speed of asynchronous centralized SGD, and 1.29
+# times (ResNet-50) and 1.27 times (LSTM) that of synchronous decentralized SGD, with solo or majority sums, where the
+# machines' work is uneven.
+#
+# Larger versions: `benchmarks/reproductions/gossip.py` (three seeds, a slow node, asynchronous pairs) and
+# `benchmarks/reproductions/backup_workers.py`.
+#
+# ## The answer so far
+#
+# Nobody has to hear from everybody in every step. What has to hold is that the mean is conserved, and that news spreads
+# fast enough. How fast is one number, the second largest eigenvalue; neighbours that change, as on the exponential
+# graph, beat any fixed ring. And nobody has to be waited for, as long as late gradients are not lost.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 07](../exercises/07_averaging/07_averaging.ipynb): the mixing matrix with its consensus factor,
+# and the majority all-reduce.
+#
+# **Three questions to argue about**
+#
+# 1. The exponential graph mixes as well as an all-reduce in $\lg n$ steps, at one message each. Why does anyone still
+#    use an all-reduce?
+# 2. Machines on a ring break down now and then. What happens to the mean, and which methods of this page notice?
+# 3. In solo rounds a machine that is always slow contributes few gradients. Whose samples does the model see less of,
+#    and when does that matter?
+#
+# Next: [08a](08a_linear_scaling.ipynb). All machines agree again, and their minibatch grows.

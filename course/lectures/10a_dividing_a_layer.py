@@ -1,0 +1,618 @@
+# %% [markdown]
+# # 10a. How do two machines compute one layer, and what must they tell each other?
+#
+# *Read [05a](05a_data_parallelism.ipynb) first: data parallelism, all-reduce;
+# [04b](04b_collectives.ipynb) has the other collectives. Reading time: about 35 minutes. Figures are* measured *on the
+# computer that ran this page,* simulated, *or come from a* formula.
+#
+# ## The question
+#
+# Data parallelism needs a copy of the model on every machine. What if not even one layer fits? The two large layers of
+# a GPT block have $h \times 4h$ and $4h \times h$ weights, where $h$ is the number of features (the *width*). Training
+# with Adam in float32 keeps four numbers for each weight: the weight, its gradient and two moments.
+
+# %%
+from course.interaction import explore, guess, warm_up
+
+warm_up()
+
+# %%
+import copy
+import time
+from functools import partial
+
+import numpy as np
+
+from course.figures import divided_layers
+from course.figures.page import say, see, table
+from minidl import Tensor, cluster, data, nn, optim, parallel, random
+from minidl import functional as F
+from minidl.parallel import tensor
+from minidl.plots import lines
+
+WIDTHS = {"GPT-2 small": 768, "GPT-3": 12_288, "a model of 10¹² weights": 25_600}
+table(
+    ["", "h", "weights of the two layers", *(f"on {p}" for p in (1, 2, 8))],
+    [[name, f"{h:,}", f"{8 * h * h:,}", *(f"{16 * 8 * h * h / p / 1e9:.2f} GB" for p in (1, 2, 8))]
+     for name, h in WIDTHS.items()],
+    "formula: bytes on each machine in training, if p machines each keep a p-th; activations come on top",
+)  # fmt: skip
+
+# %% [markdown]
+# In the last row, two layers alone exceed the 80 GB of a large GPU, and the model has 128 such blocks. A cut *between*
+# layers ([chapter 11](11a_pipelines.ipynb)) cannot help here. Each layer itself has to be divided. This is *tensor
+# parallelism*. All machines work on the same samples at the same time, so nobody waits for the layer before. But they
+# need each other's numbers in the middle of the computation.
+#
+# ## Two ways to divide a product
+#
+# A linear layer computes $y = xA$: $n$ samples (rows of $x$) times a matrix. Two machines can divide $A$ by its columns
+# or by its rows:
+#
+# $$y = x\,[A_0,\ A_1] = [xA_0,\ xA_1] \qquad\qquad y = [x_0,\ x_1] \begin{bmatrix} A_0 \\ A_1 \end{bmatrix} =
+# x_0A_0 + x_1A_1.$$
+#
+# **By columns**, each machine computes some of the neurons. It needs *all* inputs and gets a *slice* of the outputs.
+# **By rows**, each machine reads some of the inputs. It needs only a *slice* of the inputs and gets a summand of every
+# output: the machines together have *sums* that nobody has added up yet.
+
+# %%
+guess_free = guess(
+    "Every machine has all of x. After which layer is a message needed in forward so that they have all of y?",
+    ["columns", "rows", "both", "neither"],
+)
+
+# %%
+x, A = np.random.default_rng(0).normal(size=(3, 4)), np.random.default_rng(1).normal(size=(4, 6))
+by_columns = [x @ share for share in np.split(A, 2, axis=1)]
+by_rows = [x_i @ A_i for x_i, A_i in zip(np.split(x, 2, axis=1), np.split(A, 2, axis=0), strict=True)]
+joined, added = np.concatenate(by_columns, axis=1), by_rows[0] + by_rows[1]
+table(
+    ["A is divided by", "each machine gets", "all of y by", "operation", "off by at most"],
+    [["columns", by_columns[0].shape, "joining", "all-gather", f"{np.abs(joined - x @ A).max():.0e}"],
+     ["rows", by_rows[0].shape, "adding", "all-reduce", f"{np.abs(added - x @ A).max():.0e}"]],
+    f"measured; y has shape {(x @ A).shape}; your guess: {guess_free}",
+)  # fmt: skip
+
+# %% [markdown]
+# Both need a message if everybody is to have *all* of $y$. But must everybody? After a division by columns a machine
+# has finished outputs, only not all. If the next layer is content with a slice, no message is needed at all. After a
+# division by rows nobody has a finished output, and a message cannot be avoided.
+#
+# ## What must be sent: has and needs
+#
+# So an activation is on the machines in one of three states: *whole* (each has all of it), *slices* (each has some
+# features), or *sums* (each has a summand of all features). What has to be sent follows from the state that one layer
+# makes and the state that the next one needs:
+
+# %%
+MESSAGE = {("slices", "whole"): "all-gather", ("sums", "whole"): "all-reduce", ("sums", "slices"): "reduce-scatter"}
+
+
+def hand_over(a, made, needed, comm):
+    """Turn an activation (or a gradient) from the state that it has into the one that is needed."""
+    match made, needed:
+        case "slices", "whole":
+            return np.concatenate(comm.all_gather(a), axis=1)
+        case "sums", "whole":
+            return comm.all_reduce(a.copy())
+        case "sums", "slices":
+            return comm.reduce_scatter(np.ascontiguousarray(a.T)).T
+        case "whole", "slices":
+            return np.split(a, comm.size, axis=1)[comm.rank]  # everybody has it: no message
+        case same, also if same == also:
+            return a
+
+
+# %% [markdown]
+# Backward obeys the same table. Write $\bar y$ for the gradient of the loss with respect to $y$. Then $\bar x = \bar y
+# A^\top$: the transpose of columns are rows. A machine with columns $A_0$ needs only its slice of $\bar y$, and its
+# $\bar y_0 A_0^\top$ is a summand of $\bar x$. A machine with rows needs all of $\bar y$ and gets a slice of $\bar x$.
+# The gradient of the weights, $x^\top \bar y$, is computed where the weights are. *In backward the two roles swap*:
+
+# %%
+NEEDS = {"columns": {"forward": "whole", "backward": "slices"}, "rows": {"forward": "slices", "backward": "whole"}}
+MAKES = {"columns": {"forward": "slices", "backward": "sums"}, "rows": {"forward": "sums", "backward": "slices"}}
+table(
+    ["A is divided by", "forward needs", "forward makes", "backward needs", "backward makes"],
+    [[way, *(each[way][direction] for direction in ("forward", "backward") for each in (NEEDS, MAKES))]
+     for way in NEEDS],
+    "the state of the activations in forward, of their gradients in backward",
+)  # fmt: skip
+
+# %% [markdown]
+# ## Build: two layers with GELU between them
+#
+# The feed-forward network of a GPT block is $y = \mathrm{GELU}(xA)B$. With this table we can divide it in all four
+# ways. The input and the output, and their gradients, shall be whole on every machine.
+
+
+# %%
+def divided_mlp(comm, x, matrices, ways, gradient):
+    """Forward and backward on one of the machines; returns y, the gradient of x, and those of its own weights."""
+    own = [np.split(A, comm.size, axis=1 if way == "columns" else 0)[comm.rank]
+           for A, way in zip(matrices, ways, strict=True)]  # fmt: skip
+    state, a, kept = "whole", x, []
+    for A, way in zip(own, ways, strict=True):
+        z = Tensor(hand_over(a, state, NEEDS[way]["forward"], comm), requires_grad=True)
+        h = F.gelu(z) if kept else z  # before every layer but the first
+        kept.append((z, h))
+        a, state = h.numpy() @ A, MAKES[way]["forward"]
+    y = hand_over(a, state, "whole", comm)
+
+    state, weight_gradients = "whole", []
+    for A, way, (z, h) in reversed(list(zip(own, ways, kept, strict=True))):
+        gradient = hand_over(gradient, state, NEEDS[way]["backward"], comm)
+        weight_gradients.insert(0, h.numpy().T @ gradient)
+        (h * Tensor(gradient @ A.T)).sum().backward()  # GELU's derivative, by the tape
+        gradient, state = z.grad, MAKES[way]["backward"]
+    return y, hand_over(gradient, state, "whole", comm), weight_gradients
+
+
+# %%
+guess_order = guess("Which division of A and B needs the fewest bytes?",
+                    ["columns, columns", "columns, rows", "rows, columns", "rows, rows"])  # fmt: skip
+
+# %%
+FREE = cluster.Simulation(cluster.Network(alpha=0, beta=1e-9))  # messages cost bytes only
+ORDERS = [(first, second) for first in NEEDS for second in NEEDS]
+
+
+def messages(first, second):
+    """What is sent: (direction, activation, operation); from the table of states, without a run."""
+    steps = [("forward", "x", "whole", NEEDS[first]["forward"]),
+             ("forward", "h", MAKES[first]["forward"], NEEDS[second]["forward"]),
+             ("forward", "y", MAKES[second]["forward"], "whole"),
+             ("backward", "y", "whole", NEEDS[second]["backward"]),
+             ("backward", "h", MAKES[second]["backward"], NEEDS[first]["backward"]),
+             ("backward", "x", MAKES[first]["backward"], "whole")]  # fmt: skip
+    return [(way, what, MESSAGE[made, needed]) for way, what, made, needed in steps if (made, needed) in MESSAGE]
+
+
+def words(operation, count, p):
+    """Numbers that each of p machines sends so that an array of `count` numbers is handed over."""
+    return (2 if operation == "all-reduce" else 1) * (p - 1) * count // p
+
+
+n, width = 6, 8
+generator = np.random.default_rng(2)
+x, gradient = generator.normal(size=(2, n, width))
+A, B = generator.normal(size=(width, 4 * width)), generator.normal(size=(4 * width, width))
+whole = cluster.launch(divided_mlp, (x, (A, B), ("columns", "rows"), gradient), nodes=1, on=FREE).results[0]
+inputs = Tensor(x, requires_grad=True)
+(F.gelu(inputs @ Tensor(A)) @ Tensor(B) * Tensor(gradient)).sum().backward()
+say(f"On one machine, the gradient of x is that of minidl's tape up to {np.abs(whole[1] - inputs.grad).max():.0e}.")
+rows = []
+for ways in ORDERS:
+    for p in (2, 4):
+        run = cluster.launch(divided_mlp, (x, (A, B), ways, gradient), nodes=p, on=FREE)
+        off = max(np.abs(result[i] - whole[i]).max() for result in run.results for i in (0, 1))
+        for i, way in enumerate(ways):
+            shares = [result[2][i] for result in run.results]
+            off = max(off, np.abs(np.concatenate(shares, axis=int(way == "columns")) - whole[2][i]).max())
+        sent = sum(traffic.nbytes for traffic in run.trace.ledger()[0].values())
+        formula = sum(words(operation, n * (4 * width if what == "h" else width), p)
+                      for _, what, operation in messages(*ways))  # fmt: skip
+        kinds = ", ".join(f"{operation} of {what}" for _, what, operation in messages(*ways))
+        rows.append([f"{ways[0]}, {ways[1]}", p, kinds, f"{sent:,}", f"{8 * formula:,}", f"{off:.0e}"])
+table(
+    ["A, B divided by", "p", "messages: forward, then backward", "bytes a machine, simulated", "formula", "off"],
+    rows,
+    f"float64; off: largest difference of outputs and gradients from one machine's; your guess: {guess_order}",
+)
+
+# %% [markdown]
+# All four are correct, but *columns, then rows* is by far the cheapest: one all-reduce of $y$ in forward, one of $x$'s
+# gradient in backward, each of $n$ times $h$ numbers. Nothing is sent in the wide middle, since what the first layer
+# makes is what the second one needs. This is the division of Megatron-LM (Shoeybi et al., arXiv:1909.08053). It has
+# names for the two ends: $f$, where the divided part begins (nothing in forward, an all-reduce in backward), and $g$,
+# where it ends (an all-reduce in forward, nothing in backward). Turn it:
+
+
+# %%
+def turn(axes, machines, features, first, second):
+    sliced = {"slices": "columns", "whole": ""}
+    split = {
+        "x": sliced[NEEDS[first]["forward"]],
+        "A": first,
+        "h": sliced[NEEDS[second]["forward"]],
+        "B": second,
+        "y": "",
+    }
+    sent = messages(first, second)
+    numbers = sum(
+        words(operation, 2048 * features * (4 if what == "h" else 1), machines) for _, what, operation in sent
+    )
+    text = (f"{len(sent)} messages; each machine sends {numbers / 1e6:,.1f} million numbers\n"
+            f"and keeps {32 * features**2 / machines / 1e6:,.1f} MB of weights (float32)")  # fmt: skip
+    divided_layers.draw(axes, machines, split, sent, text)
+
+
+explore(
+    turn,
+    "a colour for each machine, grey where every machine has all of it. Forward messages stand above, backward ones "
+    "below. With columns, then rows, only x and y are handed over, and the wide h stays divided. Rows, then columns "
+    "make every machine hold the whole h: it is all-reduced in both directions. More machines divide the weights "
+    "further, but what each of them sends does not fall.",
+    machines=[2, 3, 4, 8],
+    features=[1024, 256, 4096, 12_288],
+    first=["columns", "rows"],
+    second=["rows", "columns"],
+    multiples=[{}, {"first": "rows", "second": "columns"}, {"second": "columns"}, {"first": "rows"}],
+    height=3.6,
+    source="formula",
+)
+
+# %% [markdown]
+# (2,048 samples, which are positions of a text in a GPT.)
+#
+# ## Why not rows first?
+#
+# Rows, then columns look symmetric: if GELU were left out, the sums could wait until the end. But GELU comes between
+# the layers, and *the GELU of a sum is not the sum of the GELUs*:
+
+# %%
+a, b = 2.0, -1.0
+gelu = lambda value: float(F.gelu(Tensor(np.array([value]))).numpy()[0])  # noqa: E731
+say(f"GELU({a:g}) + GELU({b:g}) = {gelu(a) + gelu(b):.3f}, but GELU({a + b:g}) = {gelu(a + b):.3f}.")
+shares = [x_i @ A_i for x_i, A_i in zip(np.split(x, 2, axis=1), np.split(A, 2, axis=0), strict=True)]
+too_early = sum(F.gelu(Tensor(share)).numpy() @ B for share in shares)
+table(["A by rows, no message before B", "largest error", "largest output"],
+      [["with GELU", f"{np.abs(too_early - whole[0]).max():.3g}", f"{np.abs(whole[0]).max():.3g}"],
+       ["without", f"{np.abs(sum(shares) @ B - x @ A @ B).max():.1g}", f"{np.abs(x @ A @ B).max():.3g}"]],
+      "measured")  # fmt: skip
+
+# %% [markdown]
+# By columns every machine has *finished* values of its neurons, so any function of one neuron can follow: GELU, tanh,
+# dropout. The bias of a layer by columns is divided with the neurons. The bias of a layer by rows is added once, after
+# the all-reduce. If all $p$ machines added it to their summands, it would count $p$ times.
+#
+# `minidl.parallel.tensor` has both layers, with biases. A *layout* says which layer of a model is divided how:
+
+# %%
+random.manual_seed(0)
+net = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)).double()
+
+
+def run_divided(comm, model, layout, x):
+    """Output, gradient of x, and bytes of weights on this machine; the loss is the sum of the squared outputs."""
+    divided = tensor.split_layers(copy.deepcopy(model), comm, layout)
+    inputs = Tensor(x, requires_grad=True)
+    y = divided(inputs)
+    (y * y).sum().backward()
+    return y.numpy(), inputs.grad, sum(parameter.data.nbytes for parameter in divided.parameters())
+
+
+BOTH = {"0": tensor.ColumnLinear, "2": tensor.RowLinear}
+alone = cluster.launch(run_divided, (net, {}, x), nodes=1, on=FREE).results[0]
+rows = []
+for p in (1, 2, 4, 8):
+    run = cluster.launch(run_divided, (net, BOTH, x), nodes=p, on=FREE)
+    off = [max(np.abs(result[i] - alone[i]).max() for result in run.results) for i in (0, 1)]
+    calls = run.trace.ledger()[0]["all_reduce"].calls if p > 1 else 0
+    rows.append([p, *(f"{each:.0e}" for each in off), calls, run.results[0][2],
+                 8 * (8 * width**2 + 4 * width) // p + 8 * width])  # fmt: skip
+table(["p", "output off by", "gradient of x off by", "all-reduces", "bytes of weights a machine", "formula"], rows,
+      "simulated; formula: all but the second layer's bias is divided by p")  # fmt: skip
+
+# %% [markdown]
+# ## A whole GPT
+#
+# **Attention.** Each *head* computes queries, keys and values from $x$, and then attends without the other heads. So
+# the three matrices are divided by columns, whole heads to each machine. The heads' outputs are slices, which is what
+# a projection by rows needs. Again one all-reduce each way. Norms, dropout and the sums around the blocks are computed
+# by every machine from whole activations.
+#
+# **Embedding.** The table of vectors is divided by its rows, the symbols. A machine looks up the symbols that it has,
+# takes zeros for all others, and an all-reduce adds up.
+#
+# **Loss.** The last layer has an output, a *logit*, for each of $V$ symbols, at $t$ positions of $n$ texts. Divided by
+# columns, the logits are slices. Joined, they would be $n t V$ numbers. But cross entropy needs only three numbers a
+# position: the largest logit, the sum of the exponentials, and the logit of the right symbol.
+
+# %%
+guess_loss = guess("n = 4, t = 32, V = 1,024. How many times as much is sent if all logits are joined?", unit="times")
+
+
+# %%
+def loss_of_slices(comm, logits, labels, way):
+    mine = Tensor(np.split(logits, comm.size, axis=-1)[comm.rank], requires_grad=True)
+    if way == "joined":
+        return F.cross_entropy(tensor.collectives.gathered(mine, comm).reshape(-1, 1024), labels.reshape(-1)).item()
+    return tensor.vocabulary_cross_entropy(mine, labels, comm).item()
+
+
+logits, labels = generator.normal(size=(4, 32, 1024)), generator.integers(1024, size=(4, 32))
+rows, sent = [], {}
+for way, formula in {"joined": 4 * 32 * 1024 // 2, "three numbers": 3 * 4 * 32}.items():
+    run = cluster.launch(loss_of_slices, (logits, labels, way), nodes=2, on=FREE)
+    sent[way] = sum(traffic.nbytes for traffic in run.trace.ledger()[0].values())
+    rows.append([way, f"{run.results[0]:.12f}", f"{sent[way]:,}", f"{8 * formula:,}"])
+table(["logits", "loss", "bytes a machine, simulated", "formula"], rows, "two machines, forward, float64")
+say(f"Joined logits are {sent['joined'] / sent['three numbers']:.0f} times as much (your guess: {guess_loss}).")
+
+# %% [markdown]
+# `parallel.Hybrid(tp=2)` divides a GPT like this and trains it. Ours learns to add: it reads texts such as `37+48=085`.
+
+
+# %%
+def sums(count, seed):
+    a, b = np.random.default_rng(seed).integers(100, size=(2, count))
+    texts = [f"{i:02}+{j:02}={i + j:03}" for i, j in zip(a, b, strict=True)]
+    tokens = np.array([["0123456789+=".index(symbol) for symbol in text] for text in texts])
+    return data.Dataset(tokens[:, :-1], tokens[:, 1:])
+
+
+def job(steps=40, layers=2, batch=16):
+    """A GPT of width 64 with 4 heads, in float64, to see small differences."""
+    splits, adam = data.Splits(sums(steps * batch, 0), sums(16, 1)), partial(optim.AdamW, lr=3e-3)
+    gpt = partial(nn.models.GPT, 12, block_size=8, n_layer=layers, n_head=4, n_embd=64)
+    return parallel.Job(lambda: gpt().double(), splits, adam, batch_size=batch, epochs=1, seed=0)
+
+
+def train(strategy, p=2, on=FREE, **settings):
+    return parallel.train(job(**settings), strategy, p, on=on)
+
+
+def of_a_block(strategy, axis="tp", p=2, batch=16):
+    """What rank 0 does in a step for each block more: calls and bytes by operation."""
+    counts = {}
+    for sign, steps, layers in ((1, 2, 2), (-1, 2, 1), (-1, 1, 2), (1, 1, 1)):  # differences in steps and in layers
+        for name, traffic in train(strategy, p, steps=steps, layers=layers, batch=batch).trace.ledger(axis)[0].items():
+            counts[name] = counts.get(name, 0) + sign * np.array([traffic.calls, traffic.nbytes])
+    return {name: count for name, count in counts.items() if count.any() and name != "recv"}
+
+
+# %%
+guess_calls = guess("How many all-reduces does a block of GPT need in a step, forward and backward together?")
+
+# %%
+divided = partial(parallel.Hybrid, tp=2, micro_batches=1)
+one_node = train(parallel.Serial(), p=1)
+ways = {"divided": divided(), "forward computed again": divided(recompute=True), "with slices": divided(sequence=True)}
+runs = {name: train(strategy) for name, strategy in ways.items()}
+blocks = {name: of_a_block(strategy) for name, strategy in ways.items()}
+rows = []
+for name, run in runs.items():
+    calls = ", ".join(f"{count[0]} {operation}" for operation, count in blocks[name].items() if count[0])
+    off = abs(run.history[-1]["loss"] - one_node.history[-1]["loss"])
+    rows.append([name, f"{run.history[-1]['loss']:.6f}", f"{off:.0e}", calls,
+                 f"{sum(count[1] for count in blocks[name].values()):,}"])  # fmt: skip
+table(["two machines", "loss", "off one node's by", "calls a block and step", "bytes a block, step and machine"], rows,
+      f"simulated messages, real training: {one_node.history[-1]['steps']} steps; one node's loss: "
+      f"{one_node.history[-1]['loss']:.6f}; your guess: {guess_calls}")  # fmt: skip
+
+# %% [markdown]
+# Two all-reduces in forward and two in backward, one each for attention and for the feed-forward network. If forward
+# is computed again in backward to save memory, its two are sent again: $4 + 2$.
+#
+# The last row is *sequence parallelism* (Korthikanti et al., arXiv:2205.05198). Between the divided layers all machines
+# compute the same norms and dropouts, and keep the same activations. But these work on each position separately. So let
+# each machine have a slice of the *positions* there. The sum at $g$ is then needed only in slices: a reduce-scatter.
+# At $f$, before the next layer by columns, the slices are joined by an all-gather. An all-reduce consists of just these
+# two ([04b](04b_collectives.ipynb)), so these send nothing more. (The gradients of norms and biases, of which each
+# machine has seen only some positions, are added up once a step: $6h$ numbers a block.) But less is kept:
+
+
+# %%
+def kept_by(comm, sequence):
+    model = nn.models.GPT(16, block_size=32, n_layer=1, n_head=8, n_embd=64, dropout=0.1)
+    tensor.split_layers(model, comm, tensor.layout_of(model, sequence))
+    tokens = np.random.default_rng(0).integers(16, size=(4, 32))
+    return nn.stage_costs(model.train(), tokens)[1].kept  # stage 0 is the embedding, stage 1 a block
+
+
+PS = [1, 2, 4, 8]
+kept = {sequence: [cluster.launch(kept_by, (sequence,), nodes=p, on=FREE).results[0] / 1e3 for p in PS]
+        for sequence in (False, True)}  # fmt: skip
+see(
+    lines.draw(
+        [lines.Panel([lines.Line("divided layers", PS, kept[False], "both"),
+                      lines.Line("and slices of the positions", PS, kept[True], "both"),
+                      lines.Line("a p-th", PS, [kept[False][0] / p for p in PS])],
+                     "machines p", "activations kept (kB)", "one block, on each machine", log="xy")],
+        source=("measured", "formula"),
+    ),
+    "divided layers alone leave much on every machine, since what lies between them is whole everywhere. With slices "
+    "of the positions that is divided, too. What remains above a p-th are mostly the whole arrays at the ends: "
+    "inputs that f has joined, and the summands before g, since our tape keeps the output of each operation.",
+)  # fmt: skip
+say(f"On 8 machines: {kept[False][3] / kept[False][0]:.0%} of one machine's bytes are kept by divided layers, "
+    f"{kept[True][3] / kept[True][0]:.0%} with slices. Korthikanti et al. count for GPT-3 in 16 bits "
+    f"{(10 + 24 / 8 + 80 / 8) / (34 + 80):.0%} and {1 / 8:.1%}: they also keep the inputs in slices, "
+    "and gather them again in backward. That is one all-gather more for each layer by columns.")  # fmt: skip
+
+# %% [markdown]
+# ## What does it cost?
+#
+# **Small products.** A machine with a $p$-th of $N$ outputs multiplies narrow matrices. Does its processor stay fast?
+
+# %%
+# measured: differs from run to run
+N, inner = 1024, 512
+left, right = (generator.normal(size=size).astype(np.float32) for size in ((256, inner), (inner, N)))
+columns, speeds = [N // p for p in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)], []
+for count in columns:
+    share, seconds, product = np.ascontiguousarray(right[:, :count]), [], np.empty((256, count), np.float32)
+    for _ in range(15):
+        begun = time.perf_counter()
+        np.matmul(left, share, out=product)
+        seconds.append(time.perf_counter() - begun)
+    speeds.append(2 * 256 * inner * count / min(seconds) / 1e9)
+see(
+    lines.draw([lines.Panel([lines.Line("one machine's product", columns, speeds, "both")],
+                            "outputs on a machine, N/p", "GFLOP/s", f"(256, {inner}) times ({inner}, N/p)", log="x",
+                            ylim=(0, 1.1 * max(speeds)))], source="measured"),
+    "from right to left the same layer is divided among more machines. The narrowest products are the "
+    "slowest.",
+)  # fmt: skip
+say(f"With {columns[-1]} columns: {speeds[-1] / max(speeds):.0%} of the highest speed.")
+
+# %% [markdown]
+# **Words.** In a step, a block of width $h$ all-reduces $4 n t h$ numbers: the activations of $n t$ positions. Data
+# parallelism all-reduces the block's $12 h^2 + 13 h$ gradients (and for each of its 12 parameters a number that says
+# whether it has any). A ring sends $2 (p - 1)/p$ times as much from each
+# machine, in both.
+
+# %%
+guess_tokens = guess("h = 64. At how many positions a step do both send equally much?")
+
+# %%
+rows = []
+for batch in (8, 16, 32, 64):
+    bytes_of = {axis: sum(count[1] for count in of_a_block(
+        parallel.Hybrid(tp=2 if axis == "tp" else 1, micro_batches=1), axis, batch=batch).values())
+        for axis in ("tp", "dp")}  # fmt: skip
+    rows.append([8 * batch, f"{bytes_of['tp']:,}", f"{8 * 4 * 8 * batch * 64:,}",
+                 f"{bytes_of['dp']:,}", f"{8 * (12 * 64**2 + 13 * 64 + 12):,}"])  # fmt: skip
+table(["positions n t", "tensor, simulated", "formula", "data, simulated", "formula"], rows,
+      "bytes a block, step and machine; 2 machines, float64")  # fmt: skip
+equal = [3 * h + 13 / 4 for h in (64, 12_288)]  # where 4 n t h = 12 h² + 13 h
+say(f"Equally much at n t = 3 h + 13/4 = **{equal[0]:.0f}** (your guess: {guess_tokens}). For GPT-3 that is "
+    f"{equal[1]:,.0f} positions: {equal[1] / 2048:.0f} texts of 2,048.")  # fmt: skip
+
+# %% [markdown]
+# It also matters *when* something is sent. The all-reduces of a divided layer lie between two products: nobody can go
+# on without them. Gradients are needed only at the end of the step, so their messages can overlap with backward
+# ([05b](05b_overlap.ipynb)). Here are both: pairs of machines with a fast link divide each layer, and the two pairs
+# are replicas that share the minibatch, with a slow link between them.
+
+# %%
+racks = cluster.Network.tree(racks=2, per_rack=2, nic=(2e-6, 40e9), uplink=(20e-6, 1.25e9))
+pairs = train(divided(dp=2), 4, cluster.Simulation(racks, cluster.Node(5e10, np.inf)), steps=1)
+gradients = max((event for event in pairs.trace.events if event.axis == "dp"), key=lambda event: event.end)
+first = min(event.start for event in pairs.trace.events if event.label.startswith("F0"))
+see(
+    pairs.trace.plot(by="axis", start=first, end=gradients.end),
+    "four machines, one step: forward (F0), then backward (B0). Messages along tp come in the middle of every block, "
+    "so machines 0 and 1 talk all the time, and so do 2 and 3. Along dp there is one long all-reduce, at the end.",
+)
+
+# %% [markdown]
+# So how far can a layer be divided? A block of GPT-3 on simulated machines of 450 TFLOP/s each, which is about what
+# Megatron-Core reports for an H100:
+
+# %%
+guess_ethernet = guess("Eight machines on 10 Gbit/s Ethernet divide a block. Compared with one machine, they are …",
+                       ["faster", "as fast", "slower"])  # fmt: skip
+
+
+# %%
+def block(comm, h, t=2048):
+    """A step of a block of GPT on one text, in 16 bits: forward and backward take 72 t h² operations."""
+    for _ in range(4):
+        comm.compute(flops=18 * t * h**2 / comm.size)
+        comm.all_reduce(cluster.Phantom(2 * t * h))
+
+
+MACHINES = [1, 2, 4, 8, 16, 32]
+GPU = cluster.Node(flops_per_s=450e12, bytes_per_s=np.inf)
+milliseconds = {network: [1e3 * cluster.launch(block, (12_288,), nodes=p, on=cluster.Simulation(network, GPU)).seconds
+                          for p in MACHINES] for network in ("nvlink", "infiniband", "10gbe")}  # fmt: skip
+see(
+    lines.draw(
+        [lines.Panel([*(lines.Line(network, MACHINES, times, "both") for network, times in milliseconds.items()),
+                      lines.Line("a p-th", MACHINES, [milliseconds["nvlink"][0] / p for p in MACHINES])],
+                     "machines that divide the block, tp", "step of a block (ms)", "h = 12,288", log="xy")],
+        source=("simulated", "formula"),
+    ),
+    "with NVLink, eight machines are nearly eight times as fast. With InfiniBand the messages soon take longer than "
+    "the products. On Ethernet every division is slower than one machine.",
+)  # fmt: skip
+speed_ups = ", ".join(f"{network} {times[0] / times[3]:.2g}" for network, times in milliseconds.items())
+say(f"Speed-up of 8 machines: {speed_ups} (your guess for Ethernet: {guess_ethernet}).")
+
+# %% [markdown]
+# Therefore a layer is divided *within* a machine that has several GPUs with fast links between them. Between such
+# machines go the messages of pipelines and of data parallelism ([10b](10b_groups_and_grids.ipynb)).
+#
+# ## Find the bug
+#
+# A programmer writes a layer by columns of their own. "By columns, no message is needed." The loss falls.
+
+
+# %%
+class MyColumns(tensor.ColumnLinear):
+    def forward(self, x):
+        return F.linear(x, self.weight, self.bias)
+
+
+# %%
+guess_bug = guess("What is wrong on each machine in the first step?",
+                  ["the output", "gradients of this layer", "gradients below this layer", "nothing"])  # fmt: skip
+
+
+# %%
+class Copies(parallel.Hybrid):
+    """Records the weights of the first norm, of which every machine has a copy."""
+
+    def run(self, session):
+        super().run(session)
+        session.record("copy", session.model.transformer.h[0].ln_1.weight.numpy().copy())
+
+
+one_step = [cluster.launch(run_divided, (net, layout, x), nodes=2, on=FREE).results[0]
+            for layout in (BOTH, BOTH | {"0": MyColumns})]  # fmt: skip
+layout = dict(tensor.layout_of(job().build_model())) | {"*.mlp.c_fc": MyColumns}
+rows = []
+for name, result, settings in zip(("ColumnLinear", "MyColumns"), one_step, ({}, {"layout": layout}), strict=True):
+    run = train(Copies(tp=2, micro_batches=1, **settings))
+    copies = [recorded[0] for recorded in run.recorded["copy"]]
+    rows.append([name, *(f"{np.abs(result[i] - alone[i]).max():.1g}" for i in (0, 1)),
+                 f"{run.history[0]['loss']:.4f}", f"{np.abs(copies[0] - copies[1]).max():.2g}"])  # fmt: skip
+table(["", "output off by", "gradient of x off by", "the GPT's loss", "its two copies of a norm differ by"], rows,
+      f"the first two: one step of our two layers; the others: a GPT after training; simulated messages; your guess: "
+      f"{guess_bug}")  # fmt: skip
+
+# %% [markdown]
+# Forward is right, and so are the gradients of the layer's own weights. But each machine has only its own summand of
+# $\bar x$. Everything *below*, such as the norm and the blocks before, learns from a different, incomplete gradient on
+# each machine. What should be copies drifts apart, and no error says so. The cure is $f$: an all-reduce of the gradient
+# of the replicated input. Tests of outputs and loss curves miss this bug; compare all gradients with one node's.
+#
+# ## What the papers report
+#
+# Narayanan et al. (2021, arXiv:2104.04473, table 1) trained GPTs on machines of 8 GPUs (A100, 312 TFLOP/s each). The
+# percentage that they print counts *all* operations, also the forward that is computed again. Appendix and table give
+# what is needed to take it out, with $s$ = 2,048 positions and $V$ = 51,200 symbols:
+
+# %%
+PUBLISHED = [(1.7, 2304, 24, 1, 1, 137), (3.6, 3072, 30, 2, 1, 138), (7.5, 4096, 36, 4, 1, 142),
+             (18.4, 6144, 40, 8, 1, 135), (145.6, 12_288, 80, 8, 8, 148), (1008, 25_600, 128, 8, 64, 163)]  # fmt: skip
+rows = []
+for billions, h, layers, tp, stages, tera in PUBLISHED:
+    executed = 96 * (1 + 2048 / (6 * h) + 51_200 / (16 * layers * h))  # a position, layer and h²
+    needed = 72 * (1 + 2048 / (6 * h) + 51_200 / (12 * layers * h))
+    shares = [f"{share:.0%}" for share in (tera / 312, tera / 312 * needed / executed)]
+    rows.append([f"{billions:g}", f"{h:,}", tp, stages, tera, *shares])
+table(["10⁹ weights", "h", "tp", "stages", "TFLOP/s a GPU", "of the peak, printed", "without what is repeated"], rows,
+      "published; last column: formula")  # fmt: skip
+
+# %% [markdown]
+# Larger models have larger tp, up to 8: the GPUs of one machine. Beyond that come stages of a pipeline
+# ([chapter 11](11a_pipelines.ipynb)), never a larger tp. And 52 % of the peak means 39 % for the model itself.
+#
+# Shoeybi et al. (2019) report 76 % of a linear speed-up for 8.3 billion weights on 512 GPUs: 64 replicas, each of 8
+# GPUs that divide the layers.
+#
+# ## The answer so far
+#
+# Two machines compute one layer by dividing its matrix. By columns they need the whole input and make slices; by rows
+# they need slices and make sums; in backward the roles swap. What they must tell each other follows from what they have
+# and what they need. Columns, then rows need one all-reduce each way, since a slice of finished neurons is all that
+# GELU and the next layer need. A GPT block so takes $2 + 2$ all-reduces, of activations, in the middle of the
+# computation. That pays where links are fast: within a machine.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 10](../exercises/10_tensor_parallelism/10_tensor_parallelism.ipynb): after this page you can
+# write layers by columns and by rows, divide attention by heads, and say which division needs no message.
+#
+# **Three questions to argue about**
+#
+# 1. A network has *three* linear layers with GELUs between them. How would you divide them, and what is sent?
+# 2. Dropout comes after a layer by columns, and another dropout after a layer by rows. Which of the two must draw the
+#    same mask on all machines, and which must not?
+# 3. A layer fits on one machine, but the step should be faster. Tensor or data parallelism: what decides?
+#
+# Next: [10b. Groups and grids](10b_groups_and_grids.ipynb)

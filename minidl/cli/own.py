@@ -1,0 +1,181 @@
+"""`--import my.py`: strategies, compressors, models and data sets of one's own, used by name like those of minidl."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+import types
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from minidl import compress, data, nn, parallel
+from minidl.cli import mpi_job
+from minidl.cli.components import description, settings, snake_case
+from minidl.cli.models import MODELS, MakeModel, Recipe
+from minidl.cli.strategies import COMPRESSORS, STRATEGIES
+from minidl.data import Splits
+
+DATA: dict[str, Callable[[], Splits]] = {}
+"""Functions that return data sets of one's own, by name."""
+
+_PREFIX = "minidl_own_"  # of the names of imported modules
+_WHAT = (
+    "a subclass of parallel.Strategy, compress.Compressor or nn.Module (that needs no arguments, or only splits), or a "
+    "function that is annotated to return nn.Module or data.Splits"
+)
+
+
+def register_all(paths: Sequence[Path] | None, on: str) -> None:
+    """Register what the files define, on every rank that mpiexec has started."""
+
+    def register_here() -> None:
+        for path in paths or ():
+            register(path)
+
+    if paths:
+        mpi_job.on_all_ranks(register_here, on)
+
+
+def register(path: Path) -> None:
+    """Run the file, and register what it defines, under its name in snake case.
+
+    - a subclass of `parallel.Strategy` or `compress.Compressor`
+    - a model: a subclass of `nn.Module`, or a function that is annotated to return one. It is called without arguments,
+      or with the data set if it has a parameter named `splits` or annotated as `data.Splits`
+    - a data set: a function without arguments that is annotated to return `data.Splits`
+
+    Names that begin with an underscore, modules that need other arguments, and what the file imports are left out.
+
+    Raises
+        ValueError  the file cannot be read or run, defines none of these, or uses a name that exists already
+    """
+    module = _run(path)
+    found = 0
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+            continue
+        if inspect.isclass(value) and issubclass(value, parallel.Strategy):
+            _add(path, name, _with_readable_settings(path, value), STRATEGIES)
+        elif inspect.isclass(value) and issubclass(value, compress.Compressor):
+            _add(path, name, _with_readable_settings(path, value), COMPRESSORS)
+        elif (fit := _fit(value)) is not None:
+            _add(path, name, Recipe(fit, "sgd", lr=0.1, lr_decay=1.0, epochs=10, about=about(value)), MODELS)
+        elif inspect.isfunction(value) and _returns(value, Splits) and not _needed(value):
+            _add(path, name, value, DATA)
+        else:
+            continue
+        found += 1
+    if not found:
+        raise ValueError(f"{path} defines nothing that minidl can use: write {_WHAT}")
+
+
+def load(name: str) -> Splits:
+    """The data set of that name, one's own or minidl's."""
+    return loader(name)()
+
+
+def loader(name: str) -> Callable[[], Splits]:
+    """A function that loads the data set, also in another process."""
+    return DATA[name] if name in DATA else partial(data.load, name)
+
+
+def about(value: object) -> str:
+    """The first sentence of the docstring, and the file if it is one's own."""
+    module = getattr(value, "__module__", "")
+    file = f"({Path(str(sys.modules[module].__file__)).name})" if module.startswith(_PREFIX) else ""
+    return " ".join(filter(None, [description(value), file]))
+
+
+def _fit(value: Any) -> Callable[[Splits], MakeModel] | None:
+    """The `fit` of a model's recipe; None if the value makes no model or needs other arguments than the data."""
+    is_model = issubclass(value, nn.Module) if inspect.isclass(value) else _returns(value, nn.Module)
+    needed = _needed(value) if is_model else []
+    if not is_model or len(needed) > 1 or any(not _is_data(parameter) for parameter in needed):
+        return None
+    return partial(_for_data if needed else _for_any_data, value)
+
+
+def _for_data(make: Callable[[Splits], nn.Module], splits: Splits) -> MakeModel:
+    return partial(make, splits)
+
+
+def _for_any_data(make: MakeModel, splits: Splits) -> MakeModel:
+    return make
+
+
+def _needed(value: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters without a default."""
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(value).parameters.values()
+    return [one for one in parameters if one.default is one.empty and one.kind not in several]
+
+
+def _is_data(parameter: inspect.Parameter) -> bool:
+    return parameter.name == "splits" or _names(parameter.annotation, Splits)
+
+
+def _returns(value: Any, cls: type) -> bool:
+    return inspect.isfunction(value) and _names(value.__annotations__.get("return"), cls)
+
+
+def _names(annotation: Any, cls: type) -> bool:
+    """Whether the annotation, which may be text, is the class or a subclass."""
+    if isinstance(annotation, str):
+        return annotation.split(".")[-1] == cls.__name__
+    return inspect.isclass(annotation) and issubclass(annotation, cls)
+
+
+def _with_readable_settings(path: Path, cls: type) -> type:
+    try:
+        settings(cls)
+    except Exception as error:
+        raise ValueError(f"{path}: the types of the settings of {cls.__name__} cannot be read: {error}") from None
+    return cls
+
+
+def _add(path: Path, name: str, value: Any, known: dict[str, Any]) -> None:
+    typed = snake_case(name)
+    taken = {each.replace("_", "") for each in (*known, *(data.NAMES if known is DATA else ()))}
+    if typed.replace("_", "") in taken:
+        raise ValueError(f"{path}: {name} would be typed as {typed}, a name that exists already: choose another")
+    known[typed] = value
+
+
+def _run(path: Path) -> types.ModuleType:
+    """Run the file as a module; ValueError with the line for whatever it raises."""
+    if not path.exists():
+        raise ValueError(f"--import {path}: there is no such file")
+    if path.suffix != ".py" or not path.is_file():
+        raise ValueError(f"--import {path}: give a file of Python code, NAME.py")
+    name = f"{_PREFIX}{path.stem}"
+    if name in sys.modules:
+        raise ValueError(f"--import {path}: another file of that name is imported already; give each its own name")
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.append(str(path.resolve().parent))  # the file may import others of its folder, as a script may
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise ValueError(f"{_shown(error.filename, path)}, line {error.lineno}: {error.msg}") from None
+    except (Exception, SystemExit) as error:
+        frames = [
+            frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.resolve()
+        ]
+        line = f", line {frames[-1].lineno}" if frames else ""
+        raise ValueError(f"{path}{line}: {type(error).__name__}: {error}") from None
+    cloudpickle.register_pickle_by_value(module)  # other processes do not import the file
+    return module
+
+
+def _shown(filename: str | None, path: Path) -> Path | str:
+    """The file as it was typed; another file, which it imports, by its own name."""
+    return path if filename is None or Path(filename) == path.resolve() else filename

@@ -1,0 +1,146 @@
+"""The clocks and the records of all ranks of a collective, round by round.
+
+A message begins when both its ranks have come to its round, and takes alpha + nbytes * beta. A rank leaves the round
+when its messages have ended. The arithmetic is that of `ports.py`, `endpoint.py` and `recorder.py`, in their order, so
+all numbers have the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from minidl.cluster.cost.network import Network
+from minidl.cluster.engines.simulation.at_once.rounds import Integers, Messages, Rounds
+from minidl.cluster.trace.recorder import Recorder
+from minidl.cluster.trace.recording import RECEIVE, REDUCE, SEND, WAIT, Row
+
+Times = npt.NDArray[np.float64]
+
+
+class Unplayable(Exception):  # noqa: N818  (the name says what happened)
+    """A collective cannot be played at once.
+
+    A message takes no time, a rank would wait until its timeout, or some ranks pass a Phantom and others an array.
+    """
+
+
+class Clocks:
+    """The clocks of all ranks of a group while they are in one collective.
+
+    ranks      the group: numbers in the whole run
+    times      when each rank has entered the collective
+    gammas     by rank: seconds per byte of a reduction
+    timeout    the longest that a rank may wait for a message
+    recorders  those of the ranks; they change only in `commit`
+    """
+
+    def __init__(
+        self,
+        ranks: Sequence[int],
+        times: Sequence[float],
+        network: Network,
+        gammas: Sequence[float],
+        timeout: float,
+        recorders: Sequence[Recorder],
+    ) -> None:
+        p = len(ranks)
+        self.times: Times = np.array(times)
+        self._ranks = np.array(ranks)
+        self._alpha, self._beta, self._gammas = network.alpha, network.beta, np.array(gammas)
+        self._timeout = timeout
+        self._recorders = recorders
+        self._seconds = np.array([recorder.seconds for recorder in recorders]).T  # one row of each kind
+        self._counts = np.zeros((4, p), np.int64)  # messages and bytes sent, messages and bytes received
+        self._events = np.zeros(p, np.int64)
+        self._last = np.array([recorder.last for recorder in recorders])  # when the last event ended
+        self._room = np.array([recorder.room for recorder in recorders])  # for rows of the trace
+        self._has_room = bool(self._room.any())
+        self._rows: list[list[Row]] = [[] for _ in ranks]
+
+    def play(self, rounds: Rounds) -> None:
+        """Move the clocks through all rounds; raises Unplayable."""
+        for each in rounds:
+            if isinstance(each, Messages):
+                if len(each.src):
+                    self._exchange(*each)
+            else:
+                self._reduce(*each)
+
+    def commit(self, index: int, recorder: Recorder) -> None:
+        """Write into the recorder of that rank what has happened to it."""
+        events, last = int(self._events[index]), float(self._last[index])
+        seconds, traffic = self._seconds[:, index].tolist(), self._counts[:, index].tolist()
+        recorder.played(self._rows[index], events, seconds, traffic, last)
+
+    def _exchange(self, src: Integers, dst: Integers, nbytes: Integers) -> None:
+        posted = self.times
+        begun = np.maximum(posted[src], posted[dst])
+        ends = begun + (self._alpha + nbytes * self._beta)
+        if not (ends > begun).all() or (ends - np.minimum(posted[src], posted[dst])).max() > self._timeout:
+            raise Unplayable
+        received = posted.copy()
+        received[dst] = ends
+        self.times = received.copy()
+        self.times[src] = np.maximum(received[src], ends)
+        self._counts[0, src] += 1
+        self._counts[1, src] += nbytes
+        self._counts[2, dst] += 1
+        self._counts[3, dst] += nbytes
+        self._note(SEND, src, dst, posted[src], nbytes, posted[src], None)
+        self._note_transfers(RECEIVE, dst, src, ends, nbytes, posted)
+        is_late = ends > received[src]  # the message out ends after the one in
+        if is_late.any():
+            late = src[is_late]
+            self._note_transfers(SEND, late, dst[is_late], ends[is_late], np.zeros_like(late), posted)
+
+    def _reduce(self, ranks: Integers, nbytes: Integers) -> None:
+        self.times[ranks] += self._gammas[ranks] * nbytes
+        self._note(REDUCE, ranks, None, self.times[ranks], nbytes, None, None)
+
+    def _note_transfers(
+        self, kind: int, ranks: Integers, peers: Integers, ends: Times, nbytes: Integers, posted: Times
+    ) -> None:
+        """Note for each rank that it has waited for its peer, if it has, and then the transfer."""
+        last, own, theirs = self._last[ranks], posted[ranks], posted[peers]
+        until = np.where(theirs <= last, last, np.minimum(theirs, ends))
+        waited = until > last
+        if waited.any():
+            zeros = np.zeros(np.count_nonzero(waited), np.int64)
+            self._note(WAIT, ranks[waited], peers[waited], until[waited], zeros, own[waited], theirs[waited])
+        self._note(kind, ranks, peers, ends, nbytes, own, theirs)
+
+    def _note(
+        self,
+        kind: int,
+        ranks: Integers,
+        peers: Integers | None,
+        ends: Times,
+        nbytes: Integers,
+        posted: Times | None,
+        peer_posted: Times | None,
+    ) -> None:
+        """Note an event of each rank, which began where its previous one ended; keep it where the trace has room."""
+        starts = self._last[ranks]
+        self._seconds[kind, ranks] += ends - starts
+        self._last[ranks] = ends
+        self._events[ranks] += 1
+        if not self._has_room:
+            return
+        for i in np.flatnonzero(self._room[ranks] > 0).tolist():
+            rank = int(ranks[i])
+            self._rows[rank].append(
+                self._recorders[rank].row(
+                    kind,
+                    float(starts[i]),
+                    float(ends[i]),
+                    int(nbytes[i]),
+                    -1 if peers is None else int(self._ranks[peers[i]]),
+                    None if posted is None else float(posted[i]),
+                    None if peer_posted is None else float(peer_posted[i]),
+                )
+            )
+            self._room[rank] -= 1
+        self._has_room = bool(self._room.any())

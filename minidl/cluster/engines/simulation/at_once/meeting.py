@@ -1,0 +1,161 @@
+"""Ranks that come together in one collective; the last one plays it for all.
+
+A rank waits in a meeting although its first messages could begin before the others come. That is allowed because
+nothing it has posted is unfinished, so nothing else uses its ports meanwhile, and what it would have sent can be found
+later. `dissolve` does that when the collective cannot be played at once: a rank comes with something unfinished, ends
+without coming, or waits until the timeout. The clock goes back to when the first rank came, and those that came send
+and receive their messages until the present. Then all is as if they had never met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from minidl.cluster.cost.network import Network
+from minidl.cluster.engines.protocol import CollectiveCall
+from minidl.cluster.engines.simulation.at_once.clocks import Clocks, Unplayable
+from minidl.cluster.engines.simulation.at_once.plans import PLANS
+from minidl.cluster.engines.simulation.ports import Ports
+from minidl.cluster.engines.simulation.scheduler import Scheduler
+from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
+
+LEAST = 32  # ranks: fewer send their messages about as fast as numpy computes a round of them
+
+
+class Member(NamedTuple):
+    """A rank that has come: its call, the task that does it, when it came, and its seconds per byte of a reduction."""
+
+    call: CollectiveCall
+    task: SimulatedTask
+    time: float
+    gamma: float
+
+
+class Meeting(Awaited):
+    """The ranks that have come to one collective; `is_dissolved`: each sends its own messages."""
+
+    __slots__ = ("clocks", "come", "first", "is_dissolved", "members", "results")
+
+    def __init__(self, first: CollectiveCall, posted: float) -> None:
+        super().__init__("collective", frozenset(), first.tag, posted)
+        self.waiter = None
+        self.first = first
+        self.come = 0  # how many, also after it was dissolved
+        self.members: list[Member] = []
+        self.is_dissolved = False
+        self.clocks: Clocks | None = None
+        self.results: Sequence[Any] = ()
+
+    def __str__(self) -> str:
+        return (
+            f"a collective to which {len(self.first.ranks) - self.come} of {len(self.first.ranks)} ranks have not come"
+        )
+
+
+class Meetings:
+    """The open meetings of a run: those to which not all ranks have come.
+
+    scheduler   of the run
+    ports       the transport
+    network     what a message costs
+    timeout     how long a rank may be blocked, in virtual seconds
+    """
+
+    def __init__(self, scheduler: Scheduler, ports: Ports, network: Network, timeout: float) -> None:
+        self._scheduler = scheduler
+        self._ports = ports
+        self._network = network
+        self._timeout = timeout
+        self._open: dict[tuple[int, int], Meeting] = {}  # by tag, which disjoint groups may share, and first rank
+
+    def play(self, call: CollectiveCall, by_messages: Callable[[], Any], gamma: float, is_free: bool) -> Any:
+        """Carry out the running rank's call of a collective and return its result.
+
+        gamma     seconds that this rank takes to reduce a byte
+        is_free   whether nothing that this rank has posted waits for a match, and no helper of it is at work
+        """
+        meeting = self._come(call)
+        if not meeting.is_dissolved:
+            is_free = (
+                is_free and self._ports.is_idle(call.ranks[call.rank]) and call.algorithm == meeting.first.algorithm
+            )
+            if is_free and PLANS[call.algorithm].suits(call.content):
+                self._meet(meeting, Member(call, self._scheduler.running, self._scheduler.now, gamma))
+            else:
+                self.dissolve(meeting)
+        return by_messages() if meeting.is_dissolved else meeting.results[call.rank]
+
+    def dissolve(self, meeting: Meeting) -> None:
+        """Let the ranks that have come, and those that will come, send their own messages."""
+        meeting.is_dissolved = True
+        for member in meeting.members:
+            member.task.is_blocked = False
+        self._scheduler.replay([(member.time, member.task) for member in meeting.members])
+
+    def dissolve_all(self, rank: int | None = None) -> None:
+        """Dissolve the open meetings; with a rank, those that it belongs to."""
+        for meeting in list(self._open.values()):
+            if not meeting.is_dissolved and (rank is None or rank in meeting.first.ranks):
+                self.dissolve(meeting)
+
+    def are_open(self) -> bool:
+        """Whether ranks wait for others that have not come."""
+        return not all(meeting.is_dissolved for meeting in self._open.values())
+
+    def _come(self, call: CollectiveCall) -> Meeting:
+        key = call.tag, call.ranks[0]
+        meeting = self._open.get(key)
+        if meeting is None:
+            meeting = self._open[key] = Meeting(call, self._scheduler.now)
+        meeting.come += 1
+        if meeting.come == len(call.ranks):
+            del self._open[key]
+        return meeting
+
+    def _meet(self, meeting: Meeting, member: Member) -> None:
+        """Wait for the other ranks; the last one plays the collective for all. Returns when this rank leaves it."""
+        scheduler, task = self._scheduler, member.task
+        task.waiting, task.since = meeting, scheduler.time
+        if meeting.come < len(member.call.ranks):
+            meeting.members.append(member)
+            task.is_blocked = True
+            scheduler.switch()
+        else:
+            self._play_for_all(meeting, member)
+        if meeting.clocks is not None:
+            task.waiting = None
+            meeting.clocks.commit(member.call.rank, member.call.recorder)
+
+    def _play_for_all(self, meeting: Meeting, last: Member) -> None:
+        members = sorted([*meeting.members, last], key=lambda member: member.call.rank)
+        try:
+            clocks, meeting.results = _played(members, self._network, self._timeout)
+        except Exception:  # a mistake of the program, or Unplayable: every rank meets it where it called the collective
+            self.dissolve(meeting)
+            return
+        meeting.clocks = clocks
+        for member, time in zip(members, clocks.times.tolist(), strict=True):
+            if member is not last:
+                member.task.is_blocked = False
+                self._scheduler.wake(member.task, time)
+        self._scheduler.time = float(clocks.times[last.call.rank])
+        self._scheduler.turn()
+
+
+def _played(members: Sequence[Member], network: Network, timeout: float) -> tuple[Clocks, Sequence[Any]]:
+    """Move the clocks and compute the results."""
+    first, contents = members[0].call, [member.call.content for member in members]
+    if len(set(map(type, contents))) > 1:
+        raise Unplayable
+    clocks = Clocks(
+        first.ranks,
+        [member.time for member in members],
+        network,
+        [member.gamma for member in members],
+        timeout,
+        [member.call.recorder for member in members],
+    )
+    plan = PLANS[first.algorithm]
+    clocks.play(plan.rounds(contents, **first.options))
+    return clocks, plan.results(contents, *first.arguments[1:], **first.options)

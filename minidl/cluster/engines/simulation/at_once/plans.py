@@ -1,0 +1,114 @@
+"""The collectives that can be played at once: from what all ranks pass, the rounds of messages and the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from minidl.cluster import collectives
+from minidl.cluster.channel import REDUCE
+from minidl.cluster.collectives.point_to_point import own
+from minidl.cluster.engines.payload import PLAIN_KINDS
+from minidl.cluster.engines.simulation.at_once import rounds, values
+from minidl.cluster.engines.simulation.at_once.rounds import Integers, Rounds
+from minidl.cluster.phantom import Phantom
+
+
+class Plan(NamedTuple):
+    """How a collective is played at once; `contents` is by rank what they pass: an array, a list of arrays, or None.
+
+    suits     whether it can be played with this content of one rank
+    rounds    its messages; the arguments are the contents and the options
+    results   what each rank returns; the arguments are the contents, the op of a reduction, and the options
+    """
+
+    suits: Callable[[Any], bool]
+    rounds: Callable[..., Rounds]
+    results: Callable[..., Sequence[Any]]
+
+
+def is_array(x: Any) -> bool:
+    """Whether x is an array of numbers or a Phantom: the bytes of its message are known."""
+    return type(x) is Phantom or (type(x) is np.ndarray and x.dtype.kind in PLAIN_KINDS)
+
+
+def are_arrays(items: Sequence[Any]) -> bool:
+    """Whether all the items are."""
+    return all(map(is_array, items))
+
+
+def is_nothing(content: None) -> bool:
+    """What the ranks of a barrier pass is."""
+    return content is None
+
+
+def _all_reduce(rounds_of: Callable[..., Rounds], value: Callable[..., Any]) -> Plan:
+    def rounds_of_vectors(vectors: Sequence[Any], **options: Any) -> Rounds:
+        return rounds_of(len(vectors), len(vectors[0]), vectors[0].itemsize, **options)
+
+    def results(vectors: Sequence[Any], op: str = "sum", **options: Any) -> list[None]:
+        if not isinstance(vectors[0], Phantom):
+            total = value(vectors, REDUCE[op], **options)
+            for vector in vectors:
+                vector[...] = total
+        return [None] * len(vectors)
+
+    return Plan(is_array, rounds_of_vectors, results)
+
+
+def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Rounds:
+    p, x = len(arrays), arrays[0]
+    bytes_per_row = x.nbytes // len(x) if len(x) else 0
+    return rounds.reduce_scatter_ring(np.arange(p), rounds.divided(len(x), p) * bytes_per_row)
+
+
+def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[Any]:
+    if isinstance(arrays[0], Phantom):
+        return np.array_split(cast(Any, arrays[0]), len(arrays))
+    return values.ring_chunks(arrays, REDUCE[op])
+
+
+def _all_gather_rounds(items: Sequence[Any]) -> Rounds:
+    return rounds.all_gather_ring(np.arange(len(items)), _bytes(items))
+
+
+def _all_gather_results(items: Sequence[Any]) -> list[list[Any]]:
+    return [[own(item) for item in items] for _ in items]
+
+
+def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Rounds:
+    return rounds.all_to_all_pairwise(np.stack([_bytes(of_rank) for of_rank in items]))
+
+
+def _all_to_all_results(items: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    return [[own(of_rank[rank]) for of_rank in items] for rank in range(len(items))]
+
+
+def _barrier_rounds(nothing: Sequence[None]) -> Rounds:
+    return rounds.barrier_dissemination(len(nothing))
+
+
+def _barrier_results(nothing: Sequence[None]) -> Sequence[None]:
+    return nothing
+
+
+def _bytes(items: Sequence[Any]) -> Integers:
+    return np.array([item.nbytes for item in items], np.int64)
+
+
+PLANS: dict[Callable[..., Any], Plan] = {
+    collectives.all_reduce_ring: _all_reduce(rounds.ring, values.ring),
+    collectives.all_reduce_tree: _all_reduce(rounds.tree, values.tree),
+    collectives.all_reduce_recursive_doubling: _all_reduce(rounds.recursive_doubling, values.recursive_doubling),
+    collectives.all_reduce_rabenseifner: _all_reduce(rounds.rabenseifner, values.rabenseifner),
+    collectives.all_reduce_parameter_server: _all_reduce(rounds.parameter_server, values.in_order),
+    collectives.all_reduce_pipelined_chain: _all_reduce(rounds.pipelined_chain, values.pipelined_chain),
+    collectives.all_reduce_hierarchical: _all_reduce(rounds.hierarchical, values.hierarchical),
+    collectives.all_reduce_ordered: _all_reduce(rounds.ordered, values.in_order),
+    collectives.reduce_scatter_ring: Plan(is_array, _reduce_scatter_rounds, _reduce_scatter_results),
+    collectives.all_gather_ring: Plan(is_array, _all_gather_rounds, _all_gather_results),
+    collectives.all_to_all_pairwise: Plan(are_arrays, _all_to_all_rounds, _all_to_all_results),
+    collectives.barrier_dissemination: Plan(is_nothing, _barrier_rounds, _barrier_results),
+}

@@ -1,0 +1,205 @@
+"""Comparison: the runs of `parallel.compare`, as tables, CSV files and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, zip_longest
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from minidl.arguments import one_of
+from minidl.cluster.trace.recording import Shares
+from minidl.parallel.comparison.compared_run import ComparedRun
+from minidl.parallel.comparison.over_seeds import OverSeeds
+from minidl.plots import race
+from minidl.whole_file import write_csv
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg", "pdf")
+RUNS, HISTORY, SUMMARY = "runs.csv", "history.csv", "summary.csv"
+OF_AN_EPOCH = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accuracy")  # columns of history.csv
+OF_A_STRATEGY = ("accuracy", "steps", "time", "to {:.3g}", "sent", "busy", "stale")  # columns of a table
+WIDTH = 100  # characters, of the text below the tables
+
+SPREAD = "±: standard deviation over the seeds (n - 1)"
+BARS = "lines: geometric means over {} seeds; error bars: standard deviation of the loss's logarithm (n - 1)"
+FREE = "compressing takes no simulated time, unless CodingTime charges it"
+
+
+class Table(NamedTuple):
+    """The results on one network.
+
+    rows     by strategy, a text for each of `columns`; a deviation stands on a second line
+    first    row of the strategy that reaches the target first, of those that reach it with every seed; None without one
+    """
+
+    network: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    first: int | None
+
+
+@dataclass
+class Comparison:
+    """The runs of `parallel.compare`.
+
+    runs       in their order: by network, then by strategy, then by seed
+    title      text above the picture
+    source     "simulated" or "measured"
+    seeds      of the runs of every strategy
+    target     test accuracy; the time that a strategy takes to reach it is reported
+    settings   what all runs have in common: further columns of runs.csv
+    is_writer  whether `save` writes: in a script under mpiexec only that of rank 0 does
+
+    `print(comparison)` shows the tables.
+    """
+
+    title: str
+    source: str
+    seeds: range
+    target: float
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    runs: list[ComparedRun] = field(default_factory=list)
+    is_writer: bool = field(default=True, repr=False)
+
+    def over_seeds(self) -> Iterator[tuple[str, list[OverSeeds]]]:
+        """For each network, the runs of each strategy."""
+        for network, group in groupby(self.runs, lambda run: run.network):
+            by_strategy = groupby(group, lambda run: run.entrant.name)
+            yield network, [OverSeeds(list(runs)) for _, runs in by_strategy]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each run, as in runs.csv; seconds and bytes are the units."""
+        return [self._row(run) for run in self.runs]
+
+    def summary(self) -> list[dict[str, Any]]:
+        """A row for each strategy on each network, as in summary.csv: means and standard deviations over the seeds."""
+        return [
+            {"network": network, "strategy": each.name, **each.summary(self.target)}
+            for network, of_network in self.over_seeds()
+            for each in of_network
+        ]
+
+    def tables(self) -> Iterator[Table]:
+        """For each network, a table as `print(comparison)` shows it."""
+        columns = ["strategy", *(name.format(self.target) for name in OF_A_STRATEGY)]
+        for network, of_network in self.over_seeds():
+            seconds = [each.mean_seconds_to(self.target) for each in of_network]
+            reached = [each for each in seconds if each is not None]
+            first = seconds.index(min(reached)) if reached else None
+            yield Table(network, columns, [each.cells(self.target) for each in of_network], first)
+
+    @property
+    def legend(self) -> str:
+        """What the columns of the tables mean."""
+        columns = (
+            f"to {self.target:.3g}: time to that test accuracy; sent: by a node; "
+            "busy: % of the nodes' time computing/communicating/waiting; stale: updates that a gradient is behind"
+        )
+        columns += f"; {FREE}" * self.compresses_for_free
+        if len(self.seeds) == 1:
+            return columns
+        return (
+            f"{columns}; means over {len(self.seeds)} seeds, without runs that diverged; {SPREAD}; k of "
+            f"{len(self.seeds)}: only k seeds reach the target, and the time is theirs"
+        )
+
+    @property
+    def compresses_for_free(self) -> bool:
+        """Whether compressors worked in simulations without being charged for it."""
+        return self.source == "simulated" and any(run.entrant.compresses_for_free for run in self.runs)
+
+    def __str__(self) -> str:
+        return "\n\n".join([*(_text(table, self.source) for table in self.tables()), fill(self.legend, WIDTH)])
+
+    def draw(self, path: str | Path | None = None) -> Figure:
+        """The picture: test loss of all strategies against time and against samples; saved to `path` if given."""
+        places = [(network, [each.line() for each in of_network]) for network, of_network in self.over_seeds()]
+        notes = [BARS.format(len(self.seeds))] * (len(self.seeds) > 1) + [FREE] * self.compresses_for_free
+        figure = race.draw(places, source=self.source, title="\n".join([self.title, *notes]))
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+    def save(self, folder: str | Path, formats: Sequence[str] = ("png",)) -> Path:
+        """Write runs.csv, history.csv, summary.csv, and the picture loss.png, or in other `formats`: png, svg, pdf.
+
+        In a script under mpiexec rank 0 writes, and the others do nothing. Raises ValueError for another format, and
+        OSError if the folder cannot be written.
+        """
+        folder = Path(folder)
+        check_formats(formats)
+        if self.is_writer:
+            self.save_tables(folder)
+            figure = self.draw()
+            for name in formats:
+                figure.savefig(folder / f"loss.{name}")
+        return folder
+
+    def save_tables(self, folder: Path) -> None:
+        """Write runs.csv, history.csv and summary.csv alone."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, rows in ((RUNS, self.rows()), (SUMMARY, self.summary())):
+            write_csv(folder / name, list(rows[0]), rows)
+        rows_of_epochs = (row for run in self.runs for row in _epochs(run))
+        write_csv(folder / HISTORY, ["network", "strategy", "seed", *OF_AN_EPOCH], rows_of_epochs)
+
+    def _row(self, run: ComparedRun) -> dict[str, Any]:
+        entrant, last = run.entrant, run.history[-1] if run.history else {}
+        return {
+            "network": run.network,
+            "strategy": entrant.name,
+            **self.settings,
+            "nodes": entrant.nodes,
+            "servers": entrant.strategy.servers,
+            "batch_size": entrant.job.batch_size,
+            "lr": entrant.lr,
+            "momentum": entrant.momentum,
+            "seed": run.seed,
+            "ended": run.ended,
+            **{name: last.get(name) for name in ("accuracy", "test_loss")},
+            "training_loss": last.get("loss"),
+            "epochs": last.get("epoch", 0),
+            **{name: last.get(name) for name in ("samples", "steps", "seconds")},
+            "target": self.target,
+            "seconds_to_target": run.seconds_to(self.target),
+            "bytes_per_node": run.bytes_per_node,
+            "bytes_of_busiest_rank": max(run.bytes_sent, default=None),
+            **(run.shares._asdict() if run.shares else dict.fromkeys(Shares._fields)),
+            "mean_staleness": run.mean_staleness,
+            "greatest_staleness": max(run.staleness, default=None),
+        }
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Raise an error unless these are formats of pictures."""
+    if isinstance(formats, str):
+        raise TypeError(f"formats must be a list, such as ['png', 'pdf'], got {formats!r}")
+    for name in formats:
+        one_of("formats", name, FORMATS)
+
+
+def _epochs(run: ComparedRun) -> Iterator[dict[str, Any]]:
+    for row in run.history:
+        yield {"network": run.network, "strategy": run.entrant.name, "seed": run.seed} | {
+            name: row[name] for name in OF_AN_EPOCH
+        }
+
+
+def _text(table: Table, source: str) -> str:
+    """The table in lines, with a star after the strategy that is first at the target."""
+    marked = [[f"{row[0]} *" if number == table.first else row[0], *row[1:]] for number, row in enumerate(table.rows)]
+    lines = [
+        line for row in [table.columns, *marked] for line in zip_longest(*(c.split("\n") for c in row), fillvalue="")
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    texts = [
+        "  ".join(cell.rjust(widths[place]) if place else cell.ljust(widths[0]) for place, cell in enumerate(line))
+        for line in lines
+    ]
+    star = "" if table.first is None else "; *: the first at the target"
+    return "\n".join([f"{table.network}: {source}{star}", *(text.rstrip() for text in texts)])

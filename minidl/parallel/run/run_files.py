@@ -1,0 +1,90 @@
+"""config.json and metrics.csv of a run folder: what was run, written at the start, and a row for each epoch."""
+
+from __future__ import annotations
+
+import csv
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from minidl import __version__
+from minidl.parallel.run.history import HistoryRow
+from minidl.whole_file import written_whole
+
+CONFIG_FILE, METRICS_FILE = "config.json", "metrics.csv"
+ENVIRONMENT = "environment"
+"""The key of config.json for what a run was made with; the others are the caller's configuration and the seed."""
+
+
+def write_config(folder: Path, config: Mapping[str, Any], seed: int) -> None:
+    """Write config.json: the configuration, the job's seed, and the environment. Raises OSError."""
+    described = {**config, "seed": seed, ENVIRONMENT: environment()}
+    with written_whole(folder / CONFIG_FILE, "w", encoding="utf-8") as file:
+        file.write(json.dumps(described, indent=2) + "\n")
+
+
+def write_metrics(folder: Path, history: Sequence[HistoryRow]) -> None:
+    """Write metrics.csv: a row for each epoch, with the columns of `HistoryRow`. Raises OSError."""
+    with written_whole(folder / METRICS_FILE, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(HistoryRow.__annotations__))
+        writer.writeheader()
+        writer.writerows(history)
+
+
+def environment() -> dict[str, str | None]:
+    """Versions, the commit of minidl where it is a git checkout (else None), and the command line."""
+    return {
+        "minidl": __version__,
+        **{name: _version(name) for name in ("numpy", "numba")},
+        "python": platform.python_version(),
+        "commit": _commit(),
+        "command": " ".join([_program(Path(sys.argv[0])), *sys.argv[1:]]),
+    }
+
+
+def _program(path: Path) -> str:
+    """The name of a script; of a package that `python -m` runs, its name."""
+    return path.parent.name if path.name == "__main__.py" else path.name
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that minidl is imported from, "+" after it if files were changed since."""
+    root = Path(__file__).parents[3]
+    if not (root / ".git").exists():
+        return None
+    try:
+        said = [
+            subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=5, check=True)
+            for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+        ]
+    except (OSError, subprocess.SubprocessError):  # no git, or a folder that git does not trust
+        return None
+    return said[0].stdout.strip() + "+" * bool(said[1].stdout.strip())
+
+
+class MetricsFile:
+    """Writes metrics.csv again after every epoch.
+
+    history: the rows of the run that is resumed. An epoch that is done again after a failure replaces its row.
+    """
+
+    def __init__(self, folder: Path, history: Sequence[HistoryRow] = ()) -> None:
+        self._folder = folder
+        self._rows = {row["epoch"]: row for row in history}
+
+    def add(self, row: HistoryRow) -> None:
+        """Put the row of an epoch into the file. Raises OSError."""
+        self._rows[row["epoch"]] = row
+        write_metrics(self._folder, [self._rows[epoch] for epoch in sorted(self._rows)])

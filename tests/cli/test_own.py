@@ -1,0 +1,149 @@
+"""`--import my.py`: what a user's own file may hold, and how a broken one is refused."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from minidl import compress, data, nn, parallel
+from minidl.cli.models import MODELS
+from minidl.cli.strategies import COMPRESSORS, STRATEGIES
+from tests.cli.command import minidl
+from tests.tiers import all_but_first_exhaustive
+
+pytestmark = pytest.mark.timeout(300)
+
+MINE = '''
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beside import N
+from minidl import compress, data, nn, parallel
+
+@dataclass
+class EverySecond(compress.TopK):
+    """Top-k of my own."""
+
+@dataclass(frozen=True)
+class Mine(parallel.Synchronous):
+    """Synchronous training of my own."""
+
+class Linear(nn.Sequential):
+    """One linear layer."""
+    def __init__(self, splits):
+        super().__init__(nn.Flatten(), nn.Linear(2, len(splits.classes)))
+
+class Layer(nn.Linear):
+    """A layer that needs sizes is no model."""
+    def __init__(self, channels):
+        super().__init__(channels, channels)
+
+def wide() -> nn.Module:
+    """A wide one."""
+    return nn.models.MLP(2, 64, 3)
+
+def few_spirals() -> data.Splits:
+    """Few points on spirals."""
+    return data.load("spirals", n=N)
+'''
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of one's own with my.py, which imports another file from the same folder."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "my.py").write_text(MINE)
+    (tmp_path / "mine" / "beside.py").write_text("N = 64\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("on", all_but_first_exhaustive(["processes", "simulation", "mpi"]))
+def test_own_strategy_compressor_model_and_data_train_on_each_engine(folder, on):
+    if on == "mpi":
+        pytest.importorskip("mpi4py", reason="needs the extra mpi")
+    result = minidl(folder, "compare", "--import", "mine/my.py", "--strategies", "mine:compressor=every_second(0.5)",
+                    "--model", "linear", "--data", "few_spirals", "--on", on, "--nodes", 2, "--epochs", 1,
+                    "--networks", "none", "--out", "out")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    trained = minidl(folder, "train", "--import", "mine/my.py", "--strategy", "mine", "--model", "wide", "--data",
+                     "few_spirals", "--on", on, "--nodes", 2, "--epochs", 1, "--out", "trained")  # fmt: skip
+    assert trained.returncode == 0, trained.stderr
+
+
+def test_initials_of_minidls_own_keep_their_meaning(tmp_path):
+    (tmp_path / "my.py").write_text("from minidl import compress\nclass ExactFew(compress.Sign): pass\n")
+    result = minidl(tmp_path, "compare", "--import", "my.py", "--strategies", "synchronous:compressor=ef(exact_few)",
+                    "--nodes", 2, "--epochs", 1, "--data", "spirals", "--networks", "none", "--out", "out")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+
+
+def test_list_shows_own_things_with_their_file_and_no_layer(folder):
+    shown = minidl(folder, "compare", "--import", "mine/my.py", "--list").stdout
+    for text in ("Top-k of my own.", "Synchronous training of my own.", "One linear layer.", "A wide one.",
+                 "Few points on spirals."):  # fmt: skip
+        assert f"{text} (my.py)" in shown
+    assert "needs sizes" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    all_but_first_exhaustive(
+        [
+            ("x = 1\ny = 1 / 0\n", "my.py, line 2: ZeroDivisionError: division by zero"),
+            ("def f(:\n", "my.py, line 1: invalid syntax"),
+            ("import sys\nsys.exit(3)\n", "my.py, line 2: SystemExit: 3"),
+            ("import nowhere_to_be_found\n", "my.py, line 1: ModuleNotFoundError: No module named 'nowhere"),
+            ("x = 1\n", "my.py defines nothing that minidl can use: write a subclass of parallel.Strategy"),
+            (
+                "from minidl import compress\nclass Topk(compress.Sign): pass\n",
+                "my.py: Topk would be typed as topk, a name that exists already: choose another",
+            ),
+            (
+                "from minidl.data import Splits, load\ndef digits() -> Splits: return load('digits')\n",
+                "digits, a name that exists already",
+            ),
+            (
+                "from minidl import compress\nclass Odd(compress.Sign):\n    def __init__(self, k: 'No' = 1): pass\n",
+                "my.py: the types of the settings of Odd cannot be read: name 'No' is not defined",
+            ),
+        ]
+    ),
+)
+def test_a_broken_file_ends_in_one_sentence(tmp_path, text, sentence):
+    (tmp_path / "my.py").write_text(text)
+    result = minidl(tmp_path, "train", "--import", "my.py")
+    assert result.returncode == 2
+    assert sentence in result.stderr
+    assert result.stderr.startswith("minidl train: ")
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("nowhere.py", "--import nowhere.py: there is no such file"),
+        (".", "--import .: give a file of Python code, NAME.py"),
+    ],
+)
+def test_what_is_no_file_of_python_is_refused(tmp_path, name, sentence):
+    assert sentence in minidl(tmp_path, "compare", "--import", name, "--list").stderr
+
+
+def test_every_exported_strategy_and_compressor_is_listed():
+    for package, base, known in (
+        (parallel, parallel.Strategy, STRATEGIES),
+        (compress, compress.Compressor, COMPRESSORS),
+    ):
+        exported = {one for name in package.__all__ if isinstance(one := getattr(package, name), type)}
+        concrete = {one for one in exported if issubclass(one, base)} - {base, compress.Quantizer, compress.Sparse}
+        assert concrete == {*known.values()}
+
+
+def test_every_exported_model_and_data_set_is_listed():
+    assert {*MODELS} == {name.lower() for name in nn.models.__all__}
+    functions = {name: one for name in data.__all__ if inspect.isfunction(one := getattr(data, name))}
+    assert {*data.NAMES} == {
+        n for n, one in functions.items() if n != "load" and "Splits" in str(one.__annotations__.get("return"))
+    }

@@ -1,0 +1,205 @@
+"""When collectives are played at once, and that this is no different from sending their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+from minidl.cluster import Communicator, Phantom, cost
+from minidl.cluster.engines.simulation import endpoint, engine
+from tests.cluster.engines.simulation.at_once.of_two_ranks import AtOnce, counted
+from tests.tiers import exhaustively
+
+NETWORK = cluster.Network(1e-4, 1e-9, 1e-10)
+ALGORITHMS = ("ring", "tree", "recursive_doubling", "rabenseifner", "parameter_server", "pipelined_chain", "ordered")
+
+CALLS: dict[str, Callable[[Communicator, Any], Any]] = {
+    **{name: lambda comm, x, name=name: comm.all_reduce(x, algorithm=name) for name in (*ALGORITHMS, "hierarchical")},
+    "reduce_scatter": lambda comm, x: comm.reduce_scatter(x),
+    "all_gather": lambda comm, x: comm.all_gather(x[: comm.rank]),
+    "all_to_all": lambda comm, x: comm.all_to_all([x[:rank] for rank in range(comm.size)]),
+    "barrier": lambda comm, x: comm.barrier(),
+}
+
+
+def run(program: Callable[..., Any], nodes: int, batched: bool, **options: Any) -> cluster.Run:
+    network = options.pop("network", NETWORK)
+    return cluster.launch(program, nodes=nodes, on=AtOnce(network, batched=batched, **options))
+
+
+@pytest.mark.parametrize("nodes", [2, 7, 8, *exhaustively(3, 4, 5, 6, 9, 12, 16, 17)])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_collective_has_the_same_results_times_and_events(name: str, nodes: int) -> None:
+    def program(comm: Communicator) -> Any:
+        comm.compute(seconds=comm.rng.exponential(1e-3))
+        seen = []
+        for size, dtype in ((0, "float32"), (1, "float64"), (101, "float32"), (30, "float16"), (40, "int8")):
+            x = (10 * comm.rng.normal(size=size)).astype(dtype)
+            seen.append((CALLS[name](comm, x), comm.now()))
+        return [*seen, CALLS[name](comm, Phantom(40_004)), comm.now()]
+
+    with counted() as count:
+        at_once = run(program, nodes, batched=True)
+    assert +count == {"played": 6}
+    by_messages = run(program, nodes, batched=False)
+    assert repr(at_once.results) == repr(by_messages.results)
+    assert at_once.trace.events == by_messages.trace.events
+    assert at_once.trace.ledger() == by_messages.trace.ledger()
+    assert at_once.seconds == by_messages.seconds
+
+
+def formula(name: str, nodes: int, nbytes: int) -> float:
+    return cost.all_reduce(name, nodes, nbytes, NETWORK.alpha, NETWORK.beta, NETWORK.gamma)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("nodes", [64, *exhaustively(100, 1024)])
+def test_many_ranks_take_the_time_of_the_formula_and_post_no_message(
+    name: str, nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nbytes = nodes * 40_000
+    monkeypatch.delattr(endpoint.SimulatedEndpoint, "post_send")
+
+    def program(comm: Communicator) -> None:
+        comm.all_reduce(Phantom(nbytes), algorithm=name)
+
+    simulated = cluster.launch(program, nodes=nodes, on=cluster.Simulation(NETWORK, trace="ledger"))
+    assert simulated.seconds == pytest.approx(formula(name, nodes, nbytes), rel=1e-9)
+    if name == "ring":
+        assert {traffic["all_reduce"].messages for traffic in simulated.trace.ledger()} == {2 * (nodes - 1)}
+
+
+def test_a_ring_of_4096_ranks_is_played() -> None:
+    def program(comm: Communicator) -> None:
+        comm.all_reduce(Phantom(4096 * 4), algorithm="ring")
+
+    simulated = cluster.launch(program, nodes=4096, on=cluster.Simulation(NETWORK, trace="ledger"))
+    assert simulated.seconds == pytest.approx(formula("ring", 4096, 4096 * 4), rel=1e-9)
+
+
+def test_a_trace_keeps_the_same_first_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "EVENTS_OF_A_RANK", 11)
+
+    def program(comm: Communicator) -> None:
+        for _ in range(3):
+            comm.all_reduce(np.ones(10), algorithm="ring")
+
+    at_once, by_messages = run(program, 5, batched=True), run(program, 5, batched=False)
+    assert at_once.trace.events == by_messages.trace.events
+    assert len(at_once.trace.events) == 5 * 11
+    assert at_once.trace.dropped == by_messages.trace.dropped > 0
+
+
+def with_an_unfinished_message(comm: Communicator) -> float:
+    if comm.rank == 3:
+        comm.compute(seconds=1e-3)
+        comm.isend(np.ones(5000), 0)
+    receive = comm.irecv(3) if comm.rank == 0 else None
+    comm.all_reduce(np.ones(1000), algorithm="ring")
+    if receive is not None:
+        receive.wait()
+    return comm.now()
+
+
+def in_the_background(comm: Communicator) -> float:
+    work = comm.all_reduce(np.ones(1000), algorithm="ring", async_op=True)
+    comm.compute(seconds=1e-3)
+    work.wait()
+    return comm.now()
+
+
+def with_shared_memory(comm: Communicator) -> float:
+    x = comm.shared_array("x", 1000)
+    comm.barrier()
+    comm.all_reduce(x, algorithm="ring")
+    return comm.now()
+
+
+def of_objects(comm: Communicator) -> Any:
+    return comm.all_gather({"rank": comm.rank})
+
+
+@pytest.mark.parametrize("program", [with_an_unfinished_message, in_the_background, with_shared_memory, of_objects])
+def test_what_cannot_be_played_at_once_is_sent_message_by_message(program: Callable[..., Any]) -> None:
+    with counted() as count:
+        at_once = run(program, 4, batched=True)
+    assert count["played"] == 0
+    assert count["dissolved"] > 0
+    by_messages = run(program, 4, batched=False)
+    assert at_once.results == by_messages.results
+    assert at_once.trace.events == by_messages.trace.events
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"network": None}, {"network": cluster.Network.tree(2, 2, (1e-6, 1e9), (1e-6, 1e9))}],
+    ids=["no network", "a tree of racks"],
+)
+def test_without_ports_messages_are_sent(options: dict[str, Any]) -> None:
+    with counted() as count:
+        assert run(in_the_background, 4, batched=True, **options).seconds > 0
+        cluster.launch(lambda comm: comm.barrier(), nodes=4, on=AtOnce(**options))
+    assert count["played"] == 0
+
+
+def without_one_rank(comm: Communicator) -> None:
+    if comm.rank != 2:
+        comm.all_reduce(np.ones(10), algorithm="ring")
+
+
+def with_an_error(comm: Communicator) -> None:
+    if comm.rank == 2:
+        comm.compute(seconds=1.0)
+        raise ZeroDivisionError("of this test")
+    comm.all_reduce(np.ones(10), algorithm="ring")
+
+
+def with_a_late_rank(comm: Communicator) -> None:
+    comm.compute(seconds=100.0 * (comm.rank == 2))
+    comm.all_reduce(np.ones(10), algorithm="ring")
+
+
+def with_a_circle(comm: Communicator) -> None:
+    if comm.rank == 2:
+        comm.recv(0)
+    comm.all_reduce(np.ones(10), algorithm="ring")
+
+
+@pytest.mark.parametrize("program", [without_one_rank, with_an_error, with_a_late_rank, with_a_circle])
+def test_a_run_that_fails_has_the_same_error(program: Callable[..., Any]) -> None:
+    errors = []
+    for batched in (True, False):
+        with pytest.raises(cluster.ClusterError) as caught:
+            run(program, 4, batched)
+        error = caught.value
+        assert error.trace is not None
+        lines = [line for line in str(error).splitlines() if not line.startswith("  ")]
+        errors.append((type(error), error.rank, lines, error.waits, error.trace.events))
+    assert errors[0] == errors[1]
+
+
+def test_a_mistake_in_an_option_is_an_error_of_the_first_rank() -> None:
+    def program(comm: Communicator) -> None:
+        comm.all_reduce(np.ones(10), algorithm="hierarchical", per_group=3)
+
+    with pytest.raises(cluster.RankFailed, match="per_group must divide the number of ranks, 4; got 3") as caught:
+        run(program, 4, batched=True)
+    assert caught.value.rank == 0
+
+
+def test_a_deadline_ends_ranks_that_wait_for_one_that_computes_forever() -> None:
+    def program(comm: Communicator) -> None:
+        while comm.rank == 2:
+            pass
+        comm.barrier()
+
+    errors = []
+    for batched in (True, False):
+        with pytest.raises(cluster.ClusterError, match=r"within its deadline of 0\.5 s") as caught:
+            cluster.launch(program, nodes=4, on=AtOnce(NETWORK, batched=batched), deadline=0.5)
+        errors.append((type(caught.value), caught.value.rank, [wait.rank for wait in caught.value.waits]))
+    assert errors[0] == errors[1]

@@ -1,0 +1,164 @@
+"""A run whose stage was killed goes on from its last checkpoint, and ends with the bits of an undisturbed one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster, parallel
+from minidl.cluster import FaultPlan
+from minidl.parallel import Elastic, Hybrid, Pipeline
+from tests.cluster import process_census
+from tests.parallel.jobs import small_job
+from tests.parallel.tensor.test_hybrid import JOB as OF_HYBRID
+from tests.parallel.test_split_models import JOBS
+from tests.tiers import all_but_first_exhaustive
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc"),
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    before = process_census.shared_memory()
+    yield
+    assert process_census.wait_until_gone(process_census.ranks(os.getpid())) == []
+    assert process_census.left_in_shared_memory(before) == set()
+
+
+@dataclass(frozen=True)
+class KilledOnce(Pipeline):
+    """The process of one rank ends by SIGKILL in the middle of a minibatch, the first time that it comes to it."""
+
+    rank: int = 1
+    minibatch: int = 7
+    done: Path = Path()
+
+    def run(self, session: Any) -> None:
+        batches, mark, begun = session.batches, session.comm.mark, []
+
+        def counted() -> Iterator[Any]:
+            for batch in batches():
+                begun.append(batch)
+                yield batch
+
+        def mortal(name: str) -> None:
+            if set(name) & set("BI") and len(begun) == self.minibatch and not self.done.exists():
+                self.done.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            mark(name)
+
+        if session.comm.rank == self.rank:
+            session.batches, session.comm.mark = counted, mortal
+        super().run(session)
+
+
+def assert_same_bits(report: parallel.Report, truth: parallel.Report) -> None:
+    assert set(report.digests) == set(truth.digests)
+    for name, array in truth.checkpoint.model.items():
+        np.testing.assert_array_equal(report.checkpoint.model[name], array)
+    for row, true in zip(report.history, truth.history, strict=True):
+        assert [row[name] for name in ("loss", "test_loss", "lr", "steps")] == [
+            true[name] for name in ("loss", "test_loss", "lr", "steps")
+        ]
+
+
+CASES = [
+    ("1f1b", 1, 1, "LeNet"),
+    ("gpipe", 2, 1, "ResNet"),
+    *[(kind, dp, rank, "tied GPT") for kind in ("1f1b", "zb-h1", "zb-v") for dp, rank in [(1, 0), (2, 2), (2, 3)]],
+    ("pipedream", 1, 0, "LeNet"),
+    ("pipedream", 1, 1, "LeNet"),
+]
+
+
+@pytest.mark.parametrize(("kind", "dp", "rank", "job"), all_but_first_exhaustive(CASES))
+def test_when_a_stage_is_killed_all_go_on_from_the_last_checkpoint_to_the_same_bits(
+    kind: str, dp: int, rank: int, job: str, tmp_path: Path
+):
+    """Five minibatches an epoch: the second epoch is done again."""
+    settings = {"stages": 2, "micro_batches": None if kind == "pipedream" else 4, "schedule": kind}
+    truth = parallel.train(JOBS[job], Pipeline(**settings), 2 * dp)
+    strategy = KilledOnce(**settings, rank=rank, done=tmp_path / "done")
+    report = parallel.train(JOBS[job], strategy, 2 * dp, folder=tmp_path, elastic=True)
+    assert_same_bits(report, truth)
+    [restart] = report.restarts
+    assert "SIGKILL" in restart.died[rank]
+    assert (restart.source, restart.joined, restart.nodes) == ("checkpoint", 1, 2 * dp)
+    assert (restart.epoch, restart.step, restart.steps_lost) == (2, 0, None)
+    assert report.failures == {}
+
+
+def test_without_elastic_the_run_ends_with_an_error_and_resumes_to_the_same_bits(tmp_path: Path):
+    job, settings = JOBS["LeNet"], {"stages": 2, "micro_batches": 4}
+    truth = parallel.train(job, Pipeline(**settings), 2)
+    strategy = KilledOnce(**settings, rank=0, done=tmp_path / "done")
+    with pytest.raises(cluster.RankFailed, match="killed by SIGKILL"):
+        parallel.train(job, strategy, 2, folder=tmp_path)
+    saved = tmp_path / "checkpoint.npz"
+    assert parallel.Checkpoint.load(saved).epoch == 1
+    assert_same_bits(parallel.train(job, strategy, 2, resume=saved), truth)
+
+
+KILLS = {
+    "the first": FaultPlan().kill(0, at=90),
+    "all": FaultPlan().kill(0, at=90).kill(1, at=90).kill(2, at=90),
+    "one after the other": FaultPlan().kill(2, at=40).kill(1, at=90),
+}
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+@pytest.mark.parametrize("plan", KILLS.values(), ids=KILLS)
+def test_whichever_stages_die_the_bits_are_the_same(plan: FaultPlan, has_folder: bool, tmp_path: Path):
+    """Without a folder all begin anew."""
+    job, strategy = small_job(), Pipeline(stages=3, micro_batches=4)
+    truth = parallel.train(job, strategy, 3, on="simulation")
+    folder = tmp_path if has_folder else None
+    report = parallel.train(job, strategy, 3, on="simulation", faults=plan, folder=folder, elastic=Elastic(rejoin=True))
+    assert_same_bits(report, truth)
+    assert sorted(rank for restart in report.restarts for rank in restart.died) == sorted(f.rank for f in plan.faults)
+    assert {restart.source for restart in report.restarts} == {"checkpoint" if has_folder else "start"}
+
+
+def test_a_run_that_was_resumed_goes_on_from_its_checkpoint(tmp_path: Path):
+    job, strategy = small_job(epochs=3), Pipeline(stages=3, micro_batches=4)
+    truth = parallel.train(job, strategy, 3, on="simulation")
+    parallel.train(replace(job, epochs=1), strategy, 3, on="simulation", folder=tmp_path)
+    resume, plan = tmp_path / "checkpoint.npz", FaultPlan().kill(1, at=20)
+    report = parallel.train(job, strategy, 3, on="simulation", resume=resume, faults=plan, elastic=True)
+    assert_same_bits(report, truth)
+    assert [(restart.epoch, restart.source) for restart in report.restarts] == [(2, "checkpoint")]
+
+
+def test_an_error_of_a_stage_is_no_death(tmp_path: Path):
+    def broken(outputs: Any, labels: Any) -> Any:
+        raise ValueError("a mistake of the job's own")
+
+    with pytest.raises(cluster.RankFailed, match="a mistake of the job's own"):
+        parallel.train(small_job(loss=broken), Pipeline(2, 4), 2, on="simulation", folder=tmp_path, elastic=True)
+
+
+def test_more_deaths_than_allowed_are_raised():
+    plan = FaultPlan().kill(1, at=20)
+    settings = {"on": "simulation", "faults": plan, "elastic": Elastic(restarts=0)}
+    with pytest.raises(cluster.RankFailed, match="killed"):
+        parallel.train(small_job(), Pipeline(2, 4), 2, **settings)
+
+
+def test_ranks_that_share_layers_are_replaced_too(tmp_path: Path):
+    """Two stages, each of whose layers two ranks share."""
+    strategy, plan = Hybrid(pp=2, tp=2, micro_batches=2), FaultPlan().kill(3, at=("recv", 12))
+    truth = parallel.train(OF_HYBRID, strategy, 4, on="simulation")
+    report = parallel.train(OF_HYBRID, strategy, 4, on="simulation", folder=tmp_path, faults=plan, elastic=True)
+    assert_same_bits(report, truth)
+    assert [list(restart.died) for restart in report.restarts] == [[3]]
