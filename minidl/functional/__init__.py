@@ -81,7 +81,7 @@ from minidl.functional.softmax import log_softmax, softmax
 from minidl.functional.sorting import argsort, sort, topk
 from minidl.functional.statistics import cumsum, logsumexp, norm, prod, std, var
 from minidl.functional.views import broadcast_to, chunk, expand, flatten, permute, split, squeeze, unsqueeze
-from minidl.missing_names import module_getattr
+from minidl.missing_names import explain_missing_names
 
 __all__ = [
     "abs",
@@ -195,4 +195,4 @@ __all__ = [
     "where",
 ]
 
-__getattr__ = module_getattr(__name__, __all__, _INSTEAD)
+explain_missing_names(__name__, __all__, _INSTEAD)
