@@ -40,7 +40,7 @@ class VocabularyEmbedding(Module):
         rows = kernels.new_array_module().asarray(indices.data if isinstance(indices, Tensor) else indices)
         check_rows(rows, self.num_embeddings)
         count = self.num_embeddings // self.comm.size
-        local = rows - self.comm.rank * count
+        local = rows.astype(np.int64) - self.comm.rank * count  # in uint8, a negative difference would be a row
         is_mine = (local >= 0) & (local < count)
         padding = None if self.padding_idx is None else self.padding_idx - self.comm.rank * count
         mine = padding if padding is not None and 0 <= padding < count else None

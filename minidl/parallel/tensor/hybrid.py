@@ -77,6 +77,17 @@ class Hybrid(Pipeline):
         super().check(job, nodes)
         if self.tp > 1:
             self._split(job.build_model(), Divider(0, self.tp))
+            if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
+                self._check_positions(job)
+
+    def _check_positions(self, job: Job) -> None:
+        for name, samples in zip(("training", "test"), job.build_data(), strict=True):
+            positions = samples.x.shape[-1]
+            if positions % self.tp:
+                raise ValueError(
+                    f"Hybrid: with sequence=True each of tp={self.tp} nodes has a slice of the positions, and the {name} "
+                    f"samples have {positions}: use a multiple of {self.tp}, or leave out sequence"
+                )
 
     def _split(self, model: Module, comm: Any) -> Module:
         layout = layout_of(model, self.sequence) if self.layout is None else self.layout

@@ -291,7 +291,15 @@ def test_extents_are_whole_numbers_of_at_least_one(name: str, value: Any):
         Hybrid(**{name: value})
 
 
-def test_positions_that_the_ranks_do_not_divide_are_refused():
+def test_positions_that_the_ranks_do_not_divide_are_refused_before_the_run():
     job = replace(JOB, model=partial(nn.models.GPT, 24, 12, 2, 8, 24))
-    with pytest.raises(cluster.RankFailed, match="12 numbers along axis 1"):
+    with pytest.raises(ValueError, match="tp=8 nodes has a slice of the positions, and the training samples have 12"):
         parallel.train(job, Hybrid(tp=8, sequence=True), 8, on="simulation")
+
+
+def test_positions_of_the_test_set_are_looked_at_too():
+    train, test = texts()
+    uneven = Splits(train, Dataset(test.x[:, :6], test.y[:, :6]))
+    job = replace(JOB, data=lambda: uneven)
+    with pytest.raises(ValueError, match="the test samples have 6: use a multiple of 4, or leave out sequence"):
+        Hybrid(tp=4, sequence=True).check(job, 4)
