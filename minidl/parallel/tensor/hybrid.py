@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from minidl.arguments import whole_number
+from minidl.arguments import flag, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.nn import Module, Stage
@@ -64,6 +64,7 @@ class Hybrid(Pipeline):
             if value is not None:
                 value = whole_number(f"Hybrid: {name}", value, at_least=1)
             object.__setattr__(self, own, value)
+        flag("Hybrid: sequence", self.sequence)
         super().__post_init__()
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:

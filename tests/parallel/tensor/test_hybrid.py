@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,7 @@ from minidl.parallel.tensor import (
     ColumnLinear,
     RowLinear,
     ShardedDropout,
+    VocabularyEmbedding,
     layout_of,
     split_layers,
     vocabulary_cross_entropy,
@@ -282,6 +284,26 @@ def test_what_does_not_fit_is_refused_in_one_sentence_before_the_run(model, sett
     with pytest.raises(ValueError, match=message) as caught:
         parallel.train(replace(JOB, model=model), Hybrid(micro_batches=2, **settings), nodes, on="simulation")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ("gpt", "a layout is {name: ColumnLinear or RowLinear, ...}, got 'gpt'"),
+        ({"lm_head": "columns"}, "a layout is {name: ColumnLinear or RowLinear, ...}, got {'lm_head': 'columns'}"),
+        ({"*.wte": ColumnLinear}, "transformer.wte cannot be divided: ColumnLinear divides a layer of type Linear, got "),
+        ({"*.ln_1": RowLinear}, "ln_1 cannot be divided: RowLinear divides a layer of type Linear, got LayerNorm"),
+        ({"lm_head": VocabularyEmbedding}, "VocabularyEmbedding divides a layer of type Embedding, got Linear"),
+    ],
+)
+def test_a_layout_that_is_none_is_refused_before_the_run(layout, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        Hybrid(tp=2, layout=layout).check(JOB, 2)
+
+
+def test_whether_positions_are_divided_is_true_or_false():
+    with pytest.raises(TypeError, match="Hybrid: sequence must be True or False, got 'yes'"):
+        Hybrid(sequence="yes")
 
 
 @pytest.mark.parametrize("name", ["dp", "pp", "tp"])

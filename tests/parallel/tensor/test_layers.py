@@ -156,6 +156,11 @@ def test_tokens_and_labels_of_8_bits_are_divided_as_others():
         simulated(program, p)
 
 
+def test_outputs_are_gathered_never_in_evaluation_or_always():
+    with pytest.raises(cluster.RankFailed, match="ColumnLinear: gather must be 'never', 'evaluation' or 'always'"):
+        simulated(lambda comm: ColumnLinear(nn.Linear(4, 6), comm, gather="allways"), 2)
+
+
 def test_ranks_with_different_numbers_of_classes_are_refused():
     def program(comm: Communicator) -> None:
         logits = np.zeros((2, 3 - comm.rank))
