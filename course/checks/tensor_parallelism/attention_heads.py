@@ -96,9 +96,7 @@ def refused_on(one: Divided, rank: int, heads: int) -> None:
         error = failed.message.partition("\n")[0]
         text = error.partition(" raised ValueError")[2].partition(":")[2]
         if not text:
-            raise Wrong(
-                f"{expected}; {error}", "Each rank refuses it, before it computes or sends anything."
-            ) from None
+            raise Wrong(f"{expected}; {error}", "Each rank refuses it, before it computes or sends anything.") from None
         if "matmul" in text or not all(str(number) in text for number in (heads, p)):
             raise Wrong(f"{expected}; {error}", "The message says how many heads and how many ranks.") from None
     else:

@@ -86,8 +86,8 @@ class Hybrid(Pipeline):
             positions = samples.x.shape[-1]
             if positions % self.tp:
                 raise ValueError(
-                    f"Hybrid: with sequence=True each of tp={self.tp} nodes has a slice of the positions, and the {name} "
-                    f"samples have {positions}: use a multiple of {self.tp}, or leave out sequence"
+                    f"Hybrid: with sequence=True each of tp={self.tp} nodes has a slice of the positions, and the "
+                    f"{name} samples have {positions}: use a multiple of {self.tp}, or leave out sequence"
                 )
 
     def _split(self, model: Module, comm: Any) -> Module:

@@ -12,7 +12,6 @@ from minidl.nn import Linear, Module, Parameter, Shard
 from minidl.parallel.tensor.collectives import copied, gathered, gathered_whole, summed, summed_sliced
 from minidl.tensor import Tensor
 
-
 GATHER = ("never", "evaluation", "always")
 
 

@@ -291,7 +291,10 @@ def test_what_does_not_fit_is_refused_in_one_sentence_before_the_run(model, sett
     [
         ("gpt", "a layout is {name: ColumnLinear or RowLinear, ...}, got 'gpt'"),
         ({"lm_head": "columns"}, "a layout is {name: ColumnLinear or RowLinear, ...}, got {'lm_head': 'columns'}"),
-        ({"*.wte": ColumnLinear}, "transformer.wte cannot be divided: ColumnLinear divides a layer of type Linear, got "),
+        (
+            {"*.wte": ColumnLinear},
+            "transformer.wte cannot be divided: ColumnLinear divides a layer of type Linear, got",
+        ),
         ({"*.ln_1": RowLinear}, "ln_1 cannot be divided: RowLinear divides a layer of type Linear, got LayerNorm"),
         ({"lm_head": VocabularyEmbedding}, "VocabularyEmbedding divides a layer of type Embedding, got Linear"),
     ],
