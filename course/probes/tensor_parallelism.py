@@ -13,15 +13,13 @@ Array = NDArray[Any]
 class Stored:
     """An array in a file: an index reads some of it, and returns a copy.
 
-    most: different elements that may be read in all; 0 for any number. own: True for elements that may be read; None
-    for all.
+    most: different elements that may be read in all; 0 for any number.
     """
 
-    def __init__(self, name: str, values: Array, most: int = 0, own: Array | None = None) -> None:
+    def __init__(self, name: str, values: Array, most: int = 0) -> None:
         self._name = name
         self._values = values
         self._most = most
-        self._own = own
         self._is_read = np.zeros(values.shape, bool)
 
     @property
@@ -40,8 +38,6 @@ class Stored:
                 f"this rank has room for {self._most} of the {self._values.size} elements of {self._name}, and has "
                 f"read {read}: read the shard only that this rank computes with"
             )
-        if self._own is not None and np.any(self._is_read & ~self._own):
-            raise MemoryError(f"this rank has read elements of {self._name} that belong to the heads of another rank")
         return np.array(found)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:

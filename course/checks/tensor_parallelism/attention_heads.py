@@ -60,15 +60,8 @@ def heads_of(answer: Answer, case: Case, seed: int, *, is_limited: bool = False)
             "The columns of each rank's heads go with the same rows of wo.": a @ np.roll(wo, width, axis=0),
             "wo has a row for each column of a: it is not transposed.": a @ wo.T,
         }
-        stored = {"wqkv": Stored("wqkv", wqkv), "wo": Stored("wo", wo)}
-        if is_limited:
-            columns, rows = np.zeros((d, 3, d), bool), np.zeros((d, d), bool)
-            columns[:, :, own], rows[own] = True, True
-            stored = {
-                "wqkv": Stored("wqkv", wqkv, 3 * d * d // p, columns.reshape(d, 3 * d)),
-                "wo": Stored("wo", wo, d * d // p, rows),
-            }
-        given: Named = {"x": x, **stored, "heads": heads}
+        room = (3 * d * d // p, d * d // p) if is_limited else (0, 0)
+        given: Named = {"x": x, "wqkv": Stored("wqkv", wqkv, room[0]), "wo": Stored("wo", wo, room[1]), "heads": heads}
         ranks.append(Rank(given, {"y": y}, {"y": mistakes}))
     return Divided(answer, f"T={T}, d={d}, {heads} heads", ranks)
 

@@ -106,14 +106,6 @@ MUTANTS = [
         "range(comm.rank * heads // p, (comm.rank + 1) * heads // p)",
         "range(heads)",
     ),
-    wrong(
-        "heads dealt out in turn",
-        (READS,),
-        "belong to the heads of another rank",
-        "range(comm.rank * heads // p, (comm.rank + 1) * heads // p)",
-        "range(comm.rank, heads, p)",
-        status=Status.RAISED,
-    ),
     wrong("keys and values interchanged", (OUTPUT, READS), "K and V are interchanged", "q, k, v =", "q, v, k ="),
     wrong(
         "an all-reduce for each head",
