@@ -339,6 +339,7 @@ def best_grid(
     *,
     cases: Sequence[mesh_and_grid.Cluster] = (
         (12, 24, 6, 12), (8, 16, 4, 64), (8, 4096, 4, 8), (16, 64, 3, 256), (1, 2, 3, 4), (6, 30, 5, 36),
+        (8, 24, 5, 104), (16, 16, 3, 256),
     ),
 ) -> None:  # fmt: skip
     """The cheapest grid of data and tensor parallelism, and its words."""
