@@ -18,7 +18,12 @@ from minidl.kernels import Array
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 
-LONG = 512 * 512  # queries times keys from which blocks pay
+# Queries times keys from which blocks serve. Measured with 4 heads of 64 features, on one core of a Zen 3, forward and
+# backward, as times of PyTorch's, blocks against the whole matrix:
+#     512 tokens     1.30 against 1.06, causal 0.87 against 0.94, in 4.6 MiB instead of 16
+#     1,024          1.19 against 0.97, causal 1.03 against 1.15
+#     2,048          1.15 against 1.63, causal 1.14 against 2.70
+LONG = 512 * 512
 
 
 def scaled_dot_product_attention(
@@ -113,14 +118,13 @@ def scaled_dot_product_attention(
 def _in_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, is_causal: bool) -> Tensor:
     blocks = Blocks(q.data, k.data, v.data, scale, None if mask is None else mask.data, is_causal)
     out, logarithms = blocks.forward()
-    if mask is None:
-        return record(out, (q, k, v), lambda g, needs: blocks.backward(g, out, logarithms), saved=(0, 1, 2, OUTPUT))
-    return record(
-        out,
-        (q, k, v, mask),
-        lambda g, needs: (*blocks.backward(g, out, logarithms), None),
-        saved=(0, 1, 2, 3, OUTPUT),
-    )
+    parents = (q, k, v) if mask is None else (q, k, v, mask)
+
+    def vjp(g: Array, needs: Any) -> tuple[Any, ...]:
+        gradients = blocks.backward(g, out, logarithms)
+        return gradients if mask is None else (*gradients, None)
+
+    return record(out, parents, vjp, saved=(*range(len(parents)), OUTPUT))
 
 
 def additive_mask(mask: Any, shape: tuple[int, ...], dtype: Any, seen: bool = True) -> Tensor:

@@ -35,7 +35,10 @@ from minidl import kernels
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
 
-QUERIES, KEYS = 256, 256  # in a block
+# In a block. Scores of 256 KiB in float32 stay in a second-level cache of 512 KiB. Measured on one core of a Zen 3 with
+# PyTorch's time as 1, forward and backward, 4 heads of 64 features, 2,048 tokens: 1.15; blocks of 512 x 512 1.20,
+# and at 1,024 tokens 256 x 256 1.19, 128 x 256 1.37; causal 1.03, and 1.16 with 256 x 512.
+QUERIES, KEYS = 256, 256
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -90,27 +93,27 @@ class Blocks:
     def backward(self, g: Array, out: Array, logarithms: Array) -> tuple[Array, Array, Array]:
         """Return the gradients with respect to q, k and v."""
         module = kernels.array_module(self.q)
-        gradients = tuple(module.empty_like(operand) for operand in (self.q, self.k, self.v))
+        of_q, of_k, of_v = (module.empty_like(operand) for operand in (self.q, self.k, self.v))
         for head in self._heads():
             gradient = _prepared(g[head])
             means = (gradient * _prepared(out[head])).sum(axis=-1, keepdims=True)
-            self._backward(head, gradient, means, logarithms[head], *(each[head] for each in gradients))
-        return gradients
+            self._backward(head, gradient, means, logarithms[head], of_q[head], of_k[head], of_v[head])
+        return of_q, of_k, of_v
 
     def _backward(
         self, head: tuple[int, ...], g: Array, means: Array, logarithms: Array, of_q: Array, of_k: Array, of_v: Array
     ) -> None:
         kernel, module = kernels.current(), kernels.array_module(g)
         q, k, v = _prepared(self.q[head]), _prepared(self.k[head]), _prepared(self.v[head])
-        q = q * q.dtype.type(self.scale)
-        sum_of_q = module.zeros_like(q)
+        sum_of_q = of_q if of_q.dtype == q.dtype else module.empty_like(q)
+        sum_of_q[...] = 0
         for columns in _blocks(k.shape[-2], KEYS):
             keys, values = k[..., columns, :], v[..., columns, :]
             sum_of_k, sum_of_v = module.zeros_like(keys), module.zeros_like(values)
             for rows in _blocks(q.shape[-2], QUERIES):
                 if self._hidden(rows, columns):
                     continue
-                queries, gradient = q[..., rows, :], g[..., rows, :]
+                queries, gradient = q[..., rows, :] * q.dtype.type(self.scale), g[..., rows, :]
                 weights, of_scores = kernel.attention_block_backward(
                     self._scores(head, queries, k, rows, columns),
                     kernel.matmul(gradient, values.swapaxes(-1, -2)),
@@ -124,7 +127,8 @@ class Blocks:
             of_k[..., columns, :] = cast(sum_of_k, of_k.dtype)
             of_v[..., columns, :] = cast(sum_of_v, of_v.dtype)
         sum_of_q *= self.scale
-        of_q[...] = cast(sum_of_q, of_q.dtype)
+        if sum_of_q is not of_q:
+            of_q[...] = cast(sum_of_q, of_q.dtype)
 
     def _heads(self) -> Iterable[tuple[int, ...]]:
         """The indices of the matrices: one at a time, so that a block stays in the cache; on a GPU all at once."""
