@@ -13,8 +13,8 @@ number by number   elementwise.py powers.py remainders.py comparisons.py logic.p
 over axes          reductions.py (sum, mean) extrema.py statistics.py softmax.py sorting.py
 numbers moved      shapes.py views.py rearrangement.py selection.py (by index) casts.py (types, copies) in_place.py
 products           products.py (matmul, einsum)
-layers             linear.py embedding.py convolution.py pooling.py attention.py recurrent.py dropout.py
-                   batch_norm.py normalization.py (of layers, of groups)
+layers             linear.py embedding.py convolution.py pooling.py attention.py attention_in_blocks.py
+                   recurrent.py dropout.py batch_norm.py normalization.py (of layers, of groups)
 losses             cross_entropy.py (of classes) losses.py (of two tensors of one shape)
 shared by them     rules.py (operations made of rows) bind.py (operators of Tensor, broadcasting)
                    axes.py (`axis=` and `dim=`) pairs.py (sizes of windows) one_type.py (types of operands)
