@@ -115,7 +115,7 @@ def label_source(figure: Figure, source: str | Sequence[str], note: str = "") ->
 
 
 def in_lines(text: str, characters: int) -> str:
-    """The text in lines of at most so many characters.
+    """The text in lines of at most `characters` characters.
 
     >>> in_lines("one two three", 7)
     'one two\\nthree'

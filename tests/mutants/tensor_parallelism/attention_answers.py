@@ -34,7 +34,7 @@ def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str, s
 CHECK = '    if heads % p:\n        raise ValueError(f"{heads} heads cannot be divided over {p} ranks")\n'
 
 MUTANTS = [
-    wrong("uneven heads are computed", (UNEVEN,), "a head that is cut in two".capitalize(), CHECK, ""),
+    wrong("uneven heads are computed", (UNEVEN,), "Each rank refuses it", CHECK, ""),
     wrong(
         "rank 0 alone refuses",
         (UNEVEN,),
