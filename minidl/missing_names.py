@@ -55,9 +55,10 @@ def without_missing(names: Iterable[str], kind: type) -> list[str]:
 
 
 def explain_missing_names(module: str, there: Iterable[str], instead: Mapping[str, str]) -> None:
-    """Give the module a `__getattr__`: for a name of `instead` its hint, otherwise the nearest of those that are there.
+    """Let a wrong name of a module raise an error with a hint, by giving the module a `__getattr__`.
 
-    A type checker does not see it. Where it sees a module's `__getattr__`, it takes every wrong name for a right one.
+    The hint is that of `instead`, otherwise the most similar name in `there`. The `__getattr__` is set at run time,
+    because a type checker that sees one accepts every name.
 
     >>> layers = sys.modules["layers"] = ModuleType("layers")
     >>> explain_missing_names("layers", ["Linear"], {"GRU": "type nn.LSTM"})

@@ -1,7 +1,7 @@
 """Attention in blocks of queries and keys: memory grows with the length of the sequence, not with its square.
 
-The softmax over the keys needs no row of scores at once. Blocks of keys are taken in turn; the largest score so far
-and the sum of exponentials so far are corrected with each block:
+A softmax over the keys does not need all scores of a query at the same time. The blocks of keys are processed one after
+another. Each block updates the largest score and the sum of exponentials:
 
     for each block of queries Q_i:
         m, l, O = -inf, 0, 0
@@ -48,7 +48,7 @@ class Blocks:
     Parameters
         scale      factor of the scores
         mask       numbers to add to the scores, of a shape that broadcasts to (..., t, s); None: none
-        is_causal  hide the keys after i from query i: blocks of hidden keys are left out
+        is_causal  hide the keys after i from query i; blocks that are hidden entirely are skipped
 
     16-bit numbers are widened to float32, and results are rounded once.
     """

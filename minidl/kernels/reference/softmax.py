@@ -83,8 +83,9 @@ def attention_block(scores: Array, largest: Array, total: Array, visible: int) -
         total     (..., t, 1), the sum of exp(score - largest) of the blocks before
         visible   number of scores in the first row that count, the first ones; every later row has one more
 
-    Returns exp(scores - largest), 0 for hidden ones; largest and total, this block included; and the factor by which
-    what was computed with the old `largest` shrinks. A row all of whose scores are -inf has weights 0.
+    Returns the weights exp(scores - largest), which are 0 for hidden scores; the updated largest and total; and the
+    factor exp(old largest - new largest), by which earlier sums are multiplied. If all scores of a row are -inf, its
+    weights are 0.
     """
     module = array_module(scores)
     scores = _only_visible(scores, visible)

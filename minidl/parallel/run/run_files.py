@@ -38,7 +38,7 @@ def write_metrics(folder: Path, history: Sequence[HistoryRow]) -> None:
 
 
 def environment() -> dict[str, str | None]:
-    """Versions, the commit of minidl where it is a git checkout (else None), and the command line as typed."""
+    """Versions, the commit of minidl (None outside a git checkout), and the command line, quoted for a shell."""
     return {
         "minidl": __version__,
         **{name: _version(name) for name in ("numpy", "numba")},
