@@ -117,4 +117,5 @@ def _only_visible(scores: Array, visible: int) -> Array:
     if visible >= columns:
         return scores
     module = array_module(scores)
-    return module.where(module.tri(rows, columns, visible - 1, dtype=bool), scores, -module.inf)
+    counts = module.tril(module.ones((rows, columns), dtype=bool), visible - 1)
+    return module.where(counts, scores, -module.inf)

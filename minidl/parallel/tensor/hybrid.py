@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -77,7 +78,7 @@ class Hybrid(Pipeline):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if self.tp > 1:
-            self._split(job.build_model(), Divider(0, self.tp))
+            self._split(deepcopy(job.build_model()), Divider(0, self.tp))  # a copy: it is changed in place
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
 
