@@ -1,8 +1,8 @@
 """The two tiers of tests, and the order of their files.
 
 `pytest` runs the first tier, which proves every claim at least once. `pytest --all` also runs the tests marked
-`exhaustive`: the remaining cases of a sweep, every wrong answer of every exercise, every lecture. `pytest --rest MINUTES`
-runs the exhaustive ones alone, as many as begin within that time.
+`exhaustive`: the remaining cases of a sweep, every wrong answer of every exercise, every lecture. `pytest --rest
+MINUTES` runs the exhaustive ones alone, as many as begin within that time.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ END = pytest.StashKey[float]()  # by time.monotonic, of `--rest`
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", dest="exhaustive", help="also run the tests marked `exhaustive`")
     parser.addoption(
-        "--rest", type=float, metavar="MINUTES", help="run those marked `exhaustive` alone, begun within so many minutes"
+        "--rest",
+        type=float,
+        metavar="MINUTES",
+        help="run those marked `exhaustive` alone that begin in time",
     )
 
 

@@ -28,18 +28,14 @@ def run(arguments: list[str]) -> int:
 
 
 def compile_kernels() -> None:
-    """Compile all kernels for both types, in two processes: for this processor, then for every one, as lectures need.
+    """Compile all kernels for both types: for this processor, then for every one, as lectures need.
 
     The processes of answers may not write the cache; each would compile for itself what it does not find there. The
-    solution of chapter 10 took 93 s in a fresh clone, and 39 s once the kernels were there. Each of the two takes
-    84 s in a fresh clone on two cores, and 3 s afterwards.
+    solution of chapter 10 took 93 s in a fresh clone, and 39 s once the kernels were there.
     """
-    code = "from minidl.kernels.jit.first_calls import call_all; call_all({!r})"
+    code = "from minidl.kernels.jit.first_calls import call_all; call_all('float32'); call_all('float64')"
     for target in ({}, common()):
-        environment = {**os.environ, **target}
-        programs = [[sys.executable, "-c", code.format(dtype)] for dtype in ("float32", "float64")]
-        for each in [subprocess.Popen(program, env=environment) for program in programs]:
-            each.wait()
+        subprocess.run([sys.executable, "-c", code], env={**os.environ, **target}, check=False)
 
 
 def parallel(arguments: list[str], cores: int) -> list[str]:

@@ -30,7 +30,7 @@ def facts() -> Iterator[tuple[str, str]]:
     """The rows of the table: name and value."""
     import multiprocess
 
-    from minidl.cluster.engines.threads import cores
+    from minidl.cores import cores
 
     start_methods = ", ".join(multiprocess.get_all_start_methods())
     yield "minidl", _version("minidl")

@@ -6,19 +6,18 @@ Other processes run what is in numba's cache, compiled kernels, so an answer mus
 from __future__ import annotations
 
 import contextlib
+import functools
 import glob
 import hashlib
 import os
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 import minidl
-
-KERNELS = Path(minidl.__file__).parent / "kernels" / "jit"
+from minidl.kernels import cache
 
 NUMBA, MATPLOTLIB = "numba", "matplotlib"
 """Folders in the scratch folder."""
@@ -41,7 +40,7 @@ with contextlib.suppress(ImportError):
 
 def environment(scratch: Path) -> dict[str, str]:
     """Environment variables that put the caches into `scratch`, where links to the existing entries are made."""
-    link(kernels_kept(), scratch / NUMBA / numba_folder(KERNELS))
+    link(cache.files(), scratch / NUMBA / cache.folder_of(cache.SOURCES))
     link(files_of_matplotlib(), scratch / MATPLOTLIB)
     return {
         "NUMBA_CACHE_DIR": str(scratch / NUMBA),
@@ -67,22 +66,6 @@ def link(files: list[str], folder: Path) -> None:
         os.symlink(f"{there[place]}/{name}", folder / name)
 
 
-def kernels_kept() -> list[str]:
-    """The files of compiled kernels, in the places where numba looks for them (numba.core.caching)."""
-    own, folder = os.environ.get("NUMBA_CACHE_DIR"), numba_folder(KERNELS)
-    users = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    places = [os.path.join(own, folder)] if own else [str(KERNELS / "__pycache__"), os.path.join(users, NUMBA, folder)]
-    for place in places:
-        if files := glob.glob(os.path.join(glob.escape(place), "*.nb[ic]")):
-            return files
-    return []
-
-
-def numba_folder(sources: Path) -> str:
-    """Numba's name, below NUMBA_CACHE_DIR, of the folder for compiled functions of the modules in `sources`."""
-    return f"{sources.name}_{hashlib.sha1(str(sources).encode()).hexdigest()}"
-
-
 def files_of_matplotlib() -> list[str]:
     """Matplotlib's settings file and its list of fonts, which takes seconds to make."""
     if own := os.environ.get("MPLCONFIGDIR"):
@@ -101,14 +84,14 @@ def files_of_matplotlib() -> list[str]:
     return list(found.values())
 
 
-@cache
+@functools.cache
 def fill() -> None:
     """Fill the caches with what answers need, since answers cannot; once a process, and only if not done before.
 
     It takes 2 s, or half a minute with an empty numba cache, and is repeated after the kernels have changed.
     """
-    note = KERNELS / "__pycache__" / f"filled_{hashlib.sha1(sys.prefix.encode()).hexdigest()[:8]}.txt"
-    stamp = repr([sys.version, *((file.name, file.stat().st_mtime) for file in sorted(KERNELS.glob("*.py")))])
+    note = cache.SOURCES / "__pycache__" / f"filled_{hashlib.sha1(sys.prefix.encode()).hexdigest()[:8]}.txt"
+    stamp = repr([sys.version, *((file.name, file.stat().st_mtime) for file in sorted(cache.SOURCES.glob("*.py")))])
     if is_written(stamp, note):
         return
     with contextlib.suppress(OSError, Timeout):  # this user may not write there, and so cannot fill a cache

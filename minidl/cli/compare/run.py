@@ -14,6 +14,7 @@ from minidl.cli import engines, job, mpi_job, run_folder
 from minidl.cli.compare import report
 from minidl.cli.compare.progress import ComparisonProgress
 from minidl.cli.compare.settings import JOB, Settings, entrant, typed
+from minidl.cli.compiling import compile_kernels
 from minidl.cli.display import say
 from minidl.cli.job import Options
 from minidl.cli.listing import listings
@@ -65,6 +66,7 @@ def run(options: Options) -> None:
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     say(console, title)
     try:
+        compile_kernels(console, on)
         with ComparisonProgress(console, len(texts) * len(networks) * settings.seeds, settings.seeds) as progress:
             comparison = parallel.compare(
                 jobs[texts[0]][1],

@@ -14,8 +14,8 @@ from minidl.cli.display import results_table
 from minidl.cli.quantities import counted, seconds_text, size_text
 from minidl.cli.run_folder import write_csv
 from minidl.cli.simulate.cases import AUTO, HIERARCHICAL, Case, SimulatedCase
-from minidl.cluster.engines.threads import cores
 from minidl.cluster.trace.trace import plot_traces
+from minidl.cores import cores
 from minidl.plots import scaling, style
 
 if TYPE_CHECKING:

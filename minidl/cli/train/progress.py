@@ -21,7 +21,7 @@ class TrainingProgress(LiveBar):
     """
 
     def __init__(self, console: Console) -> None:
-        super().__init__(console, "starting the nodes", "(the first run also compiles its kernels)")
+        super().__init__(console, "starting the nodes")
 
     def __enter__(self) -> Self:
         say(self.console, HEADER)

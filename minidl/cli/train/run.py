@@ -10,6 +10,7 @@ from rich.console import Console
 
 from minidl import cluster, kernels, parallel
 from minidl.cli import engines, job, mpi_job, run_folder, strategies
+from minidl.cli.compiling import compile_kernels
 from minidl.cli.display import say
 from minidl.cli.job import Options
 from minidl.cli.train import summary
@@ -47,6 +48,7 @@ def run(options: Options, out: Path | None, resume: Path | None, elastic: bool, 
     console = Console(quiet=output.is_quiet)
     say(console, summary.title(options, model))
     try:
+        compile_kernels(console, on)
         with output.board(folder, cluster.is_first(on)) as board, TrainingProgress(console) as progress:
             report = parallel.train(
                 the_job,

@@ -8,16 +8,13 @@ import sys
 
 import threadpoolctl
 
+from minidl.cores import cores
+
 
 def threads_of_a_rank(nodes: int) -> int:
     """max(1, cores // nodes), where cores is at most the number of threads that BLAS uses in this process."""
     in_use = min((pool["num_threads"] for pool in threadpoolctl.threadpool_info()), default=cores())
     return max(1, min(cores(), in_use) // nodes)
-
-
-def cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def limit_threads(threads: int) -> None:

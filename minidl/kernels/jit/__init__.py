@@ -10,7 +10,8 @@ their loops                    elementary.py (exp, log) summation.py maxima.py r
                                vectors.py (numbers that stay in registers)
 which arrays, in what order    eligible.py memory_order.py axes.py (of reductions) layout.py (of padded images)
 float32 to 16 bits and back    float16.py bfloat16.py
-how they are compiled          compiled.py function_attributes.py never_inlined.py first_calls.py (warm-up)
+how they are compiled          compiled.py function_attributes.py never_inlined.py
+                               first_calls.py (warm-up) side_by_side.py (its processes)
 the memory of their results    memory.py
 """
 

@@ -11,6 +11,9 @@ from numba import njit
 CONTRACT = {"contract"}  # a product and a sum may become one instruction
 REASSOCIATE = {"contract", "reassoc"}  # and sums may be taken in any order: several at once
 
+KERNELS: list[Any] = []
+"""All functions that are compiled here, as numba's dispatchers."""
+
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 _STAMP = tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in _SOURCES)
 
@@ -26,6 +29,7 @@ def compiled(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]]
     def decorate(function: Callable[..., Any]) -> Any:
         kernel: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(function)
         kernel._cache._cache_file._source_stamp = _STAMP
+        KERNELS.append(kernel)
         return kernel
 
     return decorate

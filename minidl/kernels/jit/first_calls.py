@@ -2,110 +2,104 @@
 
 warm_up()      what the models of `nn.models` and their optimizers call
 call_all()     every kernel
+
+Where numba's cache is empty, the steps below are first run in several processes at a time (`side_by_side.py`).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from minidl.cores import cores
 from minidl.kernels import Array, jit
 from minidl.kernels.jit import bfloat16, float16
+from minidl.kernels.jit.compiled import KERNELS
 from minidl.kernels.jit.convolution import MANY_FILTERS
+from minidl.kernels.jit.side_by_side import Progress, compile_side_by_side
 from minidl.kernels.reference.windows import sliding_windows
 
 ONCE = (1, 1)
 
 
-def warm_up() -> None:
+def warm_up(progress: Progress = lambda done, steps: None) -> None:
     """Compile the kernels that the models of `nn.models` call in training for float32, or load them from the cache.
+
+    progress: called after each step of the first compilation; never where the kernels are in the cache.
 
     Measured: 21 s of processor time the first time, 0.4 s from the cache.
     """
-    rows, labels = np.ones((4, 4), dtype=np.float32), np.zeros(4, dtype=np.int64)
-    for elementwise in (jit.relu, jit.gelu):
-        elementwise(rows)
-    for derivative in (jit.relu_backward, jit.tanh_backward, jit.gelu_backward):
-        derivative(rows, rows)
-
-    jit.sum(rows, 0)
-    jit.sum(rows)
-    jit.mean(rows)
-    jit.sum_rows(rows)
-    jit.sum_channels(rows.reshape(1, 4, 2, 2))
-    jit.embedding_backward(rows, labels, 1)
-    jit.attention_softmax_backward(rows, jit.attention_softmax(rows.copy(), 1.0, True), 1.0)
-    losses, probabilities = jit.cross_entropy(rows, labels)
-    jit.cross_entropy_backward(losses, probabilities, labels)
-
-    wide = np.ones((2, 32), dtype=np.float32)
-    jit.layer_norm_backward(wide, *jit.layer_norm(wide, wide[0], wide[0], 1e-5)[1:], wide[0])
-    _normalize(np.ones((2, 4, 64), dtype=np.float32))
-    _convolve(np.ones((1, 1, 4, 4), dtype=np.float32))
-    _update(rows[0])
+    _run(OF_MODELS, "float32", progress)
 
 
-def call_all(dtype: Any = np.float32) -> None:
-    """Compile all kernels for numbers of this type, or load them from the cache on disk.
+def call_all(dtype: str = "float32", progress: Progress = lambda done, steps: None) -> None:
+    """Compile all kernels for numbers of this type, or load them from the cache on disk; progress: as in `warm_up`.
 
     Measured for float32: 40 s of processor time the first time, 0.8 s from the cache.
     """
-    rows, labels = np.ones((4, 4), dtype=dtype), np.zeros(4, dtype=np.int64)
-    for elementwise in (jit.exp, jit.relu, jit.gelu, jit.sigmoid, jit.softplus, jit.log_sigmoid):
-        elementwise(rows)
-    for derivative in (jit.relu_backward, jit.tanh_backward, jit.sigmoid_backward, jit.gelu_backward):
-        derivative(rows, rows)
-    jit.softplus_backward(rows, rows)
-    jit.log_sigmoid_backward(rows, rows)
+    _run(STEPS, dtype, progress)
 
-    for exponent in (3, -1, -2, 1.5):
-        jit.power(rows, exponent)
 
-    for axis in (0, 1, None):
-        jit.sum(rows, axis)
-        jit.mean(rows, axis)
-        highest = jit.max(rows, axis, True)
-        jit.extremum_backward(highest, rows, highest, axis)
-        jit.min(rows, axis)
-        jit.prod(rows, axis)
-    jit.sum(rows.reshape(4, 2, 2), (0, 2))
-    jit.cumsum(rows, 0)
-    jit.remainder(rows, rows)
-    jit.floor_divide(rows, rows)
-    jit.embedding_backward(rows, labels, 1)
-    jit.embedding_backward(np.ones((65, 1), dtype=dtype), np.zeros(65, dtype=np.int64), 1)
+def _run(names: Iterable[str], dtype: str, progress: Progress) -> None:
+    """Run the first step here; if that compiles, run the others side by side; then run them here, from the cache."""
+    first, *others = names
+    before = _compiled_here()
+    STEPS[first](dtype)
+    if _compiled_here() > before and others and cores() > 1:
+        compile_side_by_side([(name, dtype) for name in others], cores(), progress)
+    for name in others:
+        STEPS[name](dtype)
 
-    for axis in (0, 1):
-        jit.softmax_backward(rows, jit.softmax(rows, axis), axis)
-        jit.log_softmax_backward(rows, jit.log_softmax(rows, axis), axis)
-    jit.attention_softmax_backward(rows, jit.attention_softmax(rows.copy(), 1.0, True), 1.0)
-    column = rows[:, :1].copy()
-    jit.attention_block_backward(rows.copy(), rows.copy(), *jit.attention_block(rows.copy(), column, column, 1)[1:3], 1)
-    losses, probabilities = jit.cross_entropy(rows, labels)
-    jit.cross_entropy_backward(losses, probabilities, labels)
 
-    row = rows[0]
-    for wide in (rows, np.ones((2, 32), dtype=dtype)):
-        jit.layer_norm_backward(wide, *jit.layer_norm(wide, wide[0], wide[0], 1e-5)[1:], wide[0])
-    for samples in (rows, np.ones((2, 4, 64), dtype=dtype)):
-        _normalize(samples)
-        _, normalized, inverse_std = jit.group_norm(samples, 2, row, row, 1e-5)
-        jit.group_norm_backward(samples, normalized, inverse_std, 2, row)
+def _compiled_here() -> int:
+    """How many kernels this process has compiled, rather than loaded."""
+    return sum(sum(kernel.stats.cache_misses.values()) for kernel in KERNELS)
 
-    gates = np.ones((4, 16), dtype=dtype)
-    jit.lstm_cell_backward(rows, rows, gates, *jit.lstm_cell(gates, rows)[1:])
 
-    single = np.ones(4, dtype=np.float32)
-    half = float16.to_float16(single)
-    float16.to_float32(half)
-    float16._to_float16(single.view(np.uint32), single, half.view(np.uint16))  # where the processor has no instruction
-    float16._to_float32(half.view(np.uint16), single.view(np.uint32))
-    bfloat16.to_float32(bfloat16.to_bfloat16(single))
+# ---- steps, in two tables: each calls kernels that have most code in common ----
 
-    _convolve(np.ones((1, 1, 4, 4), dtype=dtype))
-    _update(row)
-    jit.sparse_logistic_epoch(row.copy(), row, np.arange(4, dtype=np.int32), np.array([0, 4]), row[:1], 0.1)
+
+def losses(dtype: str) -> None:
+    rows, labels = _rows(dtype)
+    values, probabilities = jit.cross_entropy(rows, labels)
+    jit.cross_entropy_backward(values, probabilities, labels)
+
+
+def sliding_convolutions(dtype: str) -> None:
+    _convolve(dtype, filters=1)
+
+
+def convolutions_by_product(dtype: str) -> None:
+    _convolve(dtype, MANY_FILTERS)
+
+
+def _convolve(dtype: str, filters: int) -> None:
+    image, weight = np.ones((1, 1, 4, 4), dtype), np.ones((filters, 1, 2, 2), dtype)
+    g = jit.conv2d(image, weight, None, ONCE, ONCE, ONCE, 1)
+    jit.conv2d_backward_input(g, weight, image.shape, ONCE, ONCE, ONCE, 1)
+    jit.conv2d_backward_weight(g, image, weight.shape, ONCE, ONCE, ONCE, 1)
+
+
+def max_pooling(dtype: str) -> None:
+    image = np.ones((1, 1, 4, 4), dtype)
+    out, position = jit.max_pool2d(image, *[sliding_windows(4, 2, 2, 0)] * 2)
+    jit.max_pool2d_backward(out, position, image.shape)
+
+
+def average_pooling(dtype: str) -> None:
+    image = np.ones((1, 1, 4, 4), dtype)
+    for windows in ([sliding_windows(4, *sizes, 0)] * 2 for sizes in ((2, 1), (2, 2), (4, 4))):
+        jit.avg_pool2d_backward(jit.avg_pool2d(image, *windows), image.shape, *windows)
+
+
+def layer_norms(dtype: str) -> None:
+    wide = np.ones((2, 32), dtype)
+    jit.layer_norm_backward(wide, *jit.layer_norm(wide, wide[0], wide[0], 1e-5)[1:], wide[0])
+
+
+def batch_norms_of_images(dtype: str) -> None:
+    _normalize(np.ones((2, 4, 64), dtype))
 
 
 def _normalize(samples: Array) -> None:
@@ -115,26 +109,185 @@ def _normalize(samples: Array) -> None:
     jit.batch_norm_backward(samples, normalized, inverse_std, row, True)
 
 
-def _convolve(image: Array) -> None:
-    for filters in (np.ones((count, 1, 2, 2), dtype=image.dtype) for count in (1, MANY_FILTERS)):  # both ways
-        g = jit.conv2d(image, filters, None, ONCE, ONCE, ONCE, 1)
-        jit.conv2d_backward_input(g, filters, image.shape, ONCE, ONCE, ONCE, 1)
-        jit.conv2d_backward_weight(g, image, filters.shape, ONCE, ONCE, ONCE, 1)
-
-    out, position = jit.max_pool2d(image, *[sliding_windows(4, 2, 2, 0)] * 2)
-    jit.max_pool2d_backward(out, position, image.shape)
-    for windows in ([sliding_windows(4, *sizes, 0)] * 2 for sizes in ((2, 1), (2, 2), (4, 4))):
-        jit.avg_pool2d_backward(jit.avg_pool2d(image, *windows), image.shape, *windows)
+def attention(dtype: str) -> None:
+    rows, labels = _rows(dtype)
+    jit.attention_softmax_backward(rows, jit.attention_softmax(rows.copy(), 1.0, True), 1.0)
+    jit.embedding_backward(rows, labels, 1)
 
 
-def _update(row: Array) -> None:
-    p, mean, squares = row.copy(), row.copy(), row.copy()
+def activations_of_models(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    for elementwise in (jit.relu, jit.gelu):
+        elementwise(rows)
+    for derivative in (jit.relu_backward, jit.tanh_backward, jit.gelu_backward):
+        derivative(rows, rows)
+
+
+def sums(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    jit.sum(rows, 0)
+    jit.sum(rows)
+    jit.mean(rows)
+    jit.sum_rows(rows)
+    jit.sum_channels(rows.reshape(1, 4, 2, 2))
+
+
+def updates(dtype: str) -> None:
+    row = np.ones(4, dtype)
+    p, mean = row.copy(), row.copy()
     jit.sgd(p, row, None, 0.1, 0.0, 0.0, 0.0, False)
     jit.sgd(p, row, mean, 0.1, 0.9, 0.0, 0.0, False)
     jit.sgd_velocity(p, row, mean, 0.1, 0.9, 0.0, 0.0, False)
+    jit.l2_norm(row)
+
+
+def adaptive_updates(dtype: str) -> None:
+    row = np.ones(4, dtype)
+    p, mean, squares = row.copy(), row.copy(), row.copy()
     jit.adagrad(p, row, squares, 0.1, 1e-8, 0.0)
     jit.rmsprop(p, row, squares, None, None, 0.1, 0.99, 1e-8, 0.0, 0.0)
     jit.adam(p, row, mean, squares, 1, 0.1, 0.9, 0.999, 1e-8, 0.0, False)
     jit.lars(p, row, mean, 0.1, 0.9, 0.0)
     jit.lamb_direction(p, row, mean, squares, 1, 0.9, 0.999, 1e-8, 0.0)
-    jit.l2_norm(row)
+
+
+def other_activations(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    for elementwise in (jit.exp, jit.sigmoid, jit.softplus, jit.log_sigmoid):
+        elementwise(rows)
+    for derivative in (jit.sigmoid_backward, jit.softplus_backward, jit.log_sigmoid_backward):
+        derivative(rows, rows)
+
+
+def powers_and_remainders(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    for exponent in (3, -1, -2, 1.5):
+        jit.power(rows, exponent)
+    jit.remainder(rows, rows)
+    jit.floor_divide(rows, rows)
+
+
+def reductions(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    for axis in (0, 1, None):
+        jit.sum(rows, axis)
+        jit.mean(rows, axis)
+    jit.sum(rows.reshape(4, 2, 2), (0, 2))
+
+
+def products_and_running_sums(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    for axis in (0, 1, None):
+        jit.prod(rows, axis)
+    jit.cumsum(rows, 0)
+
+
+def extrema(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    for axis in (0, 1, None):
+        highest = jit.max(rows, axis, True)
+        jit.extremum_backward(highest, rows, highest, axis)
+        jit.min(rows, axis)
+
+
+def embedding_of_few_rows(dtype: str) -> None:
+    jit.embedding_backward(np.ones((65, 1), dtype), np.zeros(65, dtype=np.int64), 1)
+
+
+def softmax(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    for axis in (0, 1):
+        jit.softmax_backward(rows, jit.softmax(rows, axis), axis)
+
+
+def log_softmax(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    for axis in (0, 1):
+        jit.log_softmax_backward(rows, jit.log_softmax(rows, axis), axis)
+
+
+def attention_in_blocks(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    column = rows[:, :1].copy()
+    jit.attention_block_backward(rows.copy(), rows.copy(), *jit.attention_block(rows.copy(), column, column, 1)[1:3], 1)
+
+
+def layer_norms_of_short_rows(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    jit.layer_norm_backward(rows, *jit.layer_norm(rows, rows[0], rows[0], 1e-5)[1:], rows[0])
+
+
+def batch_norms_of_rows(dtype: str) -> None:
+    _normalize(_rows(dtype)[0])
+
+
+def group_norms(dtype: str) -> None:
+    row = np.ones(4, dtype)
+    for samples in (_rows(dtype)[0], np.ones((2, 4, 64), dtype)):
+        _, normalized, inverse_std = jit.group_norm(samples, 2, row, row, 1e-5)
+        jit.group_norm_backward(samples, normalized, inverse_std, 2, row)
+
+
+def lstm(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    gates = np.ones((4, 16), dtype)
+    jit.lstm_cell_backward(rows, rows, gates, *jit.lstm_cell(gates, rows)[1:])
+
+
+def sixteen_bits(dtype: str) -> None:
+    single = np.ones(4, dtype=np.float32)
+    half = float16.to_float16(single)
+    float16.to_float32(half)
+    float16._to_float16(single.view(np.uint32), single, half.view(np.uint16))  # where the processor has no instruction
+    float16._to_float32(half.view(np.uint16), single.view(np.uint32))
+    bfloat16.to_float32(bfloat16.to_bfloat16(single))
+
+
+def sparse(dtype: str) -> None:
+    row = np.ones(4, dtype)
+    jit.sparse_logistic_epoch(row.copy(), row, np.arange(4, dtype=np.int32), np.array([0, 4]), row[:1], 0.1)
+
+
+def _rows(dtype: str) -> tuple[Array, Array]:
+    """Four rows of four numbers, and a label for each."""
+    return np.ones((4, 4), dtype), np.zeros(4, dtype=np.int64)
+
+
+def _by_name(*steps: Callable[[str], None]) -> dict[str, Callable[[str], None]]:
+    return {step.__name__: step for step in steps}
+
+
+OF_MODELS = _by_name(
+    losses,
+    sliding_convolutions,
+    convolutions_by_product,
+    max_pooling,
+    average_pooling,
+    layer_norms,
+    batch_norms_of_images,
+    attention,
+    activations_of_models,
+    sums,
+    updates,
+    adaptive_updates,
+)
+"""What training calls. The first is small; the others follow by the time that compiling takes."""
+
+STEPS = OF_MODELS | _by_name(
+    group_norms,
+    extrema,
+    reductions,
+    products_and_running_sums,
+    softmax,
+    log_softmax,
+    layer_norms_of_short_rows,
+    batch_norms_of_rows,
+    lstm,
+    other_activations,
+    powers_and_remainders,
+    attention_in_blocks,
+    embedding_of_few_rows,
+    sixteen_bits,
+    sparse,
+)
+"""Every kernel."""

@@ -10,6 +10,7 @@ import pytest
 
 from course.judging.process import caches
 from course.judging.process.student_session import StudentSession
+from minidl.kernels import cache
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -28,10 +29,10 @@ def test_compiled_kernels_are_looked_for_in_the_answer_s_folder() -> None:
     with StudentSession(lambda session: session.request("run_cell", ("cell 1", COUNT_COMPILED), 60.0)) as session:
         _, (found, _) = session.request("call", (None, "f", ()), 60.0)
         linked = {path.name for path in (session.process.scratch.root / caches.NUMBA).glob("*/*.nb[ic]")}
-    folder = f"/{caches.NUMBA}/{caches.numba_folder(caches.KERNELS)}"
+    folder = f"/{caches.NUMBA}/{cache.folder_of(cache.SOURCES)}"
     assert found
     assert all(place.endswith(folder) for place in found)
-    assert linked >= {os.path.basename(file) for file in caches.kernels_kept()}
+    assert linked >= {os.path.basename(file) for file in cache.files()}
     assert linked
 
 

@@ -1,0 +1,57 @@
+"""The first compilation: steps side by side, counted; a later start compiles nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from minidl.cores import cores
+from minidl.kernels.jit import side_by_side
+from tests.cluster.process_census import descendants, wait_until_gone
+
+PROGRAM = """
+from minidl.kernels.jit import first_calls
+seen = []
+first_calls._run(["losses", "updates", "attention"], "float32", lambda done, steps: seen.append((done, steps)))
+print(first_calls._compiled_here(), seen)
+"""
+
+
+def warm_up(cache: Path) -> str:
+    """What a process of its own has compiled itself, and the progress that it saw."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.strip()
+
+
+@pytest.mark.slow
+def test_the_first_start_compiles_side_by_side_and_the_next_nothing(tmp_path: Path) -> None:
+    seen = [(0, 2), (1, 2), (2, 2)] if cores() > 1 else []
+    assert warm_up(tmp_path) == f"2 {seen}"  # the kernels of the first step alone
+    assert warm_up(tmp_path) == "0 []"
+
+
+def test_a_step_that_fails_is_an_error_that_says_why() -> None:
+    with pytest.raises(RuntimeError, match="a kernel could not be compiled: KeyError: 'no_such_step'"):
+        side_by_side.compile_side_by_side([("no_such_step", "float32")], 2, lambda done, steps: None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc")
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_when_the_caller_ends_no_compiling_process_stays(number: signal.Signals, tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    caller = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stderr=subprocess.DEVNULL)
+    while not (started := descendants(caller.pid)) and caller.poll() is None:
+        time.sleep(0.01)
+    assert started
+    caller.send_signal(number)
+    caller.wait()
+    assert wait_until_gone(started) == []
