@@ -32,6 +32,11 @@ mpiexec -f hosts -n 2 minidl calibrate --on mpi -o net.json
 minidl schedule --kind 1f1b --stages 4 --micro-batches 8
 minidl schedule --kind zb-h1 --message 0.1
 """,
+    "bench": r"""
+minidl bench
+minidl bench step --workload mlp-small --threads 1 --rounds 5 --profile
+minidl bench simulation --ranks 64 --rounds 3
+""",
 }
 
 

@@ -26,7 +26,7 @@ class Times:
         return sorted({*self.forward, *self.backward}, key=lambda name: -self.forward[name] - self.backward[name])
 
 
-def time_by_operation(side: Any, steps: int) -> Times:
+def time_by_operation(training: Any, steps: int) -> Times:
     """Run `steps` training steps with clocks in them; times are a step's, in seconds.
 
     forward    from the end of the previous operation to the end of this one, the modules' own time included
@@ -36,11 +36,11 @@ def time_by_operation(side: Any, steps: int) -> Times:
     with _clocked_record(times) as restart:
         for _ in range(steps):
             began = restart()
-            loss = side.forward()
+            loss = training.forward()
             forward_end = time.perf_counter()
             loss.backward()
             backward_end = time.perf_counter()
-            side.optimizer.step()
+            training.optimizer.step()
             times.calls["(optimizer)"] += 1
             times.backward["(optimizer)"] += time.perf_counter() - backward_end
             times.backward["(walk)"] += backward_end - forward_end
