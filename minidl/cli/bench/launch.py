@@ -1,8 +1,9 @@
 """`minidl bench launch`: launches of nodes that do nothing, by minidl and by torch.multiprocessing.spawn.
 
-A launch is timed from the call to the results. Each side's first launch is not measured: it starts the fork server, and compiles or loads the kernels. With a
-side's name, a number of nodes and an address, this file is the program of one side. It is run by its path, because
-every process of torch's side runs its main module again: as a module of minidl, it would import minidl too.
+A launch is timed from the call to the results. Each side's first launch is not measured: it starts the fork server, and
+compiles or loads the kernels. With a side's name, a number of nodes and an address, this file is the program of one
+side. It is run by its path, because every process of torch's side runs its main module again: as a module of minidl, it
+would import minidl too.
 """
 
 from __future__ import annotations
