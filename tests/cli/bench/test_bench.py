@@ -20,8 +20,8 @@ pytestmark = pytest.mark.timeout(300)
     [
         (["stepp"], "the benchmark must be"),
         (["--workload", "lennet"], "--workload must be"),
-        (["--threads", "0"], "--threads must be at least 1, got 0"),
-        (["--threads", str(cores() + 1)], f"--threads must be at most {cores()}, got {cores() + 1}"),
+        (["--threads", "0"], f"--threads must be from 1 to {cores()}, got 0"),
+        (["--threads", str(cores() + 1)], f"--threads must be from 1 to {cores()}, got {cores() + 1}"),
         (["--threads", "two"], "--threads takes whole numbers with commas between, such as 1,2, got 'two'"),
         (["--nodes", "1"], "--nodes must be at least 2, got 1"),
         (["--bytes", "6"], "--bytes 6: a vector of float32 has a multiple of 4 bytes"),
