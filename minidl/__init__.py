@@ -32,7 +32,7 @@ from minidl.creation import (  # noqa: E402
 )
 from minidl.functional.operation import operation  # noqa: E402
 from minidl.gradcheck import gradcheck  # noqa: E402
-from minidl.missing_names import module_getattr  # noqa: E402
+from minidl.missing_names import explain_missing_names  # noqa: E402
 from minidl.random import manual_seed  # noqa: E402
 from minidl.recomputation import checkpoint  # noqa: E402
 from minidl.tape import enable_grad, is_grad_enabled, no_grad  # noqa: E402
@@ -69,7 +69,7 @@ __all__ = [
     "zeros_like",
 ]
 
-__getattr__ = module_getattr(
+explain_missing_names(
     __name__,
     __all__,
     {

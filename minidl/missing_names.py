@@ -1,6 +1,6 @@
 """What is said of names and options that hands know from PyTorch and that are not here: what to type in their place.
 
-`module_getattr` and `callable_module` are for modules, `Missing` for attributes of a class, `unknown_option` and
+`explain_missing_names` and `callable_module` are for modules, `Missing` for attributes of a class, `unknown_option` and
 `explains_options` for keyword arguments. The tables of names lie where they are used.
 """
 
@@ -54,13 +54,17 @@ def without_missing(names: Iterable[str], kind: type) -> list[str]:
     return [name for name in names if name not in missing]
 
 
-def module_getattr(module: str, there: Iterable[str], instead: Mapping[str, str]) -> Callable[[str], NoReturn]:
-    """A module's `__getattr__`: for a name of `instead` its hint, otherwise the nearest of the names that are there.
+def explain_missing_names(module: str, there: Iterable[str], instead: Mapping[str, str]) -> None:
+    """Let a wrong name of a module raise an error with a hint, by giving the module a `__getattr__`.
 
-    >>> getattr_ = module_getattr("nn", ["Linear"], {"GRU": "type nn.LSTM"})
-    >>> getattr_("linaer")
+    The hint is that of `instead`, otherwise the most similar name in `there`. The `__getattr__` is set at run time,
+    because a type checker that sees one accepts every name.
+
+    >>> layers = sys.modules["layers"] = ModuleType("layers")
+    >>> explain_missing_names("layers", ["Linear"], {"GRU": "type nn.LSTM"})
+    >>> layers.linaer
     Traceback (most recent call last):
-    AttributeError: module 'nn' has no attribute 'linaer': did you mean 'Linear'?
+    AttributeError: module 'layers' has no attribute 'linaer': did you mean 'Linear'?
     """
     lower = {name.lower(): name for name in there}
 
@@ -73,7 +77,7 @@ def module_getattr(module: str, there: Iterable[str], instead: Mapping[str, str]
             message += f": did you mean {lower[nearest[0]]!r}?" if nearest else ""
         raise AttributeError(message, name=name)
 
-    return refuse
+    vars(sys.modules[module])["__getattr__"] = refuse
 
 
 def callable_module(module: str, message: str) -> None:

@@ -27,7 +27,7 @@ def read(path: Path, hints: Mapping[str, Any], known: Collection[str]) -> dict[s
 
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"--config {path} is no YAML file: {' '.join(str(error).split())}") from None
     if not isinstance(found, Mapping):
         raise ValueError(f"--config {path} must hold options by name, such as: nodes: 4")

@@ -12,16 +12,18 @@ from rich.console import Console
 from rich.table import Table
 
 from minidl import instruction_set
+from minidl.cli.ending import ending
 
 
 def info() -> None:
     """Show versions, cores, kernels, GPU and MPI."""
-    table = Table(title="minidl on this machine", show_header=False, title_justify="left")
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in facts():
-        table.add_row(name, value)
-    Console().print(table)
+    with ending("info"):
+        table = Table(title="minidl on this machine", show_header=False, title_justify="left")
+        table.add_column(style="bold")
+        table.add_column(overflow="fold")
+        for name, value in facts():
+            table.add_row(name, value)
+        Console().print(table)
 
 
 def facts() -> Iterator[tuple[str, str]]:

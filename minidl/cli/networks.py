@@ -6,19 +6,21 @@ from rich.console import Console
 from rich.table import Table
 
 from minidl.cli.display import results_table, say
+from minidl.cli.ending import ending
 from minidl.cli.quantities import seconds_text
 
 
 def networks() -> None:
     """Show the networks that --network names: seconds per message, speed, and where the numbers come from."""
-    Console().print(table())
-    say(
-        Console(),
-        "--network also takes a file, which minidl calibrate and minidl simulate --racks write and you may write "
-        'yourself:\n  {"alpha": 20e-6, "beta": 0.8e-9}  in seconds per message and per byte, or\n'
-        '  {"racks": 8, "per_rack": 8, "nic": {"latency": 1e-6, "bytes_per_second": 150e9}, '
-        '"uplink": {"latency": 5e-6, "bytes_per_second": 12.5e9}}',
-    )
+    with ending("networks"):
+        Console().print(table())
+        say(
+            Console(),
+            "--network also takes a file, which minidl calibrate and minidl simulate --racks write and you may write "
+            'yourself:\n  {"alpha": 20e-6, "beta": 0.8e-9}  in seconds per message and per byte, or\n'
+            '  {"racks": 8, "per_rack": 8, "nic": {"latency": 1e-6, "bytes_per_second": 150e9}, '
+            '"uplink": {"latency": 5e-6, "bytes_per_second": 12.5e9}}',
+        )
 
 
 def table() -> Table:

@@ -10,9 +10,17 @@ from minidl.plots.style import bytes_text
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _AMOUNT = re.compile(r"(?P<number>\d+(\.\d*)?(e\d+)?)\s*((?P<prefix>[kmgt]?)(?P<binary>i?)b?)", re.IGNORECASE)
 _NUMBER = r"(?P<number>\d+(\.\d*)?(e[+-]?\d+)?)"
-_TIME = re.compile(_NUMBER + r"\s*(?P<unit>(ns|us|µs|ms|s)?)", re.IGNORECASE)
-_PER_SECOND = {"ns": 1e9, "us": 1e6, "µs": 1e6, "ms": 1e3, "s": 1, "": 1}
-_RATE = re.compile(_NUMBER + r"\s*(?P<prefix>[kmgt]?)(?P<unit>bit|b)(/s|ps)?", re.IGNORECASE)
+_PER_SECOND = {
+    "ns": 1e9,
+    "us": 1e6,
+    "\N{MICRO SIGN}s": 1e6,
+    "\N{GREEK SMALL LETTER MU}s": 1e6,
+    "ms": 1e3,
+    "s": 1,
+    "": 1,
+}
+_TIME = re.compile(_NUMBER + rf"\s*(?P<unit>{'|'.join(_PER_SECOND)})", re.IGNORECASE | re.ASCII)
+_RATE = re.compile(_NUMBER + r"\s*(?P<prefix>[kKmMgGtT]?)(?P<unit>[bB]it|b|B)(/s|ps)?", re.ASCII)
 
 
 def counted(number: int, noun: str) -> str:
@@ -58,18 +66,18 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_rate(text: str) -> float:
-    """Bytes per second: "100Gbit", "100 Gbit/s", "12.5GB/s", "450GB" (powers of 1000).
+    """Bytes per second: "100Gbit", "100 Gbit/s", "100Gbps", "12.5GB/s", "450GB" (b: bits, B: bytes; powers of 1000).
 
     Raises
         ValueError  the text is no such rate
 
-    >>> parse_rate("100Gbit"), parse_rate("12.5GB/s")
-    (12500000000.0, 12500000000.0)
+    >>> parse_rate("100Gbit"), parse_rate("100Gb/s"), parse_rate("12.5GB/s")
+    (12500000000.0, 12500000000.0, 12500000000.0)
     """
     match = _RATE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is no speed: write it as 100Gbit or 12.5GB/s")
-    return float(match["number"]) * 1000 ** _POWERS[match["prefix"].lower()] / (8 if match["unit"][1:] else 1)
+    return float(match["number"]) * 1000 ** _POWERS[match["prefix"].lower()] / (1 if match["unit"] == "B" else 8)
 
 
 def size_text(nbytes: int) -> str:

@@ -91,12 +91,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """An engine's class, imported when it is first asked for."""
-    if name not in engines.PACKAGE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(engines, name)
-    return value
+if not TYPE_CHECKING:  # which would take every wrong name for a right one
+
+    def __getattr__(name: str) -> Any:
+        """An engine's class, imported when it is first asked for."""
+        if name not in engines.PACKAGE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(engines, name)
+        return value
 
 
 def __dir__() -> list[str]:

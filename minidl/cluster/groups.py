@@ -40,7 +40,7 @@ class Groups(CollectiveCalls):
         Every rank calls it, as MPI's Comm_split; one with the color None gets None.
         """
         mine = color, key, self._owner.next_group("split")
-        given = self._collective(lambda channel: collectives.all_gather_ring(channel, mine), Fingerprint("split"))
+        given = self._collective(lambda channel: channel.play(collectives.all_gather_ring, mine), Fingerprint("split"))
         colors = sorted({other for other, _, _ in given if other is not None})
         first = max(free for _, _, free in given)  # hence no two groups with a common rank have the same number
         numbers = self._owner.take_groups(first, len(colors))
@@ -66,7 +66,7 @@ class Groups(CollectiveCalls):
         first = self._owner.next_group("mesh")
         if sum(extent > 1 for extent in mesh.shape) > 1:
             free = np.array([first])
-            self._collective(lambda channel: collectives.ALL_REDUCE["tree"](channel, free, "max"), fingerprint)
+            self._collective(lambda channel: channel.play(collectives.ALL_REDUCE["tree"], free, "max"), fingerprint)
             first = int(free[0])
         else:
             self._post(fingerprint)

@@ -12,7 +12,7 @@ from minidl.data.sampler import DistributedSampler
 from minidl.data.sparse_rows import SparseRows, sparse_rows
 from minidl.data.spirals import spirals
 from minidl.data.stdlib_text import Windows, decode, encode, stdlib_text, unigram_entropy
-from minidl.missing_names import module_getattr
+from minidl.missing_names import explain_missing_names
 
 __all__ = [
     "NAMES",
@@ -38,7 +38,7 @@ __all__ = [
     "unigram_entropy",
 ]
 
-__getattr__ = module_getattr(
+explain_missing_names(
     __name__,
     __all__,
     {

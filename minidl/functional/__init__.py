@@ -13,8 +13,8 @@ number by number   elementwise.py powers.py remainders.py comparisons.py logic.p
 over axes          reductions.py (sum, mean) extrema.py statistics.py softmax.py sorting.py
 numbers moved      shapes.py views.py rearrangement.py selection.py (by index) casts.py (types, copies) in_place.py
 products           products.py (matmul, einsum)
-layers             linear.py embedding.py convolution.py pooling.py attention.py recurrent.py dropout.py
-                   batch_norm.py normalization.py (of layers, of groups)
+layers             linear.py embedding.py convolution.py pooling.py attention.py attention_in_blocks.py
+                   recurrent.py dropout.py batch_norm.py normalization.py (of layers, of groups)
 losses             cross_entropy.py (of classes) losses.py (of two tensors of one shape)
 shared by them     rules.py (operations made of rows) bind.py (operators of Tensor, broadcasting)
                    axes.py (`axis=` and `dim=`) pairs.py (sizes of windows) one_type.py (types of operands)
@@ -81,7 +81,7 @@ from minidl.functional.softmax import log_softmax, softmax
 from minidl.functional.sorting import argsort, sort, topk
 from minidl.functional.statistics import cumsum, logsumexp, norm, prod, std, var
 from minidl.functional.views import broadcast_to, chunk, expand, flatten, permute, split, squeeze, unsqueeze
-from minidl.missing_names import module_getattr
+from minidl.missing_names import explain_missing_names
 
 __all__ = [
     "abs",
@@ -195,4 +195,4 @@ __all__ = [
     "where",
 ]
 
-__getattr__ = module_getattr(__name__, __all__, _INSTEAD)
+explain_missing_names(__name__, __all__, _INSTEAD)

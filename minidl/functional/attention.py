@@ -9,12 +9,21 @@ import numpy as np
 from numpy.random import Generator
 
 from minidl import kernels
+from minidl.functional.attention_in_blocks import Blocks
 from minidl.functional.bind import operand, unbroadcast
 from minidl.functional.dropout import check_probability, dropout_mask
 from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.shapes import reshape
 from minidl.kernels import Array
+from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
+
+# Queries times keys from which blocks serve. Measured with 4 heads of 64 features, on one core of a Zen 3, forward and
+# backward, as times of PyTorch's, blocks against the whole matrix:
+#     512 tokens     1.30 against 1.06, causal 0.87 against 0.94, in 3.9 MiB instead of 14.5
+#     1,024          1.19 against 0.97, causal 1.03 against 1.15
+#     2,048          1.15 against 1.63, causal 1.14 against 2.70
+LONG = 1024 * 1024
 
 
 def scaled_dot_product_attention(
@@ -51,7 +60,8 @@ def scaled_dot_product_attention(
 
     Optimizations:
     * one node, which keeps two t x s matrices at most: the probabilities and the mask of dropout;
-    * without a mask, scaling and softmax are one pass over the scores, and so are their derivatives.
+    * without a mask, scaling and softmax are one pass over the scores, and so are their derivatives;
+    * long sequences keep no t x s matrix: `attention_in_blocks.py`.
     """
     if isinstance(attn_mask, bool):
         attn_mask, is_causal = None, attn_mask
@@ -63,16 +73,20 @@ def scaled_dot_product_attention(
             f"attention: q (..., t, d), k (..., s, d), v (..., s, e) expected, got {q.shape}, {k.shape} and {v.shape}"
         )
     queries, keys, values = q.data, k.data, v.data
-    kernel = kernels.current()
+    shape = (*q.shape[:-1], k.shape[-2])  # of the scores
     scale = float(1 / sqrt(q.shape[-1])) if q.shape[-1] else 1.0
+    mask = None if attn_mask is None else additive_mask(attn_mask, np.shape(attn_mask), queries.dtype)
+    if mask is not None and not _broadcasts(mask.shape, shape):
+        raise ValueError(f"attention: a mask {mask.shape} does not broadcast to the scores' {shape}")
+    if dropout_p:
+        check_probability("attention: dropout_p", dropout_p)
+    elif shape[-2] * shape[-1] >= LONG and (mask is None or not mask.requires_grad):
+        return _in_blocks(q, k, v, mask, scale, is_causal)
+    kernel = kernels.current()
     scores = kernel.matmul(queries, keys.swapaxes(-1, -2))
-    if attn_mask is None:
-        mask = None
+    if mask is None:
         probabilities = kernel.attention_softmax(scores, scale, is_causal)
     else:
-        mask = additive_mask(attn_mask, np.shape(attn_mask), scores.dtype)
-        if not _broadcasts(mask.shape, scores.shape):
-            raise ValueError(f"attention: a mask {mask.shape} does not broadcast to the scores' {scores.shape}")
         scores *= scale
         scores += mask.data
         sees = _sees_a_key(mask.data, scores.shape[-2:], is_causal)
@@ -81,8 +95,6 @@ def scaled_dot_product_attention(
         else:  # as PyTorch: zeros for a query that sees no key, rather than 0 / 0
             scores = kernels.array_module(scores).where(sees, scores, scores.dtype.type(0))
             probabilities = kernel.attention_softmax(scores, 1.0, is_causal) * sees
-    if dropout_p:
-        check_probability("attention: dropout_p", dropout_p)
     kept = dropout_mask(probabilities, dropout_p, generator) if dropout_p else None
     out = kernel.matmul(probabilities if kept is None else probabilities * kept, values)
 
@@ -101,6 +113,18 @@ def scaled_dot_product_attention(
         return gradients if mask is None else (*gradients, needs[3] and unbroadcast(scores / scale, mask.data))
 
     return record(out, (q, k, v) if mask is None else (q, k, v, mask), vjp, saved=(0, 1, 2))
+
+
+def _in_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, is_causal: bool) -> Tensor:
+    blocks = Blocks(q.data, k.data, v.data, scale, None if mask is None else mask.data, is_causal)
+    out, logarithms = blocks.forward()
+    parents = (q, k, v) if mask is None else (q, k, v, mask)
+
+    def vjp(g: Array, needs: Any) -> tuple[Any, ...]:
+        gradients = blocks.backward(g, out, logarithms)
+        return gradients if mask is None else (*gradients, None)
+
+    return record(out, parents, vjp, saved=(*range(len(parents)), OUTPUT))
 
 
 def additive_mask(mask: Any, shape: tuple[int, ...], dtype: Any, seen: bool = True) -> Tensor:

@@ -126,8 +126,8 @@ def nll_loss(
 def _every_label_counts(z: Array, labels: Array, ignore_index: int) -> bool:
     if z.ndim != 2 or labels.shape != z.shape[:1] or not labels.size or labels.dtype.kind not in "iu":
         return False
-    highest = int(labels.max())
-    return highest < z.shape[1] and int(labels.min()) >= 0 and not 0 <= ignore_index <= highest
+    highest = int(labels.astype("int64", copy=False).view("uint64").max())  # a label below 0 is above 2**63 here
+    return highest < z.shape[1] and not 0 <= ignore_index <= highest
 
 
 def _plain(logits: Tensor, labels: Tensor, reduction: str) -> Tensor:

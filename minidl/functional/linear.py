@@ -52,7 +52,9 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
         return gradients if bias is None else (*gradients, needs[2] and kernel.sum_rows(g))
 
     parents = (x, weight) if bias is None else (x, weight, bias)
-    return record(out.reshape(*whole.shape[:-1], w.shape[0]), parents, separable_vjp, saved=(0, 1))
+    if rows is not whole:
+        out = out.reshape(*whole.shape[:-1], w.shape[0])
+    return record(out, parents, separable_vjp, saved=(0, 1))
 
 
 def _refuse(x: tuple[int, ...], weight: tuple[int, ...]) -> NoReturn:

@@ -115,6 +115,8 @@ OPERATIONS: dict[str, Formula] = {
     "cross_entropy_backward": lambda out, g, probabilities, labels: probabilities.size,
     "attention_softmax": each(6),  # the softmax, and the scale
     "attention_softmax_backward": each(5),
+    "attention_block": each(4),  # maximum, minus, exp, sum
+    "attention_block_backward": each(4),  # minus and exp again; probability (g - mean)
     **{name: each(1) for name in ("sum", "mean", "max", "min", "prod", "cumsum")},
     "extremum_backward": lambda out, g, x, extremum, axis: x.size,
     "lstm_cell": lambda out, gates, c: 9 * c.size,  # 4 gates, f c + i g 3, tanh and its product with o 2

@@ -15,7 +15,7 @@ what this rank holds of a model: `placeholder.py` has the tensors that stand for
 make a parameter's values, and `shard.py` divides a parameter among ranks.
 """
 
-from minidl.missing_names import module_getattr
+from minidl.missing_names import explain_missing_names
 from minidl.nn import init, models, segments
 from minidl.nn.activation import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from minidl.nn.attention import MultiheadAttention
@@ -103,7 +103,7 @@ __all__ = [
     "using",
 ]
 
-__getattr__ = module_getattr(
+explain_missing_names(
     __name__,
     __all__,
     {

@@ -18,7 +18,7 @@ import numpy as np
 from minidl import random
 from minidl.arguments import one_of
 from minidl.kernels import Array
-from minidl.missing_names import module_getattr
+from minidl.missing_names import explain_missing_names
 from minidl.nn.placeholder import Placeholder
 from minidl.tensor import Tensor, as_array
 
@@ -163,7 +163,7 @@ def _draw(generator: np.random.Generator, distribution: str, scale: float, shift
         array[...] = as_array(values)
 
 
-__getattr__ = module_getattr(
+explain_missing_names(
     __name__,
     [name for name in globals() if name.endswith("_") and not name.startswith("_")],
     {

@@ -1,6 +1,6 @@
 """Optimizers update parameters from their gradients; schedules change the learning rate during training."""
 
-from minidl.missing_names import module_getattr
+from minidl.missing_names import explain_missing_names
 from minidl.optim.adagrad import Adagrad
 from minidl.optim.adam import Adam, AdamW
 from minidl.optim.lamb import LAMB
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _LAMBDA = "type optim.LambdaLR(optimizer, lambda epoch: ...), the factor of the initial rate"
-__getattr__ = module_getattr(
+explain_missing_names(
     __name__,
     __all__,
     {

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+HEADING = 45  # characters of a line above a panel: beyond it is the legend
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def draw(
     width, height = max(5.2, 3.6 * columns + 1.6), max(2.6, 2.6 * rows) + 0.8
     figure, all_axes = style.new_figure(width, height, columns, [1] * rows, sharex=not has_bars)
     for axes, panel in zip(all_axes, panels, strict=True):
-        axes.set_title(panel.title, fontsize=9)
+        axes.set_title(style.in_lines(panel.title, HEADING), fontsize=9)
         if has_bars:
             _bars(axes, panel.lines)
         else:

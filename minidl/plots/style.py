@@ -11,6 +11,7 @@ import contextlib
 import io
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from minidl.arguments import one_of
@@ -111,6 +112,15 @@ def label_source(figure: Figure, source: str | Sequence[str], note: str = "") ->
     figure.supxlabel(
         f"{words}; {note}" if note else words, fontsize=8, style="italic", color="0.35", x=0.99, ha="right"
     )
+
+
+def in_lines(text: str, characters: int) -> str:
+    """The text in lines of at most `characters` characters.
+
+    >>> in_lines("one two three", 7)
+    'one two\\nthree'
+    """
+    return "\n".join(fill(line, characters) for line in text.splitlines())
 
 
 def time_unit(seconds: float) -> tuple[float, str]:

@@ -26,6 +26,7 @@ LABEL_WIDTH = 0.012  # share of the picture's width for each letter of a compute
 MESSAGE_WIDTH = 0.006  # the same for the smaller letters of a message's label
 ROW_HEIGHT = 0.36  # inches between two ranks
 MESSAGE_HEIGHT = 0.122  # inches for each line of a message's label
+HEADING = 105  # characters of a line above a run: more are wider than the picture
 UNLABELLED = ("send", "receive", "reduce", "wait", "fault")  # messages have labels of their own
 HAIR = 1e-9  # share of the picture's width: shorter bars come from rounding and are not drawn
 MANY_RANKS = 16  # above, there is no room for labels
@@ -112,13 +113,13 @@ def compare(
     for axes, panel in zip(all_axes, panels, strict=True):
         is_dense |= _draw_panel(axes, panel, start, end, factor, MESSAGE_HEIGHT / row_height)
         if len(panels) > 1:
-            axes.set_title(_heading(panel, factor, unit), fontsize=9)
+            axes.set_title(style.in_lines(_heading(panel, factor, unit), HEADING), fontsize=9)
     margin = 0.003 * (end - start) if any(panel.outline for panel in panels) else 0.0  # room for the frame's lines
     all_axes[-1].set_xlim((start - margin) * factor, (end + margin) * factor)
     all_axes[-1].set_xlabel(f"time ({unit})")
     _legend(figure, panels, HAIR * (end - start))
     if len(panels) == 1 and panels[0].title:
-        figure.suptitle(panels[0].title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+        figure.suptitle(style.in_lines(panels[0].title, HEADING), x=0.01, ha="left", fontsize=10, fontweight="bold")
     hint = "where bars are too many to tell apart, colours are stacked by their share of the time" if is_dense else ""
     notes = [panels[0].note, hint] if len(panels) == 1 else [hint]
     sources = list(dict.fromkeys(panel.source for panel in panels))

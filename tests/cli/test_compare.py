@@ -447,6 +447,7 @@ def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
         (("--strategies", "serial", "--memory", "nan"), "--memory must be above 0, got nan"),
         (("--strategies", "serial", "--jitter", -1), "--jitter must be at least 0, got -1"),
         (("--strategies", "serial", "--jitter", 1, "--on", "processes"), "--jitter is for simulated nodes"),
+        (("--strategies", "serial", "--flops", 1e8, "--on", "processes"), "--flops is for simulated nodes"),
         (("--strategies", "serial", "--slow", "3"), "such as 3:4, got '3'"),
         (("--strategies", "serial", "--slow", "8:2"), "--slow 8:2: there is no node 8, the nodes are 0 to 7"),
         (("--strategies", "serial", "--slow", "1:0.5"), "by a factor of at least 1, not by 0.5"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextvars
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from minidl.cli.app import app
 from minidl.cluster.cost.network import Network
 from minidl.cluster.cost.presets import PRESETS
-from tests.cli.command import minidl, refused
+from tests.cli.command import environment, minidl, refused
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -36,6 +38,23 @@ def test_every_network_is_listed_with_its_numbers_and_their_source(tmp_path):
     assert "…" not in minidl(tmp_path, "networks", COLUMNS="80").stdout
 
 
+def test_what_a_terminal_cannot_print_is_escaped(tmp_path):
+    result = minidl(tmp_path, "networks", PYTHONIOENCODING="ascii")
+    assert result.returncode == 0, result.stderr
+    assert "50 \\xb5s" in result.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_said_in_one_sentence(tmp_path):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "minidl", "networks"]
+        result = subprocess.run(
+            command, cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert result.returncode == 2
+    assert result.stderr == "minidl networks: [Errno 28] No space left on device\n"
+
+
 def test_a_machine_is_measured_and_its_file_stands_for_a_network(capsys):
     call("calibrate", "--repetitions", 3, "-o", "net.json", "--picture", "fit.png")
     out = capsys.readouterr().out
@@ -57,10 +76,13 @@ def test_a_machine_is_measured_and_its_file_stands_for_a_network(capsys):
         (("--repetitions", 0), "--repetitions must be at least 1, got 0"),
         (("-o", "net"), "--output net: the name must end in .json"),
         (("-o", "none/net.json"), "--output none/net.json: there is no folder none"),
+        (("-o", "folder.json"), "--output folder.json is a folder: give the name of a file"),
+        (("-o", "/proc/net.json"), "--output /proc/net.json cannot be written (No such file or directory): choose"),
         (("--picture", "fit.gif"), "--picture fit.gif: the name must end in .png or .pdf or .svg"),
     ],
 )
 def test_what_cannot_be_measured_or_written_is_said_before_anything_is_measured(capsys, arguments, sentence):
+    Path("folder.json").mkdir()
     assert sentence in refused(capsys, "calibrate", *arguments)
 
 
@@ -70,3 +92,5 @@ def test_every_command_says_what_is_wrong_with_a_file(capsys, command):
     rest = ("--strategies", "synchronous") if command == "compare" else ()
     assert "net.json: the key beta is missing" in refused(capsys, command, *rest, "--network", "net.json")
     assert "gone.json" in refused(capsys, command, *rest, "--networks", "gone.json")
+    Path("deep.json").write_text("[" * 100_000)
+    assert "deep.json is no JSON file" in refused(capsys, command, *rest, "--network", "deep.json")

@@ -106,6 +106,7 @@ def test_the_command_line_goes_before_the_file_which_may_be_yaml_with_hyphens(ca
         ("a: [", "--config my.yaml is no YAML file: "),
         ("model: mpl", "--model must be"),
         ("nodes: 0", "--nodes must be at least 1, got 0"),
+        ("nodes: " + "[" * 1000, "--config my.yaml is no YAML file: maximum recursion depth exceeded"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_refused_in_one_sentence(capsys, text, sentence):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from minidl.cli.app import app
-from minidl.cli.quantities import parse_bytes
+from minidl.cli.quantities import parse_bytes, parse_rate, parse_seconds
 from minidl.cli.simulate import cases, report
 from minidl.cluster import cost
 from minidl.cluster.cost.network import Network
@@ -266,6 +266,7 @@ def test_a_single_place_is_drawn_as_bars():
         (("--nodes", "four"), "--nodes takes whole numbers with commas between, such as 2,4,8, got 'four'"),
         (("--nodes", ","), "--nodes was given without a value"),
         (("--bytes", "100 apples"), "'100 apples' is not a number of bytes: write it as 4096, 64KiB or 100MB"),
+        ((*RACKS[:4], "--uplink", "5\N{LATIN SMALL LETTER LONG S},1Gbit"), "' is no time: write it as 5us, 1.5ms"),
         (("--bytes", "-1"), "'-1' is not a number of bytes"),
         (("--bytes", "6"), "--bytes 6: a vector of float32 has a multiple of 4 bytes, above 0"),
         (("--bytes", "0"), "--bytes 0: a vector of float32 has a multiple of 4 bytes, above 0"),
@@ -302,6 +303,21 @@ def test_bad_input_is_refused_in_one_sentence_before_there_is_a_folder(capsys, a
 )
 def test_bytes_are_read_as_people_write_them(text, nbytes):
     assert parse_bytes(text) == nbytes
+
+
+@pytest.mark.parametrize("unit", ["Gbit", "gbit", "Gb", "Gbps", "Gb/s", " Gbit/s"])
+def test_a_small_b_is_a_bit_in_a_speed(unit):
+    assert parse_rate(f"100{unit}") == 12.5e9
+
+
+@pytest.mark.parametrize("unit", ["GB", "gB", "GB/s", " GBps"])
+def test_a_large_b_is_a_byte_in_a_speed(unit):
+    assert parse_rate(f"100{unit}") == 100e9
+
+
+@pytest.mark.parametrize("unit", ["us", "US", "\N{MICRO SIGN}s", "\N{GREEK SMALL LETTER MU}s"])
+def test_microseconds_are_typed_with_either_mu(unit):
+    assert parse_seconds(f"5{unit}") == 5e-6
 
 
 def test_a_file_in_the_place_of_the_folder_is_named(capsys):

@@ -892,6 +892,19 @@ for what, mask in (
     )
 case(
     "scaled_dot_product_attention",
+    "long, causal",
+    lambda F, q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+    *(normal(1040, 2), normal(1010, 2), normal(1010, 3)),
+)
+case(
+    "scaled_dot_product_attention",
+    "long, a mask under which some queries see nothing",
+    lambda F, q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),
+    *(normal(1040, 2), normal(1010, 2), normal(1010, 3)),
+    Operand(lambda random: np.arange(1040)[:, None] * np.arange(1010) % 7 > 0, differentiable=False),
+)
+case(
+    "scaled_dot_product_attention",
     "a learnt mask of numbers, shared by the samples",
     lambda F, q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),
     *(normal(2, 3, 5), normal(2, 4, 5), normal(2, 4, 2), normal(3, 4)),

@@ -383,6 +383,11 @@ ZEROS = np.zeros
         (lambda: F.nll_loss(ZEROS((2, 3)), ZEROS((2, 3))), TypeError, "labels must be integers, not float64"),
         (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], ZEROS(2)), ValueError, r"weight must be \(3,\).*got \(2,\)"),
         (
+            lambda: F.cross_entropy(ZEROS((2, 300)), np.array([0, -1], dtype=np.int8)),
+            IndexError,
+            r"0 <= label < 300 \(the classes\), found -1 to 0",
+        ),
+        (
             lambda: F.cross_entropy(ZEROS((2, 3)), [0, -1]),
             IndexError,
             "found -1 to 0; only those equal to ignore_index=-100",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from matplotlib.text import Text
+
 from minidl.plots import scaling, style
 from minidl.plots.scaling import Line, Panel
 
@@ -25,6 +27,14 @@ def test_a_line_with_a_series_looks_the_same_wherever_it_stands():
     alone, among = looks(ring), looks(Line("tree", X, [3.0, 4.0], series=1), ring)
     assert among[1] == alone[0]
     assert alone[0][0] == style.SERIES[3]
+
+
+def test_a_long_heading_does_not_reach_the_legend():
+    panels = [Panel("a/network/in/a/folder/" * 4 + "net.json, 64 nodes", [Line("ring", X, [1.0, 2.0])])]
+    figure = scaling.draw(panels, columns=1, xlabel="bytes", source="simulated", title="all_reduce")
+    figure.draw_without_rendering()
+    (heading,) = (text for text in figure.findobj(Text) if text.get_text().startswith("a/network"))
+    assert heading.get_window_extent().x1 <= figure.legends[0].get_window_extent().x0
 
 
 def test_a_choice_takes_no_look_from_the_others():

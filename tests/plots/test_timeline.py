@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib import colors, image
 from matplotlib.collections import LineCollection
+from matplotlib.text import Text
 
 from minidl import cluster
 from minidl.plots import style, timeline
@@ -239,6 +240,15 @@ def test_runs_one_above_the_other_share_their_scale_and_each_says_what_it_is() -
     assert lower.get_title(loc="left") == "simulated, 0.5 s, a note"
     assert (upper.get_xlabel(), lower.get_xlabel()) == ("", "time (s)")
     assert figure.get_supxlabel() == "measured and simulated"
+
+
+def test_a_long_title_is_broken_into_lines_that_fit_the_picture() -> None:
+    panel = timeline.Panel(ROWS, 2, "simulated", "all_reduce of 100 MB on " + "a/network/in/a/folder/" * 6 + "net.json")
+    figure = timeline.compare([panel, panel])
+    figure.draw_without_rendering()
+    headings = [text for text in figure.findobj(Text) if "net.json" in text.get_text()]
+    assert len(headings) == 2
+    assert all(text.get_window_extent().x1 <= figure.bbox.x1 for text in headings)
 
 
 def test_bars_of_one_activity_that_touch_are_one_bar_with_its_label() -> None:

@@ -337,9 +337,7 @@ def best_grid(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[mesh_and_grid.Cluster] = (
-        (12, 24, 6, 12), (8, 16, 4, 64), (8, 4096, 4, 8), (16, 64, 3, 256), (1, 2, 3, 4), (6, 30, 5, 36),
-    ),
+    cases: Sequence[mesh_and_grid.Cluster] = mesh_and_grid.CASES,
 ) -> None:  # fmt: skip
     """The cheapest grid of data and tensor parallelism, and its words."""
     with part(0.5, "the words on the grid that was chosen"):

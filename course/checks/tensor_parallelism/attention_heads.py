@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from course.checks.tensor_parallelism.divided_runs import Array, Divided, Named, Rank
-from course.judging import Answer, AnswerFailed, Status, Wrong
+from course.judging import Answer, AnswerFailed, Wrong
 from course.probes.tensor_parallelism import Stored
 from minidl.random import Purpose, stream
 
@@ -67,21 +67,30 @@ def heads_of(answer: Answer, case: Case, seed: int, *, is_limited: bool = False)
 
 
 def refused(answer: Answer, p: int, heads: int, seed: int) -> None:
-    """Raise Wrong unless the answer raises ValueError, with both numbers, for heads that p does not divide."""
+    """Raise Wrong unless each rank raises ValueError, with both numbers, for heads that p does not divide.
+
+    One rank after the other runs the answer while all others do nothing: so a rank that waits for them is found, too.
+    """
     one = heads_of(answer, (p, 3, 12 * heads, heads), seed)
-    called = f"{answer.name} on {p} ranks, {one.sizes}"
-    expected = f"{called}: expected a ValueError with the numbers {heads} and {p}"
+    for rank in range(p):
+        refused_on(one, rank, heads)
+
+
+def refused_on(one: Divided, rank: int, heads: int) -> None:
+    """Raise Wrong unless this rank raises the ValueError by itself."""
+    answer, p = one.answer, one.p
+    expected = f"{one.called(rank)}: expected a ValueError with the numbers {heads} and {p}, before anything is sent"
+    arguments = [tuple(each.given.values()) if number == rank else () for number, each in enumerate(one.ranks)]
     try:
-        got = one.run
+        answer.on_ranks(arguments, played={other: lambda comm: None for other in range(p) if other != rank})
     except AnswerFailed as failed:
-        if failed.status is not Status.RAISED or failed.last:
+        if failed.last:
             raise
         error = failed.message.partition("\n")[0]
         text = error.partition(" raised ValueError")[2].partition(":")[2]
         if not text:
-            raise Wrong(f"{expected}; {error}", "Refuse it before anything else is computed.") from None
+            raise Wrong(f"{expected}; {error}", "Each rank refuses it, before it computes or sends anything.") from None
         if "matmul" in text or not all(str(number) in text for number in (heads, p)):
             raise Wrong(f"{expected}; {error}", "The message says how many heads and how many ranks.") from None
     else:
-        del got
         raise Wrong(f"{expected}, got a result.", "A head that is cut in two computes other weights: it is refused.")

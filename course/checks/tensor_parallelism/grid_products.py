@@ -89,3 +89,9 @@ def compare_panels(one: Divided, case: Case) -> None:
             f"{longest // 8}.",
             "Whole blocks are sent: a rank has room for one panel at a time.",
         )
+        made = sum(each.operation in SETTING_UP for each in one.run.collectives[rank])
+        expect.true(
+            made <= 1,
+            f"{one.called(rank)}: expected one call of row_and_column, got {made}.",
+            "The groups of ranks stay the same: make them once, before the first panel.",
+        )

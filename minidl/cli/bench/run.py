@@ -115,7 +115,7 @@ def checked(options: dict[str, Any]) -> Asked:
     return asked
 
 
-def _numbers(flag: str, given: list[str] | None, default: str, **bounds: int) -> list[int]:
+def _numbers(flag: str, given: list[str] | None, default: str, **bounds: Any) -> list[int]:
     numbers = []
     for text in items(flag, given, default):
         if not text.isdecimal():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
+import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,7 @@ def run(options: dict[str, Any]) -> None:
     nodes = options["nodes"] or (on == "mpi" and mpi_job.nodes_by_mpiexec(servers=0)) or 2
     engines.check(on, whole_number("--nodes", nodes, at_least=2))
     repetitions = whole_number("--repetitions", options["repetitions"], at_least=1)
-    for flag, ends in (("output", (".json",)), ("picture", (".png", ".pdf", ".svg"))):
-        _check_file(flag, options[flag], ends)
+    cluster.once(partial(_check_files, options), on)  # files are written on the machine of rank 0
     console = Console()
     with console.status(f"sending messages between {nodes} nodes on {on}"):
         network = cluster.calibrate(nodes, on, repetitions=repetitions, pattern=pattern)
@@ -60,11 +61,20 @@ def _rate(seconds_per_byte: float) -> str:
     return f"{seconds_per_byte * 1e9:.3g} ns a byte ({1e-9 / seconds_per_byte:.3g} GB/s)" if seconds_per_byte else "0"
 
 
-def _check_file(flag: str, path: Path | None, ends: tuple[str, ...]) -> None:
-    """Raise before anything is measured if the file cannot be written."""
-    if path is None:
-        return
-    if path.suffix not in ends:
-        raise ValueError(f"--{flag} {path}: the name must end in {' or '.join(ends)}")
-    if not path.parent.is_dir():
-        raise ValueError(f"--{flag} {path}: there is no folder {path.parent}")
+def _check_files(options: dict[str, Any]) -> None:
+    """Raise ValueError before anything is measured if a file cannot be written."""
+    for flag, ends in (("output", (".json",)), ("picture", (".png", ".pdf", ".svg"))):
+        path: Path | None = options[flag]
+        if path is None:
+            continue
+        if path.suffix not in ends:
+            raise ValueError(f"--{flag} {path}: the name must end in {' or '.join(ends)}")
+        if not path.parent.is_dir():
+            raise ValueError(f"--{flag} {path}: there is no folder {path.parent}")
+        if path.is_dir():
+            raise ValueError(f"--{flag} {path} is a folder: give the name of a file")
+        try:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            raise ValueError(f"--{flag} {path} cannot be written ({error.strerror}): choose another folder") from error

@@ -102,8 +102,9 @@ def _folder(out: Path | None, name: str) -> Path:
 def _node(options: Options) -> cluster.Node | None:
     if options["on"] == "simulation":
         return engines.simulated_node(options["flops"], options["memory"], options["jitter"])
-    if options["jitter"]:
-        raise ValueError("--jitter is for simulated nodes: leave it out, or give --on simulation")
+    for name, default in (("flops", engines.FLOPS_PER_S), ("memory", engines.BYTES_PER_S), ("jitter", 0.0)):
+        if options[name] != default:
+            raise ValueError(f"--{name} is for simulated nodes: leave it out, or give --on simulation")
     return None
 
 

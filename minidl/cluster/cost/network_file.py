@@ -59,7 +59,7 @@ def read(path: str | Path) -> FlatFields | TreeFields:
     path = Path(path)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON file: {error}") from None
     if not isinstance(found, Mapping):
         raise ValueError(f'{path} must hold one object, such as {{"alpha": 5e-5, "beta": 8e-9}}')

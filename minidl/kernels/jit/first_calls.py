@@ -80,6 +80,8 @@ def call_all(dtype: Any = np.float32) -> None:
         jit.softmax_backward(rows, jit.softmax(rows, axis), axis)
         jit.log_softmax_backward(rows, jit.log_softmax(rows, axis), axis)
     jit.attention_softmax_backward(rows, jit.attention_softmax(rows.copy(), 1.0, True), 1.0)
+    column = rows[:, :1].copy()
+    jit.attention_block_backward(rows.copy(), rows.copy(), *jit.attention_block(rows.copy(), column, column, 1)[1:3], 1)
     losses, probabilities = jit.cross_entropy(rows, labels)
     jit.cross_entropy_backward(losses, probabilities, labels)
 

@@ -24,6 +24,8 @@ from minidl.kernels.jit.softmax_columns import (
 )
 
 __all__ = [
+    "attention_block",
+    "attention_block_backward",
     "attention_softmax",
     "attention_softmax_backward",
     "cross_entropy",
@@ -106,6 +108,30 @@ def attention_softmax_backward(g: Array, probabilities: Array, scale: float) -> 
     return gradient
 
 
+def attention_block(scores: Array, largest: Array, total: Array, visible: int) -> tuple[Array, Array, Array, Array]:
+    """The next block of a softmax over the last axis, in place of the scores; further parameters as the reference."""
+    if not eligible(scores, largest, total):
+        return reference.attention_block(scores, largest, total, visible)
+    new, sums, shrinkage = np.empty_like(largest), np.empty_like(largest), np.empty_like(largest)
+    t, s = scores.shape[-2:]
+    before, after = (largest.reshape(-1), total.reshape(-1)), (new.reshape(-1), sums.reshape(-1), shrinkage.reshape(-1))
+    _attention_block(scores.reshape(-1, s), *before, *after, visible, t)
+    return scores, new, sums, shrinkage
+
+
+def attention_block_backward(
+    scores: Array, g: Array, logarithms: Array, means: Array, visible: int
+) -> tuple[Array, Array]:
+    """Probabilities and gradient, in place of the scores and of g; further parameters as the reference."""
+    if not eligible(scores, g, logarithms, means):
+        return reference.attention_block_backward(scores, g, logarithms, means, visible)
+    t, s = scores.shape[-2:]
+    _attention_block_backward(
+        scores.reshape(-1, s), g.reshape(-1, s), logarithms.reshape(-1), means.reshape(-1), visible, t
+    )
+    return scores, g
+
+
 def cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     """logits (n, classes), labels (n,) -> the n losses, and the probabilities (n, classes)."""
     if not eligible(logits):
@@ -182,6 +208,41 @@ def _softmax_backward(g: Any, out: Any, gradient: Any, scale: Any) -> None:
             mean += g[i, j] * out[i, j]
         for j in range(g.shape[1]):
             gradient[i, j] = scale * out[i, j] * (g[i, j] - mean)
+
+
+@compiled(CONTRACT)
+def _attention_block(
+    x: Any, largest: Any, total: Any, new: Any, sums: Any, shrinkage: Any, visible: int, t: int
+) -> None:
+    wide_vectors()
+    zero, one, lowest = x.dtype.type(0), x.dtype.type(1), x.dtype.type(-np.inf)
+    for i in range(x.shape[0]):
+        row = x[i]
+        n = max(0, min(i % t + visible, row.size))
+        new[i] = largest[i]
+        if n:
+            here = _largest(row, n)
+            new[i] = here if here > largest[i] else largest[i]
+        origin = new[i] if new[i] > lowest else zero
+        shrinkage[i] = exp(largest[i] - origin)
+        sums[i] = total[i] * shrinkage[i] + _exponentials(row, n, origin, one)
+        for j in range(n, row.size):
+            row[j] = zero
+
+
+@compiled(CONTRACT)
+def _attention_block_backward(x: Any, g: Any, logarithms: Any, means: Any, visible: int, t: int) -> None:
+    wide_vectors()
+    zero = x.dtype.type(0)
+    for i in range(x.shape[0]):
+        n = max(0, min(i % t + visible, x.shape[1]))
+        for j in range(n):
+            weight = exp(x[i, j] - logarithms[i])
+            x[i, j] = weight
+            g[i, j] = weight * (g[i, j] - means[i])
+        for j in range(n, x.shape[1]):
+            x[i, j] = zero
+            g[i, j] = zero
 
 
 @compiled(CONTRACT)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from minidl.kernels import Array, array_module
 
 __all__ = [
+    "attention_block",
+    "attention_block_backward",
     "attention_softmax",
     "attention_softmax_backward",
     "cross_entropy",
@@ -70,3 +72,50 @@ def attention_softmax_backward(g: Array, probabilities: Array, scale: float) -> 
     gradient = softmax_backward(g, probabilities, -1)
     gradient *= scale
     return gradient
+
+
+def attention_block(scores: Array, largest: Array, total: Array, visible: int) -> tuple[Array, Array, Array, Array]:
+    """The next block of a softmax over the last axis, from the blocks before it.
+
+    Parameters
+        scores    (..., t, s), may be overwritten
+        largest   (..., t, 1), the largest score of each row in the blocks before; -inf for none
+        total     (..., t, 1), the sum of exp(score - largest) of the blocks before
+        visible   number of scores in the first row that count, the first ones; every later row has one more
+
+    Returns the weights exp(scores - largest), which are 0 for hidden scores; the updated largest and total; and the
+    factor exp(old largest - new largest), by which earlier sums are multiplied. If all scores of a row are -inf, its
+    weights are 0.
+    """
+    module = array_module(scores)
+    scores = _only_visible(scores, visible)
+    new = module.maximum(largest, scores.max(axis=-1, keepdims=True))
+    origin = module.where(new == -module.inf, scores.dtype.type(0), new)
+    weights, shrinkage = module.exp(scores - origin), module.exp(largest - origin)
+    return weights, new, total * shrinkage + weights.sum(axis=-1, keepdims=True), shrinkage
+
+
+def attention_block_backward(
+    scores: Array, g: Array, logarithms: Array, means: Array, visible: int
+) -> tuple[Array, Array]:
+    """The softmax's probabilities exp(scores - logarithms) again, and the gradient with respect to the scores.
+
+    Parameters
+        scores        (..., t, s), may be overwritten
+        g             (..., t, s), the gradient with respect to the probabilities, may be overwritten
+        logarithms    (..., t, 1), of the sum of a row's exp(score) over all blocks
+        means         (..., t, 1), the sum of a row's g times probability over all blocks
+        visible       as for `attention_block`
+    """
+    weights = array_module(scores).exp(_only_visible(scores, visible) - logarithms)
+    return weights, weights * (g - means)
+
+
+def _only_visible(scores: Array, visible: int) -> Array:
+    """The scores, -inf in place of those that do not count."""
+    rows, columns = scores.shape[-2:]
+    if visible >= columns:
+        return scores
+    module = array_module(scores)
+    counts = module.tril(module.ones((rows, columns), dtype=bool), visible - 1)
+    return module.where(counts, scores, -module.inf)

@@ -9,6 +9,7 @@ from typing import Any
 
 from minidl import functional as F
 from minidl.arguments import whole_number
+from minidl.functional.bind import operand
 from minidl.nn.container import ModuleList
 from minidl.nn.linear import Linear
 from minidl.nn.module import Module
@@ -49,4 +50,4 @@ class MLP(Module):
     def _flattened(self, x: Any) -> Tensor:
         if prod(x.shape[1:]) != self.sizes[0]:
             raise ValueError(f"MLP: samples of {self.sizes[0]} numbers expected, got x of shape {x.shape}")
-        return F.reshape(x, (x.shape[0], self.sizes[0]))
+        return operand(x) if len(x.shape) == 2 else F.reshape(x, (x.shape[0], self.sizes[0]))

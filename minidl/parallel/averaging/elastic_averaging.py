@@ -44,6 +44,7 @@ class ElasticAveraging(Strategy):
 
     The centre is the model that is evaluated.
     Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.
+    Stability: with variant="synchronous" and period=1, training diverges for alpha above 2 / (p + 1).
     Limits: alpha -> 0, independent workers, each as Serial on its samples; the centre keeps the initial weights.
 
     Notes

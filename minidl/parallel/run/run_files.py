@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -37,13 +38,13 @@ def write_metrics(folder: Path, history: Sequence[HistoryRow]) -> None:
 
 
 def environment() -> dict[str, str | None]:
-    """Versions, the commit of minidl where it is a git checkout (else None), and the command line."""
+    """Versions, the commit of minidl (None outside a git checkout), and the command line, quoted for a shell."""
     return {
         "minidl": __version__,
         **{name: _version(name) for name in ("numpy", "numba")},
         "python": platform.python_version(),
         "commit": _commit(),
-        "command": " ".join([_program(Path(sys.argv[0])), *sys.argv[1:]]),
+        "command": shlex.join([_program(Path(sys.argv[0])), *sys.argv[1:]]),
     }
 
 

@@ -62,11 +62,11 @@ def summed_sliced(x: Tensor, comm: Communicator, axis: int) -> Tensor:
 # ---- the same on arrays ----
 
 
-def all_reduced(x: Array, comm: Communicator, op: str = "sum") -> Array:
-    """The sum of the ranks' arrays, a new array; op: another operation of `comm.all_reduce`."""
+def all_reduced(x: Array, comm: Communicator, op: str = "sum", label: str | None = None) -> Array:
+    """The sum of the ranks' arrays, a new array; op and label are those of `comm.all_reduce`."""
     if comm.size == 1:
         return x
-    total = comm.all_reduce(_widened(x), op)
+    total = comm.all_reduce(_widened(x), op, label=label)
     return cast(kernels.array_module(x).asarray(total), x.dtype)
 
 

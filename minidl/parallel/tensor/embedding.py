@@ -11,7 +11,7 @@ from minidl import kernels
 from minidl.cluster.comm import Communicator
 from minidl.nn import Embedding, Module, Shard
 from minidl.parallel.tensor.collectives import summed, summed_sliced
-from minidl.parallel.tensor.linear import cut
+from minidl.parallel.tensor.linear import check_kind, cut
 from minidl.tensor import Tensor
 
 
@@ -32,6 +32,7 @@ class VocabularyEmbedding(Module):
     """
 
     def __init__(self, layer: Embedding, comm: Communicator, sequence: bool = False) -> None:
+        check_kind("VocabularyEmbedding", layer, Embedding)
         self.comm, self.sequence, self.num_embeddings = comm, sequence, layer.num_embeddings
         self.weight, self.padding_idx = layer.weight, layer.padding_idx
         cut(self.weight, Shard("tp", comm.rank, comm.size))
@@ -40,7 +41,7 @@ class VocabularyEmbedding(Module):
         rows = kernels.new_array_module().asarray(indices.data if isinstance(indices, Tensor) else indices)
         check_rows(rows, self.num_embeddings)
         count = self.num_embeddings // self.comm.size
-        local = rows - self.comm.rank * count
+        local = rows.astype(np.int64) - self.comm.rank * count  # in uint8, a negative difference would be a row
         is_mine = (local >= 0) & (local < count)
         padding = None if self.padding_idx is None else self.padding_idx - self.comm.rank * count
         mine = padding if padding is not None and 0 <= padding < count else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from minidl.arguments import whole_number
+from minidl.arguments import flag, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.nn import Module, Stage
@@ -64,6 +65,7 @@ class Hybrid(Pipeline):
             if value is not None:
                 value = whole_number(f"Hybrid: {name}", value, at_least=1)
             object.__setattr__(self, own, value)
+        flag("Hybrid: sequence", self.sequence)
         super().__post_init__()
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
@@ -76,7 +78,18 @@ class Hybrid(Pipeline):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if self.tp > 1:
-            self._split(job.build_model(), Divider(0, self.tp))
+            self._split(deepcopy(job.build_model()), Divider(0, self.tp))  # a copy: it is changed in place
+            if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
+                self._check_positions(job)
+
+    def _check_positions(self, job: Job) -> None:
+        for name, samples in zip(("training", "test"), job.build_data(), strict=True):
+            positions = samples.x.shape[-1]
+            if positions % self.tp:
+                raise ValueError(
+                    f"Hybrid: with sequence=True each of tp={self.tp} nodes has a slice of the positions, and the "
+                    f"{name} samples have {positions}: use a multiple of {self.tp}, or leave out sequence"
+                )
 
     def _split(self, model: Module, comm: Any) -> Module:
         layout = layout_of(model, self.sequence) if self.layout is None else self.layout

@@ -69,6 +69,7 @@ def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
 
     Raises
         ValueError    a pattern that fits no layer; a size that the ranks do not divide: the message names the layer
+        TypeError     no layout; a function that divides another type of layer: the message names the layer
 
     >>> from minidl import cluster, nn
     >>> def program(comm):
@@ -77,6 +78,8 @@ def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
     >>> cluster.launch(program, nodes=2, on="simulation").results[0]
     [(3, 4), (3,), (2, 3), (2,)]
     """
+    if not isinstance(layout, Mapping) or not all(map(callable, layout.values())):
+        raise TypeError(f"a layout is {{name: ColumnLinear or RowLinear, ...}}, got {layout!r}")
     unused = dict.fromkeys(layout)
 
     def rule(name: str, module: Module) -> Module | None:
@@ -87,6 +90,8 @@ def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
                     return divided(module, comm)
                 except ValueError as error:
                     raise ValueError(f"{name} cannot be divided by {comm.size} ranks: {error}") from error
+                except TypeError as error:
+                    raise TypeError(f"{name} cannot be divided: {error}") from error
         return None
 
     replace_layers(model, rule)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import functional as F
+from minidl.arguments import one_of
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
 from minidl.nn import Linear, Module, Parameter, Shard
 from minidl.parallel.tensor.collectives import copied, gathered, gathered_whole, summed, summed_sliced
 from minidl.tensor import Tensor
+
+GATHER = ("never", "evaluation", "always")
 
 
 class ColumnLinear(Module):
@@ -41,6 +44,8 @@ class ColumnLinear(Module):
         gather: str = "never",
         sequence: bool = False,
     ) -> None:
+        check_kind("ColumnLinear", layer, Linear)
+        one_of("ColumnLinear: gather", gather, GATHER)
         units = layer.weight.shape[0] // (blocks * unit)
         if unit > 1 and units % comm.size:
             raise ValueError(
@@ -79,6 +84,7 @@ class RowLinear(Module):
     """
 
     def __init__(self, layer: Linear, comm: Communicator, sequence: bool = False) -> None:
+        check_kind("RowLinear", layer, Linear)
         self.comm, self.sequence = comm, sequence
         self.weight, self.bias = layer.weight, layer.bias
         cut(self.weight, Shard("tp", comm.rank, comm.size, dim=1))
@@ -87,6 +93,12 @@ class RowLinear(Module):
         shares = F.linear(operand(x), self.weight)
         y = summed_sliced(shares, self.comm, 1) if self.sequence else summed(shares, self.comm)
         return y if self.bias is None else y + self.bias
+
+
+def check_kind(name: str, layer: object, kind: type[Module]) -> None:
+    """Raise TypeError unless the layer that `name` is to divide is one of the kind that it divides."""
+    if not isinstance(layer, kind):
+        raise TypeError(f"{name} divides a layer of type {kind.__name__}, got {type(layer).__name__}")
 
 
 def cut(parameter: Parameter, shard: Shard) -> None:

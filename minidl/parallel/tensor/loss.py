@@ -19,7 +19,7 @@ def vocabulary_cross_entropy(logits: Any, labels: Any, comm: Communicator, ignor
     """The mean cross entropy, of which every rank has the logits of its classes.
 
     Parameters
-        logits        (..., classes / p): those of classes rank * classes / p and up
+        logits        (..., classes / p): those of classes rank * classes / p and up, equally many on all ranks
         labels        (...), whole numbers, the same on all ranks
         comm          the ranks that divide the classes
         ignore_index  the label of samples that do not count
@@ -32,6 +32,7 @@ def vocabulary_cross_entropy(logits: Any, labels: Any, comm: Communicator, ignor
 
     Raises
         TypeError, IndexError, ValueError for labels that are no classes, or as many as there are samples
+        CollectiveMismatch               for ranks with different numbers of classes
 
     References
         Shoeybi et al., Megatron-LM (arXiv:1909.08053), section 3: "reduces the dimension to batch size times sequence
@@ -47,10 +48,10 @@ def vocabulary_cross_entropy(logits: Any, labels: Any, comm: Communicator, ignor
     classes = classes.reshape(-1)
     counts = classes != ignore_index
     check_classes(classes[counts], count * comm.size)
-    local = classes - comm.rank * count
+    local = classes.astype(np.int64) - comm.rank * count  # in uint8, a negative difference would be a class
     is_mine = (local >= 0) & (local < count)
     rows, columns = module.arange(len(z)), local * is_mine
-    largest = all_reduced(z.max(axis=1), comm, "max")
+    largest = all_reduced(z.max(axis=1), comm, "max", label=f"the largest of {count} logits of each rank")
     exponentials = module.exp(z - largest[:, None])
     sums = module.stack([exponentials.sum(axis=1), (z[rows, columns] - largest) * is_mine])
     total, chosen = all_reduced(sums, comm)

@@ -181,8 +181,12 @@ class OpenNotebook:
         return any(digit.isdigit() for digit in self.prompt(number))
 
     def output(self, number: int) -> str:
-        """The text of a cell's outputs."""
-        return "\n".join(output.text for output in self.found(".jp-OutputArea-output", self.cell(number)))
+        """The text of a cell's outputs; read again if the page replaces one meanwhile."""
+
+        def texts() -> list[list[str]]:  # never empty: a cell may have no output
+            return [[output.text for output in self.found(".jp-OutputArea-output", self.cell(number))]]
+
+        return "\n".join(wait_for(texts)[0])
 
     def question(self) -> WebElement | None:
         """The field in which a cell waits for a line, if one does."""

@@ -37,7 +37,7 @@ def test_no_notebook_is_without_a_text():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "source",
     [

@@ -24,7 +24,7 @@ from course.grading.submissions.submission import find
 from course.grading.tables import grade_tables
 from tests.course.grading.submitted_class import ROOT, SOLUTIONS, hand_in, notebook
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 FIRST = next(iter(SOLUTIONS))
 
@@ -43,7 +43,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], Pa
     with FileLock(f"{folder}.lock"):
         if not outcome.exists():
             kinds = hand_in(folder / "submitted", 9)
-            code = grade.run([str(folder / "submitted"), "--to", str(folder / "graded"), "--seconds", "5"])
+            code = grade.run([str(folder / "submitted"), "--to", str(folder / "graded"), "--seconds", "15"])
             outcome.write_text(json.dumps([kinds, code]))
     kinds, code = json.loads(outcome.read_text())
     return kinds, folder / "graded", code
@@ -271,7 +271,7 @@ def test_ctrl_c_ends_the_grading_and_keeps_what_is_graded(tmp_path):
         while not page.exists() and time.monotonic() < until:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        told = process.communicate(timeout=60)[1]  # the cells would sleep for 500 s
+        told = process.communicate(timeout=300)[1]  # the cells would sleep for 500 s
     assert process.returncode == 130, told
     assert "Interrupted: 1 of 5 are graded, the others are not." in told
     assert "Traceback" not in told

@@ -27,7 +27,7 @@ from course.sandbox.limits import Limits
 from course.sandbox.supervisor import TOKEN
 from tests.course.grading.submitted_class import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 NAME = "04_messages_and_collectives"
 TREE = "broadcast_tree"

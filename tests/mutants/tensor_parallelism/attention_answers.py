@@ -34,7 +34,30 @@ def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str, s
 CHECK = '    if heads % p:\n        raise ValueError(f"{heads} heads cannot be divided over {p} ranks")\n'
 
 MUTANTS = [
-    wrong("uneven heads are computed", (UNEVEN,), "a head that is cut in two".capitalize(), CHECK, ""),
+    wrong("uneven heads are computed", (UNEVEN,), "Each rank refuses it", CHECK, ""),
+    wrong(
+        "rank 0 alone refuses",
+        (UNEVEN,),
+        "Each rank refuses it",
+        "    if heads % p:\n",
+        "    if heads % p and comm.rank == 0:\n",
+    ),
+    wrong(
+        "rank 0 alone refuses, the others return",
+        (UNEVEN,),
+        "expected a ValueError with the numbers",
+        "    width = d // heads\n",
+        "    width = d // heads\n    if heads % p:\n        return x\n",
+        "    if heads % p:\n        raise",
+        "    if heads % p and comm.rank == 0:\n        raise",
+    ),
+    wrong(
+        "an all-reduce before heads are refused",
+        (UNEVEN,),
+        "Each rank refuses it",
+        "    if heads % p:\n",
+        "    if heads % p:\n        comm.all_reduce(np.ones(1))\n",
+    ),
     wrong("no sum", (OUTPUT, TRAFFIC, READS), "This is a partial sum", "    comm.all_reduce(y)\n", ""),
     wrong("the mean of the ranks", (OUTPUT, READS), "the mean over the ranks", "return y", "return y / p"),
     wrong(

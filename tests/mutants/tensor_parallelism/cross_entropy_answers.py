@@ -63,6 +63,13 @@ MUTANTS = [
         '    largest = logits.max(axis=1)\n    comm.all_reduce(largest, op="max")\n',
         "    largest = np.zeros(n)\n",
     ),
+    wrong(
+        "one maximum of all samples",
+        (LARGE,),
+        "cross_entropy on rank",
+        "largest = logits.max(axis=1)",
+        "largest = np.full(n, logits.max())",
+    ),
     wrong("the maxima are added up", (LARGE,), "cross_entropy", ', op="max"', ""),
     wrong(
         "the sum of this rank alone",

@@ -79,6 +79,14 @@ MUTANTS = [
         "if p % tp == 0 and tp & (tp - 1) == 0",
         hidden_only=True,
     ),
+    wrong(
+        "the divisor nearest to the best fraction",
+        (CHOICE,),
+        "expected a grid",
+        "words, dp, tp = min(found)",
+        "words, dp, tp = min(found, key=lambda each: abs(each[2] - (h * p / B) ** 0.5))",
+    ),
+    wrong("at most 8 ranks divide a layer", (CHOICE,), "expected a grid", "range(1, p + 1)", "range(1, min(p, 8) + 1)"),
     wrong("dp as a float", (WORDS, CHOICE), "`//` divides integers", "p // tp", "p / tp"),
 ]
 

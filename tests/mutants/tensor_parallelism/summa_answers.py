@@ -110,6 +110,13 @@ def summa(comm, pr, pc, width, a, b):
         "        c += row",
         "        row.broadcast(panel_a, src=j)\n        c += row",
     ),
+    wrong(
+        "the groups are made for each panel",
+        (PANELS,),
+        "one call of row_and_column",
+        "        i, j = t // of_b, t // of_a\n",
+        "        i, j = t // of_b, t // of_a\n        row, column = row_and_column(comm, pr, pc)\n",
+    ),
     wrong("the block divided by the ranks", ALL, "divided by the number of ranks", "return c", "return c / comm.size"),
     Mutant(
         "summa",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,7 @@ from minidl.parallel.tensor import (
     ColumnLinear,
     RowLinear,
     ShardedDropout,
+    VocabularyEmbedding,
     layout_of,
     split_layers,
     vocabulary_cross_entropy,
@@ -284,6 +286,29 @@ def test_what_does_not_fit_is_refused_in_one_sentence_before_the_run(model, sett
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ("gpt", "a layout is {name: ColumnLinear or RowLinear, ...}, got 'gpt'"),
+        ({"lm_head": "columns"}, "a layout is {name: ColumnLinear or RowLinear, ...}, got {'lm_head': 'columns'}"),
+        (
+            {"*.wte": ColumnLinear},
+            "transformer.wte cannot be divided: ColumnLinear divides a layer of type Linear, got",
+        ),
+        ({"*.ln_1": RowLinear}, "ln_1 cannot be divided: RowLinear divides a layer of type Linear, got LayerNorm"),
+        ({"lm_head": VocabularyEmbedding}, "VocabularyEmbedding divides a layer of type Embedding, got Linear"),
+    ],
+)
+def test_a_layout_that_is_none_is_refused_before_the_run(layout, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        Hybrid(tp=2, layout=layout).check(JOB, 2)
+
+
+def test_whether_positions_are_divided_is_true_or_false():
+    with pytest.raises(TypeError, match="Hybrid: sequence must be True or False, got 'yes'"):
+        Hybrid(sequence="yes")
+
+
 @pytest.mark.parametrize("name", ["dp", "pp", "tp"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "2", True])
 def test_extents_are_whole_numbers_of_at_least_one(name: str, value: Any):
@@ -291,7 +316,15 @@ def test_extents_are_whole_numbers_of_at_least_one(name: str, value: Any):
         Hybrid(**{name: value})
 
 
-def test_positions_that_the_ranks_do_not_divide_are_refused():
+def test_positions_that_the_ranks_do_not_divide_are_refused_before_the_run():
     job = replace(JOB, model=partial(nn.models.GPT, 24, 12, 2, 8, 24))
-    with pytest.raises(cluster.RankFailed, match="12 numbers along axis 1"):
+    with pytest.raises(ValueError, match="tp=8 nodes has a slice of the positions, and the training samples have 12"):
         parallel.train(job, Hybrid(tp=8, sequence=True), 8, on="simulation")
+
+
+def test_positions_of_the_test_set_are_looked_at_too():
+    train, test = texts()
+    uneven = Splits(train, Dataset(test.x[:, :6], test.y[:, :6]))
+    job = replace(JOB, data=lambda: uneven)
+    with pytest.raises(ValueError, match="the test samples have 6: use a multiple of 4, or leave out sequence"):
+        Hybrid(tp=4, sequence=True).check(job, 4)

@@ -136,6 +136,40 @@ def test_the_loss_of_divided_classes_is_cross_entropy_with_three_numbers_a_sampl
         assert [ledger["all_reduce"].calls for ledger in run.trace.ledger()] == [2] * p
 
 
+def test_tokens_and_labels_of_8_bits_are_divided_as_others():
+    """A token that another rank has is a negative number here: in uint8 it would be a row of this rank."""
+    classes = 300
+    tokens = np.array([[0, 7, 149, 150, 255]], dtype=np.uint8)
+    logits = np.random.default_rng(0).normal(size=(*tokens.shape, classes))
+    embedding = nn.Embedding(classes, 3).double()
+    rows = embedding.weight.data[tokens.astype(int)]
+    loss = F.cross_entropy(Tensor(logits[0]), tokens[0].astype(int)).item()
+
+    def program(comm: Communicator) -> None:
+        divided = VocabularyEmbedding(copy.deepcopy(embedding), comm)
+        np.testing.assert_array_equal(divided(tokens).numpy(), rows)
+        mine = np.split(logits, comm.size, -1)[comm.rank]
+        found = tensor.vocabulary_cross_entropy(Tensor(mine), tokens, comm)
+        np.testing.assert_allclose(found.item(), loss, rtol=1e-12)
+
+    for p in (2, 3):
+        simulated(program, p)
+
+
+def test_outputs_are_gathered_never_in_evaluation_or_always():
+    with pytest.raises(cluster.RankFailed, match="ColumnLinear: gather must be 'never', 'evaluation' or 'always'"):
+        simulated(lambda comm: ColumnLinear(nn.Linear(4, 6), comm, gather="allways"), 2)
+
+
+def test_ranks_with_different_numbers_of_classes_are_refused():
+    def program(comm: Communicator) -> None:
+        logits = np.zeros((2, 3 - comm.rank))
+        tensor.vocabulary_cross_entropy(Tensor(logits), np.array([0, 1]), comm)
+
+    with pytest.raises(cluster.CollectiveMismatch, match="the largest of 2 logits of each rank"):
+        simulated(program, 2)
+
+
 @pytest.mark.parametrize("ignored", [[0, 3], [0, 1, 2, 3]])
 def test_samples_that_are_ignored_have_no_loss_and_no_gradient(ignored: list[int]) -> None:
     logits, labels = np.random.default_rng(0).normal(size=(4, WIDTH)), np.array([1, 5, 11, 2])

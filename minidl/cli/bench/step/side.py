@@ -42,9 +42,11 @@ class StepSide:
 
             self.training = jax_training.Training(workload, WORKLOADS[workload])
         else:
+            import torch
+
             from minidl.cli.bench.step import torch_training
 
-            torch_training.torch.set_num_threads(self.threads)
+            torch.set_num_threads(self.threads)
             is_compiled = self.name == "torch.compile"
             self.training = torch_training.Training(workload, WORKLOADS[workload], is_compiled)
         return [self.training.step() for _ in range(FIRST_STEPS)]

@@ -8,6 +8,7 @@ all numbers have the same bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.trace.recording import RECEIVE, REDUCE, SEND, WAIT, Row
 
 Times = npt.NDArray[np.float64]
+Index = Integers | slice  # numbers of ranks, or all of them
 
 
 class Unplayable(Exception):  # noqa: N818  (the name says what happened)
@@ -48,11 +50,11 @@ class Clocks:
     ) -> None:
         p = len(ranks)
         self.times: Times = np.array(times)
-        self._ranks = np.array(ranks)
+        self._ranks, self._all = np.array(ranks), np.arange(p)
         self._alpha, self._beta, self._gammas = network.alpha, network.beta, np.array(gammas)
         self._timeout = timeout
         self._recorders = recorders
-        self._seconds = np.array([recorder.seconds for recorder in recorders]).T  # one row of each kind
+        self._seconds = np.array(list(zip(*(recorder.seconds for recorder in recorders), strict=True)))  # a row a kind
         self._counts = np.zeros((4, p), np.int64)  # messages and bytes sent, messages and bytes received
         self._events = np.zeros(p, np.int64)
         self._last = np.array([recorder.last for recorder in recorders])  # when the last event ended
@@ -83,25 +85,38 @@ class Clocks:
             raise Unplayable
         received = posted.copy()
         received[dst] = ends
+        is_late = ends > received[src]  # the message out ends after the one in
         self.times = received.copy()
         self.times[src] = np.maximum(received[src], ends)
-        self._counts[0, src] += 1
-        self._counts[1, src] += nbytes
-        self._counts[2, dst] += 1
-        self._counts[3, dst] += nbytes
-        self._note(SEND, src, dst, posted[src], nbytes, posted[src], None)
-        self._note_transfers(RECEIVE, dst, src, ends, nbytes, posted)
-        is_late = ends > received[src]  # the message out ends after the one in
+        senders, (peers, sent) = self._in_order(src, dst, nbytes)
+        self._counts[0, senders] += 1
+        self._counts[1, senders] += sent
+        self._note(SEND, senders, peers, posted[senders], sent, posted[senders], None)
+        receivers, (peers, got, until) = self._in_order(dst, src, nbytes, ends)
+        self._counts[2, receivers] += 1
+        self._counts[3, receivers] += got
+        self._note_transfers(RECEIVE, receivers, peers, until, got, posted)
         if is_late.any():
             late = src[is_late]
             self._note_transfers(SEND, late, dst[is_late], ends[is_late], np.zeros_like(late), posted)
 
+    def _in_order(self, ranks: Integers, *columns: Any) -> tuple[Index, Sequence[Any]]:
+        """Columns with a row for each of the ranks; if these are all, in order, because numpy is slow at indices."""
+        if len(ranks) < len(self._all):
+            return ranks, columns
+        if np.array_equal(ranks, self._all):
+            return slice(None), columns
+        order = np.empty_like(ranks)
+        order[ranks] = self._all
+        return slice(None), [column[order] for column in columns]
+
     def _reduce(self, ranks: Integers, nbytes: Integers) -> None:
-        self.times[ranks] += self._gammas[ranks] * nbytes
-        self._note(REDUCE, ranks, None, self.times[ranks], nbytes, None, None)
+        which, (nbytes,) = self._in_order(ranks, nbytes)
+        self.times[which] += self._gammas[which] * nbytes
+        self._note(REDUCE, which, None, self.times[which], nbytes, None, None)
 
     def _note_transfers(
-        self, kind: int, ranks: Integers, peers: Integers, ends: Times, nbytes: Integers, posted: Times
+        self, kind: int, ranks: Index, peers: Integers, ends: Times, nbytes: Integers, posted: Times
     ) -> None:
         """Note for each rank that it has waited for its peer, if it has, and then the transfer."""
         last, own, theirs = self._last[ranks], posted[ranks], posted[peers]
@@ -109,13 +124,13 @@ class Clocks:
         waited = until > last
         if waited.any():
             zeros = np.zeros(np.count_nonzero(waited), np.int64)
-            self._note(WAIT, ranks[waited], peers[waited], until[waited], zeros, own[waited], theirs[waited])
+            self._note(WAIT, self._all[ranks][waited], peers[waited], until[waited], zeros, own[waited], theirs[waited])
         self._note(kind, ranks, peers, ends, nbytes, own, theirs)
 
     def _note(
         self,
         kind: int,
-        ranks: Integers,
+        ranks: Index,
         peers: Integers | None,
         ends: Times,
         nbytes: Integers,
@@ -125,10 +140,23 @@ class Clocks:
         """Note an event of each rank, which began where its previous one ended; keep it where the trace has room."""
         starts = self._last[ranks]
         self._seconds[kind, ranks] += ends - starts
-        self._last[ranks] = ends
         self._events[ranks] += 1
-        if not self._has_room:
-            return
+        if self._has_room:
+            self._keep(kind, self._all[ranks], peers, starts, ends, nbytes, posted, peer_posted)
+        self._last[ranks] = ends
+
+    def _keep(
+        self,
+        kind: int,
+        ranks: Integers,
+        peers: Integers | None,
+        starts: Times,
+        ends: Times,
+        nbytes: Integers,
+        posted: Times | None,
+        peer_posted: Times | None,
+    ) -> None:
+        """Keep rows of the trace for the ranks that have room."""
         for i in np.flatnonzero(self._room[ranks] > 0).tolist():
             rank = int(ranks[i])
             self._rows[rank].append(

@@ -9,15 +9,18 @@ import numpy as np
 
 from minidl.cluster import collectives
 from minidl.cluster.channel import REDUCE
+from minidl.cluster.collectives.partition import split
 from minidl.cluster.collectives.point_to_point import own
-from minidl.cluster.engines.payload import PLAIN_KINDS
+from minidl.cluster.engines.payload import PLAIN_KINDS, encode
 from minidl.cluster.engines.simulation.at_once import rounds, values
 from minidl.cluster.engines.simulation.at_once.rounds import Integers, Rounds
 from minidl.cluster.phantom import Phantom
 
+CONSTANTS = frozenset({type(None), bool, int, float, complex, str, bytes})
+
 
 class Plan(NamedTuple):
-    """How a collective is played at once; `contents` is by rank what they pass: an array, a list of arrays, or None.
+    """How a collective is played at once; `contents` is by rank what they pass.
 
     suits     whether it can be played with this content of one rank
     rounds    its messages; the arguments are the contents and the options
@@ -37,6 +40,16 @@ def is_array(x: Any) -> bool:
 def are_arrays(items: Sequence[Any]) -> bool:
     """Whether all the items are."""
     return all(map(is_array, items))
+
+
+def is_item(x: Any) -> bool:
+    """Whether x is an array, or a constant, which ranks may share and whose pickle has one size after every hop."""
+    return is_array(x) or is_constant(x)
+
+
+def is_constant(x: Any) -> bool:
+    """Whether x is a Python number, a string, None, or a tuple of such: nobody can change it."""
+    return type(x) in CONSTANTS or (type(x) is tuple and all(map(is_constant, x)))
 
 
 def is_nothing(content: None) -> bool:
@@ -67,7 +80,7 @@ def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Rounds:
 def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[Any]:
     if isinstance(arrays[0], Phantom):
         return np.array_split(cast(Any, arrays[0]), len(arrays))
-    return values.ring_chunks(arrays, REDUCE[op])
+    return [chunk.copy() for chunk in split(values.ring(arrays, REDUCE[op]), len(arrays))]
 
 
 def _all_gather_rounds(items: Sequence[Any]) -> Rounds:
@@ -75,7 +88,7 @@ def _all_gather_rounds(items: Sequence[Any]) -> Rounds:
 
 
 def _all_gather_results(items: Sequence[Any]) -> list[list[Any]]:
-    return [[own(item) for item in items] for _ in items]
+    return [list(map(_received, items)) for _ in items]
 
 
 def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Rounds:
@@ -83,7 +96,7 @@ def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Rounds:
 
 
 def _all_to_all_results(items: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    return [[own(of_rank[rank]) for of_rank in items] for rank in range(len(items))]
+    return [[_received(of_rank[rank]) for of_rank in items] for rank in range(len(items))]
 
 
 def _barrier_rounds(nothing: Sequence[None]) -> Rounds:
@@ -95,7 +108,13 @@ def _barrier_results(nothing: Sequence[None]) -> Sequence[None]:
 
 
 def _bytes(items: Sequence[Any]) -> Integers:
-    return np.array([item.nbytes for item in items], np.int64)
+    """Of each item's message."""
+    return np.array([item.nbytes if is_array(item) else encode(item)[3] for item in items], np.int64)
+
+
+def _received(item: Any) -> Any:
+    """A copy of an array; what cannot change is shared."""
+    return own(item) if type(item) is np.ndarray else item
 
 
 PLANS: dict[Callable[..., Any], Plan] = {
@@ -108,7 +127,7 @@ PLANS: dict[Callable[..., Any], Plan] = {
     collectives.all_reduce_hierarchical: _all_reduce(rounds.hierarchical, values.hierarchical),
     collectives.all_reduce_ordered: _all_reduce(rounds.ordered, values.in_order),
     collectives.reduce_scatter_ring: Plan(is_array, _reduce_scatter_rounds, _reduce_scatter_results),
-    collectives.all_gather_ring: Plan(is_array, _all_gather_rounds, _all_gather_results),
+    collectives.all_gather_ring: Plan(is_item, _all_gather_rounds, _all_gather_results),
     collectives.all_to_all_pairwise: Plan(are_arrays, _all_to_all_rounds, _all_to_all_results),
     collectives.barrier_dissemination: Plan(is_nothing, _barrier_rounds, _barrier_results),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,25 @@ from minidl.cluster.collectives.point_to_point import Array
 Vectors = Sequence[Array]
 
 
-def ring(vectors: Vectors, op: np.ufunc) -> Array:
-    """Chunk i starts at rank i + 1 and ends at rank i."""
-    return np.concatenate(ring_chunks(vectors, op))
+def ring(arrays: Vectors, op: np.ufunc) -> Array:
+    """Chunk i of the first axis starts at rank i + 1 and goes up to the last rank, then from rank 0 to rank i.
 
+    So each rank's array comes twice: first for the chunks below its number, later for the others. Both are one range.
+    """
+    p, total = len(arrays), np.empty_like(arrays[0])
+    edges = [0, *accumulate(map(len, split(total, p)))]
 
-def ring_chunks(arrays: Vectors, op: np.ufunc) -> list[Array]:
-    """Chunk i of the result, as rank i has it after the reduce-scatter."""
-    p = len(arrays)
-    chunks = [split(array, p) for array in arrays]
-    return [in_order([chunks[(i + 1 + step) % p][i] for step in range(p)], op) for i in range(p)]
+    def begin(chunk: int, array: Array) -> None:
+        total[edges[chunk] : edges[chunk + 1]] = array[edges[chunk] : edges[chunk + 1]]
+
+    for rank in range(1, p):
+        begin(rank - 1, arrays[rank])
+        _onto(total, arrays[rank], edges[:rank], op)
+    begin(p - 1, arrays[0])
+    _onto(total, arrays[0], edges[:p], op)
+    for rank in range(1, p):
+        _onto(total, arrays[rank], edges[rank:], op)
+    return total
 
 
 def in_order(vectors: Vectors, op: np.ufunc) -> Array:
@@ -79,8 +89,21 @@ def pipelined_chain(vectors: Vectors, op: np.ufunc, segments: int | None = None)
 def hierarchical(vectors: Vectors, op: np.ufunc, per_group: int | None = None) -> Array:
     """A ring in each group, then a ring of the groups for each chunk."""
     size = group_size(len(vectors), per_group)
-    groups = [ring_chunks(vectors[start : start + size], op) for start in range(0, len(vectors), size)]
+    groups = [split(ring(vectors[start : start + size], op), size) for start in range(0, len(vectors), size)]
     return np.concatenate([ring(chunk, op) for chunk in zip(*groups, strict=True)])
+
+
+def _onto(total: Array, array: Array, edges: Sequence[int], op: np.ufunc) -> None:
+    """The chunks between these edges of `total` become `total op array`.
+
+    One call does them all where the bits of an element cannot depend on its place. In max(0.0, -0.0) and the rounding
+    of complex products, numpy's vector instructions may differ from its loop for the last elements, so there each chunk
+    has its own call, as in the messages.
+    """
+    if total.dtype.kind in "biu" or (total.dtype.kind == "f" and op in (np.add, np.multiply)):
+        edges = [edges[0], edges[-1]]
+    for start, end in pairwise(edges):
+        op(total[start:end], array[start:end], out=total[start:end])
 
 
 def _folded(vectors: Vectors, op: np.ufunc) -> list[Any]:

@@ -13,6 +13,7 @@ ALGORITHMS = (
     *("ring", "tree", "recursive_doubling", "rabenseifner"),
     *("parameter_server", "pipelined_chain", "hierarchical", "ordered", "auto"),
 )
+OPS = ("sum", "mean", "prod", "max", "min")
 DTYPES = ("float32", "float64", "float16", "int64", "int8", "bool", "complex64")
 
 Step = tuple[Callable[..., None], dict[str, Any]]
@@ -62,6 +63,20 @@ class Player:
     def all_gather(self, dtype: str, group: bool) -> None:
         comm = self.half if group else self.comm
         self.note(comm.all_gather(self.array(int(self.values.integers(9)), dtype)))
+
+    def all_gather_constants(self) -> None:
+        word, number = "é" * int(self.values.integers(300)), int(self.values.integers(1 << 40))
+        self.seen.append(self.comm.all_gather((self.comm.rank, (word, None), -0.5, number)))
+
+    def split(self, colors: int) -> None:
+        self.half = self.comm.split(int(self.values.integers(colors)), key=int(self.values.integers(3)))
+        self.seen.append((self.half.rank, self.half.size, self.comm.now()))
+
+    def along_a_mesh(self, size: int, dtype: str) -> None:
+        rows = 2 if self.comm.size % 2 == 0 else 1
+        mesh = self.comm.mesh((rows, self.comm.size // rows), ("rows", "columns"))
+        for axis in mesh.names:
+            self.note(mesh[axis].all_reduce(self.array(size, dtype), "max"))
 
     def all_gather_objects(self) -> None:
         self.seen.append(self.comm.all_gather({"rank": self.comm.rank, "x": self.values.normal()}))
@@ -117,7 +132,7 @@ def program(comm: cluster.Communicator, seed: int, calls: int) -> tuple[list[Any
     for _ in range(calls):
         kind, group, dtype, size = rng.random(), flip(), str(chosen((*DTYPES, "phantom"))), int(rng.integers(60))
         src, dst = (int(i) for i in rng.choice(comm.size, 2, replace=False))
-        op, algorithm, is_async = str(chosen(("sum", "mean", "prod"))), str(chosen(ALGORITHMS)), rng.random() < 0.15
+        op, algorithm, is_async = str(chosen(OPS)), str(chosen(ALGORITHMS)), rng.random() < 0.15
         large, first, scale = flip(), flip(), float(10.0 ** rng.uniform(-3, 1))
         if slow:
             player.compute(scale)
@@ -129,8 +144,14 @@ def program(comm: cluster.Communicator, seed: int, calls: int) -> tuple[list[Any
             player.rows_scattered(size)
         elif kind < 0.6:
             player.all_gather(dtype, group)
-        elif kind < 0.63:
+        elif kind < 0.62:
             player.all_gather_objects()
+        elif kind < 0.63:
+            player.all_gather_constants()
+        elif kind < 0.64:
+            player.split(int(rng.integers(1, 4)))
+        elif kind < 0.65:
+            player.along_a_mesh(size, dtype)
         elif kind < 0.7:
             player.all_to_all(dtype)
         elif kind < 0.75:

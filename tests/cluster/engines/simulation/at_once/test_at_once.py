@@ -21,6 +21,7 @@ CALLS: dict[str, Callable[[Communicator, Any], Any]] = {
     **{name: lambda comm, x, name=name: comm.all_reduce(x, algorithm=name) for name in (*ALGORITHMS, "hierarchical")},
     "reduce_scatter": lambda comm, x: comm.reduce_scatter(x),
     "all_gather": lambda comm, x: comm.all_gather(x[: comm.rank]),
+    "all_gather of constants": lambda comm, x: comm.all_gather((comm.rank, ("é" * 99 * comm.rank, None), -0.5)),
     "all_to_all": lambda comm, x: comm.all_to_all([x[:rank] for rank in range(comm.size)]),
     "barrier": lambda comm, x: comm.barrier(),
 }
@@ -50,6 +51,50 @@ def test_a_collective_has_the_same_results_times_and_events(name: str, nodes: in
     assert at_once.trace.events == by_messages.trace.events
     assert at_once.trace.ledger() == by_messages.trace.ledger()
     assert at_once.seconds == by_messages.seconds
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("name", ["ring", "hierarchical"])
+def test_signed_zeros_and_complex_products_have_the_bits_of_the_messages(name: str, op: str) -> None:
+    def program(comm: Communicator) -> list[bytes]:
+        seen = []
+        for dtype in ("float32", "float64", "float16", "complex64", "int8", "bool"):
+            x = np.where(comm.rng.random(133) < 0.5, 0.0, comm.rng.normal(size=133))
+            x = (x * comm.rng.choice([-1.0, 1.0], 133)).astype(dtype)
+            if dtype == "complex64":
+                x = x + np.complex64(1j) * x[::-1]
+            seen.append(comm.all_reduce(x, op, algorithm=name).tobytes())
+        return seen
+
+    with counted() as count:
+        at_once = run(program, 6, batched=True)
+    assert +count == {"played": 6}
+    assert at_once.results == run(program, 6, batched=False).results
+
+
+def test_splits_and_meshes_of_many_ranks_post_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(endpoint.SimulatedEndpoint, "post_send")
+
+    def program(comm: Communicator) -> list[int]:
+        half, mesh = comm.split(comm.rank % 2), comm.mesh((2, 32), ("dp", "tp"))
+        return [half.size, half.rank, mesh["tp"].size, mesh["dp", "tp"].rank]
+
+    simulated = cluster.launch(program, nodes=64, on=cluster.Simulation(NETWORK, trace="ledger"))
+    assert simulated.results == [[32, rank // 2, 32, rank] for rank in range(64)]
+    assert {traffic["split"].messages for traffic in simulated.trace.ledger()} == {63}
+
+
+def test_what_ranks_gather_is_their_own_unless_it_cannot_change() -> None:
+    def program(comm: Communicator) -> list[float]:
+        arrays, numbers = comm.all_gather(np.full(2, comm.rank)), comm.all_gather(comm.rank)
+        arrays[0][...] = numbers[0] = 7 + comm.rank
+        comm.barrier()
+        return [*(float(x[0]) for x in arrays), *numbers]
+
+    with counted() as count:
+        results = run(program, 3, batched=True).results
+    assert +count == {"played": 3}
+    assert results == [[7 + rank, 1, 2, 7 + rank, 1, 2] for rank in range(3)]
 
 
 def formula(name: str, nodes: int, nbytes: int) -> float:
