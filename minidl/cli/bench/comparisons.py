@@ -33,6 +33,11 @@ class Comparison:
     limit: float | None = None
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """What was measured, whatever it was compared with."""
+        return self.benchmark, self.case, self.setting
+
+    @property
     def ratio(self) -> float:
         """minidl's time / the other's, the median of the rounds; below 1 minidl is faster."""
         return statistics.median(self._ratios())
@@ -41,7 +46,7 @@ class Comparison:
     def quartiles(self) -> tuple[float, float]:
         """The first and the third quartile of the ratios."""
         ratios = self._ratios()
-        low, _, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+        low, _, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
         return low, high
 
     def _ratios(self) -> list[float]:
@@ -52,7 +57,6 @@ def best(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """For each case and setting, the comparison with the fastest of the others."""
     hardest: dict[tuple[str, str, str], Comparison] = {}
     for one in comparisons:
-        key = (one.benchmark, one.case, one.setting)
-        if one.peer and (key not in hardest or one.ratio > hardest[key].ratio):
-            hardest[key] = one
+        if one.peer and (one.key not in hardest or one.ratio > hardest[one.key].ratio):
+            hardest[one.key] = one
     return list(hardest.values())

@@ -29,11 +29,14 @@ def compare(
     with ExitStack() as stack:
         names = ["minidl", *peers]
         sides = started(names, lambda name: Side(name, __file__, [name, str(nodes)], ranks=1, stack=stack), skipped)
+        for side in sides:
+            progress("a launch", f"{setting}: {side.name}, the first")
+            side.ask()
         times: list[list[float]] = [[] for _ in sides]
-        for turn in range(rounds + 1):
+        for turn in range(rounds):
             for side, seconds in zip(sides, times, strict=True):
-                progress("a launch", f"{setting}: {side.name}, round {max(turn, 1)} of {rounds}")
-                seconds += side.ask() * bool(turn)
+                progress("a launch", f"{setting}: {side.name}, round {turn + 1} of {rounds}")
+                seconds += side.ask()
     if len(sides) == 1:
         yield Comparison("launch", "nodes that do nothing", setting, times[0])
     for side, theirs in zip(sides[1:], times[1:], strict=True):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,7 +73,8 @@ class Side:
         stack.callback(process.wait)
         self._process = process
         self._ranks: list[Connection] = []
-        stack.callback(self._hang_up)
+        self._is_waiting = False  # for a request
+        stack.callback(self._end)
         while len(self._ranks) < ranks:
             try:
                 accepted, _ = listener.accept()
@@ -83,15 +84,18 @@ class Side:
                 continue
             accepted.setblocking(True)
             self._ranks.append(Connection(accepted.detach()))
+        self._is_waiting = True
 
     def ask(self, *request: Any) -> list[Any]:
         """The answer of every process; MeasurementError if one of them has none."""
+        self._is_waiting = False
         try:
             for rank in self._ranks:
                 rank.send(request)
             answers = [rank.recv() for rank in self._ranks]
         except (EOFError, OSError):
             raise self._ended() from None
+        self._is_waiting = True
         for answer in answers:
             if isinstance(answer, Failure):
                 raise MeasurementError(f"{self.name}: {answer.reason}")
@@ -102,15 +106,14 @@ class Side:
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
         return MeasurementError(f"{self.name} has ended: {lines[-1].strip() if lines else 'it gave no reason'}")
 
-    def _hang_up(self) -> None:
+    def _end(self) -> None:
+        if not self._is_waiting:
+            self._process.terminate()  # an answer, such as a compilation, may take long
         for rank in self._ranks:
-            try:
-                rank.send(None)
-            except OSError:
-                self._process.terminate()  # it ended, or is in the middle of an answer that nobody reads
+            if self._is_waiting:
+                with suppress(OSError):  # Ctrl-C in a terminal has ended the rank, too
+                    rank.send(None)
             rank.close()
-        if not self._ranks:
-            self._process.terminate()
 
 
 def started(names: Sequence[str], start: Callable[[str], Side], skipped: list[str]) -> list[Side]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 COLUMNS = ("benchmark", "case", "setting", "minidl", "compared with", "its time", "ratio", "quartiles", "of the limit")
 LEGEND = (
     "ratio: minidl's time / the other's, median of the rounds; below 1 minidl is faster",
-    "bold: the fastest of the others",
+    "bold: the fastest of several others",
     "of the limit: floating-point operations of minidl's step / its time / the speed of a matrix product",
 )
 
 
 def rows(comparisons: Sequence[Comparison]) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """The cells of each row, and whether it is against the fastest of the others."""
-    hardest = best(comparisons)
+    """The cells of each row, and whether it is against the fastest of several."""
+    hardest, sides = best(comparisons), Counter(one.key for one in comparisons)
     for one in comparisons:
         ours = seconds_text(statistics.median(one.ours))
         limit = "" if one.limit is None else f"{one.limit:.0%}"
@@ -40,7 +41,7 @@ def rows(comparisons: Sequence[Comparison]) -> Iterator[tuple[tuple[str, ...], b
             low, high = one.quartiles
             theirs = seconds_text(statistics.median(one.theirs))
             against = one.peer, theirs, f"{one.ratio:.2f}", f"{low:.2f} .. {high:.2f}"
-        yield (one.benchmark, one.case, one.setting, ours, *against, limit), one in hardest
+        yield (one.benchmark, one.case, one.setting, ours, *against, limit), one in hardest and sides[one.key] > 1
 
 
 def table(comparisons: Sequence[Comparison]) -> Table:

@@ -14,7 +14,7 @@ from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, run_folder
 from minidl.cli.bench import launch, report
 from minidl.cli.bench.collectives import run as collectives_run
-from minidl.cli.bench.comparisons import Comparison
+from minidl.cli.bench.comparisons import Comparison, Progress
 from minidl.cli.bench.conditions import conditions, is_installed
 from minidl.cli.bench.peer import MeasurementError
 from minidl.cli.bench.simulation import run as simulation_run
@@ -50,10 +50,22 @@ class Asked:
     sizes: list[int]
     ranks: list[int]
     rounds: int
-    simgrid_python: str | None
+    profile: bool
+    simgrid_python: str
     chosen: set[str]
     skipped: list[str] = field(default_factory=list)
     profiles: list[tuple[str, Any]] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        """How many rows the table has for each peer."""
+        of = {
+            "step": len(self.threads) * len(self.workloads),
+            "collectives": len(self.nodes) * len(self.sizes),
+            "simulation": len(self.ranks) * len(simulation_run.ENGINES),
+            "launch": len(self.launched),
+        }
+        return sum(of[name] for name in self.benchmarks)
 
     def peers(self, needs: dict[str, str]) -> list[str]:
         """Those of a benchmark's peers that are wanted and installed; `skipped` names the others."""
@@ -72,29 +84,37 @@ def run(options: dict[str, Any]) -> None:
     for name, value in where:
         say(console, f"{name}: {value}")
     found: list[Comparison] = []
+    failures: list[str] = []
     try:
         with LiveBar(console, "measuring") as bar:
-            for number, name in enumerate(asked.benchmarks):
-                for one in MEASURED[name](asked, _progress(bar, name, number, len(asked.benchmarks))):
-                    found.append(one)
+            for name in asked.benchmarks:
+                try:
+                    for one in MEASURED[name](asked, _progress(bar, name, asked.cases, found)):
+                        found.append(one)
+                except MeasurementError as error:
+                    failures.append(f"{name}: {error}")
     except (KeyboardInterrupt, SystemExit):
+        if found:
+            report.write(folder, found, where)
         say(console, run_folder.what_is_left(folder))
         raise
-    except MeasurementError:
-        folder.rmdir()
-        raise
-    for title, operations in asked.profiles if options["profile"] else ():
+    for title, operations in asked.profiles:
         console.print(report.profile_table(title, operations))
-    console.print(report.table(found))
+    if found:
+        console.print(report.table(found))
     for line in (*dict.fromkeys(asked.skipped), *report.summary(found)):
         say(console, line)
-    report.write(folder, found, where)
-    say(console, run_folder.contents(folder))
+    if found:
+        report.write(folder, found, where)
+        say(console, run_folder.contents(folder))
+    else:
+        folder.rmdir()
+    if failures:
+        raise MeasurementError("; ".join(failures))
 
 
 def checked(options: dict[str, Any]) -> Asked:
     """What was typed; ValueError for what cannot be measured."""
-    python = options["simgrid_python"]
     chosen = [one_of("--against", name, PEERS) for name in items("--against", options["against"], ",".join(PEERS))]
     many = "1,2" if cores() > 1 else "1"
     asked = Asked(
@@ -107,7 +127,8 @@ def checked(options: dict[str, Any]) -> Asked:
         sizes=[_size(text) for text in items("--bytes", options["nbytes"], "4KB,64KB,1MB,16MB,100MB")],
         ranks=_numbers("--ranks", options["ranks"], "64,1024", at_least=2, at_most=MOST_SIMULATED),
         rounds=whole_number("--rounds", options["rounds"], at_least=1),
-        simgrid_python=python,
+        profile=options["profile"],
+        simgrid_python=options["simgrid_python"],
         chosen={side for name in chosen for side in PEERS[name]},
     )
     for count in asked.nodes:
@@ -131,33 +152,36 @@ def _size(text: str) -> int:
     return nbytes
 
 
-def _progress(bar: LiveBar, name: str, done: int, total: int) -> Callable[[str, str], None]:
-    return lambda case, what: bar.show(done, total, f"{name}, {case}", what)
+def _progress(bar: LiveBar, name: str, cases: int, found: list[Comparison]) -> Progress:
+    def show(case: str, what: str) -> None:
+        bar.show(len({one.key for one in found}), cases, f"{name}, {case}", what)
+
+    return show
 
 
 # ---- the benchmarks ----
 
 
-def _steps(asked: Asked, progress: Callable[[str, str], None]) -> Iterator[Comparison]:
+def _steps(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     peers = asked.peers(step_run.PEERS)
     for threads in asked.threads:
         with ExitStack() as stack:
-            sides = step_run.StepRun(threads, peers, asked.rounds, progress, stack)
+            sides = step_run.StepRun(threads, peers, asked.rounds, progress, asked.skipped, stack)
             for workload in asked.workloads:
-                yield from sides.compare(workload)
-            asked.skipped += sides.skipped
-            for workload, (operations, share) in sides.profiles.items():
-                title = f"{workload}, {sides.setting}: {share:.0%} of a matrix product's speed"
-                asked.profiles.append((title, operations))
+                compared = list(sides.compare(workload))
+                yield from compared
+                if asked.profile:
+                    title = f"{workload}, {sides.setting}: {compared[0].limit:.0%} of the speed of a matrix product"
+                    asked.profiles.append((title, sides.profile()))
 
 
-def _collectives(asked: Asked, progress: Callable[[str, str], None]) -> Iterator[Comparison]:
+def _collectives(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     peers = asked.peers(collectives_run.PEERS)
     for nodes in asked.nodes:
         yield from collectives_run.compare(nodes, asked.sizes, peers, asked.rounds, progress, asked.skipped)
 
 
-def _simulations(asked: Asked, progress: Callable[[str, str], None]) -> Iterator[Comparison]:
+def _simulations(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     python = asked.simgrid_python if "SimGrid" in asked.chosen else None
     if python is not None and simulation_run.simgrid_version(python) is None:
         asked.skipped.append(f"SimGrid is left out: {python} cannot import simgrid (--simgrid-python names another)")
@@ -166,13 +190,13 @@ def _simulations(asked: Asked, progress: Callable[[str, str], None]) -> Iterator
         yield from simulation_run.compare(ranks, python, asked.rounds, progress)
 
 
-def _launches(asked: Asked, progress: Callable[[str, str], None]) -> Iterator[Comparison]:
+def _launches(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     peers = asked.peers(launch.PEERS)
     for nodes in asked.launched:
         yield from launch.compare(nodes, peers, asked.rounds, progress, asked.skipped)
 
 
-MEASURED: dict[str, Callable[[Asked, Callable[[str, str], None]], Iterator[Comparison]]] = {
+MEASURED: dict[str, Callable[[Asked, Progress], Iterator[Comparison]]] = {
     "step": _steps,
     "collectives": _collectives,
     "simulation": _simulations,

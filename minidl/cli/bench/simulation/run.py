@@ -75,8 +75,10 @@ def simgrid_seconds(ranks: int, python: str) -> float:
     steps = max(1, SIMGRID_MESSAGES // ranks)
     script = Path(__file__).with_name("simgrid_ring.py")
     command = [python, str(script), *map(str, (ranks, steps, 4 * FLOATS, ALPHA, BETA))]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
-    result = json.loads(output.splitlines()[-1])
+    ended = subprocess.run(command, capture_output=True, text=True)
+    if ended.returncode != 0:
+        raise MeasurementError(f"SimGrid has ended: {(ended.stderr.strip() or 'it gave no reason').splitlines()[-1]}")
+    result = json.loads(ended.stdout.splitlines()[-1])
     check(result["simulated"], steps * (ALPHA + 4 * FLOATS * BETA))
     return float(result["seconds"]) / (steps * ranks)
 

@@ -25,15 +25,24 @@ class StepRun:
 
     Parameters
         threads     of BLAS, OpenMP, XLA and numba, and the number of cores
-        peers       names of `PEERS`; those that cannot be measured are left out, and `skipped` says why
+        peers       names of `PEERS`; those that cannot be measured are left out
         rounds      blocks of each side
         progress    called after each block
+        skipped     gets the reasons
+        stack       ends the sides when it closes
     """
 
-    def __init__(self, threads: int, peers: Sequence[str], rounds: int, progress: Progress, stack: ExitStack) -> None:
-        self.threads, self.rounds, self.progress, self.skipped = threads, rounds, progress, list[str]()
+    def __init__(
+        self,
+        threads: int,
+        peers: Sequence[str],
+        rounds: int,
+        progress: Progress,
+        skipped: list[str],
+        stack: ExitStack,
+    ) -> None:
+        self.threads, self.rounds, self.progress, self.skipped = threads, rounds, progress, skipped
         self.setting = counted(threads, "thread")
-        self.profiles: dict[str, tuple[Operations, float]] = {}
 
         def start(name: str) -> Side:
             module, arguments = "minidl.cli.bench.step.side", [name, str(threads)]
@@ -71,11 +80,14 @@ class StepRun:
                 self.progress(workload, f"{self.setting}: {side.name}, round {turn + 1} of {self.rounds}")
             limits.append(flops * self._rest(minidl.ask("matrix")[0]) / (2 * MATRIX**3))
         share = statistics.median(limit / ours for limit, ours in zip(limits, times[0], strict=True))
-        self.profiles[workload] = minidl.ask("profile")[0], share
         if not able:
             yield Comparison("step", workload, self.setting, times[0], limit=share)
         for side, theirs in zip(able, times[1:], strict=True):
             yield Comparison("step", workload, self.setting, times[0], side.name, theirs, share)
+
+    def profile(self) -> Operations:
+        """Where minidl's step goes, on the workload that was compared last."""
+        return self.sides[0].ask("profile")[0]
 
     def _block(self, side: Side, steps: int) -> float:
         return self._rest(float(side.ask("block", steps)[0]))
