@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextvars
 from contextlib import ExitStack
 
 import pytest
 
+from minidl.cli.app import app
+from minidl.cli.bench.comparisons import Comparison
 from minidl.cli.bench.peer import MeasurementError, Side
-from minidl.cli.bench.run import Asked, checked
+from minidl.cli.bench.run import MEASURED, Asked, checked
 from minidl.cli.bench.step.run import PEERS
 from minidl.cluster.engines.threads import cores
-from tests.cli.command import refused
+from tests.cli.command import minidl, refused
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -37,7 +40,7 @@ def test_bad_input_is_refused_in_a_sentence(capsys, tmp_path, monkeypatch, argum
 
 def asked(**changes: object) -> Asked:
     nothing = ("benchmarks", "workload", "threads", "nodes", "nbytes", "ranks", "against")
-    return checked(dict.fromkeys(nothing) | {"rounds": 1, "simgrid_python": "python3"} | changes)
+    return checked(dict.fromkeys(nothing) | {"rounds": 1, "profile": False, "simgrid_python": "python3"} | changes)
 
 
 def test_what_is_not_installed_is_left_out_and_named(monkeypatch):
@@ -68,3 +71,54 @@ def test_a_request_that_fails_comes_back_as_a_sentence_and_the_next_is_answered(
         with pytest.raises(MeasurementError, match="theirs: ZeroDivisionError: division by zero"):
             side.ask(0)
         assert side.ask(4) == [0.25]
+
+
+def test_ctrl_c_ends_a_side_in_the_middle_of_an_answer(tmp_path):
+    program = tmp_path / "interrupts.py"
+    program.write_text(
+        "import os, signal, sys, time\n"
+        "from minidl.cli.bench.peer import serve\n"
+        "serve(sys.argv[1], lambda: (os.kill(os.getppid(), signal.SIGINT), time.sleep(10_000)))\n"
+    )
+    with pytest.raises(KeyboardInterrupt), ExitStack() as stack:  # which waits for the end of the process
+        Side("theirs", str(program), [], ranks=1, stack=stack).ask()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (MeasurementError("the sums are wrong"), 1, "minidl bench: step: the sums are wrong"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_what_was_measured_is_kept_when_a_part_fails_or_is_stopped(capsys, tmp_path, monkeypatch, error, code, sentence):
+    def launches(*_):
+        yield Comparison("launch", "nodes that do nothing", "4 nodes", [0.1])
+
+    def steps(*_):
+        raise error
+        yield
+
+    monkeypatch.setitem(MEASURED, "launch", launches)
+    monkeypatch.setitem(MEASURED, "step", steps)
+    with pytest.raises(SystemExit) as ending:
+        contextvars.Context().run(app, ["bench", "launch", "step", "--out", str(tmp_path)], prog_name="minidl")
+    assert ending.value.code == code
+    assert capsys.readouterr().err.strip() == sentence
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.csv", "bench.md"]
+
+
+@pytest.mark.slow
+def test_every_benchmark_measures_minidl_alone(tmp_path):
+    small = ("--workload", "mlp-small", "--threads", 1, "--nodes", 2, "--bytes", "4KB", "--ranks", 4, "--rounds", 1)
+    ended = minidl(tmp_path, "bench", *small, "--against", "none", "--profile", "--out", "out")
+    assert ended.returncode == 0, ended.stderr
+    assert "mlp-small, 1 thread" in ended.stdout
+    rows = [line.split(",")[:3] for line in (tmp_path / "out" / "bench.csv").read_text().splitlines()]
+    assert rows[1:] == [
+        ["step", "mlp-small", "1 thread"],
+        ["collectives", "4 KB", "2 nodes"],
+        ["simulation", "a message by messages", "4 ranks"],
+        ["simulation", "a message at once", "4 ranks"],
+        ["launch", "nodes that do nothing", "2 nodes"],
+    ]

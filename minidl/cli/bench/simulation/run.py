@@ -39,7 +39,7 @@ def compare(ranks: int, simgrid_python: str | None, rounds: int, progress: Progr
             theirs.append(simgrid_seconds(ranks, simgrid_python))
     peer = "SimGrid" if simgrid_python is not None else ""
     for name, seconds in ours.items():
-        yield Comparison("simulation", f"a message, {name}", f"{ranks} ranks", seconds, peer, theirs)
+        yield Comparison("simulation", f"a message {name}", f"{ranks} ranks", seconds, peer, theirs)
 
 
 def minidl_seconds(ranks: int, engine: cluster.Simulation) -> float:
