@@ -38,7 +38,7 @@ def bench(
     nbytes: Annotated[
         list[str] | None, Option("--bytes", help="Sizes of the collectives; by default 4KB,64KB,1MB,16MB,100MB.")
     ] = None,
-    ranks: Annotated[list[str] | None, Option(help="Simulated ranks; by default 64,1024.")] = None,
+    ranks: Annotated[list[str] | None, Option(help="Simulated ranks; by default 64,256.")] = None,
     rounds: Annotated[int, Option(help="Blocks of each side, which take turns.")] = 9,
     against: Annotated[
         list[str] | None,

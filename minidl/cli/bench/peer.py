@@ -69,6 +69,7 @@ class Side:
                 env=os.environ | thread_variables(threads) | {"JAX_PLATFORMS": "cpu"},
                 stdout=log,
                 stderr=log,
+                start_new_session=True,  # Ctrl-C reaches the command alone, which then ends the sides in order
             )
         stack.callback(process.wait)
         self._process = process
@@ -111,7 +112,7 @@ class Side:
             self._process.terminate()  # an answer, such as a compilation, may take long
         for rank in self._ranks:
             if self._is_waiting:
-                with suppress(OSError):  # Ctrl-C in a terminal has ended the rank, too
+                with suppress(OSError):  # the rank has ended already
                     rank.send(None)
             rank.close()
 

@@ -125,7 +125,7 @@ def checked(options: dict[str, Any]) -> Asked:
         nodes=_numbers("--nodes", options["nodes"], "2,4", at_least=2),
         launched=_numbers("--nodes", options["nodes"], "4", at_least=2),
         sizes=[_size(text) for text in items("--bytes", options["nbytes"], "4KB,64KB,1MB,16MB,100MB")],
-        ranks=_numbers("--ranks", options["ranks"], "64,1024", at_least=2, at_most=MOST_SIMULATED),
+        ranks=_numbers("--ranks", options["ranks"], "64,256", at_least=2, at_most=MOST_SIMULATED),
         rounds=whole_number("--rounds", options["rounds"], at_least=1),
         profile=options["profile"],
         simgrid_python=options["simgrid_python"],
@@ -171,7 +171,7 @@ def _steps(asked: Asked, progress: Progress) -> Iterator[Comparison]:
                 compared = list(sides.compare(workload))
                 yield from compared
                 if asked.profile:
-                    title = f"{workload}, {sides.setting}: {compared[0].limit:.0%} of the speed of a matrix product"
+                    title = f"{workload}, {sides.setting}: {compared[0].limit:.0%} of the limit"
                     asked.profiles.append((title, sides.profile()))
 
 

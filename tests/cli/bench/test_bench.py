@@ -91,7 +91,7 @@ def test_ctrl_c_ends_a_side_in_the_middle_of_an_answer(tmp_path):
         (KeyboardInterrupt(), 130, ""),
     ],
 )
-def test_what_was_measured_is_kept_when_a_part_fails_or_is_stopped(capsys, tmp_path, monkeypatch, error, code, sentence):
+def test_what_was_measured_is_kept_if_a_part_fails_or_is_stopped(capsys, tmp_path, monkeypatch, error, code, sentence):
     def launches(*_):
         yield Comparison("launch", "nodes that do nothing", "4 nodes", [0.1])
 

@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from minidl import tensor
@@ -65,7 +66,8 @@ def _clocked_record(times: Times) -> Iterator[Callable[[], float]]:
         return last[0]
 
     def record(data: Any, parents: tuple[Tensor, ...], vjp: Any, *args: Any, **kwargs: Any) -> Tensor:
-        name = sys._getframe(1).f_code.co_name.strip("_")  # of the operation that calls
+        code = sys._getframe(1).f_code  # of the operation that calls, or of a part of it
+        name = Path(code.co_filename).stem if code.co_name.startswith("_") else code.co_name
 
         def clocked(g: Any, needs: Any) -> Any:
             began = time.perf_counter()
