@@ -1,12 +1,16 @@
 """The two tiers of tests, and the order of their files.
 
 `pytest` runs the first tier, which proves every claim at least once. `pytest --all` also runs the tests marked
-`exhaustive`: the remaining cases of a sweep, every wrong answer of every exercise, every lecture.
+`exhaustive`: the remaining cases of a sweep, every wrong answer of every exercise, every lecture. `pytest --rest MINUTES`
+runs the exhaustive ones alone, as many as begin within that time.
 """
 
 from __future__ import annotations
 
 import signal
+import subprocess
+import time
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,13 +54,24 @@ class Tiers:
 
 
 TIERS = pytest.StashKey[Tiers]()
+END = pytest.StashKey[float]()  # by time.monotonic, of `--rest`
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", dest="exhaustive", help="also run the tests marked `exhaustive`")
+    parser.addoption(
+        "--rest", type=float, metavar="MINUTES", help="run those marked `exhaustive` alone, begun within so many minutes"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if (minutes := config.getoption("rest")) is not None:
+        config.option.exhaustive = True
+        config.stash[END] = time.monotonic() + 60 * minutes
+    let_ctrl_c_through()
+
+
+def let_ctrl_c_through() -> None:
     """Let Ctrl-C reach the programs that tests start; what a script starts in the background ignores SIGINT."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -66,11 +81,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     more = [item for item in items if item.get_closest_marker("exhaustive")]
     first = [item for item in items if not item.get_closest_marker("exhaustive")]
     config.stash[TIERS] = Tiers({function(item) for item in first}, {function(item) for item in more})
-    if not config.getoption("exhaustive"):
+    if config.getoption("rest") is not None:
+        config.hook.pytest_deselected(items=first)
+        commit = head()
+        items[:] = sorted(more, key=lambda item: zlib.crc32(f"{commit}{item.path.name}".encode()))
+    elif not config.getoption("exhaustive"):
         config.hook.pytest_deselected(items=more)
         items[:] = first
     places = {TESTS / name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))  # stable: the others keep their order
+
+
+def head() -> str:
+    """The commit, for an order of files in which another part begins late after each; "" outside a repository."""
+    try:
+        return subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=TESTS, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ).stdout
+    except FileNotFoundError:  # git is not installed
+        return ""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if time.monotonic() > item.config.stash.get(END, float("inf")):
+        pytest.skip(f"the {item.config.getoption('rest'):g} minutes of --rest were over")
 
 
 def function(item: pytest.Item) -> str:

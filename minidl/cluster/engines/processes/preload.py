@@ -15,10 +15,10 @@ from collections.abc import Iterator
 
 import cloudpickle  # noqa: F401
 import multiprocess.forkserver
-import threadpoolctl  # noqa: F401
 
 import minidl.cluster.engines.processes.rank  # noqa: F401
 from minidl import cluster, kernels
+from minidl.cluster.engines.threads import thread_pools
 
 for name in cluster.__all__:
     getattr(cluster, name)  # engines too, which are imported on demand: a rank may simulate, or unpickle a Node
@@ -75,5 +75,6 @@ if kernels.active() == "numba":
         # The ranks then start without warm kernels; a program that calls a broken kernel gets the error on its rank.
         warnings.warn(f"the compiled kernels could not be called before the first launch: {error!r}", stacklevel=1)
 
+thread_pools()  # searched for once, and not by each rank
 gc.collect()
 gc.freeze()  # a rank's first full collection takes 0.1 ms in place of 67, which copied 36 MB that it shares with others
