@@ -19,11 +19,11 @@ import minidl  # noqa: F401  (before numpy, whose instruction set it chooses)
 
 # isort: split
 import numpy as np
-from instruction_sets import of_minidl
 from rich.console import Console
 from rich.table import Table
 
 from minidl import nn, optim
+from minidl.cli.bench.conditions import of_minidl
 from minidl.data import Dataset, Splits
 from minidl.parallel import Job, Synchronous, train
 

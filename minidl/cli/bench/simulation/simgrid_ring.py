@@ -1,4 +1,4 @@
-"""The ring all-reduce's messages through SimGrid's Python API; simulation.py starts this with SimGrid's interpreter.
+"""The messages of a ring all-reduce through SimGrid's Python API; run.py starts this with SimGrid's interpreter.
 
     python3 simgrid_ring.py RANKS STEPS BYTES ALPHA BETA        prints {"seconds": real, "simulated": virtual}
 
@@ -9,6 +9,7 @@ Every rank sends to its right and receives from its left neighbour, STEPS times.
 import json
 import sys
 import time
+from typing import Any
 
 from simgrid import Actor, Comm, Engine, LinkInRoute, Mailbox, NetZone
 
@@ -22,14 +23,14 @@ SETTINGS = (
 )
 
 
-def rank(inbox, right, steps, nbytes):
+def rank(inbox: Any, right: Any, steps: int, nbytes: int) -> None:
     for _ in range(steps):
         receive, _ = inbox.get_async()
         send = right.put_async(None, nbytes)
         Comm.wait_all([receive, send])
 
 
-def main():
+def main() -> None:
     ranks, steps, nbytes = map(int, sys.argv[1:4])
     alpha, beta = map(float, sys.argv[4:6])
     engine = Engine(["ring", "--log=root.thres:warning", *(f"--cfg={setting}" for setting in SETTINGS)])

@@ -1,4 +1,4 @@
-"""The models of `minidl.nn.models` that the benchmarks train, written in PyTorch with the same parameter names."""
+"""The models of `minidl.nn.models` that the benchmark trains, written in PyTorch with the same parameter names."""
 
 from __future__ import annotations
 

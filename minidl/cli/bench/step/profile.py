@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from minidl import tensor
@@ -26,7 +27,7 @@ class Times:
         return sorted({*self.forward, *self.backward}, key=lambda name: -self.forward[name] - self.backward[name])
 
 
-def time_by_operation(side: Any, steps: int) -> Times:
+def time_by_operation(training: Any, steps: int) -> Times:
     """Run `steps` training steps with clocks in them; times are a step's, in seconds.
 
     forward    from the end of the previous operation to the end of this one, the modules' own time included
@@ -36,11 +37,11 @@ def time_by_operation(side: Any, steps: int) -> Times:
     with _clocked_record(times) as restart:
         for _ in range(steps):
             began = restart()
-            loss = side.forward()
+            loss = training.forward()
             forward_end = time.perf_counter()
             loss.backward()
             backward_end = time.perf_counter()
-            side.optimizer.step()
+            training.optimizer.step()
             times.calls["(optimizer)"] += 1
             times.backward["(optimizer)"] += time.perf_counter() - backward_end
             times.backward["(walk)"] += backward_end - forward_end
@@ -65,7 +66,8 @@ def _clocked_record(times: Times) -> Iterator[Callable[[], float]]:
         return last[0]
 
     def record(data: Any, parents: tuple[Tensor, ...], vjp: Any, *args: Any, **kwargs: Any) -> Tensor:
-        name = sys._getframe(1).f_code.co_name.strip("_")  # of the operation that calls
+        code = sys._getframe(1).f_code  # of the operation that calls, or of a part of it
+        name = Path(code.co_filename).stem if code.co_name.startswith("_") else code.co_name
 
         def clocked(g: Any, needs: Any) -> Any:
             began = time.perf_counter()

@@ -1,0 +1,65 @@
+"""`minidl bench`: its options."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Argument, Context, Option
+
+from minidl.cli import completion
+from minidl.cli.ending import ending
+from minidl.cli.shared_options import Out
+
+
+def bench(
+    context: Context,
+    benchmarks: Annotated[
+        list[str] | None,
+        Argument(
+            help="step: whole training steps; collectives: all-reduce on processes; simulation: messages of a "
+            "simulated all-reduce; launch: nodes that do nothing. By default all of them.",
+            autocompletion=completion.BENCHMARKS,
+            show_default=False,
+        ),
+    ] = None,
+    workload: Annotated[
+        list[str] | None,
+        Option(
+            help="Training steps of mlp-small, mlp-large, lenet, resnet-8 or gpt; repeatable. By default all of them.",
+            autocompletion=completion.WORKLOADS,
+        ),
+    ] = None,
+    threads: Annotated[
+        list[str] | None, Option(help="Threads of each side of a training step; by default 1,2, or 1 on one core.")
+    ] = None,
+    nodes: Annotated[
+        list[str] | None, Option(help="Processes of the collectives and of the launch; by default 2,4, and 4.")
+    ] = None,
+    nbytes: Annotated[
+        list[str] | None, Option("--bytes", help="Sizes of the collectives; by default 4KB,64KB,1MB,16MB,100MB.")
+    ] = None,
+    ranks: Annotated[list[str] | None, Option(help="Simulated ranks; by default 64,256.")] = None,
+    rounds: Annotated[int, Option(help="Blocks of each side, which take turns.")] = 9,
+    against: Annotated[
+        list[str] | None,
+        Option(
+            help="Compare with torch, torch.compile, jax, mpich or simgrid alone, or with none; repeatable. By default "
+            "with all that are installed: pip install 'minidl[bench]' brings torch and jax.",
+            autocompletion=completion.PEERS,
+        ),
+    ] = None,
+    profile: Annotated[bool, Option("--profile", help="Show where each training step of minidl goes.")] = False,
+    simgrid_python: Annotated[
+        str, Option(help="An interpreter that can import simgrid (python3-simgrid of Debian and Ubuntu).")
+    ] = "/usr/bin/python3",
+    out: Out = None,
+) -> None:
+    """Compare minidl with other libraries on this machine, measured in turns in one run.
+
+    A ratio is minidl's time divided by the other's: below 1 minidl is faster. The folder gets the table as Markdown,
+    the seconds of each round as CSV, and a picture of the ratios. Libraries that are not installed are left out.
+    """
+    with ending("bench"):
+        from minidl.cli.bench.run import run  # here, so that --help comes at once
+
+        run({name: None if value == () else value for name, value in context.params.items()})

@@ -1,0 +1,62 @@
+"""What a benchmark returns: minidl's times and another library's, measured in turns."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+Progress = Callable[[str, str], None]
+"""Called after each block with what is measured, and on what."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One case of one benchmark, against one other library.
+
+    Parameters
+        benchmark  "step", "collectives", "simulation" or "launch"
+        case       the workload, or the number of bytes
+        setting    threads, nodes or ranks
+        ours       seconds of minidl, one number a round
+        peer       the other library; "" if none was measured
+        theirs     its seconds in the same rounds
+        limit      share of the machine's limit that minidl reaches, 0 to 1; None where no limit is known
+    """
+
+    benchmark: str
+    case: str
+    setting: str
+    ours: Sequence[float]
+    peer: str = ""
+    theirs: Sequence[float] = ()
+    limit: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What was measured, whatever it was compared with."""
+        return self.benchmark, self.case, self.setting
+
+    @property
+    def ratio(self) -> float:
+        """minidl's time / the other's, the median of the rounds; below 1 minidl is faster."""
+        return statistics.median(self._ratios())
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """The first and the third quartile of the ratios."""
+        ratios = self._ratios()
+        low, _, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+        return low, high
+
+    def _ratios(self) -> list[float]:
+        return [a / b for a, b in zip(self.ours, self.theirs, strict=True)]
+
+
+def best(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """For each case and setting, the comparison with the fastest of the others."""
+    hardest: dict[tuple[str, str, str], Comparison] = {}
+    for one in comparisons:
+        if one.peer and (one.key not in hardest or one.ratio > hardest[one.key].ratio):
+            hardest[one.key] = one
+    return list(hardest.values())

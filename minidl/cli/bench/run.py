@@ -1,0 +1,204 @@
+"""A run of `minidl bench`: from what was typed to the table, the picture and the folder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+
+from minidl.arguments import one_of, whole_number
+from minidl.cli import engines, run_folder
+from minidl.cli.bench import launch, report
+from minidl.cli.bench.collectives import run as collectives_run
+from minidl.cli.bench.comparisons import Comparison, Progress
+from minidl.cli.bench.conditions import conditions, is_installed
+from minidl.cli.bench.peer import MeasurementError
+from minidl.cli.bench.simulation import run as simulation_run
+from minidl.cli.bench.step import run as step_run
+from minidl.cli.bench.step.workloads import WORKLOADS
+from minidl.cli.display import LiveBar, say
+from minidl.cli.engines import MOST_SIMULATED
+from minidl.cli.quantities import parse_bytes
+from minidl.cli.several_words import items
+from minidl.cluster.engines.threads import cores
+
+BENCHMARKS = ("step", "collectives", "simulation", "launch")
+PEERS = {  # what is typed, and the sides that it means
+    "torch": ("PyTorch eager", "gloo", "torch.multiprocessing.spawn"),
+    "torch.compile": ("torch.compile",),
+    "jax": ("jax.jit",),
+    "mpich": ("MPICH",),
+    "simgrid": ("SimGrid",),
+    "none": (),
+}
+PIPED_WIDTH = 130  # columns, of a table that no terminal bounds
+
+
+@dataclass
+class Asked:
+    """What was typed, checked."""
+
+    benchmarks: list[str]
+    workloads: list[str]
+    threads: list[int]
+    nodes: list[int]
+    launched: list[int]
+    sizes: list[int]
+    ranks: list[int]
+    rounds: int
+    profile: bool
+    simgrid_python: str
+    chosen: set[str]
+    skipped: list[str] = field(default_factory=list)
+    profiles: list[tuple[str, Any]] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        """How many rows the table has for each peer."""
+        of = {
+            "step": len(self.threads) * len(self.workloads),
+            "collectives": len(self.nodes) * len(self.sizes),
+            "simulation": len(self.ranks) * len(simulation_run.ENGINES),
+            "launch": len(self.launched),
+        }
+        return sum(of[name] for name in self.benchmarks)
+
+    def peers(self, needs: dict[str, str]) -> list[str]:
+        """Those of a benchmark's peers that are wanted and installed; `skipped` names the others."""
+        wanted = [name for name in needs if name in self.chosen]
+        missing = [name for name in wanted if not is_installed(needs[name])]
+        self.skipped += [f"{name} is left out: {needs[name]} is not installed" for name in missing]
+        return [name for name in wanted if name not in missing]
+
+
+def run(options: dict[str, Any]) -> None:
+    """Run every benchmark, print the table, and write the folder."""
+    asked = checked(options)
+    folder = run_folder.prepare(options["out"], "bench")
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    where = list(conditions())
+    for name, value in where:
+        say(console, f"{name}: {value}")
+    found: list[Comparison] = []
+    failures: list[str] = []
+    try:
+        with LiveBar(console, "measuring") as bar:
+            for name in asked.benchmarks:
+                try:
+                    for one in MEASURED[name](asked, _progress(bar, name, asked.cases, found)):
+                        found.append(one)
+                except MeasurementError as error:
+                    failures.append(f"{name}: {error}")
+    except (KeyboardInterrupt, SystemExit):
+        if found:
+            report.write(folder, found, where)
+        say(console, run_folder.what_is_left(folder))
+        raise
+    for title, operations in asked.profiles:
+        console.print(report.profile_table(title, operations))
+    if found:
+        console.print(report.table(found))
+    for line in (*dict.fromkeys(asked.skipped), *report.summary(found)):
+        say(console, line)
+    if found:
+        report.write(folder, found, where)
+        say(console, run_folder.contents(folder))
+    else:
+        folder.rmdir()
+    if failures:
+        raise MeasurementError("; ".join(failures))
+
+
+def checked(options: dict[str, Any]) -> Asked:
+    """What was typed; ValueError for what cannot be measured."""
+    chosen = [one_of("--against", name, PEERS) for name in items("--against", options["against"], ",".join(PEERS))]
+    many = "1,2" if cores() > 1 else "1"
+    asked = Asked(
+        benchmarks=[one_of("the benchmark", name, BENCHMARKS) for name in options["benchmarks"] or BENCHMARKS],
+        workloads=[one_of("--workload", name, WORKLOADS) for name in items("--workload", options["workload"], "")]
+        or list(WORKLOADS),
+        threads=_numbers("--threads", options["threads"], many, at_least=1, at_most=cores()),
+        nodes=_numbers("--nodes", options["nodes"], "2,4", at_least=2),
+        launched=_numbers("--nodes", options["nodes"], "4", at_least=2),
+        sizes=[_size(text) for text in items("--bytes", options["nbytes"], "4KB,64KB,1MB,16MB,100MB")],
+        ranks=_numbers("--ranks", options["ranks"], "64,256", at_least=2, at_most=MOST_SIMULATED),
+        rounds=whole_number("--rounds", options["rounds"], at_least=1),
+        profile=options["profile"],
+        simgrid_python=options["simgrid_python"],
+        chosen={side for name in chosen for side in PEERS[name]},
+    )
+    for count in asked.nodes:
+        engines.check("processes", count)
+    return asked
+
+
+def _numbers(flag: str, given: list[str] | None, default: str, **bounds: Any) -> list[int]:
+    numbers = []
+    for text in items(flag, given, default):
+        if not text.isdecimal():
+            raise ValueError(f"{flag} takes whole numbers with commas between, such as 1,2, got {text!r}")
+        numbers.append(whole_number(flag, int(text), **bounds))
+    return numbers
+
+
+def _size(text: str) -> int:
+    nbytes = parse_bytes(text)
+    if nbytes < 4 or nbytes % 4:
+        raise ValueError(f"--bytes {text}: a vector of float32 has a multiple of 4 bytes, above 0")
+    return nbytes
+
+
+def _progress(bar: LiveBar, name: str, cases: int, found: list[Comparison]) -> Progress:
+    def show(case: str, what: str) -> None:
+        bar.show(len({one.key for one in found}), cases, f"{name}, {case}", what)
+
+    return show
+
+
+# ---- the benchmarks ----
+
+
+def _steps(asked: Asked, progress: Progress) -> Iterator[Comparison]:
+    peers = asked.peers(step_run.PEERS)
+    for threads in asked.threads:
+        with ExitStack() as stack:
+            sides = step_run.StepRun(threads, peers, asked.rounds, progress, asked.skipped, stack)
+            for workload in asked.workloads:
+                compared = list(sides.compare(workload))
+                yield from compared
+                if asked.profile:
+                    title = f"{workload}, {sides.setting}: {compared[0].limit:.0%} of the limit"
+                    asked.profiles.append((title, sides.profile()))
+
+
+def _collectives(asked: Asked, progress: Progress) -> Iterator[Comparison]:
+    peers = asked.peers(collectives_run.PEERS)
+    for nodes in asked.nodes:
+        yield from collectives_run.compare(nodes, asked.sizes, peers, asked.rounds, progress, asked.skipped)
+
+
+def _simulations(asked: Asked, progress: Progress) -> Iterator[Comparison]:
+    python = asked.simgrid_python if "SimGrid" in asked.chosen else None
+    if python is not None and simulation_run.simgrid_version(python) is None:
+        asked.skipped.append(f"SimGrid is left out: {python} cannot import simgrid (--simgrid-python names another)")
+        python = None
+    for ranks in asked.ranks:
+        yield from simulation_run.compare(ranks, python, asked.rounds, progress)
+
+
+def _launches(asked: Asked, progress: Progress) -> Iterator[Comparison]:
+    peers = asked.peers(launch.PEERS)
+    for nodes in asked.launched:
+        yield from launch.compare(nodes, peers, asked.rounds, progress, asked.skipped)
+
+
+MEASURED: dict[str, Callable[[Asked, Progress], Iterator[Comparison]]] = {
+    "step": _steps,
+    "collectives": _collectives,
+    "simulation": _simulations,
+    "launch": _launches,
+}

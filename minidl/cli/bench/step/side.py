@@ -1,0 +1,96 @@
+"""The process of one side of the training step: `python -m minidl.cli.bench.step.side NAME THREADS ADDRESS`.
+
+Answers: ("prepare", workload) the first losses; ("block", steps) seconds a step; ("matrix",) seconds of a product of
+two matrices of `MATRIX` x `MATRIX`, and ("flops",), ("profile",) of minidl's step. The process keeps to as many cores
+as it may have threads: XLA takes its number of threads from there.
+
+With one thread seconds are the processor time of the process, so that waiting for a busy core is not counted; with
+more, they are those of the clock.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+MATRIX = 1024
+FIRST_STEPS = 5
+PROFILED_STEPS = 20
+
+
+class StepSide:
+    """One library, with the workload that was prepared last."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self.name, self.threads = name, threads
+        self.now = time.process_time if threads == 1 else time.perf_counter
+        self.training: Any = None
+
+    def __call__(self, request: str, *arguments: Any) -> Any:
+        return getattr(self, request)(*arguments)
+
+    def prepare(self, workload: str) -> list[float]:
+        """Start the workload; compilation happens in its first steps, of which the losses are returned."""
+        from minidl.cli.bench.step.workloads import WORKLOADS, Training
+
+        if self.name == "minidl":
+            self.training = Training(WORKLOADS[workload])
+        elif self.name == "jax.jit":
+            from minidl.cli.bench.step import jax_training
+
+            self.training = jax_training.Training(workload, WORKLOADS[workload])
+        else:
+            import torch
+
+            from minidl.cli.bench.step import torch_training
+
+            torch.set_num_threads(self.threads)
+            is_compiled = self.name == "torch.compile"
+            self.training = torch_training.Training(workload, WORKLOADS[workload], is_compiled)
+        return [self.training.step() for _ in range(FIRST_STEPS)]
+
+    def block(self, steps: int) -> float:
+        """Mean seconds of a step."""
+        began = self.now()
+        for _ in range(steps):
+            self.training.step()
+        return (self.now() - began) / steps
+
+    def matrix(self) -> float:
+        """Seconds of a product of two square matrices, the fastest arithmetic that numpy has."""
+        import numpy as np
+
+        a = np.ones((MATRIX, MATRIX), np.float32)
+        began = self.now()
+        a @ a
+        return self.now() - began
+
+    def flops(self) -> int:
+        """Floating-point operations of one step, as the kernels count them."""
+        from minidl import kernels
+
+        with kernels.counted() as work:
+            self.training.step()
+        return work.flops
+
+    def profile(self) -> list[tuple[str, int, float, float]]:
+        """Operation, calls, seconds forward and backward of a step; the slowest first."""
+        from minidl.cli.bench.step.profile import time_by_operation
+
+        times = time_by_operation(self.training, PROFILED_STEPS)
+        return [(name, times.calls.get(name, 0), times.forward[name], times.backward[name]) for name in times.names()]
+
+
+def main() -> None:
+    from minidl.cli.bench.peer import serve
+
+    name, threads, address = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    serve(address, StepSide(name, threads))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Ratios on a logarithmic axis with 1 marked: a row for each case, a mark for each thing that it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from minidl.plots import style
+from minidl.plots.log_axis import log_ticks
+from minidl.plots.scaling import MARKERS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROW_INCHES = 0.24
+
+
+@dataclass(frozen=True)
+class Point:
+    """One ratio.
+
+    Parameters
+        row          text at the left
+        series       text in the legend
+        ratio        the median
+        quartiles    ends of the line through the mark
+    """
+
+    row: str
+    series: str
+    ratio: float
+    quartiles: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Ratios on one pair of axes."""
+
+    title: str
+    points: Sequence[Point]
+
+
+@style.applied()
+def draw(panels: Sequence[Panel], *, source: str, xlabel: str) -> Figure:
+    """Draw the panels below each other, and return the figure.
+
+    >>> figure = draw([Panel("step", [Point("mlp", "PyTorch", 0.5, (0.4, 0.6))])], source="measured", xlabel="ratio")
+    """
+    rows = [list(dict.fromkeys(point.row for point in panel.points)) for panel in panels]
+    height = sum(ROW_INCHES * len(names) + 0.8 for names in rows) + 0.3
+    figure, all_axes = style.new_figure(8.0, height, 1, [len(names) + 1 for names in rows])
+    for axes, panel, names in zip(all_axes, panels, rows, strict=True):
+        axes.set_title(panel.title)
+        ends = [1.0, *(end for point in panel.points for end in (*point.quartiles, point.ratio))]
+        log_ticks(axes, "x", min(ends), max(ends))
+        axes.axvline(1.0, color="0.3", linewidth=1.0)
+        for number, series in enumerate(dict.fromkeys(point.series for point in panel.points)):
+            chosen = [point for point in panel.points if point.series == series]
+            places = [names.index(point.row) for point in chosen]
+            color = style.SERIES[number % len(style.SERIES)]
+            axes.hlines(places, *zip(*(point.quartiles for point in chosen), strict=True), color=color, linewidth=1.4)
+            marker = MARKERS[number % len(MARKERS)]
+            axes.plot([point.ratio for point in chosen], places, marker, color=color, markersize=6, label=series)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlabel(xlabel, fontsize=8)
+        axes.grid(axis="x", color="0.9", linewidth=0.6)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    style.label_source(figure, source)
+    return figure

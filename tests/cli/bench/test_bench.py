@@ -1,0 +1,124 @@
+"""`minidl bench` measures what is asked for, and refuses in one sentence what it cannot measure."""
+
+from __future__ import annotations
+
+import contextvars
+from contextlib import ExitStack
+
+import pytest
+
+from minidl.cli.app import app
+from minidl.cli.bench.comparisons import Comparison
+from minidl.cli.bench.peer import MeasurementError, Side
+from minidl.cli.bench.run import MEASURED, Asked, checked
+from minidl.cli.bench.step.run import PEERS
+from minidl.cluster.engines.threads import cores
+from tests.cli.command import minidl, refused
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["stepp"], "the benchmark must be"),
+        (["--workload", "lennet"], "--workload must be"),
+        (["--threads", "0"], f"--threads must be from 1 to {cores()}, got 0"),
+        (["--threads", str(cores() + 1)], f"--threads must be from 1 to {cores()}, got {cores() + 1}"),
+        (["--threads", "two"], "--threads takes whole numbers with commas between, such as 1,2, got 'two'"),
+        (["--nodes", "1"], "--nodes must be at least 2, got 1"),
+        (["--bytes", "6"], "--bytes 6: a vector of float32 has a multiple of 4 bytes"),
+        (["--rounds", "0"], "--rounds must be at least 1, got 0"),
+        (["--against", "tensorflow"], "--against must be"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(capsys, tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    assert sentence in " ".join(refused(capsys, "bench", *arguments).split())
+    assert not list(tmp_path.iterdir())
+
+
+def asked(**changes: object) -> Asked:
+    nothing = ("benchmarks", "workload", "threads", "nodes", "nbytes", "ranks", "against")
+    return checked(dict.fromkeys(nothing) | {"rounds": 1, "profile": False, "simgrid_python": "python3"} | changes)
+
+
+def test_what_is_not_installed_is_left_out_and_named(monkeypatch):
+    monkeypatch.setattr("minidl.cli.bench.run.is_installed", lambda package: package != "jax")
+    everything = asked()
+    assert everything.peers(PEERS) == ["PyTorch eager", "torch.compile"]
+    assert everything.skipped == ["jax.jit is left out: jax is not installed"]
+
+
+def test_against_none_leaves_minidl_alone():
+    alone = asked(against=["none"])
+    assert alone.peers(PEERS) == []
+    assert alone.skipped == []
+
+
+def test_a_library_that_ends_before_it_answers_says_why(tmp_path):
+    program = tmp_path / "ends.py"
+    program.write_text("raise SystemExit('there is no such library here')")
+    with ExitStack() as stack, pytest.raises(MeasurementError, match="theirs has ended: there is no such library here"):
+        Side("theirs", str(program), [], ranks=1, stack=stack)
+
+
+def test_a_request_that_fails_comes_back_as_a_sentence_and_the_next_is_answered(tmp_path):
+    program = tmp_path / "halves.py"
+    program.write_text("import sys\nfrom minidl.cli.bench.peer import serve\nserve(sys.argv[1], lambda x: 1 / x)\n")
+    with ExitStack() as stack:
+        side = Side("theirs", str(program), [], ranks=1, stack=stack)
+        with pytest.raises(MeasurementError, match="theirs: ZeroDivisionError: division by zero"):
+            side.ask(0)
+        assert side.ask(4) == [0.25]
+
+
+def test_ctrl_c_ends_a_side_in_the_middle_of_an_answer(tmp_path):
+    program = tmp_path / "interrupts.py"
+    program.write_text(
+        "import os, signal, sys, time\n"
+        "from minidl.cli.bench.peer import serve\n"
+        "serve(sys.argv[1], lambda: (os.kill(os.getppid(), signal.SIGINT), time.sleep(10_000)))\n"
+    )
+    with pytest.raises(KeyboardInterrupt), ExitStack() as stack:  # which waits for the end of the process
+        Side("theirs", str(program), [], ranks=1, stack=stack).ask()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (MeasurementError("the sums are wrong"), 1, "minidl bench: step: the sums are wrong"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_what_was_measured_is_kept_if_a_part_fails_or_is_stopped(capsys, tmp_path, monkeypatch, error, code, sentence):
+    def launches(*_):
+        yield Comparison("launch", "nodes that do nothing", "4 nodes", [0.1])
+
+    def steps(*_):
+        raise error
+        yield
+
+    monkeypatch.setitem(MEASURED, "launch", launches)
+    monkeypatch.setitem(MEASURED, "step", steps)
+    with pytest.raises(SystemExit) as ending:
+        contextvars.Context().run(app, ["bench", "launch", "step", "--out", str(tmp_path)], prog_name="minidl")
+    assert ending.value.code == code
+    assert capsys.readouterr().err.strip() == sentence
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.csv", "bench.md"]
+
+
+@pytest.mark.slow
+def test_every_benchmark_measures_minidl_alone(tmp_path):
+    small = ("--workload", "mlp-small", "--threads", 1, "--nodes", 2, "--bytes", "4KB", "--ranks", 4, "--rounds", 1)
+    ended = minidl(tmp_path, "bench", *small, "--against", "none", "--profile", "--out", "out")
+    assert ended.returncode == 0, ended.stderr
+    assert "mlp-small, 1 thread" in ended.stdout
+    rows = [line.split(",")[:3] for line in (tmp_path / "out" / "bench.csv").read_text().splitlines()]
+    assert rows[1:] == [
+        ["step", "mlp-small", "1 thread"],
+        ["collectives", "4 KB", "2 nodes"],
+        ["simulation", "a message by messages", "4 ranks"],
+        ["simulation", "a message at once", "4 ranks"],
+        ["launch", "nodes that do nothing", "2 nodes"],
+    ]
