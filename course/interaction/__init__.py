@@ -4,8 +4,7 @@ guess.py           asks for a prediction before the answer is computed
 explore.py         a picture with sliders, or small multiples of it
 step_through.py    a picture with buttons back and forward, or some of its frames
 bar.py             a progress bar
-warm_up.py         compiles minidl's kernels before the first measurement
-compiling.py       a progress bar for that
+warm_up.py         compiles minidl's kernels before the first measurement, with a bar
 redrawn.py         a picture that widgets redraw
 multiples.py       the same picture for several settings, in one figure
 frontend.py        whether a person sits in front of this kernel

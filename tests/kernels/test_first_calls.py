@@ -15,6 +15,15 @@ from minidl.cores import cores
 from minidl.kernels.jit import side_by_side
 from tests.cluster.process_census import descendants, wait_until_gone
 
+STARTED = """
+from numba.core import event
+from minidl.kernels.jit import first_calls
+recorder = event.RecordingListener()
+event.register("numba:compile", recorder)
+first_calls.warm_up()
+print(sum(one.is_start for _, one in recorder.buffer))
+"""
+
 PROGRAM = """
 from minidl.kernels.jit import first_calls
 seen = []
@@ -23,19 +32,27 @@ print(first_calls._compiled_here(), seen)
 """
 
 
-def warm_up(cache: Path) -> str:
-    """What a process of its own has compiled itself, and the progress that it saw."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, text=True, check=True
-    ).stdout.strip()
+def printed(program: str, **environment: str) -> str:
+    """What a program prints."""
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return run.stdout.strip()
 
 
 @pytest.mark.slow
 def test_the_first_start_compiles_side_by_side_and_the_next_nothing(tmp_path: Path) -> None:
     seen = [(0, 2), (1, 2), (2, 2)] if cores() > 1 else []
-    assert warm_up(tmp_path) == f"2 {seen}"  # the kernels of the first step alone
-    assert warm_up(tmp_path) == "0 []"
+    cache = str(tmp_path)
+    assert printed(PROGRAM, NUMBA_CACHE_DIR=cache) == f"2 {seen}"  # the kernels of the first step alone
+    assert printed(PROGRAM, NUMBA_CACHE_DIR=cache) == "0 []"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_second_start_compiles_no_function_at_all() -> None:
+    printed(STARTED)  # whatever the cache lacks
+    assert printed(STARTED) == "0"
 
 
 def test_a_step_that_fails_is_an_error_that_says_why() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from minidl import __version__, instruction_set, kernels
-from minidl.cluster.engines.threads import cores
+from minidl.cores import cores
 
 PACKAGES = ("numpy", "numba", "torch", "jax", "mpi4py", "mpich")
 

@@ -24,7 +24,7 @@ from minidl.cli.display import LiveBar, say
 from minidl.cli.engines import MOST_SIMULATED
 from minidl.cli.quantities import parse_bytes
 from minidl.cli.several_words import items
-from minidl.cluster.engines.threads import cores
+from minidl.cores import cores
 
 BENCHMARKS = ("step", "collectives", "simulation", "launch")
 PEERS = {  # what is typed, and the sides that it means

@@ -12,7 +12,7 @@ from minidl.cli.bench.comparisons import Comparison
 from minidl.cli.bench.peer import MeasurementError, Side
 from minidl.cli.bench.run import MEASURED, Asked, checked
 from minidl.cli.bench.step.run import PEERS
-from minidl.cluster.engines.threads import cores
+from minidl.cores import cores
 from tests.cli.command import minidl, refused
 
 pytestmark = pytest.mark.timeout(300)
