@@ -49,7 +49,7 @@ def test_caches_are_filled_once_and_again_after_kernels_have_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[object] = []
-    monkeypatch.setattr(caches, "KERNELS", tmp_path)
+    monkeypatch.setattr(caches.cache, "SOURCES", tmp_path)
     monkeypatch.setattr(subprocess, "run", lambda *args, **options: runs.append(args))
     (tmp_path / "kernel.py").write_text("")
     for expected in (1, 1):
