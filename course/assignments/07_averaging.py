@@ -185,7 +185,10 @@ check.rounds_and_words(rounds_and_words)
 ### BEGIN HIDDEN TESTS
 check.rounds_and_words(
     rounds_and_words,
-    cases=[(3, 9, 20, 6, 0), (8, 100, 64, 16, 0), (5, 7, 11, 4, 3), (2, 6, 5, 3, 9), (1, 4, 7, 2, 0), (4, 3, 10, 9, 1)],
+    cases=[
+        (3, 9, 20, 6, 0), (8, 100, 64, 16, 0), (5, 7, 11, 4, 3), (2, 6, 5, 3, 9), (1, 4, 7, 2, 0), (4, 3, 10, 9, 1),
+        (5, 7, 9, 4, 2),
+    ],
 )
 ### END HIDDEN TESTS
 
@@ -281,7 +284,8 @@ def gossip(comm, x, weights, steps):
         of steps, 0 or more.
     Returns: this machine's row of W multiplied `steps` times with the arrays of all machines, of shape (n,).
     Cost: in each step, one message of n words to each neighbour. All machines send at the same time: nobody waits for a
-        message before it sends its own of this step. There is no other communication.
+        message before it sends its own of this step. There is no other communication, and no send is under way when
+        the function returns.
 
     Example: two machines with x = [0.] and [8.], weights[j] = 0.75 for a machine itself, and 0.25 for the other one:
         after one step they have [2.] and [6.], after two steps [3.] and [5.].

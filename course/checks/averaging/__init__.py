@@ -144,6 +144,7 @@ def rounds_and_words(
     *,
     cases: Sequence[local_runs.Counted] = (
         (4, 10, 10, 3, 2), (8, 16, 12, 4, 0), (3, 5, 10, 4, 0), (2, 7, 4, 8, 0), (5, 10, 3, 2, 6), (1, 6, 8, 3, 1),
+        (3, 7, 5, 5, 0),
     ),
 ) -> None:  # fmt: skip
     """Rounds, and words of a ring all-reduce in each."""
@@ -248,6 +249,7 @@ def gossip(
     with part(0.5, "in each step one message of n words to each neighbour, and nothing else"):
         for case in cases:
             gossip_runs.compare_messages(run(case))
+            gossip_runs.compare_waited(run(case))
     with part(0.5, "all machines send at the same time"):
         for graph, n, steps in together:
             gossip_runs.compare_rounds(run(((str(graph[0]), int(graph[1])), n, steps), in_rounds=True))

@@ -177,6 +177,17 @@ def compare_messages(one: Gossiped) -> None:
                 )
 
 
+def compare_waited(one: Gossiped) -> None:
+    """Raise Wrong unless each machine waited for the end of its sends."""
+    for rank, left in enumerate(one.run.unfinished):
+        expect.true(
+            not left,
+            f"{one.called(rank)}: returned without waiting for the end of {counted(left, 'call')} of isend or irecv.",
+            "isend only begins to send: keep what it returns, and call .wait() of it before the next step, which sends "
+            "another array.",
+        )
+
+
 def compare_rounds(one: Gossiped) -> None:
     """Raise Wrong unless all pairs of neighbours exchange their messages at the same time.
 

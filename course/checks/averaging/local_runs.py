@@ -178,6 +178,10 @@ def judge_words(answer: Answer, cases: Sequence[Counted]) -> None:
             "These are the words with an all-reduce in every step.": steps * 2 * (p - 1) / p * n,
             "These are the words of all machines together.": want * p,
             "These are bytes.": 8 * want,
+            "A message has n / p words, also where that is no integer: / divides exactly, // rounds down.": (
+                rounds * 2.0 * (p - 1) * (n // p)
+            ),
+            "The words need not be an integer: / divides exactly, // rounds down.": rounds * 2 * (p - 1) * n // p,
             "A rank keeps one of p chunks: it sends p - 1 of them in each half, not p.": rounds * 2.0 * n,
             "n is the number of all weights; each of the 2 (p - 1) messages has n / p of them.": want * p,
         }

@@ -221,6 +221,13 @@ def gossip(comm, x, weights, steps):
         "weights[rank] * comm.recv(rank)",
         "comm.recv(rank)[:-1]",
     ),
+    wrong(
+        "never waits for its sends",
+        (MESSAGES,),
+        "without waiting for the end of",
+        "        for send in sends:\n            send.wait()\n",
+        "",
+    ),
     wrong("the array is changed", (ONCE,), "was changed", "        x = new\n", "        x[:] = new\n"),
     wrong(
         "the weights are changed",

@@ -39,7 +39,8 @@ MUTANTS = [
     wrong("bytes", (WORDS,), "These are bytes", "return rounds, rounds", "return rounds, 8 * rounds"),
     wrong("the words of one round", (WORDS,), "of one round", "return rounds, rounds * 2", "return rounds, 2"),
     wrong("words in every step", (WORDS,), "in every step", "return rounds, rounds * 2", "return rounds, steps * 2"),
-    wrong("an integer division", (WORDS,), "", "(p - 1) / p * n", "(p - 1) * (n // p)"),
+    wrong("n // p", (WORDS,), "n / p words, also where", "(p - 1) / p * n", "(p - 1) * (n // p)"),
+    wrong("all divided by //", (WORDS,), "need not be an integer", "(p - 1) / p * n", "(p - 1) * n // p"),
 ]
 
 ALTERNATIVES = [
