@@ -13,10 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 CHECK = """
 import signal, sys, subprocess
-from types import SimpleNamespace
 from tests import conftest
 assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-conftest.pytest_configure(SimpleNamespace())
+conftest.let_ctrl_c_through()
 child = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
 print(subprocess.run([sys.executable, "-c", child], capture_output=True, text=True).stdout, end="")
 """

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import minidl
 from minidl import functional as F
 from minidl import nn, optim
+from minidl.random import Purpose, stream
 
 BATCHES = 8  # different minibatches, taken in turn
 VOCABULARY = 96
@@ -58,7 +59,7 @@ def model_of(workload: Workload) -> Any:
 
 def minibatches(workload: Workload) -> list[tuple[Array, Array]]:
     """Inputs and labels, the same on every side."""
-    generator = np.random.default_rng(0)
+    generator = stream(Purpose.BENCHMARK, 0)
     if workload.adam:
         n, t = workload.shape
         texts = [generator.integers(VOCABULARY, size=(n, t + 1)) for _ in range(BATCHES)]
