@@ -6,7 +6,8 @@ kernels, as in `reference/`    activations.py powers.py remainders.py reductions
                                recurrent.py batch_norm.py layer_norm.py group_norm.py sparse.py updates.py (optimizers)
 their loops                    elementary.py (exp, log) summation.py maxima.py running.py (sums) softmax_columns.py
                                batch_norm_rows.py layer_norm_short.py
-                               convolution_by_product.py convolution_by_sliding.py sliding.py
+                               convolution_of_pixels.py convolution_by_product.py convolution_by_sliding.py
+                               sliding.py rows.py (copied, split, merged)
                                vectors.py (numbers that stay in registers)
 which arrays, in what order    eligible.py memory_order.py axes.py (of reductions) layout.py (of padded images)
 float32 to 16 bits and back    float16.py bfloat16.py

@@ -15,6 +15,7 @@ from minidl.kernels import Array
 from minidl.kernels.jit.compiled import compiled, inner
 from minidl.kernels.jit.convolution_by_sliding import lay_out
 from minidl.kernels.jit.layout import Layout, layout_forward
+from minidl.kernels.jit.rows import copy_row
 
 Pair = tuple[int, int]
 Shape = tuple[int, ...]
@@ -85,7 +86,7 @@ def _columns(x: Array, groups: int, layout: Layout) -> Iterator[tuple[int, int, 
 
     Rows are numbered across images: row y of image i has number i oh + y.
     """
-    images, lead, stride, height, pitch, *_ = layout.numbers
+    images, lead, stride, height, pitch, _ = layout.numbers
     (oh, ow), shifts = layout.size, layout.shifts[: layout.taps]
     laid_out = np.zeros((layout.planes, layout.plane_size), dtype=x.dtype)
     blocks = -(-images * oh // max(1, BLOCK // (layout.taps * ow)))
@@ -150,7 +151,7 @@ def _gather(g: Any, group: int, row: int, rows: Any) -> None:
         for r in range(rows.shape[1] // ow):
             i, y = (row + r) // oh, (row + r) % oh
             source = ((i * g.shape[1] + group * filters + f) * oh + y) * ow
-            _add_row(flat, source, g.dtype.type(0), target, f * rows.shape[1] + r * ow, ow)
+            copy_row(flat, source, target, f * rows.shape[1] + r * ow, ow, g.dtype.type(0))
 
 
 @compiled()
@@ -163,15 +164,7 @@ def _spread(products: Any, out: Any, group: int, row: int, bias: Any) -> None:
         for r in range(products.shape[1] // ow):
             i, y = (row + r) // oh, (row + r) % oh
             place = ((i * out.shape[1] + f) * oh + y) * ow
-            _add_row(flat, k * products.shape[1] + r * ow, bias[f], target, place, ow)
-
-
-@inner()
-def _add_row(a: Any, source: int, shift: Any, b: Any, target: int, count: int) -> None:
-    """b[target + k] = a[source + k] + shift"""
-    s, t = np.uint64(source), np.uint64(target)
-    for k in range(count):
-        b[t + np.uint64(k)] = a[s + np.uint64(k)] + shift
+            copy_row(flat, k * products.shape[1] + r * ow, target, place, ow, bias[f])
 
 
 @compiled()

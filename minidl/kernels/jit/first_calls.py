@@ -81,6 +81,13 @@ def _convolve(dtype: str, filters: int) -> None:
     jit.conv2d_backward_weight(g, image, weight.shape, ONCE, ONCE, ONCE, 1)
 
 
+def convolutions_of_pixels(dtype: str) -> None:
+    images, weight, stride, padding = np.ones((2, 1, 4, 4), dtype), np.ones((1, 1, 1, 1), dtype), (2, 2), (0, 0)
+    g = jit.conv2d(images, weight, None, stride, padding, ONCE, 1)
+    jit.conv2d_backward_input(g, weight, images.shape, stride, padding, ONCE, 1)
+    jit.conv2d_backward_weight(g, images, weight.shape, stride, padding, ONCE, 1)
+
+
 def max_pooling(dtype: str) -> None:
     image = np.ones((1, 1, 4, 4), dtype)
     out, position = jit.max_pool2d(image, *[sliding_windows(4, 2, 2, 0)] * 2)
@@ -272,6 +279,7 @@ OF_MODELS = _by_name(
     updates,
     adaptive_updates,
     embedding_of_few_rows,
+    convolutions_of_pixels,
 )
 """What training calls. The first is small; the others follow by the time that compiling takes."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import gcd
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,16 @@ class Layout(NamedTuple):
 
     taps: int  # the taps of a filter
     shifts: Array  # from a position to the number that each tap reads there; the last one repeated to a multiple of 3
+    ends: Array  # the taps of class k of the result's pixels are ends[k], ..., ends[k + 1] - 1
     planes: int
     plane_size: int
     tile_size: int  # the positions of one tile, a multiple of 96: whole vectors, three at a time
     size: Pair  # of the result, height and width
     # what the compiled loops take: images laid out at a time, zeros before the first pixel, stride, rows an image,
-    # numbers a row, rows a tile; then of the result: the numbers in each direction, the steps between them, the first
-    numbers: tuple[int, Pair, Pair, int, int, int, Pair, Pair, Pair]
+    # numbers a row, rows a tile
+    numbers: tuple[int, Pair, Pair, int, int, int]
+    down: Array  # (number of rows, first row) of the result for each class of rows: the classes alternate
+    across: Array  # the same for columns
 
 
 @lru_cache(maxsize=256)
@@ -44,61 +47,58 @@ def layout_forward(shape: tuple[int, ...], window: Pair, stride: Pair, padding: 
     k, l = np.arange(window[0])[:, None] * dilation[0], np.arange(window[1]) * dilation[1]  # noqa: E741
     planes = (np.arange(channels)[:, None, None] * stride[0] + k % stride[0]) * stride[1] + l % stride[1]
     inside = k // stride[0] * pitch + l // stride[1]
-    out = (axes[0].out, axes[1].out)
-    return _layout(
-        n, planes, inside, channels * stride[0] * stride[1], padding, stride, height, pitch, out, (1, 1), (0, 0)
-    )
+    size = (axes[0].out, axes[1].out)
+    down, across = (np.array([(count, 0)]) for count in size)
+    classes = channels * stride[0] * stride[1]
+    return _layout(n, [(planes, inside)], classes, padding, stride, height, pitch, down, across)
 
 
 @lru_cache(maxsize=256)
 def layout_backward(
-    g_shape: tuple[int, ...],
-    shape: tuple[int, ...],
-    window: Pair,
-    stride: Pair,
-    padding: Pair,
-    dilation: Pair,
-    pixel: Pair,
+    g_shape: tuple[int, ...], shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair, dilation: Pair
 ) -> Layout:
-    """The gradient g of this shape, to be slid over for the pixels of one class (row and column modulo the stride)."""
+    """The gradient g of this shape, to be slid over for each class of pixels (row and column modulo the stride)."""
     n, filters = g_shape[:2]
     axes = [_Axis(shape[2 + d], window[d], stride[d], padding[d], dilation[d]) for d in (0, 1)]
     lead = (axes[0].lead(), axes[1].lead())
     height, pitch = (axis.length_backward() for axis in axes)
-    first = [axes[d].first(pixel[d]) for d in (0, 1)]
-    count = tuple(axes[d].end(pixel[d]) - first[d] for d in (0, 1))
-    k, l = (axes[d].steps(pixel[d]) for d in (0, 1))  # noqa: E741
-    inside = (lead[0] + first[0] - k[:, None]) * pitch + lead[1] + first[1] - l
-    planes = np.broadcast_to(np.arange(filters)[:, None, None], (filters, *inside.shape))
-    begin = tuple(first[d] * stride[d] + pixel[d] - padding[d] for d in (0, 1))
-    return _layout(n, planes, inside, filters, lead, (1, 1), height, pitch, count, stride, begin)
+    classes = []
+    for i in range(stride[0]):
+        for j in range(stride[1]):
+            down = lead[0] + axes[0].first(i) - axes[0].steps(i)
+            inside = down[:, None] * pitch + lead[1] + axes[1].first(j) - axes[1].steps(j)
+            classes.append((np.arange(filters)[:, None, None], inside))
+    rows, columns = (np.array([axes[d].pixels(a) for a in range(stride[d])]) for d in (0, 1))
+    return _layout(n, classes, filters, lead, (1, 1), height, pitch, rows, columns)
 
 
 def _layout(
     n: int,
-    planes_of_taps: Array,
-    inside: Array,
+    classes: list[tuple[Array, Array]],  # the planes of taps, and their places in a plane
     planes: int,
     lead: Pair,
     stride: Pair,
     height: int,
     pitch: int,
-    count: Any,
-    step: Pair,
-    first: Any,
+    down: Array,
+    across: Array,
 ) -> Layout:
-    groups = -(-n // max(1, TILE // (height * pitch)))
+    tile = TILE // len(across)  # a tile for each class of columns
+    groups = -(-n // max(1, tile // (height * pitch)))
     group = -(-n // groups)
-    rows = (group - 1) * height + count[0]
-    tiles = max(1, -(-rows * pitch // TILE))
+    rows = (group - 1) * height + int(down[:, 0].max())
+    tiles = max(1, -(-rows * pitch // tile))
     tile_rows = max(1, -(-rows // tiles))
     tile_size = -(-tile_rows * pitch // VECTORS) * VECTORS
-    reach = int(inside.max()) if inside.size else 0
+    reach = max(int(inside.max()) if inside.size else 0 for _, inside in classes)
     plane_size = max(group * height, tiles * tile_rows + height) * pitch + reach + VECTORS
-    shifts = (planes_of_taps * plane_size + inside).reshape(-1)
+    parts = [(plane * plane_size + inside).reshape(-1) for plane, inside in classes]
+    ends = np.cumsum([0, *(part.size for part in parts)])
+    shifts = np.concatenate(parts)
     padded = np.pad(shifts, (0, -shifts.size % 3), mode="edge") if shifts.size else shifts
-    numbers = (group, lead, stride, height, pitch, tile_rows, count, step, first)
-    return Layout(shifts.size, padded, planes, plane_size, tile_size, count, numbers)
+    numbers = (group, lead, stride, height, pitch, tile_rows)
+    size = (int(down[:, 0].sum()), int(across[:, 0].sum()))
+    return Layout(shifts.size, padded, ends, planes, plane_size, tile_size, size, numbers, down, across)
 
 
 @lru_cache(maxsize=256)
@@ -133,6 +133,10 @@ class _Axis(NamedTuple):
     def end(self, a: int) -> int:
         """One more than the last."""
         return max((self.padding + self.size - 1 - a) // self.stride + 1, self.first(a))
+
+    def pixels(self, a: int) -> Pair:
+        """Return how many pixels class a has, and the first of them; the next ones follow at a distance of s."""
+        return self.end(a) - self.first(a), self.first(a) * self.stride + a - self.padding
 
     def last(self, a: int) -> int:
         """At least the largest k of the taps that read class a, and at least -1."""

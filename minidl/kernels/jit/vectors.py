@@ -8,6 +8,13 @@ A function that names its vectors decides what stays in registers:
     s = multiply_add(w, load(a, i), s)  # s + w * a[i : i + n], w a number or a vector
     store(b, i, s)
 
+Short rows are copied eight numbers at a time, on every processor:
+
+    x, y = load_8(a, i), load_8(a, i + 8)
+    store(b, i, plus(x, shift))                 # shift + a[i : i + 8]
+    evens(x, y), odds(x, y)                     # of the sixteen numbers x, y: a[i : i + 16 : 2], a[i + 1 : i + 16 : 2]
+    first_pairs(x, y), last_pairs(x, y)         # x[0], y[0], x[1], y[1], ...: eight each
+
 Indices are not checked. Call `wide_vectors()` first, as everywhere.
 """
 
@@ -27,7 +34,10 @@ from numba.extending import intrinsic
 
 from minidl.kernels.jit.function_attributes import wide_vectors
 
-__all__ = ["load", "multiply_add", "numbers_of", "store", "total", "wide_vectors", "zeros"]
+__all__ = [
+    "evens", "first_pairs", "last_pairs", "load", "load_8", "multiply_add", "numbers_of", "odds", "plus", "store",
+    "total", "wide_vectors", "zeros",
+]  # fmt: skip
 
 HAS_AVX512 = not os.environ.get("NUMBA_CPU_NAME") and bool(llvm.get_host_cpu_features().get("avx512f"))
 BITS = 1024 if HAS_AVX512 else 256
@@ -37,8 +47,8 @@ BITS = 1024 if HAS_AVX512 else 256
 class Vector(types.Type):
     """Numba's type of a vector of float32 or float64."""
 
-    def __init__(self, number: Any) -> None:
-        self.number, self.count = number, BITS // number.bitwidth
+    def __init__(self, number: Any, count: int = 0) -> None:
+        self.number, self.count = number, count or BITS // number.bitwidth
         super().__init__(f"Vector({number}, {self.count})")
 
 
@@ -66,8 +76,14 @@ def _zeros(typing_context: Any, a: Any) -> tuple[Any, Callable[..., Any]]:
 
 
 def _load(typing_context: Any, a: Any, i: Any) -> tuple[Any, Callable[..., Any]]:
-    vector = Vector(a.dtype)
+    return _loading(a, Vector(a.dtype))
 
+
+def _load_8(typing_context: Any, a: Any, i: Any) -> tuple[Any, Callable[..., Any]]:
+    return _loading(a, Vector(a.dtype, 8))
+
+
+def _loading(a: Any, vector: Vector) -> tuple[Any, Callable[..., Any]]:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _place(context, builder, signature.args[0], arguments[0], arguments[1], vector)
         loaded = builder.load(place)
@@ -96,13 +112,40 @@ def _multiply_add(typing_context: Any, w: Any, x: Any, s: Any) -> tuple[Any, Cal
         w_value, x_value, sums = arguments
         vector = context.get_value_type(s)
         if not isinstance(signature.args[0], Vector):
-            first = builder.insert_element(ir.Constant(vector, ir.Undefined), w_value, ir.IntType(32)(0))
-            places = ir.Constant(ir.VectorType(ir.IntType(32), s.count), [0] * s.count)
-            w_value = builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), places)
+            w_value = _repeated(builder, w_value, vector)
         product = builder.fmul(w_value, x_value, flags=("contract",))
         return builder.fadd(sums, product, flags=("contract",))
 
     return s(w if isinstance(w, Vector) else s.number, x, s), generate
+
+
+def _plus(typing_context: Any, x: Any, shift: Any) -> tuple[Any, Callable[..., Any]]:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fadd(arguments[0], _repeated(builder, arguments[1], context.get_value_type(x)))
+
+    return x(x, x.number), generate
+
+
+def _repeated(builder: Any, number: Any, vector: Any) -> Any:
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, number, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, undefined, _places([0] * vector.count))
+
+
+def _places(places: list[int]) -> Any:
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places)
+
+
+def _of_sixteen(places: list[int]) -> Any:
+    """Return the intrinsic (x, y) -> the numbers at these places of x and y, eight numbers each, written one by one."""
+
+    def typed(typing_context: Any, x: Any, y: Any) -> tuple[Any, Callable[..., Any]]:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.shuffle_vector(*arguments, _places(places))
+
+        return x(x, y), generate
+
+    return intrinsic(typed)
 
 
 def _total(typing_context: Any, vector: Any) -> tuple[Any, Callable[..., Any]]:
@@ -119,6 +162,12 @@ def _total(typing_context: Any, vector: Any) -> tuple[Any, Callable[..., Any]]:
 numbers_of: Any = intrinsic(_numbers_of)
 zeros: Any = intrinsic(_zeros)
 load: Any = intrinsic(_load)
+load_8: Any = intrinsic(_load_8)
 store: Any = intrinsic(_store)
 multiply_add: Any = intrinsic(_multiply_add)
 total: Any = intrinsic(_total)
+plus: Any = intrinsic(_plus)
+evens: Any = _of_sixteen([*range(0, 16, 2)])
+odds: Any = _of_sixteen([*range(1, 16, 2)])
+first_pairs: Any = _of_sixteen([0, 8, 1, 9, 2, 10, 3, 11])
+last_pairs: Any = _of_sixteen([4, 12, 5, 13, 6, 14, 7, 15])
