@@ -59,12 +59,8 @@ END = pytest.StashKey[float]()  # by time.monotonic, of `--rest`
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", dest="exhaustive", help="also run the tests marked `exhaustive`")
-    parser.addoption(
-        "--rest",
-        type=float,
-        metavar="MINUTES",
-        help="run those marked `exhaustive` alone that begin in time",
-    )
+    only_in_time = "run only the tests marked `exhaustive`, and of these only what begins within so many minutes"
+    parser.addoption("--rest", type=float, metavar="MINUTES", help=only_in_time)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -28,7 +28,7 @@ from course.notebooks.notebook_file import read_notebook
 from course.plural import counted
 from course.sandbox.limits import Limits
 from course.setup.bootstrap import ROOT
-from course.setup.child import cores
+from minidl.cores import cores
 
 ALL_GRADED, SOME_NOT_GRADABLE, NOTHING_TO_GRADE, CANNOT_WRITE, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes; INTERRUPTED after Ctrl-C."""

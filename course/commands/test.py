@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 
-from course.setup.child import cores, one_thread_each, run_child
+from course.setup.child import one_thread_each, run_child
+from minidl.cores import cores
 from minidl.instruction_set import common, of_children
 
 ONE_PROCESS = ("--pdb", "--trace", "-n", "--numprocesses", "-s", "--capture=no")

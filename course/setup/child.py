@@ -1,4 +1,4 @@
-"""Run a program in the foreground; the cores and threads that processes may use."""
+"""Run a program in the foreground; the threads of processes that run at the same time."""
 
 from __future__ import annotations
 
@@ -29,10 +29,3 @@ def one_thread_each() -> dict[str, str]:
     More threads would compete for the cores. For matrices as small as the course's, one process gains nothing either.
     """
     return {name: os.environ.get(name, "1") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
-
-
-def cores() -> int:
-    """The number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 Progress = Callable[[int, int], None]
-"""Called with the number of steps that are done, and of all."""
+"""Called with two numbers: the steps that are done, and all steps."""
 
 
 def compile_side_by_side(steps: Sequence[tuple[str, str]], processes: int, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Ratios are those of the same round, and the best of the others is the one that minidl looks worst against."""
+"""A ratio divides times of the same round; of the other libraries the fastest is marked."""
 
 from __future__ import annotations
 

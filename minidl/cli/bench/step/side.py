@@ -1,8 +1,8 @@
 """The process of one side of the training step: `python -m minidl.cli.bench.step.side NAME THREADS ADDRESS`.
 
 Answers: ("prepare", workload) the first losses; ("block", steps) seconds a step; ("matrix",) seconds of a product of
-two matrices of `MATRIX` x `MATRIX`, and ("flops",), ("profile",) of minidl's step. The process keeps to as many cores
-as it may have threads: XLA takes its number of threads from there.
+two matrices of `MATRIX` x `MATRIX`, and ("flops",), ("profile",) of minidl's step. The process runs on as many cores
+as it may have threads, because XLA makes a thread for each core.
 
 With one thread seconds are the processor time of the process, so that waiting for a busy core is not counted; with
 more, they are those of the clock.
@@ -32,7 +32,7 @@ class StepSide:
         return getattr(self, request)(*arguments)
 
     def prepare(self, workload: str) -> list[float]:
-        """Start the workload; compilation happens in its first steps, of which the losses are returned."""
+        """Start the workload, and return the losses of its first steps, in which the library compiles."""
         from minidl.cli.bench.step.workloads import WORKLOADS, Training
 
         if self.name == "minidl":
