@@ -2,7 +2,8 @@
 
 `pytest` runs the first tier, which proves every claim at least once. `pytest --all` also runs the tests marked
 `exhaustive`: the remaining cases of a sweep, every wrong answer of every exercise, every lecture. `pytest --rest
-MINUTES` runs the exhaustive ones alone, as many as begin within that time.
+MINUTES` runs the exhaustive ones alone, as many as begin within that time. With `--gpu` the tests of the cupy kernels
+run on a GPU.
 """
 
 from __future__ import annotations
@@ -61,12 +62,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", dest="exhaustive", help="also run the tests marked `exhaustive`")
     only_in_time = "run only the tests marked `exhaustive`, and of these only what begins within so many minutes"
     parser.addoption("--rest", type=float, metavar="MINUTES", help=only_in_time)
+    parser.addoption(
+        "--gpu", action="store_true", help="run the tests of the cupy kernels on the GPU, not on a stand-in"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if (minutes := config.getoption("rest")) is not None:
         config.option.exhaustive = True
         config.stash[END] = time.monotonic() + 60 * minutes
+    if config.getoption("gpu"):
+        from tests.kernels import stand_in
+
+        stand_in.use_the_gpu()
     let_ctrl_c_through()
 
 

@@ -62,6 +62,15 @@ def test_of_the_rest_those_tests_run_that_begin_within_the_minutes(tmp_path: Pat
     assert run.returncode == 0
 
 
+@pytest.mark.timeout(60)
+def test_without_a_gpu_the_option_is_refused_with_a_sentence() -> None:
+    command = [sys.executable, "-c", "import sys, pytest; sys.modules['cupy'] = None; pytest.main(sys.argv[1:])"]
+    run = subprocess.run(
+        [*command, "--gpu", "tests/house"], cwd=TESTS.parent, capture_output=True, text=True, timeout=50
+    )
+    assert run.stderr.startswith("ERROR: --gpu needs CuPy and an NVIDIA GPU: ")
+
+
 def item(name: str, path: Any, *marks: str) -> Any:
     """As much of a test as the selection looks at."""
     return SimpleNamespace(

@@ -1,22 +1,28 @@
 """An array module that behaves as CuPy does, on numpy's memory, for machines without a GPU.
 
-What CuPy forbids is forbidden here, so that code which passes here bypasses no call of the array's own module:
+What CuPy forbids is forbidden here, and also what it allows by numpy's protocols, such as np.exp(x), so that code which
+passes here bypasses no call of the array's own module:
 
 * the arrays are no numpy arrays, and numpy functions refuse them (`__array__` raises; `get()` converts);
 * an operator takes Python numbers and these arrays; a numpy scalar only on the right; numpy arrays, lists: TypeError;
 * reductions and indexing give 0-d arrays, never scalars; an integer index gives a view;
 * the module has only what is listed below, all of which CuPy has with these arguments (CuPy 13's reference manual).
+
+`pytest --gpu` puts CuPy itself in its place, so that the same tests run on a card.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 
 # CuPy's functions that take and give arrays.
 FUNCTIONS = [
@@ -53,6 +59,7 @@ FUNCTIONS = [
     *("ones_like", "pad", "power", "prod", "ravel", "reshape", "sign", "sin", "sqrt", "square", "stack", "subtract"),
     *("sum", "swapaxes", "tanh", "tensordot", "transpose", "tril", "triu", "var", "where", "zeros", "zeros_like"),
     *("all", "any", "argpartition", "split", "take", "linalg.norm", "vdot", "cumsum", "sort", "argsort", "outer"),
+    "lib.stride_tricks.sliding_window_view",
 ]
 CONSTANTS = ["inf", "nan", "pi", "newaxis", "float16", "float32", "float64", "int32", "int64", "bool_", "dtype"]
 TYPES = (bool, int, float, np.generic)  # what an operator takes beside arrays
@@ -234,13 +241,11 @@ class _Add:
 def make_module() -> ModuleType:
     module = ModuleType("cupy", __doc__)
     for name in FUNCTIONS:
-        where, _, last = name.rpartition(".")
-        if where:
-            if not hasattr(module, where):
-                setattr(module, where, ModuleType(f"cupy.{where}"))
-            setattr(getattr(module, where), last, _function(getattr(getattr(np, where), last)))
-        else:
-            setattr(module, name, _function(getattr(np, name)))
+        *folders, last = name.split(".")
+        place: Any = module
+        for folder in folders:
+            place = place.__dict__.setdefault(folder, ModuleType(f"{place.__name__}.{folder}"))
+        setattr(place, last, _function(attrgetter(name)(np)))
     for name in CONSTANTS:
         setattr(module, name, getattr(np, name))
     module.ndarray, module.array, module.asarray, module.ascontiguousarray = ndarray, _array, _asarray, _asarray
@@ -249,9 +254,26 @@ def make_module() -> ModuleType:
     return module
 
 
+real: list[ModuleType] = []
+"""CuPy, with `pytest --gpu`."""
+
+
+def use_the_gpu() -> None:
+    """Let `installed` give CuPy itself from now on; pytest.UsageError where it has no card."""
+    try:
+        cupy = importlib.import_module("cupy")
+        cupy.zeros(1)
+    except Exception as error:  # CuPy is missing, or the driver, or the card
+        raise pytest.UsageError(f"--gpu needs CuPy and an NVIDIA GPU: {error}") from error
+    real.append(cupy)
+
+
 @contextmanager
 def installed() -> Iterator[ModuleType]:
-    """The stand-in as `import cupy` finds it, for a while."""
+    """The stand-in as `import cupy` finds it, for a while; with `--gpu`, CuPy."""
+    if real:
+        yield real[0]
+        return
     former = sys.modules.get("cupy")
     module = sys.modules["cupy"] = make_module()
     try:

@@ -64,13 +64,10 @@ def unfold(x: Array, window: Pair, stride: Pair, padding: Pair, dilation: Pair, 
     oh, ow = output_size(x.shape, window, stride, padding, dilation)
     if window == stride == (1, 1) and padding == (0, 0):
         return x.reshape(n, groups, c // groups, oh * ow)
-    padded = _pad(x, padding)
-    columns = array_module(x).empty((n, c, kh, kw, oh, ow), dtype=x.dtype)
-    for i in range(kh):
-        for j in range(kw):
-            down, right = i * dilation[0], j * dilation[1]
-            columns[:, :, i, j] = padded[:, :, down : down + sh * oh : sh, right : right + sw * ow : sw]
-    return columns.reshape(n, groups, c // groups * kh * kw, oh * ow)
+    (dh, dw), size = dilation, (dilation[0] * (kh - 1) + 1, dilation[1] * (kw - 1) + 1)
+    windows = array_module(x).lib.stride_tricks.sliding_window_view(_pad(x, padding), size, axis=(2, 3))
+    windows = windows[:, :, ::sh, ::sw, ::dh, ::dw]  # (n, c, oh, ow, kh, kw), without a copy
+    return windows.transpose(0, 1, 4, 5, 2, 3).reshape(n, groups, c // groups * kh * kw, oh * ow)
 
 
 def fold(columns: Array, shape: Shape, window: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Array:
