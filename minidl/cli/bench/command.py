@@ -16,8 +16,9 @@ def bench(
     benchmarks: Annotated[
         list[str] | None,
         Argument(
-            help="step: whole training steps; collectives: all-reduce on processes; simulation: messages of a "
-            "simulated all-reduce; launch: nodes that do nothing. By default all of them.",
+            help="step: whole training steps; scaling: training on several nodes, a core each, and on one; "
+            "collectives: all-reduce on processes; simulation: messages of a simulated all-reduce; launch: nodes that "
+            "do nothing. By default all of them.",
             autocompletion=completion.BENCHMARKS,
             show_default=False,
         ),
@@ -25,7 +26,7 @@ def bench(
     workload: Annotated[
         list[str] | None,
         Option(
-            help="Training steps of mlp-small, mlp-large, lenet, resnet-8 or gpt; repeatable. By default all of them.",
+            help="Train mlp-small, mlp-large, lenet, resnet-8 or gpt in step and scaling; repeatable. By default all.",
             autocompletion=completion.WORKLOADS,
         ),
     ] = None,
@@ -33,7 +34,7 @@ def bench(
         list[str] | None, Option(help="Threads of each side of a training step; by default 1,2, or 1 on one core.")
     ] = None,
     nodes: Annotated[
-        list[str] | None, Option(help="Processes of the collectives and of the launch; by default 2,4, and 4.")
+        list[str] | None, Option(help="Processes of scaling, collectives and launch; by default 2, 2,4 and 4.")
     ] = None,
     nbytes: Annotated[
         list[str] | None, Option("--bytes", help="Sizes of the collectives; by default 4KB,64KB,1MB,16MB,100MB.")
@@ -56,7 +57,8 @@ def bench(
 ) -> None:
     """Compare minidl with other libraries on this machine, measured in turns in one run.
 
-    A ratio is minidl's time divided by the other's: below 1 minidl is faster. The folder gets the table as Markdown,
+    A ratio is minidl's time divided by the other's: below 1 minidl is faster. In scaling, both are minidl's times for a
+    sample, on several nodes and on one: n nodes that lose nothing have the ratio 1 / n. The folder gets the table as Markdown,
     the seconds of each round as CSV, and a picture of the ratios. Libraries that are not installed are left out.
     """
     with ending("bench"):

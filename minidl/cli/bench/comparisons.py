@@ -1,4 +1,4 @@
-"""What a benchmark returns: minidl's times and another library's, measured in turns."""
+"""What a benchmark returns: minidl's times and another's (in scaling, minidl's on one node), measured in turns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Comparison:
     """One case of one benchmark, against one other library.
 
     Parameters
-        benchmark  "step", "collectives", "simulation" or "launch"
+        benchmark  "step", "scaling", "collectives", "simulation" or "launch"
         case       the workload, or the number of bytes
         setting    threads, nodes or ranks
         ours       seconds of minidl, one number a round

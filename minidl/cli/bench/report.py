@@ -55,11 +55,12 @@ def table(comparisons: Sequence[Comparison]) -> Table:
 
 
 def summary(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """For each benchmark and setting, the geometric mean of the ratios to the fastest of the others."""
+    """For each benchmark and setting, the geometric mean of the ratios to the fastest of the others, or to one node."""
     for (name, setting), group in groupby(best(comparisons), lambda one: (one.benchmark, one.setting)):
         found = [one.ratio for one in group]
         mean, most = statistics.geometric_mean(found), max(found)
-        yield f"{name}, {setting}: ratio to the fastest of the others {mean:.2f} (geometric mean), {most:.2f} (largest)"
+        other = "one node" if name == "scaling" else "the fastest of the others"
+        yield f"{name}, {setting}: ratio to {other} {mean:.2f} (geometric mean), {most:.2f} (largest)"
 
 
 def profile_table(title: str, operations: Operations, most: int = 12) -> Table:

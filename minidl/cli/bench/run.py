@@ -12,7 +12,7 @@ from rich.console import Console
 
 from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, run_folder
-from minidl.cli.bench import launch, report
+from minidl.cli.bench import launch, report, scaling
 from minidl.cli.bench.collectives import run as collectives_run
 from minidl.cli.bench.comparisons import Comparison, Progress
 from minidl.cli.bench.conditions import conditions, is_installed
@@ -26,7 +26,7 @@ from minidl.cli.quantities import parse_bytes
 from minidl.cli.several_words import items
 from minidl.cores import cores
 
-BENCHMARKS = ("step", "collectives", "simulation", "launch")
+BENCHMARKS = ("step", "scaling", "collectives", "simulation", "launch")
 PEERS = {  # what is typed, and the sides that it means
     "torch": ("PyTorch eager", "gloo", "torch.multiprocessing.spawn"),
     "torch.compile": ("torch.compile",),
@@ -47,6 +47,7 @@ class Asked:
     threads: list[int]
     nodes: list[int]
     launched: list[int]
+    scaled: list[int]
     sizes: list[int]
     ranks: list[int]
     rounds: int
@@ -61,6 +62,7 @@ class Asked:
         """How many rows the table has for each peer."""
         of = {
             "step": len(self.threads) * len(self.workloads),
+            "scaling": len(self.scaled) * len(self.workloads),
             "collectives": len(self.nodes) * len(self.sizes),
             "simulation": len(self.ranks) * len(simulation_run.ENGINES),
             "launch": len(self.launched),
@@ -124,6 +126,7 @@ def checked(options: dict[str, Any]) -> Asked:
         threads=_numbers("--threads", options["threads"], many, at_least=1, at_most=cores()),
         nodes=_numbers("--nodes", options["nodes"], "2,4", at_least=2),
         launched=_numbers("--nodes", options["nodes"], "4", at_least=2),
+        scaled=_numbers("--nodes", options["nodes"], "2", at_least=2),
         sizes=[_size(text) for text in items("--bytes", options["nbytes"], "4KB,64KB,1MB,16MB,100MB")],
         ranks=_numbers("--ranks", options["ranks"], "64,256", at_least=2, at_most=MOST_SIMULATED),
         rounds=whole_number("--rounds", options["rounds"], at_least=1),
@@ -175,6 +178,14 @@ def _steps(asked: Asked, progress: Progress) -> Iterator[Comparison]:
                     asked.profiles.append((title, sides.profile()))
 
 
+def _scaling(asked: Asked, progress: Progress) -> Iterator[Comparison]:
+    for nodes in asked.scaled:
+        if nodes > cores():
+            asked.skipped.append(f"scaling on {nodes} nodes is left out: each needs a core, and there are {cores()}")
+        else:
+            yield from scaling.compare(nodes, asked.workloads, asked.rounds, progress)
+
+
 def _collectives(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     peers = asked.peers(collectives_run.PEERS)
     for nodes in asked.nodes:
@@ -198,6 +209,7 @@ def _launches(asked: Asked, progress: Progress) -> Iterator[Comparison]:
 
 MEASURED: dict[str, Callable[[Asked, Progress], Iterator[Comparison]]] = {
     "step": _steps,
+    "scaling": _scaling,
     "collectives": _collectives,
     "simulation": _simulations,
     "launch": _launches,

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from minidl.cli.app import app
+from minidl.cli.bench import scaling
 from minidl.cli.bench.comparisons import Comparison
 from minidl.cli.bench.peer import MeasurementError, Side
 from minidl.cli.bench.run import MEASURED, Asked, checked
@@ -108,6 +109,19 @@ def test_what_was_measured_is_kept_if_a_part_fails_or_is_stopped(capsys, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.csv", "bench.md"]
 
 
+def test_scaling_is_measured_only_where_every_node_has_a_core():
+    many = asked(benchmarks=["scaling"], nodes=[f"{cores() + 1}"])
+    assert list(MEASURED["scaling"](many, lambda *_: None)) == []
+    nodes = f"{cores() + 1} nodes"
+    assert many.skipped == [f"scaling on {nodes} is left out: each needs a core, and there are {cores()}"]
+
+
+def test_scaling_gives_every_node_the_workloads_minibatch():
+    one, two = scaling.job("lenet", 1, 3), scaling.job("lenet", 2, 3)
+    assert (one.batch_size, two.batch_size) == (64, 128)
+    assert [len(each.data().train) for each in (one, two)] == [3 * 64, 3 * 128]
+
+
 @pytest.mark.slow
 def test_every_benchmark_measures_minidl_alone(tmp_path):
     small = ("--workload", "mlp-small", "--threads", 1, "--nodes", 2, "--bytes", "4KB", "--ranks", 4, "--rounds", 1)
@@ -117,6 +131,7 @@ def test_every_benchmark_measures_minidl_alone(tmp_path):
     rows = [line.split(",")[:3] for line in (tmp_path / "out" / "bench.csv").read_text().splitlines()]
     assert rows[1:] == [
         ["step", "mlp-small", "1 thread"],
+        *([["scaling", "mlp-small", "2 nodes"]] if cores() > 1 else []),
         ["collectives", "4 KB", "2 nodes"],
         ["simulation", "a message by messages", "4 ranks"],
         ["simulation", "a message at once", "4 ranks"],
