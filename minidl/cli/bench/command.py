@@ -58,8 +58,9 @@ def bench(
     """Compare minidl with other libraries on this machine, measured in turns in one run.
 
     A ratio is minidl's time divided by the other's: below 1 minidl is faster. In scaling, both are minidl's times for a
-    sample, on several nodes and on one: n nodes that lose nothing have the ratio 1 / n. The folder gets the table as Markdown,
-    the seconds of each round as CSV, and a picture of the ratios. Libraries that are not installed are left out.
+    sample, on several nodes and on one: n nodes that lose nothing have the ratio 1 / n. The folder gets the table as
+    Markdown, the seconds of each round as CSV, and a picture of the ratios. Libraries that are not installed are left
+    out.
     """
     with ending("bench"):
         from minidl.cli.bench.run import run  # here, so that --help comes at once

@@ -56,7 +56,7 @@ class ScalingSide:
         self.nodes = nodes
 
     def __call__(self, request: str, *arguments: object) -> float:
-        return getattr(self, request)(*arguments)  # type: ignore[no-any-return]
+        return getattr(self, request)(*arguments)
 
     def batch(self, workload: str) -> int:
         """Samples of a node's minibatch."""
