@@ -16,9 +16,11 @@ def threads() -> int:
     `threadpoolctl.threadpool_limits` changes it, and so does a launch: its ranks share out the cores. Where BLAS has no
     pool of threads that can be asked, as on macOS, OMP_NUM_THREADS is the limit.
     """
-    found = [pool.get_num_threads() for pool in thread_pools().lib_controllers]
-    of_blas = min(found) if found else int(os.environ.get("OMP_NUM_THREADS") or cores())
-    return max(1, min(cores(), of_blas))
+    known = [number for pool in thread_pools().lib_controllers if (number := pool.get_num_threads())]
+    if known:
+        return min(cores(), *known)
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]  # "4,2" is for loops in loops
+    return min(cores(), int(asked)) if asked.isdecimal() and int(asked) > 0 else cores()
 
 
 @functools.cache

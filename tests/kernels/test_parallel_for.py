@@ -32,20 +32,19 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 7, 100])
-@pytest.mark.parametrize("grain", [1, 3, 1000])
-def test_each_turn_runs_once_in_shares_of_the_grain_or_more(threads: int, turns: int, grain: int) -> None:
+@pytest.mark.parametrize("most", [0, 1, 3, 1000])
+def test_each_turn_runs_once_in_as_many_shares_as_are_worth_a_thread(threads: int, turns: int, most: int) -> None:
     shares = []
-    parallel_for(turns, grain, lambda begin, end: shares.append((begin, end)))
+    parallel_for(turns, most, lambda begin, end: shares.append((begin, end)))
     shares.sort()
     assert [i for begin, end in shares for i in range(begin, end)] == list(range(turns))
-    assert len(shares) == max(1, min(threads, turns // grain))
-    assert len(shares) == 1 or min(end - begin for begin, end in shares) >= grain
+    assert len(shares) == max(1, min(threads, turns, most))
 
 
 @pytest.mark.usefixtures("two_threads")
 def test_shares_run_at_the_same_time() -> None:
     barrier = threading.Barrier(2, timeout=60)
-    parallel_for(2, 1, lambda begin, end: barrier.wait() and None)
+    parallel_for(2, 2, lambda begin, end: barrier.wait() and None)
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -61,7 +60,7 @@ def test_an_error_of_a_share_is_raised_when_no_share_runs_any_more(error: type[B
         finished.append(begin)
 
     with pytest.raises(error, match="here"):
-        parallel_for(2, 1, body)
+        parallel_for(2, 2, body)
     assert finished == [1 - failing]
 
 
@@ -79,7 +78,7 @@ def test_what_a_loop_holds_is_freed_when_it_has_ended(failing: tuple[int, ...]) 
                 raise ValueError
 
         with contextlib.suppress(ValueError):
-            parallel_for(2, 1, body)
+            parallel_for(2, 2, body)
         return weakref.ref(held)
 
     gc.disable()
@@ -97,11 +96,11 @@ def test_loops_of_several_threads_and_loops_in_loops_all_end(threads: int) -> No
     done = []
 
     def inside(begin: int, end: int) -> None:
-        parallel_for(10, 1, lambda first, last: done.extend([0] * (end - begin) * (last - first)))
+        parallel_for(10, 10, lambda first, last: done.extend([0] * (end - begin) * (last - first)))
 
     def loops() -> None:
         for _ in range(50):
-            parallel_for(4, 1, inside)
+            parallel_for(4, 4, inside)
 
     callers = [threading.Thread(target=loops) for _ in range(6)]
     for caller in callers:
@@ -118,14 +117,14 @@ def test_a_loop_ends_where_no_thread_can_be_started(two_threads: None, monkeypat
     monkeypatch.setattr(module, "_helpers", module._Helpers())
     monkeypatch.setattr(threading.Thread, "start", start)
     turns: list[int] = []
-    parallel_for(4, 1, lambda begin, end: turns.extend(range(begin, end)))
+    parallel_for(4, 4, lambda begin, end: turns.extend(range(begin, end)))
     assert sorted(turns) == [0, 1, 2, 3]
 
 
 def test_a_limit_of_threadpoolctl_holds() -> None:
     callers = set()
     with threadpool_limits(1):
-        parallel_for(8, 1, lambda begin, end: callers.add((threading.get_ident(), begin, end)))
+        parallel_for(8, 8, lambda begin, end: callers.add((threading.get_ident(), begin, end)))
     assert callers == {(threading.get_ident(), 0, 8)}
 
 
@@ -135,7 +134,7 @@ from minidl.kernels import parallel_for as module
 module.threads = lambda: 2
 def loop():
     barrier = threading.Barrier(2, timeout=60)  # passed by two threads only
-    module.parallel_for(2, 1, lambda begin, end: barrier.wait() and None)
+    module.parallel_for(2, 2, lambda begin, end: barrier.wait() and None)
 """
 
 FORKED = """
@@ -152,7 +151,7 @@ began, may_end = threading.Event(), threading.Event()
 def body(begin, end):
     began.set()
     may_end.wait()
-threading.Thread(target=module.parallel_for, args=(2, 1, body), daemon=True).start()
+threading.Thread(target=module.parallel_for, args=(2, 2, body), daemon=True).start()
 began.wait()
 child = os.fork()
 if child == 0:
@@ -168,7 +167,7 @@ began = threading.Barrier(3)
 def body(begin, end):
     began.wait()
     threading.Event().wait()
-threading.Thread(target=module.parallel_for, args=(2, 1, body), daemon=True).start()
+threading.Thread(target=module.parallel_for, args=(2, 2, body), daemon=True).start()
 began.wait()
 print("the end")
 """
@@ -177,7 +176,7 @@ AT_EXIT = """
 import atexit
 turns = []
 def at_exit():
-    module.parallel_for(2, 1, lambda begin, end: turns.extend(range(begin, end)))
+    module.parallel_for(2, 2, lambda begin, end: turns.extend(range(begin, end)))
     print(sorted(turns))
 atexit.register(at_exit)
 """
