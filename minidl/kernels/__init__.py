@@ -13,7 +13,8 @@ it runs unchanged on CuPy arrays.
 The environment variable MINIDL_KERNELS (numpy, numba or cupy) sets the initial choice; the default is numba, which is
 imported when the first kernel is called. After that call only `use` changes the choice.
 
-`sixteen_bit.py` makes every kernel accept float16 and bfloat16; `counting.py` counts with the formulas in `flops.py`.
+`parallel_for.py` runs the loops of compiled kernels in several threads; `sixteen_bit.py` makes every kernel accept
+float16 and bfloat16; `counting.py` counts with the formulas in `flops.py`.
 """
 
 from __future__ import annotations

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 
-import threadpoolctl
-
-from minidl.cores import cores
+from minidl.threads import thread_pools, threads
 
 
 def threads_of_a_rank(nodes: int) -> int:
-    """max(1, cores // nodes), where cores is at most the number of threads that BLAS uses in this process."""
-    in_use = min((pool["num_threads"] for pool in threadpoolctl.threadpool_info()), default=cores())
-    return max(1, min(cores(), in_use) // nodes)
+    """max(1, threads // nodes), where threads is the number that this process may use."""
+    return max(1, threads() // nodes)
 
 
 def limit_threads(threads: int) -> None:
@@ -25,15 +21,6 @@ def limit_threads(threads: int) -> None:
         from numba.core import config
 
         config.reload_config()  # type: ignore[no-untyped-call]
-
-
-@functools.cache
-def thread_pools() -> threadpoolctl.ThreadpoolController:
-    """The thread pools of this process's libraries.
-
-    The search takes 1.2 of the 1.4 ms of `limit_threads`, so the fork server does it once for all ranks.
-    """
-    return threadpoolctl.ThreadpoolController()
 
 
 def thread_variables(threads: int) -> dict[str, str]:

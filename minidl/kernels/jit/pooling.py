@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
 from minidl.kernels.jit.eligible import contiguous
 from minidl.kernels.jit.never_inlined import never_inlined
 from minidl.kernels.jit.summation import BLOCK, sum_of
+from minidl.kernels.parallel_for import parallel_for
 from minidl.kernels.reference.windows import Windows
 
 __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward"]
@@ -18,6 +20,8 @@ __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backwa
 Shape = tuple[int, ...]
 
 MANY_COLUMNS = 6  # of a window
+
+WORTH_A_THREAD = 1 << 17  # numbers; windows of 2x2 take 100 to 200 us for so many
 
 
 def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]:
@@ -28,7 +32,8 @@ def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]
     (x,) = arrays
     out = np.empty((*x.shape[:2], rows.number, columns.number), dtype=x.dtype)
     position = np.empty(out.shape, dtype=np.int32)
-    _max_pool(x, out, position, rows.start, rows.stop, rows.step, columns.start, columns.stop, columns.step)
+    edges = rows.start, rows.stop, rows.step, columns.start, columns.stop, columns.step
+    _over_images(x.size, _max_pool, (x, out, position), *edges)
     return out, position
 
 
@@ -38,7 +43,7 @@ def max_pool2d_backward(g: Array, position: Array, shape: Shape) -> Array:
     if arrays is None:
         return reference.max_pool2d_backward(g, position, shape)
     gradient = np.zeros(shape, dtype=g.dtype)
-    _max_pool_backward(*arrays, np.ascontiguousarray(position), gradient)
+    _over_images(gradient.size, _max_pool_backward, (*arrays, np.ascontiguousarray(position), gradient))
     return gradient
 
 
@@ -51,13 +56,14 @@ def avg_pool2d(x: Array, rows: Windows, columns: Windows) -> Array:
     n, c, h, w = x.shape
     out = np.empty((n, c, rows.number, columns.number), dtype=x.dtype)
     if rows.tile * rows.number != h or columns.tile * columns.number != w:
-        _avg_pool(x, out, rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor)
+        edges = rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor
+        _over_images(x.size, _avg_pool, (x, out), *edges)
         return out
     share = 1 / float(rows.divisor[0] * columns.divisor[0])
     if rows.number == columns.number == 1:
-        _mean(x, out, share)
+        _over_images(x.size, _mean, (x, out), share)
     else:
-        _avg_pool_tiled(x, out, rows.tile, columns.tile, share)
+        _over_images(x.size, _avg_pool_tiled, (x, out), rows.tile, columns.tile, share)
     return out
 
 
@@ -69,17 +75,28 @@ def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows)
     (g,) = arrays
     if rows.tile * rows.number != shape[2] or columns.tile * columns.number != shape[3]:
         gradient = np.zeros(shape, dtype=g.dtype)
-        _avg_pool_backward(
-            g, gradient, rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor
-        )
+        edges = rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor
+        _over_images(gradient.size, _avg_pool_backward, (g, gradient), *edges)
         return gradient
     gradient = np.empty(shape, dtype=g.dtype)
     share = 1 / float(rows.divisor[0] * columns.divisor[0])
     if rows.number == columns.number == 1:
-        _spread_mean(g, gradient, share)
+        _over_images(gradient.size, _spread_mean, (g, gradient), share)
     else:
-        _avg_pool_tiled_backward(g, gradient, rows.tile, columns.tile, share)
+        _over_images(gradient.size, _avg_pool_tiled_backward, (g, gradient), rows.tile, columns.tile, share)
     return gradient
+
+
+def _over_images(numbers: int, kernel: Callable[..., None], arrays: tuple[Array, ...], *others: Any) -> None:
+    """Call the kernel with the arrays, whose first axis is the images; several threads share many numbers."""
+    if numbers < 2 * WORTH_A_THREAD:
+        kernel(*arrays, *others)
+        return
+
+    def of_images(begin: int, end: int) -> None:
+        kernel(*(array[begin:end] for array in arrays), *others)
+
+    parallel_for(len(arrays[0]), numbers // WORTH_A_THREAD, of_images)
 
 
 @compiled()

@@ -18,7 +18,7 @@ import multiprocess.forkserver
 
 import minidl.cluster.engines.processes.rank  # noqa: F401
 from minidl import cluster, kernels
-from minidl.cluster.engines.threads import thread_pools
+from minidl.threads import thread_pools
 
 for name in cluster.__all__:
     getattr(cluster, name)  # engines too, which are imported on demand: a rank may simulate, or unpickle a Node

@@ -1,0 +1,91 @@
+"""Compiled kernels give the same bits in any number of threads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl.kernels import jit, parallel_for
+from minidl.kernels.reference.windows import sliding_windows
+
+pytestmark = pytest.mark.timeout(300)
+
+# images, channels, side, filters, window, stride, padding, dilation, groups
+CONVOLUTIONS = {
+    "few filters": (13, 3, 13, 6, 3, 1, 1, 1, 1),
+    "many filters, an odd number": (9, 8, 8, 37, 3, 1, 1, 1, 1),
+    "large images, several tiles each": (3, 2, 70, 8, 5, 1, 2, 1, 1),
+    "one image": (1, 4, 12, 16, 3, 1, 0, 1, 1),
+    "stride": (7, 8, 9, 12, 3, 2, 1, 1, 1),
+    "stride and dilation": (5, 4, 17, 9, 3, 3, 2, 2, 1),
+    "groups": (4, 8, 9, 12, 3, 2, 1, 1, 2),
+    "a filter for each channel": (6, 5, 8, 5, 3, 1, 1, 1, 5),
+}
+
+
+def convolution(name: str, dtype: str) -> list[Any]:
+    n, channels, side, filters, window, stride, padding, dilation, groups = CONVOLUTIONS[name]
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((n, channels, side, side)).astype(dtype)
+    weight = generator.standard_normal((filters, channels // groups, window, window)).astype(dtype)
+    bias = generator.standard_normal(filters).astype(dtype)
+    how = (stride, stride), (padding, padding), (dilation, dilation), groups
+    out = jit.conv2d(x, weight, bias, *how)
+    g = generator.standard_normal(out.shape).astype(dtype)
+    gradient = jit.conv2d_backward_input(g, weight, x.shape, *how)
+    return [out, gradient, jit.conv2d_backward_weight(g, x, weight.shape, *how)]
+
+
+def batch_normalization(name: str, dtype: str) -> list[Any]:
+    generator = np.random.default_rng(0)
+    x, g = (generator.standard_normal((5, 7, 9, 13)).astype(dtype) for _ in range(2))
+    weight, bias = (generator.standard_normal(7).astype(dtype) for _ in range(2))
+    mean, var = jit.channel_statistics(x)
+    out, normalized, inverse_std = jit.batch_norm(x, mean, var, weight, bias, 1e-5)
+    return [mean, var, out, *jit.batch_norm_backward(g, normalized, inverse_std, weight, True)]
+
+
+def elementwise(name: str, dtype: str) -> list[Any]:
+    generator = np.random.default_rng(0)
+    x, y = (generator.standard_normal(5000).astype(dtype) for _ in range(2))
+    return [jit.relu(x), jit.relu_backward(x, y), jit.gelu(x), jit.gelu_backward(x, y), jit.sigmoid(x)]
+
+
+def pooled(name: str, dtype: str) -> list[Any]:
+    x = np.random.default_rng(0).standard_normal((5, 3, 12, 12)).astype(dtype)
+    results = []
+    for windows in ([sliding_windows(12, *sizes)] * 2 for sizes in ((2, 2, 0), (3, 2, 1), (12, 12, 0))):
+        out, position = jit.max_pool2d(x, *windows)
+        mean = jit.avg_pool2d(x, *windows)
+        results += [out, position, jit.max_pool2d_backward(out, position, x.shape), mean]
+        results.append(jit.avg_pool2d_backward(mean, x.shape, *windows))
+    return results
+
+
+CASES: dict[str, Callable[[str, str], list[Any]]] = {
+    **dict.fromkeys(CONVOLUTIONS, convolution),
+    "batch norm": batch_normalization,
+    "elementwise": elementwise,
+    "pooling": pooled,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_kernel_gives_the_same_bits_in_any_number_of_threads(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("batch_norm", "convolution_by_sliding", "memory_order", "pooling"):
+        monkeypatch.setattr(sys.modules[f"minidl.kernels.jit.{module}"], "WORTH_A_THREAD", 1)
+    asked, results = [], {}
+    for threads in (1, 2, 3, 7):
+        monkeypatch.setattr(parallel_for, "threads", lambda threads=threads: asked.append(threads) or threads)
+        results[threads] = CASES[name](name, dtype)
+    assert set(asked) == {1, 2, 3, 7}
+    for threads in (2, 3, 7):
+        for one, other in zip(results[1], results[threads], strict=True):
+            np.testing.assert_array_equal(one, other)
