@@ -118,8 +118,10 @@ print(cluster.launch(lambda comm: comm.rank, nodes=2).results)
     assert err == ""
 
 
-@pytest.mark.parametrize("method", ["forkserver", "spawn"])
-@pytest.mark.parametrize("program", ["program", "compute"])
+@pytest.mark.parametrize(
+    ("method", "program"),
+    [("forkserver", "program"), ("spawn", "compute"), *exhaustively(("forkserver", "compute"), ("spawn", "program"))],
+)
 def test_when_the_caller_is_killed_its_ranks_and_servers_end_too(tmp_path: Path, method: str, program: str) -> None:
     process = start(tmp_path, ENDLESS.format(method=method, program=program))
     started_ranks(process, 3)
