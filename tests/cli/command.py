@@ -15,10 +15,14 @@ import pytest
 
 from minidl.cli.app import app
 from minidl.parallel import Checkpoint
+from tests.cli import ready_process
 
 ROOT = Path(__file__).parents[2]
 QUICK = ("--model", "mlp", "--epochs", "2")  # a fraction of a second
-SLOW = ("--model", "resnet", "--epochs", "4")  # about a second an epoch with the kernels of numpy
+SLOW = ("--model", "resnet", "--epochs", "3")  # about a second an epoch with the kernels of numpy
+
+READ_WHEN_IT_RUNS = {"_MINIDL_COMPLETE", "COMP_WORDS", "COMP_CWORD"}
+"""Variables that the command looks for when it runs; of others it may have read the values when it was imported."""
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -28,7 +32,15 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def minidl(folder: Path, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
+    """Run the command to its end: in a copy of the ready process, where its environment is that of these tests."""
+    words = [str(argument) for argument in arguments]
+    if changes.keys() <= READ_WHEN_IT_RUNS and (done := ready_process.run(folder, words, environment(), changes)):
+        return done
+    return run_anew(folder, *words, **changes)
+
+
+def run_anew(folder: Path, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end in a new process, as a user does."""
     return subprocess.run(
         [sys.executable, "-m", "minidl", *map(str, arguments)],
         cwd=folder,

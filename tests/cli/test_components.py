@@ -17,6 +17,7 @@ from minidl.cli import calls, components, strategies
 from minidl.cli.strategies import COMPRESSORS, STRATEGIES
 from minidl.cli.value_types import fits
 from tests.cli.command import environment
+from tests.tiers import exhaustively
 
 BASES = (parallel.Strategy, compress.Compressor, compress.Quantizer, compress.Sparse)  # exported to be subclassed
 
@@ -75,10 +76,11 @@ def test_compressors_around_compressors_and_lists_of_numbers_can_be_typed(
     assert repr(strategy.compressor) == repr(compressor)
 
 
-WORDS = "fast -1 1.5 True None 1e999 (1,) [['a']] {} {1:2} 1j b'x' ... sign topk(0.5) serial '' 10**9 x.y"
+WORDS = "fast -1 None (1,) sign topk(0.5)"  # a name, numbers, no value, a list, compressors
+MORE_WORDS = "1.5 True 1e999 [['a']] {} {1:2} 1j b'x' ... serial '' 10**9 x.y"
 
 
-@pytest.mark.parametrize("value", WORDS.split())
+@pytest.mark.parametrize("value", [*WORDS.split(), *exhaustively(*MORE_WORDS.split())])
 @pytest.mark.parametrize("name", [*STRATEGIES, *COMPRESSORS])
 def test_a_value_of_a_wrong_type_is_refused_in_a_sentence_that_names_its_owner(name: str, value: str) -> None:
     """Each setting in turn gets the value; where it is right, there is an object."""

@@ -26,7 +26,7 @@ def test_no_two_cases_have_one_name() -> None:
     assert len({repr(case) for case in CASES}) == len(CASES)
 
 
-@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("kernel", ["numba", *exhaustively("numpy")])
 @pytest.mark.parametrize("case", SMOOTH, ids=repr)
 def test_gradient_equals_finite_differences(case: Case, kernel: str) -> None:
     def function(*tensors: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def test_gradient_may_arrive_as_a_read_only_broadcast_array(case: Case, kernel: 
 
 
 @pytest.mark.parametrize("kernel", ["numba", *exhaustively("numpy")])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", *exhaustively("float64")])
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_results_and_gradients_keep_the_dtype(case: Case, dtype: str, kernel: str) -> None:
     with kernels.use(kernel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,10 @@ def test_every_claim_has_a_case_in_the_first_tier(pytestconfig: pytest.Config) -
 
 def test_the_files_that_start_first_exist() -> None:
     assert [name for name in LONGEST_FIRST if not (TESTS / name).is_file()] == []
+
+
+def test_the_collected_tests_are_left_out_of_garbage_collections() -> None:
+    assert gc.get_freeze_count() > 10_000
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from minidl import Tensor, functional, grad, kernels, manual_seed, nn, no_grad, 
 from minidl import functional as F
 from tests.functional.cases import CASES, Case
 from tests.kernels import stand_in
+from tests.tiers import exhaustively
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +77,7 @@ def run(case: Case, name: str, dtype: str) -> tuple[type, list[np.ndarray]]:
         return type(out.data), [array if isinstance(array, np.ndarray) else array.get() for array in arrays]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", *exhaustively("float64")])
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_an_operation_gives_numpys_numbers(case: Case, dtype: str, cupy: Any) -> None:
     kind, found = run(case, "cupy", dtype)

@@ -105,7 +105,7 @@ class Importing(MetaPathFinder):
 
 def begins(name: str, packages: Sequence[str]) -> bool:
     """Whether a module is one of these packages or inside one."""
-    return any(f"{name}.".startswith(f"{package}.") for package in packages)
+    return f"{name}.".startswith(tuple([f"{package}." for package in packages]))
 
 
 def importer() -> FrameType | None:

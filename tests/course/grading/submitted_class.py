@@ -15,13 +15,13 @@ ROOT = Path(__file__).resolve().parents[3]
 SOLUTIONS = {path.parent.name: path for path in sorted((ROOT / "solutions").glob("*/*.ipynb"))}
 
 HOSTILE = {
+    "signals": "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(1000)",
     "loops": "while True: pass",
     "recurses": "import sys; sys.setrecursionlimit(10**9); f = lambda: f(); f()",
     "exits": "import os; os._exit(0)",
     "eats": "import numpy; waste = [numpy.ones(10**8) for _ in range(100)]",
     "prints": "while True: print('x' * 10000)",
     "patches": "import course.judging.exercise as e; e.Exercise.__call__ = lambda *a, **k: 20.0",
-    "signals": "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(1000)",
     "forks": "import os, time; os.fork() or (os.setsid(), time.sleep(1000))",
     "answers long": "waste = 10**10**5",
     "names much": "globals().update({f'name{i}': i for i in range(10**6)})",

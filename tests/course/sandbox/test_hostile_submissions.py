@@ -384,12 +384,13 @@ CLASS = [
 ]  # fmt: skip
 
 QUICK = {
-    "settrace", "no modules", "fake data", "forged values", "loops", "keeps all memory", "fills its folder",
-    "many files", "reads secrets", "searches other ranks", "takes the solution", "searches memory", "worth a thousand",
-    "swapped", "scripts", "halves of characters", "outside", "leaves a daemon", "a fence without names", "round Python",
-    "kills the grader", "drops its mark",
+    "settrace", "no modules", "forged values", "many files", "reads secrets", "takes the solution", "searches memory",
+    "searches other ranks", "worth a thousand", "swapped", "scripts", "halves of characters", "outside",
+    "leaves a daemon", "a fence without names", "round Python", "kills the grader",
 }  # fmt: skip
-"""Those of the first tier."""
+"""Those of the first tier. Loops and memory are in `test_hostile_answers.py` too, the bytes that an answer may write in
+`test_hostile_reach.py`.
+"""
 
 each_of_the_class = pytest.mark.parametrize(
     "one",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import process_census
+from tests.tiers import exhaustively
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -60,7 +61,7 @@ print(ranks())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [8, 14])
+@pytest.mark.parametrize("limit", [14, *exhaustively(8)])
 def test_a_launch_starts_another_fork_server_when_the_last_one_has_no_descriptors_left(
     limit: int, tmp_path: Path
 ) -> None:
