@@ -50,7 +50,7 @@ class CollectiveCalls(Messages):
     def _post(self, fingerprint: Fingerprint) -> tuple[int, Site]:
         """Post the fingerprint of this group's next call; returns the call's number and its place in the program."""
         call, site = next(self._calls), call_site()
-        self._owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint._replace(site=site))
+        self._owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint, site)
         return call, site
 
     def _lane(self) -> Recorder:

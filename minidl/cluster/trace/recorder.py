@@ -181,7 +181,11 @@ class Recorder:
 
     def exchanged(self, messages: int, nbytes: int) -> None:
         """A native collective of the engine has ended, with as many messages and bytes sent as received."""
-        self._count[:4] = [a + b for a, b in zip(self._count, (messages, nbytes) * 2, strict=False)]
+        count = self._count
+        count[0] += messages
+        count[1] += nbytes
+        count[2] += messages
+        count[3] += nbytes
         self._add(RECEIVE, self._now(), 0, -1, self.operation or "")
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minidl.cluster.diagnosis.call_site import Site
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.os_process.helper_threads import Helpers, HelperTask
 from minidl.cluster.engines.os_process.real_rank import RealRank
@@ -49,6 +50,7 @@ class ProcessEndpoint(SocketMailbox, RealRank):
         self._helpers = Helpers(self._helper_finished)
         self._shared_arrays = SharedArrays(memory, self.timeout)
         self._slots = Slots(self._shared_arrays, self.rank, self.size)
+        self._reductions: dict[tuple[int, ...], SharedReduction] = {}  # by group
 
     @property
     def blocked(self) -> tuple[Pending, float] | None:
@@ -122,7 +124,10 @@ class ProcessEndpoint(SocketMailbox, RealRank):
         if self.network is not None or not self._may_share or not isinstance(x, np.ndarray) or x.dtype.hasobject:
             return False
         if len(ranks) > 1:
-            SharedReduction(self, self._slots, x, op, ranks, tag, recorder).run()
+            group = self._reductions.get(ranks)
+            if group is None:
+                group = self._reductions[ranks] = SharedReduction(self, self._slots, ranks)
+            group.run(x, op, tag, recorder)
         return True
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -131,5 +136,7 @@ class ProcessEndpoint(SocketMailbox, RealRank):
     def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
         return by_messages()
 
-    def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
-        self._fingerprints.post(group, ranks, call, fingerprint)
+    def post_fingerprint(
+        self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site
+    ) -> None:
+        self._fingerprints.post(group, ranks, call, fingerprint, site)
