@@ -22,6 +22,7 @@ class CollectiveCalls(Messages):
     def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int, axis: str) -> None:
         super().__init__(owner, ranks, group, axis)
         self._calls = itertools.count()
+        self._first_tag = self._whole_tag(0, is_collective=True)  # of this group's collectives
 
     def _collective(
         self,
@@ -37,7 +38,7 @@ class CollectiveCalls(Messages):
             owner.in_flight.check(operation, reads, writes)
         owner.enter(operation, self.axis)
         call, site = self._post(fingerprint)
-        tag = self._whole_tag(call, is_collective=True)
+        tag = self._first_tag + call
         if not async_op:
             result = work(Channel(owner, owner.recorder, self._ranks, self.rank, tag))
             owner.leave()

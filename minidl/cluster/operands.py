@@ -38,8 +38,14 @@ class Operand:
         if op not in REDUCE:  # one_of takes a microsecond also where nothing is wrong
             one_of("op", op, REDUCE)
         self._x, self._op = x, op
-        if type(x) is np.ndarray and x.dtype.kind in ("fc" if op == "mean" else "biufc"):  # the usual case first
+        if type(x) is np.ndarray and x.dtype.kind in ("fc" if op == "mean" else "biufc"):
             self.is_phantom = self.is_scalar = self.is_exact = False
+            flags, dtype = x.flags, x.dtype
+            if flags.c_contiguous and flags.writeable and dtype.char != "e":  # the usual case first
+                self._dtype, self._shape = dtype, x.shape
+                self.contiguous: npt.NDArray[Any] = x
+                self.flat: npt.NDArray[Any] = x if x.ndim == 1 else x.reshape(-1)
+                return
             array = x
         else:
             array = self._checked(x, operation, size)
@@ -49,8 +55,8 @@ class Operand:
             raise ValueError(f"{operation} writes the result into x, but x is read-only: pass a copy, x.copy()")
         if op == "mean" and array.dtype.char == "e" and not self.is_phantom:
             array = array.astype(np.float32)
-        self.contiguous: npt.NDArray[Any] = array if self.is_phantom else np.ascontiguousarray(array)
-        self.flat: npt.NDArray[Any] = self.contiguous.reshape(-1)
+        self.contiguous = array if self.is_phantom else np.ascontiguousarray(array)
+        self.flat = self.contiguous.reshape(-1)
 
     def _checked(self, x: Any, operation: str, size: int) -> Any:
         """Return x as an array, or as it is if it is a Phantom; raise TypeError unless it can be reduced."""
@@ -88,7 +94,7 @@ class Operand:
         if self.is_exact:
             return self._exact_result(flat)
         flat = self.mean_of(flat, size)
-        if self.is_phantom or self.contiguous is self._x:
+        if self.is_phantom or (flat is self.flat and self.contiguous is self._x):
             return self._x
         if self.is_scalar:
             return flat[0] if isinstance(self._x, np.generic) else flat[0].item()
@@ -129,8 +135,6 @@ def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str
     """Raise ValueError for an unknown algorithm, or an option that the algorithm does not have."""
     if algorithm != "auto" and algorithm not in known:
         one_of("algorithm", algorithm, ["auto", *known])
-    if not options:
-        return
     unknown = set(options) - OPTIONS.get(algorithm, set())
     if unknown:
         allowed = ", ".join(sorted(OPTIONS.get(algorithm, set()))) or "none"

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from minidl.cluster.diagnosis.call_site import Site
-from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.os_process.helper_threads import Helpers, HelperTask
 from minidl.cluster.engines.os_process.real_rank import RealRank
 from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
@@ -44,7 +42,7 @@ class ProcessEndpoint(SocketMailbox, RealRank):
     ) -> None:
         super().__init__(*args, page=page, **options)
         self.tell = tell
-        self._fingerprints = SharedFingerprints(page, self.rank)
+        self.post_fingerprint = SharedFingerprints(page, self.rank).post
         self._last_words = last_words
         self._may_share = may_share
         self._helpers = Helpers(self._helper_finished)
@@ -135,8 +133,3 @@ class ProcessEndpoint(SocketMailbox, RealRank):
 
     def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
         return by_messages()
-
-    def post_fingerprint(
-        self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site
-    ) -> None:
-        self._fingerprints.post(group, ranks, call, fingerprint, site)

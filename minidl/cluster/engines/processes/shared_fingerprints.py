@@ -48,6 +48,7 @@ class SharedFingerprints:
         self._bytes = page.memory[8 * page.nodes * WAIT_WORDS :]
         self._words = self._bytes.cast("Q")  # single words are read faster from a memoryview than from an array
         self._groups: dict[int, _GroupCalls] = {}
+        self._last: dict[int, tuple[Fingerprint, Site, int, bytes]] = {}  # by line: the last call, and `_encoded` of it
         self._first = rank * FINGERPRINT_WORDS
         self._fence = threading.Lock()
 
@@ -59,7 +60,10 @@ class SharedFingerprints:
         key, number, words = known.key, call + 1, self._words
         offset = (key + call) % SLOTS * ENTRY_WORDS
         line = site.key if fingerprint.label is None else ANYWHERE
-        content, text = _encoded(fingerprint, site)
+        last = self._last.get(line)
+        if last is None or last[0] is not fingerprint or last[1] is not site:
+            last = self._last[line] = fingerprint, site, *_encoded(fingerprint, site)
+        _, _, content, text = last
         history = known.history = (known.history * 0x9E3779B97F4A7C15 + content) & 0xFFFFFFFFFFFFFFFF
         entry = self._first + offset
         start = 8 * (entry + TEXT)

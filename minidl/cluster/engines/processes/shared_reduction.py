@@ -211,7 +211,10 @@ class _Blocks:
                 self._slots[rank] = slot
 
     def _wait_for(self, rank: int, flag: int, value: int) -> None:
-        slots, find, tag = self._slots, self._group.slots.find, self._mine.tag
+        slots = self._slots
+        if (known := slots.get(rank)) is not None and known.words[flag] >= value:
+            return
+        find, tag = self._group.slots.find, self._mine.tag
 
         def is_raised() -> bool:
             slot = slots.get(rank)

@@ -86,8 +86,8 @@ class Slots:
         """A free slot of this rank for the collective `tag`, which these ranks will read."""
         with self._mutex:
             mine = self._slots[self._rank]
-            slot = mine[tag % len(mine)] if mine else None
-            if slot is None or not slot.is_free():
+            slot = mine[tag % len(mine)] if mine else self._add()
+            if not slot.is_free():
                 slot = next((slot for slot in mine if slot.is_free()), None) or self._add()
             slot.tag, slot.readers, slot.is_taken = tag, readers, True
         return slot

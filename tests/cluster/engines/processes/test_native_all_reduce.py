@@ -157,3 +157,15 @@ def test_a_slot_is_not_taken_again_before_all_have_read_it(monkeypatch: pytest.M
     seen.words[seen.read + 2] = 7
     assert ours.take([1], tag=10) is first
     os.close(descriptor)
+
+
+def test_a_slot_is_found_also_where_the_others_do_not_look_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "BLOCK_BYTES", 4096)
+    descriptor = os.memfd_create("test")
+    ours, theirs = (slots.Slots(slots.SharedArrays(descriptor, 1.0), rank, 2) for rank in (0, 1))
+    taken = [ours.take([1], tag) for tag in (4, 6, 8)]
+    for slot in taken:
+        slot.words[TAG] = slot.tag
+    found = [theirs.find(0, slot.tag) for slot in taken]
+    assert [slot.number for slot in found if slot is not None] == [0, 1, 2]
+    os.close(descriptor)
