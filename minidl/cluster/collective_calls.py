@@ -22,6 +22,7 @@ class CollectiveCalls(Messages):
     def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int, axis: str) -> None:
         super().__init__(owner, ranks, group, axis)
         self._calls = itertools.count()
+        self._first_tag = self._whole_tag(0, is_collective=True)  # of this group's collectives
 
     def _collective(
         self,
@@ -37,7 +38,7 @@ class CollectiveCalls(Messages):
             owner.in_flight.check(operation, reads, writes)
         owner.enter(operation, self.axis)
         call, site = self._post(fingerprint)
-        tag = self._whole_tag(call, is_collective=True)
+        tag = self._first_tag + call
         if not async_op:
             result = work(Channel(owner, owner.recorder, self._ranks, self.rank, tag))
             owner.leave()
@@ -50,7 +51,7 @@ class CollectiveCalls(Messages):
     def _post(self, fingerprint: Fingerprint) -> tuple[int, Site]:
         """Post the fingerprint of this group's next call; returns the call's number and its place in the program."""
         call, site = next(self._calls), call_site()
-        self._owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint._replace(site=site))
+        self._owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint, site)
         return call, site
 
     def _lane(self) -> Recorder:

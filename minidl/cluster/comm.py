@@ -167,7 +167,8 @@ class Communicator(Groups):
             all ranks would not fit in 64 bits. Its mean is a float. The sum of single booleans is a count.
         """
         operand = Operand(x, op, "all_reduce", self.size, is_written=True)
-        check_algorithm(algorithm, collectives.ALL_REDUCE, options)
+        if algorithm != "auto" or options:
+            check_algorithm(algorithm, collectives.ALL_REDUCE, options)
 
         def work(channel: Channel) -> Any:
             flat, endpoint = operand.flat, self._owner.endpoint

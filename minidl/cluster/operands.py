@@ -10,6 +10,7 @@ Arithmetic is numpy's, in the dtype of the array, so sums of integer arrays wrap
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,18 +32,41 @@ class Operand:
     flat         the same array in one dimension
     """
 
+    __slots__ = ("_dtype", "_op", "_shape", "_x", "contiguous", "flat", "is_exact", "is_phantom", "is_scalar")
+
     def __init__(self, x: Any, op: str, operation: str, size: int, is_written: bool = False) -> None:
         if op not in REDUCE:  # one_of takes a microsecond also where nothing is wrong
             one_of("op", op, REDUCE)
         self._x, self._op = x, op
+        if type(x) is np.ndarray and x.dtype.kind in ("fc" if op == "mean" else "biufc"):
+            self.is_phantom = self.is_scalar = self.is_exact = False
+            flags, dtype = x.flags, x.dtype
+            if flags.c_contiguous and flags.writeable and dtype.char != "e":  # the usual case first
+                self._dtype, self._shape = dtype, x.shape
+                self.contiguous: npt.NDArray[Any] = x
+                self.flat: npt.NDArray[Any] = x if x.ndim == 1 else x.reshape(-1)
+                return
+            array = x
+        else:
+            array = self._checked(x, operation, size)
+        self._dtype = array.dtype
+        self._shape = array.shape
+        if is_written and isinstance(x, np.ndarray) and not x.flags.writeable:
+            raise ValueError(f"{operation} writes the result into x, but x is read-only: pass a copy, x.copy()")
+        if op == "mean" and array.dtype.char == "e" and not self.is_phantom:
+            array = array.astype(np.float32)
+        self.contiguous = array if self.is_phantom else np.ascontiguousarray(array)
+        self.flat = self.contiguous.reshape(-1)
+
+    def _checked(self, x: Any, operation: str, size: int) -> Any:
+        """Return x as an array, or as it is if it is a Phantom; raise TypeError unless it can be reduced."""
+        op = self._op
         self.is_phantom = isinstance(x, Phantom)
         self.is_scalar = not self.is_phantom and not isinstance(x, np.ndarray)
         self.is_exact = self.is_scalar and op == "prod" and _is_whole(x)
         if self.is_scalar and not self.is_exact:
             x = _number(x, op, operation, size)
         array = np.array(int(x), object) if self.is_exact else np.array(x) if self.is_scalar else x
-        self._dtype = array.dtype
-        self._shape = array.shape
         if not self.is_exact and (array.dtype.kind not in "biufc" or (self.is_scalar and array.ndim > 0)):
             hint = ": pass x.astype(np.float32)" if array.dtype.name == "bfloat16" else ""
             raise TypeError(
@@ -56,28 +80,21 @@ class Operand:
             raise TypeError(
                 f"the mean of {array.dtype} has no place in an {array.dtype} array: convert it to float first"
             )
-        if is_written and isinstance(x, np.ndarray) and not x.flags.writeable:
-            raise ValueError(f"{operation} writes the result into x, but x is read-only: pass a copy, x.copy()")
-        if op == "mean" and array.dtype.char == "e" and not self.is_phantom:
-            array = array.astype(np.float32)
-        self.contiguous: npt.NDArray[Any] = array if self.is_phantom else np.ascontiguousarray(array)
-        self.flat: npt.NDArray[Any] = self.contiguous.reshape(-1)
+        return array
 
     def fingerprint(
         self, operation: str, *, root: int | None = None, algorithm: str | None = None, label: str | None = None
     ) -> Fingerprint:
         """Return the fingerprint of the call: what must be equal on all ranks."""
-        dtype, shape = ("int", ()) if self.is_exact else (self._dtype.str, self._shape)
-        return Fingerprint(
-            operation, op=self._op, root=root, algorithm=algorithm, dtype=dtype, shape=shape, label=label
-        )
+        dtype, shape = ("int", ()) if self.is_exact else (self._dtype, self._shape)
+        return _fingerprint(operation, self._op, root, algorithm, dtype, shape, label)
 
     def result(self, flat: npt.NDArray[Any], size: int) -> Any:
         """Return x with the reduced values: the same array, or a new number."""
         if self.is_exact:
             return self._exact_result(flat)
         flat = self.mean_of(flat, size)
-        if self.is_phantom:
+        if self.is_phantom or (flat is self.flat and self.contiguous is self._x):
             return self._x
         if self.is_scalar:
             return flat[0] if isinstance(self._x, np.generic) else flat[0].item()
@@ -97,6 +114,21 @@ class Operand:
         if not _fits(flat[0], self._x.dtype):
             raise OverflowError(f"the product is {flat[0]}, more than {self._x.dtype} holds: pass a Python int, int(x)")
         return self._x.dtype.type(flat[0])
+
+
+@lru_cache(4096)
+def _fingerprint(
+    operation: str,
+    op: str,
+    root: int | None,
+    algorithm: str | None,
+    dtype: np.dtype[Any] | str,
+    shape: tuple[int, ...],
+    label: str | None,
+) -> Fingerprint:
+    """Cached, because training makes the same calls in every step."""
+    name = dtype if isinstance(dtype, str) else dtype.str
+    return Fingerprint(operation, op, root, algorithm, name, shape, label)
 
 
 def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str, Any]) -> None:

@@ -42,34 +42,42 @@ def call_site() -> Site:
     key = 1
     while frame is not None:
         code = frame.f_code
-        known = _codes.get(id(code)) or _remember(code)
-        if known.key:
-            key = (key * 0x9E3779B97F4A7C15 + known.key + frame.f_lasti) & 0xFFFFFFFFFFFFFFFF
-        elif known.is_engine:
+        known = _codes.get(id(code))
+        if known is None:
+            known = _remember(code)
+        if known > 0:
+            key = (key * 0x9E3779B97F4A7C15 + known + frame.f_lasti) & 0xFFFFFFFFFFFFFFFF
+        elif known == ENGINE:
             break
         frame = frame.f_back
     site = _sites.get(key) or _remember_site(key)
     return site if sys.exception() is None else Site(ANYWHERE, site.place)
 
 
-class _Code(NamedTuple):
-    code: weakref.ref[CodeType]  # drops the entry with the code object: each launch unpickles a new program
-    key: int  # 0 for the code of this package
-    is_engine: bool
+OURS, ENGINE = 0, -1  # in place of the key of a code object of this package
 
-
-_codes: dict[int, _Code] = {}  # by identity: hashing a code object reads all of it
+_codes: dict[int, int] = {}  # keys by the identity of the code object: hashing one reads all of it
+_living: dict[int, weakref.ref[CodeType]] = {}  # drops the key with the code: each launch unpickles a new program
 _sites: dict[int, Site] = {}
 
 
-def _remember(code: CodeType) -> _Code:
-    name = f"{code.co_filename}\0{code.co_qualname}\0{code.co_firstlineno}"
-    digest = hashlib.blake2b(name.encode(errors="replace"), digest_size=8).digest()
-    is_ours, is_engine = code.co_filename.startswith(HERE), code.co_filename.startswith(ENGINES)
+def _remember(code: CodeType) -> int:
     identity = id(code)
-    reference = weakref.ref(code, lambda _: _codes.pop(identity, None))
-    known = _codes[identity] = _Code(reference, 0 if is_ours else int.from_bytes(digest, "little") | 1, is_engine)
-    return known
+
+    def forget(_: weakref.ref[CodeType]) -> None:
+        _codes.pop(identity, None)
+        _living.pop(identity, None)
+
+    _living[identity] = weakref.ref(code, forget)
+    key = _codes[identity] = _key(code)
+    return key
+
+
+def _key(code: CodeType) -> int:
+    if code.co_filename.startswith(HERE):
+        return ENGINE if code.co_filename.startswith(ENGINES) else OURS
+    name = f"{code.co_filename}\0{code.co_qualname}\0{code.co_firstlineno}"
+    return int.from_bytes(hashlib.blake2b(name.encode(errors="replace"), digest_size=8).digest(), "little") | 1
 
 
 def _remember_site(key: int) -> Site:

@@ -21,12 +21,11 @@ from minidl.cluster.diagnosis.errors import CollectiveMismatch
 
 
 class Fingerprint(NamedTuple):
-    """A collective call as its rank posts it. All fields but `site` must be the same on all ranks of the group.
+    """A collective call as its rank posts it, with its site; it must be the same on all ranks of the group.
 
     op, root, algorithm, dtype, label   None where the call has none
     shape                               None where ranks may pass arrays of different shapes
     axes                                the names of a mesh's axes
-    site                                the line of the call, from `call_site()`
     """
 
     operation: str
@@ -37,17 +36,16 @@ class Fingerprint(NamedTuple):
     shape: tuple[int, ...] | None = None
     label: str | None = None
     axes: tuple[str, ...] | None = None
-    site: Site = Site(0, "an unknown place")
 
     def __str__(self) -> str:
-        details = zip(self._fields[1:-1], self[1:-1], strict=True)
+        details = zip(self._fields[1:], self[1:], strict=True)
         return f"{self.operation}({', '.join(f'{name}={value}' for name, value in details if value is not None)})"
 
 
 @lru_cache(4096)
-def digest(compared: tuple[object, ...]) -> int:
-    """A hash of `fingerprint[:-1]`, the fields that are compared: 64 bits, the same in every process."""
-    return int.from_bytes(hashlib.blake2b(repr(compared).encode(), digest_size=8).digest(), "little")
+def digest(fingerprint: Fingerprint) -> int:
+    """A hash of the fingerprint: 64 bits, the same in every process."""
+    return int.from_bytes(hashlib.blake2b(repr(tuple(fingerprint)).encode(), digest_size=8).digest(), "little")
 
 
 class Posted(NamedTuple):
@@ -110,13 +108,15 @@ class FingerprintTable:
     def __init__(self) -> None:
         self._groups: dict[tuple[int, int], _PostedCalls] = {}
 
-    def post(self, rank: int, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
+    def post(
+        self, rank: int, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site
+    ) -> None:
         """Post the `call`-th collective of the group; raises CollectiveMismatch if it differs from another rank's."""
         key = group, ranks[0]  # groups of the same number have no rank in common
         known = self._groups.get(key)
         if known is None:
             known = self._groups[key] = _PostedCalls()
-        known.post(rank, len(ranks), call, fingerprint)
+        known.post(rank, len(ranks), call, fingerprint, site)
 
 
 class _PostedCall:
@@ -135,13 +135,12 @@ class _PostedCalls:
         self._calls: dict[int, _PostedCall] = {}
         self._order = CallOrder()
 
-    def post(self, rank: int, size: int, call: int, fingerprint: Fingerprint) -> None:
+    def post(self, rank: int, size: int, call: int, fingerprint: Fingerprint, site: Site) -> None:
         known = self._calls.get(call)
         if known is None:
             known = self._calls[call] = _PostedCall(fingerprint, size)
-        elif fingerprint[:-1] != known.first[:-1]:
-            raise mismatch({**_posted(known), rank: Posted(str(fingerprint), fingerprint.site.place)})
-        site = fingerprint.site
+        elif fingerprint != known.first:
+            raise mismatch({**_posted(known), rank: Posted(str(fingerprint), site.place)})
         known.ranks_at[site] = known.ranks_at.get(site, 0) | 1 << rank
         known.missing -= 1
         if not known.missing:
@@ -152,7 +151,7 @@ class _PostedCalls:
     def _judge_order(self, call: int, fingerprint: Fingerprint, lines: dict[Site, int]) -> None:
         if len(lines) > 1 and any(line.key == ANYWHERE for line in lines):
             return
-        reordering = self._order.next(fingerprint[:-1], call, lines)
+        reordering = self._order.next(fingerprint, call, lines)
         if reordering is not None:
             raise reordered(str(fingerprint), call, reordering)
 

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.call_site import Site
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.run import Run
@@ -162,8 +163,10 @@ class Endpoint(Protocol):
         """Carry out this rank's call of a collective, by its messages or by what gives the same; return its result."""
         ...
 
-    def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
-        """Publish which collective this rank is about to begin as the group's `call`-th.
+    def post_fingerprint(
+        self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site
+    ) -> None:
+        """Publish which collective this rank is about to begin as the group's `call`-th, and where in the program.
 
         Raises CollectiveMismatch when another rank of the group has published a different one for that call.
         """

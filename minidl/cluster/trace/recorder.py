@@ -110,25 +110,28 @@ class Recorder:
     def enter(self, operation: str, axis: str = "", calls: int = 1) -> None:
         """A communicator call begins; `calls` is 0 where it waits for an operation that was counted before."""
         self._add(COMPUTE, self._now(), 0, -1, "")
-        self._begin(operation, self.call + 1, axis)
-        self._count[4] += calls
+        self.call = call = self.call + 1
+        self.operation = operation
+        self._axis = axis
+        self.begun = None
+        self._count = count = self._counts.get((axis, operation)) or self._counted(axis, operation)
+        count[4] += calls
         if self._calls is not None:
-            self._calls.entered(operation, self.call)
+            self._calls.entered(operation, call)
 
     def begin(self, operation: str, call: int, axis: str) -> None:
         """Begin a call in this lane, which was idle; `call` is its number in the program."""
         self.last = self._now()
-        self._begin(operation, call, axis)
-
-    def _begin(self, operation: str, call: int, axis: str) -> None:
         self.call = call
         self.operation = operation
         self._axis = axis
         self.begun = None
-        count = self._counts.get((axis, operation))
-        if count is None:
-            count = self._counts[axis, operation] = [0] * len(Traffic())
-        self._count = count
+        self._count = self._counts.get((axis, operation)) or self._counted(axis, operation)
+
+    def _counted(self, axis: str, operation: str) -> list[int]:
+        """The counts of an operation that has not been called along this axis before."""
+        count = self._counts[axis, operation] = [0] * len(Traffic())
+        return count
 
     def leave(self) -> None:
         """The communicator call has ended."""
@@ -181,7 +184,11 @@ class Recorder:
 
     def exchanged(self, messages: int, nbytes: int) -> None:
         """A native collective of the engine has ended, with as many messages and bytes sent as received."""
-        self._count[:4] = [a + b for a, b in zip(self._count, (messages, nbytes) * 2, strict=False)]
+        count = self._count
+        count[0] += messages
+        count[1] += nbytes
+        count[2] += messages
+        count[3] += nbytes
         self._add(RECEIVE, self._now(), 0, -1, self.operation or "")
 
     @property

@@ -500,14 +500,14 @@ def test_a_table_keeps_a_call_until_all_ranks_have_made_it() -> None:
     many, site = 3 * HISTORY, Site(1, "here")
     for rank in (0, 1):
         for call in range(many):
-            table.post(rank, 0, (0, 1, 2), call, Fingerprint("barrier", site=site))
+            table.post(rank, 0, (0, 1, 2), call, Fingerprint("barrier"), site)
     (group,) = table._groups.values()
     assert len(group._calls) == many
-    table.post(2, 0, (0, 1, 2), 0, Fingerprint("barrier", site=site))
+    table.post(2, 0, (0, 1, 2), 0, Fingerprint("barrier"), site)
     with pytest.raises(cluster.CollectiveMismatch, match=r"rank 2: split\(\) at there"):
-        table.post(2, 0, (0, 1, 2), 1, Fingerprint("split", site=Site(2, "there")))
+        table.post(2, 0, (0, 1, 2), 1, Fingerprint("split"), Site(2, "there"))
     for call in range(1, many):
-        table.post(2, 0, (0, 1, 2), call, Fingerprint("barrier", site=site))
+        table.post(2, 0, (0, 1, 2), call, Fingerprint("barrier"), site)
     assert group._calls == {}
 
 

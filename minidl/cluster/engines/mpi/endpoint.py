@@ -11,6 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.call_site import Site
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch
 from minidl.cluster.diagnosis.fingerprints import Fingerprint, FingerprintTable
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
@@ -130,27 +131,29 @@ class MPIEndpoint(MPIMailbox, RealRank):
     def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
         return by_messages()
 
-    def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
+    def post_fingerprint(
+        self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site
+    ) -> None:
         if fingerprint.algorithm == "auto":
             self._reduction.expect(group, call)
         if self._fingerprints is not None:
             with self._mpi:
                 others = {(group, call, rank) for rank in ranks if rank != self.rank}
                 for _, _, rank in others:
-                    self._post_note(rank, (group, ranks, call, fingerprint))
+                    self._post_note(rank, (group, ranks, call, fingerprint, site))
                 self._awaited |= others - self._early
                 self._early -= others
-                self._fingerprints.post(self.rank, group, ranks, call, fingerprint)
+                self._fingerprints.post(self.rank, group, ranks, call, fingerprint, site)
             self.progress()  # so that the last rank to call compares the fingerprints of all others
 
     def _read_note(self, source: int, note: Any) -> None:
-        group, ranks, call, fingerprint = note
+        group, ranks, call, fingerprint, site = note
         assert self._fingerprints is not None
         reported = {(group, call, source)}
         self._early |= reported - self._awaited
         self._awaited -= reported
         try:
-            self._fingerprints.post(source, group, ranks, call, fingerprint)
+            self._fingerprints.post(source, group, ranks, call, fingerprint, site)
         except CollectiveMismatch as error:
             self._failure = self._failure or error  # the program may be waiting in another thread
 

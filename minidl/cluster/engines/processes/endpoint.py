@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.os_process.helper_threads import Helpers, HelperTask
 from minidl.cluster.engines.os_process.real_rank import RealRank
 from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
@@ -43,12 +42,13 @@ class ProcessEndpoint(SocketMailbox, RealRank):
     ) -> None:
         super().__init__(*args, page=page, **options)
         self.tell = tell
-        self._fingerprints = SharedFingerprints(page, self.rank)
+        self.post_fingerprint = SharedFingerprints(page, self.rank).post
         self._last_words = last_words
         self._may_share = may_share
         self._helpers = Helpers(self._helper_finished)
         self._shared_arrays = SharedArrays(memory, self.timeout)
         self._slots = Slots(self._shared_arrays, self.rank, self.size)
+        self._reductions: dict[tuple[int, ...], SharedReduction] = {}  # by group
 
     @property
     def blocked(self) -> tuple[Pending, float] | None:
@@ -122,7 +122,10 @@ class ProcessEndpoint(SocketMailbox, RealRank):
         if self.network is not None or not self._may_share or not isinstance(x, np.ndarray) or x.dtype.hasobject:
             return False
         if len(ranks) > 1:
-            SharedReduction(self, self._slots, x, op, ranks, tag, recorder).run()
+            group = self._reductions.get(ranks)
+            if group is None:
+                group = self._reductions[ranks] = SharedReduction(self, self._slots, ranks)
+            group.run(x, op, tag, recorder)
         return True
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -130,6 +133,3 @@ class ProcessEndpoint(SocketMailbox, RealRank):
 
     def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
         return by_messages()
-
-    def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
-        self._fingerprints.post(group, ranks, call, fingerprint)

@@ -13,6 +13,7 @@ HISTORY. A difference is found at the latest when the slower rank comes within S
 from __future__ import annotations
 
 import hashlib
+import struct
 import threading
 from functools import lru_cache
 
@@ -33,6 +34,7 @@ from minidl.cluster.diagnosis.fingerprints import (
 from minidl.cluster.engines.processes.shared_page import ENTRY_WORDS, FINGERPRINT_WORDS, SLOTS, WAIT_WORDS, Page, Words
 
 NUMBER, GROUP, DIGEST, SITE, RANKS, HISTORY, TEXT = range(7)  # the words of an entry; NUMBER counts calls from 1
+HEAD = struct.Struct("5Q")  # GROUP to HISTORY, as words of this machine
 TEXT_BYTES = 8 * (ENTRY_WORDS - TEXT)
 PLACE_BYTES = 200
 
@@ -46,41 +48,38 @@ class SharedFingerprints:
         self._bytes = page.memory[8 * page.nodes * WAIT_WORDS :]
         self._words = self._bytes.cast("Q")  # single words are read faster from a memoryview than from an array
         self._groups: dict[int, _GroupCalls] = {}
+        self._last: dict[int, tuple[Fingerprint, Site, int, bytes]] = {}  # by line: the last call, and `_encoded` of it
+        self._first = rank * FINGERPRINT_WORDS
         self._fence = threading.Lock()
 
-    def post(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
+    def post(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site) -> None:
         """Post the `call`-th collective of the group; raises CollectiveMismatch if it differs from the others'."""
         known = self._groups.get(group)
         if known is None:
             known = self._groups[group] = _GroupCalls(group, ranks, self._rank)
-        key = known.key
-        slot, number, words = (key + call) % SLOTS, call + 1, self._words
-        site = fingerprint.site.key if fingerprint.label is None else ANYWHERE
-        history = self._write(slot, known, number, site, fingerprint)
+        key, number, words = known.key, call + 1, self._words
+        offset = (key + call) % SLOTS * ENTRY_WORDS
+        line = site.key if fingerprint.label is None else ANYWHERE
+        last = self._last.get(line)
+        if last is None or last[0] is not fingerprint or last[1] is not site:
+            last = self._last[line] = fingerprint, site, *_encoded(fingerprint, site)
+        _, _, content, text = last
+        history = known.history = (known.history * 0x9E3779B97F4A7C15 + content) & 0xFFFFFFFFFFFFFFFF
+        entry = self._first + offset
+        start = 8 * (entry + TEXT)
+        words[entry] = 0  # it is being written
+        self._bytes[start : start + len(text)] = text
+        HEAD.pack_into(self._bytes, 8 * (entry + GROUP), key, content, line, known.mask, history)
+        words[entry] = number
         with self._fence:
-            for start in known.others:
-                entry = start + slot * ENTRY_WORDS
+            for other in known.others:
+                entry = other + offset
                 is_there = words[entry] == number and words[entry + GROUP] == key
-                if is_there and (words[entry + HISTORY] != history or words[entry + SITE] != site):
+                if is_there and (words[entry + HISTORY] != history or words[entry + SITE] != line):
                     break
             else:
                 return
         self._compare(known, call)
-
-    def _write(self, slot: int, group: _GroupCalls, number: int, site: int, fingerprint: Fingerprint) -> int:
-        content, text = _encoded(fingerprint)
-        group.history = (group.history * 0x9E3779B97F4A7C15 + content) & 0xFFFFFFFFFFFFFFFF
-        words, entry = self._words, self._rank * FINGERPRINT_WORDS + slot * ENTRY_WORDS
-        words[entry + NUMBER] = 0  # it is being written
-        words[entry + GROUP] = group.key
-        words[entry + DIGEST] = content
-        words[entry + SITE] = site
-        words[entry + RANKS] = group.mask
-        words[entry + HISTORY] = group.history
-        start = 8 * (entry + TEXT)
-        self._bytes[start : start + len(text)] = text
-        words[entry + NUMBER] = number
-        return group.history
 
     def _compare(self, group: _GroupCalls, call: int) -> None:
         """An entry of another rank differs from this rank's: raise CollectiveMismatch if that is an error."""
@@ -159,8 +158,8 @@ def _posted(entries: Words, rank: int, slot: int) -> Posted:
 
 
 @lru_cache(4096)
-def _encoded(fingerprint: Fingerprint) -> tuple[int, bytes]:
+def _encoded(fingerprint: Fingerprint, site: Site) -> tuple[int, bytes]:
     """The digest of a fingerprint, and its text and place as in an entry, each ended by a zero byte."""
-    place = fingerprint.site.place.encode(errors="replace")[-PLACE_BYTES:]
+    place = site.place.encode(errors="replace")[-PLACE_BYTES:]
     text = str(fingerprint).replace("\0", " ").encode(errors="replace")[: TEXT_BYTES - PLACE_BYTES - 2]
-    return digest(fingerprint[:-1]), text + b"\0" + place + b"\0"
+    return digest(fingerprint), text + b"\0" + place + b"\0"

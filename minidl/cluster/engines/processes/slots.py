@@ -1,7 +1,8 @@
 """Slots: shared memory in which a rank publishes arrays for the other ranks, with flags that count its progress.
 
-A slot belongs to one collective at a time, identified by its tag. The other ranks find it by this tag in the directory
-of its rank. It is reused once every reader has finished.
+A slot belongs to one collective at a time, whose tag it carries once it is published; by this tag the other ranks find
+it. It is reused once every reader has finished. The owner of n slots takes slot `tag % n` if that is free, because the
+others look there first.
 """
 
 from __future__ import annotations
@@ -20,25 +21,35 @@ BLOCK_BYTES = 1 << 18  # small enough to be still in a core's cache when the oth
 CROWDED_BLOCK_BYTES = 1 << 20  # where ranks share cores and waiting is expensive: larger blocks mean fewer waits
 BLOCKS = 3
 MAX_SLOTS = 256  # per rank: one for each concurrent collective, and one for each that an error interrupted
+
+TAG, PUT, REDUCED = 0, 1, 2  # words of a slot: its collective; the blocks that its owner has copied in, and reduced
 FLAGS = 8  # words; then, for each rank: the last tag that it has read, and whether the owner waits for its wake-up
 
 
 class Slot:
-    """Slot number `number` of `rank`: `blocks` holds the arrays, `flags` the progress of the owner."""
+    """Slot number `number` of `rank`, in memory that all ranks share.
+
+    words      the flags, then two words for each rank
+    read       index of the first of these: the last tag whose arrays that rank has read
+    asleep     index of the second: whether the owner sleeps until that rank wakes it
+    tag        the collective for which the owner has taken the slot; in words[TAG] once it is published
+    readers    the ranks that read what the collective `tag` publishes
+    is_taken   whether the owner is still in that collective
+    """
+
+    __slots__ = ("_blocks", "_typed", "asleep", "is_taken", "number", "read", "readers", "tag", "words")
 
     def __init__(self, arrays: SharedArrays, rank: int, number: int, size: int, block_bytes: int) -> None:
         header = -(-8 * (FLAGS + 2 * size) // 64) * 64
         memory = arrays.get(f"slots/{rank}/{number}", (header + BLOCKS * block_bytes,), np.dtype(np.uint8))
-        self._words = memory[:header].view(np.uint64).data
+        self.words = memory[:header].view(np.uint64).data
         self._blocks = memory[header:].reshape(BLOCKS, block_bytes)
         self._typed: dict[np.dtype[Any], list[Array]] = {}
-        self._read, self._asleep = FLAGS, FLAGS + size
-        self._readers: list[int] = []
-        self._tag = 0
-        self._is_taken = False
+        self.read, self.asleep = FLAGS, FLAGS + size
+        self.readers: list[int] = []
+        self.is_taken = False
+        self.tag = 0
         self.number = number
-        self.flags = self._words[:FLAGS]
-        self._flag_bytes = self.flags.cast("B")
 
     def blocks(self, dtype: np.dtype[Any]) -> list[Array]:
         """The blocks, as arrays of this dtype."""
@@ -50,32 +61,13 @@ class Slot:
 
     def is_free(self) -> bool:
         """Whether the owner has left the slot and every reader has finished."""
-        return not self._is_taken and all(self._words[self._read + rank] == self._tag for rank in self._readers)
-
-    def begin(self, tag: int, readers: list[int]) -> None:
-        """The owner takes the slot for the collective `tag`; all flags are 0."""
-        self._is_taken = True
-        self._tag, self._readers = tag, readers
-        self._flag_bytes[:] = bytes(8 * FLAGS)
-
-    def leave(self) -> None:
-        """The owner has finished; other ranks may still read."""
-        self._is_taken = False
-
-    def read_by(self, rank: int, tag: int) -> None:
-        """Rank `rank` has finished reading what was published under this tag."""
-        self._words[self._read + rank] = tag
-
-    def begin_sleep(self, peer: int) -> None:
-        """Mark the owner as asleep until `peer` wakes it."""
-        self._words[self._asleep + peer] = 1
-
-    def stop_sleep(self, peer: int) -> bool:
-        """Clear that mark; returns whether it was set."""
-        if self._words[self._asleep + peer]:
-            self._words[self._asleep + peer] = 0
-            return True
-        return False
+        if self.is_taken:
+            return False
+        words, tag, read = self.words, self.tag, self.read
+        for rank in self.readers:  # noqa: SIM110, because `all` with a generator takes four times as long
+            if words[read + rank] != tag:
+                return False
+        return True
 
 
 class Slots:
@@ -87,40 +79,45 @@ class Slots:
         self._rank = rank
         self._size = size
         self._mutex = threading.Lock()
-        self._mine: list[Slot] = []
-        self._found: dict[tuple[int, int], Slot] = {}
-        self._directories: dict[int, memoryview] = {}
+        self._slots: list[list[Slot]] = [[] for _ in range(size)]  # by rank; as many as this rank has found
+        self._counts: dict[int, memoryview] = {}  # by rank: one word, the number of its slots
 
-    def take(self, ranks: tuple[int, ...], tag: int) -> Slot:
-        """A free slot of this rank for the collective `tag`, which the other ranks of the group will read."""
+    def take(self, readers: list[int], tag: int) -> Slot:
+        """A free slot of this rank for the collective `tag`, which these ranks will read."""
         with self._mutex:
-            slot = next((slot for slot in self._mine if slot.is_free()), None)
-            if slot is None:
-                if len(self._mine) == MAX_SLOTS:
-                    raise RankFailed(f"{MAX_SLOTS} all-reduces of rank {self._rank} are unfinished", rank=self._rank)
-                slot = Slot(self._arrays, self._rank, len(self._mine), self._size, self.block_bytes)
-                self._mine.append(slot)
-            slot.begin(tag, [rank for rank in ranks if rank != self._rank])
-            directory = self._directory(self._rank)
-            directory[1 + slot.number] = tag
-            directory[0] = len(self._mine)
+            mine = self._slots[self._rank]
+            slot = mine[tag % len(mine)] if mine else self._add()
+            if not slot.is_free():
+                slot = next((slot for slot in mine if slot.is_free()), None) or self._add()
+            slot.tag, slot.readers, slot.is_taken = tag, readers, True
         return slot
 
+    def _add(self) -> Slot:
+        mine = self._slots[self._rank]
+        if len(mine) == MAX_SLOTS:
+            raise RankFailed(f"{MAX_SLOTS} all-reduces of rank {self._rank} are unfinished", rank=self._rank)
+        mine.append(Slot(self._arrays, self._rank, len(mine), self._size, self.block_bytes))
+        self._count(self._rank)[0] = len(mine)
+        return mine[-1]
+
     def find(self, rank: int, tag: int) -> Slot | None:
-        """The slot that another rank took for this tag; None if it has not begun the collective yet."""
-        directory = self._directories.get(rank) or self._directory(rank)
-        for number in range(directory[0]):
-            if directory[1 + number] == tag:
-                slot = self._found.get((rank, number))
-                if slot is None:
-                    slot = Slot(self._arrays, rank, number, self._size, self.block_bytes)
-                    self._found[rank, number] = slot
+        """The slot that another rank has published under this tag; None if there is none yet."""
+        slots = self._slots[rank]
+        if slots:
+            likely = slots[tag % len(slots)]
+            if likely.words[TAG] == tag:
+                return likely
+        count = (self._counts.get(rank) or self._count(rank))[0]
+        if count > len(slots):
+            with self._mutex:
+                while len(slots) < count:
+                    slots.append(Slot(self._arrays, rank, len(slots), self._size, self.block_bytes))
+        for slot in slots:
+            if slot.words[TAG] == tag:
                 return slot
         return None
 
-    def _directory(self, rank: int) -> memoryview:
-        """The number of slots of a rank, then the tag for which each was last taken."""
-        if rank not in self._directories:
-            words = self._arrays.get(f"slots/{rank}", (1 + MAX_SLOTS,), np.dtype(np.uint64))
-            self._directories[rank] = words.data
-        return self._directories[rank]
+    def _count(self, rank: int) -> memoryview:
+        if rank not in self._counts:
+            self._counts[rank] = self._arrays.get(f"slots/{rank}", (1,), np.dtype(np.uint64)).data
+        return self._counts[rank]

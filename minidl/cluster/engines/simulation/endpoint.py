@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.call_site import Site
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, CollectiveCall, Concurrent, Peer, Pending
@@ -286,10 +287,12 @@ class SimulatedEndpoint:
             and not self._world.has_shared_arrays
         )
 
-    def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
+    def post_fingerprint(
+        self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site
+    ) -> None:
         if self._scheduler.time > self._scheduler.now:
             self._scheduler.turn()
-        self._world.fingerprints.post(self.rank, group, ranks, call, fingerprint)
+        self._world.fingerprints.post(self.rank, group, ranks, call, fingerprint, site)
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         self._scheduler.turn()

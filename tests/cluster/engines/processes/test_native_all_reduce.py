@@ -11,7 +11,7 @@ from minidl import cluster
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.engines.processes import shared_reduction, slots
 from minidl.cluster.engines.processes.shared_reduction import AT_ONCE_BYTES
-from minidl.cluster.engines.processes.slots import CROWDED_BLOCK_BYTES
+from minidl.cluster.engines.processes.slots import CROWDED_BLOCK_BYTES, TAG
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -61,7 +61,7 @@ def test_auto_takes_it_and_takes_the_cost_model_where_messages_are_to_be_slow() 
     def program(comm: cluster.Communicator) -> int:
         comm.all_reduce(np.ones(100_000))
         comm.all_reduce(np.ones(10))
-        return len(comm._owner.endpoint._slots._mine)
+        return len(comm._owner.endpoint._slots._slots[comm.rank])
 
     assert min(cluster.launch(program, nodes=2, deadline=150).results) > 0
     assert cluster.launch(program, nodes=2, deadline=150, network=cluster.Network(1e-6, 0.0)).results == [0, 0]
@@ -104,7 +104,7 @@ def test_ranks_that_sleep_are_woken_and_slots_serve_again(spin: float) -> None:
                 time.sleep(0.005)
             n = (1, 5000)[step % 2]
             right &= bool((comm.all_reduce(np.full(n, comm.rank + step)) == 3 * step + 3).all())
-        return len(comm._owner.endpoint._slots._mine), right
+        return len(comm._owner.endpoint._slots._slots[comm.rank]), right
 
     for used, right in cluster.launch(program, nodes=3, deadline=150, timeout=20).results:
         assert right
@@ -146,14 +146,26 @@ def test_a_slot_is_not_taken_again_before_all_have_read_it(monkeypatch: pytest.M
     monkeypatch.setattr(slots, "BLOCK_BYTES", 4096)
     descriptor = os.memfd_create("test")
     ours, theirs = (slots.Slots(slots.SharedArrays(descriptor, 1.0), rank, 3) for rank in (0, 1))
-    first = ours.take((0, 1, 2), tag=7)
-    first.leave()
+    first = ours.take([1, 2], tag=7)
+    first.words[TAG] = 7
+    first.is_taken = False
     assert theirs.find(0, 8) is None
     seen = theirs.find(0, 7)
     assert seen is not None
-    seen.read_by(1, 7)
-    assert ours.take((0, 1), tag=8) is not first
-    seen.read_by(2, 7)
-    assert ours.take((0, 1), tag=9) is first
-    assert theirs.find(0, 7) is None
+    seen.words[seen.read + 1] = 7
+    assert ours.take([1], tag=8) is not first
+    seen.words[seen.read + 2] = 7
+    assert ours.take([1], tag=10) is first
+    os.close(descriptor)
+
+
+def test_a_slot_is_found_also_where_the_others_do_not_look_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "BLOCK_BYTES", 4096)
+    descriptor = os.memfd_create("test")
+    ours, theirs = (slots.Slots(slots.SharedArrays(descriptor, 1.0), rank, 2) for rank in (0, 1))
+    taken = [ours.take([1], tag) for tag in (4, 6, 8)]
+    for slot in taken:
+        slot.words[TAG] = slot.tag
+    found = [theirs.find(0, slot.tag) for slot in taken]
+    assert [slot.number for slot in found if slot is not None] == [0, 1, 2]
     os.close(descriptor)
