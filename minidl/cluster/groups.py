@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Self, overload
 
 import numpy as np
@@ -41,14 +41,12 @@ class Groups(CollectiveCalls):
         """
         mine = color, key, self._owner.next_group("split")
         given = self._collective(lambda channel: channel.play(collectives.all_gather_ring, mine), Fingerprint("split"))
-        colors = sorted({other for other, _, _ in given if other is not None})
-        first = max(free for _, _, free in given)  # hence no two groups with a common rank have the same number
-        numbers = self._owner.take_groups(first, len(colors))
+        groups, first = _divided(self._ranks, tuple(given))
+        numbers = self._owner.take_groups(first, len(groups))
         if color is None:
             return None
-        members = sorted((k, rank) for rank, (other, k, _) in enumerate(given) if other == color)
-        ranks = tuple(self._ranks[rank] for _, rank in members)
-        return type(self)(self._owner, ranks, numbers[colors.index(color)], self.rng, self.axis)
+        number = numbers[list(groups).index(color)]
+        return type(self)(self._owner, groups[color], number, self.rng, self.axis)
 
     def mesh(self, shape: Sequence[int], names: Sequence[str]) -> Mesh[Self]:
         """Arrange the ranks as a grid with a communicator along each axis: `comm.mesh((2, 4), ("dp", "tp"))["tp"]`."""
@@ -98,6 +96,22 @@ class Groups(CollectiveCalls):
             made._whole = whole
             whole._first_ranks[count] = made
         return whole._first_ranks[count]
+
+
+@lru_cache(4)
+def _divided(
+    ranks: tuple[int, ...], given: tuple[tuple[int | None, int, int], ...]
+) -> tuple[dict[int, tuple[int, ...]], int]:
+    """The groups of a split by color, and an index that is free on all ranks, from each rank's color, key and index.
+
+    Cached for simulated ranks: thousands would each sort thousands, and keep a tuple of their own of the same ranks.
+    """
+    first = max(free for _, _, free in given)  # hence no two groups with a common rank have the same number
+    members: dict[int, list[tuple[int, int]]] = {}
+    for rank, (color, key, _) in enumerate(given):
+        if color is not None:
+            members.setdefault(color, []).append((key, rank))
+    return {color: tuple(ranks[rank] for _, rank in sorted(members[color])) for color in sorted(members)}, first
 
 
 def _name(mesh: Mesh[Any], axes: tuple[str, ...]) -> str:

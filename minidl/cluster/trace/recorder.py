@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 from minidl.cluster.diagnosis.call_site import Caller
@@ -19,6 +19,7 @@ from minidl.cluster.trace.recording import (
     Shares,
     Traffic,
 )
+from minidl.cluster.trace.rows import Place, Rows
 
 
 class Begun(NamedTuple):
@@ -51,6 +52,7 @@ class Recorder:
 
     __slots__ = (
         "_axis",
+        "_blocks",
         "_calls",
         "_count",
         "_counts",
@@ -61,6 +63,7 @@ class Recorder:
         "_lanes",
         "_max_events",
         "_now",
+        "_room",
         "_rows",
         "begun",
         "call",
@@ -79,6 +82,8 @@ class Recorder:
         self._lane = lane
         self._lanes: dict[int, Recorder] = {}
         self._rows: list[Row] = []
+        self._room = max_events  # for `_rows`
+        self._blocks: list[Collection[Row]] = []  # what came before `_rows`
         self._dropped = 0
         self.seconds = [0.0] * len(KINDS)
         self._axis = ""
@@ -194,30 +199,26 @@ class Recorder:
     @property
     def room(self) -> int:
         """How many more events are kept."""
-        return self._max_events - len(self._rows)
+        return self._room - len(self._rows)
 
-    def row(
-        self,
-        kind: int,
-        start: float,
-        end: float,
-        nbytes: int,
-        peer: int,
-        posted: float | None,
-        peer_posted: float | None,
-    ) -> Row:
-        """An event of the present call, as the trace keeps it."""
-        place = self._label, self.operation or "", self.call, self._lane
-        return (kind, start, end, nbytes, peer, *place, posted, peer_posted, self._axis)
+    @property
+    def place(self) -> Place:
+        """Where the events of the present call stand in the program."""
+        return Place(self._label, self.operation or "", self.call, self._lane, self._axis)
 
-    def played(self, rows: list[Row], events: int, seconds: list[float], traffic: list[int], last: float) -> None:
+    def played(
+        self, rows: Collection[Row], events: int, seconds: list[float], traffic: list[int], last: float
+    ) -> None:
         """An engine has computed a whole collective: `events` in all, of which these rows are to be kept.
 
         seconds   of each kind, since the program began
         traffic   messages and bytes sent, messages and bytes received
         last      when the last event ended
         """
-        self._rows += rows
+        if rows:
+            self._blocks += [self._rows, rows]
+            self._room -= len(self._rows) + len(rows)
+            self._rows = []
         self._dropped += events - len(rows)
         self._is_full = self._is_full or events > len(rows)
         self.seconds, self.last = seconds, last
@@ -259,7 +260,7 @@ class Recorder:
         start = self.last
         self.last = end
         self.seconds[kind] += end - start
-        if len(self._rows) < self._max_events:
+        if len(self._rows) < self._room:
             place = self._label, operation, self.call, self._lane
             self._rows.append((kind, start, end, nbytes, peer, *place, posted, peer_posted, self._axis))
         else:
@@ -284,7 +285,7 @@ class Recorder:
                 of_axis = ledger.setdefault(axis, {})
                 of_axis[operation] = Traffic.total([of_axis.get(operation, Traffic()), Traffic(*count)])
         return Recording(
-            [row for recorder in recorders for row in recorder._rows],
+            Rows([block for recorder in recorders for block in (*recorder._blocks, recorder._rows)]),
             sum(recorder._dropped for recorder in recorders),
             self.seconds,
             ledger,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,13 +54,14 @@ class Shares(NamedTuple):
 class Recording:
     """The finished record of a rank.
 
-    rows      events, lane by lane; at most `max_events` in each lane
+    rows      events, lane by lane; at most `max_events` in each lane; those of collectives that a simulation has played
+              at once are made while they are iterated
     dropped   number of events beyond that bound
     seconds   time of the program (lane 0) in each of KINDS; concurrent lanes are not counted
     ledger    messages and bytes by axis of a mesh, "" for none, and operation
     """
 
-    rows: list[Row]
+    rows: Collection[Row]
     dropped: int
     seconds: list[float]
     ledger: dict[str, dict[str, Traffic]]

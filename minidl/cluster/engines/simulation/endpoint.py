@@ -56,6 +56,7 @@ class SimulatedEndpoint:
         self._failed: list[SimulatedHelper] = []
         self._are_abandoned = False  # whether the errors of helpers are dropped
         self.unwaited: Begun | None = None  # the operation that the end of the program waits for
+        self._blocked = world.blocked
         self._unmatched_of = world.unmatched
         self._unmatched = world.unmatched[rank]
 
@@ -134,7 +135,9 @@ class SimulatedEndpoint:
             if hopeless is not None:
                 raise hopeless
             pending.waiter, task.is_blocked = task, True
+            self._blocked.add(task, pending.peer)
             scheduler.switch()
+            self._blocked.remove(task, pending.peer)
             if task.error is not None:
                 error, task.error = task.error, None
                 raise error

@@ -70,6 +70,9 @@ class Node:
         return float(self.speeds.get(rank, 1.0) if isinstance(self.speeds, Mapping) else self.speeds[rank])
 
 
+SPEED_OF_A_CORE = Node(FLOPS_PER_S, BYTES_PER_S)
+
+
 class Core:
     """Turns the work of one rank into seconds.
 
@@ -77,14 +80,14 @@ class Core:
     """
 
     def __init__(self, node: Node | None, rank: int, slowdown: float, seed: int) -> None:
-        self._node = node or Node(FLOPS_PER_S, BYTES_PER_S)
+        self._node = node or SPEED_OF_A_CORE
         self.factor = slowdown / (node.speed(rank) if node else 1.0)
         self._jitter = node.jitter if node else 0.0
-        self._rng = stream(Purpose.JITTER, seed, rank)
+        self._rng = stream(Purpose.JITTER, seed, rank) if self._jitter else None
 
     def seconds(self, seconds: float, flops: float, nbytes: float) -> float:
         """The seconds that this rank takes for the stated seconds and the work together."""
         seconds += self._node.seconds(flops, nbytes)
-        if self._jitter and seconds:
+        if self._rng is not None and seconds:
             seconds *= self._rng.lognormal(-(self._jitter**2) / 2, self._jitter)  # the mean of the factor is 1
         return seconds * self.factor

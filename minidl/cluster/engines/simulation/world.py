@@ -18,6 +18,7 @@ from minidl.cluster.engines.hopeless import deadlock_of, peers_have_returned
 from minidl.cluster.engines.protocol import COLLECTIVE, Array, LaunchTerms, Pending
 from minidl.cluster.engines.run_error import deadline_text
 from minidl.cluster.engines.simulation.at_once.meeting import Meeting, Meetings
+from minidl.cluster.engines.simulation.blocked import Blocked
 from minidl.cluster.engines.simulation.flows import Flows
 from minidl.cluster.engines.simulation.message import Receive, Send, Unmatched
 from minidl.cluster.engines.simulation.ports import Ports
@@ -73,6 +74,7 @@ class SimulatedWorld:
         self.ended = 0  # how many ranks have returned or failed
         self.returned: set[int] = set()
         self.failed: dict[int, str] = {}  # by rank: why, in a line
+        self.blocked = Blocked()
         self._given_up: dict[tuple[int, int], int] = {}  # by rank, tag: the rank whose failure ended it
         self.culprit: int | None = None  # whose failure has ended the run
         self.deadlock = ""
@@ -137,7 +139,7 @@ class SimulatedWorld:
             self.meetings.dissolve_all(rank)
         self.ended += 1
         self.returned.add(rank)
-        self._wake_the_hopeless()
+        self._wake_the_hopeless(rank)
 
     def has_failed(self, rank: int, why: str, error: BaseException | None = None) -> None:
         """The rank has failed: end the run or, with on_failure="continue", the operations that need the rank."""
@@ -157,7 +159,7 @@ class SimulatedWorld:
             for unmatched in self.unmatched:
                 unmatched.forget(rank)
             self.unmatched[rank].receives.clear()
-            self._wake_the_hopeless()
+            self._wake_the_hopeless(rank)
 
     def die(self, rank: int) -> None:
         """End the rank like a crash: at once, with its helpers; does not return."""
@@ -191,7 +193,7 @@ class SimulatedWorld:
         me = self.scheduler.running.rank
         error = self._hopeless(pending, me)
         if self._give_up(me, pending, error):
-            self._wake_the_hopeless()
+            self._wake_the_hopeless(me)
         return error
 
     def is_hopeless(self, pending: Pending, rank: int) -> bool:
@@ -200,9 +202,9 @@ class SimulatedWorld:
 
     def lost(self, pending: Pending, rank: int) -> RankFailed:
         """The error of a send to a rank that has failed."""
-        error = self._failed(pending, rank)
-        if self._give_up(self.scheduler.running.rank, pending, error):
-            self._wake_the_hopeless()
+        error, me = self._failed(pending, rank), self.scheduler.running.rank
+        if self._give_up(me, pending, error):
+            self._wake_the_hopeless(me)
         return error
 
     def _hopeless(self, pending: Pending, me: int) -> ClusterError | None:
@@ -232,15 +234,16 @@ class SimulatedWorld:
         self._given_up[rank, pending.tag] = error.rank
         return True
 
-    def _wake_the_hopeless(self) -> None:
-        last_hope_is_gone = True
-        while last_hope_is_gone:
-            last_hope_is_gone = False
-            for task in self.scheduler.blocked():
+    def _wake_the_hopeless(self, rank: int) -> None:
+        """Wake the tasks that wait for this rank in vain, then those that wait for a rank that gives up because of it."""
+        lost = [rank]
+        for gone in lost:  # grows as it goes
+            for task in self.blocked.on(gone):
                 assert task.waiting is not None
                 error = self._hopeless(task.waiting, task.rank)
                 if error is not None:
-                    last_hope_is_gone |= self._give_up(task.rank, task.waiting, error)
+                    if self._give_up(task.rank, task.waiting, error):
+                        lost.append(task.rank)
                     self.scheduler.unblock(task, error)
 
     # Called by the scheduler

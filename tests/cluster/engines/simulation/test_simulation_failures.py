@@ -14,6 +14,8 @@ import pytest
 from greenlet import getcurrent, greenlet
 
 from minidl import cluster
+from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.engines.simulation.world import SimulatedWorld
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -507,3 +509,29 @@ def test_what_irecv_returns_can_be_no_message() -> None:
         comm.send(comm.irecv(1 - comm.rank), 1 - comm.rank)
 
     assert "what irecv returns cannot be sent or returned: its wait() returns what came" in str(failure_of(program))
+
+
+def test_a_rank_that_returns_looks_only_at_the_ranks_that_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at all that are blocked: their number grows with the square of the ranks."""
+    looks = []
+    look = SimulatedWorld._hopeless
+
+    def counted(world: SimulatedWorld, pending: Pending, me: int) -> cluster.ClusterError | None:
+        looks.append(me)
+        return look(world, pending, me)
+
+    monkeypatch.setattr(SimulatedWorld, "_hopeless", counted)
+    cluster.launch(lambda comm: comm.gather(BIG), nodes=64, on="simulation", network="10gbe")
+    assert len(looks) <= 64
+
+
+def test_a_rank_that_waits_for_several_fails_when_the_last_of_them_has_returned() -> None:
+    def program(comm: cluster.Communicator) -> float:
+        if comm.rank < 3:
+            comm.compute(seconds=comm.rank)
+            return comm.now()
+        with pytest.raises(cluster.ClusterError, match="can never complete"):
+            comm.recv(range(3))
+        return comm.now()
+
+    assert simulate(program, nodes=5).results == [0.0, 1.0, 2.0, 2.0, 2.0]

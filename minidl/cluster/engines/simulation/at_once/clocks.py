@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.simulation.at_once.rounds import Integers, Messages, Rounds
 from minidl.cluster.trace.recorder import Recorder
-from minidl.cluster.trace.recording import RECEIVE, REDUCE, SEND, WAIT, Row
+from minidl.cluster.trace.recording import RECEIVE, REDUCE, SEND, WAIT
+from minidl.cluster.trace.rows import Columns, RowsOfColumns, Times
 
-Times = npt.NDArray[np.float64]
 Index = Integers | slice  # numbers of ranks, or all of them
 
 
@@ -60,7 +59,8 @@ class Clocks:
         self._last = np.array([recorder.last for recorder in recorders])  # when the last event ended
         self._room = np.array([recorder.room for recorder in recorders])  # for rows of the trace
         self._has_room = bool(self._room.any())
-        self._rows: list[list[Row]] = [[] for _ in ranks]
+        self._columns = Columns()
+        self._kept = np.zeros(p, np.int64)  # events in these
 
     def play(self, rounds: Rounds) -> None:
         """Move the clocks through all rounds; raises Unplayable."""
@@ -75,7 +75,8 @@ class Clocks:
         """Write into the recorder of that rank what has happened to it."""
         events, last = int(self._events[index]), float(self._last[index])
         seconds, traffic = self._seconds[:, index].tolist(), self._counts[:, index].tolist()
-        recorder.played(self._rows[index], events, seconds, traffic, last)
+        rows = RowsOfColumns(self._columns, index, int(self._kept[index]), recorder.place)
+        recorder.played(rows, events, seconds, traffic, last)
 
     def _exchange(self, src: Integers, dst: Integers, nbytes: Integers) -> None:
         posted = self.times
@@ -112,8 +113,10 @@ class Clocks:
 
     def _reduce(self, ranks: Integers, nbytes: Integers) -> None:
         which, (nbytes,) = self._in_order(ranks, nbytes)
-        self.times[which] += self._gammas[which] * nbytes
-        self._note(REDUCE, which, None, self.times[which], nbytes, None, None)
+        ends = self.times[which] + self._gammas[which] * nbytes
+        self.times = self.times.copy()  # the trace keeps the old ones
+        self.times[which] = ends
+        self._note(REDUCE, which, None, ends, nbytes, None, None)
 
     def _note_transfers(
         self, kind: int, ranks: Index, peers: Integers, ends: Times, nbytes: Integers, posted: Times
@@ -138,7 +141,7 @@ class Clocks:
         peer_posted: Times | None,
     ) -> None:
         """Note an event of each rank, which began where its previous one ended; keep it where the trace has room."""
-        starts = self._last[ranks]
+        starts = self._last[ranks].copy()
         self._seconds[kind, ranks] += ends - starts
         self._events[ranks] += 1
         if self._has_room:
@@ -156,19 +159,18 @@ class Clocks:
         posted: Times | None,
         peer_posted: Times | None,
     ) -> None:
-        """Keep rows of the trace for the ranks that have room."""
-        for i in np.flatnonzero(self._room[ranks] > 0).tolist():
-            rank = int(ranks[i])
-            self._rows[rank].append(
-                self._recorders[rank].row(
-                    kind,
-                    float(starts[i]),
-                    float(ends[i]),
-                    int(nbytes[i]),
-                    -1 if peers is None else int(self._ranks[peers[i]]),
-                    None if posted is None else float(posted[i]),
-                    None if peer_posted is None else float(peer_posted[i]),
-                )
-            )
-            self._room[rank] -= 1
-        self._has_room = bool(self._room.any())
+        """Keep the events of the ranks whose traces have room."""
+        never = np.full(len(ranks), np.nan)
+        columns = (
+            ranks,
+            np.full(len(ranks), -1) if peers is None else self._ranks[peers],
+            *(starts, ends, nbytes),
+            never if posted is None else posted,
+            never if peer_posted is None else peer_posted,
+        )
+        has_room = self._room[ranks] > self._kept[ranks]
+        if not has_room.all():
+            columns = tuple(column[has_room] for column in columns)
+        self._columns.add(kind, *columns)
+        self._kept[columns[0]] += 1
+        self._has_room = bool((self._room > self._kept).any())

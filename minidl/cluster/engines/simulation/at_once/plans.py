@@ -10,7 +10,6 @@ import numpy as np
 from minidl.cluster import collectives
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.collectives.partition import split
-from minidl.cluster.collectives.point_to_point import own
 from minidl.cluster.engines.payload import PLAIN_KINDS, encode
 from minidl.cluster.engines.simulation.at_once import rounds, values
 from minidl.cluster.engines.simulation.at_once.rounds import Integers, Rounds
@@ -30,6 +29,19 @@ class Plan(NamedTuple):
     suits: Callable[[Any], bool]
     rounds: Callable[..., Rounds]
     results: Callable[..., Sequence[Any]]
+
+
+class OnLeaving(Sequence[Any]):
+    """Results of `p` ranks that are made when a rank takes its own: all lists of 16,384 ranks would take 2 GB at once."""
+
+    def __init__(self, p: int, result: Callable[[int], Any]) -> None:
+        self._p, self._result = p, result
+
+    def __len__(self) -> int:
+        return self._p
+
+    def __getitem__(self, rank: Any) -> Any:
+        return self._result(rank)
 
 
 def is_array(x: Any) -> bool:
@@ -87,16 +99,18 @@ def _all_gather_rounds(items: Sequence[Any]) -> Rounds:
     return rounds.all_gather_ring(np.arange(len(items)), _bytes(items))
 
 
-def _all_gather_results(items: Sequence[Any]) -> list[list[Any]]:
-    return [list(map(_received, items)) for _ in items]
+def _all_gather_results(items: Sequence[Any]) -> Sequence[list[Any]]:
+    kept = _received(items)
+    return OnLeaving(len(items), lambda rank: _received(kept))
 
 
 def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Rounds:
     return rounds.all_to_all_pairwise(np.stack([_bytes(of_rank) for of_rank in items]))
 
 
-def _all_to_all_results(items: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    return [[_received(of_rank[rank]) for of_rank in items] for rank in range(len(items))]
+def _all_to_all_results(items: Sequence[Sequence[Any]]) -> Sequence[list[Any]]:
+    kept = [_received(of_rank) for of_rank in items]
+    return OnLeaving(len(items), lambda rank: [of_rank[rank] for of_rank in kept])
 
 
 def _barrier_rounds(nothing: Sequence[None]) -> Rounds:
@@ -112,9 +126,11 @@ def _bytes(items: Sequence[Any]) -> Integers:
     return np.array([item.nbytes if is_array(item) else encode(item)[3] for item in items], np.int64)
 
 
-def _received(item: Any) -> Any:
-    """A copy of an array; what cannot change is shared."""
-    return own(item) if type(item) is np.ndarray else item
+def _received(items: Sequence[Any]) -> list[Any]:
+    """A list of copies of the arrays and of what cannot change; ranks may share the latter."""
+    if any(type(item) is np.ndarray for item in items):
+        return [item.copy() if type(item) is np.ndarray else item for item in items]
+    return list(items)
 
 
 PLANS: dict[Callable[..., Any], Plan] = {

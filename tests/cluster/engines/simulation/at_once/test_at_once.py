@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from minidl import cluster
 from minidl.cluster import Communicator, Phantom, cost
 from minidl.cluster.engines.simulation import endpoint, engine
+from minidl.cluster.trace.rows import RowsOfColumns
 from tests.cluster.engines.simulation.at_once.of_two_ranks import AtOnce, counted
 from tests.tiers import exhaustively
 
@@ -97,6 +100,22 @@ def test_what_ranks_gather_is_their_own_unless_it_cannot_change() -> None:
     assert results == [[7 + rank, 1, 2, 7 + rank, 1, 2] for rank in range(3)]
 
 
+def test_gathered_lists_do_not_all_exist_at_the_same_time() -> None:
+    def program(comm: Communicator) -> int:
+        return len(comm.all_gather(comm.rank))
+
+    def bytes_of_a_rank(nodes: int) -> float:
+        cluster.launch(program, nodes=nodes, on=cluster.Simulation(NETWORK, trace="ledger"))
+        tracemalloc.start()
+        try:
+            cluster.launch(program, nodes=nodes, on=cluster.Simulation(NETWORK, trace="ledger"))
+            return tracemalloc.get_traced_memory()[1] / nodes
+        finally:
+            tracemalloc.stop()
+
+    assert bytes_of_a_rank(512) < 1.1 * bytes_of_a_rank(128)  # 1.22 times, if all ranks had their lists
+
+
 def formula(name: str, nodes: int, nbytes: int) -> float:
     return cost.all_reduce(name, nodes, nbytes, NETWORK.alpha, NETWORK.beta, NETWORK.gamma)
 
@@ -137,6 +156,20 @@ def test_a_trace_keeps_the_same_first_events(monkeypatch: pytest.MonkeyPatch) ->
     assert at_once.trace.events == by_messages.trace.events
     assert len(at_once.trace.events) == 5 * 11
     assert at_once.trace.dropped == by_messages.trace.dropped > 0
+
+
+def test_rows_of_the_trace_are_made_only_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(comm: Communicator) -> None:
+        comm.all_reduce(Phantom(64), algorithm="ring")
+        comm.compute(seconds=1.0)
+        comm.barrier()
+
+    with monkeypatch.context() as context:
+        context.delattr(RowsOfColumns, "__iter__")
+        at_once = run(program, 16, batched=True)
+        assert len(at_once.trace._recordings[3].rows) > 30  # type: ignore[union-attr]
+    assert at_once.trace.events == run(program, 16, batched=False).trace.events
+    assert at_once.trace.events == pickle.loads(pickle.dumps(at_once.trace)).events
 
 
 def with_an_unfinished_message(comm: Communicator) -> float:
