@@ -28,7 +28,7 @@ def parallel_for(turns: int, most: int, body: Body) -> None:
 
     Parameters
         turns    any order of the turns, and any shares, must give the same bits
-        most     the shares that are worth a thread: there are at most so many, and at least one
+        most     the number of shares that are worth a thread: at least one is made, and at most this number
         body     may raise: the first error is raised here when no share runs any more
 
     >>> squares = [0] * 5

@@ -87,8 +87,8 @@ def conv2d_backward_weight(
     def correlate_with(group: int, first: int, count: int, out: Array) -> None:
         rows = np.zeros((layout.planes, layout.plane_size), dtype=x.dtype)
         tile = np.zeros((out.shape[1], layout.tile_size), dtype=x.dtype)
-        part = (group * channels, channels, group * filters + first, count)
-        _correlate(x, g, rows, tile, layout.shifts, out, part, *layout.numbers)
+        share = (group * channels, channels, group * filters + first, count)
+        _correlate(x, g, rows, tile, layout.shifts, out, share, *layout.numbers)
 
     work = g.size * layout.taps
     if groups > 1:
@@ -175,12 +175,12 @@ def _write(
 
 @compiled()
 def _correlate(
-    x: Any, g: Any, rows: Any, tile: Any, shifts: Any, gradient: Any, part: Any,
+    x: Any, g: Any, rows: Any, tile: Any, shifts: Any, gradient: Any, share: Any,
     images: int, lead: Any, stride: Any, height: int, pitch: int, tile_rows: int,
 ) -> None:  # fmt: skip
-    """part: the first channel, the channels of a group, the first filter, how many filters of a group"""
+    """share: the first channel, the channels of a group, the first filter, how many filters of a group"""
     flat, places, zero, (filters, oh, ow) = g.reshape(-1), tile.reshape(-1), g.dtype.type(0), g.shape[1:]
-    first_channel, channels, first_filter, own = part
+    first_channel, channels, first_filter, own = share
     for begin in range(0, x.shape[0], images):
         end = min(begin + images, x.shape[0])
         for group in range(gradient.shape[0]):

@@ -59,7 +59,7 @@ def mapped_pairs(loop: Loop, g: Array, x: Array) -> Array:
 
 
 def _share(loop: Loop, *lines: Array) -> None:
-    """Call the loop with parts of the lines, in several threads."""
+    """Call the loop with shares of the lines, in several threads."""
     size = lines[0].size
     blocks = size // BLOCK
 
