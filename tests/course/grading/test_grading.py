@@ -43,7 +43,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], Pa
     with FileLock(f"{folder}.lock"):
         if not outcome.exists():
             kinds = hand_in(folder / "submitted", 9)
-            code = grade.run([str(folder / "submitted"), "--to", str(folder / "graded"), "--seconds", "8"])
+            code = grade.run([str(folder / "submitted"), "--to", str(folder / "graded"), "--seconds", "15"])
             outcome.write_text(json.dumps([kinds, code]))
     kinds, code = json.loads(outcome.read_text())
     return kinds, folder / "graded", code
