@@ -86,10 +86,30 @@ function; no notebook; a notebook without check cells; no file. The first nine a
 """
 
 
-def hand_in(folder: Path, count: int, seed: int = 0) -> dict[str, str]:
+def brief_course(root: Path) -> None:
+    """Write a teacher's folder with solutions of three exercises each, and of the short answers: graded in a third of
+    the time.
+    """
+    for assignment, path in SOLUTIONS.items():
+        (root / "solutions" / assignment).mkdir(parents=True)
+        nbformat.write(
+            brief(assignment, nbformat.read(path, as_version=4)), root / "solutions" / assignment / path.name
+        )
+
+
+def brief(assignment: str, notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A student's or the teacher's notebook, with the exercises of a brief course."""
+    cells = nbformat.read(SOLUTIONS[assignment], as_version=4).cells
+    third = [place for place, cell in enumerate(cells) if cell.id.startswith("check_")][2]
+    left_out = {cell.id for cell in cells[third + 1 :] if not (role(cell, "solution") and role(cell, "grade"))}
+    notebook.cells = [cell for cell in notebook.cells if cell.id not in left_out]
+    return notebook
+
+
+def hand_in(folder: Path, count: int, seed: int = 0, is_brief: bool = False) -> dict[str, str]:
     """Write `count` submissions into `folder`, a folder a student; return what kind each student's is.
 
-    They come in turns, as KINDS has them, and the assignments in turns as well.
+    They come in turns, as KINDS has them, and the assignments in turns as well. is_brief: for a brief course.
     """
     generator = random.Random(seed)
     handed_in = {}
@@ -103,13 +123,16 @@ def hand_in(folder: Path, count: int, seed: int = 0) -> dict[str, str]:
         elif kind == "odd file":
             ODD_FILES[number // len(KINDS) % len(ODD_FILES)](path)
         else:
-            nbformat.write(notebook(assignment, kind, number // len(KINDS), generator), path)
+            submitted = notebook(assignment, kind, number // len(KINDS), generator, is_brief)
+            nbformat.write(brief(assignment, submitted) if is_brief else submitted, path)
         handed_in[student] = kind
     return handed_in
 
 
-def notebook(assignment: str, kind: str, turn: int, generator: random.Random) -> nbformat.NotebookNode:
-    """A student's notebook of that kind."""
+def notebook(
+    assignment: str, kind: str, turn: int, generator: random.Random, is_brief: bool = False
+) -> nbformat.NotebookNode:
+    """A student's notebook of that kind. is_brief: what is wrong is an exercise of a brief course."""
     solution = nbformat.read(SOLUTIONS[assignment], as_version=4)
     release = nbformat.read(ROOT / "exercises" / assignment / f"{assignment}.ipynb", as_version=4)
     if kind == "empty":
@@ -117,7 +140,9 @@ def notebook(assignment: str, kind: str, turn: int, generator: random.Random) ->
     answers = {cell.id: cell.source for cell in solution.cells if role(cell, "solution")}
     if kind in ("wrong", "mixed"):
         known = import_module(f"tests.mutants.{assignment.split('_', 1)[1]}")
-        for answer in [*(known.ALTERNATIVES if kind == "mixed" else []), generator.choice(known.MUTANTS)]:
+        graded = {cell.id for cell in (brief(assignment, copy.deepcopy(solution)) if is_brief else solution).cells}
+        wrong = generator.choice([mutant for mutant in known.MUTANTS if f"check_{mutant.exercise}" in graded])
+        for answer in [*(known.ALTERNATIVES if kind == "mixed" else []), wrong]:
             answers[answer.exercise] = answer.code
     hostile = list(HOSTILE.values())[turn % len(HOSTILE)]
     if kind == "hostile function":

@@ -22,7 +22,7 @@ from course.commands import grade, release
 from course.grading.grade import BY_HAND
 from course.grading.submissions.submission import find
 from course.grading.tables import grade_tables
-from tests.course.grading.submitted_class import ROOT, SOLUTIONS, hand_in, notebook
+from tests.course.grading.submitted_class import ROOT, SOLUTIONS, brief, brief_course, hand_in, notebook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -42,8 +42,11 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], Pa
     outcome = folder / "outcome.json"
     with FileLock(f"{folder}.lock"):
         if not outcome.exists():
-            kinds = hand_in(folder / "submitted", 9)
-            code = grade.run([str(folder / "submitted"), "--to", str(folder / "graded"), "--seconds", "8"])
+            kinds = hand_in(folder / "submitted", 9, is_brief=True)
+            brief_course(folder / "course")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(grade, "ROOT", folder / "course")
+                code = grade.run([str(folder / "submitted"), "--to", str(folder / "graded"), "--seconds", "15"])
             outcome.write_text(json.dumps([kinds, code]))
     kinds, code = json.loads(outcome.read_text())
     return kinds, folder / "graded", code
@@ -238,11 +241,13 @@ def test_archives_and_other_files_are_named_and_a_class_of_damaged_files_has_its
     assert rows(tmp_path / "graded" / "exercises.csv") == []
 
 
-def test_from_other_editors_answers_are_known_without_metadata_and_ids(tmp_path):
-    colab = notebook(FIRST, "right", 0, random.Random(0))
+def test_from_other_editors_answers_are_known_without_metadata_and_ids(tmp_path, monkeypatch):
+    brief_course(tmp_path / "course")
+    monkeypatch.setattr(grade, "ROOT", tmp_path / "course")
+    colab = brief(FIRST, notebook(FIRST, "right", 0, random.Random(0)))
     for cell in colab.cells:
         cell.metadata = nbformat.NotebookNode({"id": cell.pop("id")})  # as Colab does
-    bare = notebook(FIRST, "right", 0, random.Random(0))
+    bare = brief(FIRST, notebook(FIRST, "right", 0, random.Random(0)))
     for cell in bare.cells:
         cell.metadata = nbformat.NotebookNode()
         del cell["id"]
@@ -305,6 +310,7 @@ def test_plain_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(
     first = [cell.id for cell in solution.cells[: [cell.id for cell in solution.cells].index(known[-1]) + 1]]
     solution.cells = [cell for cell in solution.cells if cell.id in first]
     shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
+    (tmp_path / "rfc3987_syntax.py").write_text("raise ImportError  # takes seconds, see course/__init__.py\n")
     in_class(tmp_path, f"solutions/{FIRST}/{FIRST}.ipynb")
     nbformat.write(solution, tmp_path / "solutions" / FIRST / f"{FIRST}.ipynb")
     monkeypatch.setattr(grade, "ROOT", tmp_path)

@@ -490,7 +490,7 @@ def grade_folder(course: Path, name: str, class_: list[Hostile]) -> tuple[dict[s
     for one in class_:
         hand_in(one, course, course / name)
     to = course / f"graded_{name}"
-    grade.run([str(course / name), "--to", str(to), "--seconds", "3", "--workers", "2"])
+    grade.run([str(course / name), "--to", str(to), "--seconds", "6", "--workers", "2"])
     with (to / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = {row["student"]: row for row in csv.DictReader(file)}
     with (to / "exercises.csv").open(encoding="utf-8-sig", newline="") as file:
