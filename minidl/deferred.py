@@ -90,8 +90,9 @@ class Deferred:
                     refuse_overwritten(tensor)
             gradients = vjp(g, needs) if count is None else count(vjp, g, needs)
             for parameter, gradient in compress(zip(parents, gradients, strict=True), needs):
-                grads[parameter] = add(grads[parameter], gradient) if parameter in grads else gradient
-                receive(parameter, g, grads, self._uses, self._finish)
+                if parameter in grads:
+                    gradient = add(grads.pop(parameter), gradient)
+                receive(parameter, gradient, g, grads, self._uses, self._finish)
 
     @property
     def nbytes(self) -> int:

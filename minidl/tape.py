@@ -90,9 +90,12 @@ def walk(
         if node in wanted:
             finish(node, g.copy())
         for parent, gradient in _products(node, g, uses, count, retain_graph, deferred):  # along a path, multiply
-            grads[parent] = add(grads[parent], gradient) if parent in grads else gradient  # where paths meet, add
+            if parent in grads:
+                gradient = add(grads.pop(parent), gradient)  # where paths meet, add
             if parent._vjp is None:
-                receive(parent, g, grads, uses, finish)
+                receive(parent, gradient, g, grads, uses, finish)
+            else:
+                grads[parent] = gradient
         del uses[node]
         g = gradient = None  # release the arrays before the next node is visited
 
@@ -134,15 +137,24 @@ def _products(
 
 
 def receive(
-    leaf: Node, g: Array, grads: dict[Node, Array], uses: dict[Node, int], finish: Callable[[Node, Array], None]
+    leaf: Node,
+    gradient: Array,
+    g: Array,
+    grads: dict[Node, Array],
+    uses: dict[Node, int],
+    finish: Callable[[Node, Array], None],
 ) -> None:
-    """Account for a gradient that a leaf has received from a node whose gradient is g; the last one makes it final."""
-    gradient = grads[leaf]
+    """Account for what a leaf has received so far, `gradient`, the last of it from a node whose gradient is g.
+
+    After the leaf's last use it is final; before, it waits in `grads`.
+    """
     if gradient is g or gradient.base is not None:
-        grads[leaf] = _own(gradient, leaf._data)
-    uses[leaf] -= 1
-    if not uses[leaf]:
-        finish(leaf, grads.pop(leaf))
+        gradient = _own(gradient, leaf._data)
+    uses[leaf] = left = uses[leaf] - 1
+    if left:
+        grads[leaf] = gradient
+    else:
+        finish(leaf, gradient)
 
 
 def _finish_outputs(grads: dict[Node, Array], uses: dict[Node, int], finish: Callable[[Node, Array], None]) -> None:
@@ -246,7 +258,7 @@ def _seed_gradients(outputs: Sequence[Node], seeds: Sequence[Array | None]) -> d
                     f"backward() of a tensor of shape {output._data.shape} needs a gradient of that shape: reduce it "
                     "to a scalar first (for instance with .sum()), or pass backward(gradient=...)"
                 )
-            gradient = module.ones_like(output._data)
+            gradient = module.ones(output._data.shape, dtype=output._data.dtype)
         else:
             gradient = module.array(seed, dtype=output._data.dtype)
             if gradient.shape != output._data.shape:

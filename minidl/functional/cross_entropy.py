@@ -58,8 +58,11 @@ def cross_entropy(
     name, z = "cross_entropy", logits.data
     check_reduction(name, reduction, weight)
     labels = labels if isinstance(labels, Tensor) else Tensor(array_module(z).asarray(labels))
-    if weight is None and not label_smoothing and axis is None and _every_label_counts(z, labels.data, ignore_index):
-        return _plain(logits, labels, reduction)
+    if weight is None and not label_smoothing and axis is None and _is_usual(z, labels.data, ignore_index):
+        try:
+            return _plain(logits, labels, reduction)
+        except IndexError:
+            pass  # a label is ignored, or it is wrong: what follows finds out which
     logits = converted(logits, FLOAT32)  # 16 bits are widened: losses are float32 in every case
     check_probability(f"{name}: label_smoothing", label_smoothing)
     if labels.shape == logits.shape and is_floating_point(labels.dtype) and logits.ndim:
@@ -123,15 +126,17 @@ def nll_loss(
 # ---- the usual case: logits (n, classes), and all samples have the same weight ----
 
 
-def _every_label_counts(z: Array, labels: Array, ignore_index: int) -> bool:
+def _is_usual(z: Array, labels: Array, ignore_index: int) -> bool:
     if z.ndim != 2 or labels.shape != z.shape[:1] or not labels.size or labels.dtype.kind not in "iu":
         return False
-    highest = int(labels.astype("int64", copy=False).view("uint64").max())  # a label below 0 is above 2**63 here
-    return highest < z.shape[1] and not 0 <= ignore_index <= highest
+    return not 0 <= ignore_index < z.shape[1]
 
 
 def _plain(logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
-    z, targets = logits.data, array_module(logits.data).asarray(labels.data)
+    """The loss where every label is one of the classes. Errors: IndexError where one is not."""
+    z, targets = logits.data, labels.data
+    if type(targets) is not type(z):
+        targets = array_module(z).asarray(targets)
     losses, probabilities = kernels.current().cross_entropy(z, targets)
     out = losses if reduction == "none" else kernels.uncounted(reduction)(losses)
     scale = 1 / len(z) if reduction == "mean" else 1.0

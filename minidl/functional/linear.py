@@ -26,35 +26,37 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     * no gradient with respect to x is computed where none is needed (the first layer).
     """
     x, weight = operand(x), operand(weight)
-    bias = operand(bias) if bias is not None else None
+    bias = None if bias is None else operand(bias)
     if x._data.dtype is not weight._data.dtype or autocast_dtype.get() is not None:
         x, weight, bias = in_one_type("linear", x, weight, bias)
-    w, whole = weight.data, x.data
+    w, whole = weight._data, x._data
     if w.ndim != 2:
         raise ValueError(f"linear: weight has shape {weight.shape}, expected two axes, (n_out, n_in)")
     if whole.shape[-1:] != w.shape[1:]:
         _refuse(whole.shape, w.shape)
-    if bias is not None and bias.shape != w.shape[:1]:
+    if bias is not None and bias._data.shape != w.shape[:1]:
         raise ValueError(
             f"linear: bias has shape {bias.shape}, expected ({w.shape[0]},): one number for each of the weight's "
             f"{w.shape[0]} outputs"
         )
     rows = whole if whole.ndim == 2 else whole.reshape(prod(whole.shape[:-1]), whole.shape[-1])
-    out = kernels.current().linear(rows, w, None if bias is None else bias.data)
+    out = kernels.current().linear(rows, w, None if bias is None else bias._data)
 
     def separable_vjp(g: Array, needs: Any) -> tuple[Array, ...]:
         kernel = kernels.current()
-        g = g.reshape(len(rows), w.shape[0])
-        gradients = (
-            needs[0] and kernel.matmul(g, w).reshape(whole.shape),
-            needs[1] and kernel.matmul(g.T, rows),
-        )
-        return gradients if bias is None else (*gradients, needs[2] and kernel.sum_rows(g))
+        if rows is not whole:
+            g = g.reshape(len(rows), w.shape[0])
+        of_x = needs[0] and kernel.matmul(g, w)
+        if needs[0] and rows is not whole:
+            of_x = of_x.reshape(whole.shape)
+        of_weight = needs[1] and kernel.matmul(g.T, rows)
+        if bias is None:
+            return of_x, of_weight
+        return of_x, of_weight, needs[2] and kernel.sum_rows(g)
 
-    parents = (x, weight) if bias is None else (x, weight, bias)
     if rows is not whole:
         out = out.reshape(*whole.shape[:-1], w.shape[0])
-    return record(out, parents, separable_vjp, saved=(0, 1))
+    return record(out, (x, weight) if bias is None else (x, weight, bias), separable_vjp, saved=(0, 1))
 
 
 def _refuse(x: tuple[int, ...], weight: tuple[int, ...]) -> NoReturn:

@@ -107,7 +107,7 @@ def to_numpy(array: Array) -> np.ndarray:
 
 def new_array_module() -> ModuleType:
     """Return the module that makes new arrays: cupy if its kernels are selected, else numpy."""
-    return _import_cupy() if _name.get() == "cupy" or (_name.get() is None and active() == "cupy") else np
+    return _import_cupy() if (_name.get() or active()) == "cupy" else np
 
 
 def _import_cupy() -> ModuleType:

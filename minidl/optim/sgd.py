@@ -92,16 +92,12 @@ class SGD(Optimizer):
             )
 
     def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
-        settings = group["weight_decay"], group["nesterov"]
-        lr, momentum, dampening = group["lr"], group["momentum"], group["dampening"]
-        if not momentum:
-            kernels.current().sgd(data, gradient, None, lr, momentum, dampening, *settings)
-            return
-        is_outside = group["momentum_form"] == "u"
-        name = "momentum_buffer" if is_outside else "velocity"
-        buffer = state.get(name)
-        if buffer is None:
+        kernel, momentum, dampening = kernels.current(), group["momentum"], group["dampening"]
+        rule, name = kernel.sgd, "momentum_buffer"
+        if group["momentum_form"] == "v" and momentum:
+            rule, name = kernel.sgd_velocity, "velocity"
+        buffer = state.get(name) if momentum else None
+        if momentum and buffer is None:
             buffer = state[name] = zeros_like(data)
             dampening = 0.0  # from zeros and undamped: the first sum is the gradient itself
-        rule = kernels.current().sgd if is_outside else kernels.current().sgd_velocity
-        rule(data, gradient, buffer, lr, momentum, dampening, *settings)
+        rule(data, gradient, buffer, group["lr"], momentum, dampening, group["weight_decay"], group["nesterov"])

@@ -94,9 +94,8 @@ def backward(
     """
     tensors = _tensors("backward: tensors", tensors)
     if gradients is None:
-        seeds = [None] * len(tensors)
-    else:
-        seeds = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
+        gradients = [None] * len(tensors)
+    seeds = gradients if isinstance(gradients, (list, tuple)) else [gradients]
     if len(seeds) != len(tensors):
         raise ValueError(
             f"backward: {len(seeds)} gradients were given for {len(tensors)} tensors, one for each is expected"
@@ -136,7 +135,8 @@ def _tensors(role: str, given: Any) -> list[Tensor]:
 
 def accumulate(tensor: Node, gradient: Array) -> None:
     """Add a leaf's final gradient to its `.grad`, and call its hooks."""
-    gradient = _fit(gradient, tensor)
+    if type(gradient) is not np.ndarray or gradient.dtype != tensor._data.dtype:
+        gradient = _fit(gradient, tensor)
     if tensor.grad is None:
         tensor.grad = gradient
     else:

@@ -76,7 +76,7 @@ class Tensor(Node, Methods, NumpyProtocols):
 
     def increment_version(self) -> None:
         """Note that `.data` was written in place, so that a backward that still needs the old value raises."""
-        _root(self)._written = clock()
+        (self if self._base is None else self._base)._written = clock()
 
     def copy_(self, source: Any) -> Tensor:
         """Write `source` (array or Tensor, broadcast to the shape) into this tensor's memory; returns self.

@@ -464,3 +464,28 @@ def test_first_of_the_largest_wins_in_pooling(module: Any, dtype: str) -> None:
     out, position = module.max_pool2d(x, *[sliding_windows(3, 2, 1, 0)] * 2)
     np.testing.assert_array_equal(out, [[[[3, 3], [3, 3]]]])
     np.testing.assert_array_equal(position, [[[[1, 1], [3, 5]]]])
+
+
+@pytest.mark.parametrize("module", [jit, reference])
+@pytest.mark.parametrize("label", [-1, 4, 2**40])
+def test_cross_entropy_refuses_a_label_that_is_no_class(module: Any, label: int) -> None:
+    logits = np.ones((3, 4), np.float32)
+    with pytest.raises(IndexError, match="0 <= label < 4"):
+        module.cross_entropy(logits, np.array([0, label, 3]))
+    assert np.all(logits == 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(64, 128, 10), (64, 10, 128), (1, 4, 3), (4, 3, 1), (1, 1, 1)])
+def test_linear_has_the_bits_of_the_product_plus_the_bias(dtype: str, shape: tuple[int, int, int]) -> None:
+    n, n_in, n_out = shape
+    random = np.random.default_rng(0)
+    x, w, b = (random.standard_normal(size).astype(dtype) for size in ((n, n_in), (n_out, n_in), n_out))
+    np.testing.assert_array_equal(jit.linear(x, w, b), x @ w.T + b, strict=True)
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (64,), (3, 5), (1000, 3)])
+def test_the_sum_of_all_numbers_has_the_bits_of_the_sum_over_all_axes(shape: tuple[int, ...]) -> None:
+    x, axes = np.random.default_rng(0).standard_normal(shape).astype(np.float32), tuple(range(len(shape)))
+    for kernel in (jit.sum, jit.mean):
+        np.testing.assert_array_equal(kernel(x), kernel(x, axes), strict=True)

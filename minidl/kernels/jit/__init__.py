@@ -3,7 +3,8 @@
 Read `powers.py` first: a function that prepares arrays, and the compiled loop that it calls.
 
 kernels, as in `reference/`    activations.py powers.py remainders.py reductions.py softmax.py pooling.py convolution.py
-                               recurrent.py batch_norm.py layer_norm.py group_norm.py sparse.py updates.py (optimizers)
+                               recurrent.py batch_norm.py layer_norm.py group_norm.py products.py (linear) sparse.py
+                               updates.py (optimizers)
 their loops                    elementary.py (exp, log) summation.py maxima.py running.py (sums) softmax_columns.py
                                batch_norm_rows.py layer_norm_short.py
                                convolution_of_pixels.py convolution_by_product.py convolution_by_sliding.py
@@ -24,6 +25,7 @@ from minidl.kernels.jit.group_norm import *
 from minidl.kernels.jit.layer_norm import *
 from minidl.kernels.jit.pooling import *
 from minidl.kernels.jit.powers import *
+from minidl.kernels.jit.products import *
 from minidl.kernels.jit.recurrent import *
 from minidl.kernels.jit.reductions import *
 from minidl.kernels.jit.remainders import *

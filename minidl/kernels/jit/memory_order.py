@@ -34,22 +34,25 @@ def fits(x: Array, *others: Array) -> bool:
 
 def mapped(loop: Loop, x: Array) -> Array:
     """Call loop(line of x, line of the result), where a line is the array's numbers in memory order."""
-    out = np.empty_like(x)
     run = loop if x.size < 2 * WORTH_A_THREAD else partial(_share, loop)
     if x.flags.c_contiguous:
-        run(x.reshape(-1), out.reshape(-1))
+        out = np.empty(x.shape, x.dtype)  # half the time of empty_like
+        run(x.ravel(), out.ravel())
     else:
+        out = np.empty_like(x)
         run(x.ravel("K"), out.ravel("K"))
     return out
 
 
 def mapped_pairs(loop: Loop, g: Array, x: Array) -> Array:
     """Call loop(line of g, line of x, line of the result); the result has the layout of x."""
-    out = np.empty_like(x)
     run = loop if x.size < 2 * WORTH_A_THREAD else partial(_share, loop)
     if x.flags.c_contiguous and g.flags.c_contiguous:
-        run(g.reshape(-1), x.reshape(-1), out.reshape(-1))
-    elif g.strides == x.strides:
+        out = np.empty(x.shape, x.dtype)
+        run(g.ravel(), x.ravel(), out.ravel())
+        return out
+    out = np.empty_like(x)
+    if g.strides == x.strides:
         run(g.ravel("K"), x.ravel("K"), out.ravel("K"))
     else:
         arranged = np.empty_like(x)

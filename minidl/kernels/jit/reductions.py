@@ -41,6 +41,8 @@ def sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The sum over `axis`; the rounding error does not grow with the number of summands."""
     if not _compilable(x):
         return reference.sum(x, axis, keepdims)
+    if axis is None and x.size > 1 and not keepdims and x.flags.c_contiguous:
+        return _total(x, 1)
     if 0 in x.strides and (repeats := repeated(x, axis))[1] > 1:
         once, times = repeats
         return sum(once, axis, keepdims) * x.dtype.type(times)
@@ -51,6 +53,8 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The mean over `axis`; the rounding error does not grow with the number of summands."""
     if not _compilable(x):
         return reference.mean(x, axis, keepdims)
+    if axis is None and x.size > 1 and not keepdims and x.flags.c_contiguous:
+        return _total(x, x.size)
     return _reduced(x, axis, keepdims, _sum, True)
 
 
@@ -142,6 +146,13 @@ def index_add(g: Array, indices: Array, n: int) -> Array:
 
 def _compilable(x: Array) -> bool:
     return type(x) is np.ndarray and x.dtype in (FLOAT32, FLOAT64) and x.size > 0
+
+
+def _total(x: Array, divisor: int) -> Array:
+    """The sum of all numbers, divided by `divisor`, as at the end of every loss: without asking how to reduce."""
+    out = np.empty((), x.dtype)
+    sum_rows_each(x.reshape(1, x.size), float(divisor), out.reshape(1))
+    return out
 
 
 def _reduced(x: Array, axis: Axis, keepdims: bool, reduce: Callable[..., Array], divide: bool) -> Array:

@@ -137,7 +137,8 @@ def cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     if not eligible(logits):
         return reference.cross_entropy(logits, labels)
     losses, probabilities = np.empty(len(logits), dtype=logits.dtype), logits.copy()
-    _cross_entropy(probabilities, labels.astype(np.int64, copy=False), losses)
+    if not _cross_entropy(probabilities, labels.astype(np.int64, copy=False), losses):
+        return reference.cross_entropy(logits, labels)  # which says what is wrong with them
     return losses, probabilities
 
 
@@ -146,7 +147,7 @@ def cross_entropy_backward(g: Array, probabilities: Array, labels: Array) -> Arr
     g = np.asarray(g)
     if not eligible(g, probabilities):
         return reference.cross_entropy_backward(g, probabilities, labels)
-    gradient = np.empty_like(probabilities)
+    gradient = np.empty(probabilities.shape, probabilities.dtype)
     _cross_entropy_backward(g.reshape(-1), probabilities, labels.astype(np.int64, copy=False), gradient)
     return gradient
 
@@ -268,8 +269,12 @@ def _log_softmax_backward(g: Any, out: Any, gradient: Any) -> None:
 
 
 @compiled(CONTRACT)
-def _cross_entropy(x: Any, labels: Any, losses: Any) -> None:
+def _cross_entropy(x: Any, labels: Any, losses: Any) -> bool:
+    """Replace the logits x by probabilities; False, with nothing changed, if a label is not one of the classes."""
     wide_vectors()
+    for i in range(labels.size):
+        if labels[i] < 0 or labels[i] >= x.shape[1]:
+            return False
     one = x.dtype.type(1)
     for i in range(x.shape[0]):
         row = x[i]
@@ -279,6 +284,7 @@ def _cross_entropy(x: Any, labels: Any, losses: Any) -> None:
         inverse = one / total
         for j in range(row.size):
             row[j] *= inverse
+    return True
 
 
 @compiled(CONTRACT)

@@ -43,7 +43,15 @@ def log_softmax_backward(g: Array, out: Array, axis: int) -> Array:
 
 
 def cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """logits (n, classes), labels (n,) -> the n losses, and the probabilities (n, classes)."""
+    """logits (n, classes), labels (n,) -> the n losses, and the probabilities (n, classes).
+
+    Errors: IndexError unless 0 <= label < classes for every label.
+    """
+    lowest, highest = (int(labels.min()), int(labels.max())) if labels.size else (0, -1)
+    if lowest < 0 or highest >= logits.shape[1]:
+        raise IndexError(
+            f"cross_entropy: labels must lie in 0 <= label < {logits.shape[1]}, found {lowest} to {highest}"
+        )
     log_probabilities = log_softmax(logits, 1)
     module = array_module(logits)
     return -log_probabilities[module.arange(len(labels)), labels], module.exp(log_probabilities)

@@ -13,7 +13,7 @@ from minidl.functional.bind import operand
 from minidl.nn.container import ModuleList
 from minidl.nn.linear import Linear
 from minidl.nn.module import Module
-from minidl.nn.stages import Stage, run_stages
+from minidl.nn.stages import Stage
 from minidl.tensor import Tensor
 
 
@@ -38,7 +38,11 @@ class MLP(Module):
         self.layers = ModuleList(Linear(n_in, n_out) for n_in, n_out in pairwise(self.sizes))
 
     def forward(self, x: Any) -> Tensor:
-        return run_stages(self.stages(), x)
+        first, *others = self.layers
+        x = first(self._flattened(x))
+        for layer in others:
+            x = layer(F.relu(x))
+        return x
 
     def stages(self) -> list[Stage]:
         def after_relu(layer: Module) -> Stage:
@@ -48,6 +52,7 @@ class MLP(Module):
         return [Stage(lambda x: first(self._flattened(x)), first), *map(after_relu, others)]
 
     def _flattened(self, x: Any) -> Tensor:
-        if prod(x.shape[1:]) != self.sizes[0]:
-            raise ValueError(f"MLP: samples of {self.sizes[0]} numbers expected, got x of shape {x.shape}")
-        return operand(x) if len(x.shape) == 2 else F.reshape(x, (x.shape[0], self.sizes[0]))
+        shape = x.shape
+        if prod(shape[1:]) != self.sizes[0]:
+            raise ValueError(f"MLP: samples of {self.sizes[0]} numbers expected, got x of shape {shape}")
+        return operand(x) if len(shape) == 2 else F.reshape(x, (shape[0], self.sizes[0]))
