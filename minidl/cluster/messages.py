@@ -115,7 +115,10 @@ class Messages(WorkAndTime):
         if isinstance(src, Collection):
             if not src:
                 raise ValueError("src must be a rank, cluster.ANY or some ranks, got an empty collection")
-            return frozenset(self._ranks[self._rank("src", rank)] for rank in src)
+            some = frozenset(src)  # checked in C: a server names its hundreds of workers at each receive
+            if not ({*map(type, some)} == {int} and min(some) >= 0 and max(some) < self.size):
+                some = frozenset(self._rank("src", rank) for rank in some)
+            return frozenset(map(self._ranks.__getitem__, some))
         return self._anyone if src == ANY else self._ranks[self._rank("src", src)]
 
     def _tag(self, tag: int) -> int:

@@ -107,7 +107,8 @@ def test_a_signal_to_end_leaves_whole_files_alone(tmp_path, number):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *exhaustively(signal.SIGTERM)])
 def test_a_simulation_ends_silently_on_a_signal_that_comes_in_the_turn_of_a_rank(tmp_path, number):
-    process = start(tmp_path, "simulate", "--nodes", 1024, "--algorithm", "ring", "--out", "out")
+    racks = ("--racks", "32x32", "--nic", "1us,100Gbit", "--uplink", "5us,100Gbit")  # message by message: for minutes
+    process = start(tmp_path, "simulate", *racks, "--algorithm", "ring", "--out", "out")
     wait_for(tmp_path / "out")
     time.sleep(1.0)
     code, _, err = interrupt(process, number, whole_group=False)

@@ -109,6 +109,13 @@ def test_the_timelines_are_else_of_the_fastest_and_the_slowest_that_a_picture_sh
     assert timelines(capsys.readouterr().out) == ["broadcast (tree) of 100 MB on 2 nodes, 10gbe"]
 
 
+def test_thousands_of_nodes_are_simulated_and_their_timeline_is_not_drawn(capsys):
+    (row,) = simulate("--collective", "barrier", "--nodes", 2048, "--alpha", 1, "--beta", 0)
+    assert number(row, "simulated_seconds") == 11
+    assert "No timeline of more than 64 nodes is drawn unless --trace-of names it" in capsys.readouterr().out
+    assert not Path("out/timeline.png").exists()
+
+
 def test_networks_sizes_and_nodes_are_all_combined():
     rows = simulate(
         "--network", "1gbe", "--network", "nvlink", "--bytes", "1MB,2MB", "--nodes", "2,3", "--algorithm", "ring"
@@ -260,8 +267,11 @@ def test_a_single_place_is_drawn_as_bars():
         (("--measured", "--on", "simulation"), "--on must be 'processes' or 'mpi', got 'simulation'"),
         (("--measured", "--networks", "1gbe,10gbe"), "--measured is set beside one network: give at most one"),
         (("--measured", "--nodes", 1000), "nodes run on one machine, got --nodes 1000"),
-        (("--nodes", "1"), "--nodes must be from 2 to 1024, got 1"),
-        (("--nodes", "2,4096"), "--nodes must be from 2 to 1024, got 4096"),
+        (("--nodes", "1"), "--nodes must be from 2 to 16384, got 1"),
+        (("--nodes", "0"), "--nodes must be from 2 to 16384, got 0"),
+        (("--nodes", "2,1000000000"), "--nodes must be from 2 to 16384, got 1000000000"),
+        ((*RACKS, "--nodes", "2,2000"), "--nodes 2000: at most 1,024 nodes in racks are simulated"),
+        (("--collective", "all_to_all", "--nodes", 5000), "--nodes 5000: an all_to_all is simulated on at most 4,096"),
         (("--nodes", "-4"), "--nodes takes whole numbers with commas between, such as 2,4,8, got '-4'"),
         (("--nodes", "four"), "--nodes takes whole numbers with commas between, such as 2,4,8, got 'four'"),
         (("--nodes", ","), "--nodes was given without a value"),

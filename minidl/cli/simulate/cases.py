@@ -14,7 +14,7 @@ from minidl.cli.engines import LONGEST
 from minidl.cli.quantities import size_text
 from minidl.cluster import Communicator, Run, cost, launch
 from minidl.cluster.collectives import ALL_REDUCE
-from minidl.cluster.collectives.partition import group_size, split
+from minidl.cluster.collectives.partition import group_size
 from minidl.cluster.cost import rounds
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.simulation import Simulation
@@ -153,10 +153,10 @@ PROGRAMS: dict[str, Callable[..., object]] = {
     "broadcast": lambda comm, x, *_: comm.broadcast(x),
     "reduce": lambda comm, x, *_: comm.reduce(x),
     "reduce_scatter": lambda comm, x, *_: comm.reduce_scatter(x),
-    "all_gather": lambda comm, x, *_: comm.all_gather(split(x, comm.size)[comm.rank]),
-    "gather": lambda comm, x, *_: comm.gather(split(x, comm.size)[comm.rank]),
-    "scatter": lambda comm, x, *_: comm.scatter(split(x, comm.size)),
-    "all_to_all": lambda comm, x, *_: comm.all_to_all(split(x, comm.size)),
+    "all_gather": lambda comm, x, *_: comm.all_gather(np.array_split(x, comm.size)[comm.rank]),
+    "gather": lambda comm, x, *_: comm.gather(np.array_split(x, comm.size)[comm.rank]),
+    "scatter": lambda comm, x, *_: comm.scatter(np.array_split(x, comm.size) if comm.rank == 0 else None),
+    "all_to_all": lambda comm, x, *_: comm.all_to_all(np.array_split(x, comm.size)),
     "barrier": lambda comm, *_: comm.barrier(),
 }
 

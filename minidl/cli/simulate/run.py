@@ -23,6 +23,9 @@ from minidl.cli.simulate.networks import Named, networks
 from minidl.cluster.cost.presets import PRESETS
 
 MAX_PANELS = 12
+MOST_DRAWN = 64  # nodes of a timeline that was not asked for
+MOST_IN_A_COLLECTIVE = 16_384  # nodes without racks; a ring of so many, half a billion messages, takes a minute
+MOST_IN_AN_ALL_TO_ALL = 4_096  # nodes; the lists of 16,384 nodes would take 8 GB
 REAL = ("processes", "mpi")  # where the calls can be made for real
 
 
@@ -40,14 +43,16 @@ def run(options: dict[str, Any]) -> None:
             runs = list(measured(runs, on))
         if not cluster.is_first(on):
             return
-        status.update("drawing the pictures")
         drawn = drawn or _fastest_and_slowest(runs)
+        status.update("drawing the pictures")
         _write(runs, drawn, folder)
     for table in report.tables(runs):
         console.print(table)
         console.print()
     for case in drawn:
         say(console, f"Timeline: {case}")
+    if not drawn:
+        say(console, f"No timeline of more than {MOST_DRAWN} nodes is drawn unless --trace-of names it")
     say(console, run_folder.contents(folder))
 
 
@@ -64,15 +69,21 @@ def _write(runs: list[SimulatedCase], drawn: list[Case], folder: Path) -> None:
     report.picture(runs).savefig(folder / "times.png")
     if runs[0].measured:
         report.picture(runs, "measured").savefig(folder / "measured.png")
-    report.draw_timelines(drawn, folder)
+    if drawn:
+        report.draw_timelines(drawn, folder)
     first = runs[0].case
     if all(run.case.network_name == first.network_name for run in runs) and first.network_name not in PRESETS:
         first.network.save(folder / "network.json", f"minidl simulate, {first.network_name}")
 
 
 def _fastest_and_slowest(runs: list[SimulatedCase]) -> list[Case]:
-    """The two runs, on the largest number of nodes that a picture shows well; one run if all take equally long."""
+    """The two runs, on the largest number of nodes that a picture shows well; one run if all take equally long.
+
+    None if all have more nodes than a picture can show: a timeline of 1,024 nodes has a million bars.
+    """
     counts = {run.case.nodes for run in runs}
+    if min(counts) > MOST_DRAWN:
+        return []
     count = max((count for count in counts if count <= 8), default=min(counts))
     first = next(run.case for run in runs if run.case.nodes == count)
     compared = [run for run in runs if replace(run.case, algorithm=first.algorithm) == first]
@@ -107,6 +118,7 @@ def _cases(options: dict[str, Any], on: str) -> list[Case]:
         raise ValueError("--measured is set beside one network: give at most one --network with it")
     texts = items("--nodes", options["nodes"], _nodes_by_default(is_measured, on, found))
     counts = sorted({_nodes(text) for text in texts})
+    _check_most(counts[-1], collective, found)
     if is_measured:
         for count in counts:
             engines.check(on, count)
@@ -158,7 +170,18 @@ def _size(text: str) -> int:
 def _nodes(text: str) -> int:
     if not text.isdecimal():
         raise ValueError(f"--nodes takes whole numbers with commas between, such as 2,4,8, got {text!r}")
-    return whole_number("--nodes", int(text), at_least=2, at_most=MOST_SIMULATED)
+    return whole_number("--nodes", int(text), at_least=2, at_most=MOST_IN_A_COLLECTIVE)
+
+
+def _check_most(nodes: int, collective: str, found: list[Named]) -> None:
+    """Raise ValueError for so many nodes that this collective would take hours or many gigabytes."""
+    has_racks = any(network.topology is not None for _, network in found)
+    if has_racks and nodes > MOST_SIMULATED:
+        why = f"at most {MOST_SIMULATED:,} nodes in racks are simulated, because their messages are played one by one"
+        raise ValueError(f"--nodes {nodes}: {why}")
+    if collective == "all_to_all" and nodes > MOST_IN_AN_ALL_TO_ALL:
+        why = f"an all_to_all is simulated on at most {MOST_IN_AN_ALL_TO_ALL:,}, because each has an item for each"
+        raise ValueError(f"--nodes {nodes}: {why}")
 
 
 def _case_of(text: str, cases: list[Case]) -> Case:

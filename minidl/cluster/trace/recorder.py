@@ -206,9 +206,7 @@ class Recorder:
         """Where the events of the present call stand in the program."""
         return Place(self._label, self.operation or "", self.call, self._lane, self._axis)
 
-    def played(
-        self, rows: Collection[Row], events: int, seconds: list[float], traffic: list[int], last: float
-    ) -> None:
+    def played(self, rows: Collection[Row], events: int, seconds: list[float], traffic: list[int], last: float) -> None:
         """An engine has computed a whole collective: `events` in all, of which these rows are to be kept.
 
         seconds   of each kind, since the program began

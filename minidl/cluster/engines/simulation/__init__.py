@@ -6,7 +6,8 @@
 A message goes from `comm.send` on one rank to `comm.recv` on another in four steps: `endpoint.py` posts both halves
 (`message.py`) and matches them; the model of the network takes the transfer (`transport.py`, with `ports.py` for alpha
 and beta and `flows.py` for trees of racks); the scheduler moves the clock to the end of the transfer; `deliver` in
-`world.py` gives the contents to the receive and wakes the task that waits for it (`task.py`).
+`world.py` gives the contents to the receive and wakes the task that waits for it (`task.py`). `blocked.py` finds the
+tasks that wait for a rank which has ended.
 
 `deadline.py` ends a rank that computes forever, `isolation.py` runs a simulation in a child process. `output.py` and
 `process_wide.py` change this process while simulations run, several at once if need be, and change it back.

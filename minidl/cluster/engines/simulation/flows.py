@@ -118,16 +118,27 @@ class Flows:
     def _enter(self, flow: Flow, now: float) -> None:
         flow.since = now
         self._under_way += 1
+        is_alone = True
         for link in flow.links:
-            self._users.setdefault(link, {})[flow] = None
-            self._changed[link] = None
+            users = self._users.setdefault(link, {})
+            if users:
+                is_alone = False
+            users[flow] = None
+        if is_alone:  # the usual case, round a ring for all messages: it changes no other rate
+            flow.rate = min(map(self._capacities.__getitem__, flow.links))
+            flow.end = now + flow.remaining / flow.rate
+            heapq.heappush(self._ending, (flow.end, flow.number, flow))
+        else:
+            self._changed.update(dict.fromkeys(flow.links))
 
     def _leave(self, flow: Flow) -> None:
         flow.end = math.inf
         self._under_way -= 1
         for link in flow.links:
-            del self._users[link][flow]
-            self._changed[link] = None
+            users = self._users[link]
+            del users[flow]
+            if users:
+                self._changed[link] = None
 
     def _share_again(self) -> None:
         """Compute new rates for all flows that share links, directly or through other flows, with a changed link."""

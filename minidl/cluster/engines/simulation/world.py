@@ -235,7 +235,7 @@ class SimulatedWorld:
         return True
 
     def _wake_the_hopeless(self, rank: int) -> None:
-        """Wake the tasks that wait for this rank in vain, then those that wait for a rank that gives up because of it."""
+        """Wake the tasks that wait for this rank in vain, then those that wait for a rank that gives up for that."""
         lost = [rank]
         for gone in lost:  # grows as it goes
             for task in self.blocked.on(gone):

@@ -161,7 +161,7 @@ class Clocks:
     ) -> None:
         """Keep the events of the ranks whose traces have room."""
         never = np.full(len(ranks), np.nan)
-        columns = (
+        columns: tuple[Any, ...] = (
             ranks,
             np.full(len(ranks), -1) if peers is None else self._ranks[peers],
             *(starts, ends, nbytes),

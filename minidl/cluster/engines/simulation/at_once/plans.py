@@ -32,7 +32,7 @@ class Plan(NamedTuple):
 
 
 class OnLeaving(Sequence[Any]):
-    """Results of `p` ranks that are made when a rank takes its own: all lists of 16,384 ranks would take 2 GB at once."""
+    """The results of p ranks, each made when its rank takes it: the lists of 16,384 ranks together would take 2 GB."""
 
     def __init__(self, p: int, result: Callable[[int], Any]) -> None:
         self._p, self._result = p, result
