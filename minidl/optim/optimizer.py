@@ -92,9 +92,10 @@ class Optimizer(ABC):
         self.updates += 1
         for group in self.param_groups:
             for parameter in group["params"]:
-                gradient, data = parameter.grad, parameter._data
+                gradient = parameter.grad
                 if gradient is None:
                     continue
+                data = parameter._data
                 if isinstance(gradient, Tensor):
                     raise TypeError("a parameter's .grad is an array, not a Tensor: assign the Tensor's .data")
                 if gradient.shape != data.shape:
