@@ -10,6 +10,7 @@ SERVERS = (  # these live as long as the process that uses them
     "multiprocess.forkserver",
     "multiprocess.resource_tracker",
     "multiprocessing.resource_tracker",  # of the standard library: tests of the judge use its shared memory
+    "tests.cli.ready_process",  # its copies, which run the command, are below it and count
 )
 
 

@@ -1,4 +1,4 @@
-"""`minidl bench scaling`: training on several nodes, a core each, beside training on one.
+"""`minidl bench scaling`: training on several nodes, a core each, compared with training on one.
 
 Every node has the workload's minibatch, so that p nodes that lose nothing train p times as many samples a second: the
 ratio is then 1 / p. The nodes are processes with one thread, and `parallel.train` trains them, as programs call it.
@@ -92,7 +92,7 @@ def job(workload: str, nodes: int, steps: int) -> Job:
 
 
 def samples(workload: str, count: int) -> Splits:
-    """So many samples, those of the workload's minibatches again and again; a few of them as the test set."""
+    """`count` samples, those of the workload's minibatches again and again; a few of them as the test set."""
     from minidl.cli.bench.step.workloads import WORKLOADS, minibatches
     from minidl.data import Dataset, Splits
 

@@ -174,7 +174,7 @@ def _nodes(text: str) -> int:
 
 
 def _check_most(nodes: int, collective: str, found: list[Named]) -> None:
-    """Raise ValueError for so many nodes that this collective would take hours or many gigabytes."""
+    """Raise ValueError if this collective would take hours or many gigabytes with this number of nodes."""
     has_racks = any(network.topology is not None for _, network in found)
     if has_racks and nodes > MOST_SIMULATED:
         why = f"at most {MOST_SIMULATED:,} nodes in racks are simulated, because their messages are played one by one"

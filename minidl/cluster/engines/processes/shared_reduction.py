@@ -89,7 +89,7 @@ class SharedReduction:
     def publish(self, mine: Slot) -> list[Slot | None]:
         """Publish this rank's slot, or a flag in it, and wake the ranks that sleep until it does.
 
-        Returns the slots of the other ranks, as far as they have been published.
+        Returns the slots of the other ranks; None for one that has not been published.
         """
         tag, me, find = mine.tag, self.mailbox.rank, self.slots.find
         mine.words[TAG] = tag
