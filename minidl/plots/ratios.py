@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROW_INCHES = 0.24
+NARROW = 5.0  # the largest ratio over the smallest, up to which all tenths have a label
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ def draw(panels: Sequence[Panel], *, source: str, xlabel: str) -> Figure:
 
     >>> figure = draw([Panel("step", [Point("mlp", "PyTorch", 0.5, (0.4, 0.6))])], source="measured", xlabel="ratio")
     """
+    from matplotlib.ticker import LogLocator
+
     rows = [list(dict.fromkeys(point.row for point in panel.points)) for panel in panels]
     height = sum(ROW_INCHES * len(names) + 0.8 for names in rows) + 0.3
     figure, all_axes = style.new_figure(8.0, height, 1, [len(names) + 1 for names in rows])
@@ -54,6 +57,8 @@ def draw(panels: Sequence[Panel], *, source: str, xlabel: str) -> Figure:
         axes.set_title(panel.title)
         ends = [1.0, *(end for point in panel.points for end in (*point.quartiles, point.ratio))]
         log_ticks(axes, "x", min(ends), max(ends))
+        if max(ends) < NARROW * min(ends):  # between two ticks, there may be none
+            axes.xaxis.set_major_locator(LogLocator(subs=range(1, 10)))
         axes.axvline(1.0, color="0.3", linewidth=1.0)
         for number, series in enumerate(dict.fromkeys(point.series for point in panel.points)):
             chosen = [point for point in panel.points if point.series == series]

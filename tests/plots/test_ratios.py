@@ -1,0 +1,18 @@
+"""Pictures of ratios: an axis that can be read, however narrow its range."""
+
+from __future__ import annotations
+
+import pytest
+
+from minidl.plots.ratios import Panel, Point, draw
+
+
+@pytest.mark.parametrize("ratio", [0.56, 0.3, 0.01])
+def test_the_axis_names_at_least_three_ratios(ratio: float) -> None:
+    points = [Point("gpt", "1 node", ratio, (ratio * 0.95, ratio * 1.05))]
+    figure = draw([Panel("scaling", points)], source="measured", xlabel="ratio")
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    low, high = axes.get_xlim()
+    named = [label for label in axes.get_xticklabels() if label.get_text() and low <= label.get_position()[0] <= high]
+    assert len(named) >= 3
