@@ -61,8 +61,12 @@ END = pytest.StashKey[float]()  # by time.monotonic, of `--rest`
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", dest="exhaustive", help="also run the tests marked `exhaustive`")
-    only_in_time = "run only the tests marked `exhaustive`, and of these only what begins within so many minutes"
-    parser.addoption("--rest", type=float, metavar="MINUTES", help=only_in_time)
+    parser.addoption(
+        "--rest",
+        type=float,
+        metavar="MINUTES",
+        help="run only the tests marked `exhaustive` that begin within this time",
+    )
     parser.addoption(
         "--gpu", action="store_true", help="run the tests of the cupy kernels on the GPU, not on a stand-in"
     )

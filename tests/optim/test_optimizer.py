@@ -269,6 +269,17 @@ def test_options_that_became_json_come_back(make):
 
 
 @every_optimizer
+def test_a_step_does_not_read_parameters_that_this_rank_does_not_hold(make):
+    with nn.building(lambda model: model[1]):
+        model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+    optimizer = make(list(model.parameters()))
+    before = model[1].weight.numpy().copy()
+    model[1](np.ones((4, 3), np.float32)).sum().backward()
+    optimizer.step()
+    assert (model[1].weight.numpy() != before).any()
+
+
+@every_optimizer
 def test_a_state_saved_from_numpy_goes_on_in_another_array_module(make):
     _, optimizer = pair(make)
     train(optimizer, 2)

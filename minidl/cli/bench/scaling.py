@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from minidl.data import Splits
     from minidl.parallel import Job
 
-EPOCH_SECONDS = 0.4  # of the epoch that is measured, the second of a run
-LEAST_STEPS = 4
-FIRST_STEPS = 8
+EPOCH_SECONDS = 0.4  # how long the measured epoch should take; the first epoch of a run is not measured
+LEAST_STEPS = 4  # of that epoch
+FIRST_STEPS = 8  # of a run that finds out how long a step takes
 
 
 def compare(nodes: int, workloads: Sequence[str], rounds: int, progress: Progress) -> Iterator[Comparison]:

@@ -24,8 +24,8 @@ from minidl.cluster.cost.presets import PRESETS
 
 MAX_PANELS = 12
 MOST_DRAWN = 64  # nodes of a timeline that was not asked for
-MOST_IN_A_COLLECTIVE = 16_384  # nodes without racks; a ring of so many, half a billion messages, takes a minute
-MOST_IN_AN_ALL_TO_ALL = 4_096  # nodes; the lists of 16,384 nodes would take 8 GB
+MOST_IN_A_COLLECTIVE = 16_384  # nodes without racks; their ring, half a billion messages, takes over a minute
+MOST_IN_AN_ALL_TO_ALL = 4_096  # nodes; estimated: the lists of 16,384 nodes would take 8 GB
 REAL = ("processes", "mpi")  # where the calls can be made for real
 
 

@@ -19,7 +19,7 @@ from minidl.kernels.parallel_for import parallel_for
 Loop = Callable[..., Any]
 
 BLOCK = 1024  # numbers: whole vectors, so that each number is computed by the same instructions in any share
-WORTH_A_THREAD = 1 << 18  # numbers; relu takes 60 us for so many in the second cache, and 150 us from memory
+WORTH_A_THREAD = 1 << 18  # numbers; their relu takes 60 us from the second cache, 150 us from memory
 
 
 def fits(x: Array, *others: Array) -> bool:
