@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 
 from course.setup.child import one_thread_each, run_child
 from minidl.cores import cores
@@ -22,20 +23,26 @@ def run(arguments: list[str]) -> int:
     """Run pytest with `arguments` added and return its exit code."""
     spread = parallel(arguments, cores())
     if spread:  # compile the kernels once, rather than in each process at the same time
-        compile_kernels()
+        compile_kernels([{}, common()] if runs_lectures(arguments) else [{}])
     return run_child(
         [sys.executable, "-m", "pytest", *spread, *arguments], one_thread_each() | of_children() | BYTECODE_KEPT
     )
 
 
-def compile_kernels() -> None:
-    """Compile all kernels for both types: for this processor, then for every one, as lectures need.
+def runs_lectures(arguments: list[str]) -> bool:
+    """Whether the exhaustive tests run: every lecture, with the kernels of every processor."""
+    return any(argument.partition("=")[0] in ("--all", "--rest") for argument in arguments)
+
+
+def compile_kernels(targets: Sequence[Mapping[str, str]]) -> None:
+    """Compile all kernels for both types and for these processors, each given by its environment variables.
 
     The processes of answers may not write the cache; each would compile for itself what it does not find there. The
-    solution of chapter 10 took 93 s in a fresh clone, and 39 s once the kernels were there.
+    solution of chapter 10 took 93 s in a fresh clone, and 39 s once the kernels were there. The first tier starts no
+    kernel of every processor: half of its first compilation was for nothing.
     """
     code = "from minidl.kernels.jit.first_calls import call_all; call_all('float32'); call_all('float64')"
-    for target in ({}, common()):
+    for target in targets:
         subprocess.run([sys.executable, "-c", code], env={**os.environ, **target}, check=False)
 
 

@@ -85,6 +85,18 @@ def test_the_tests_are_spread_over_the_cores_unless_told_otherwise() -> None:
         assert test.parallel(arguments, cores=4) == []
 
 
+def test_kernels_of_every_processor_are_compiled_for_the_exhaustive_tests_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled: list[int] = []
+    monkeypatch.setattr(test, "parallel", lambda arguments, cores: ["-n", "2"])
+    monkeypatch.setattr(test, "compile_kernels", lambda targets: compiled.append(len(targets)))
+    monkeypatch.setattr(test, "run_child", lambda command, environment: 0)
+    for arguments in ([], ["-k", "ring"], ["--all"], ["--rest", "30"], ["--rest=30"]):
+        assert test.run(arguments) == 0
+    assert compiled == [1, 1, 2, 2, 2]
+
+
 def test_the_demo_overwrites_no_earlier_run(tmp_path: Path) -> None:
     assert demo.unused_folder(tmp_path) == "runs/demo"
     (tmp_path / "runs" / "demo").mkdir(parents=True)
