@@ -18,6 +18,9 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc"),
 ]
 
+ENVIRONMENT = os.environ | {"MINIDL_KERNELS": "numpy"}
+"""The scripts call no kernels. To load the compiled ones took most of the time in which a fork server starts."""
+
 ENDLESS = """
 import os, time
 from minidl import cluster
@@ -48,8 +51,9 @@ def start(tmp_path: Path, source: str) -> subprocess.Popen[str]:
     script = tmp_path / "script.py"
     script.write_text(source)
     return subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
+        start_new_session=True,
+    )  # fmt: skip
 
 
 def started_ranks(process: subprocess.Popen[str], count: int) -> list[int]:
@@ -192,7 +196,7 @@ def test_programs_made_in_notebook_cells_run_and_fail_as_elsewhere() -> None:
     pytest.importorskip("ipykernel", reason="notebooks need the extra `dev`")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source.strip()) for source in CELLS])
     begin = time.monotonic()
-    nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute(env=ENVIRONMENT)
     assert time.monotonic() - begin < 60
     texts = ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
     assert texts[1] == "[rank 0] hello from 0\n[rank 1] hello from 1\n[True, True] [6.0, 6.0, 6.0]\n"

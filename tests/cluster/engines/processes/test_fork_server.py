@@ -19,6 +19,9 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc"),
 ]
 
+ENVIRONMENT = os.environ | {"MINIDL_KERNELS": "numpy"}
+"""The scripts call no kernels. To load the compiled ones took most of the time in which a fork server starts."""
+
 BEGINNING = """
 import os, resource, signal
 from minidl import cluster
@@ -41,8 +44,9 @@ def run(folder: Path, script: str, limit: int | None = None) -> tuple[str, str]:
     if limit is not None:
         command = ["sh", "-c", f'ulimit -Sn {limit}; exec "$0" "$1"', *command]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, start_new_session=True
-    ) as process:
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=ENVIRONMENT,
+        start_new_session=True,
+    ) as process:  # fmt: skip
         out, err = process.communicate(timeout=200)
         assert process.returncode == 0, err
         assert process_census.wait_until_gone(process_census.descendants(process.pid)) == []
@@ -150,7 +154,7 @@ def test_nothing_stays_in_the_temporary_folder_when_the_launching_process_is_kil
     )
     done = subprocess.run(
         [sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path,
-        env=os.environ | {"TMPDIR": str(temporary)},
+        env=ENVIRONMENT | {"TMPDIR": str(temporary)},
     )  # fmt: skip
     assert done.stdout == "2\n", done.stderr
     end = time.monotonic() + 20
