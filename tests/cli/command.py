@@ -15,7 +15,7 @@ import pytest
 
 from minidl.cli.app import app
 from minidl.parallel import Checkpoint
-from tests.cli import ready_process
+from tests.cli import ready_process, undrawn
 
 ROOT = Path(__file__).parents[2]
 QUICK = ("--model", "mlp", "--epochs", "2")  # a fraction of a second
@@ -34,8 +34,10 @@ def environment(**changes: str) -> dict[str, str]:
 def minidl(folder: Path, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end: in a copy of the ready process, where its environment is that of these tests."""
     words = [str(argument) for argument in arguments]
-    if changes.keys() <= READ_WHEN_IT_RUNS and (done := ready_process.run(folder, words, environment(), changes)):
-        return done
+    if changes.keys() <= READ_WHEN_IT_RUNS:
+        is_drawn = not undrawn.is_in_place()
+        if done := ready_process.run(folder, words, environment(), changes, is_drawn):
+            return done
     return run_anew(folder, *words, **changes)
 
 

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from tests.cli import undrawn
+
 MOST_BYTES = 1 << 20  # of a request
 
 
@@ -36,11 +38,11 @@ class Ready:
 
 
 def run(
-    folder: Path, arguments: list[str], environment: dict[str, str], changes: dict[str, str]
+    folder: Path, arguments: list[str], environment: dict[str, str], changes: dict[str, str], is_drawn: bool
 ) -> subprocess.CompletedProcess[str] | None:
     """What came of the command; None where no ready process has this environment, or the system has no such sockets.
 
-    changes: variables that are set in the copy alone.
+    changes: variables that are set in the copy alone. is_drawn: whether it draws pictures, or saves empty files.
     """
     if sys.platform != "linux":
         return None
@@ -51,7 +53,7 @@ def run(
     if ready.environment != environment:
         return None
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
-    request = json.dumps([str(folder), arguments, changes]).encode()
+    request = json.dumps([str(folder), arguments, changes, is_drawn]).encode()
     socket.send_fds(ready.link, [request], [out_end, err_end])
     os.close(out_end)
     os.close(err_end)
@@ -96,7 +98,9 @@ def serve(link: socket.socket) -> list[str]:
         process = os.fork()
         if process == 0:
             link.close()
-            folder, arguments, changes = json.loads(request)
+            folder, arguments, changes, is_drawn = json.loads(request)
+            if not is_drawn:
+                undrawn.put_in_place()
             os.chdir(folder)
             os.environ.update(changes)
             for number, end in enumerate(ends, start=1):

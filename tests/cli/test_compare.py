@@ -194,6 +194,7 @@ def test_where_one_of_the_runs_has_no_epoch_everything_is_written_all_the_same()
 # ---- several seeds ----
 
 
+@pytest.mark.usefixtures("pictures")
 def test_every_strategy_is_run_with_every_seed_as_if_by_itself():
     runs = compare("--strategies", "serial", "synchronous", "--networks", "none", "--seed", 3, "--seeds", 3)
     assert [(row["strategy"], row["seed"]) for row in runs] == [
@@ -272,6 +273,7 @@ def test_seeds_are_said_in_the_title_the_lines_and_the_caption(tmp_path):
     assert "±: standard deviation over the seeds (n - 1)" in text
 
 
+@pytest.mark.usefixtures("pictures")
 def test_means_and_deviations_of_the_table_are_in_summary_csv_and_each_format_is_a_file():
     accuracies = [float(row["accuracy"]) for row in compare("--strategies", "synchronous", "--networks", "1gbe",
                                                             "--seeds", 3, "--format", "svg,pdf")]  # fmt: skip
@@ -341,6 +343,7 @@ def test_processes_are_measured(tmp_path):
     assert all(float(row["bytes_per_node"]) > 0 for row in runs)
 
 
+@pytest.mark.usefixtures("pictures")
 def test_off_a_terminal_there_is_a_line_a_run_and_a_table_a_network(tmp_path):
     result = minidl(tmp_path, "compare", *SMALL, "--strategies", "synchronous", "gossip", "--networks", "1gbe,10gbe",
                     "--target", "0.4", "--out", "out")  # fmt: skip

@@ -55,6 +55,7 @@ def test_a_full_disk_is_said_in_one_sentence(tmp_path):
     assert result.stderr == "minidl networks: [Errno 28] No space left on device\n"
 
 
+@pytest.mark.usefixtures("pictures")
 def test_a_machine_is_measured_and_its_file_stands_for_a_network(capsys):
     call("calibrate", "--repetitions", 3, "-o", "net.json", "--picture", "fit.png")
     out = capsys.readouterr().out

@@ -75,6 +75,7 @@ def test_auto_says_what_it_picked_and_is_among_the_fastest(capsys):
     assert "auto: recursive_doubling" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("pictures")
 def test_the_folder_gets_table_pictures_and_a_trace(capsys):
     simulate("--nodes", "2,4", "--bytes", "1MB")
     files = ["timeline.png", "times.csv", "times.png", "trace-parameter_server-4.json", "trace-rabenseifner-4.json"]
