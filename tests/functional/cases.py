@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 # ---- operands: recipes, so that every test draws its own arrays ----
 
@@ -118,6 +119,19 @@ class Case:
 
 
 CASES: list[Case] = []
+
+
+def three_of_each_operation() -> list[Any]:
+    """All cases for a sweep: the first, the middle and the last of each operation, and the others with `--all`.
+
+    That every case has the right gradient, which the first tier shows, is what differs from case to case. Rules that
+    all operations follow for the same reason, such as layouts and types, are shown for three.
+    """
+    of_operation: dict[str, list[Case]] = {}
+    for one in CASES:
+        of_operation.setdefault(one.operation, []).append(one)
+    kept = {id(cases[place]) for cases in of_operation.values() for place in (0, len(cases) // 2, -1)}
+    return [one if id(one) in kept else pytest.param(one, marks=pytest.mark.exhaustive) for one in CASES]
 
 
 def case(operation: str, what: str, function: Callable[..., Any], *operands: Operand, **kind: bool) -> None:
