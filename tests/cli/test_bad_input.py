@@ -17,6 +17,7 @@ from minidl.cli.simulate.cases import ALGORITHMS
 from minidl.cluster.cost.presets import PRESETS
 from minidl.parallel import Checkpoint
 from tests.cli.command import environment, minidl, refused
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -144,15 +145,17 @@ def test_a_strategy_or_place_that_does_not_fit_is_refused(capsys, tmp_path, argu
             "; here: --momentum 0",
             ("--strategy", "synchronous:compressor=dgc(0.1)", "--momentum", 0),
         ),
-        (
-            ("--strategy", "synchronous:compressor=dgc(0.1),momentum=0.5"),
-            "; here: momentum=0 as the setting of the strategy",
-            ("--strategy", "synchronous:compressor=dgc(0.1),momentum=0"),
-        ),
-        (
-            ("--strategy", "elastic_averaging:momentum=0.9"),
-            "; here: --momentum 0",
-            ("--strategy", "elastic_averaging:momentum=0.9", "--momentum", 0),
+        *exhaustively(
+            (
+                ("--strategy", "synchronous:compressor=dgc(0.1),momentum=0.5"),
+                "; here: momentum=0 as the setting of the strategy",
+                ("--strategy", "synchronous:compressor=dgc(0.1),momentum=0"),
+            ),
+            (
+                ("--strategy", "elastic_averaging:momentum=0.9"),
+                "; here: --momentum 0",
+                ("--strategy", "elastic_averaging:momentum=0.9", "--momentum", 0),
+            ),
         ),
     ],
 )

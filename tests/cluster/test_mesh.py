@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from minidl import cluster
 from minidl.cluster import Communicator, Mesh
 from minidl.cluster.trace.recording import Traffic
-from tests.tiers import all_but_first_exhaustive
+from tests.tiers import all_but_first_exhaustive, exhaustively
 
 NAMES = ("dp", "pp", "spatial", "tp")
 ON = cluster.Simulation(network=cluster.Network(1e-5, 1e-9))
@@ -97,7 +97,7 @@ def test_four_axes_are_joined_as_fewer(p: int) -> None:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("on", ["processes", pytest.param("mpi", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("on", ["processes", *exhaustively("mpi")])
 def test_a_mesh_on_other_engines_has_the_same_groups(on: str) -> None:
     if on == "mpi":
         pytest.importorskip("mpi4py", exc_type=ImportError)

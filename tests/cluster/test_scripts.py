@@ -85,7 +85,7 @@ print([box.value for box in run.results], all(isinstance(box, Box) for box in ru
 
 @pytest.mark.parametrize(
     ("method", "program"),
-    [("forkserver", "program"), ("spawn", "compute"), *exhaustively(("forkserver", "compute"), ("spawn", "program"))],
+    [("forkserver", "program"), *exhaustively(("forkserver", "compute"), ("spawn", "compute"), ("spawn", "program"))],
 )
 def test_ctrl_c_ends_all_ranks_and_the_caller_can_go_on(tmp_path: Path, method: str, program: str) -> None:
     process = start(tmp_path, ENDLESS.format(method=method, program=program))
@@ -124,7 +124,7 @@ print(cluster.launch(lambda comm: comm.rank, nodes=2).results)
 
 @pytest.mark.parametrize(
     ("method", "program"),
-    [("forkserver", "program"), ("spawn", "compute"), *exhaustively(("forkserver", "compute"), ("spawn", "program"))],
+    [("spawn", "compute"), *exhaustively(("forkserver", "compute"), ("forkserver", "program"), ("spawn", "program"))],
 )
 def test_when_the_caller_is_killed_its_ranks_and_servers_end_too(tmp_path: Path, method: str, program: str) -> None:
     process = start(tmp_path, ENDLESS.format(method=method, program=program))

@@ -117,8 +117,10 @@ def test_cells_that_block_exit_or_fail_are_left_out_and_named(monkeypatch: pytes
     ("answer", "says"),
     [
         ("def broadcast_tree(comm, x:\n    return x", "cell broadcast_tree raised SyntaxError"),
-        ("import nosuchmodule\ndef broadcast_tree(comm, x):\n    return x", "No module named 'nosuchmodule'"),
         ("import os\nos._exit(0)\ndef broadcast_tree(comm, x):\n    return x", "cell broadcast_tree was left out"),
+        *exhaustively(
+            ("import nosuchmodule\ndef broadcast_tree(comm, x):\n    return x", "No module named 'nosuchmodule'"),
+        ),
     ],
 )
 def test_a_function_that_is_missing_because_its_cell_failed_is_no_missing_attempt(answer: str, says: str) -> None:
@@ -142,7 +144,9 @@ def test_a_deleted_or_renamed_answer_is_not_attempted_and_of_two_the_later_count
     assert "two cells are called 'broadcast_tree'" in judgement.remarks[0]
 
 
-@pytest.mark.parametrize("answer", ["broadcast_tree = (lambda flat: lambda comm, x: flat(comm, x))(flat)", ""])
+@pytest.mark.parametrize(
+    "answer", ["broadcast_tree = (lambda flat: lambda comm, x: flat(comm, x))(flat)", *exhaustively("")]
+)
 def test_what_counts_is_the_function_however_it_was_made(answer: str) -> None:
     outcome, _ = judged(student(answer=f"{FLAT}\nflat = broadcast_tree\n{answer}"))
     assert outcome.status is Status.WRONG
@@ -208,7 +212,7 @@ def test_an_error_of_the_check_is_not_the_student_s(monkeypatch: pytest.MonkeyPa
     assert "by hand" in judgement.remarks[0]
 
 
-@pytest.mark.parametrize("wrong", ["    raise ValueError(comm.rank)", "    comm.recv(1 - comm.rank)"])
+@pytest.mark.parametrize("wrong", ["    raise ValueError(comm.rank)", *exhaustively("    comm.recv(1 - comm.rank)")])
 def test_the_line_of_a_cell_that_begins_with_empty_lines_is_quoted_as_it_is(wrong: str) -> None:
     outcome, _ = judged(student(answer=f"\n \ndef broadcast_tree(comm, x):\n    x = x\n{wrong}\n"))
     assert wrong.strip() in outcome.parts[0].message

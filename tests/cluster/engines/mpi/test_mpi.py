@@ -236,7 +236,7 @@ def test_an_error_of_mpi_names_the_rank_that_has_died_and_does_not_bring_mpi_to_
     assert "mpi4py" not in type(caught.value.cause).__module__
 
 
-@pytest.mark.parametrize("early", [0, 3, *exhaustively(1, 2)])
+@pytest.mark.parametrize("early", [0, *exhaustively(1, 2, 3)])
 def test_the_rank_that_returned_without_mpis_all_reduce_is_at_fault(early: int) -> None:
     def program(comm: Communicator) -> None:
         if comm.rank != early:
@@ -317,7 +317,7 @@ print(cluster.launch(of_the_student.program, nodes=2, on="mpi", timeout=25).resu
 """
 
 
-@pytest.mark.parametrize("started", [["-c", IMPORTS_FROM_BESIDE], ["-"]])
+@pytest.mark.parametrize("started", [["-c", IMPORTS_FROM_BESIDE], *exhaustively(["-"])])
 def test_ranks_import_what_lies_in_the_current_folder_where_the_caller_can(tmp_path: Path, started: list[str]) -> None:
     (tmp_path / "of_the_student.py").write_text("def program(comm):\n    return comm.rank\n")
     done = subprocess.run(
@@ -357,7 +357,7 @@ def topology_files() -> set[str]:
     return {path.name for path in Path("/tmp").glob("hydra_hwloc_xmlfile_*")}
 
 
-@pytest.mark.parametrize("victim", ["mpiexec", "hydra_pmi_proxy", "minidl.cluster.engines.mpi.rank"])
+@pytest.mark.parametrize("victim", ["hydra_pmi_proxy", *exhaustively("mpiexec", "minidl.cluster.engines.mpi.rank")])
 def test_a_kill_while_the_ranks_connect_leaves_no_process_and_no_segment(victim: str) -> None:
     before = process_census.shared_memory()
     killed: list[int] = []
@@ -419,7 +419,7 @@ def right(comm: Communicator) -> int:
     return total
 
 
-@pytest.mark.parametrize("program", [mixed_up, swapped, mixed_up_at_the_very_end])
+@pytest.mark.parametrize("program", [mixed_up, *exhaustively(swapped, mixed_up_at_the_very_end)])
 def test_in_debug_mode_different_collectives_are_found(program: Any) -> None:
     with pytest.raises(cluster.CollectiveMismatch, match="different"):
         cluster.launch(program, nodes=3, on=cluster.MPI(debug=True), timeout=25)
@@ -568,8 +568,7 @@ def test_under_mpiexec_a_rank_that_raises_makes_launch_raise_on_all_and_the_scri
     "what",
     [
         "os.kill(os.getpid(), signal.SIGKILL)",
-        "os.kill(os.getpid(), signal.SIGSTOP)",
-        *exhaustively("while True: pass"),
+        *exhaustively("os.kill(os.getpid(), signal.SIGSTOP)", "while True: pass"),
     ],
 )
 def test_under_mpiexec_a_rank_that_is_lost_ends_the_job(tmp_path: Path, what: str) -> None:
@@ -596,7 +595,7 @@ def test_under_mpiexec_a_rank_that_is_lost_ends_the_job(tmp_path: Path, what: st
         assert "rank 1 did not answer" in done.stderr
 
 
-@pytest.mark.parametrize(("status", "code"), [(0, 1), (256, 1), (3, 3)])
+@pytest.mark.parametrize(("status", "code"), [(0, 1), *exhaustively((256, 1), (3, 3))])
 def test_under_mpiexec_os_exit_of_a_rank_does_not_end_the_job_with_code_0(
     tmp_path: Path, status: int, code: int
 ) -> None:
@@ -669,7 +668,7 @@ SLEEPERS = """
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, *exhaustively(signal.SIGINT)])
 def test_ranks_end_when_the_launching_process_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(SLEEPERS))

@@ -111,7 +111,7 @@ def test_a_launch_that_loses_its_fork_server_twice_says_what_to_do(monkeypatch: 
         cluster.launch(lambda comm: None, nodes=2)
 
 
-@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("method", ["forkserver", *exhaustively("spawn")])
 def test_a_launch_from_a_folder_that_was_deleted_runs(method: str, tmp_path: Path) -> None:
     deleted = f"""
 os.mkdir("deleted"); os.chdir("deleted"); os.rmdir("../deleted")
