@@ -21,6 +21,7 @@ from typing import Any
 from minidl.functional.bind import operand, unbroadcast
 from minidl.functional.shape_errors import cannot_broadcast
 from minidl.kernels import Array
+from minidl.kernels.sixteen_bit import rounded_once
 from minidl.tape import OUTPUT, Vjp
 from minidl.tensor import Tensor, record
 
@@ -54,6 +55,8 @@ def binary(
     reads = _read_by(rule_a)
     assert reads == _read_by(rule_b), f"the two rules of {name} must have the same parameters"
     saved = tuple(PLACES[name] for name in reads)
+    wide = (value, rule_a, rule_b)
+    sixteen_bits = (rounded_once(value), *(rounded_once(rule) if saved else rule for rule in (rule_a, rule_b)))
 
     def operation(a: Any, b: Any) -> Tensor:
         if not isinstance(a, Tensor) or not a._data.ndim:
@@ -61,23 +64,21 @@ def binary(
         elif not isinstance(b, Tensor) or not b._data.ndim:
             b = operand(b, a)
         x, y = a._data, b._data
+        compute, to_a, to_b = sixteen_bits if x.itemsize == 2 else wide
         try:
-            out = value(x, y)
+            out = compute(x, y)
         except ValueError as error:
             raise cannot_broadcast(symbol, x, y) from error
 
         if saved:
 
             def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array]:
-                return (
-                    needs[0] and unbroadcast(rule_a(g, x, y), x),
-                    needs[1] and unbroadcast(rule_b(g, x, y), y),
-                )
+                return needs[0] and unbroadcast(to_a(g, x, y), x), needs[1] and unbroadcast(to_b(g, x, y), y)
 
         else:
 
             def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array]:
-                return needs[0] and unbroadcast(rule_a(g), x), needs[1] and unbroadcast(rule_b(g), y)
+                return needs[0] and unbroadcast(to_a(g), x), needs[1] and unbroadcast(to_b(g), y)
 
         return record(out, (a, b), vjp, saved)
 

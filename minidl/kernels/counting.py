@@ -28,6 +28,9 @@ from types import ModuleType, TracebackType
 from typing import Any, NamedTuple
 
 from minidl.kernels.flops import OPERATIONS, UPDATES, WRITTEN
+from minidl.kernels.sixteen_bit import rounded_once
+
+add = rounded_once(operator.add)
 
 
 class Work(NamedTuple):
@@ -83,7 +86,7 @@ class Counter:
 
     def sum(self, a: Any, b: Any) -> Any:
         """a + b, for two gradients of one shape."""
-        total = a + b
+        total = add(a, b)
         self.elementwise((total, total), total)
         return total
 
@@ -109,7 +112,7 @@ def start() -> None:
 def backward_arithmetic() -> tuple[Callable[..., Sequence[Any]] | None, Callable[[Any, Any], Any]]:
     """Return two functions for backward: count(vjp, g, needs), None if counting is off; and the sum of gradients."""
     counter = active.get()
-    return (None, operator.add) if counter is None else (counter.vjp, counter.sum)
+    return (None, add) if counter is None else (counter.vjp, counter.sum)
 
 
 def take() -> Work:

@@ -34,6 +34,10 @@ _DECIDED_BY_SECOND = {"cross_entropy_backward"}
 """Kernels whose second argument decides the type: the first, the gradient of a loss, may be float32."""
 
 
+LARGE = 8192
+"""Numbers of an array from which on `rounded_once` is faster: 16 us are those of three conversions."""
+
+
 def is_sixteen_bit(dtype: Any) -> bool:
     """Return whether `dtype` is float16 or bfloat16 (kind V, since numpy does not define it)."""
     return dtype.itemsize == 2 and dtype.kind in "fV"
@@ -77,6 +81,28 @@ def in_float32(kernel: Callable[..., Any], dtype: Any, arguments: tuple[Any, ...
         if isinstance(result, tuple):
             return tuple(_narrowed(array, dtype, least_axes) for array in result)
         return _narrowed(result, dtype, least_axes)
+
+
+def rounded_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the elementwise function of arrays, extended: large arrays of one 16-bit type are computed in float32.
+
+    numpy computes number by number in these types. Measured on one core, a product of 256 x 2048 numbers: 4.4 ms in
+    float16 by numpy, 0.37 here; 1.0 and 0.5 in bfloat16. A single operation has the same bits in both ways; of several,
+    as in the gradient of a divisor, only the last one rounds.
+    """
+
+    def computed(*arrays: Any) -> Any:
+        dtype = arrays[0].dtype
+        if (
+            not is_sixteen_bit(dtype)
+            or max(array.size for array in arrays) < LARGE
+            or any(type(array) is not np.ndarray or array.dtype != dtype for array in arrays)
+            or kernels.active() != "numba"
+        ):
+            return function(*arrays)
+        return cast(function(*(cast(array, _FLOAT32) for array in arrays)), dtype)
+
+    return computed
 
 
 def _widened(argument: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from typing import Any
 
@@ -211,3 +212,21 @@ def test_the_gradient_of_a_broadcast_operand_is_summed_in_float32(name: str, ker
 def test_index_add_with_a_factor_keeps_the_type(name: str) -> None:
     rows = np.ones((2, 3), sixteen_bit(name))
     assert functional.index_add(rows, 0, np.array([1]), rows[:1], alpha=0.5).dtype == rows.dtype
+
+
+@pytest.mark.parametrize("shapes", [((100, 100), (100, 100)), ((200, 60), (1, 60)), ((100, 90), ())], ids=str)
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_large_arrays_have_the_bits_of_numpys_arithmetic(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    """They are computed in float32; so are their gradients, and the sums of gradients where paths meet."""
+    generator = np.random.default_rng(0)
+    x, y = (np.asarray(generator.normal(size=shape) * 200, sixteen_bit(name)) for shape in shapes)  # some overflow
+    for operation in (operator.add, operator.sub, operator.mul, operator.truediv):
+        with np.errstate(all="ignore"):
+            expected, found = operation(x, y), operation(Tensor(x), Tensor(y)).data
+        np.testing.assert_array_equal(found.view(np.uint16), np.asarray(expected).view(np.uint16))
+    a, b = Tensor(x, requires_grad=True), Tensor(y)
+    (a * b + a * 0.5).backward(np.ones(expected.shape, x.dtype))
+    if x.shape == expected.shape:
+        sums = np.broadcast_to(y, x.shape) + np.full_like(x, 0.5)
+        np.testing.assert_array_equal(a.grad.view(np.uint16), sums.view(np.uint16))
+    assert a.grad.dtype == x.dtype

@@ -127,7 +127,9 @@ def _slide_over_images(
     images: int, lead: Any, stride: Any, height: int, pitch: int, tile_rows: int, down: Any, across: Any,
 ) -> None:  # fmt: skip
     (classes, even, _), groups = tile.shape, weights.shape[0]
-    channels, highest = x.shape[1] // groups, down[:, 0].max()
+    channels, highest = x.shape[1] // groups, 0
+    for i in range(down.shape[0]):
+        highest = max(highest, down[i, 0])
     for begin in range(0, x.shape[0], images):
         end = min(begin + images, x.shape[0])
         for group in range(groups):

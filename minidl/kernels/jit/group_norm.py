@@ -12,6 +12,7 @@ from minidl.kernels.jit.compiled import REASSOCIATE, compiled
 from minidl.kernels.jit.eligible import contiguous
 from minidl.kernels.jit.layer_norm import layer_norm, layer_norm_backward
 from minidl.kernels.jit.reductions import sum
+from minidl.kernels.jit.rows import copy
 from minidl.kernels.jit.summation import sum_of, sum_of_products, sum_of_squares
 
 __all__ = ["group_norm", "group_norm_backward"]
@@ -107,5 +108,5 @@ def _group_norm_backward(
             w = weight[first + c]
             for j in range(m):
                 gradient[i, c, j] = (g[i, c, j] * w - mean_g - normalized[i, c, j] * mean_gx) * inverse
-    g_weight[:] = total_weight
-    g_bias[:] = total_bias
+    copy(total_weight, g_weight)
+    copy(total_bias, g_bias)

@@ -11,6 +11,7 @@ from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
 from minidl.kernels.jit.eligible import contiguous
 from minidl.kernels.jit.layer_norm_short import layer_norm_of_short_rows, layer_norm_of_short_rows_backward
+from minidl.kernels.jit.rows import copy
 from minidl.kernels.jit.summation import BLOCK, add_column_products, add_columns, sum_of, sum_of_squares
 
 __all__ = ["layer_norm", "layer_norm_backward"]
@@ -80,8 +81,8 @@ def _layer_norm_backward(
             _backward_row(g[i], normalized[i], weight, mean_g, mean_gx, inverse_std[i], gradient[i])
         add_columns(g[start:stop].reshape(-1), total_bias)
         add_column_products(g[start:stop].reshape(-1), normalized[start:stop].reshape(-1), total_weight)
-    g_weight[:] = total_weight
-    g_bias[:] = total_bias
+    copy(total_weight, g_weight)
+    copy(total_bias, g_bias)
 
 
 @inner(REASSOCIATE)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
+from minidl.kernels.jit.rows import copy
 
 LANES = 64
 
@@ -34,7 +35,7 @@ def layer_norm_of_short_rows(
             _subtract(columns[j], mean, real(1 / d))
             _add_product(columns[j], columns[j], square)
         _invert_root(square, real(1 / d), real(eps))
-        inverse_std[start : start + count] = square[:count]
+        copy(square[:count], inverse_std[start : start + count])
         for i in range(count):
             for j in range(d):
                 value = columns[j, i] * square[i]
@@ -67,8 +68,8 @@ def layer_norm_of_short_rows_backward(
             for j in range(d):
                 centred = columns_g[j, i] * weight[j] - mean_g[i] - columns_x[j, i] * mean_gx[i]
                 gradient[start + i, j] = centred * inverse_std[start + i]
-    g_weight[:] = total_weight
-    g_bias[:] = total_bias
+    copy(total_weight, g_weight)
+    copy(total_bias, g_bias)
 
 
 @inner()

@@ -54,7 +54,7 @@ def max_of_rows(x: Any, length: int, sign: int, out: Any) -> None:
     lanes, factor = np.empty(width, x.dtype), x.dtype.type(sign)
     for i in range(matrices):
         matrix = x[i]
-        lanes[:] = matrix[:width] * factor
+        _scale(matrix, factor, lanes)
         by_fours = width + (size - width) // (4 * width) * (4 * width)
         for start in range(width, by_fours, 4 * width):
             _take_largest_of_four(lanes, matrix[start : start + 4 * width], factor)
@@ -63,7 +63,13 @@ def max_of_rows(x: Any, length: int, sign: int, out: Any) -> None:
         _take_larger(lanes, matrix[size - size % width :], factor)
         for k in range(1, together):
             _take_larger(lanes[:length], lanes[k * length : (k + 1) * length], x.dtype.type(1))
-        out[i] = lanes[:length] * factor
+        _scale(lanes, factor, out[i])
+
+
+@inner()
+def _scale(numbers: Any, factor: Any, out: Any) -> None:
+    for j in range(out.size):
+        out[j] = numbers[j] * factor
 
 
 @inner()

@@ -11,6 +11,7 @@ from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
 from minidl.kernels.jit.eligible import contiguous
 from minidl.kernels.jit.never_inlined import never_inlined
+from minidl.kernels.jit.rows import copy
 from minidl.kernels.jit.summation import BLOCK, sum_of
 from minidl.kernels.parallel_for import parallel_for
 from minidl.kernels.reference.windows import Windows
@@ -168,7 +169,7 @@ def _avg_pool(x: Any, out: Any, top: Any, bottom: Any, down: Any, left: Any, rig
         for c in range(channels):
             plane, means = x[i_n, c], out[i_n, c]
             for i in range(top.size):
-                sums[:] = plane[top[i]]
+                copy(plane[top[i]], sums)
                 for y in range(top[i] + 1, bottom[i]):
                     _add(sums, plane[y])
                 _scale(sums, x.dtype.type(1 / down[i]))
@@ -280,7 +281,7 @@ def _avg_pool_tiled_backward(g: Any, gradient: Any, height: int, width: int, par
     for plane in range(means.shape[0]):
         _widen(means[plane], share, shares.reshape(-1), width)
         for i in range(planes.shape[1]):
-            planes[plane, i] = shares[i // height]
+            copy(shares[i // height], planes[plane, i])
 
 
 @inner()

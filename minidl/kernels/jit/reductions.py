@@ -224,10 +224,12 @@ def _extreme(x: Array, steps: tuple[tuple[int, int, int], ...], smallest: bool) 
 
 @compiled()
 def _largest_count(indices: Any, n: int) -> int:
-    counts = np.zeros(n, np.int64)
+    counts, largest = np.zeros(n, np.int64), 0
     for i in range(indices.size):
         counts[indices[i]] += 1
-    return counts.max()
+        if counts[indices[i]] > largest:
+            largest = counts[indices[i]]
+    return largest
 
 
 @compiled()

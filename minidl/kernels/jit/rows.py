@@ -18,6 +18,13 @@ U = np.uint64  # unsigned indices: numba need not look whether they count from t
 
 
 @inner()
+def copy(a: Any, b: Any) -> None:
+    """b[:] = a, for arrays of one size. Numba compiles an assignment with the text of its error: 4 s."""
+    for k in range(b.size):
+        b[k] = a[k]
+
+
+@inner()
 def copy_row(a: Any, source: int, b: Any, target: int, count: int, shift: Any) -> None:
     """b[target + k] = a[source + k] + shift, k < count"""
     s, t, n, k = U(source), U(target), U(count), U(0)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minidl.kernels.jit.compiled import compiled
+from minidl.kernels.jit.rows import copy
 
 
 @compiled()
@@ -58,7 +59,7 @@ def product_of_rows(x: Any, out: Any) -> None:
     matrices, rows, length = x.shape
     for i in range(matrices):
         into = out[i]
-        into[:] = x[i, 0]
+        copy(x[i, 0], into)
         for k in range(1, rows):
             row = x[i, k]
             for j in range(length):

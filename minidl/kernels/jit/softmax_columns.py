@@ -13,6 +13,7 @@ from minidl.kernels.jit.compiled import CONTRACT, compiled, inner
 from minidl.kernels.jit.elementary import exp, log
 from minidl.kernels.jit.function_attributes import wide_vectors
 from minidl.kernels.jit.never_inlined import never_inlined
+from minidl.kernels.jit.rows import copy
 
 NARROWEST, NUMBERS = 256, 8192  # columns in a block at least, and numbers in it where there are few rows
 
@@ -91,7 +92,7 @@ def log_softmax_backward_columns(g: Any, out: Any, gradient: Any) -> None:
 @inner()
 def _largest_of_each(x: Any, start: int, end: int, largest: Any) -> None:
     """The largest number of each column; any number if the column contains nan."""
-    largest[: end - start] = x[0, start:end]
+    copy(x[0, start:end], largest[: end - start])
     for j in range(1, x.shape[0]):
         _take_larger(x[j, start:end], largest)
 
