@@ -305,6 +305,20 @@ def test_a_run_that_fails_before_the_last_rank_has_come_has_the_error_and_the_re
     assert errors[0] == errors[1]
 
 
+def test_a_rank_whose_collective_lasts_longer_than_the_timeout_of_another_is_at_fault() -> None:
+    def program(comm: Communicator) -> None:
+        group = comm.split(comm.rank // 3)
+        if comm.rank == 3:
+            comm.recv(0)
+        else:
+            group.all_reduce(np.ones(3), algorithm="ring")  # four messages of 3 s
+
+    with pytest.raises(cluster.CommTimeout, match="rank 0 was not waiting") as caught:
+        cluster.launch(program, nodes=4, on=AtOnce(cluster.Network(3.0, 0.0)), timeout=8.0)
+    assert caught.value.rank == 0
+    assert [(wait.rank, wait.peer) for wait in caught.value.waits] == [(3, 0)]
+
+
 def test_a_deadline_ends_ranks_that_wait_for_one_that_computes_forever() -> None:
     def program(comm: Communicator) -> None:
         while comm.rank == 2:
