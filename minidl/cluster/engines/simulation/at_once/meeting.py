@@ -112,7 +112,7 @@ class Meetings:
         meeting = self._open.get(key)
         if meeting is None:
             meeting = self._open[key] = Meeting(call, self._scheduler.now)
-            meeting.is_dissolved = not self._returned.isdisjoint(call.ranks)  # in vain; the first to notice ends the run
+            meeting.is_dissolved = not self._returned.isdisjoint(call.ranks)  # waiting would be in vain
         meeting.come += 1
         if meeting.come == len(call.ranks):
             del self._open[key]
