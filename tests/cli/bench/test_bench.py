@@ -12,6 +12,7 @@ from minidl.cli.bench import scaling
 from minidl.cli.bench.comparisons import Comparison
 from minidl.cli.bench.peer import MeasurementError, Side
 from minidl.cli.bench.run import MEASURED, Asked, checked
+from minidl.cli.bench.simulation.run import simgrid_version
 from minidl.cli.bench.step.run import PEERS
 from minidl.cores import cores
 from tests.cli.command import minidl, refused
@@ -49,6 +50,11 @@ def test_what_is_not_installed_is_left_out_and_named(monkeypatch):
     everything = asked()
     assert everything.peers(PEERS) == ["PyTorch eager", "torch.compile"]
     assert everything.skipped == ["jax.jit is left out: jax is not installed"]
+
+
+@pytest.mark.parametrize("python", ["/nonexistent", "/", "true", "false"])
+def test_a_program_that_is_no_interpreter_with_simgrid_has_no_version_of_it(python):
+    assert simgrid_version(python) is None
 
 
 def test_against_none_leaves_minidl_alone():

@@ -1,5 +1,6 @@
 """Wrong programs are told so: ranks that do not make the same collectives, and right programs that look as if."""
 
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -411,6 +412,17 @@ def test_ranks_that_differed_300_calls_ago_are_found_at_the_end() -> None:
 
     with pytest.raises(cluster.CollectiveMismatch, match="made different collective calls before"):
         cluster.launch(program, nodes=2)
+
+
+def test_ranks_that_catch_a_mismatch_and_return_have_its_error_with_both_calls() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        with contextlib.suppress(cluster.ClusterError):
+            comm.all_reduce(np.ones(3 + comm.rank))
+
+    with pytest.raises(cluster.CollectiveMismatch, match=r"rank 0 and rank 1 make different") as caught:
+        cluster.launch(program, nodes=2)
+    assert "shape=(3,)" in str(caught.value)
+    assert "shape=(4,)" in str(caught.value)
 
 
 def test_the_entries_of_many_groups_and_calls_take_turns_on_the_page() -> None:

@@ -94,6 +94,7 @@ def simgrid_version(python: str) -> str | None:
     line = [python, "-c", "import simgrid; print(simgrid.simgrid_version)"]
     try:
         found = subprocess.run(line, capture_output=True, text=True, timeout=60)
-    except FileNotFoundError:
+    except (OSError, subprocess.TimeoutExpired):  # not a program, or one that waits for something
         return None
-    return found.stdout.split()[-1] if found.returncode == 0 else None
+    words = found.stdout.split()
+    return words[-1] if found.returncode == 0 and words else None

@@ -147,6 +147,8 @@ def find_left_out(page: Page) -> CollectiveMismatch | None:
             missing = [r for r in group if heads[r][NUMBER] < number and heads[r][GROUP] in (0, key)]
             if missing:  # their slot is empty or has an earlier call; an entry of another group proves nothing
                 return left_out(number - 1, {r: _posted(entries, r, slot) for r in made}, missing)
+            if len({heads[r][DIGEST] for r in made}) > 1:  # they have caught the error
+                return mismatch({r: _posted(entries, r, slot) for r in made})
             if len({heads[r][HISTORY] for r in made}) > 1:
                 return differed_before(number - 1, made, SLOTS)
     return None

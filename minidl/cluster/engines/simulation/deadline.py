@@ -60,14 +60,16 @@ def enforced(ends_at: float, overrun: Callable[[], bool]) -> Iterator[None]:
     deadline, is_over = _Deadline(ends_at, getcurrent(), overrun), threading.Event()
     watcher = threading.Thread(target=_watch, args=(ends_at, is_over, threading.get_ident()), daemon=True)
     before = signal.signal(SIGNAL, _end_what_is_late)
-    _deadlines.append(deadline)
-    watcher.start()
-    try:
+    try:  # from here on, since Ctrl-C may come at any line: a deadline that stayed would end later simulations
+        _deadlines.append(deadline)
+        watcher.start()
         yield
     finally:
-        _deadlines.remove(deadline)
         is_over.set()
-        watcher.join()
+        if deadline in _deadlines:
+            _deadlines.remove(deadline)
+        if watcher.is_alive():
+            watcher.join()
         signal.signal(SIGNAL, before or signal.SIG_DFL)
 
 

@@ -189,7 +189,10 @@ class SimulatedEndpoint:
             helper = task.waiting if task.waiting.task is not None else self._lanes[task.waiting.tag][0]
             assert helper.task is not None
             task = helper.task
-        return None if task.waiting is None or task.waiting.done else (task.waiting, task.since)
+        waiting = task.waiting
+        if waiting is None or waiting.done or (isinstance(waiting, meeting.Meeting) and waiting.clocks is not None):
+            return None  # in a collective that is played, messages are under way
+        return waiting, task.since
 
     def finish_helpers(self) -> None:
         """Return when all helpers have finished; raises an error of a helper that the program has not waited for.

@@ -62,11 +62,12 @@ class SimulatedRank:
             self._endpoint.finish_helpers()
             self.seconds = self._endpoint.clock()
             self._scheduler.turn()
+            self._world.ends(self.number)
             self.result = pickled_result(value, self.number)
             self.recording = self._close()
         except BaseException as error:  # SystemExit too, and what a program derives from BaseException
             if not self._task.is_gone:
-                self._fail(error)
+                self._fail(self._first(error))
         else:
             self._world.has_returned(self.number)
 
@@ -78,6 +79,14 @@ class SimulatedRank:
         plan = self._world.terms.faults
         faults = plan.of(self._endpoint, recorder.fault, sleeps=False) if plan else None
         return comm.world(self._endpoint, recorder, self._world.terms.seed, faults)
+
+    def _first(self, error: BaseException) -> BaseException:
+        """The error, or the run's failure if another rank turns out to have failed before."""
+        try:
+            self._world.ends()
+        except ClusterError as earlier:
+            return earlier
+        return error
 
     def _fail(self, error: BaseException) -> None:
         blocked = self._endpoint.blocked() if isinstance(error, ClusterError) else None

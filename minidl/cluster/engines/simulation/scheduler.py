@@ -91,7 +91,7 @@ class Scheduler:
         self.main.greenlet = getcurrent()
         self.main.resume = self.main.greenlet.switch
         self.running = self.main
-        self.tasks: list[SimulatedTask] = []
+        self.tasks: dict[SimulatedTask, None] = {}  # those that have not ended
         self.failure: BaseException | None = None  # why the run ends; raised in every task that still calls something
         self._ended_at = 0.0
         self._beginning: SimulatedTask | None = None
@@ -187,7 +187,7 @@ class Scheduler:
         task.greenlet = greenlet(partial(self._run, task, work), self.main.greenlet)
         task.greenlet.gr_context = context
         task.resume = task.greenlet.switch
-        self.tasks.append(task)
+        self.tasks[task] = None
         self.woken.append(task)
 
     def _run(self, task: SimulatedTask, work: Callable[[], Any]) -> None:
@@ -196,6 +196,7 @@ class Scheduler:
             work()
         finally:
             task.is_gone, task.is_usual = True, False
+            del self.tasks[task]  # a run may begin millions
             sys.stdout = self._stdout
 
     def wake(self, task: SimulatedTask, when: float) -> None:

@@ -65,14 +65,15 @@ class SimulatedWorld:
         self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver, stdout)
         self.unmatched = [Unmatched() for _ in range(terms.nodes)]
         self.unmatched_sends = [0] * terms.nodes  # by the rank that sends
+        self.returned: set[int] = set()
         self.meetings: Meetings | None = None
         self._dissolve: Callable[[], None] | None = None  # what `main` does, because here a rank's stack is in the way
         if batched and terms.network is not None and isinstance(self.transport, Ports) and _all_arrives(terms):
-            self.meetings = Meetings(self.scheduler, self.transport, terms.network, terms.timeout)
+            network, timeout = terms.network, terms.timeout
+            self.meetings = Meetings(self.scheduler, self.transport, network, timeout, self.returned)
         self.members: list[Member] = []
         self.fingerprints = FingerprintTable()
         self.ended = 0  # how many ranks have returned or failed
-        self.returned: set[int] = set()
         self.failed: dict[int, str] = {}  # by rank: why, in a line
         self.blocked = Blocked()
         self._given_up: dict[tuple[int, int], int] = {}  # by rank, tag: the rank whose failure ended it
@@ -133,18 +134,22 @@ class SimulatedWorld:
 
     # How ranks end
 
+    def ends(self, rank: int | None = None) -> None:
+        """A rank is about to return or, without its number, to fail: ranks wait for it no longer in their meetings.
+
+        If one of these fails in the messages that it sends now, the run has failed earlier; raises that failure.
+        """
+        if self.meetings is not None and self.scheduler.failure is None:
+            self.meetings.dissolve_all(rank)
+
     def has_returned(self, rank: int) -> None:
         """The rank's program has returned: tasks that wait for a message from it may be hopeless now."""
-        if self.meetings is not None:
-            self.meetings.dissolve_all(rank)
         self.ended += 1
         self.returned.add(rank)
         self._wake_the_hopeless(rank)
 
     def has_failed(self, rank: int, why: str, error: BaseException | None = None) -> None:
         """The rank has failed: end the run or, with on_failure="continue", the operations that need the rank."""
-        if self.meetings is not None and self.scheduler.failure is None:
-            self.meetings.dissolve_all()
         self.ended += 1
         self.failed[rank] = why
         if isinstance(error, KeyboardInterrupt):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 
 import numpy as np
 
 from minidl import cluster
+from minidl.cluster.engines.simulation.task import SimulatedTask
 
 
 def test_a_send_that_was_received_keeps_nothing_though_its_work_is_still_held():
@@ -26,3 +28,13 @@ def test_a_send_that_was_received_keeps_nothing_though_its_work_is_still_held():
         return alive
 
     assert cluster.launch(program, nodes=2, on="simulation").results[1] == [False, False, False]
+
+
+def test_nothing_is_kept_of_a_collective_that_ran_concurrently_and_has_ended():
+    def program(comm: cluster.Communicator) -> int:
+        for _ in range(50):
+            comm.all_reduce(np.ones(3), async_op=True).wait()
+        gc.collect()
+        return sum(type(thing) is SimulatedTask for thing in gc.get_objects())
+
+    assert max(cluster.launch(program, nodes=2, on="simulation").results) < 20

@@ -140,3 +140,17 @@ def test_simulations_in_threads_keep_their_deadline_where_ranks_make_calls() -> 
     with ThreadPoolExecutor(2) as threads:
         errors = list(threads.map(lambda _: late(busy), range(2)))
     assert [error.rank for error in errors] == [None, None]
+
+
+def test_ctrl_c_while_a_simulation_begins_leaves_no_deadline_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
+        context.setattr(threading.Thread, "start", interrupted)
+        cluster.launch(lambda comm: None, nodes=2, on="simulation", deadline=60.0)
+    assert not deadline._deadlines
+    assert not [thread for thread in threading.enumerate() if getattr(thread, "_target", None) is deadline._watch]

@@ -9,7 +9,7 @@ and receive their messages until the present. Then all is as if they had never m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, NamedTuple
 
 from minidl.cluster.cost.network import Network
@@ -60,13 +60,17 @@ class Meetings:
     ports       the transport
     network     what a message costs
     timeout     how long a rank may be blocked, in virtual seconds
+    returned    the ranks that have ended; it grows
     """
 
-    def __init__(self, scheduler: Scheduler, ports: Ports, network: Network, timeout: float) -> None:
+    def __init__(
+        self, scheduler: Scheduler, ports: Ports, network: Network, timeout: float, returned: Set[int]
+    ) -> None:
         self._scheduler = scheduler
         self._ports = ports
         self._network = network
         self._timeout = timeout
+        self._returned = returned
         self._open: dict[tuple[int, int], Meeting] = {}  # by tag, which disjoint groups may share, and first rank
 
     def play(self, call: CollectiveCall, by_messages: Callable[[], Any], gamma: float, is_free: bool) -> Any:
@@ -108,6 +112,7 @@ class Meetings:
         meeting = self._open.get(key)
         if meeting is None:
             meeting = self._open[key] = Meeting(call, self._scheduler.now)
+            meeting.is_dissolved = not self._returned.isdisjoint(call.ranks)  # waiting would be in vain
         meeting.come += 1
         if meeting.come == len(call.ranks):
             del self._open[key]

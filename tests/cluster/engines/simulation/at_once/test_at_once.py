@@ -269,6 +269,56 @@ def test_a_mistake_in_an_option_is_an_error_of_the_first_rank() -> None:
     assert caught.value.rank == 0
 
 
+def after_one_has_returned(comm: Communicator) -> None:
+    if comm.rank != 2:
+        comm.compute(seconds=1.0 + (comm.rank == 3))
+        if comm.rank != 3:
+            comm.all_reduce(np.ones(10), algorithm="ring")
+
+
+def with_a_mistake_while_one_returns(comm: Communicator) -> None:
+    comm.compute(seconds=1.0 * (comm.rank == 2))
+    if comm.rank != 2:
+        comm.all_reduce(np.ones(10), algorithm="hierarchical", per_group=3)
+
+
+def with_a_mistake_while_one_fails(comm: Communicator) -> None:
+    with_a_mistake_while_one_returns(comm)
+    if comm.rank == 2:
+        raise ZeroDivisionError("of this test")
+
+
+@pytest.mark.parametrize(
+    "program", [after_one_has_returned, with_a_mistake_while_one_returns, with_a_mistake_while_one_fails]
+)
+def test_a_run_that_fails_before_the_last_rank_has_come_has_the_error_and_the_report_of_that_time(
+    program: Callable[..., Any],
+) -> None:
+    errors = []
+    for batched in (True, False):
+        with pytest.raises(cluster.ClusterError) as caught:
+            run(program, 4, batched)
+        error = caught.value
+        assert error.trace is not None
+        assert len(error.tracebacks) >= 1
+        errors.append((type(error), error.rank, str(error).splitlines()[:2], repr(error.cause)))
+    assert errors[0] == errors[1]
+
+
+def test_a_rank_whose_collective_lasts_longer_than_the_timeout_of_another_is_at_fault() -> None:
+    def program(comm: Communicator) -> None:
+        group = comm.split(comm.rank // 3)
+        if comm.rank == 3:
+            comm.recv(0)
+        else:
+            group.all_reduce(np.ones(3), algorithm="ring")  # four messages of 3 s
+
+    with pytest.raises(cluster.CommTimeout, match="rank 0 was not waiting") as caught:
+        cluster.launch(program, nodes=4, on=AtOnce(cluster.Network(3.0, 0.0)), timeout=8.0)
+    assert caught.value.rank == 0
+    assert [(wait.rank, wait.peer) for wait in caught.value.waits] == [(3, 0)]
+
+
 def test_a_deadline_ends_ranks_that_wait_for_one_that_computes_forever() -> None:
     def program(comm: Communicator) -> None:
         while comm.rank == 2:
