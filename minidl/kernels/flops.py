@@ -75,9 +75,9 @@ def layer_norm(out: tuple[Array, ...], x: Array, weight: Array, bias: Array | No
 
 
 def batch_norm_backward(
-    out: tuple[Array, ...], g: Array, normalized: Array, inverse_std: Array, weight: Array, training: bool
+    out: tuple[Array, ...], g: Array, x: Array, mean: Array, inverse_std: Array, weight: Array, training: bool
 ) -> int:
-    """The gradients of weight and bias 3; that of x 4, or 1 where mean and std are constants."""
+    """The gradients of weight and bias 3; that of x 4, or 1 where mean and std are constants; xhat is forward's."""
     return (7 if training else 4) * g.size
 
 
