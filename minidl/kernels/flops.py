@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Formula = Callable[..., int]
 
 
-def matmul(out: Array, a: Array, b: Array) -> int:
+def matmul(out: Array, a: Array, b: Array, like: Array | None = None) -> int:
     """Each element of the result sums as many products as a row of `a` has elements."""
     return 2 * out.size * a.shape[-1]
 
