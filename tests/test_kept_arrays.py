@@ -52,8 +52,19 @@ def test_a_convolution_keeps_its_output_not_the_unfolded_windows():
     assert kept(nn.Conv2d(C, 4, 3), IMAGES) == FLOAT * N * 4 * (H - 2) * (W - 2)
 
 
-def test_batch_norm_keeps_its_output_the_normalised_input_and_a_number_for_each_channel():
-    assert kept(nn.BatchNorm2d(C), IMAGES) == FLOAT * (2 * N * C * H * W + C)
+@pytest.mark.parametrize(
+    ("norm", "x", "statistics"),
+    [
+        (nn.BatchNorm2d(C), IMAGES, 2 * C),
+        (nn.BatchNorm2d(C).eval(), IMAGES, 2 * C),
+        (nn.LayerNorm(8), ROWS, 2 * N),
+        (nn.GroupNorm(1, C), IMAGES, 2 * N),
+    ],
+    ids=["batch", "batch, in evaluation", "layer", "group"],
+)
+def test_a_norm_keeps_its_output_mean_and_std_not_the_normalised_input(norm: nn.Module, x: np.ndarray, statistics: int):
+    """Backward computes xhat again from the input, which is the output of the unit before."""
+    assert kept(norm, x) == FLOAT * (x.size + statistics)
 
 
 def test_gelu_keeps_its_output_since_its_input_is_there():
@@ -100,7 +111,8 @@ def test_attention_keeps_queries_keys_values_probabilities_and_its_output():
             q, k, v = (
                 self.project(x).reshape(n, t, 3, heads, d // heads).transpose(2, 0, 3, 1, 4)[i] for i in range(3)
             )
-            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return out.transpose(1, 2).reshape(n, t, d)  # the heads of a position lie together, so this is a view
 
     projected = 3 * n * t * 3 * d  # three times, each of queries, keys and values
     assert kept(Attention(), TEXTS) == FLOAT * (projected + n * heads * t * t + n * t * d)

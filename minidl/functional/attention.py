@@ -96,7 +96,8 @@ def scaled_dot_product_attention(
             scores = kernels.array_module(scores).where(sees, scores, scores.dtype.type(0))
             probabilities = kernel.attention_softmax(scores, 1.0, is_causal) * sees
     kept = dropout_mask(probabilities, dropout_p, generator) if dropout_p else None
-    out = kernel.matmul(probabilities if kept is None else probabilities * kept, values)
+    # in q's order of axes: joining the heads, a transposition, then need not copy
+    out = kernel.matmul(probabilities if kept is None else probabilities * kept, values, queries)
 
     def vjp(g: Array, needs: Any) -> tuple[Any, ...]:
         kernel = kernels.current()

@@ -10,7 +10,7 @@ from minidl import kernels
 from minidl.functional.bind import operand
 from minidl.functional.one_type import FLOAT32, check_one_type, converted
 from minidl.kernels import Array
-from minidl.kernels.reference.normalization import through_statistics
+from minidl.kernels.reference.normalization import normalized, through_statistics
 from minidl.kernels.sixteen_bit import is_sixteen_bit
 from minidl.tape import Vjp, recomputing
 from minidl.tensor import Tensor, record
@@ -111,28 +111,30 @@ def batch_norm(
             "variance of this batch are used"
         )
     else:
-        mean, var = running_mean, running_var
-    out, normalized, inverse_std = kernel.batch_norm(image, mean, var, w, shift.data, eps)
+        mean, var = running_mean.copy(), running_var  # backward reads the mean, which training may have moved by then
+    out, inverse_std = kernel.batch_norm(image, mean, var, w, shift.data, eps)
     vjp: Vjp
     if training and reducer is not None:
-        vjp = _vjp_of_all_nodes(reducer, count, normalized, w * inverse_std)
+        vjp = _vjp_of_all_nodes(reducer, count, image, mean, inverse_std, w)
     else:
-        vjp = lambda g, needs: kernels.current().batch_norm_backward(g, normalized, inverse_std, w, training)  # noqa: E731
-    return record(out, (x, scale, shift), vjp, saved=(1,))
+        vjp = lambda g, needs: kernels.current().batch_norm_backward(g, image, mean, inverse_std, w, training)  # noqa: E731
+    return record(out, (x, scale, shift), vjp, saved=(0, 1))
 
 
-def _vjp_of_all_nodes(reducer: StatisticsReducer, count: int, normalized: Array, scale: Array) -> Vjp:
+def _vjp_of_all_nodes(
+    reducer: StatisticsReducer, count: int, x: Array, mean: Array, inverse_std: Array, weight: Array
+) -> Vjp:
     """The vjp in training on several nodes, where mean and variance depend on `count` values per channel in total."""
-    axes, shape = (0, *range(2, normalized.ndim)), (-1,) + (1,) * (normalized.ndim - 2)
+    axes, shape = (0, *range(2, x.ndim)), (-1,) + (1,) * (x.ndim - 2)
     counts = reducer.counts
 
     def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
-        add = kernels.uncounted("sum")
-        g_bias, g_weight = add(g, axes), add(g * normalized, axes)
+        add, xhat = kernels.uncounted("sum"), normalized(x, mean, inverse_std)
+        g_bias, g_weight = add(g, axes), add(g * xhat, axes)
         sums = reducer.total(np.stack([kernels.to_numpy(g_bias), kernels.to_numpy(g_weight)]))
         mean_g, mean_gx = kernels.array_module(g).asarray(sums / max(count, 1)).reshape(2, *shape)
-        factor = scale.reshape(shape)
-        gradient = through_statistics(g, normalized, factor, mean_g, mean_gx) if counts else g * factor
+        factor = (weight * inverse_std).reshape(shape)
+        gradient = through_statistics(g, xhat, factor, mean_g, mean_gx) if counts else g * factor
         return gradient, g_weight, g_bias
 
     return vjp

@@ -40,17 +40,17 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
     if whole.dtype is not w.dtype:
         check_one_type("layer_norm", whole, w)
     rows, flat_weight = whole.reshape(-1, w.size) if w.size else whole.reshape(0, 0), w.reshape(-1)
-    out, normalized, inverse_std = kernels.current().layer_norm(
+    out, mean, inverse_std = kernels.current().layer_norm(
         rows, flat_weight, None if bias is None else bias.data.reshape(-1), eps
     )
 
     def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
         g = g.reshape(rows.shape)
-        gx, gw, gb = kernels.current().layer_norm_backward(g, normalized, inverse_std, flat_weight)
+        gx, gw, gb = kernels.current().layer_norm_backward(g, rows, mean, inverse_std, flat_weight)
         gradients = (gx.reshape(whole.shape), gw.reshape(w.shape))
         return gradients if bias is None else (*gradients, gb.reshape(w.shape))
 
-    return record(out.reshape(whole.shape), (x, weight) if bias is None else (x, weight, bias), vjp, saved=(1,))
+    return record(out.reshape(whole.shape), (x, weight) if bias is None else (x, weight, bias), vjp, saved=(0, 1))
 
 
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
@@ -91,10 +91,10 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
             "fewer groups"
         )
     w = scale.data
-    out, normalized, inverse_std = kernels.current().group_norm(image, num_groups, w, shift.data, eps)
+    out, mean, inverse_std = kernels.current().group_norm(image, num_groups, w, shift.data, eps)
     return record(
         out,
         (x, scale, shift),
-        lambda g, needs: kernels.current().group_norm_backward(g, normalized, inverse_std, num_groups, w),
-        saved=(1,),
+        lambda g, needs: kernels.current().group_norm_backward(g, image, mean, inverse_std, num_groups, w),
+        saved=(0, 1),
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Formula = Callable[..., int]
 
 
-def matmul(out: Array, a: Array, b: Array) -> int:
+def matmul(out: Array, a: Array, b: Array, like: Array | None = None) -> int:
     """Each element of the result sums as many products as a row of `a` has elements."""
     return 2 * out.size * a.shape[-1]
 
@@ -75,9 +75,9 @@ def layer_norm(out: tuple[Array, ...], x: Array, weight: Array, bias: Array | No
 
 
 def batch_norm_backward(
-    out: tuple[Array, ...], g: Array, normalized: Array, inverse_std: Array, weight: Array, training: bool
+    out: tuple[Array, ...], g: Array, x: Array, mean: Array, inverse_std: Array, weight: Array, training: bool
 ) -> int:
-    """The gradients of weight and bias 3; that of x 4, or 1 where mean and std are constants."""
+    """The gradients of weight and bias 3; that of x 4, or 1 where mean and std are constants; xhat is forward's."""
     return (7 if training else 4) * g.size
 
 

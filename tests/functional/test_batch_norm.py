@@ -66,3 +66,18 @@ def test_evaluation_uses_the_running_statistics_alone() -> None:
     x, weight, bias = leaves(4)
     given = (x, np.full(3, 0.5), np.full(3, 2.0), weight, bias)
     np.testing.assert_array_equal(F.batch_norm(*given, reducer=Twice()).data, F.batch_norm(*given).data)
+
+
+def test_the_gradient_in_evaluation_is_that_of_the_statistics_which_forward_used() -> None:
+    """Training may move the running statistics between forward and backward."""
+    gradients = []
+    for moved in (0.0, 1.0):
+        x, weight, bias = leaves(4)
+        mean, var = np.ones(3), np.full(3, 2.0)
+        out = F.batch_norm(x, mean, var, weight, bias)
+        mean += moved
+        var += moved
+        out.backward(np.arange(48.0).reshape(4, 3, 2, 2))
+        gradients.append([x.grad, weight.grad, bias.grad])
+    for before, after in zip(*gradients, strict=True):
+        np.testing.assert_array_equal(before, after)

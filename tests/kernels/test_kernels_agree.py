@@ -100,7 +100,7 @@ def moments(*after: Any, count: int = 4, shape: tuple[int, ...] = (5, 7)) -> Arg
 
 
 def normalized(*shapes: tuple[int, ...], after: tuple[Any, ...] = ()) -> Arguments:
-    """Arrays of which the second but last is 1 / std, positive."""
+    """A gradient, x, and for each channel a mean, 1 / std (positive) and a weight."""
 
     def make(random: np.random.Generator) -> list[Any]:
         arrays = [random.standard_normal(shape) for shape in shapes]
@@ -130,12 +130,25 @@ def grouped(x: tuple[int, ...]) -> Arguments:
 
 
 def grouped_backward(x: tuple[int, ...]) -> Arguments:
+    """A gradient, x, mean and 1 / std (positive) of two groups of each sample, and the weight of six channels."""
     return lambda random: [
         random.standard_normal(x),
-        random.standard_normal(x),
+        image := random.standard_normal(x),
+        image.reshape(2 * x[0], -1).mean(axis=1) if x[0] else np.zeros(0),
         random.random(2 * x[0]) + 0.5,
         2,
         random.standard_normal(6),
+    ]
+
+
+def rows_backward(rows: int, d: int) -> Arguments:
+    """A gradient, x, mean and 1 / std (positive) of each row, and a weight."""
+    return lambda random: [
+        random.standard_normal((rows, d)),
+        x := random.standard_normal((rows, d)),
+        x.mean(axis=1),
+        random.random(rows) + 0.5,
+        random.standard_normal(d),
     ]
 
 
@@ -265,7 +278,7 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     *(("channel_statistics", str(s), drawn(s)) for s in (*CHANNELLED, (4, 3, 5), (1, 3, 2, 2))),
     *(("batch_norm", str(s), statistics(s)) for s in (*CHANNELLED, (0, 3, 2, 2))),
     *(
-        ("batch_norm_backward", f"{s} {t}", normalized(s, s, CHANNELS, CHANNELS, after=(t,)))
+        ("batch_norm_backward", f"{s} {t}", normalized(s, s, CHANNELS, CHANNELS, CHANNELS, after=(t,)))
         for s in (*CHANNELLED, (0, 3))
         for t in (True, False)
     ),
@@ -275,10 +288,10 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     *(("group_norm_backward", str(s), grouped_backward(s)) for s in GROUPED),
     ("layer_norm", "long rows", drawn((3, 700), (700,), (700,), after=(1e-5,))),
     ("layer_norm", "empty", drawn((0, 8), (8,), (8,), after=(1e-5,))),
-    ("layer_norm_backward", "plain", normalized((5, 8), (5, 8), (5,), (8,))),
-    ("layer_norm_backward", "many rows", normalized((150, 7), (150, 7), (150,), (7,))),
-    ("layer_norm_backward", "long rows", normalized((3, 700), (3, 700), (3,), (700,))),
-    ("layer_norm_backward", "empty", normalized((0, 8), (0, 8), (0,), (8,))),
+    ("layer_norm_backward", "plain", rows_backward(5, 8)),
+    ("layer_norm_backward", "many rows", rows_backward(150, 7)),
+    ("layer_norm_backward", "long rows", rows_backward(3, 700)),
+    ("layer_norm_backward", "empty", rows_backward(0, 8)),
     *(
         (n, f"{s} over {a}{k}", drawn(s, after=(a, bool(k))))
         for n in ("sum", "mean", "max", "min")

@@ -2,7 +2,7 @@
 
 command.py        its options
 run.py            from what was typed to the table, the picture and the folder
-step/ collectives/ simulation/ launch.py    the benchmarks, which yield `Comparison`s
+step/ memory.py scaling.py collectives/ simulation/ launch.py    the benchmarks, which yield `Comparison`s
 peer.py           processes of one library, which wait for requests while others are measured
 comparisons.py    what is measured; report.py prints, writes and draws it; conditions.py says where
 """

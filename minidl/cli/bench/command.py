@@ -16,9 +16,9 @@ def bench(
     benchmarks: Annotated[
         list[str] | None,
         Argument(
-            help="step: whole training steps; scaling: training on several nodes, a core each, and on one; "
-            "collectives: all-reduce on processes; simulation: messages of a simulated all-reduce; launch: nodes that "
-            "do nothing. By default all of them.",
+            help="step: whole training steps; memory: the bytes of a step; scaling: training on several nodes, a core "
+            "each, and on one; collectives: all-reduce on processes; simulation: messages of a simulated all-reduce; "
+            "launch: nodes that do nothing. By default all of them.",
             autocompletion=completion.BENCHMARKS,
             show_default=False,
         ),
@@ -26,7 +26,8 @@ def bench(
     workload: Annotated[
         list[str] | None,
         Option(
-            help="Train mlp-small, mlp-large, lenet, resnet-8 or gpt in step and scaling; repeatable. By default all.",
+            help="Train mlp-small, mlp-large, lenet, resnet-8 or gpt in step, memory and scaling; repeatable. "
+            "By default all.",
             autocompletion=completion.WORKLOADS,
         ),
     ] = None,
@@ -57,10 +58,10 @@ def bench(
 ) -> None:
     """Compare minidl with other libraries on this machine, measured in turns in one run.
 
-    A ratio is minidl's time divided by the other's: below 1 minidl is faster. In scaling, both are minidl's times for a
-    sample, on several nodes and on one: n nodes that lose nothing have the ratio 1 / n. The folder gets the table as
-    Markdown, the seconds of each round as CSV, and a picture of the ratios. Libraries that are not installed are left
-    out.
+    A ratio is minidl's time divided by the other's: below 1 minidl is faster. In memory it is minidl's bytes divided by
+    the other's. In scaling, both are minidl's times for a sample, on several nodes and on one: n nodes that lose
+    nothing have the ratio 1 / n. The folder gets the table as Markdown, the numbers of each round as CSV, and a picture
+    of the ratios. Libraries that are not installed are left out.
     """
     with ending("bench"):
         from minidl.cli.bench.run import run  # here, so that --help comes at once

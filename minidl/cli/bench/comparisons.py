@@ -1,4 +1,4 @@
-"""What a benchmark returns: minidl's times and another's (in scaling, minidl's on one node), measured in turns."""
+"""What a benchmark returns: minidl's times, or bytes, and another's (in scaling, minidl's on one node)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Comparison:
     """One case of one benchmark, against one other library.
 
     Parameters
-        benchmark  "step", "scaling", "collectives", "simulation" or "launch"
+        benchmark  "step", "memory", "scaling", "collectives", "simulation" or "launch"
         case       the workload, or the number of bytes
         setting    threads, nodes or ranks
-        ours       seconds of minidl, one number a round
+        ours       seconds of minidl, one number a round; its bytes for "memory"
         peer       the other library; "" if none was measured
-        theirs     its seconds in the same rounds
+        theirs     its seconds in the same rounds, or its bytes
         limit      share of the machine's limit that minidl reaches, 0 to 1; None where no limit is known
     """
 
@@ -38,8 +38,13 @@ class Comparison:
         return self.benchmark, self.case, self.setting
 
     @property
+    def unit(self) -> str:
+        """The unit of the numbers: s or B."""
+        return "B" if self.benchmark == "memory" else "s"
+
+    @property
     def ratio(self) -> float:
-        """minidl's time / the other's, the median of the rounds; below 1 minidl is faster."""
+        """minidl's / the other's, the median of the rounds; below 1 minidl is faster, or takes less memory."""
         return statistics.median(self._ratios())
 
     @property

@@ -17,14 +17,15 @@ from minidl.cli.display import results_table
 from minidl.cli.quantities import seconds_text
 from minidl.cli.run_folder import write_csv
 from minidl.plots import ratios
+from minidl.plots.style import bytes_text
 from minidl.whole_file import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS = ("benchmark", "case", "setting", "minidl", "compared with", "its time", "ratio", "quartiles", "of the limit")
+COLUMNS = ("benchmark", "case", "setting", "minidl", "compared with", "its", "ratio", "quartiles", "of the limit")
 LEGEND = (
-    "ratio: minidl's time / the other's, median of the rounds; below 1 minidl is faster",
+    "ratio: minidl's time (in memory, its bytes) / the other's, median of the rounds; below 1 minidl is better",
     "bold: the fastest of several others",
     "of the limit: floating-point operations of minidl's step / its time / the speed of a matrix product",
 )
@@ -34,12 +35,13 @@ def rows(comparisons: Sequence[Comparison]) -> Iterator[tuple[tuple[str, ...], b
     """The cells of each row, and whether it is against the fastest of several."""
     hardest, sides = best(comparisons), Counter(one.key for one in comparisons)
     for one in comparisons:
-        ours = seconds_text(statistics.median(one.ours))
+        text = bytes_text if one.unit == "B" else seconds_text
+        ours = text(statistics.median(one.ours))
         limit = "" if one.limit is None else f"{one.limit:.0%}"
         against = ("", "", "", "")
         if one.peer:
             low, high = one.quartiles
-            theirs = seconds_text(statistics.median(one.theirs))
+            theirs = text(statistics.median(one.theirs))
             against = one.peer, theirs, f"{one.ratio:.2f}", f"{low:.2f} .. {high:.2f}"
         yield (one.benchmark, one.case, one.setting, ours, *against, limit), one in hardest and sides[one.key] > 1
 
@@ -75,7 +77,7 @@ def profile_table(title: str, operations: Operations, most: int = 12) -> Table:
 
 
 def write(folder: Path, comparisons: Sequence[Comparison], conditions: Sequence[tuple[str, str]]) -> None:
-    """Write bench.md, bench.csv (each round's seconds) and, if anything was compared, ratios.png."""
+    """Write bench.md, bench.csv (each round's seconds, or bytes) and, if anything was compared, ratios.png."""
     with written_whole(folder / "bench.md") as file:
         file.write(markdown(comparisons, conditions).encode())
     records = [
@@ -85,11 +87,12 @@ def write(folder: Path, comparisons: Sequence[Comparison], conditions: Sequence[
             "setting": one.setting,
             "peer": one.peer,
             "round": turn,
-            "minidl_seconds": seconds,
-            "peer_seconds": one.theirs[turn] if one.peer else None,
+            "unit": one.unit,
+            "minidl": ours,
+            "theirs": one.theirs[turn] if one.peer else None,
         }
         for one in comparisons
-        for turn, seconds in enumerate(one.ours)
+        for turn, ours in enumerate(one.ours)
     ]
     write_csv(folder / "bench.csv", list(records[0]), records)
     if any(one.peer for one in comparisons):
@@ -111,4 +114,4 @@ def picture(comparisons: Sequence[Comparison]) -> Figure:
     for name, group in groupby((one for one in comparisons if one.peer), lambda one: one.benchmark):
         points = [ratios.Point(f"{one.case}, {one.setting}", one.peer, one.ratio, one.quartiles) for one in group]
         panels.append(ratios.Panel(name, points))
-    return ratios.draw(panels, source="measured", xlabel="minidl's time / the other's")
+    return ratios.draw(panels, source="measured", xlabel="minidl's time, or bytes / the other's")

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, run_folder
-from minidl.cli.bench import launch, report, scaling
+from minidl.cli.bench import launch, memory, report, scaling
 from minidl.cli.bench.collectives import run as collectives_run
 from minidl.cli.bench.comparisons import Comparison, Progress
 from minidl.cli.bench.conditions import conditions, is_installed
@@ -26,7 +26,7 @@ from minidl.cli.quantities import parse_bytes
 from minidl.cli.several_words import items
 from minidl.cores import cores
 
-BENCHMARKS = ("step", "scaling", "collectives", "simulation", "launch")
+BENCHMARKS = ("step", "memory", "scaling", "collectives", "simulation", "launch")
 PEERS = {  # what is typed, and the sides that it means
     "torch": ("PyTorch eager", "gloo", "torch.multiprocessing.spawn"),
     "torch.compile": ("torch.compile",),
@@ -62,6 +62,7 @@ class Asked:
         """How many rows the table has for each peer."""
         of = {
             "step": len(self.threads) * len(self.workloads),
+            "memory": len(self.workloads),
             "scaling": len(self.scaled) * len(self.workloads),
             "collectives": len(self.nodes) * len(self.sizes),
             "simulation": len(self.ranks) * len(simulation_run.ENGINES),
@@ -178,6 +179,10 @@ def _steps(asked: Asked, progress: Progress) -> Iterator[Comparison]:
                     asked.profiles.append((title, sides.profile()))
 
 
+def _memory(asked: Asked, progress: Progress) -> Iterator[Comparison]:
+    yield from memory.compare(asked.workloads, asked.peers(memory.PEERS), progress, asked.skipped)
+
+
 def _scaling(asked: Asked, progress: Progress) -> Iterator[Comparison]:
     for nodes in asked.scaled:
         if nodes > cores():
@@ -209,6 +214,7 @@ def _launches(asked: Asked, progress: Progress) -> Iterator[Comparison]:
 
 MEASURED: dict[str, Callable[[Asked, Progress], Iterator[Comparison]]] = {
     "step": _steps,
+    "memory": _memory,
     "scaling": _scaling,
     "collectives": _collectives,
     "simulation": _simulations,

@@ -6,7 +6,7 @@ kernels, as in `reference/`    activations.py powers.py remainders.py reductions
                                recurrent.py batch_norm.py layer_norm.py group_norm.py products.py (linear) sparse.py
                                updates.py (optimizers)
 their loops                    elementary.py (exp, log) summation.py maxima.py running.py (sums) softmax_columns.py
-                               batch_norm_rows.py layer_norm_short.py
+                               batch_norm_rows.py layer_norm_short.py xhat.py
                                convolution_of_pixels.py convolution_by_product.py convolution_by_sliding.py
                                sliding.py rows.py (copied, split, merged)
                                vectors.py (numbers that stay in registers)

@@ -15,7 +15,8 @@ from minidl.kernels import Array, reference
 from minidl.kernels.jit.batch_norm_rows import normalize_samples, normalize_samples_backward, statistics_of_samples
 from minidl.kernels.jit.compiled import REASSOCIATE, compiled
 from minidl.kernels.jit.eligible import contiguous
-from minidl.kernels.jit.summation import sum_of, sum_of_products, sum_of_squares
+from minidl.kernels.jit.summation import sum_of, sum_of_squares
+from minidl.kernels.jit.xhat import sum_of_products_with_xhat, write_xhat
 from minidl.kernels.parallel_for import parallel_for
 
 __all__ = ["batch_norm", "batch_norm_backward", "channel_statistics"]
@@ -44,48 +45,48 @@ def channel_statistics(x: Array) -> tuple[Array, Array]:
     return mean, var
 
 
-def batch_norm(x: Array, mean: Array, var: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:
-    """-> out and xhat, both of x's shape, and 1 / std (c,)."""
+def batch_norm(x: Array, mean: Array, var: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array]:
+    """-> out, of x's shape, and 1 / std (c,)."""
     arrays = contiguous(x, mean, var, weight, bias)
     if arrays is None:
         return reference.batch_norm(x, mean, var, weight, bias, eps)
     x, mean, var, weight, bias = arrays
-    out, normalized = np.empty_like(x), np.empty_like(x)
+    out = np.empty_like(x)
     inverse_std = 1 / np.sqrt(var + x.dtype.type(eps))
     planes = _planes(x)
     if planes.shape[2] < FEW:
-        flat = x.reshape(-1), out.reshape(-1), normalized.reshape(-1)
+        flat = x.reshape(-1), out.reshape(-1)
         normalize_samples(*flat, planes.shape[2], _together(planes), mean, inverse_std, weight, bias)
     else:
-        results = _planes(out), _planes(normalized)
+        results = _planes(out)
 
         def of_samples(begin: int, end: int) -> None:
-            _batch_norm(planes[begin:end], mean, inverse_std, weight, bias, *(each[begin:end] for each in results))
+            _batch_norm(planes[begin:end], mean, inverse_std, weight, bias, results[begin:end])
 
         parallel_for(len(x), x.size // WORTH_A_THREAD, of_samples)
-    return out, normalized, inverse_std
+    return out, inverse_std
 
 
 def batch_norm_backward(
-    g: Array, normalized: Array, inverse_std: Array, weight: Array, training: bool
+    g: Array, x: Array, mean: Array, inverse_std: Array, weight: Array, training: bool
 ) -> tuple[Array, Array, Array]:
     """-> the gradients with respect to x, weight and bias. Without training, mean and std are constants."""
-    arrays = contiguous(g, normalized, inverse_std, weight)
+    arrays = contiguous(g, x, mean, inverse_std, weight)
     if arrays is None:
-        return reference.batch_norm_backward(g, normalized, inverse_std, weight, training)
-    g, normalized, inverse_std, weight = arrays
+        return reference.batch_norm_backward(g, x, mean, inverse_std, weight, training)
+    g, x, mean, inverse_std, weight = arrays
     gradient, g_weight, g_bias = np.empty_like(g), np.empty_like(weight), np.empty_like(weight)
     planes = _planes(g)
     if planes.shape[2] < FEW:
-        flat = g.reshape(-1), normalized.reshape(-1), gradient.reshape(-1)
+        flat = g.reshape(-1), x.reshape(-1), gradient.reshape(-1)
         normalize_samples_backward(
-            *flat, planes.shape[2], _together(planes), inverse_std, weight, training, g_weight, g_bias
+            *flat, planes.shape[2], _together(planes), mean, inverse_std, weight, training, g_weight, g_bias
         )
     else:
-        others = _planes(normalized), _planes(gradient)
+        others = _planes(x), _planes(gradient)
 
         def of_channels(begin: int, end: int) -> None:
-            rows = (row[begin:end] for row in (inverse_std, weight, g_weight, g_bias))
+            rows = (row[begin:end] for row in (mean, inverse_std, weight, g_weight, g_bias))
             _batch_norm_backward(planes, *others, begin, *rows, training)
 
         parallel_for(g.shape[1], g.size // WORTH_A_THREAD, of_channels)
@@ -123,34 +124,34 @@ def _channel_statistics(x: Any, first: int, mean: Any, var: Any) -> None:
 
 
 @compiled(REASSOCIATE)
-def _batch_norm(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any, out: Any, normalized: Any) -> None:
+def _batch_norm(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any, out: Any) -> None:
     for i in range(x.shape[0]):
         for c in range(x.shape[1]):
             m, s, w, b = mean[c], inverse_std[c], weight[c], bias[c]
             for j in range(x.shape[2]):
-                centred = (x[i, c, j] - m) * s
-                normalized[i, c, j] = centred
-                out[i, c, j] = centred * w + b
+                out[i, c, j] = (x[i, c, j] - m) * s * w + b
 
 
 @compiled(REASSOCIATE)
 def _batch_norm_backward(
-    g: Any, normalized: Any, gradient: Any, first: int, inverse_std: Any, weight: Any, g_weight: Any, g_bias: Any,
+    g: Any, x: Any, gradient: Any, first: int, mean: Any, inverse_std: Any, weight: Any, g_weight: Any, g_bias: Any,
     training: bool,
 ) -> None:  # fmt: skip
     n, m = g.shape[0], g.shape[2]
     real = g.dtype.type
     for c in range(weight.size):  # one channel of all samples fits into the second cache: read twice, fetched once
+        centre, inverse = mean[c], inverse_std[c]
         total_g, total_gx = 0.0, 0.0
         for i in range(n):
             total_g += sum_of(g[i, first + c])
-            total_gx += sum_of_products(g[i, first + c], normalized[i, first + c])
+            total_gx += sum_of_products_with_xhat(g[i, first + c], x[i, first + c], centre, inverse)
         g_bias[c], g_weight[c] = total_g, total_gx
-        scale = weight[c] * inverse_std[c]
+        scale = weight[c] * inverse
         mean_g, mean_gx = real(0), real(0)
         if training:
             mean_g, mean_gx = real(total_g / (n * m)), real(total_gx / (n * m))
         for i in range(n):
-            a, b, out = g[i, first + c], normalized[i, first + c], gradient[i, first + c]
+            a, xhat = g[i, first + c], gradient[i, first + c]  # xhat is written where its gradient will be
+            write_xhat(x[i, first + c], centre, inverse, xhat)
             for j in range(m):
-                out[j] = (a[j] - mean_g - b[j] * mean_gx) * scale
+                xhat[j] = (a[j] - mean_g - xhat[j] * mean_gx) * scale

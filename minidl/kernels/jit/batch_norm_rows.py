@@ -12,6 +12,7 @@ import numpy as np
 
 from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
 from minidl.kernels.jit.summation import add_column_products, add_columns
+from minidl.kernels.jit.xhat import xhat_of
 
 
 @compiled(REASSOCIATE)
@@ -36,34 +37,39 @@ def statistics_of_samples(x: Any, m: int, together: int, mean: Any, var: Any) ->
 
 @compiled(REASSOCIATE)
 def normalize_samples(
-    x: Any, out: Any, normalized: Any, m: int, together: int, mean: Any, inverse_std: Any, weight: Any, bias: Any
+    x: Any, out: Any, m: int, together: int, mean: Any, inverse_std: Any, weight: Any, bias: Any
 ) -> None:
     a, s, w, b = (
         _row(mean, m, together), _row(inverse_std, m, together), _row(weight, m, together), _row(bias, m, together)
     )  # fmt: skip
     for start in range(0, x.size, a.size):
         stop = min(start + a.size, x.size)
-        _normalize_row(x[start:stop], a, s, w, b, normalized[start:stop], out[start:stop])
+        _scale_row(x[start:stop], a, s, w, b, out[start:stop])
 
 
 @inner(REASSOCIATE)
-def _normalize_row(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any, normalized: Any, out: Any) -> None:
+def _scale_row(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any, out: Any) -> None:
     for j in range(x.size):
-        centred = (x[j] - mean[j]) * inverse_std[j]
-        normalized[j] = centred
-        out[j] = centred * weight[j] + bias[j]
+        out[j] = (x[j] - mean[j]) * inverse_std[j] * weight[j] + bias[j]
 
 
 @compiled(REASSOCIATE)
 def normalize_samples_backward(
-    g: Any, normalized: Any, gradient: Any, m: int, together: int, inverse_std: Any, weight: Any, training: bool,
+    g: Any, x: Any, gradient: Any, m: int, together: int, mean: Any, inverse_std: Any, weight: Any, training: bool,
     g_weight: Any, g_bias: Any,
 ) -> None:  # fmt: skip
     channels = weight.size
     width = together * channels * m
     total_g, total_gx = np.zeros(width), np.zeros(width)
     add_columns(g, total_g)
-    add_column_products(g, normalized, total_gx)
+    xhat = gradient  # written where its gradient will be
+    centre, inverse = _row(mean, m, together), _row(inverse_std, m, together)
+    for start in range(0, g.size, 4 * width):  # four rows, which are added while they are in the cache
+        stop = min(start + 4 * width, g.size)
+        for row in range(start, stop, width):
+            end = min(row + width, stop)
+            _normalize_row(x[row:end], centre, inverse, xhat[row:end])
+        add_column_products(g[start:stop], xhat[start:stop], total_gx)
     sums_g, sums_gx = _by_channel(total_g, channels, m), _by_channel(total_gx, channels, m)
     means_g, means_gx = np.zeros_like(weight), np.zeros_like(weight)
     scale = np.empty_like(weight)
@@ -76,13 +82,20 @@ def normalize_samples_backward(
     mean_g, mean_gx, factor = _row(means_g, m, together), _row(means_gx, m, together), _row(scale, m, together)
     for start in range(0, g.size, width):
         stop = min(start + width, g.size)
-        _backward_row(g[start:stop], normalized[start:stop], mean_g, mean_gx, factor, gradient[start:stop])
+        _backward_row(g[start:stop], mean_g, mean_gx, factor, gradient[start:stop])
 
 
 @inner(REASSOCIATE)
-def _backward_row(g: Any, normalized: Any, mean_g: Any, mean_gx: Any, factor: Any, gradient: Any) -> None:
+def _normalize_row(x: Any, mean: Any, inverse_std: Any, xhat: Any) -> None:
+    for j in range(x.size):
+        xhat[j] = xhat_of(x[j], mean[j], inverse_std[j])
+
+
+@inner(REASSOCIATE)
+def _backward_row(g: Any, mean_g: Any, mean_gx: Any, factor: Any, gradient: Any) -> None:
+    """Turn xhat in `gradient` into the gradient; under two names, LLVM would not vectorise the loop."""
     for j in range(g.size):
-        gradient[j] = (g[j] - mean_g[j] - normalized[j] * mean_gx[j]) * factor[j]
+        gradient[j] = (g[j] - mean_g[j] - gradient[j] * mean_gx[j]) * factor[j]
 
 
 @inner()

@@ -104,7 +104,7 @@ def average_pooling(dtype: str) -> None:
 
 def layer_norms(dtype: str) -> None:
     wide = np.ones((2, 32), dtype)
-    jit.layer_norm_backward(wide, *jit.layer_norm(wide, wide[0], wide[0], 1e-5)[1:], wide[0])
+    jit.layer_norm_backward(wide, wide, *jit.layer_norm(wide, wide[0], wide[0], 1e-5)[1:], wide[0])
 
 
 def batch_norms_of_images(dtype: str) -> None:
@@ -118,8 +118,8 @@ def batch_norms_of_rows(dtype: str) -> None:
 def _normalize(samples: Array) -> None:
     row = np.ones(samples.shape[1], dtype=samples.dtype)
     mean, var = jit.channel_statistics(samples)
-    _, normalized, inverse_std = jit.batch_norm(samples, mean, var, row, row, 1e-5)
-    jit.batch_norm_backward(samples, normalized, inverse_std, row, True)
+    _, inverse_std = jit.batch_norm(samples, mean, var, row, row, 1e-5)
+    jit.batch_norm_backward(samples, samples, mean, inverse_std, row, True)
 
 
 def attention(dtype: str) -> None:
@@ -227,14 +227,14 @@ def attention_in_blocks(dtype: str) -> None:
 
 def layer_norms_of_short_rows(dtype: str) -> None:
     rows, _ = _rows(dtype)
-    jit.layer_norm_backward(rows, *jit.layer_norm(rows, rows[0], rows[0], 1e-5)[1:], rows[0])
+    jit.layer_norm_backward(rows, rows, *jit.layer_norm(rows, rows[0], rows[0], 1e-5)[1:], rows[0])
 
 
 def group_norms(dtype: str) -> None:
     row = np.ones(4, dtype)
     for samples in (_rows(dtype)[0], np.ones((2, 4, 64), dtype)):
-        _, normalized, inverse_std = jit.group_norm(samples, 2, row, row, 1e-5)
-        jit.group_norm_backward(samples, normalized, inverse_std, 2, row)
+        _, mean, inverse_std = jit.group_norm(samples, 2, row, row, 1e-5)
+        jit.group_norm_backward(samples, samples, mean, inverse_std, 2, row)
 
 
 def lstm(dtype: str) -> None:

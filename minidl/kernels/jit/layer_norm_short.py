@@ -2,6 +2,9 @@
 
 A loop along ten numbers is too short for vector instructions. LANES rows are copied into a scratch array that
 holds the first numbers of all rows, then the second ones, and so on.
+
+Backward sums the rows again instead of reading their means: a mean rounded to be kept is not quite the sum / d that
+forward subtracted, and xhat would have other bits.
 """
 
 from __future__ import annotations
@@ -17,59 +20,68 @@ LANES = 64
 
 
 @compiled(REASSOCIATE)
-def layer_norm_of_short_rows(
-    x: Any, weight: Any, bias: Any, eps: float, out: Any, normalized: Any, inverse_std: Any
-) -> None:
+def layer_norm_of_short_rows(x: Any, weight: Any, bias: Any, eps: float, out: Any, mean: Any, inverse_std: Any) -> None:
     rows, d = x.shape
     real = x.dtype.type
     columns = np.zeros((d, LANES), x.dtype)
-    mean, square = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype)
+    total, square = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype)
     for start in range(0, rows, LANES):
         count = min(LANES, rows - start)
         _gather(x[start : start + count], columns)
-        mean[:] = real(0)
         square[:] = real(0)
+        _centre(columns, total)
         for j in range(d):
-            _add(columns[j], mean)
-        for j in range(d):
-            _subtract(columns[j], mean, real(1 / d))
             _add_product(columns[j], columns[j], square)
         _invert_root(square, real(1 / d), real(eps))
         copy(square[:count], inverse_std[start : start + count])
         for i in range(count):
+            mean[start + i] = total[i] * real(1 / d)
             for j in range(d):
-                value = columns[j, i] * square[i]
-                normalized[start + i, j] = value
-                out[start + i, j] = value * weight[j] + bias[j]
+                out[start + i, j] = columns[j, i] * square[i] * weight[j] + bias[j]
 
 
 @compiled(REASSOCIATE)
 def layer_norm_of_short_rows_backward(
-    g: Any, normalized: Any, inverse_std: Any, weight: Any, gradient: Any, g_weight: Any, g_bias: Any
+    g: Any, x: Any, inverse_std: Any, weight: Any, gradient: Any, g_weight: Any, g_bias: Any
 ) -> None:
     rows, d = g.shape
     real = g.dtype.type
     columns_g, columns_x = np.zeros((d, LANES), g.dtype), np.zeros((d, LANES), g.dtype)
-    mean_g, mean_gx = np.empty(LANES, g.dtype), np.empty(LANES, g.dtype)
+    mean_g, mean_gx, inverse = np.empty(LANES, g.dtype), np.empty(LANES, g.dtype), np.zeros(LANES, g.dtype)
     total_weight, total_bias = np.zeros(d), np.zeros(d)
     for start in range(0, rows, LANES):
         count = min(LANES, rows - start)
         if count < LANES:
             columns_g[:] = real(0)
+            columns_x[:] = real(0)
         _gather(g[start : start + count], columns_g)
-        _gather(normalized[start : start + count], columns_x)
+        _gather(x[start : start + count], columns_x)
+        _centre(columns_x, mean_gx)
+        inverse[:count] = inverse_std[start : start + count]
         mean_g[:] = real(0)
         mean_gx[:] = real(0)
         for j in range(d):
+            _multiply(columns_x[j], inverse)
             of_bias, of_weight = _backward_sums(columns_g[j], columns_x[j], weight[j] / real(d), mean_g, mean_gx)
             total_bias[j] += of_bias
             total_weight[j] += of_weight
         for i in range(count):
             for j in range(d):
                 centred = columns_g[j, i] * weight[j] - mean_g[i] - columns_x[j, i] * mean_gx[i]
-                gradient[start + i, j] = centred * inverse_std[start + i]
+                gradient[start + i, j] = centred * inverse[i]
     copy(total_weight, g_weight)
     copy(total_bias, g_bias)
+
+
+@inner()
+def _centre(columns: Any, total: Any) -> None:
+    """Subtract the mean of each row, of which `total` gets the sum."""
+    d = columns.shape[0]
+    total[:] = columns.dtype.type(0)
+    for j in range(d):
+        _add(columns[j], total)
+    for j in range(d):
+        _subtract(columns[j], total, columns.dtype.type(1 / d))
 
 
 @inner()
@@ -92,6 +104,12 @@ def _subtract(column: Any, total: Any, factor: Any) -> None:
 
 
 @inner(REASSOCIATE)
+def _multiply(column: Any, factor: Any) -> None:
+    for i in range(LANES):
+        column[i] *= factor[i]
+
+
+@inner(REASSOCIATE)
 def _add_product(a: Any, b: Any, total: Any) -> None:
     for i in range(LANES):
         total[i] += a[i] * b[i]
@@ -104,10 +122,10 @@ def _invert_root(square: Any, factor: Any, eps: Any) -> None:
 
 
 @inner(REASSOCIATE)
-def _backward_sums(g: Any, normalized: Any, factor: Any, mean_g: Any, mean_gx: Any) -> Any:
+def _backward_sums(g: Any, xhat: Any, factor: Any, mean_g: Any, mean_gx: Any) -> Any:
     sum_g, sum_gx = g.dtype.type(0), g.dtype.type(0)
     for i in range(LANES):
-        product = g[i] * normalized[i]
+        product = g[i] * xhat[i]
         mean_g[i] += g[i] * factor
         mean_gx[i] += product * factor
         sum_g += g[i]

@@ -68,24 +68,6 @@ def _squares_of_block(numbers: Any, centre: Any) -> Any:
     return np.float64(total)
 
 
-@inner(REASSOCIATE)
-def sum_of_products(a: Any, b: Any) -> Any:
-    """The sum of a[j] b[j], in float64."""
-    total = 0.0
-    for start in range(0, a.size, BLOCK):
-        stop = min(start + BLOCK, a.size)
-        total += _products_of_block(a[start:stop], b[start:stop])
-    return total
-
-
-@inner(REASSOCIATE)
-def _products_of_block(a: Any, b: Any) -> Any:
-    total = a.dtype.type(0)
-    for j in range(a.size):
-        total += a[j] * b[j]
-    return np.float64(total)
-
-
 @compiled(REASSOCIATE)
 def sum_rows_together(x: Any, length: int, divisor: float, out: Any) -> None:
     """x (a, r * length): a matrices of r rows -> out (a, length): the sum of the rows of each, divided by `divisor`."""

@@ -5,7 +5,7 @@ They handle 16-bit numbers themselves (`kernels/sixteen_bit.py`): a wrapper woul
 
 from __future__ import annotations
 
-from minidl.kernels import Array
+from minidl.kernels import Array, array_module
 from minidl.kernels.reference.reductions import sum
 from minidl.kernels.sixteen_bit import in_float32, is_sixteen_bit
 
@@ -14,8 +14,11 @@ __all__ = ["linear", "matmul"]
 BLOCK = 1024  # products that BLAS adds one after another
 
 
-def matmul(a: Array, b: Array) -> Array:
+def matmul(a: Array, b: Array, like: Array | None = None) -> Array:
     """a @ b.
+
+    like: an array with as many axes as the result; where many matrices are multiplied, the result's axes lie in memory
+    in the order of this array's. None: the last axis is the innermost.
 
     For a vector BLAS adds the products one after another, which in float32 loses 1 % over a million rows (the weight's
     gradient of a linear layer with one output). Long sums are therefore computed in blocks, and `sum` adds the blocks.
@@ -26,6 +29,9 @@ def matmul(a: Array, b: Array) -> Array:
         return in_float32(matmul, a.dtype, (a, b))
     if a.ndim == b.ndim == 2 and len(a) > 1 < b.shape[1]:
         return a.dot(b)
+    if like is not None and a.ndim > 2:
+        module = array_module(a)
+        return module.matmul(a, b, out=module.empty_like(like, shape=(*like.shape[:-1], b.shape[-1])))
     count = a.shape[-1] if a.ndim else 0
     if count <= BLOCK or a.ndim > 2 or b.ndim > 2 or b.shape[:1] != (count,):
         return a @ b

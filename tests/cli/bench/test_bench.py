@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextvars
 from contextlib import ExitStack
 
+import numpy as np
 import pytest
 
 from minidl.cli.app import app
-from minidl.cli.bench import scaling
+from minidl.cli.bench import memory, scaling
 from minidl.cli.bench.comparisons import Comparison
 from minidl.cli.bench.peer import MeasurementError, Side
 from minidl.cli.bench.run import MEASURED, Asked, checked
@@ -115,6 +116,30 @@ def test_what_was_measured_is_kept_if_a_part_fails_or_is_stopped(capsys, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.csv", "bench.md"]
 
 
+def test_the_memory_of_a_step_is_the_most_that_lives_at_once():
+    def step():
+        kept = np.ones(1_000_000)
+        for _ in range(3):
+            np.ones(2_000_000)
+        return kept
+
+    assert 24_000_000 <= memory.peak_of_arrays(step) < 24_100_000
+
+
+def test_the_memory_of_a_step_of_pytorch_is_the_most_that_lives_at_once():
+    torch = pytest.importorskip("torch", reason="torch is in the extra `bench`")
+    before = [torch.ones(5_000_000)]
+
+    def step():
+        before.clear()  # what was there before does not count, nor does its release
+        kept = torch.ones(1_000_000)
+        for _ in range(3):
+            torch.ones(2_000_000)
+        return kept
+
+    assert 12_000_000 <= memory.peak_of_tensors(step) < 12_100_000
+
+
 def test_scaling_is_measured_only_where_every_node_has_a_core():
     many = asked(benchmarks=["scaling"], nodes=[f"{cores() + 1}"])
     assert list(MEASURED["scaling"](many, lambda *_: None)) == []
@@ -137,6 +162,7 @@ def test_every_benchmark_measures_minidl_alone(tmp_path):
     rows = [line.split(",")[:3] for line in (tmp_path / "out" / "bench.csv").read_text().splitlines()]
     assert rows[1:] == [
         ["step", "mlp-small", "1 thread"],
+        ["memory", "mlp-small", "1 thread"],
         *([["scaling", "mlp-small", "2 nodes"]] if cores() > 1 else []),
         ["collectives", "4 KB", "2 nodes"],
         ["simulation", "a message by messages", "4 ranks"],

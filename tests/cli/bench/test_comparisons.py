@@ -31,8 +31,8 @@ def test_the_files_hold_every_round_and_mark_the_fastest(tmp_path) -> None:
     with (tmp_path / "bench.csv").open(newline="") as file:
         records = list(csv.DictReader(file))
     assert len(records) == 9
-    assert records[2]["minidl_seconds"] == "9.0"
-    assert records[2]["peer_seconds"] == "3.0"
+    assert records[2]["minidl"] == "9.0"
+    assert records[2]["theirs"] == "3.0"
 
 
 def test_the_picture_has_a_panel_for_each_benchmark_that_was_compared_on_a_logarithmic_axis_with_1_marked() -> None:

@@ -1,8 +1,8 @@
 """The process of one side of the training step: `python -m minidl.cli.bench.step.side NAME THREADS ADDRESS`.
 
 Answers: ("prepare", workload) the first losses; ("block", steps) seconds a step; ("matrix",) seconds of a product of
-two matrices of `MATRIX` x `MATRIX`, and ("flops",), ("profile",) of minidl's step. The process runs on as many cores
-as it may have threads, because XLA makes a thread for each core.
+two matrices of `MATRIX` x `MATRIX`; ("peak",) the bytes of a step; and ("flops",), ("profile",) of minidl's step. The
+process runs on as many cores as it may have threads, because XLA makes a thread for each core.
 
 With one thread seconds are the processor time of the process, so that waiting for a busy core is not counted; with
 more, they are those of the clock.
@@ -66,6 +66,12 @@ class StepSide:
         began = self.now()
         a @ a
         return self.now() - began
+
+    def peak(self) -> int:
+        """The most bytes that a step of minidl or of PyTorch holds at once."""
+        from minidl.cli.bench.memory import peak_of_arrays, peak_of_tensors
+
+        return (peak_of_arrays if self.name == "minidl" else peak_of_tensors)(self.training.step)
 
     def flops(self) -> int:
         """Floating-point operations of one step, as the kernels count them."""
