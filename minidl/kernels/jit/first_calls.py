@@ -28,7 +28,7 @@ def warm_up(progress: Progress = lambda done, steps: None) -> None:
 
     progress: called after each step of the first compilation; never where the kernels are in the cache.
 
-    Measured on an AMD EPYC with AVX2: the first time 60 s in one process, 39 s side by side on two cores; 1.3 s from
+    Measured on an AMD EPYC with AVX2: the first time 50 s in one process, 30 s side by side on two cores; 1.3 s from
     the cache. On a processor with AVX-512 it was a third of that.
     """
     _run(OF_MODELS, "float32", progress)

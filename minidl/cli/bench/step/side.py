@@ -52,7 +52,8 @@ class StepSide:
         return [self.training.step() for _ in range(FIRST_STEPS)]
 
     def block(self, steps: int) -> float:
-        """Mean seconds of a step."""
+        """Mean seconds of a step, after one that is not timed: other libraries ran since, and training is steady."""
+        self.training.step()
         began = self.now()
         for _ in range(steps):
             self.training.step()
