@@ -10,7 +10,7 @@ blocked rank sleeps; `self_pipe.py` ends the poll of another thread. `endpoint.p
 
 In memory that all ranks share, `shared_reduction.py` does all-reduces (its arrays are in `slots.py`),
 `shared_fingerprints.py` compares the ranks' collectives, and `deadlock.py` finds deadlocked ranks (both in
-`shared_page.py`).
+`shared_page.py`). `memory_barrier.py` keeps data before the flags that announce them.
 """
 
 from minidl.cluster.engines.processes.engine import Processes

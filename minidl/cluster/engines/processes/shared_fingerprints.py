@@ -3,7 +3,7 @@
 The entry of a call is in a slot that follows from its group and number, so it is found without a search. It stays
 until the rank has made SLOTS more calls. A rank compares its entry with the entries that exist when it posts, so the
 last rank to make a call compares all. This requires that an entry is visible to the others before its rank reads
-theirs: the atomic instruction of the lock between the two orders them. An entry that is being written counts as absent.
+theirs: a memory barrier between the two orders them. An entry that is being written counts as absent.
 
 Ranks may be more than SLOTS calls apart, because the root of a broadcast does not wait for the others. The entry is
 then overwritten before the slower rank reads it. Every entry therefore also has a hash of all calls up to it, its
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import threading
 from functools import lru_cache
 
 import numpy as np
@@ -31,6 +30,7 @@ from minidl.cluster.diagnosis.fingerprints import (
     mismatch,
     reordered,
 )
+from minidl.cluster.engines.processes.memory_barrier import IN_ORDER, barrier
 from minidl.cluster.engines.processes.shared_page import ENTRY_WORDS, FINGERPRINT_WORDS, SLOTS, WAIT_WORDS, Page, Words
 
 NUMBER, GROUP, DIGEST, SITE, RANKS, HISTORY, TEXT = range(7)  # the words of an entry; NUMBER counts calls from 1
@@ -50,7 +50,6 @@ class SharedFingerprints:
         self._groups: dict[int, _GroupCalls] = {}
         self._last: dict[int, tuple[Fingerprint, Site, int, bytes]] = {}  # by line: the last call, and `_encoded` of it
         self._first = rank * FINGERPRINT_WORDS
-        self._fence = threading.Lock()
 
     def post(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site) -> None:
         """Post the `call`-th collective of the group; raises CollectiveMismatch if it differs from the others'."""
@@ -68,17 +67,24 @@ class SharedFingerprints:
         entry = self._first + offset
         start = 8 * (entry + TEXT)
         words[entry] = 0  # it is being written
+        if not IN_ORDER:
+            barrier()
         self._bytes[start : start + len(text)] = text
         HEAD.pack_into(self._bytes, 8 * (entry + GROUP), key, content, line, known.mask, history)
+        if not IN_ORDER:
+            barrier()
         words[entry] = number
-        with self._fence:
-            for other in known.others:
-                entry = other + offset
-                is_there = words[entry] == number and words[entry + GROUP] == key
-                if is_there and (words[entry + HISTORY] != history or words[entry + SITE] != line):
-                    break
-            else:
-                return
+        barrier()
+        for other in known.others:
+            entry = other + offset
+            if words[entry] != number:
+                continue
+            if not IN_ORDER:
+                barrier()
+            if words[entry + GROUP] == key and (words[entry + HISTORY] != history or words[entry + SITE] != line):
+                break
+        else:
+            return
         self._compare(known, call)
 
     def _compare(self, group: _GroupCalls, call: int) -> None:

@@ -11,19 +11,19 @@ wakes it.
 
 No wake-up may be lost when one rank falls asleep while another raises the flag and does not see the mark yet. So both
 first write, then issue a memory barrier, then read: at least one of them sees what the other wrote (Dekker's
-algorithm).
+algorithm). Data and the flags after it need barriers only on processors other than x86 (`memory_barrier.py`).
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.engines.processes.mailbox import SocketMailbox
+from minidl.cluster.engines.processes.memory_barrier import IN_ORDER, barrier
 from minidl.cluster.engines.processes.slots import BLOCKS, PUT, REDUCED, TAG, Slot, Slots
 from minidl.cluster.engines.protocol import Array
 from minidl.cluster.trace.recorder import Recorder
@@ -34,7 +34,6 @@ SPIN_SECONDS = 5e-4  # how long a rank polls a flag before it sleeps
 LOOKS = 20  # at a flag before the first system call, where every rank has a core: about 7 us (a system call takes 1)
 
 _yield: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
-_settling = threading.Lock()
 
 
 class SharedReduction:
@@ -74,6 +73,8 @@ class SharedReduction:
             if slot is None:
                 slots[number] = self._published(self.others[number], mine)
                 recorder.waited(self.others[number])
+        if not IN_ORDER:
+            barrier()
         shares = [slot.blocks(dtype)[0][:size] for slot in slots]  # type: ignore[union-attr]
         shares.insert(self.me, own)
         reduce(shares[0], shares[1], out=x)
@@ -81,6 +82,8 @@ class SharedReduction:
             reduce(x, share, out=x)
         recorder.reduced(nbytes)
         me = self.mailbox.rank
+        if not IN_ORDER:
+            barrier()
         for slot in slots:
             slot.words[slot.read + me] = tag  # type: ignore[union-attr]
 
@@ -92,11 +95,10 @@ class SharedReduction:
         Returns the slots of the other ranks; None for one that has not been published.
         """
         tag, me, find = mine.tag, self.mailbox.rank, self.slots.find
+        if not IN_ORDER:
+            barrier()
         mine.words[TAG] = tag
-        with _settling:  # a memory barrier: see `_settle`, which is written out here
-            pass
-        with _settling:
-            pass
+        barrier()
         slots = []
         for rank in self.others:
             slot = find(rank, tag)
@@ -131,7 +133,7 @@ class SharedReduction:
                     return
         while not is_raised():
             mine.words[mine.asleep + peer] = 1
-            _settle()
+            barrier()
             self.mailbox.sleep(peer, mine.tag, is_raised)
             mine.words[mine.asleep + peer] = 0
 
@@ -160,6 +162,8 @@ class _Blocks:
                 # This overwrites block `number - 2`. All ranks have taken it: they did so before they put `number`.
                 self._put(blocks[number + 1], number + 1)
             self._take(block, number)
+        if not IN_ORDER:
+            barrier()
         for rank in self._group.others:
             slot = self._slots[rank]
             slot.words[slot.read + self._group.mailbox.rank] = self._mine.tag
@@ -205,16 +209,15 @@ class _Blocks:
         return size * number // p, size * (number + 1) // p
 
     def _raise_flag(self, flag: int, value: int) -> None:
+        if not IN_ORDER:
+            barrier()
         self._mine.words[flag] = value
         for rank, slot in zip(self._group.others, self._group.publish(self._mine), strict=True):
             if slot is not None:
                 self._slots[rank] = slot
 
     def _wait_for(self, rank: int, flag: int, value: int) -> None:
-        slots = self._slots
-        if (known := slots.get(rank)) is not None and known.words[flag] >= value:
-            return
-        find, tag = self._group.slots.find, self._mine.tag
+        slots, find, tag = self._slots, self._group.slots.find, self._mine.tag
 
         def is_raised() -> bool:
             slot = slots.get(rank)
@@ -225,18 +228,9 @@ class _Blocks:
                 slots[rank] = slot
             return slot.words[flag] >= value
 
-        if not is_raised():
+        known = slots.get(rank)
+        if (known is None or known.words[flag] < value) and not is_raised():
             self._group.sleep_until(is_raised, rank, self._mine)
             self._recorder.waited(rank)
-
-
-def _settle() -> None:
-    """A memory barrier: all processors see what this thread has written before it reads on.
-
-    Taking a lock is an atomic instruction. It is taken twice because, on processors with weak ordering, the barrier
-    needs the end of one critical section and the beginning of the next.
-    """
-    with _settling:
-        pass
-    with _settling:
-        pass
+        if not IN_ORDER:
+            barrier()
