@@ -13,7 +13,7 @@ from minidl.cli.bench.step.side import MATRIX
 from minidl.cli.quantities import counted
 
 PEERS = {"PyTorch eager": "torch", "torch.compile": "torch", "jax.jit": "jax"}  # and the package that each needs
-BLOCK_SECONDS = 0.1  # of one side; a block has at least one step
+BLOCK_SECONDS = 0.5  # of one side, at least one step; with 0.1, two threads gained or lost 40 % by what ran before
 REST_SECONDS = 0.03  # after a block of several threads: those of OpenBLAS and OpenMP spin for a while before they sleep
 TOLERANCE = 1e-3  # between first losses: sides that learn otherwise do other work
 
