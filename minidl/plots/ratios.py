@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROW_INCHES = 0.24
-NARROW = 5.0  # the largest ratio over the smallest, up to which all tenths have a label
+NARROW = 5.0  # the largest ratio over the smallest, up to which 0.1, 0.2, ... and 1, 2, ... have labels
+NARROWER = 2.0  # up to which labels have equal distances
 
 
 @dataclass(frozen=True)
@@ -36,19 +37,20 @@ class Point:
 
 @dataclass(frozen=True)
 class Panel:
-    """Ratios on one pair of axes."""
+    """Ratios on one pair of axes; `xlabel` says of what."""
 
     title: str
     points: Sequence[Point]
+    xlabel: str
 
 
 @style.applied()
-def draw(panels: Sequence[Panel], *, source: str, xlabel: str) -> Figure:
+def draw(panels: Sequence[Panel], *, source: str) -> Figure:
     """Draw the panels below each other, and return the figure.
 
-    >>> figure = draw([Panel("step", [Point("mlp", "PyTorch", 0.5, (0.4, 0.6))])], source="measured", xlabel="ratio")
+    >>> figure = draw([Panel("step", [Point("mlp", "PyTorch", 0.5, (0.4, 0.6))], "ratio")], source="measured")
     """
-    from matplotlib.ticker import LogLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator
 
     rows = [list(dict.fromkeys(point.row for point in panel.points)) for panel in panels]
     height = sum(ROW_INCHES * len(names) + 0.8 for names in rows) + 0.3
@@ -57,8 +59,9 @@ def draw(panels: Sequence[Panel], *, source: str, xlabel: str) -> Figure:
         axes.set_title(panel.title)
         ends = [1.0, *(end for point in panel.points for end in (*point.quartiles, point.ratio))]
         log_ticks(axes, "x", min(ends), max(ends))
-        if max(ends) < NARROW * min(ends):  # between two ticks, there may be none
-            axes.xaxis.set_major_locator(LogLocator(subs=range(1, 10)))
+        spread = max(ends) / min(ends)
+        if spread < NARROW:  # between two ticks, there may be none
+            axes.xaxis.set_major_locator(MaxNLocator(6) if spread < NARROWER else LogLocator(subs=range(1, 10)))
         axes.axvline(1.0, color="0.3", linewidth=1.0)
         for number, series in enumerate(dict.fromkeys(point.series for point in panel.points)):
             chosen = [point for point in panel.points if point.series == series]
@@ -69,7 +72,7 @@ def draw(panels: Sequence[Panel], *, source: str, xlabel: str) -> Figure:
             axes.plot([point.ratio for point in chosen], places, marker, color=color, markersize=6, label=series)
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_xlabel(xlabel, fontsize=8)
+        axes.set_xlabel(panel.xlabel, fontsize=8)
         axes.grid(axis="x", color="0.9", linewidth=0.6)
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     style.label_source(figure, source)

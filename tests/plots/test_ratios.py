@@ -7,10 +7,10 @@ import pytest
 from minidl.plots.ratios import Panel, Point, draw
 
 
-@pytest.mark.parametrize("ratio", [0.56, 0.3, 0.01])
+@pytest.mark.parametrize("ratio", [0.56, 0.3, 0.01, 1.5, 1.03])
 def test_the_axis_names_at_least_three_ratios(ratio: float) -> None:
     points = [Point("gpt", "1 node", ratio, (ratio * 0.95, ratio * 1.05))]
-    figure = draw([Panel("scaling", points)], source="measured", xlabel="ratio")
+    figure = draw([Panel("scaling", points, "ratio")], source="measured")
     figure.canvas.draw()
     (axes,) = figure.axes
     low, high = axes.get_xlim()

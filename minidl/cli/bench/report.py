@@ -113,5 +113,6 @@ def picture(comparisons: Sequence[Comparison]) -> Figure:
     panels = []
     for name, group in groupby((one for one in comparisons if one.peer), lambda one: one.benchmark):
         points = [ratios.Point(f"{one.case}, {one.setting}", one.peer, one.ratio, one.quartiles) for one in group]
-        panels.append(ratios.Panel(name, points))
-    return ratios.draw(panels, source="measured", xlabel="minidl's time, or bytes / the other's")
+        what = "bytes" if name == "memory" else "time"
+        panels.append(ratios.Panel(name, points, f"minidl's {what} / the other's"))
+    return ratios.draw(panels, source="measured")
