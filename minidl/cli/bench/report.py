@@ -23,7 +23,7 @@ from minidl.whole_file import written_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS = ("benchmark", "case", "setting", "minidl", "compared with", "its", "ratio", "quartiles", "of the limit")
+COLUMNS = ("benchmark", "case", "setting", "minidl", "compared with", "theirs", "ratio", "quartiles", "of the limit")
 LEGEND = (
     "ratio: minidl's time (in memory, its bytes) / the other's, median of the rounds; below 1 minidl is better",
     "bold: the fastest of several others",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from minidl.data import Splits
     from minidl.parallel import Job
 
-EPOCH_SECONDS = 0.4  # how long the measured epoch should take; the first epoch of a run is not measured
+EPOCH_SECONDS = 0.4  # intended length of the measured epoch, the second of a run
 LEAST_STEPS = 4  # of that epoch
 FIRST_STEPS = 8  # of a run that finds out how long a step takes
 

@@ -11,8 +11,8 @@ from numba import njit
 CONTRACT = {"contract"}  # a product and a sum may become one instruction
 REASSOCIATE = {"contract", "reassoc"}  # and sums may be taken in any order: several at once
 
-OF_KERNELS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-OF_INNER = OF_KERNELS | {"no_cpython_wrapper": True}  # a wrapper takes longer to compile than many a function
+KERNEL_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+INNER_OPTIONS = KERNEL_OPTIONS | {"no_cpython_wrapper": True}  # a wrapper takes longer to compile than many a function
 
 KERNELS: list[Any] = []
 """All functions that are compiled here, as numba's dispatchers."""
@@ -30,7 +30,7 @@ def compiled(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]]
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        kernel: Any = njit(cache=True, fastmath=fastmath, **OF_KERNELS)(function)
+        kernel: Any = njit(cache=True, fastmath=fastmath, **KERNEL_OPTIONS)(function)
         kernel._cache._cache_file._source_stamp = _STAMP
         KERNELS.append(kernel)
         return kernel
@@ -40,4 +40,4 @@ def compiled(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]]
 
 def inner(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile the decorated function into the kernels that call it; Python cannot call it."""
-    return njit(fastmath=fastmath, **OF_INNER)
+    return njit(fastmath=fastmath, **INNER_OPTIONS)

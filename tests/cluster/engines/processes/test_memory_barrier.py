@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from minidl.cluster.engines.processes import shared_fingerprints, shared_reduction
-from minidl.cluster.engines.processes.memory_barrier import barrier
 from minidl.cluster.engines.processes.shared_fingerprints import SharedFingerprints
 from minidl.cluster.engines.processes.shared_page import Page, create_page
 from minidl.cluster.engines.processes.slots import TAG
@@ -79,8 +78,3 @@ def test_a_fingerprint_is_whole_before_its_number_is_seen(monkeypatch: pytest.Mo
     fingerprints.post(0, (0, 1), 0, shared_fingerprints.Fingerprint("barrier"), site)
     assert barriers == [0, 0, 1]  # before and after the text is written, and before the others are read
     del fingerprints
-
-
-def test_a_barrier_leaves_its_lock_free() -> None:
-    for _ in range(3):
-        barrier()
