@@ -6,12 +6,13 @@ the update of w needs. Zero-bubble pipelines compute the second one while they w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 from typing import NamedTuple
 
+from minidl.kept_arrays import kept_bytes
 from minidl.kernels import Array, counting
-from minidl.tape import Node, Vjp, receive, refuse_overwritten
+from minidl.tape import Finish, Node, Vjp, receive, refuse_overwritten
 
 SEPARABLE = "separable_vjp"
 """The name of vjps that compute the gradient of each parent by itself, so that a second call computes nothing twice."""
@@ -53,7 +54,7 @@ class Deferred:
         self._kept: list[Kept] = []
         self._is_done = False
 
-    def begin(self, grads: dict[Node, Array], uses: dict[Node, int], finish: Callable[[Node, Array], None]) -> None:
+    def begin(self, grads: dict[Node, Array], uses: dict[Node, int], finish: Finish) -> None:
         """A walk begins, with these gradients so far and uses that are left."""
         self._grads, self._uses, self._finish = grads, uses, finish
 
@@ -87,7 +88,7 @@ class Deferred:
             vjp, g, parents, saved, made_at, needs = self._kept.pop(0)
             for tensor in saved:
                 if (tensor if tensor._base is None else tensor._base)._written > made_at:
-                    refuse_overwritten(tensor)
+                    refuse_overwritten(tensor, vjp)
             gradients = vjp(g, needs) if count is None else count(vjp, g, needs)
             for parameter, gradient in compress(zip(parents, gradients, strict=True), needs):
                 if parameter in grads:
@@ -96,10 +97,8 @@ class Deferred:
 
     @property
     def nbytes(self) -> int:
-        arrays = [kept.g for kept in self._kept]
-        arrays += [tensor._data for kept in self._kept for tensor in kept.saved if not tensor.is_parameter]
-        whole = [array if array.base is None else array.base for array in arrays]
-        return sum({id(array): array.nbytes for array in whole}.values())
+        parameters = [parent for kept in self._kept for parent in kept.parents if parent.is_parameter]
+        return kept_bytes([(kept.g, kept.vjp) for kept in self._kept], parameters)
 
 
 def _nothing(g: Array, needs: Sequence[bool]) -> Sequence[Array]:

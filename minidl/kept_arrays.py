@@ -11,16 +11,15 @@ import numpy as np
 
 from minidl.kernels import Array
 from minidl.tape import Node
-from minidl.tensor import Tensor
 
 
-def kept_bytes(outputs: Iterable[Tensor], left_out: Iterable[Any]) -> int:
+def kept_bytes(outputs: Iterable[Any], left_out: Iterable[Any]) -> int:
     """The bytes of the outputs, and of all arrays that the graphs above them keep for backward.
 
     Each array counts once, and a view as the array whose memory it shows.
 
     Parameters
-        outputs   of a forward pass
+        outputs   tensors of a forward pass; or arrays, and functions that hold arrays
         left_out  arrays and tensors whose memory does not count, such as the input and the parameters
 
     >>> import numpy as np
@@ -52,7 +51,9 @@ def _referred_to(value: Any) -> Iterable[Any]:
     Other objects are not followed: a communicator leads to the whole program, and holds nothing for backward.
     """
     if isinstance(value, Node):
-        return (value._data, value._vjp, *value._parents)
+        if value._node is not None:
+            return (value._data, value._node)
+        return (value._data,) if value._vjp is None else (value._vjp, *value._parents)
     if isinstance(value, FunctionType):
         return (*(value.__closure__ or ()), value.__defaults__, value.__kwdefaults__)
     if isinstance(value, CellType):

@@ -13,8 +13,8 @@ import numpy as np
 from minidl import kernels, random
 from minidl.functional.one_type import autocast_dtype
 from minidl.kernels import Array, counting
-from minidl.tape import clock, enable_grad, is_grad_enabled, recomputing
-from minidl.tensor import Tensor, grad, record
+from minidl.tape import Node, clock, enable_grad, is_grad_enabled, node_of, recomputing, walk
+from minidl.tensor import Tensor, record
 
 _T = TypeVar("_T")
 
@@ -60,8 +60,8 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     if not outputs:
         return result
     sources = sources_of(outputs, set(leaves.values()), began)
-    original = {leaf: tensor for tensor, leaf in leaves.items()}
-    parents = tuple(original.get(source, source) for source in sources)
+    original: dict[Node, Tensor] = {leaf: tensor for tensor, leaf in leaves.items()}
+    parents = tuple(original.get(source) or _at(source) for source in sources)
     shapes = [output.shape for output in outputs]
 
     def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array | None]:
@@ -109,12 +109,19 @@ class Recomputation:
                 f"checkpoint: in backward the function returned tensors of shapes {[o.shape for o in outputs]}, in the "
                 f"forward pass {[seed.shape for seed in seeds]}: it must compute the same both times"
             )
-        wanted = [leaves.get(parent, parent) for parent in compress(parents, needs)]
-        found = iter(grad(outputs, wanted, seeds))
+        inside = [leaves.get(parent, parent) for parent in parents]
+        wanted = list(compress(inside, needs))
+        found: dict[Node, Array] = {}
+        walk(outputs, seeds, wanted, False, found.__setitem__)
+        if len(found) < len(wanted):
+            raise RuntimeError(
+                f"checkpoint: in backward the function used {len(found)} of the {len(wanted)} tensors that it used in "
+                "the forward pass: it must compute the same both times"
+            )
         counter = counting.active.get()
         if counter is not None:
             counter.within_kernels = True  # all is counted
-        return [next(found) if need else None for need in needs]
+        return [found[tensor] if need else None for tensor, need in zip(inside, needs, strict=True)]
 
     @contextmanager
     def _as_before(self) -> Iterator[None]:
@@ -138,11 +145,11 @@ def unchanged() -> Iterator[None]:
         recomputing.reset(flag)
 
 
-def sources_of(outputs: Sequence[Tensor], leaves: set[Tensor], began: int) -> list[Tensor]:
-    """What the outputs were made from: those of the leaves, parameters, and tensors from before the call began."""
-    seen: dict[Any, None] = dict.fromkeys(outputs)
-    sources: list[Tensor] = []
-    stack: list[Any] = list(outputs)
+def sources_of(outputs: Sequence[Tensor], leaves: set[Tensor], began: int) -> list[Node]:
+    """What the outputs were made from: those of the leaves, parameters, and nodes from before the call began."""
+    seen: dict[Node, None] = dict.fromkeys(map(node_of, outputs))
+    sources: list[Node] = []
+    stack = list(seen)
     while stack:
         node = stack.pop()
         if node in leaves or node._vjp is None or node._sequence < began:
@@ -153,6 +160,15 @@ def sources_of(outputs: Sequence[Tensor], leaves: set[Tensor], began: int) -> li
                 seen[parent] = None
                 stack.append(parent)
     return sources
+
+
+def _at(place: Node) -> Tensor:
+    """The tensor of a leaf; of a recorded node, whose tensor somebody else holds, one without values."""
+    if isinstance(place, Tensor):
+        return place
+    tensor = record(np.empty(0, np.float32), (), None)
+    tensor._node, tensor.requires_grad = place, True
+    return tensor
 
 
 # Several outputs are one node, whose value is all of them in a row: so backward comes by once, when all gradients are

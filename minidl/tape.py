@@ -6,6 +6,7 @@ of Karpathy's micrograd, where a node holds one number. The other lines of this 
     Vjp                    a node holds a whole array; a Jacobian is never stored
     _sequence, _graph      order of creation instead of a recursive sort: any depth, and no recursion limit
     requires_grad, needs   no arithmetic for gradients that are not needed (of the data, of frozen weights)
+    Node beside Tensor     a result's array lives as long as somebody holds its tensor, or a vjp reads it
     retain_graph, _freed   a node's arrays are released once it is visited: memory falls during backward
     deferred               two halves of backward, for pipelines: what other operations wait for, and what weights need
     uses, finish           a leaf's gradient is available as soon as it is final: communication overlaps backward
@@ -31,7 +32,7 @@ from contextvars import ContextVar, Token
 from functools import wraps
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from minidl import kernels
 from minidl.kernels import Array, counting
@@ -47,6 +48,9 @@ each parent: the gradient with respect to that parent, where `needs` is True, ot
 An entry is g itself, a view of it, or a new array, never an array that something else keeps.
 """
 
+Finish = Callable[[Any, Array], None]
+"""`finish(tensor, gradient)`: what is done with a final gradient; the tensor is a leaf, or one of the `inputs`."""
+
 OUTPUT = -1  # in `saved`: the vjp reads the operation's own output
 
 clock = itertools.count(1).__next__  # numbers the nodes and the writes in place: "later" is a larger number
@@ -60,7 +64,7 @@ def walk(
     seeds: Sequence[Array | None],
     inputs: Sequence[Node] | None,
     retain_graph: bool,
-    finish: Callable[[Node, Array], None],
+    finish: Finish,
     deferred: Deferred | None = None,
 ) -> None:
     """Backpropagation: visit every node once, after everything that was made from it, and pass its gradient on.
@@ -78,7 +82,7 @@ def walk(
     """
     wanted = _checked_inputs(inputs)
     grads = _seed_gradients(outputs, seeds)
-    nodes, uses = _graph(outputs, inputs)
+    nodes, uses = _graph(grads, None if inputs is None else wanted)
     _finish_outputs(grads, uses, finish)
     count, add = counting.backward_arithmetic()
     if deferred is not None:
@@ -88,7 +92,7 @@ def walk(
         node = nodes.pop()  # the latest one left: its gradient is complete
         g = grads.pop(node)
         if node in wanted:
-            finish(node, g.copy())
+            finish(wanted[node], g.copy())
         for parent, gradient in _products(node, g, uses, count, retain_graph, deferred):  # along a path, multiply
             if parent in grads:
                 gradient = add(grads.pop(parent), gradient)  # where paths meet, add
@@ -103,11 +107,12 @@ def walk(
 # ---- around the walk ----
 
 
-def _checked_inputs(inputs: Sequence[Node] | None) -> frozenset[Node]:
+def _checked_inputs(inputs: Sequence[Node] | None) -> dict[Node, Node]:
+    """The inputs by their nodes."""
     for tensor in inputs or ():
         if not tensor.requires_grad:
             raise RuntimeError(f"inputs: a tensor of shape {tensor._data.shape} does not require a gradient")
-    return frozenset(inputs or ())
+    return {node_of(tensor): tensor for tensor in inputs or ()}
 
 
 def _products(
@@ -123,7 +128,7 @@ def _products(
     for index in node._saved:
         tensor = node if index == OUTPUT else parents[index]
         if (tensor if tensor._base is None else tensor._base)._written > node._sequence:
-            refuse_overwritten(tensor)
+            refuse_overwritten(tensor, vjp)
     needs = list(map(uses.__contains__, parents))
     if True not in needs:
         return ()
@@ -142,7 +147,7 @@ def receive(
     g: Array,
     grads: dict[Node, Array],
     uses: dict[Node, int],
-    finish: Callable[[Node, Array], None],
+    finish: Finish,
 ) -> None:
     """Account for what a leaf has received so far, `gradient`, the last of it from a node whose gradient is g.
 
@@ -157,7 +162,7 @@ def receive(
         finish(leaf, gradient)
 
 
-def _finish_outputs(grads: dict[Node, Array], uses: dict[Node, int], finish: Callable[[Node, Array], None]) -> None:
+def _finish_outputs(grads: dict[Node, Array], uses: dict[Node, int], finish: Finish) -> None:
     """Outputs that are leaves, and that no other output was made from, are final from the start."""
     for leaf in [tensor for tensor in grads if tensor._vjp is None and not uses.get(tensor)]:
         gradient = grads.pop(leaf)
@@ -166,39 +171,62 @@ def _finish_outputs(grads: dict[Node, Array], uses: dict[Node, int], finish: Cal
 
 
 class Node:
-    """An array and how it was made: from `_parents`, with the vector-Jacobian products `_vjp`; a leaf has neither."""
+    """A place in the graph: made from `_parents`, with the vector-Jacobian products `_vjp`; a leaf has neither.
+
+    A leaf is a tensor. The result of a recorded operation is a tensor with a node beside it, `_node`, which does not
+    lead to the tensor: where nobody holds the tensor any more and no vjp reads its array, the memory is free.
+    """
 
     __slots__ = (
         "_base",  # the node whose memory this one shares, as a view; None: memory of its own
-        "_data",
-        "_hooks",
         "_parents",
         "_saved",  # the indices of the parents whose values the vjp reads, OUTPUT for this node's own
         "_sequence",  # when the node was made
         "_vjp",
         "_written",  # when the data was last written in place
-        "grad",
         "requires_grad",
     )
 
     _base: Node | None
-    _data: Array
-    _hooks: dict[int, Callable[..., None]] | None
     _parents: tuple[Node, ...]
     _saved: tuple[int, ...]
     _sequence: int
     _vjp: Vjp | None
     _written: int
-    grad: Array | None
     requires_grad: bool
 
+    # of a tensor
+
+    _node: Node | None = None  # None: the tensor is a leaf, and its own node
+    _data: Array
+    _hooks: dict[int, Callable[..., None]] | None
+    grad: Array | None
     is_parameter = False  # whether its gradient may be deferred
+
+    def __init__(
+        self, parents: tuple[Node, ...], vjp: Vjp | None, saved: tuple[int, ...], requires_grad: bool, base: Node | None
+    ) -> None:
+        self._parents, self._vjp, self._saved = parents, vjp, saved
+        self._base = base
+        self._sequence = clock()
+        self._written = 0
+        self.requires_grad = requires_grad
+
+
+def node_of(tensor: Node) -> Node:
+    """The tensor's place in the graph."""
+    return tensor if tensor._node is None else tensor._node
+
+
+def memory_of(node: Node) -> Node:
+    """The node whose memory this one shares: itself, unless it is a view. It knows when the memory was written."""
+    return node if node._base is None else node._base
 
 
 # ---- the graph ----
 
 
-def _graph(outputs: Sequence[Node], inputs: Sequence[Node] | None) -> tuple[list[Node], dict[Node, int]]:
+def _graph(outputs: Iterable[Node], inputs: Iterable[Node] | None) -> tuple[list[Node], dict[Node, int]]:
     """The nodes to visit, in order of creation, and how many gradients each node and leaf receives from another node.
 
     Order of creation is a topological order: a node is made after its parents.
@@ -222,7 +250,7 @@ def _graph(outputs: Sequence[Node], inputs: Sequence[Node] | None) -> tuple[list
     return (nodes, uses) if inputs is None else _leading_to(inputs, nodes)
 
 
-def _leading_to(inputs: Sequence[Node], nodes: list[Node]) -> tuple[list[Node], dict[Node, int]]:
+def _leading_to(inputs: Iterable[Node], nodes: list[Node]) -> tuple[list[Node], dict[Node, int]]:
     """The same, restricted to the inputs and the nodes that were made from them."""
     uses = dict.fromkeys(inputs, 0)
     for node in nodes:  # in order of creation: parents first
@@ -263,19 +291,27 @@ def _seed_gradients(outputs: Sequence[Node], seeds: Sequence[Array | None]) -> d
             gradient = module.array(seed, dtype=output._data.dtype)
             if gradient.shape != output._data.shape:
                 raise ValueError(f"the gradient has shape {gradient.shape}, the tensor has shape {output._data.shape}")
-        grads[output] = grads[output] + gradient if output in grads else gradient
+        node = node_of(output)
+        grads[node] = grads[node] + gradient if node in grads else gradient
     return grads
 
 
-def refuse_overwritten(tensor: Node) -> None:
-    """Raise RuntimeError: the values that a node has used are gone; unless that is allowed."""
+def refuse_overwritten(node: Node, vjp: Vjp | None) -> None:
+    """Raise RuntimeError: the values of the node that a vjp reads are gone; unless that is allowed."""
     if overwritten_allowed.get():
         return
+    tensor = f"a tensor of shape {node._data.shape}" if node._vjp is None else "a tensor"
     raise RuntimeError(
-        f"a tensor of shape {tensor._data.shape} that backward() needs was overwritten in place after the forward "
-        "pass used it (by an optimizer step, a communication, copy_, or assigning .data): call backward() before "
-        "the update, or run the forward pass again"
+        f"{tensor} that backward() of {operation_name(vjp)} needs was overwritten in place after the forward pass used "
+        "it (by an optimizer step, a communication, copy_, or assigning .data): call backward() before the update, or "
+        "run the forward pass again"
     )
+
+
+def operation_name(vjp: Vjp | None) -> str:
+    """The function that recorded the vjp; of a private one, its module, which has the operation's name."""
+    name = str(getattr(vjp, "__qualname__", "operation")).partition(".")[0]
+    return str(getattr(vjp, "__module__", name)).rpartition(".")[2] if name.startswith("_") else name
 
 
 def _freed(g: Array, needs: Sequence[bool]) -> Sequence[Array]:

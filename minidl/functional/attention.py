@@ -111,7 +111,9 @@ def scaled_dot_product_attention(
             kernel.matmul(scores.swapaxes(-1, -2), queries),
             kernel.matmul(weights.swapaxes(-1, -2), g),
         )
-        return gradients if mask is None else (*gradients, needs[3] and unbroadcast(scores / scale, mask.data))
+        if mask is None:
+            return gradients
+        return (*gradients, needs[3] and unbroadcast(scores / scale, mask.shape, mask.dtype))
 
     return record(out, (q, k, v) if mask is None else (q, k, v, mask), vjp, saved=(0, 1, 2))
 

@@ -58,16 +58,16 @@ def _in_type_of(number: Tensor, other: Any) -> Tensor:
     return record(data, (number,), lambda g, needs: (cast(g, own),))
 
 
-def unbroadcast(g: Array, operand: Array) -> Array:
-    """Sum g over the axes along which `operand` was broadcast, and convert it to the operand's type."""
-    if g.shape != operand.shape:
-        extra = g.ndim - operand.ndim
+def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Sum g over the axes along which an operand of that shape was broadcast, and convert it to the operand's type."""
+    if g.shape != shape:
+        extra = g.ndim - len(shape)
         repeated = tuple(range(extra))
-        if g.shape[extra:] != operand.shape:
-            lengths = zip(operand.shape, g.shape[extra:], strict=True)
+        if g.shape[extra:] != shape:
+            lengths = zip(shape, g.shape[extra:], strict=True)
             repeated += tuple(extra + i for i, (own, length) in enumerate(lengths) if own == 1 != length)
-        g = kernels.uncounted("sum")(g, repeated, True).reshape(operand.shape)
-    return g if g.dtype is operand.dtype or g.dtype == operand.dtype else cast(g, operand.dtype)
+        g = kernels.uncounted("sum")(g, repeated, True).reshape(shape)
+    return g if g.dtype is dtype or g.dtype == dtype else cast(g, dtype)
 
 
 def along(g: Array, axis: int | tuple[int, ...] | None, ndim: int) -> Array:

@@ -37,7 +37,8 @@ def astype(a: Any, dtype: Any) -> Tensor:
     out = cast(x, wanted)
     if not is_floating_point(wanted):
         return record(out, (), None)
-    return record(out, (a,), lambda g, needs: (cast(g, x.dtype),))
+    own = x.dtype
+    return record(out, (a,), lambda g, needs: (cast(g, own),))
 
 
 @tensor_method("to")

@@ -65,14 +65,14 @@ def conv2d(
     if image.ndim == 3:
         out = conv2d(x.reshape(1, *image.shape), weight, bias, *key)
         return out.reshape(out.shape[1:])
-    numbers = geometry.numbers
+    numbers, shape = geometry.numbers, image.shape
     padded = _padded(image, geometry.overhang)
     out = kernels.current().conv2d(padded, w, b, *numbers)
 
     def separable_vjp(g: Array, needs: Any) -> tuple[Array, ...]:
         kernel = kernels.current()
         gradients = (
-            needs[0] and _inside(kernel.conv2d_backward_input(g, w, padded.shape, *numbers), image.shape),
+            needs[0] and _inside(kernel.conv2d_backward_input(g, w, padded.shape, *numbers), shape),
             needs[1] and kernel.conv2d_backward_weight(g, padded, w.shape, *numbers),
         )
         return gradients if bias is None else (*gradients, needs[2] and kernel.sum_channels(g))

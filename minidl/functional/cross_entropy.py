@@ -72,7 +72,8 @@ def cross_entropy(
         return _smoothed(logits, labels, weight, ignore_index, reduction, label_smoothing, axis)
     if axis != logits.ndim - 1:
         return nll_loss(log_softmax(logits, axis), labels, weight, ignore_index, reduction, axis=axis)
-    z = logits.data.reshape(-1, logits.shape[-1])
+    shape = logits.shape
+    z = logits.data.reshape(-1, shape[-1])
     samples = _Samples(name, z, labels, weight, ignore_index, 1)
     losses, probabilities = kernels.current().cross_entropy(z, samples.labels)
 
@@ -80,7 +81,7 @@ def cross_entropy(
         gradient = kernels.current().cross_entropy_backward(samples.scaled(g, reduction), probabilities, samples.labels)
         if samples.kept is not None:
             gradient[~samples.kept] = 0
-        return gradient.reshape(logits.shape), None
+        return gradient.reshape(shape), None
 
     return record(samples.reduced(losses, reduction), (logits, labels), vjp, saved=(1,))
 
@@ -111,12 +112,13 @@ def nll_loss(
     samples = _Samples(name, x, labels, weight, ignore_index, axis)
     index = module.expand_dims(samples.labels.reshape(labels.shape), axis)
     losses = -module.take_along_axis(x, index, axis)
+    shape = x.shape
 
     def vjp(g: Array, needs: Any) -> tuple[Array, None]:
         scaled = samples.scaled(g, reduction)
         if samples.kept is not None:
             scaled = module.where(samples.kept, scaled, 0)
-        classes = module.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        classes = module.arange(shape[axis]).reshape(-1, *(1,) * (len(shape) - 1 - axis))
         slopes = module.broadcast_to(-scaled, samples.labels.shape).reshape(index.shape)
         return module.where(classes == index, slopes, 0), None
 

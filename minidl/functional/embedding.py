@@ -31,10 +31,11 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
         raise IndexError(
             f"embedding: indices must lie in 0 <= i < {len(w)}, found {int(rows.min())} to {int(rows.max())}"
         )
-    padding = None if padding_idx is None else row_number(padding_idx, len(w))
+    n = len(w)
+    padding = None if padding_idx is None else row_number(padding_idx, n)
 
     def separable_vjp(g: Array, needs: Any) -> tuple[Array, None]:
-        gradient = kernels.current().embedding_backward(g, rows, len(w))
+        gradient = kernels.current().embedding_backward(g, rows, n)
         if padding is not None:
             gradient[padding] = 0
         return gradient, None

@@ -105,10 +105,11 @@ def _with_indices(name: str, a: Tensor, dim: Any, keepdim: bool) -> ValuesAndInd
     found = array_module(x).expand_dims(getattr(x, "arg" + name)(axis=axis), axis)
     indices = Tensor(found if keepdim else found.squeeze(axis=axis))
     place = mesh(found, axis)
+    module, shape, dtype = array_module(x), x.shape, x.dtype
 
     def vjp(g: Array, needs: Any) -> tuple[Array, None]:
-        gradient = array_module(x).zeros_like(x)
-        gradient[place] = g if keepdim else array_module(x).expand_dims(g, axis)
+        gradient = module.zeros(shape, dtype)
+        gradient[place] = g if keepdim else module.expand_dims(g, axis)
         return gradient, None
 
     values = x[place]
@@ -176,8 +177,8 @@ def _of_two(name: str, loses: Any, a: Any, b: Any) -> Tensor:
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
         half = module.where(x == y, g / 2, g)
         return (
-            needs[0] and unbroadcast(module.where(loses(x, y), 0, half), x),
-            needs[1] and unbroadcast(module.where(loses(y, x), 0, half), y),
+            needs[0] and unbroadcast(module.where(loses(x, y), 0, half), x.shape, x.dtype),
+            needs[1] and unbroadcast(module.where(loses(y, x), 0, half), y.shape, y.dtype),
         )
 
     return record(getattr(module, name)(x, y), (a, b), vjp, saved=(0, 1))

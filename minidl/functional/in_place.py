@@ -31,7 +31,7 @@ def _update(operation: Callable[[Any, Any], Tensor], write: Callable[[Any, Any],
     def update(a: Tensor, b: Any) -> Tensor:
         b = operand(b, a)
         if grad_enabled.get() and (a.requires_grad or b.requires_grad):
-            if a.requires_grad and a._vjp is None:
+            if a.requires_grad and a._node is None:
                 raise _leaf_in_use(a)
             return operation(a, b)
         return _written(a, b, write)
@@ -118,7 +118,7 @@ def _zero_(a: Tensor) -> Tensor:
 def _by_name(name: str, a: Tensor, b: Tensor, write: Callable[[Any, Any], Any]) -> Tensor:
     """Write in place, and refuse where the operation would have to be recorded: the caller may ignore the result."""
     if grad_enabled.get() and (a.requires_grad or b.requires_grad):
-        if a.requires_grad and a._vjp is None:
+        if a.requires_grad and a._node is None:
             raise _leaf_in_use(a)
         raise RuntimeError(
             f"{name} changes a tensor in place, which the tape does not record, and a gradient is required here: write "
@@ -130,7 +130,7 @@ def _by_name(name: str, a: Tensor, b: Tensor, write: Callable[[Any, Any], Any]) 
 @tensor_method("requires_grad_")
 def _requires_grad_(a: Tensor, requires_grad: bool = True) -> Tensor:
     """From here on, operations on this leaf are recorded (or, with False, no longer); returns the tensor."""
-    if a._vjp is not None:
+    if a._node is not None:
         raise RuntimeError(
             "requires_grad_ is for leaves, and this tensor was made by a recorded operation: call .detach() first"
         )

@@ -39,23 +39,24 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
             f"linear: bias has shape {bias.shape}, expected ({w.shape[0]},): one number for each of the weight's "
             f"{w.shape[0]} outputs"
         )
-    rows = whole if whole.ndim == 2 else whole.reshape(prod(whole.shape[:-1]), whole.shape[-1])
+    shape, is_flat = whole.shape, whole.ndim == 2
+    rows = whole if is_flat else whole.reshape(prod(shape[:-1]), shape[-1])
     out = kernels.current().linear(rows, w, None if bias is None else bias._data)
 
     def separable_vjp(g: Array, needs: Any) -> tuple[Array, ...]:
         kernel = kernels.current()
-        if rows is not whole:
+        if not is_flat:
             g = g.reshape(len(rows), w.shape[0])
         of_x = needs[0] and kernel.matmul(g, w)
-        if needs[0] and rows is not whole:
-            of_x = of_x.reshape(whole.shape)
+        if needs[0] and not is_flat:
+            of_x = of_x.reshape(shape)
         of_weight = needs[1] and kernel.matmul(g.T, rows)
         if bias is None:
             return of_x, of_weight
         return of_x, of_weight, needs[2] and kernel.sum_rows(g)
 
-    if rows is not whole:
-        out = out.reshape(*whole.shape[:-1], w.shape[0])
+    if not is_flat:
+        out = out.reshape(*shape[:-1], w.shape[0])
     return record(out, (x, weight) if bias is None else (x, weight, bias), separable_vjp, saved=(0, 1))
 
 

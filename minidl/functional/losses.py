@@ -196,10 +196,11 @@ def _reduced(
 ) -> Tensor:
     """The reduced losses as one node. slope() returns each loss's derivative by x; that by target is its negative."""
     scale = 1 / max(losses.size, 1) if reduction == "mean" else 1
+    like_x, like_target = (x.shape, x.dtype), (target.shape, target.dtype)
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
         gradient = g * scale * slope()
-        return needs[0] and unbroadcast(gradient, x.data), needs[1] and unbroadcast(-gradient, target.data)
+        return needs[0] and unbroadcast(gradient, *like_x), needs[1] and unbroadcast(-gradient, *like_target)
 
     return record(_reduce(losses, reduction), (x, target), vjp, saved=saved)
 

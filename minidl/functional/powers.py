@@ -34,8 +34,8 @@ def pow(a: Any, b: Any) -> Tensor:
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
         return (
-            needs[0] and unbroadcast(_gradient_of_base(g, x, y), x),
-            needs[1] and unbroadcast(_gradient_of_exponent(g, x, y, out), y),
+            needs[0] and unbroadcast(_gradient_of_base(g, x, y), x.shape, x.dtype),
+            needs[1] and unbroadcast(_gradient_of_exponent(g, x, y, out), y.shape, y.dtype),
         )
 
     return record(out, (a, b), vjp, saved=(FIRST, SECOND, OUTPUT))
@@ -44,7 +44,7 @@ def pow(a: Any, b: Any) -> Tensor:
 def _constant_exponent(a: Tensor, b: Any) -> Tensor:
     x = a.data
     if b == 0:
-        return record(x**b, (a,), lambda g, needs: (array_module(x).zeros_like(x),))
+        return record(x**b, (a,), lambda g, needs: (array_module(g).zeros_like(g),))
     return record(_power(x, b), (a,), lambda g, needs: (g * (b * _power(x, b - 1)),), saved=(FIRST,))
 
 

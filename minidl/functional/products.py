@@ -37,16 +37,20 @@ def matmul(a: Any, b: Any) -> Tensor:
         product = kernels.current().matmul(x, y)
     except ValueError as error:
         raise cannot_multiply(x, y) from error
+    axes = product.ndim
 
     def separable_vjp(g: Array, needs: Any) -> tuple[Array, Array]:
         matmul = kernels.current().matmul
         if x.ndim == y.ndim == 2:  # nearly always; the general case below takes twice as long on small matrices
-            return needs[0] and unbroadcast(matmul(g, y.T), x), needs[1] and unbroadcast(matmul(x.T, g), y)
+            return (
+                needs[0] and unbroadcast(matmul(g, y.T), x.shape, x.dtype),
+                needs[1] and unbroadcast(matmul(x.T, g), y.shape, y.dtype),
+            )
         rows, columns = (x[None, :] if x.ndim == 1 else x), (y[:, None] if y.ndim == 1 else y)
-        g = g.reshape((*g.shape[: product.ndim - (x.ndim > 1) - (y.ndim > 1)], rows.shape[-2], columns.shape[-1]))
+        g = g.reshape((*g.shape[: axes - (x.ndim > 1) - (y.ndim > 1)], rows.shape[-2], columns.shape[-1]))
         return (
-            needs[0] and unbroadcast(matmul(g, columns.swapaxes(-1, -2)), rows).reshape(x.shape),
-            needs[1] and unbroadcast(matmul(rows.swapaxes(-1, -2), g), columns).reshape(y.shape),
+            needs[0] and unbroadcast(matmul(g, columns.swapaxes(-1, -2)), rows.shape, x.dtype).reshape(x.shape),
+            needs[1] and unbroadcast(matmul(rows.swapaxes(-1, -2), g), columns.shape, y.dtype).reshape(y.shape),
         )
 
     return record(product, (a, b), separable_vjp, saved=(0, 1))

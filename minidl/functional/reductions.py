@@ -24,7 +24,8 @@ def sum(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, 
         axis, keepdims = one_spelling("sum", axis, keepdims, dim, keepdim)
     a = operand(a)
     x = a.data
-    return record(kernels.current().sum(x, axis, keepdims), (a,), lambda g, needs: (_spread(g, x, axis, keepdims),))
+    shape = x.shape
+    return record(kernels.current().sum(x, axis, keepdims), (a,), lambda g, needs: (_spread(g, shape, axis, keepdims),))
 
 
 @tensor_method("mean")
@@ -35,11 +36,12 @@ def mean(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None,
     a = operand(a)
     x = a.data
     out = kernels.current().mean(x, axis, keepdims)
+    shape = x.shape
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    count = prod(x.shape[i] for i in axes)
-    return record(out, (a,), lambda g, needs: (_spread(g / max(count, 1), x, axis, keepdims),))
+    count = prod(shape[i] for i in axes)
+    return record(out, (a,), lambda g, needs: (_spread(g / max(count, 1), shape, axis, keepdims),))
 
 
-def _spread(g: Array, x: Array, axis: Axis, keepdims: bool) -> Array:
-    """g repeated over the axes that were summed: the gradient of every element of x."""
-    return array_module(x).broadcast_to(g if keepdims else along(g, axis, x.ndim), x.shape)
+def _spread(g: Array, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Array:
+    """g repeated over the axes that were summed: the gradient of every summand."""
+    return array_module(g).broadcast_to(g if keepdims else along(g, axis, len(shape)), shape)

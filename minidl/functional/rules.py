@@ -64,6 +64,7 @@ def binary(
         elif not isinstance(b, Tensor) or not b._data.ndim:
             b = operand(b, a)
         x, y = a._data, b._data
+        like_a, like_b = (x.shape, x.dtype), (y.shape, y.dtype)
         compute, to_a, to_b = sixteen_bits if x.itemsize == 2 else wide
         try:
             out = compute(x, y)
@@ -73,12 +74,18 @@ def binary(
         if saved:
 
             def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array]:
-                return needs[0] and unbroadcast(to_a(g, x, y), x), needs[1] and unbroadcast(to_b(g, x, y), y)
+                return (
+                    needs[0] and unbroadcast(to_a(g, x, y), *like_a),
+                    needs[1] and unbroadcast(to_b(g, x, y), *like_b),
+                )
 
-        else:
+        else:  # the operands' memory is not kept
 
             def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array]:
-                return needs[0] and unbroadcast(to_a(g), x), needs[1] and unbroadcast(to_b(g), y)
+                return (
+                    needs[0] and unbroadcast(to_a(g), *like_a),
+                    needs[1] and unbroadcast(to_b(g), *like_b),
+                )
 
         return record(out, (a, b), vjp, saved)
 

@@ -30,11 +30,11 @@ def gather(a: Any, dim: int, index: Any) -> Tensor:
     a, index = operand(a), _indices(index)
     x, axis = a.data, counted_from_start("gather", dim, a.data)
     _check_index("gather", index.data, x, axis, "the tensor")
-    place = mesh(index.data, axis)
+    place, shape = mesh(index.data, axis), x.shape
     return record(
         x[place],
         (a, index),
-        lambda g, needs: (_added(array_module(x).zeros(x.shape, x.dtype), place, g), None),
+        lambda g, needs: (_added(array_module(g).zeros(shape, g.dtype), place, g), None),
         saved=(1,),
     )
 
@@ -53,10 +53,11 @@ def scatter_add(a: Any, dim: int, index: Any, source: Any) -> Tensor:
         raise ValueError(f"scatter_add: source and index of one shape expected, got {source.shape} and {index.shape}")
     place = mesh(index.data, axis)
     out = _added(x.copy(), place, source.data.astype(x.dtype))
+    own = source.dtype
     return record(
         out,
         (a, index, source),
-        lambda g, needs: (g, None, needs[2] and g[place].astype(source.dtype)),
+        lambda g, needs: (g, None, needs[2] and g[place].astype(own)),
         saved=(1,),
     )
 
@@ -94,13 +95,14 @@ def index_add(a: Any, dim: int, index: Any, source: Any, alpha: float = 1) -> Te
     if alpha != 1:
         out *= alpha
     out += x
+    places, own = index.data, source.dtype
     return record(
         out,
         (a, index, source),
         lambda g, needs: (
             g,
             None,
-            needs[2] and (g.take(index.data, axis=axis) * alpha).astype(source.dtype, copy=False),
+            needs[2] and (g.take(places, axis=axis) * alpha).astype(own, copy=False),
         ),
         saved=(1,),
     )

@@ -22,7 +22,8 @@ def reshape(a: Any, *shape: Any) -> Tensor:
         out = x.reshape(*shape)
     except ValueError as error:
         raise _cannot_reshape(x, shape) from error
-    return record(out, (a,), lambda g, needs: (g.reshape(x.shape),), view_of=a)
+    own = x.shape
+    return record(out, (a,), lambda g, needs: (g.reshape(own),), view_of=a)
 
 
 @tensor_method("transpose")
@@ -59,12 +60,13 @@ def getitem(a: Any, index: Any) -> Tensor:
         out = x[index]
     except IndexError as error:
         raise _cannot_index(x, index, error) from error
+    shape = x.shape
 
     def vjp(g: Array, needs: Any) -> tuple[Array | None, ...]:
         if _may_repeat(index):
-            gradient = scatter(g, index, x)
+            gradient = scatter(g, index, shape)
         else:
-            gradient = array_module(x).zeros_like(x)
+            gradient = array_module(g).zeros(shape, g.dtype)
             gradient[index] = g
         return (gradient, *(None for _ in positions))
 
@@ -123,10 +125,11 @@ def cat(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> Ten
     ends = [0]
     for array in arrays:
         ends.append(ends[-1] + array.shape[axis])
+    likes = [(array.shape, array.dtype) for array in arrays]
 
     def vjp(g: Array, needs: Any) -> list[Array]:
         slices = (g.swapaxes(0, axis)[start:end].swapaxes(0, axis) for start, end in pairwise(ends))
-        return [unbroadcast(slice_, array) for slice_, array in zip(slices, arrays, strict=True)]
+        return [unbroadcast(slice_, *like) for slice_, like in zip(slices, likes, strict=True)]
 
     return record(joined, operands, vjp)
 
@@ -145,9 +148,10 @@ def stack(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> T
         stacked = module.stack(arrays, axis=axis)
     except ValueError as error:
         raise _cannot_join("stack", arrays, "equal shapes") from error
+    likes = [(array.shape, array.dtype) for array in arrays]
 
     def vjp(g: Array, needs: Any) -> list[Array]:
-        return [unbroadcast(slice_, array) for slice_, array in zip(module.moveaxis(g, axis, 0), arrays, strict=True)]
+        return [unbroadcast(slice_, *like) for slice_, like in zip(module.moveaxis(g, axis, 0), likes, strict=True)]
 
     return record(stacked, operands, vjp)
 
@@ -173,11 +177,12 @@ def where(condition: Any, a: Any, b: Any) -> Tensor:
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
     module = array_module(x)
+    like_a, like_b = (x.shape, x.dtype), (y.shape, y.dtype)
     return record(
         module.where(condition, x, y),
         (a, b),
         lambda g, needs: (
-            needs[0] and unbroadcast(module.where(condition, g, 0), x),  # g * condition would turn inf into nan
-            needs[1] and unbroadcast(module.where(condition, 0, g), y),
+            needs[0] and unbroadcast(module.where(condition, g, 0), *like_a),  # g * condition would turn inf into nan
+            needs[1] and unbroadcast(module.where(condition, 0, g), *like_b),
         ),
     )

@@ -41,11 +41,12 @@ def var(
     a = operand(a)
     centred, count = _centred(a, axis)
     scale = _reciprocal(count - (correction if unbiased is None else int(unbiased)))
-    out = _as_type(_summed_squares(centred, axis, kept) * scale, a.dtype)
+    own = a.dtype
+    out = _as_type(_summed_squares(centred, axis, kept) * scale, own)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
-        g = g if kept else along(g, axis, a.ndim)
-        return (_as_type(centred * ((2 * scale) * g), a.dtype),)
+        g = g if kept else along(g, axis, centred.ndim)
+        return (_as_type(centred * ((2 * scale) * g), own),)
 
     return record(out, (a,), vjp, saved=(0,))
 
@@ -63,11 +64,12 @@ def std(
     scale = _reciprocal(count - (correction if unbiased is None else int(unbiased)))
     module = array_module(a.data)
     deviation = module.asarray(module.sqrt(_summed_squares(centred, axis, kept) * scale))
-    out = _as_type(deviation, a.dtype)
+    own = a.dtype
+    out = _as_type(deviation, own)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         slope = module.where(deviation == 0, 0, g / module.where(deviation == 0, 1, deviation)) * scale
-        return (_as_type(centred * (slope if kept else along(slope, axis, a.ndim)), a.dtype),)
+        return (_as_type(centred * (slope if kept else along(slope, axis, centred.ndim)), own),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))
 

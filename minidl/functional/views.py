@@ -99,7 +99,8 @@ def broadcast_to(a: Any, shape: Any) -> Tensor:
             f"a tensor of shape {x.shape} cannot be expanded to {tuple(shape)}: from the last axis backwards every "
             "length must be equal or 1"
         ) from error
-    return record(out, (a,), lambda g, needs: (unbroadcast(g, x),), view_of=a)
+    own, dtype = x.shape, x.dtype
+    return record(out, (a,), lambda g, needs: (unbroadcast(g, own, dtype),), view_of=a)
 
 
 @tensor_method("split")

@@ -58,10 +58,11 @@ class Counter:
         """Count an elementwise operation of numpy: one flop for every element of the largest array."""
         self.add(max(array.size for array in (*read, written)), sum(array.nbytes for array in (*read, written)))
 
-    def operation(self, out: Any, inputs: Sequence[Any], moves: bool) -> None:
+    def operation(self, out: Any, inputs: Sequence[Any], moves: bool, made_at: int) -> None:
         """Count a differentiable operation; its kernels are counted already.
 
         `moves`: it moved numbers without arithmetic, as a view, or as a copy if a view was not possible.
+        `made_at`: when, by the clock of the tape.
         """
         if self.within_kernels:
             self.within_kernels = False

@@ -31,7 +31,6 @@ from minidl.nn.recipe import (
     operated,
     written,
 )
-from minidl.tape import Node
 from minidl.tensor import Tensor, as_array
 from minidl.tensor.element_count import ElementCount
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 building: ContextVar[Block | None] = ContextVar("minidl_building", default=None)  # the open block of this context
 
-_array: Any = Node.__dict__["_data"]  # the slot of a tensor's array, under the property of Placeholder
+_array: Any = Tensor.__dict__["_data"]  # the slot of a tensor's array, under the property of Placeholder
 
 _VISIBLE = {"shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags", "base", "astype"}
 

@@ -155,7 +155,7 @@ class Optimizer(ABC):
                 raise TypeError(
                     f"an optimizer updates Tensors, such as model.parameters() gives, not {type(parameter).__name__}"
                 )
-            if parameter._vjp is not None:
+            if parameter._node is not None:
                 raise ValueError(
                     f"a tensor of shape {parameter.shape} is the result of an operation: an optimizer updates leaves, "
                     "such as parameters"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minidl.kernels import counting
-from minidl.tape import Node, Vjp, walk
+from minidl.tape import Node, Vjp, node_of, operation_name, walk
 from minidl.tensor.tensor import Tensor
 
 
@@ -59,23 +59,24 @@ def dependency_graph(forward: Callable[[], Tensor | Sequence[Tensor]]) -> dict[s
     finally:
         counting.active.reset(token)
         counting.in_use.set(None)
-    names = {node: f"{_operation(vjp)} {i}" for i, (node, vjp) in enumerate(zip(nodes, vjps, strict=True))}
+    names = {node: f"{operation_name(vjp)} {i}" for i, (node, vjp) in enumerate(zip(nodes, vjps, strict=True))}
     leaves: dict[Node, None] = {}
     tasks: dict[str, Task] = {}
     for node, above in zip(nodes, parents, strict=True):
         needs = dict.fromkeys(names[parent] for parent in above if parent in names)
-        tasks[names[node]] = Task("forward", log.forward[id(node._data)], tuple(needs))
+        tasks[names[node]] = Task("forward", log.forward[node._sequence], tuple(needs))
         leaves.update(dict.fromkeys(parent for parent in above if parent._vjp is None and parent.requires_grad))
     received: dict[Node, list[str]] = {node: [] for node in (*nodes, *leaves)}
     for node, vjp, above in reversed(list(zip(nodes, vjps, parents, strict=True))):
         name = f"{names[node]} backward"
-        gradient = _sum(tasks, f"sum of gradients of {names[node]}", received[node], node)
+        size = log.sizes[node._sequence]
+        gradient = _sum(tasks, f"sum of gradients of {names[node]}", received[node], size)
         tasks[name] = Task("backward", log.backward[id(vjp)], (names[node], *gradient))
         for parent in above:
             if parent in received:
                 received[parent].append(name)
     for i, leaf in enumerate(leaves):
-        _sum(tasks, f"sum of gradient {i}", received[leaf], leaf)
+        _sum(tasks, f"sum of gradient {i}", received[leaf], leaf._data.size)
     return tasks
 
 
@@ -84,13 +85,14 @@ class Log(counting.Counter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.forward: dict[int, int] = {}  # by the id of the operation's output
+        self.forward: dict[int, int] = {}  # by the time when the operation was recorded
+        self.sizes: dict[int, int] = {}  # of its output
         self.backward: dict[int, int] = {}  # by the id of the vjp
         self._before = 0
 
-    def operation(self, out: Any, inputs: Sequence[Any], moves: bool) -> None:
-        super().operation(out, inputs, moves)
-        self.forward[id(out)] = self._since()
+    def operation(self, out: Any, inputs: Sequence[Any], moves: bool, made_at: int) -> None:
+        super().operation(out, inputs, moves, made_at)
+        self.forward[made_at], self.sizes[made_at] = self._since(), out.size
 
     def vjp(self, vjp: Vjp, g: Any, needs: Sequence[bool]) -> Sequence[Any]:
         self._since()  # additions of gradients before this call
@@ -106,7 +108,7 @@ class Log(counting.Counter):
 
 def _recorded(outputs: Sequence[Node]) -> list[Node]:
     """The nodes from which the outputs were made, in the order of execution."""
-    found = dict.fromkeys(output for output in outputs if output._vjp is not None)
+    found = dict.fromkeys(node for node in map(node_of, outputs) if node._vjp is not None)
     if not found:
         raise RuntimeError("dependency_graph: the outputs of the forward function do not require a gradient")
     nodes = list(found)
@@ -117,15 +119,9 @@ def _recorded(outputs: Sequence[Node]) -> list[Node]:
     return sorted(nodes, key=lambda node: node._sequence)
 
 
-def _operation(vjp: Vjp | None) -> str:
-    """The function that recorded the node; of a private one, its module, which has the operation's name."""
-    name = str(getattr(vjp, "__qualname__", "operation")).partition(".")[0]
-    return str(getattr(vjp, "__module__", name)).rpartition(".")[2] if name.startswith("_") else name
-
-
-def _sum(tasks: dict[str, Task], name: str, needs: list[str], node: Node) -> tuple[str, ...]:
+def _sum(tasks: dict[str, Task], name: str, needs: list[str], size: int) -> tuple[str, ...]:
     """What has to be done before the gradient is complete; several gradients get a task that adds them up."""
     if len(needs) < 2:
         return tuple(needs)
-    tasks[name] = Task("sum", (len(needs) - 1) * node._data.size, tuple(needs))
+    tasks[name] = Task("sum", (len(needs) - 1) * size, tuple(needs))
     return (name,)

@@ -133,7 +133,7 @@ def _tensors(role: str, given: Any) -> list[Tensor]:
     return tensors
 
 
-def accumulate(tensor: Node, gradient: Array) -> None:
+def accumulate(tensor: Tensor, gradient: Array) -> None:
     """Add a leaf's final gradient to its `.grad`, and call its hooks."""
     if type(gradient) is not np.ndarray or gradient.dtype != tensor._data.dtype:
         gradient = _fit(gradient, tensor)

@@ -18,7 +18,7 @@ from minidl import kernels
 from minidl.kernels import Array, counting
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.missing_names import unknown_option, without_missing
-from minidl.tape import Node, Vjp, clock, grad_enabled
+from minidl.tape import Node, Vjp, clock, grad_enabled, memory_of, node_of
 from minidl.tensor.conversion import as_array
 from minidl.tensor.element_count import ElementCount
 from minidl.tensor.gradients import backward, refuse_second_derivatives
@@ -48,7 +48,7 @@ class Tensor(Node, Methods, NumpyProtocols):
     Errors: TypeError for data that is not numeric, or for `requires_grad` on integers.
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_data", "_hooks", "_node", "grad")
 
     def __init__(self, data: Any, requires_grad: bool = False, **options: Any) -> None:
         if options:
@@ -56,15 +56,11 @@ class Tensor(Node, Methods, NumpyProtocols):
         self._data = as_array(data)
         if requires_grad is not False:
             _check_may_require_grad(self._data, requires_grad)
-        self.requires_grad = requires_grad
         self.grad = None
-        self._parents: tuple[Node, ...] = ()
-        self._vjp = None
-        self._saved: tuple[int, ...] = ()
-        self._sequence = clock()
-        self._written = 0
-        self._base: Node | None = _root(data) if isinstance(data, Tensor) else None
         self._hooks = None
+        self._node = None
+        base = memory_of(node_of(data)) if isinstance(data, Tensor) else None
+        Node.__init__(self, (), None, (), bool(requires_grad), base)
 
     # ---- data ----
 
@@ -76,7 +72,7 @@ class Tensor(Node, Methods, NumpyProtocols):
 
     def increment_version(self) -> None:
         """Note that `.data` was written in place, so that a backward that still needs the old value raises."""
-        (self if self._base is None else self._base)._written = clock()
+        memory_of(node_of(self))._written = clock()
 
     def copy_(self, source: Any) -> Tensor:
         """Write `source` (array or Tensor, broadcast to the shape) into this tensor's memory; returns self.
@@ -107,7 +103,7 @@ class Tensor(Node, Methods, NumpyProtocols):
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made this tensor: backward() fills the `.grad` of leaves."""
-        return self._vjp is None
+        return self._node is None
 
     @property
     def device(self) -> str:
@@ -192,7 +188,7 @@ class Tensor(Node, Methods, NumpyProtocols):
         return f"Tensor({data}, {self.dtype}{', requires_grad=True' if self.requires_grad else ''})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._vjp is not None:
+        if self._node is not None:
             raise TypeError("only leaves can be pickled or deep-copied: call .detach() on this tensor first")
         return type(self), (self._data, self.requires_grad)
 
@@ -228,7 +224,7 @@ class Tensor(Node, Methods, NumpyProtocols):
         `.grad` shares memory with nothing else: the hook may send it or change it in place. Returns a handle with
         `remove()`. Errors: RuntimeError for a tensor that is not a leaf, or does not require a gradient.
         """
-        if self._vjp is not None or not self.requires_grad:
+        if self._node is not None or not self.requires_grad:
             raise RuntimeError("a gradient hook needs a leaf that requires a gradient, such as a parameter")
         if self._hooks is None:
             self._hooks = {}
@@ -278,26 +274,20 @@ def record(
     out = Tensor.__new__(Tensor)
     out._data = data if not isinstance(data, np.generic) else np.asarray(data)
     out.grad = None
-    out._written = 0
     out._hooks = None
-    if view_of is None or (data.base is None and data is not view_of._data):
-        out._base = None
+    shares = view_of is not None and (data.base is not None or data is view_of._data)
+    base = memory_of(node_of(view_of)) if shares and view_of is not None else None
+    for parent in parents:
+        if parent.requires_grad and grad_enabled.get():
+            above = tuple([one if one._node is None else one._node for one in parents])
+            out._node = Node(above, vjp, saved, True, base)
+            out.requires_grad = True
+            break
     else:
-        out._base = _root(view_of)
-    out._sequence = clock()
+        out._node = None
+        Node.__init__(out, (), None, (), False, base)
     counter = counting.active.get()
     if counter is not None and parents:
-        counter.operation(out._data, [parent._data for parent in parents], view_of is not None)
-    for parent in parents:
-        if parent.requires_grad:
-            if not grad_enabled.get():
-                break
-            out.requires_grad, out._parents, out._vjp, out._saved = True, parents, vjp, saved
-            return out
-    out.requires_grad, out._parents, out._vjp, out._saved = False, (), None, ()
+        inputs = [parent._data for parent in parents]
+        counter.operation(out._data, inputs, view_of is not None, node_of(out)._sequence)
     return out
-
-
-def _root(tensor: Tensor) -> Node:
-    """The tensor whose memory this one shares: itself, unless it is a view."""
-    return tensor if tensor._base is None else tensor._base
