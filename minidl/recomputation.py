@@ -61,7 +61,7 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
         return result
     sources = sources_of(outputs, set(leaves.values()), began)
     original: dict[Node, Tensor] = {leaf: tensor for tensor, leaf in leaves.items()}
-    parents = tuple(original.get(source) or _at(source) for source in sources)
+    parents = tuple(original[source] if source in original else _at(source) for source in sources)
     shapes = [output.shape for output in outputs]
 
     def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array | None]:

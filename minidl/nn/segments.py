@@ -41,7 +41,8 @@ class StageCost(NamedTuple):
     """What a stage costs in a forward pass, for certain samples; `nn.stage_costs` counts it.
 
     flops   of the forward pass
-    kept    bytes that stay for backward, the stage's output included, its input not
+    kept    bytes that stay for backward, the stage's output included, its input not; they stay in a model, too, if the
+            next stage reads its input in backward, as a matrix product or a norm does, and ReLU does not
     output  bytes of the output alone
     """
 
@@ -104,7 +105,8 @@ def peak(costs: Sequence[StageCost], segments: Sequence[Segment]) -> float:
 
     These are the outputs of the segments so far, everything in the segments that are not recomputed, and everything
     inside the segment that runs. The model's output counts throughout, since the caller usually holds it. The model's
-    input, the loss and the gradients are not counted.
+    input, the loss and the gradients are not counted. Less may live, since these count though nobody keeps them: in
+    backward the output of the segment that runs again, and an output that the next stage does not read in backward.
 
     >>> unit = StageCost(flops=1, kept=1, output=1)
     >>> peak([unit] * 16, equal(16, 4)), peak([unit] * 16, [Segment(0, 16, recomputed=False)])

@@ -12,7 +12,7 @@ from minidl import Tensor, gradcheck
 from minidl import functional as F
 from minidl.functional import elementwise
 from minidl.functional.rules import binary, unary
-from minidl.tape import OUTPUT
+from minidl.tape import OUTPUT, node_of
 
 ROWS = [value for value in vars(elementwise).values() if inspect.isfunction(value) and value.__closure__]
 
@@ -31,9 +31,9 @@ def test_an_operation_of_the_table_goes_by_its_own_name(row) -> None:
 def test_the_parameters_of_a_rule_say_what_must_not_be_overwritten() -> None:
     x, y = leaf(1.0), leaf(2.0)
     saved = {"add": (), "sub": (), "mul": (0, 1), "div": (0, 1)}
-    assert {name: getattr(F, name)(x, y)._saved for name in saved} == saved
+    assert {name: node_of(getattr(F, name)(x, y))._saved for name in saved} == saved
     saved = {"neg": (), "log": (0,), "relu": (OUTPUT,)}
-    assert {name: getattr(F, name)(x)._saved for name in saved} == saved
+    assert {name: node_of(getattr(F, name)(x))._saved for name in saved} == saved
 
 
 def test_a_rule_is_called_only_for_a_gradient_that_is_needed() -> None:

@@ -229,7 +229,7 @@ def test_nothing_is_recorded_under_no_grad() -> None:
         assert not is_grad_enabled()
     assert is_grad_enabled()
     assert not y.requires_grad
-    assert y._parents == ()
+    assert y.is_leaf
     assert (x * 2).requires_grad
 
 

@@ -30,7 +30,8 @@ class UnitCost(NamedTuple):
     backward    flops or seconds, for the gradients of its input and of its parameters together
     parameters  bytes; a tied parameter counts in every unit that uses it
     kept        bytes that stay from forward until backward, the output included; those of the input, of parameters and
-                of buffers do not count
+                of buffers do not count. Within a stage the output of a unit stays only if the next unit reads its input
+                in backward
     output      bytes of the tensors that pass to the next unit
     """
 
