@@ -14,7 +14,9 @@ from minidl import Tensor, checkpoint, kernels, nn, random
 from minidl import functional as F
 from minidl.kept_arrays import kept_bytes
 from minidl.parallel import pipeline
+from minidl.tape import OUTPUT, memory_of, node_of
 from minidl.tensor import record
+from tests.functional.cases import three_of_each_operation
 from tests.tiers import all_but_first_exhaustive
 
 N, C, H, W = 3, 2, 6, 5
@@ -134,7 +136,7 @@ def test_a_checkpointed_unit_keeps_its_output_alone():
         def forward(self, x):
             return checkpoint(self.layers, x)
 
-    assert kept(layers, ROWS) == FLOAT * N * (20 + 2 * 20 + 6)  # that of the first layer is not read: tanh reads its own
+    assert kept(layers, ROWS) == FLOAT * N * (20 + 2 * 20 + 6)  # not that of the first layer: tanh reads its own
     assert kept(Checkpointed(), ROWS) == FLOAT * N * 6
 
 
@@ -212,3 +214,22 @@ def test_a_communicator_in_a_graph_is_not_followed_to_the_arrays_of_the_program(
     x, comm = Tensor(np.ones(4), requires_grad=True), SimpleNamespace(program=np.ones(100))
     y = record(x.numpy() * 2, (x,), lambda g, needs: (g * comm.program[0],))
     assert kept_bytes([y], [x]) == 32
+
+
+# ---- operations ----
+
+
+@pytest.mark.parametrize("case", three_of_each_operation(), ids=repr)
+def test_an_operation_keeps_no_array_that_its_gradient_is_not_said_to_read(case):
+    """So a result that backward does not read can be let go; what it reads is guarded against being overwritten."""
+    random.manual_seed(0)
+    tensors = [Tensor(a, requires_grad=d) for a, d in zip(case.arrays(), case.differentiable, strict=True)]
+    out = case.function(F, *tensors)
+    nodes, saved = [node_of(out)] if out.requires_grad else [], set()
+    for node in nodes:  # the list grows while it is read
+        saved.update(memory_of(node if index == OUTPUT else node._parents[index]) for index in node._saved)
+        nodes += [parent for parent in node._parents if parent._vjp is not None and parent not in nodes]
+    vjps = [node._vjp for node in nodes]
+    for operand in [*tensors, out]:
+        if memory_of(node_of(operand)) not in saved:
+            assert kept_bytes(vjps, []) == kept_bytes(vjps, [operand])

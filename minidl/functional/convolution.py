@@ -65,7 +65,7 @@ def conv2d(
     if image.ndim == 3:
         out = conv2d(x.reshape(1, *image.shape), weight, bias, *key)
         return out.reshape(out.shape[1:])
-    numbers, shape = geometry.numbers, image.shape
+    numbers, shape, has_bias = geometry.numbers, image.shape, b is not None
     padded = _padded(image, geometry.overhang)
     out = kernels.current().conv2d(padded, w, b, *numbers)
 
@@ -75,7 +75,7 @@ def conv2d(
             needs[0] and _inside(kernel.conv2d_backward_input(g, w, padded.shape, *numbers), shape),
             needs[1] and kernel.conv2d_backward_weight(g, padded, w.shape, *numbers),
         )
-        return gradients if bias is None else (*gradients, needs[2] and kernel.sum_channels(g))
+        return (*gradients, needs[2] and kernel.sum_channels(g)) if has_bias else gradients
 
     return record(out, (x, weight) if bias is None else (x, weight, bias), separable_vjp, saved=(0, 1))
 

@@ -39,7 +39,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
             f"linear: bias has shape {bias.shape}, expected ({w.shape[0]},): one number for each of the weight's "
             f"{w.shape[0]} outputs"
         )
-    shape, is_flat = whole.shape, whole.ndim == 2
+    shape, is_flat, has_bias = whole.shape, whole.ndim == 2, bias is not None
     rows = whole if is_flat else whole.reshape(prod(shape[:-1]), shape[-1])
     out = kernels.current().linear(rows, w, None if bias is None else bias._data)
 
@@ -51,9 +51,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
         if needs[0] and not is_flat:
             of_x = of_x.reshape(shape)
         of_weight = needs[1] and kernel.matmul(g.T, rows)
-        if bias is None:
-            return of_x, of_weight
-        return of_x, of_weight, needs[2] and kernel.sum_rows(g)
+        return (of_x, of_weight, needs[2] and kernel.sum_rows(g)) if has_bias else (of_x, of_weight)
 
     if not is_flat:
         out = out.reshape(*shape[:-1], w.shape[0])

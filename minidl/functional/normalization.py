@@ -39,6 +39,7 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
         raise ValueError(f"layer_norm: the bias has shape {bias.shape}, it should have the weight's {weight.shape}")
     if whole.dtype is not w.dtype:
         check_one_type("layer_norm", whole, w)
+    has_bias = bias is not None
     rows, flat_weight = whole.reshape(-1, w.size) if w.size else whole.reshape(0, 0), w.reshape(-1)
     out, mean, inverse_std = kernels.current().layer_norm(
         rows, flat_weight, None if bias is None else bias.data.reshape(-1), eps
@@ -48,7 +49,7 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
         g = g.reshape(rows.shape)
         gx, gw, gb = kernels.current().layer_norm_backward(g, rows, mean, inverse_std, flat_weight)
         gradients = (gx.reshape(whole.shape), gw.reshape(w.shape))
-        return gradients if bias is None else (*gradients, gb.reshape(w.shape))
+        return (*gradients, gb.reshape(w.shape)) if has_bias else gradients
 
     return record(out.reshape(whole.shape), (x, weight) if bias is None else (x, weight, bias), vjp, saved=(0, 1))
 

@@ -93,7 +93,7 @@ def test_units_pass_tuples_have_no_modules_and_use_parameters_directly():
     rows = pipeline.costs_of(Skip(), X).rows
     assert [row.name for row in rows] == ["first", "(no parameters)", "scale"]
     assert [row.output for row in rows] == [6 * 5 * 4 + 6 * 8, 2 * 6 * 5 * 4, 6 * 5 * 4]
-    assert [row.kept for row in rows] == [6 * 5 * 4 + 6 * 8, 6 * 5 * 4 + 4, 2 * 6 * 5 * 4]  # 4: the number 2
+    assert [row.kept for row in rows] == [6 * 5 * 4 + 6 * 8, 6 * 5 * 4 + 4, 6 * 5 * 4]  # 4: the number 2
     assert [row.parameters for row in rows] == [4 * 30, 0, 4 * 5]
 
 
