@@ -174,10 +174,11 @@ class Session(Records):
     def stream(self) -> Iterator[Batch]:
         """This rank's own minibatches of `batch_size` samples of its own shard, pass after pass until `finished`.
 
-        Faster nodes make more of them. The rank that owns the authoritative weights calls `processed` and notifies the
-        others.
+        Faster nodes make more of them, and one that begins when the others have finished makes none. The rank that owns
+        the authoritative weights calls `processed` and notifies the others.
         """
-        while True:
+        is_late = self.finished
+        while not is_late:
             for batch in self._one_pass(self._own_minibatches()):
                 yield batch
                 if self.finished:

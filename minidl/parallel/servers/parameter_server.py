@@ -155,7 +155,9 @@ class ParameterServer(Strategy):
         session.hold(start, stop)
         workers = range(session.replicas)
         clocks, version, total = Clocks(workers, self.staleness), dict.fromkeys(workers, 0), 0
+        late = set(workers)  # have not asked for the first weights yet
         for worker, request in (loop := Requests(session, layout)):
+            late.discard(worker)
             if request is None:
                 clocks.remove(worker)
             elif request[1] is not None and not session.finished:
@@ -165,7 +167,7 @@ class ParameterServer(Strategy):
                 total += samples
                 self._update(session, gradient, session.steps - version[worker], total)
                 session.processed(total, session.weights, start)
-            for other in [other for other in loop.waiting if self._may_go_on(session, clocks, other)]:
+            for other in [other for other in loop.waiting if self._may_go_on(session, clocks, late, other)]:
                 *_, is_fetch = loop.waiting[other]
                 if not session.finished:
                     session.record("lead", clocks.lead(other))
@@ -195,9 +197,11 @@ class ParameterServer(Strategy):
         session.set_gradient(gradient)
         session.update(1 / max(1, staleness) if self.staleness_aware else 1.0, samples=processed)
 
-    def _may_go_on(self, session: Session, clocks: Clocks, worker: int) -> bool:
+    def _may_go_on(self, session: Session, clocks: Clocks, late: set[int], worker: int) -> bool:
         if session.finished:
             return True
         if session.steps < self.warm_start:
             return worker == min(clocks.made)
+        if self.staleness == 0 and late:  # in step from the first weights on, or the late would see others' updates
+            return False
         return clocks.may_begin(worker)

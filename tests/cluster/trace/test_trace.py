@@ -53,16 +53,17 @@ def test_a_receive_is_waiting_until_the_sender_was_there_and_transfer_after_that
 
 def test_a_large_send_waits_until_the_receiver_was_there() -> None:
     def program(comm: cluster.Communicator) -> None:
+        comm.barrier()  # a rank may start late
         if comm.rank == 0:
             comm.send(np.ones(100_000), 1)
         else:
-            time.sleep(0.1)
+            time.sleep(0.3)
             comm.recv(0)
 
     trace = cluster.launch(program, nodes=2).trace
-    kinds = [e.kind for e in trace.events if e.rank == 0 and e.operation]
-    (wait,) = (e for e in trace.events if e.rank == 0 and e.kind == "wait")
-    assert kinds == ["send", "wait", "send"]
+    events = [e for e in trace.events if e.rank == 0 and e.operation == "send"]
+    assert [e.kind for e in events] == ["send", "wait", "send"]
+    wait = events[1]
     assert wait.end - wait.start > 0.05
     assert trace.ledger()[0]["send"].messages == 1
 

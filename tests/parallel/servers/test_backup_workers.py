@@ -233,6 +233,23 @@ def test_a_run_on_processes_ends_while_a_worker_would_sleep_for_hours(engine):
     assert report.checkpoint.model["w"] == pytest.approx(np.full(3, (1 - 1e-3) ** 20), rel=1e-12)
 
 
+@dataclass(frozen=True)
+class Late(Sleeping):
+    """And it begins when the others have finished."""
+
+    def run(self, session):
+        if session.comm.rank == 0:
+            session.comm.compute(seconds=30.0)
+        super().run(session)
+
+
+@pytest.mark.parametrize("abandon", [True, False])
+def test_a_worker_that_comes_when_the_others_have_finished_begins_no_gradient(abandon):
+    report = parallel.train(quadratic(20, 2), Late(1, abandon=abandon), 3, "simulation")
+    assert report.staleness == {0: 2 * 20}
+    assert report.seconds == pytest.approx(30, rel=1e-3)  # not 1e4 more
+
+
 class Watched(nn.Module):
     """Two layers; backward waits behind the upper one where it is told to, and `lower` is called before the other."""
 

@@ -1,5 +1,6 @@
 """Parameter servers: one worker is Serial, several are stale, a bound keeps them together."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -54,6 +55,32 @@ def test_staleness_zero_equals_synchronous_on_a_minibatch_and_a_rate_as_many_tim
         assert set(report.recorded["lead"][4]) == {0}
     asynchronous = parallel.train(plain_job(), ParameterServer(), nodes=4, on="simulation")
     assert np.abs(weights(asynchronous) - weights(truth)).max() > 1e-3
+
+
+@dataclass(frozen=True)
+class Late(ParameterServer):
+    """Worker 0 begins so much later than the others."""
+
+    seconds: float = 0.0
+
+    def run(self, session):
+        if session.comm.rank == 0:
+            session.comm.compute(seconds=self.seconds)
+        super().run(session)
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_with_staleness_zero_nobody_updates_before_the_last_worker_has_the_first_weights(servers):
+    truth = parallel.train(plain_job(lr=0.2, batch_size=20), parallel.Synchronous(), nodes=4, on="simulation")
+    report = parallel.train(plain_job(), Late(servers, staleness=0, seconds=9.0), nodes=4, on="simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-14
+
+
+def test_a_worker_that_comes_when_the_others_have_finished_computes_nothing():
+    report = parallel.train(plain_job(), Late(seconds=30.0), nodes=3, on="simulation")
+    assert report.results[0].losses == []
+    assert report.history[-1]["samples"] == 180
+    assert report.seconds == pytest.approx(30, rel=1e-3)
 
 
 def very_wide():

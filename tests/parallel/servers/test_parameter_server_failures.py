@@ -2,6 +2,9 @@
 
 import os
 import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,14 +22,42 @@ def survive(strategy, on, nodes=3, **terms):
     return parallel.train(plain_job(), strategy, nodes, on, on_failure="continue", timeout=30, **terms)
 
 
+@dataclass(frozen=True)
+class Awaited(ParameterServer):
+    """The others do not begin a gradient before the worker `victim` has begun its first, however slow it is."""
+
+    victim: int = 0
+    begun: Path = Path()  # a file that the victim makes
+
+    def run(self, session):
+        loss = session.local_loss
+
+        def awaited(batch):
+            if session.comm.rank == self.victim:
+                self.begun.touch()
+            while not self.begun.exists():
+                time.sleep(0.005)
+            return loss(batch)
+
+        session.local_loss = awaited
+        super().run(session)
+
+
+def server(on, victim, folder, **settings):
+    """Two servers; the faults kill the victim when it exchanges its first gradient."""
+    if on == "simulation":
+        return ParameterServer(servers=2, **settings)
+    return Awaited(servers=2, victim=victim, begun=folder / "begun", **settings)
+
+
 SETTINGS = [{}, {"staleness": 0}, {"staleness": 2}, {"locked": True}, {"warm_start": 9}]
 
 
 @pytest.mark.parametrize("on", ENGINES)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_when_a_worker_dies_the_others_process_all_samples(on, settings):
-    faults = cluster.FaultPlan().kill(0, at=("recv", 6))
-    report = survive(ParameterServer(servers=2, **settings), on, faults=faults)
+def test_when_a_worker_dies_the_others_process_all_samples(on, settings, tmp_path):
+    faults = cluster.FaultPlan().kill(0, at=("recv", 4))
+    report = survive(server(on, 0, tmp_path, **settings), on, faults=faults)
     assert list(report.failures) == [0]
     assert report.history[-1]["samples"] == 180
     assert 36 <= report.history[-1]["steps"] <= 37  # each of 5 samples, or a few fewer where a shard ends
@@ -34,18 +65,18 @@ def test_when_a_worker_dies_the_others_process_all_samples(on, settings):
 
 
 @pytest.mark.parametrize("on", ENGINES)
-def test_a_worker_that_dies_between_two_servers_leaves_them_a_gradient_apart(on):
+def test_a_worker_that_dies_between_two_servers_leaves_them_a_gradient_apart(on, tmp_path):
     faults = cluster.FaultPlan().kill(1, at=("isend", 6))  # its third pair of requests: only one server gets it
-    report = survive(ParameterServer(servers=2), on, nodes=2, faults=faults)
+    report = survive(server(on, 1, tmp_path), on, nodes=2, faults=faults)
     assert list(report.failures) == [1]
     assert [len(result.snapshots) for result in report.results if result is not None][-2:] == [3, 3]
     assert report.accuracy > 0.5
 
 
 @pytest.mark.parametrize("on", ENGINES)
-def test_a_worker_that_dies_with_the_lock_gives_it_back(on):
+def test_a_worker_that_dies_with_the_lock_gives_it_back(on, tmp_path):
     faults = cluster.FaultPlan().kill(2, at=("isend", 6))
-    report = survive(ParameterServer(servers=2, locked=True), on, faults=faults)
+    report = survive(server(on, 2, tmp_path, locked=True), on, faults=faults)
     assert list(report.failures) == [2]
     assert report.history[-1]["samples"] == 180
 
@@ -73,12 +104,12 @@ def test_without_node_0_the_running_statistics_are_those_of_the_next_node(strate
     assert variance == pytest.approx(report.results[1].buffers[-1][1])
 
 
-class Mortal(ParameterServer):
+class Mortal(Awaited):
     def run(self, session):
         gradient = session.gradient
 
         def dying():
-            if session.comm.rank == 1 and session.step == 2:
+            if session.comm.rank == 1 and session.step == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             return gradient()
 
@@ -87,8 +118,8 @@ class Mortal(ParameterServer):
 
 
 @pytest.mark.parametrize("bound", [None, 1])
-def test_a_worker_that_is_killed_from_outside_is_not_waited_for(bound):
-    report = survive(Mortal(staleness=bound), "processes")
+def test_a_worker_that_is_killed_from_outside_is_not_waited_for(bound, tmp_path):
+    report = survive(Mortal(staleness=bound, victim=1, begun=tmp_path / "begun"), "processes")
     assert "SIGKILL" in str(report.failures[1])
     assert report.history[-1]["samples"] == 180
 
