@@ -58,7 +58,7 @@ def run(weights, mode):
                 x = F.linear(x, weight)
                 memory.note()
         if mode != "evaluation":
-            x = x.sum()  # a loss; from here on only the graph knows the activations
+            x = x.sum()  # a loss; from here on only the graph holds activations
             x.backward(retain_graph=mode == "retained")
     for weight, hook in zip(weights, hooks, strict=True):
         hook.remove()
@@ -81,7 +81,7 @@ factor = training.peak / evaluation.peak
 print(
     f"peak, in units of one layer's output: evaluation {evaluation.peak:.0f}, training {training.peak:.0f} (measured)"
 )
-say(f"Your guess: {guess_factor}. **Measured: {factor:.0f} times.**")
+say(f"Your guess: {guess_factor}. **Measured: {factor:.1f} times.**")
 
 # %% [markdown]
 # Why so much? And what does it depend on? The vjp of Y = X W is made of X and W (01a), so backpropagation must *keep*
@@ -115,12 +115,14 @@ say(f"Your guesses: {guess_evaluation} and {guess_training}. **Measured: {rows[-
 # |---|---|---|
 # | evaluation, in a layer | 2 | its input and its output |
 # | training: forward, after layer l | l + 1 | all activations so far, and the input |
-# | backward, in layer l | (l + 1) + 2 + (L - l + 1) | activations 0 to l; gradients of two; those of weights l to L |
-# | the same, if nothing is freed | (L + 1) + L + L | all activations; their gradients; the weights' gradients |
+# | backward, in layer l | l + 2 + (L - l + 1) | activations 0 to l - 1; gradients of two; those of weights l to L |
+# | the same, if nothing is freed | L + L + L | activations 0 to L - 1; gradients of activations, and of weights |
 #
-# The two in the third row are activations l and l - 1. (At both ends one is missing: nothing needs the gradient of
-# the input, and that of the last activation is, for a sum, a single number.) Add the row up: the l cancels. What an
-# activation leaves as backward passes, a weight's gradient takes, and the peak is L + 4 (from 3 layers on).
+# Where is activation L? The vjp of a sum hands its gradient to every summand: it reads none of them, so nobody keeps
+# them. The two in the third row are the gradients of activations l and l - 1. (At both ends one is missing: nothing
+# needs the gradient of the input, and that of the last activation is, for a sum, a single number.) Add the row up: the
+# l cancels. What an activation leaves as backward passes, a weight's gradient takes, and the peak is L + 3 (from 3
+# layers on). When the weight's gradient is ready, where we measure, activation l - 1 has just gone.
 #
 # That holds if backward frees as it passes, as `minidl` does. `backward(retain_graph=True)` keeps the graph, for a
 # second walk; the activations' gradients go even then.
@@ -138,17 +140,16 @@ def formulas(L):
     forward = [layer + 1 for layer in layers]
     between = [(layer < L) + (layer > 1) for layer in backwards]  # gradients of activations, missing at both ends
     made = [L - layer + 1 for layer in backwards]  # gradients of weights
-    freed = [layer + 1 + b + m for layer, b, m in zip(backwards, between, made, strict=True)]
-    return forward + freed, forward + [L + 1 + b + m for b, m in zip(between, made, strict=True)]
+    freed = [layer - 1 + b + m for layer, b, m in zip(backwards, between, made, strict=True)]
+    return forward + freed, forward + [L + b + m for b, m in zip(between, made, strict=True)]
 
 
 retained = run(weights, "retained")
 L = len(weights)
-freed_formula, retained_formula = formulas(L)
-peaks = [["evaluation", evaluation.peak, 2], ["training, freed as it passes", training.peak, max(freed_formula)]]
-peaks += [["training, graph retained", retained.peak, max(retained_formula)]]
+peaks = [["evaluation", evaluation.peak, 2], ["training, freed as it passes", training.peak, L + 3]]
+peaks += [["training, graph retained", retained.peak, max(formulas(L)[1])]]
 rows = [[name, f"{peak:.0f}", formula] for name, peak, formula in peaks]
-table(["", "peak, measured", "peak, formula"], [*rows, ["nothing freed at all", "", 3 * L + 1]], "in units; 8 layers")
+table(["", "peak, measured", "peak, formula"], [*rows, ["nothing freed at all", "", 3 * L]], "in units; 8 layers")
 say(f"Your guess: {guess_retained}. **Measured: {retained.peak - training.peak:.0f} more.**")
 
 
@@ -359,8 +360,8 @@ series = [Line("total + loss", batches, careless, "both", 1), Line("total + loss
 panel = Panel(series, "batches evaluated", "live memory (activations)")
 see(
     lines.draw([panel], source="measured", title="A sum that remembers everything"),
-    f"`total + loss` climbs by {careless[-1] / 6:.0f} units a batch: the input and all activations. `total + "
-    f"loss.item()` stays at {careful[-1]:.0f}.",
+    f"`total + loss` climbs by {careless[-1] / 6:.0f} units a batch: the input and all activations but the last. "
+    f"`total + loss.item()` stays at {careful[-1]:.0f}.",
 )
 say(f"Your guess: {guess_leak}. **Measured: {careless[-1] / 6:.0f} units a batch, all that training keeps.**")
 
@@ -374,7 +375,7 @@ say(f"Your guess: {guess_leak}. **Measured: {careless[-1] / 6:.0f} units a batch
 # - **Cost and memory.** Griewank (*Achieving logarithmic growth of temporal and spatial complexity in reverse
 #   automatic differentiation*, Optimization Methods and Software 1, 1992, abstract) states both sides: a gradient
 #   costs a small multiple of the function (2 forward passes here), and the basic method's memory is proportional to the
-#   run time (L + 4 here). He shows how to trade one against the other by computing parts of the forward pass again;
+#   run time (L + 3 here). He shows how to trade one against the other by computing parts of the forward pass again;
 #   chapter 13 does that to networks.
 # - **What a layer stores.** Lectures (Dryden, *Parallelism in Training Deep Neural Networks*, ETH Zurich) count
 #   weights, outputs, and the gradients of both for each layer: the last row of the table above, with the weights. An

@@ -414,8 +414,8 @@ see(
         source=("measured", "formula"),
     ),
     "divided layers alone leave much on every machine, since what lies between them is whole everywhere. With slices "
-    "of the positions that is divided, too. What remains above a p-th are mostly the whole arrays at the ends: "
-    "inputs that f has joined, and the summands before g, since our tape keeps the output of each operation.",
+    "of the positions that is divided, too. What remains above a p-th are mostly the whole arrays at the "
+    "ends, the inputs that f has joined.",
 )  # fmt: skip
 say(f"On 8 machines: {kept[False][3] / kept[False][0]:.0%} of one machine's bytes are kept by divided layers, "
     f"{kept[True][3] / kept[True][0]:.0%} with slices. Korthikanti et al. count for GPT-3 in 16 bits "
