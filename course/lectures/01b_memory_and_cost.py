@@ -122,7 +122,8 @@ say(f"Your guesses: {guess_evaluation} and {guess_training}. **Measured: {rows[-
 # them. The two in the third row are the gradients of activations l and l - 1. (At both ends one is missing: nothing
 # needs the gradient of the input, and that of the last activation is, for a sum, a single number.) Add the row up: the
 # l cancels. What an activation leaves as backward passes, a weight's gradient takes, and the peak is L + 3 (from 3
-# layers on). When the weight's gradient is ready, where we measure, activation l - 1 has just gone.
+# layers on). When the weight's gradient is ready, where we measure, activation l - 1 has just gone (the input goes a
+# moment later).
 #
 # That holds if backward frees as it passes, as `minidl` does. `backward(retain_graph=True)` keeps the graph, for a
 # second walk; the activations' gradients go even then.
@@ -140,7 +141,7 @@ def formulas(L):
     forward = [layer + 1 for layer in layers]
     between = [(layer < L) + (layer > 1) for layer in backwards]  # gradients of activations, missing at both ends
     made = [L - layer + 1 for layer in backwards]  # gradients of weights
-    freed = [layer - 1 + b + m for layer, b, m in zip(backwards, between, made, strict=True)]
+    freed = [max(layer - 1, 1) + b + m for layer, b, m in zip(backwards, between, made, strict=True)]
     return forward + freed, forward + [L + b + m for b, m in zip(between, made, strict=True)]
 
 
