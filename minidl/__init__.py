@@ -31,11 +31,11 @@ from minidl.creation import (  # noqa: E402
     zeros_like,
 )
 from minidl.functional.operation import operation  # noqa: E402
+from minidl.grad_mode import enable_grad, is_grad_enabled, no_grad  # noqa: E402
 from minidl.gradcheck import gradcheck  # noqa: E402
 from minidl.missing_names import explain_missing_names  # noqa: E402
 from minidl.random import manual_seed  # noqa: E402
 from minidl.recomputation import checkpoint  # noqa: E402
-from minidl.tape import enable_grad, is_grad_enabled, no_grad  # noqa: E402
 from minidl.tensor import Tensor, backward, dependency_graph, grad  # noqa: E402
 
 __version__ = "0.1.0"  # read by pyproject.toml, too

@@ -12,8 +12,9 @@ import numpy as np
 
 from minidl import kernels, random
 from minidl.functional.one_type import autocast_dtype
+from minidl.grad_mode import enable_grad, is_grad_enabled, recomputing
 from minidl.kernels import Array, counting
-from minidl.tape import Node, clock, enable_grad, is_grad_enabled, node_of, recomputing, walk
+from minidl.tape import Node, clock, node_of, walk
 from minidl.tensor import Tensor, record
 
 _T = TypeVar("_T")

@@ -6,7 +6,7 @@ of Karpathy's micrograd, where a node holds one number. The other lines of this 
     Vjp                    a node holds a whole array; a Jacobian is never stored
     _sequence, _graph      order of creation instead of a recursive sort: any depth, and no recursion limit
     requires_grad, needs   no arithmetic for gradients that are not needed (of the data, of frozen weights)
-    Node beside Tensor     a result's array lives as long as somebody holds its tensor, or a vjp reads it
+    Node, _node            a result's array lives only as long as somebody holds its tensor, or a vjp reads it
     retain_graph, _freed   a node's arrays are released once it is visited: memory falls during backward
     deferred               two halves of backward, for pipelines: what other operations wait for, and what weights need
     uses, finish           a leaf's gradient is available as soon as it is final: communication overlaps backward
@@ -14,9 +14,9 @@ of Karpathy's micrograd, where a node holds one number. The other lines of this 
     inputs, _leading_to    gradients of chosen tensors only; the rest of the graph is not visited
     _saved, _written       an error instead of a wrong gradient where an array was overwritten after the forward pass
     allow_overwritten      no such error, where an algorithm means to use the new values
-    no_grad                evaluation without a graph
 
-`tensor/` makes Nodes into Tensors; `functional/elementwise.py` has the first vector-Jacobian products to read.
+`tensor/` has the tensors, which hold arrays; `grad_mode.py` switches recording off; `functional/elementwise.py` has the
+first vector-Jacobian products to read.
 
 References
     Linnainmaa (1970); Griewank and Walther, Evaluating Derivatives (2008), chapter 3
@@ -28,11 +28,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
-from functools import wraps
+from contextvars import ContextVar
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from minidl import kernels
 from minidl.kernels import Array, counting
@@ -54,8 +53,6 @@ Finish = Callable[[Any, Array], None]
 OUTPUT = -1  # in `saved`: the vjp reads the operation's own output
 
 clock = itertools.count(1).__next__  # numbers the nodes and the writes in place: "later" is a larger number
-grad_enabled: ContextVar[bool] = ContextVar("minidl_grad_enabled", default=True)
-recomputing: ContextVar[bool] = ContextVar("minidl_recomputing", default=False)  # a forward pass for the second time
 overwritten_allowed: ContextVar[bool] = ContextVar("minidl_overwritten_allowed", default=False)
 
 
@@ -173,7 +170,7 @@ def _finish_outputs(grads: dict[Node, Array], uses: dict[Node, int], finish: Fin
 class Node:
     """A place in the graph: made from `_parents`, with the vector-Jacobian products `_vjp`; a leaf has neither.
 
-    A leaf is a tensor. The result of a recorded operation is a tensor with a node beside it, `_node`, which does not
+    A leaf is a tensor. The result of a recorded operation is a tensor with a node of its own, `_node`, which does not
     lead to the tensor: where nobody holds the tensor any more and no vjp reads its array, the memory is free.
     """
 
@@ -339,44 +336,3 @@ def allow_overwritten() -> Iterator[None]:
         yield
     finally:
         overwritten_allowed.reset(token)
-
-
-# ---- grad mode ----
-
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-class no_grad:  # noqa: N801  (a context manager and decorator, in lower case as PyTorch's)
-    """Within `with no_grad():`, or in a function decorated with `@no_grad()`, nothing is recorded."""
-
-    _enabled = False
-
-    def __init__(self) -> None:
-        self._tokens: list[Token[bool]] = []  # a list, since one object may be entered again inside itself
-
-    def __enter__(self) -> None:
-        self._tokens.append(grad_enabled.set(self._enabled))
-
-    def __exit__(self, *error: object) -> None:
-        grad_enabled.reset(self._tokens.pop())
-
-    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        @wraps(function)
-        def decorated(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            with type(self)():
-                return function(*args, **kwargs)
-
-        return decorated
-
-
-class enable_grad(no_grad):  # noqa: N801
-    """Within `with enable_grad():`, operations are recorded even inside a `no_grad`."""
-
-    _enabled = True
-
-
-def is_grad_enabled() -> bool:
-    """Whether operations are being recorded."""
-    return grad_enabled.get()

@@ -34,9 +34,9 @@ from matplotlib.figure import Figure
 
 from benchmarks.reproductions.reproduction import Reproduction, main
 from minidl import Tensor, kernels, nn, random
+from minidl.grad_mode import recomputing
 from minidl.nn import segments
 from minidl.plots import style
-from minidl.tape import recomputing
 
 TITLE = "Activation checkpointing: 2 sqrt(n) activations for one more forward pass (Chen et al. 2016)"
 

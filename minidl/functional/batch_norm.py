@@ -9,10 +9,11 @@ import numpy as np
 from minidl import kernels
 from minidl.functional.bind import operand
 from minidl.functional.one_type import FLOAT32, check_one_type, converted
+from minidl.grad_mode import recomputing
 from minidl.kernels import Array
 from minidl.kernels.reference.normalization import normalized, through_statistics
 from minidl.kernels.sixteen_bit import is_sixteen_bit
-from minidl.tape import Vjp, recomputing
+from minidl.tape import Vjp
 from minidl.tensor import Tensor, record
 
 

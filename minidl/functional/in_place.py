@@ -21,9 +21,9 @@ from typing import Any
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.elementwise import add, div, mul, sub
 from minidl.functional.shapes import plain_index
+from minidl.grad_mode import grad_enabled
 from minidl.kernels import counting
 from minidl.kernels.sixteen_bit import is_floating_point
-from minidl.tape import grad_enabled
 from minidl.tensor import Tensor
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from minidl import functional as F
 from minidl.arguments import real_number, whole_number
 from minidl.functional.bind import operand
+from minidl.grad_mode import recomputing
 from minidl.kernels import array_module
 from minidl.nn.module import Module
 from minidl.nn.parameter import Parameter
-from minidl.tape import recomputing
 from minidl.tensor import Tensor
 
 

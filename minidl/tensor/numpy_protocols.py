@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minidl.tape import Node, grad_enabled
+from minidl.grad_mode import grad_enabled
+from minidl.tape import Node
 
 OPERATORS = {  # what numpy calls for an operator between an array and a tensor, and the tensor's operator
     np.add: "__add__",

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
+from minidl.grad_mode import grad_enabled
 from minidl.kernels import Array, counting
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.missing_names import unknown_option, without_missing
-from minidl.tape import Node, Vjp, clock, grad_enabled, memory_of, node_of
+from minidl.tape import Node, Vjp, clock, memory_of, node_of
 from minidl.tensor.conversion import as_array
 from minidl.tensor.element_count import ElementCount
 from minidl.tensor.gradients import backward, refuse_second_derivatives

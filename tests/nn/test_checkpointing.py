@@ -12,9 +12,9 @@ import pytest
 
 from minidl import Tensor, amp, kernels, nn, no_grad, random
 from minidl import functional as F
+from minidl.grad_mode import is_grad_enabled, recomputing
 from minidl.nn import segments
 from minidl.nn.segments import Segment
-from minidl.tape import is_grad_enabled, recomputing
 from tests.tiers import all_but_first_exhaustive, exhaustively
 
 RNG = np.random.default_rng(0)

@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks.reproductions.activation_checkpointing import array_bytes
 from minidl import Tensor, kernels, nn, random
+from minidl.grad_mode import recomputing
 from minidl.nn import segments
 from minidl.parallel.pipeline import costs_of
-from minidl.tape import recomputing
 from tests.nn.test_checkpointing import MODELS, Counted, results, same
 
 STATE = 16

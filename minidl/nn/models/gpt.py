@@ -10,6 +10,7 @@ import numpy as np
 from minidl import functional as F
 from minidl import random
 from minidl.arguments import whole_number
+from minidl.grad_mode import no_grad
 from minidl.nn import init
 from minidl.nn.container import ModuleList
 from minidl.nn.dropout import Dropout
@@ -18,7 +19,6 @@ from minidl.nn.linear import Linear
 from minidl.nn.module import Module
 from minidl.nn.normalization import LayerNorm
 from minidl.nn.stages import Stage, run_stages
-from minidl.tape import no_grad
 from minidl.tensor import Tensor
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from minidl import functional as F
 from minidl import kernels, nn
+from minidl.grad_mode import no_grad
 from minidl.kernels import Array
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy
-from minidl.tape import no_grad
 from minidl.tensor import Tensor, record
 
 

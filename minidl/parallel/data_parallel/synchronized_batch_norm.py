@@ -10,11 +10,11 @@ from minidl import functional as F
 from minidl import kernels
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
+from minidl.grad_mode import recomputing
 from minidl.kernels import Array
 from minidl.nn import Module, replace_layers
 from minidl.nn.normalization import BatchNorm
 from minidl.parallel.run.session import Session
-from minidl.tape import recomputing
 from minidl.tensor import Tensor
 
 

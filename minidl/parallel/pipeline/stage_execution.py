@@ -12,6 +12,7 @@ from minidl import kernels
 from minidl.cluster.work import Work
 from minidl.data.loader import Batch
 from minidl.deferred import Deferred
+from minidl.grad_mode import recomputing
 from minidl.kernels import Array
 from minidl.nn import Stage, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
@@ -24,7 +25,6 @@ from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.weight_versions import WeightVersions
 from minidl.parallel.run.session import Session
 from minidl.recomputation import Recomputation
-from minidl.tape import recomputing
 from minidl.tensor import Tensor, backward
 
 BETWEEN = "messages"

@@ -9,10 +9,10 @@ import numpy as np
 
 from minidl.cluster.comm import Communicator
 from minidl.data import Dataset
+from minidl.grad_mode import no_grad
 from minidl.kernels import Array
 from minidl.nn import Module
 from minidl.parallel.job import Job
-from minidl.tape import no_grad
 from minidl.tensor import Tensor
 
 EVALUATION_BATCH = 256  # samples at a time: the activations of a whole test set need not fit into memory

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, cluster, nn, parallel
+from minidl.grad_mode import recomputing
 from minidl.parallel import Job, Pipeline, pipeline
-from minidl.tape import recomputing
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.pipeline.test_asynchronous import deep_model
 from tests.parallel.pipeline.test_pipeline import MODELS, SYNCHRONOUS, InSixteenBits, deep_gpt
