@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from minidl.kept_arrays import kept_bytes
 from minidl.kernels import Array, counting
-from minidl.tape import Finish, Node, Vjp, receive, refuse_overwritten
+from minidl.tape import Finish, Node, Vjp, memory_of, receive, refuse_overwritten
 
 SEPARABLE = "separable_vjp"
 """The name of vjps that compute the gradient of each parent by itself, so that a second call computes nothing twice."""
@@ -87,7 +87,7 @@ class Deferred:
         while self._kept:
             vjp, g, parents, saved, made_at, needs = self._kept.pop(0)
             for tensor in saved:
-                if (tensor if tensor._base is None else tensor._base)._written > made_at:
+                if memory_of(tensor)._written > made_at:
                     refuse_overwritten(tensor, vjp)
             gradients = vjp(g, needs) if count is None else count(vjp, g, needs)
             for parameter, gradient in compress(zip(parents, gradients, strict=True), needs):
