@@ -88,7 +88,7 @@ class Deferred:
             vjp, g, parents, saved, made_at, needs = self._kept.pop(0)
             for tensor in saved:
                 if memory_of(tensor)._written > made_at:
-                    refuse_overwritten(tensor, vjp)
+                    refuse_overwritten(tensor)
             gradients = vjp(g, needs) if count is None else count(vjp, g, needs)
             for parameter, gradient in compress(zip(parents, gradients, strict=True), needs):
                 if parameter in grads:

@@ -62,11 +62,12 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
         return result
     sources = sources_of(outputs, set(leaves.values()), began)
     original: dict[Node, Tensor] = {leaf: tensor for tensor, leaf in leaves.items()}
+    was_passed = [source in original for source in sources]  # to the function, or it had it from elsewhere
     parents = tuple(original[source] if source in original else _at(source) for source in sources)
     shapes = [output.shape for output in outputs]
 
     def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array | None]:
-        return call.gradients(divided(g, shapes), parents, needs)
+        return call.gradients(divided(g, shapes), parents, was_passed, needs)
 
     # All parents count as read, since the second call reads them: backward refuses if one was overwritten meanwhile
     saved = tuple(range(len(parents)))
@@ -102,18 +103,24 @@ class Recomputation:
             arguments, leaves = self.arguments()
             return [output for output in tensors_in(self._function(*arguments)) if output.requires_grad], leaves
 
-    def gradients(self, seeds: list[Array], parents: Sequence[Tensor], needs: Sequence[bool]) -> list[Array | None]:
-        """Call the function again; the gradients of the parents that need one, None for the others."""
+    def gradients(
+        self, seeds: list[Array], parents: Sequence[Tensor], was_passed: Sequence[bool], needs: Sequence[bool]
+    ) -> list[Array | None]:
+        """Call the function again; the gradients of the parents that need one, None for the others.
+
+        was_passed: for each parent, whether it is an input. One that the function has from elsewhere may be the same
+        tensor, or made from another parent: it gets the gradient by its own use.
+        """
         outputs, leaves = self.again()
         if [output.shape for output in outputs] != [seed.shape for seed in seeds]:
             raise RuntimeError(
                 f"checkpoint: in backward the function returned tensors of shapes {[o.shape for o in outputs]}, in the "
                 f"forward pass {[seed.shape for seed in seeds]}: it must compute the same both times"
             )
-        inside = [leaves.get(parent, parent) for parent in parents]
+        inside = [leaves[parent] if passed else parent for parent, passed in zip(parents, was_passed, strict=True)]
         wanted = list(compress(inside, needs))
         found: dict[Node, Array] = {}
-        walk(outputs, seeds, wanted, False, found.__setitem__)
+        walk(outputs, seeds, wanted, False, found.__setitem__, ends_at_inputs=True)
         if len(found) < len(wanted):
             raise RuntimeError(
                 f"checkpoint: in backward the function used {len(found)} of the {len(wanted)} tensors that it used in "
@@ -157,7 +164,7 @@ def sources_of(outputs: Sequence[Tensor], leaves: set[Tensor], began: int) -> li
             sources.append(node)
             continue
         for parent in node._parents:
-            if parent.requires_grad and parent not in seen:
+            if parent._requires_grad and parent not in seen:
                 seen[parent] = None
                 stack.append(parent)
     return sources
@@ -168,7 +175,7 @@ def _at(place: Node) -> Tensor:
     if isinstance(place, Tensor):
         return place
     tensor = record(np.empty(0, np.float32), (), None)
-    tensor._node, tensor.requires_grad = place, True
+    tensor._node, tensor._requires_grad = place, True
     return tensor
 
 

@@ -12,7 +12,7 @@ of Karpathy's micrograd, where a node holds one number. The other lines of this 
     uses, finish           a leaf's gradient is available as soon as it is final: communication overlaps backward
     _own                   a leaf's gradient shares memory with nothing, so it may be reduced in place
     inputs, _leading_to    gradients of chosen tensors only; the rest of the graph is not visited
-    _saved, _written       an error instead of a wrong gradient where an array was overwritten after the forward pass
+    _saved, Memory         an error instead of a wrong gradient where an array was overwritten after the forward pass
     allow_overwritten      no such error, where an algorithm means to use the new values
 
 `tensor/` has the tensors, which hold arrays; `grad_mode.py` switches recording off; `functional/elementwise.py` has the
@@ -26,7 +26,7 @@ References
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import compress
@@ -63,6 +63,7 @@ def walk(
     retain_graph: bool,
     finish: Finish,
     deferred: Deferred | None = None,
+    ends_at_inputs: bool = False,
 ) -> None:
     """Backpropagation: visit every node once, after everything that was made from it, and pass its gradient on.
 
@@ -76,10 +77,12 @@ def walk(
         retain_graph     keep the graph for another backward
         finish           called as finish(tensor, gradient) once a gradient is final; the array is the tensor's own
         deferred         keeps the products that only parameters need, for later; None: all are computed
+        ends_at_inputs   do not visit what the inputs were made from, even if it leads to another input
     """
     wanted = _checked_inputs(inputs)
+    ends = wanted if ends_at_inputs else {}
     grads = _seed_gradients(outputs, seeds)
-    nodes, uses = _graph(grads, None if inputs is None else wanted)
+    nodes, uses = _graph(grads, None if inputs is None else wanted, ends)
     _finish_outputs(grads, uses, finish)
     count, add = counting.backward_arithmetic()
     if deferred is not None:
@@ -90,6 +93,8 @@ def walk(
         g = grads.pop(node)
         if node in wanted:
             finish(wanted[node], g.copy())
+            if node in ends:
+                continue
         for parent, gradient in _products(node, g, uses, count, retain_graph, deferred):  # along a path, multiply
             if parent in grads:
                 gradient = add(grads.pop(parent), gradient)  # where paths meet, add
@@ -107,7 +112,7 @@ def walk(
 def _checked_inputs(inputs: Sequence[Node] | None) -> dict[Node, Node]:
     """The inputs by their nodes."""
     for tensor in inputs or ():
-        if not tensor.requires_grad:
+        if not tensor._requires_grad:
             raise RuntimeError(f"inputs: a tensor of shape {tensor._data.shape} does not require a gradient")
     return {node_of(tensor): tensor for tensor in inputs or ()}
 
@@ -123,9 +128,9 @@ def _products(
     """The parents whose gradients are needed, each with its vector-Jacobian product; frees the node."""
     vjp, parents = node._vjp, node._parents
     for index in node._saved:
-        tensor = node if index == OUTPUT else parents[index]
-        if (tensor if tensor._base is None else tensor._base)._written > node._sequence:
-            refuse_overwritten(tensor, vjp)
+        read = node if index == OUTPUT else parents[index]
+        if (read if read._memory is None else read._memory)._written > node._sequence:
+            refuse_overwritten(read, g.shape if index == OUTPUT else None)
     needs = list(map(uses.__contains__, parents))
     if True not in needs:
         return ()
@@ -175,39 +180,40 @@ class Node:
     """
 
     __slots__ = (
-        "_base",  # the node whose memory this one shares, as a view; None: memory of its own
+        "_memory",  # what this one shares with views; None: there are none
         "_parents",
+        "_requires_grad",
         "_saved",  # the indices of the parents whose values the vjp reads, OUTPUT for this node's own
         "_sequence",  # when the node was made
         "_vjp",
         "_written",  # when the data was last written in place
-        "requires_grad",
     )
 
-    _base: Node | None
+    _memory: Memory | None
     _parents: tuple[Node, ...]
+    _requires_grad: bool
     _saved: tuple[int, ...]
     _sequence: int
     _vjp: Vjp | None
     _written: int
-    requires_grad: bool
 
     # of a tensor
-
     _node: Node | None = None  # None: the tensor is a leaf, and its own node
     _data: Array
     _hooks: dict[int, Callable[..., None]] | None
     grad: Array | None
     is_parameter = False  # whether its gradient may be deferred
 
-    def __init__(
-        self, parents: tuple[Node, ...], vjp: Vjp | None, saved: tuple[int, ...], requires_grad: bool, base: Node | None
-    ) -> None:
-        self._parents, self._vjp, self._saved = parents, vjp, saved
-        self._base = base
-        self._sequence = clock()
-        self._written = 0
-        self.requires_grad = requires_grad
+
+class Memory:
+    """When memory that several nodes share was last written in place. It leads to no node, so a view keeps no graph."""
+
+    __slots__ = ("_written",)
+
+    _written: int
+
+    def __init__(self, written: int) -> None:
+        self._written = written
 
 
 def node_of(tensor: Node) -> Node:
@@ -215,15 +221,24 @@ def node_of(tensor: Node) -> Node:
     return tensor if tensor._node is None else tensor._node
 
 
-def memory_of(node: Node) -> Node:
-    """The node whose memory this one shares: itself, unless it is a view. It knows when the memory was written."""
-    return node if node._base is None else node._base
+def memory_of(node: Node) -> Node | Memory:
+    """Where the last write is noted: what the node shares with views, or the node."""
+    return node if node._memory is None else node._memory
+
+
+def shared_memory(node: Node) -> Memory:
+    """The memory of a node that has a view from now on."""
+    if node._memory is None:
+        node._memory = Memory(node._written)
+    return node._memory
 
 
 # ---- the graph ----
 
 
-def _graph(outputs: Iterable[Node], inputs: Iterable[Node] | None) -> tuple[list[Node], dict[Node, int]]:
+def _graph(
+    outputs: Iterable[Node], inputs: Iterable[Node] | None, ends: Container[Node] = ()
+) -> tuple[list[Node], dict[Node, int]]:
     """The nodes to visit, in order of creation, and how many gradients each node and leaf receives from another node.
 
     Order of creation is a topological order: a node is made after its parents.
@@ -231,6 +246,8 @@ def _graph(outputs: Iterable[Node], inputs: Iterable[Node] | None) -> tuple[list
     uses = dict.fromkeys(outputs, 0)
     nodes = [output for output in uses if output._vjp is not None]
     for node in nodes:  # the list grows while it is read
+        if node in ends:
+            continue
         if node._vjp is _freed:
             raise RuntimeError(
                 "this graph was already walked by backward() and freed: run the forward pass again, or pass "
@@ -239,19 +256,19 @@ def _graph(outputs: Iterable[Node], inputs: Iterable[Node] | None) -> tuple[list
         for parent in node._parents:
             if parent in uses:
                 uses[parent] += 1
-            elif parent.requires_grad:
+            elif parent._requires_grad:
                 uses[parent] = 1
                 if parent._vjp is not None:
                     nodes.append(parent)
     nodes.sort(key=attrgetter("_sequence"))
-    return (nodes, uses) if inputs is None else _leading_to(inputs, nodes)
+    return (nodes, uses) if inputs is None else _leading_to(inputs, nodes, ends)
 
 
-def _leading_to(inputs: Iterable[Node], nodes: list[Node]) -> tuple[list[Node], dict[Node, int]]:
+def _leading_to(inputs: Iterable[Node], nodes: list[Node], ends: Container[Node]) -> tuple[list[Node], dict[Node, int]]:
     """The same, restricted to the inputs and the nodes that were made from them."""
     uses = dict.fromkeys(inputs, 0)
     for node in nodes:  # in order of creation: parents first
-        for parent in node._parents:
+        for parent in () if node in ends else node._parents:
             if parent in uses:
                 uses[parent] += 1
                 uses.setdefault(node, 0)
@@ -271,7 +288,7 @@ def _seed_gradients(outputs: Sequence[Node], seeds: Sequence[Array | None]) -> d
     """The gradient that each output starts with."""
     grads: dict[Node, Array] = {}
     for output, seed in zip(outputs, seeds, strict=True):
-        if not output.requires_grad:
+        if not output._requires_grad:
             raise RuntimeError(
                 "backward() on a tensor that does not require a gradient: nothing that it was made from has "
                 "requires_grad=True (or it was made under no_grad, or detached)"
@@ -293,22 +310,17 @@ def _seed_gradients(outputs: Sequence[Node], seeds: Sequence[Array | None]) -> d
     return grads
 
 
-def refuse_overwritten(node: Node, vjp: Vjp | None) -> None:
+def refuse_overwritten(node: Node, shape: tuple[int, ...] | None = None) -> None:
     """Raise RuntimeError: the values of the node that a vjp reads are gone; unless that is allowed."""
     if overwritten_allowed.get():
         return
-    tensor = f"a tensor of shape {node._data.shape}" if node._vjp is None else "a tensor"
+    if node._vjp is None:
+        shape = node._data.shape
     raise RuntimeError(
-        f"{tensor} that backward() of {operation_name(vjp)} needs was overwritten in place after the forward pass used "
-        "it (by an optimizer step, a communication, copy_, or assigning .data): call backward() before the update, or "
-        "run the forward pass again"
+        f"a tensor {'' if shape is None else f'of shape {shape} '}that backward() needs was overwritten in place after "
+        "the forward pass used it (by an optimizer step, a communication, copy_, or assigning .data): call backward() "
+        "before the update, or run the forward pass again"
     )
-
-
-def operation_name(vjp: Vjp | None) -> str:
-    """The function that recorded the vjp; of a private one, its module, which has the operation's name."""
-    name = str(getattr(vjp, "__qualname__", "operation")).partition(".")[0]
-    return str(getattr(vjp, "__module__", name)).rpartition(".")[2] if name.startswith("_") else name
 
 
 def _freed(g: Array, needs: Sequence[bool]) -> Sequence[Array]:

@@ -140,7 +140,7 @@ def test_an_update_between_forward_and_backward_raises() -> None:
     weight, x = Tensor(np.ones((2, 3)), requires_grad=True), Tensor(np.ones((4, 3)))
     loss = functional.linear(x, weight).sum()
     weight.copy_(weight.data - 0.1)
-    with pytest.raises(RuntimeError, match=r"shape \(2, 3\) that backward\(\) of linear needs was overwritten"):
+    with pytest.raises(RuntimeError, match=r"shape \(2, 3\) that backward\(\) needs was overwritten"):
         loss.backward()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+import weakref
 from functools import partial
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ import pytest
 
 from minidl import Tensor, checkpoint, kernels, nn, random
 from minidl import functional as F
+from minidl.functional.axes import zeros_for
 from minidl.kept_arrays import kept_bytes
 from minidl.parallel import pipeline
 from minidl.tape import OUTPUT, memory_of, node_of
@@ -214,6 +216,32 @@ def test_a_communicator_in_a_graph_is_not_followed_to_the_arrays_of_the_program(
     x, comm = Tensor(np.ones(4), requires_grad=True), SimpleNamespace(program=np.ones(100))
     y = record(x.numpy() * 2, (x,), lambda g, needs: (g * comm.program[0],))
     assert kept_bytes([y], [x]) == 32
+
+
+def test_the_gradient_of_a_slice_lies_as_the_whole_so_that_a_transposition_need_not_copy_it():
+    """Queries, keys and values of all heads are slices of one transposed projection."""
+    for select in (lambda whole: whole[0], lambda whole: whole.max(dim=0).values):
+        x = Tensor(TEXTS, requires_grad=True)
+        with kernels.counted() as work:
+            whole = (x * 1.0).reshape(N, 7, 4, 2).transpose(2, 0, 1, 3)
+            y = select(whole)
+            before = work.flops
+            y.backward(np.ones(y.shape, np.float32))
+        assert work.flops - before == 2 * x.size  # the zeros and the product: no copy
+    zeros = zeros_for(whole.data)(np.float32)
+    assert (zeros.shape, zeros.strides) == (whole.shape, whole.data.strides)
+
+
+def test_attention_does_not_keep_a_mask_that_was_computed():
+    q = Tensor(TEXTS, requires_grad=True)
+    bias = Tensor(np.zeros((7, 7), np.float32), requires_grad=True)
+    mask = bias * 2.0
+    alive = weakref.ref(mask.data)
+    out = F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+    del mask
+    assert alive() is None or alive().base is bias.data
+    out.sum().backward()
+    assert bias.grad is not None
 
 
 # ---- operations ----

@@ -169,6 +169,14 @@ def test_what_a_node_keeps_dies_as_it_is_passed_unless_retained(retain_graph: bo
         assert dead == [["late"], ["early", "late"], ["early", "late"]]
 
 
+def test_a_detached_tensor_keeps_no_graph() -> None:
+    weights, x = make_weights(), Tensor(np.ones((N, N)))
+    before = live()
+    for weight in weights:
+        x = F.linear(x, weight).detach()
+    assert live() - before == pytest.approx(0, abs=TOLERANCE)  # the input's place was taken by the last output
+
+
 def test_a_graph_that_is_never_walked_dies_with_its_last_tensor() -> None:
     """No cycles: reference counting frees it at once, without the collector."""
     weights, x = make_weights(), Tensor(np.ones((N, N)))

@@ -104,6 +104,43 @@ def test_a_tensor_that_the_function_captures_gets_its_gradient():
     np.testing.assert_allclose(x.grad, 2 * X)
 
 
+def plus_one(w):
+    return w + 1.0
+
+
+@pytest.mark.parametrize(
+    ("make", "function"),
+    [
+        (plus_one, lambda p, w, h: p * h * w),
+        (lambda w: w * 3.0, lambda p, w, h: p * h * w),
+        (F.tanh, lambda p, w, h: checkpoint(lambda q: q * h * w, p * h)),
+        (plus_one, lambda p, w, h: checkpoint(lambda q: q * q * h, h) * p),
+        (plus_one, lambda p, w, h: checkpoint(lambda q, r: q * q * h * r, h, w) * p),
+        (plus_one, lambda p, w, h: p * p * checkpoint(lambda q: q * h, h) * h),
+    ],
+    ids=["sum", "product", "nested", "passed and captured", "both passed and captured", "used outside, too"],
+)
+@pytest.mark.parametrize("passed", ["x", "w", "h"])
+def test_captured_tensors_may_be_made_from_each_other_and_may_be_passed_too(make, function, passed):
+    """Each gets the gradient by its own use, and none twice."""
+
+    def gradients(call):
+        x = Tensor([5.0, 7.0], requires_grad=True)
+        w = Tensor([2.0, 3.0], requires_grad=True)
+        h = make(w)
+        (call(lambda p: function(p, w, h), {"x": x, "w": w, "h": h}[passed]) + h).sum().backward()
+        return x.grad, w.grad
+
+    for got, want in zip(gradients(checkpoint), gradients(lambda f, p: f(p)), strict=True):
+        np.testing.assert_allclose(got if want is not None else 0, want if want is not None else 0, rtol=1e-6)
+
+
+def test_a_leaf_that_is_passed_and_captured_gets_both_gradients():
+    w = Tensor([2.0, 3.0], requires_grad=True)
+    checkpoint(lambda p: (p * p * w).sum(), w).backward()
+    np.testing.assert_allclose(w.grad, [12.0, 27.0])
+
+
 def test_an_input_that_is_returned_and_one_that_is_not_used():
     x, unused = Tensor(X, requires_grad=True), Tensor(X, requires_grad=True)
     checkpoint(lambda x, unused: x, x, unused).sum().backward()

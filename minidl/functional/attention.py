@@ -96,6 +96,7 @@ def scaled_dot_product_attention(
             scores = kernels.array_module(scores).where(sees, scores, scores.dtype.type(0))
             probabilities = kernel.attention_softmax(scores, 1.0, is_causal) * sees
     kept = dropout_mask(probabilities, dropout_p, generator) if dropout_p else None
+    like_mask = None if mask is None else (mask.shape, mask.dtype)
     # in q's order of axes: joining the heads, a transposition, then need not copy
     out = kernel.matmul(probabilities if kept is None else probabilities * kept, values, queries)
 
@@ -111,9 +112,9 @@ def scaled_dot_product_attention(
             kernel.matmul(scores.swapaxes(-1, -2), queries),
             kernel.matmul(weights.swapaxes(-1, -2), g),
         )
-        if mask is None:
+        if like_mask is None:
             return gradients
-        return (*gradients, needs[3] and unbroadcast(scores / scale, mask.shape, mask.dtype))
+        return (*gradients, needs[3] and unbroadcast(scores / scale, *like_mask))
 
     return record(out, (q, k, v) if mask is None else (q, k, v, mask), vjp, saved=(0, 1, 2))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from minidl.kernels import Array, array_module
@@ -39,6 +41,21 @@ def counted_from_start(operation: str, axis: Any, x: Array, extra: int = 0) -> i
     if not -max(ndim, 1) <= number < max(ndim, 1):
         raise IndexError(f"{operation}: axis {number} of a tensor of shape {x.shape}, whose axes are 0 to {ndim - 1}")
     return number % max(ndim, 1)
+
+
+def zeros_for(x: Array) -> Callable[[Any], Array]:
+    """A function that makes zeros of a type, with the shape of x and its axes in the same order in memory.
+
+    It does not keep x. So the gradient of a slice lies as the whole does, and a later transposition need not copy it.
+    """
+    zeros = array_module(x).zeros
+    return partial(zeros, x.shape) if x.flags.c_contiguous else partial(_zeros_in_order, zeros, x.shape, x.strides)
+
+
+def _zeros_in_order(zeros: Callable[..., Array], shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Array:
+    order = sorted(range(len(shape)), key=lambda axis: -operator.abs(strides[axis]))
+    back = sorted(range(len(shape)), key=order.__getitem__)
+    return zeros([shape[axis] for axis in order], dtype).transpose(back)
 
 
 def mesh(index: Array, axis: int) -> tuple[Array, ...]:

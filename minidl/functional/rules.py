@@ -64,7 +64,6 @@ def binary(
         elif not isinstance(b, Tensor) or not b._data.ndim:
             b = operand(b, a)
         x, y = a._data, b._data
-        like_a, like_b = (x.shape, x.dtype), (y.shape, y.dtype)
         compute, to_a, to_b = sixteen_bits if x.itemsize == 2 else wide
         try:
             out = compute(x, y)
@@ -75,16 +74,17 @@ def binary(
 
             def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array]:
                 return (
-                    needs[0] and unbroadcast(to_a(g, x, y), *like_a),
-                    needs[1] and unbroadcast(to_b(g, x, y), *like_b),
+                    needs[0] and unbroadcast(to_a(g, x, y), x.shape, x.dtype),
+                    needs[1] and unbroadcast(to_b(g, x, y), y.shape, y.dtype),
                 )
 
-        else:  # the operands' memory is not kept
+        else:  # the operands are not kept
+            shape_a, type_a, shape_b, type_b = x.shape, x.dtype, y.shape, y.dtype
 
             def vjp(g: Array, needs: Sequence[bool]) -> Sequence[Array]:
                 return (
-                    needs[0] and unbroadcast(to_a(g), *like_a),
-                    needs[1] and unbroadcast(to_b(g), *like_b),
+                    needs[0] and unbroadcast(to_a(g), shape_a, type_a),
+                    needs[1] and unbroadcast(to_b(g), shape_b, type_b),
                 )
 
         return record(out, (a, b), vjp, saved)

@@ -238,7 +238,7 @@ def become_placeholder(tensor: Tensor, array: Absent) -> None:
     """Replace the tensor's array by one without values."""
     own: Any = type(tensor)
     tensor.__class__ = placeholder_class(own)
-    tensor._base = None  # a tensor that it was made of would keep the array
+    tensor._memory = None  # a tensor that it was made of would keep the array
     _array.__set__(tensor, array)
 
 

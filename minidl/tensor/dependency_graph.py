@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minidl.kernels import counting
-from minidl.tape import Node, Vjp, node_of, operation_name, walk
+from minidl.tape import Node, Vjp, node_of, walk
 from minidl.tensor.tensor import Tensor
 
 
@@ -59,13 +59,13 @@ def dependency_graph(forward: Callable[[], Tensor | Sequence[Tensor]]) -> dict[s
     finally:
         counting.active.reset(token)
         counting.in_use.set(None)
-    names = {node: f"{operation_name(vjp)} {i}" for i, (node, vjp) in enumerate(zip(nodes, vjps, strict=True))}
+    names = {node: f"{_operation(vjp)} {i}" for i, (node, vjp) in enumerate(zip(nodes, vjps, strict=True))}
     leaves: dict[Node, None] = {}
     tasks: dict[str, Task] = {}
     for node, above in zip(nodes, parents, strict=True):
         needs = dict.fromkeys(names[parent] for parent in above if parent in names)
         tasks[names[node]] = Task("forward", log.forward[node._sequence], tuple(needs))
-        leaves.update(dict.fromkeys(parent for parent in above if parent._vjp is None and parent.requires_grad))
+        leaves.update(dict.fromkeys(parent for parent in above if parent._vjp is None and parent._requires_grad))
     received: dict[Node, list[str]] = {node: [] for node in (*nodes, *leaves)}
     for node, vjp, above in reversed(list(zip(nodes, vjps, parents, strict=True))):
         name = f"{names[node]} backward"
@@ -117,6 +117,12 @@ def _recorded(outputs: Sequence[Node]) -> list[Node]:
         found.update(dict.fromkeys(fresh))
         nodes += fresh
     return sorted(nodes, key=lambda node: node._sequence)
+
+
+def _operation(vjp: Vjp | None) -> str:
+    """The function that recorded the node; of a private one, its module, which has the operation's name."""
+    name = str(getattr(vjp, "__qualname__", "operation")).partition(".")[0]
+    return str(getattr(vjp, "__module__", name)).rpartition(".")[2] if name.startswith("_") else name
 
 
 def _sum(tasks: dict[str, Task], name: str, needs: list[str], size: int) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ def _on_arrays(function: Callable[..., Any], name: str, inputs: Any, settings: A
     """numpy's function on the tensors' arrays, unless a gradient would be dropped."""
     if name.removeprefix("np.") not in WITHOUT_GRADIENT and grad_enabled.get():
         for tensor in _tensors_in((inputs, settings)):
-            if not tensor.requires_grad:
+            if not tensor._requires_grad:
                 continue
             if "out" in settings:
                 raise TypeError(

@@ -219,6 +219,23 @@ def test_as_keys_and_in_sets_tensors_are_told_apart_by_identity() -> None:
     assert (a == b).all()
 
 
+# ---- requires_grad ----
+
+
+def test_requires_grad_can_be_set_on_leaves_alone() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    for flag in (True, False):
+        with pytest.raises(RuntimeError, match="made by a recorded operation"):
+            y.requires_grad = flag
+    x.requires_grad = False
+    assert not (x * 2).requires_grad
+    with pytest.raises(TypeError, match="True or False"):
+        x.requires_grad = 1
+    with pytest.raises(TypeError, match="only floating-point"):
+        Tensor(np.arange(3)).requires_grad = True
+
+
 # ---- grad mode ----
 
 

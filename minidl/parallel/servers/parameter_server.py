@@ -41,8 +41,8 @@ class ParameterServer(Strategy):
         fetch_every       minibatches from fetch to fetch, default 1; more: fewer messages, and staler gradients
         push_every        minibatches from push to push, default 1; more: fewer messages, and larger updates
         staleness         bound in pushes: a worker that has pushed c times goes on when every worker has pushed
-                          c - staleness times; needs fetch_every = push_every; None, the default: no worker waits; 0: the
-                          first weights are sent when every worker has asked for them, so all are in step
+                          c - staleness times; needs fetch_every = push_every; None, the default: no worker waits;
+                          0: all are in step; the first weights are sent when every worker has asked for them
         staleness_aware   True: divide the learning rate by the gradient's staleness; default False
         locked            True: serve one worker at a time, on all servers together
                           False: default; a worker may receive slices of different age

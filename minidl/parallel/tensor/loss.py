@@ -40,7 +40,7 @@ def vocabulary_cross_entropy(logits: Any, labels: Any, comm: Communicator, ignor
     """
     logits = converted(operand(logits), FLOAT32)
     count = logits.shape[-1]
-    z = logits.data.reshape(-1, count)
+    z, shape, dtype = logits.data.reshape(-1, count), logits.shape, logits.dtype
     module = kernels.array_module(z)
     classes = module.asarray(labels.data if isinstance(labels, Tensor) else labels)
     if classes.shape != logits.shape[:-1]:
@@ -60,7 +60,7 @@ def vocabulary_cross_entropy(logits: Any, labels: Any, comm: Communicator, ignor
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         gradient = exponentials / total[:, None]
         gradient[rows, columns] -= is_mine
-        return ((gradient * (g / max(samples, 1) * counts)[:, None]).astype(z.dtype).reshape(logits.shape),)
+        return ((gradient * (g / max(samples, 1) * counts)[:, None]).astype(dtype).reshape(shape),)
 
     return record((losses.sum() / samples if samples else losses.sum() * np.nan).astype(z.dtype), (logits,), vjp)
 
