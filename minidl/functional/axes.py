@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from functools import partial
+from types import ModuleType
 from typing import Any
 
 from minidl.kernels import Array, array_module
@@ -43,19 +42,16 @@ def counted_from_start(operation: str, axis: Any, x: Array, extra: int = 0) -> i
     return number % max(ndim, 1)
 
 
-def zeros_for(x: Array) -> Callable[[Any], Array]:
-    """A function that makes zeros of a type, with the shape of x and its axes in the same order in memory.
+def zeros_in_order(module: ModuleType, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Array:
+    """Zeros of that shape, with the axes in the order in memory that these strides have.
 
-    It does not keep x. So the gradient of a slice lies as the whole does, and a later transposition need not copy it.
+    So the gradient of a slice lies as the whole array does, and a transposition before it need not copy.
     """
-    zeros = array_module(x).zeros
-    return partial(zeros, x.shape) if x.flags.c_contiguous else partial(_zeros_in_order, zeros, x.shape, x.strides)
-
-
-def _zeros_in_order(zeros: Callable[..., Array], shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Array:
     order = sorted(range(len(shape)), key=lambda axis: -operator.abs(strides[axis]))
+    if order == list(range(len(shape))):
+        return module.zeros(shape, dtype)
     back = sorted(range(len(shape)), key=order.__getitem__)
-    return zeros([shape[axis] for axis in order], dtype).transpose(back)
+    return module.zeros([shape[axis] for axis in order], dtype).transpose(back)
 
 
 def mesh(index: Array, axis: int) -> tuple[Array, ...]:

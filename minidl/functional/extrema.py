@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
-from minidl.functional.axes import counted_from_start, mesh, one_axis, one_spelling, zeros_for
+from minidl.functional.axes import counted_from_start, mesh, one_axis, one_spelling, zeros_in_order
 from minidl.functional.bind import along, operand, tensor_method, unbroadcast
 from minidl.kernels import Array, array_module
 from minidl.tape import OUTPUT
@@ -105,10 +105,10 @@ def _with_indices(name: str, a: Tensor, dim: Any, keepdim: bool) -> ValuesAndInd
     found = array_module(x).expand_dims(getattr(x, "arg" + name)(axis=axis), axis)
     indices = Tensor(found if keepdim else found.squeeze(axis=axis))
     place = mesh(found, axis)
-    module, dtype, zeros = array_module(x), x.dtype, zeros_for(x)
+    module, shape, strides, dtype = array_module(x), x.shape, x.strides, x.dtype
 
     def vjp(g: Array, needs: Any) -> tuple[Array, None]:
-        gradient = zeros(dtype)
+        gradient = zeros_in_order(module, shape, strides, dtype)
         gradient[place] = g if keepdim else module.expand_dims(g, axis)
         return gradient, None
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from minidl.functional.axes import zeros_for
+from minidl.functional.axes import zeros_in_order
 from minidl.functional.bind import operand, tensor_method, unbroadcast
 from minidl.functional.scatter import scatter
 from minidl.kernels import Array, array_module
@@ -61,13 +61,13 @@ def getitem(a: Any, index: Any) -> Tensor:
         out = x[index]
     except IndexError as error:
         raise _cannot_index(x, index, error) from error
-    shape, zeros = x.shape, zeros_for(x)
+    shape, strides = x.shape, x.strides
 
     def vjp(g: Array, needs: Any) -> tuple[Array | None, ...]:
         if _may_repeat(index):
             gradient = scatter(g, index, shape)
         else:
-            gradient = zeros(g.dtype)
+            gradient = zeros_in_order(array_module(g), shape, strides, g.dtype)
             gradient[index] = g
         return (gradient, *(None for _ in positions))
 
