@@ -277,6 +277,16 @@ def test_layers_that_share_a_parameter_must_divide_it_in_the_same_way() -> None:
     simulated(program, 2)
 
 
+def test_the_loss_of_divided_classes_keeps_one_array_of_the_size_of_the_logits():
+    def program(comm: Communicator) -> int:
+        logits = Tensor(np.zeros((50, 30), np.float32), requires_grad=True)
+        return kept_bytes([tensor.vocabulary_cross_entropy(logits * 2.0, np.zeros(50, np.int64), comm)], [logits])
+
+    whole = 50 * 30 * 4
+    for kept in simulated(program, 2).results:
+        assert whole < kept < 1.5 * whole  # and some numbers a sample
+
+
 def test_a_share_of_a_mask_does_not_keep_the_whole_mask_until_backward():
     def program(comm: Communicator) -> int:
         x = Tensor(np.ones((2, 3)), requires_grad=True)
