@@ -103,10 +103,10 @@ def check_segments(segments: Sequence[Segment], stages: int) -> None:
 def peak(costs: Sequence[StageCost], segments: Sequence[Segment]) -> float:
     """The most bytes of activations that live at a time in forward and backward.
 
-    These are the outputs of the segments so far, everything in the segments that are not recomputed, and everything
-    inside the segment that runs. The model's output counts throughout, since the caller usually holds it. The model's
-    input, the loss and the gradients are not counted. Less may live, since these count though nobody keeps them: in
-    backward the output of the segment that runs again, and an output that the next stage does not read in backward.
+    These are the outputs of the segments before, everything in the segments that are not recomputed, and everything
+    inside the segment that runs. When it runs for the first time, there is its output, too; for the second time, the
+    model's, which the caller usually holds. The model's input, the loss and the gradients are not counted. An output
+    inside a segment counts also where the next stage does not read it in backward, so that nobody keeps it.
 
     >>> unit = StageCost(flops=1, kept=1, output=1)
     >>> peak([unit] * 16, equal(16, 4)), peak([unit] * 16, [Segment(0, 16, recomputed=False)])
@@ -118,8 +118,9 @@ def peak(costs: Sequence[StageCost], segments: Sequence[Segment]) -> float:
     for segment in segments:
         inside = sum(cost.kept for cost in costs[segment.start : segment.end])
         if segment.recomputed:
-            held += costs[segment.end - 1].output
-            highest = max(highest, held + inside + (costs[-1].output if segment.end < len(costs) else 0))
+            output = costs[segment.end - 1].output
+            highest = max(highest, held + inside + max(output, costs[-1].output))
+            held += output
         else:
             held += inside
             highest = max(highest, held)
@@ -137,7 +138,7 @@ def least_peak(costs: Sequence[StageCost]) -> list[Segment]:
 
     >>> unit = StageCost(flops=1, kept=1, output=1)
     >>> peak([unit] * 36, least_peak([unit] * 36)), peak([unit] * 36, equal(36))
-    (10, 12)
+    (9, 12)
     """
     return _suffixes(_checked(costs))[1]
 
@@ -154,7 +155,7 @@ def least_recomputation(costs: Sequence[StageCost], budget: float) -> list[Segme
     >>> costs = [StageCost(flops=1, kept=1, output=1)] * 5 + [StageCost(flops=50, kept=1, output=1)]
     >>> segments = least_recomputation(costs, budget=5)
     >>> [(each.start, each.end, each.recomputed) for each in segments], recomputed_flops(costs, segments)
-    ([(0, 1, False), (1, 3, True), (3, 6, False)], 2)
+    ([(0, 2, False), (2, 4, True), (4, 6, False)], 2)
     """
     costs = _checked(costs)
     real_number("least_recomputation: budget", budget, at_least=0)
@@ -172,10 +173,9 @@ def least_recomputation(costs: Sequence[StageCost], budget: float) -> list[Segme
     for i in range(n):
         for before in _undominated(fronts[i]):
             for j in range(i + 1, n + 1):
-                inside = kept[j] - kept[i]
-                later = last if j < n else 0.0
-                held = before.held + costs[j - 1].output
-                if held + max(inside + later, relative[j]) <= budget:
+                inside, output = kept[j] - kept[i], costs[j - 1].output
+                held = before.held + output
+                if max(before.held + inside + max(output, last), held + relative[j]) <= budget:
                     insort(fronts[j], _Divided(before.flops + flops[j] - flops[i], held, Segment(i, j), before))
                 held = before.held + inside
                 if j == i + 1 and held + relative[j] <= budget:
@@ -215,9 +215,8 @@ def _suffixes(costs: Sequence[StageCost]) -> tuple[list[float], list[Segment]]:
         choices = [(costs[i].kept + peaks[i + 1], Segment(i, i + 1, False))]
         inside = 0.0
         for j in range(i + 1, n + 1):
-            inside += costs[j - 1].kept
-            later = last if j < n else 0.0
-            choices.append((costs[j - 1].output + max(inside + later, peaks[j]), Segment(i, j)))
+            inside, output = inside + costs[j - 1].kept, costs[j - 1].output
+            choices.append((max(inside + max(output, last), output + peaks[j]), Segment(i, j)))
         peaks[i], first[i] = min(choices, key=lambda choice: choice[0])  # of equal ones, that which keeps the stage
     segments, start = [], 0
     while start < n:

@@ -56,7 +56,7 @@ class Tensor(Node, Methods, NumpyProtocols):
             unknown_option(_of_data, type(self).__name__, options)
         self._data = as_array(data)
         if requires_grad is not False:
-            _check_may_require_grad(self._data, requires_grad)
+            _check_may_require_grad(self._data.dtype, requires_grad)
         self.grad = self._hooks = self._node = None
         self._requires_grad = bool(requires_grad)
         self._parents, self._vjp, self._saved = (), None, ()
@@ -70,7 +70,7 @@ class Tensor(Node, Methods, NumpyProtocols):
                 "requires_grad is set on leaves, and this tensor was made by a recorded operation: .detach() gives one "
                 "that no gradient passes"
             )
-        _check_may_require_grad(self._data, requires_grad)
+        _check_may_require_grad(self.dtype, requires_grad)
         self._requires_grad = bool(requires_grad)
 
     requires_grad = property(
@@ -253,15 +253,15 @@ def _of_data(data: Any, requires_grad: bool = False) -> None:
     """The arguments of Tensor and Parameter, for the message about an unknown one."""
 
 
-def _check_may_require_grad(data: Array, requires_grad: Any) -> None:
+def _check_may_require_grad(dtype: Any, requires_grad: Any) -> None:
     if not isinstance(requires_grad, (bool, np.bool_)):
         raise TypeError(
             f"requires_grad must be True or False, not {requires_grad!r}; for a tensor of a given shape type "
             "zeros(2, 3) or randn(2, 3)"
         )
-    if requires_grad and not is_floating_point(data.dtype):
+    if requires_grad and not is_floating_point(dtype):
         raise TypeError(
-            f"only floating-point tensors can require gradients, this one is {data.dtype}: convert the array with "
+            f"only floating-point tensors can require gradients, this one is {dtype}: convert the array with "
             ".astype(np.float32)"
         )
 
