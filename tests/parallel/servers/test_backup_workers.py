@@ -278,6 +278,8 @@ class Watching(BackupWorkers):
         comm, model = session.comm, session.model
         seen = comm.shared_array("seen", 3, np.int64)  # worker 1 has left, backwards begun, lower layers reached
         if comm.rank == 1:
+            while not seen[1]:  # it does not finish before worker 0 has begun
+                time.sleep(0.001)
             super().run(session)
             seen[0] = 1
             return
