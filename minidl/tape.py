@@ -175,8 +175,8 @@ def _finish_outputs(grads: dict[Node, Array], uses: dict[Node, int], finish: Fin
 class Node:
     """A place in the graph: made from `_parents`, with the vector-Jacobian products `_vjp`; a leaf has neither.
 
-    A leaf is a tensor. The result of a recorded operation is a tensor with a node of its own, `_node`, which does not
-    lead to the tensor: where nobody holds the tensor any more and no vjp reads its array, the memory is free.
+    A leaf is a tensor. The result of a recorded operation is a tensor that refers to a separate node, `_node`. Nodes
+    refer to nodes and not to results, so a result's array is freed when its tensor is, unless a vjp reads the array.
     """
 
     __slots__ = (
@@ -311,7 +311,7 @@ def _seed_gradients(outputs: Sequence[Node], seeds: Sequence[Array | None]) -> d
 
 
 def refuse_overwritten(node: Node, shape: tuple[int, ...] | None = None) -> None:
-    """Raise RuntimeError: the values of the node that a vjp reads are gone; unless that is allowed."""
+    """Raise RuntimeError, because values that a vjp reads were overwritten; nothing within `allow_overwritten`."""
     if overwritten_allowed.get():
         return
     if node._vjp is None:
