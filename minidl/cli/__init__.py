@@ -3,16 +3,16 @@
 `minidl COMMAND --help` lists the options of a command. The other files are shared by the commands: what a user types
 (`strategies`, `models`, `job`, `engines`, `quantities`), how it is read (`components`, `calls`, `value_types`,
 `several_words`, `shared_options`), and what is printed and written (`display`, `run_folder`, `ending`).
-`mpi_job` is what differs where mpiexec has started the command several times.
+`signals` is what Ctrl-C and SIGTERM do; `mpi_job` is what differs where mpiexec has started the command several times.
 """
 
 from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
-from types import FrameType
+
+from minidl.cli.signals import answer_signals, ignore_signals
 
 
 def main() -> None:
@@ -20,10 +20,7 @@ def main() -> None:
     os.environ["MPLBACKEND"] = "agg"  # pictures go into files; Jupyter exports a backend that other environments lack
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error: an accent must not cost the results
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _leave)
+    answer_signals()
     try:
         from minidl.cli import mpi_job  # here, so that Ctrl-C during this import ends as at any other time
         from minidl.cli.app import app
@@ -34,10 +31,4 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process is ending: a second Ctrl-C changes nothing
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    """End by an exception, so that the nodes are ended and half-written files are removed."""
-    signal.signal(number, signal.SIG_IGN)
-    sys.exit(128 + number)
+        ignore_signals()

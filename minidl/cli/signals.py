@@ -1,0 +1,63 @@
+"""Signals that end a command raise an exception in it, so that nodes are ended and half-written files are removed."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from types import FrameType
+
+AGAIN_SECONDS = 0.05  # after a signal was dropped; to free an object takes microseconds
+
+
+class Terminated(SystemExit):
+    """SIGTERM or SIGHUP has arrived. The exit code is 128 + its number, as of a program that it kills."""
+
+
+def answer_signals() -> None:
+    """From now on SIGTERM and SIGHUP raise Terminated, unless somebody else answers them (`nohup` ignores SIGHUP).
+
+    Python prints and drops an exception in a `__del__` or in a callback from C, since nobody called it. A signal whose
+    exception is dropped there is sent again. The first compilation of the kernels frees thousands of LLVM's objects,
+    each with a `__del__`: the program went on after Ctrl-C.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _terminate)
+    sys.unraisablehook = _answer_dropped
+
+
+def ignore_signals() -> None:
+    """From now on a second Ctrl-C or SIGTERM changes nothing: the process is ending."""
+    for number in (signal.SIGINT, *_terminating):
+        signal.signal(number, signal.SIG_IGN)
+
+
+_terminating: set[int] = set()
+"""Numbers of signals that have raised Terminated: a second one changes nothing."""
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    if number not in _terminating:
+        _terminating.add(number)
+        raise Terminated(128 + number)
+
+
+def _answer_dropped(dropped: sys.UnraisableHookArgs) -> None:
+    if isinstance(dropped.exc_value, KeyboardInterrupt):
+        number: int = signal.SIGINT
+    elif isinstance(dropped.exc_value, Terminated):
+        number = dropped.exc_value.args[0] - 128
+    else:
+        sys.__unraisablehook__(dropped)
+        return
+    timer = threading.Timer(AGAIN_SECONDS, _send_again, (number,))
+    timer.daemon = True
+    timer.start()
+
+
+def _send_again(number: int) -> None:
+    _terminating.discard(number)  # here, in a thread of its own: so no signal interrupts _answer_dropped
+    main = threading.main_thread().ident
+    if main is not None:
+        signal.pthread_kill(main, number)
