@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 
 from rich.console import Console
@@ -13,12 +14,15 @@ from minidl.kernels import cache
 DOING = "compiling the kernels"
 
 
-def compile_kernels(console: Console, on: str) -> None:
-    """Compile what training calls, with a bar, if nothing has been compiled since the kernels last changed.
+def compile_kernels(console: Console, on: str, model: str) -> None:
+    """Compile what training this model calls, with a bar, if that has not been done since the kernels last changed.
 
     on: the engine; of several copies of a command under mpiexec, the first compiles.
     """
-    if kernels.active() != "numba" or cache.is_filled():
+    if kernels.active() != "numba":
+        return
+    os.environ[cache.MODEL] = model  # the ranks of a launch call these kernels alone
+    if cache.is_filled(model):
         return
     from minidl.kernels.jit.first_calls import warm_up
 
@@ -27,4 +31,4 @@ def compile_kernels(console: Console, on: str) -> None:
         def show(done: int, steps: int) -> None:
             bar.show(done, steps, DOING, f"{done} of {steps} groups (once per computer)")
 
-        cluster.once(partial(warm_up, show), on)
+        cluster.once(partial(warm_up, show, model), on)

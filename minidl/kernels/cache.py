@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
 import os
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
+from minidl.instruction_set import processor
+
 SOURCES = Path(__file__).parent / "jit"
+
+ALL = "all"
+"""In place of a model's name: what any model of `nn.models` calls."""
+
+MODEL = "MINIDL_WARM_UP"
+"""The environment variable with the name of the model whose kernels the ranks of a launch will call; default ALL."""
 
 
 def files() -> list[str]:
@@ -23,12 +34,30 @@ def files() -> list[str]:
     return []
 
 
-def is_filled() -> bool:
-    """Whether kernels have been compiled since their sources last changed. Some may be missing; these are compiled
-    when they are called.
-    """
-    changed = max(path.stat().st_mtime for path in SOURCES.glob("*.py"))
-    return any(os.stat(file).st_mtime >= changed for file in files())
+def is_filled(model: str = ALL) -> bool:
+    """Whether the kernels of this model, or of all, have been compiled here since their sources last changed."""
+    return any(note.is_file() and note.read_text() == _stamp() for note in map(_note, (model, ALL)) if note)
+
+
+def note(model: str) -> None:
+    """Note, in a file among numba's, that the kernels of this model are there; nothing where nobody may write."""
+    file = _note(model)
+    if file is not None and not is_filled(model):
+        with contextlib.suppress(OSError):
+            file.write_text(_stamp())
+
+
+def _note(model: str) -> Path | None:
+    there = files()
+    return Path(there[0]).with_name(f"compiled_{model}.txt") if there else None
+
+
+def _stamp() -> str:
+    """What numba's files depend on: the sources, and the instructions for which they are compiled."""
+    sources = sorted((path.name, path.stat().st_mtime, path.stat().st_size) for path in SOURCES.glob("*.py"))
+    target = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
+    here = processor()
+    return repr((sys.version, version("numba"), target, here and (*here[:3], sorted(here.features)), sources))
 
 
 def folder_of(sources: Path) -> str:

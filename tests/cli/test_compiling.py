@@ -1,6 +1,11 @@
-"""The bar for the first compilation: shown where nothing has been compiled since the kernels last changed."""
+"""The bar for the first compilation: shown where the model's kernels have not been compiled since they last changed."""
+
+from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -12,31 +17,69 @@ from minidl.kernels.jit import first_calls
 
 
 @pytest.fixture
-def compiled(monkeypatch, tmp_path):
-    """Where numba looks for kernels, and the calls of `warm_up`, which is replaced."""
-    calls = []
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The models whose kernels were compiled, by a replacement for the compilation; a cache with one kernel."""
+    calls: list[str] = []
+
+    def run(names: dict[str, Callable[[str], None]], dtype: str, progress: Callable[[int, int], None]) -> None:
+        progress(0, 3)
+        calls.append(next((model for model, steps in first_calls.OF_MODEL.items() if steps is names), cache.ALL))
+
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(first_calls, "warm_up", lambda progress: (progress(0, 3), calls.append("warm_up")))
+    monkeypatch.setenv(cache.MODEL, "")  # restored afterwards, whatever is set here
+    monkeypatch.setattr(first_calls, "_run", run)
     folder = tmp_path / cache.folder_of(cache.SOURCES)
     folder.mkdir()
-    return folder / "kernel.nbi", calls
+    (folder / "kernel.nbi").touch()
+    return calls
 
 
-@pytest.mark.parametrize(("seconds_after_the_sources", "times"), [(None, 1), (-10, 1), (10, 0)])
-def test_kernels_are_compiled_if_no_file_of_the_cache_is_newer_than_the_sources(
-    compiled, seconds_after_the_sources, times
-):
-    file, calls = compiled
-    if seconds_after_the_sources is not None:
-        file.write_text("index")
-        changed = max(path.stat().st_mtime for path in cache.SOURCES.glob("*.py"))
-        os.utime(file, (changed, changed + seconds_after_the_sources))
+def compile_for(*models: str) -> None:
     with kernels.use("numba"):
-        compile_kernels(Console(quiet=True), "processes")
-    assert calls == ["warm_up"] * times
+        for model in models:
+            compile_kernels(Console(quiet=True), "processes", model)
 
 
-def test_the_kernels_of_numpy_need_no_compilation(compiled):
+def test_the_kernels_of_each_model_are_compiled_once(compiled: list[str]) -> None:
+    compile_for("mlp", "mlp", "gpt", "mlp", "gpt")
+    assert compiled == ["mlp", "gpt"]
+    assert os.environ[cache.MODEL] == "gpt"
+
+
+def test_a_model_of_ones_own_needs_all_kernels_and_then_no_model_needs_more(compiled: list[str]) -> None:
+    compile_for("mine", "yours", "mlp", "vgg16")
+    assert compiled == [cache.ALL]
+
+
+@pytest.mark.parametrize("what", ["sources", "numba", "processor"])
+def test_kernels_are_compiled_again_when_what_they_depend_on_has_changed(
+    what: str, compiled: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compile_for("mlp")
+    if what == "sources":
+        (tmp_path / "jit").mkdir()
+        monkeypatch.setattr(cache, "SOURCES", tmp_path / "jit")
+        monkeypatch.setattr(cache, "folder_of", lambda sources: cache.SOURCES.name)
+        for file in (tmp_path).glob("jit_*/*"):
+            file.rename(tmp_path / "jit" / file.name)
+        (tmp_path / "jit" / "new.py").touch()
+    elif what == "numba":
+        monkeypatch.setattr(cache, "version", lambda name: "1000.0")
+    else:
+        monkeypatch.setenv("NUMBA_CPU_NAME", "haswell")
+    compile_for("mlp", "mlp")
+    assert compiled == ["mlp", "mlp"]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() == 0, reason="root may write everywhere")
+def test_where_no_note_can_be_written_the_kernels_are_called_each_time(compiled: list[str], tmp_path: Path) -> None:
+    (folder,) = tmp_path.iterdir()
+    folder.chmod(0o555)
+    compile_for("mlp", "mlp")
+    assert compiled == ["mlp", "mlp"]
+
+
+def test_the_kernels_of_numpy_need_no_compilation(compiled: list[str]) -> None:
     with kernels.use("numpy"):
-        compile_kernels(Console(quiet=True), "processes")
-    assert compiled[1] == []
+        compile_kernels(Console(quiet=True), "processes", "mlp")
+    assert compiled == []

@@ -14,6 +14,7 @@ import pytest
 from minidl.cores import cores
 from minidl.kernels.jit import side_by_side
 from tests.cluster.process_census import descendants, wait_until_gone
+from tests.tiers import exhaustively
 
 STARTED = """
 from numba.core import event
@@ -25,6 +26,22 @@ print(sum(one.is_start for _, one in recorder.buffer))
 """
 
 TRAINED = """
+import sys
+from minidl.cli.app import app
+from minidl.kernels.jit.compiled import KERNELS
+from minidl.kernels.jit.first_calls import warm_up
+
+def signatures():
+    return {(kernel.py_func.__name__, one) for kernel in KERNELS for one in kernel.signatures}
+
+warm_up(model=sys.argv[1])
+known = signatures()
+words = ["--model", sys.argv[1], *sys.argv[2:], "--epochs", "1", "--on", "simulation", "--kernels", "numba", "--quiet"]
+app(["train", *words], standalone_mode=False)
+print(sorted({name for name, _ in signatures() - known}))
+"""
+
+STEPPED = """
 from minidl import nn
 from minidl.cli.bench.step.workloads import WORKLOADS, Training, Workload
 from minidl.kernels.jit.compiled import KERNELS
@@ -48,11 +65,10 @@ print(first_calls._compiled_here(), seen)
 """
 
 
-def printed(program: str, **environment: str) -> str:
+def printed(program: str, *arguments: str, **environment: str) -> str:
     """What a program prints."""
-    run = subprocess.run(
-        [sys.executable, "-c", program], env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True
-    )
+    command = [sys.executable, "-c", program, *arguments]
+    run = subprocess.run(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True)
     return run.stdout.strip()
 
 
@@ -74,7 +90,23 @@ def test_a_second_start_compiles_no_function_at_all() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_training_the_models_calls_no_kernel_that_the_warm_up_has_not_called() -> None:
-    assert printed(TRAINED) == "[]"
+    assert printed(STEPPED) == "[]"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("gpt", "--data", "stdlib_text"),
+        *exhaustively((("mlp",),), (("lenet",),), (("resnet",),), (("mlp", "--data", "spirals"),)),
+    ],
+    ids=" ".join,
+)
+def test_training_a_model_calls_no_kernel_that_its_own_warm_up_has_not_called(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert printed(TRAINED, *options, "--out", str(tmp_path / "out")) == "[]"
 
 
 def test_a_step_that_fails_is_an_error_that_says_why() -> None:

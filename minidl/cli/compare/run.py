@@ -66,7 +66,7 @@ def run(options: Options) -> None:
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     say(console, title)
     try:
-        compile_kernels(console, on)
+        compile_kernels(console, on, settings.model)
         with ComparisonProgress(console, len(texts) * len(networks) * settings.seeds, settings.seeds) as progress:
             comparison = parallel.compare(
                 jobs[texts[0]][1],

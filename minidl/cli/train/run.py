@@ -48,7 +48,7 @@ def run(options: Options, out: Path | None, resume: Path | None, elastic: bool, 
     console = Console(quiet=output.is_quiet)
     say(console, summary.title(options, model))
     try:
-        compile_kernels(console, on)
+        compile_kernels(console, on, options["model"])
         with output.board(folder, cluster.is_first(on)) as board, TrainingProgress(console) as progress:
             report = parallel.train(
                 the_job,

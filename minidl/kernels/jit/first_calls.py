@@ -1,9 +1,9 @@
 """First calls of compiled kernels, so that later calls, and processes forked from this one, need not compile.
 
-warm_up()      what the models of `nn.models` and their optimizers call
+warm_up()      what one model of `nn.models`, or all of them, and their optimizers call
 call_all()     every kernel
 
-Where numba's cache is empty, the steps below are first run in several processes at a time (`side_by_side.py`).
+Where numba's cache lacks them, the steps below are first run in several processes at a time (`side_by_side.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from minidl.cores import cores
-from minidl.kernels import Array, jit
+from minidl.kernels import Array, cache, jit
 from minidl.kernels.jit import bfloat16, float16
 from minidl.kernels.jit.compiled import KERNELS
 from minidl.kernels.jit.convolution import MANY_FILTERS
@@ -23,15 +23,18 @@ from minidl.kernels.reference.windows import sliding_windows
 ONCE = (1, 1)
 
 
-def warm_up(progress: Progress = lambda done, steps: None) -> None:
-    """Compile the kernels that the models of `nn.models` call in training for float32, or load them from the cache.
+def warm_up(progress: Progress = lambda done, steps: None, model: str = cache.ALL) -> None:
+    """Compile the kernels that training calls for float32, or load them from the cache.
 
-    progress: called after each step of the first compilation; never where the kernels are in the cache.
+    Parameters
+        progress  called after each step of the first compilation; never where the kernels are in the cache
+        model     what is trained, a name of OF_MODEL; for any other name, what all models of `nn.models` call
 
-    Measured on an AMD EPYC with AVX2: the first time 50 s in one process, 30 s side by side on two cores; 1.3 s from
-    the cache. On a processor with AVX-512 it was a third of that.
+    Measured on two cores of an AMD EPYC with AVX2, the first time: the MLP 6 s, the GPT 12, LeNet 13, the ResNet 17; all
+    28 s, and 50 in one process; all from the cache 1.3 s. On a processor with AVX-512 it was a third of that.
     """
-    _run(OF_MODELS, "float32", progress)
+    _run(OF_MODEL.get(model, OF_MODELS), "float32", progress)
+    cache.note(model if model in OF_MODEL else cache.ALL)
 
 
 def call_all(dtype: str = "float32", progress: Progress = lambda done, steps: None) -> None:
@@ -43,14 +46,15 @@ def call_all(dtype: str = "float32", progress: Progress = lambda done, steps: No
 
 
 def _run(names: Iterable[str], dtype: str, progress: Progress) -> None:
-    """Run the first step here; if that compiles, run the others side by side; then run them here, from the cache."""
-    first, *others = names
-    before = _compiled_here()
-    STEPS[first](dtype)
-    if _compiled_here() > before and others and cores() > 1:
-        compile_side_by_side([(name, dtype) for name in others], cores(), progress)
-    for name in others:
-        STEPS[name](dtype)
+    """Run steps here, from the cache; as soon as one compiles, first run all after it side by side."""
+    left = list(names)
+    is_compiling = cores() == 1
+    while left:
+        before = _compiled_here()
+        STEPS[left.pop(0)](dtype)
+        if left and not is_compiling and _compiled_here() > before:
+            is_compiling = True
+            compile_side_by_side([(name, dtype) for name in left], cores(), progress)
 
 
 def _compiled_here() -> int:
@@ -96,9 +100,17 @@ def max_pooling(dtype: str) -> None:
     jit.max_pool2d_backward(out, position, image.shape)
 
 
+def average_pooling_of_tiles(dtype: str) -> None:
+    _pool(dtype, (2, 2), (4, 4))
+
+
 def average_pooling(dtype: str) -> None:
+    _pool(dtype, (2, 1))
+
+
+def _pool(dtype: str, *sizes: tuple[int, int]) -> None:
     image = np.ones((1, 1, 4, 4), dtype)
-    for windows in ([sliding_windows(4, *sizes, 0)] * 2 for sizes in ((2, 1), (2, 2), (4, 4))):
+    for windows in ([sliding_windows(4, *each, 0)] * 2 for each in sizes):
         jit.avg_pool2d_backward(jit.avg_pool2d(image, *windows), image.shape, *windows)
 
 
@@ -128,20 +140,34 @@ def attention(dtype: str) -> None:
     jit.embedding_backward(rows, labels, 1)
 
 
-def activations_of_models(dtype: str) -> None:
+def relu(dtype: str) -> None:
     rows, _ = _rows(dtype)
-    for elementwise in (jit.relu, jit.gelu):
-        elementwise(rows)
-    for derivative in (jit.relu_backward, jit.tanh_backward, jit.gelu_backward):
-        derivative(rows, rows)
+    jit.relu_backward(rows, jit.relu(rows))
+
+
+def tanh(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    jit.tanh_backward(rows, rows)
+
+
+def gelu(dtype: str) -> None:
+    rows, _ = _rows(dtype)
+    jit.gelu_backward(rows, jit.gelu(rows))
 
 
 def sums(dtype: str) -> None:
     rows, _ = _rows(dtype)
     jit.sum(rows, 0)
     jit.sum(rows)
-    jit.mean(rows)
+
+
+def sums_of_rows(dtype: str) -> None:
+    rows, _ = _rows(dtype)
     jit.sum_rows(rows)
+    jit.mean(rows)
+
+
+def sums_of_channels(dtype: str) -> None:
     jit.sum_channels(np.ones((2, 4, 2, 2), dtype))
 
 
@@ -267,23 +293,44 @@ def _by_name(*steps: Callable[[str], None]) -> dict[str, Callable[[str], None]]:
 
 
 OF_MODELS = _by_name(
+    updates,
     losses,
     sliding_convolutions,
+    sums_of_rows,
     convolutions_by_product,
-    max_pooling,
+    average_pooling_of_tiles,
     average_pooling,
     layer_norms,
     batch_norms_of_images,
     batch_norms_of_rows,
+    max_pooling,
     attention,
-    activations_of_models,
     sums,
-    updates,
     adaptive_updates,
+    sums_of_channels,
     embedding_of_few_rows,
     convolutions_of_pixels,
+    gelu,
+    relu,
+    tanh,
 )
 """What training calls. The first is small; the others follow by the time that compiling takes."""
+
+
+def _with_layers(*steps: Callable[[str], None]) -> dict[str, Callable[[str], None]]:
+    """Steps, and those of every model: linear layers, the loss and SGD."""
+    return _by_name(updates, *steps, losses, sums_of_rows)
+
+
+OF_MODEL = {
+    "mlp": _with_layers(relu),
+    "lenet": _with_layers(sliding_convolutions, average_pooling_of_tiles, sums_of_channels, tanh),
+    "resnet": _with_layers(
+        sliding_convolutions, batch_norms_of_rows, batch_norms_of_images, convolutions_of_pixels, relu
+    ),
+    "gpt": _with_layers(layer_norms, attention, adaptive_updates, embedding_of_few_rows, gelu),
+}
+"""What training one model calls."""
 
 STEPS = OF_MODELS | _by_name(
     group_norms,

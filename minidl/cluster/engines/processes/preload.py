@@ -68,9 +68,10 @@ atexit.register(remove_socket)  # runs only in the server, because a rank leaves
 if kernels.active() == "numba":
     try:
         with ending_with_the_launcher():
+            from minidl.kernels import cache
             from minidl.kernels.jit.first_calls import warm_up
 
-            warm_up()
+            warm_up(model=os.environ.get(cache.MODEL, cache.ALL))
     except Exception as error:
         # The ranks then start without warm kernels; a program that calls a broken kernel gets the error on its rank.
         warnings.warn(f"the compiled kernels could not be called before the first launch: {error!r}", stacklevel=1)
