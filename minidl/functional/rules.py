@@ -36,13 +36,16 @@ def unary(name: str, value: Callable[[Array], Array], rule: Rule, doc: str) -> C
     """An operation on one tensor; the rule reads x, out or neither."""
     reads = _read_by(rule)
     reads_out, saved = reads == ["out"], tuple(PLACES[name] for name in reads)
+    wide = (value, rule)
+    sixteen_bits = (rounded_once(value), rounded_once(rule))
 
     def operation(a: Any) -> Tensor:
         a = a if isinstance(a, Tensor) else operand(a)
         x = a._data
-        out = value(x)
+        compute, to_a = sixteen_bits if x.itemsize == 2 else wide
+        out = compute(x)
         read = out if reads_out else x
-        vjp: Vjp = (lambda g, needs: (rule(g, read),)) if saved else lambda g, needs: (rule(g),)
+        vjp: Vjp = (lambda g, needs: (to_a(g, read),)) if saved else lambda g, needs: (to_a(g),)
         return record(out, (a,), vjp, saved)
 
     return _named(operation, name, doc, rule)

@@ -230,3 +230,23 @@ def test_large_arrays_have_the_bits_of_numpys_arithmetic(name: str, shapes: tupl
         sums = np.broadcast_to(y, x.shape) + np.full_like(x, 0.5)
         np.testing.assert_array_equal(a.grad.view(np.uint16), sums.view(np.uint16))
     assert a.grad.dtype == x.dtype
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("operation", ["neg", "abs", "square", "sqrt", "exp", "log", "sin", "cos"])
+def test_an_operation_on_one_large_array_is_computed_in_float32_and_rounded_once(operation: str, name: str) -> None:
+    generator, dtype = np.random.default_rng(0), sixteen_bit(name)
+    x, g = generator.uniform(0.5, 3, (100, 100)).astype(dtype), generator.normal(size=(100, 100)).astype(dtype)
+    found, exact = Tensor(x, requires_grad=True), Tensor(x.astype(np.float32), requires_grad=True)
+    out, wide = getattr(functional, operation)(found), getattr(functional, operation)(exact)
+    out.backward(g)
+    exact_out = wide.data.astype(dtype)
+    if operation in ("sqrt", "exp"):  # the gradient reads the result, which is kept in 16 bits
+        wide = Tensor(exact_out.astype(np.float32))
+        gradient = g.astype(np.float32) * wide.data if operation == "exp" else g.astype(np.float32) / (2 * wide.data)
+    else:
+        wide.backward(g.astype(np.float32))
+        gradient = exact.grad
+    assert out.dtype == found.grad.dtype == dtype
+    np.testing.assert_array_equal(out.data.view(np.uint16), exact_out.view(np.uint16))
+    np.testing.assert_array_equal(found.grad.view(np.uint16), gradient.astype(dtype).view(np.uint16))
