@@ -30,8 +30,8 @@ def warm_up(progress: Progress = lambda done, steps: None, model: str = cache.AL
         progress  called after each step of the first compilation; never where the kernels are in the cache
         model     what is trained, a name of OF_MODEL; for any other name, what all models of `nn.models` call
 
-    Measured on two cores of an AMD EPYC with AVX2, the first time: 6 s for the MLP, 12 for the GPT, 13 for LeNet, 17 for
-    the ResNet, 28 for all (50 in one process); from the cache 1.3 s for all. With AVX-512 it was a third of that.
+    Measured on two cores of an AMD EPYC with AVX2, the first time: 6 s for the MLP, 12 for the GPT, 13 for LeNet, 17
+    for the ResNet, 28 for all (50 in one process); from the cache 1.3 s for all. With AVX-512 it was a third of that.
     """
     _run(OF_MODEL.get(model, OF_MODELS), "float32", progress)
     cache.note(model if model in OF_MODEL else cache.ALL)
