@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """The models whose kernels were compiled, by a replacement for the compilation; a cache with one kernel."""
     calls: list[str] = []
 
-    def run(names: dict[str, Callable[[str], None]], dtype: str, progress: Callable[[int, int], None]) -> None:
+    def run(names: Iterable[str], dtype: str, progress: Callable[[int, int], None]) -> None:
         progress(0, 3)
         calls.append(next((model for model, steps in first_calls.OF_MODEL.items() if steps is names), cache.ALL))
 

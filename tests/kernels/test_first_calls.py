@@ -60,7 +60,7 @@ print(sorted({name for name, _ in signatures() - known}))
 PROGRAM = """
 from minidl.kernels.jit import first_calls
 seen = []
-first_calls._run(["losses", "updates", "attention"], "float32", lambda done, steps: seen.append((done, steps)))
+first_calls._run(["attention", "updates", "losses"], "float32", lambda done, steps: seen.append((done, steps)))
 print(first_calls._compiled_here(), seen)
 """
 

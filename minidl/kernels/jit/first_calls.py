@@ -46,12 +46,12 @@ def call_all(dtype: str = "float32", progress: Progress = lambda done, steps: No
 
 
 def _run(names: Iterable[str], dtype: str, progress: Progress) -> None:
-    """Run steps here, from the cache; as soon as one compiles, first run all after it side by side."""
+    """Run steps here, from the cache, the last first; as soon as one compiles, first run those left side by side."""
     left = list(names)
     is_compiling = cores() == 1
     while left:
         before = _compiled_here()
-        STEPS[left.pop(0)](dtype)
+        STEPS[left.pop()](dtype)
         if left and not is_compiling and _compiled_here() > before:
             is_compiling = True
             compile_side_by_side([(name, dtype) for name in left], cores(), progress)
@@ -293,33 +293,34 @@ def _by_name(*steps: Callable[[str], None]) -> dict[str, Callable[[str], None]]:
 
 
 OF_MODELS = _by_name(
-    updates,
-    losses,
     sliding_convolutions,
-    sums_of_rows,
+    batch_norms_of_rows,
+    layer_norms,
     convolutions_by_product,
+    sums_of_rows,
     average_pooling_of_tiles,
     average_pooling,
-    layer_norms,
     batch_norms_of_images,
-    batch_norms_of_rows,
     max_pooling,
-    attention,
-    sums,
     adaptive_updates,
+    attention,
+    losses,
+    sums,
     sums_of_channels,
     embedding_of_few_rows,
+    updates,
     convolutions_of_pixels,
     gelu,
     relu,
     tanh,
 )
-"""What training calls. The first is small; the others follow by the time that compiling takes."""
+"""What training calls. Those that take longest to compile come first."""
 
 
-def _with_layers(*steps: Callable[[str], None]) -> dict[str, Callable[[str], None]]:
+def _with_layers(*steps: Callable[[str], None]) -> list[str]:
     """Steps, and those of every model: linear layers, the loss and SGD."""
-    return _by_name(updates, *steps, losses, sums_of_rows)
+    chosen = _by_name(losses, sums_of_rows, updates, *steps)
+    return [name for name in OF_MODELS if name in chosen]
 
 
 OF_MODEL = {
@@ -332,7 +333,7 @@ OF_MODEL = {
 }
 """What training one model calls."""
 
-STEPS = OF_MODELS | _by_name(
+OTHERS = _by_name(
     group_norms,
     extrema,
     reductions,
@@ -347,4 +348,6 @@ STEPS = OF_MODELS | _by_name(
     sixteen_bits,
     sparse,
 )
+
+STEPS = OTHERS | OF_MODELS
 """Every kernel."""
