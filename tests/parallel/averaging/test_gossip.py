@@ -339,34 +339,47 @@ def test_asynchronous_nodes_go_on_without_one_that_fails(victim, last):
 
 @dataclass(frozen=True)
 class Awaited(Gossip):
-    """The victim fails in its gradient number `last`, which the others do not begin before, however slow it is."""
+    """The victim fails in its gradient number `last`, when all have begun their first one, however slow they are.
+
+    The others do not begin their own of that number before it has failed. A node that has not begun is in a collective
+    of all, and a failure in that time ends it as well.
+    """
 
     victim: int = 0
     last: int = 1
-    failed: Path = Path()  # a file that the victim makes
+    folder: Path = Path()  # where nodes make files: that they have begun, or failed
 
     def run(self, session):
-        loss, gradients = session.local_loss, itertools.count(1)
+        loss, gradients, me = session.local_loss, itertools.count(1), session.comm.rank
 
         def awaited(batch):
-            if next(gradients) == self.last:
-                if session.comm.rank == self.victim:
-                    self.failed.touch()
-                    raise RuntimeError("out of memory")
-                while not self.failed.exists():
-                    time.sleep(0.005)
+            number = next(gradients)
+            if number == 1:
+                (self.folder / f"begun {me}").touch()
+            if number == self.last and me == self.victim:
+                until(lambda: len(list(self.folder.glob("begun *"))) == session.nodes)
+                (self.folder / "failed").touch()
+                raise RuntimeError("out of memory")
+            if number == self.last:
+                until((self.folder / "failed").exists)
             return loss(batch)
 
         session.local_loss = awaited
         super().run(session)
 
 
+def until(is_so):
+    """Return when `is_so()`; a test's deadline ends a run in which that never is."""
+    while not is_so():
+        time.sleep(0.005)
+
+
 @pytest.mark.parametrize("victim", [0, 1])
 def test_on_processes_asynchronous_nodes_go_on_without_one_that_fails(victim, tmp_path):
     job = plain_job(batch_size=4, epochs=8)
-    strategy = Awaited(asynchronous=True, victim=victim, last=5, failed=tmp_path / "failed")
+    strategy = Awaited(asynchronous=True, victim=victim, last=5, folder=tmp_path)
     report = parallel.train(job, strategy, 4, timeout=20.0, on_failure="continue")
-    assert list(report.failures) == [victim]
+    assert list(report.failures) == [victim], report.failures
     assert report.history[-1]["epoch"] == 8
 
 
