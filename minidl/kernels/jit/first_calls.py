@@ -334,20 +334,9 @@ OF_MODEL = {
 """What training one model calls."""
 
 OTHERS = _by_name(
-    group_norms,
-    extrema,
-    reductions,
-    products_and_running_sums,
-    softmax,
-    log_softmax,
-    layer_norms_of_short_rows,
-    lstm,
-    other_activations,
-    powers_and_remainders,
-    attention_in_blocks,
-    sixteen_bits,
-    sparse,
-)
+    group_norms, extrema, reductions, products_and_running_sums, softmax, log_softmax, layer_norms_of_short_rows, lstm,
+    other_activations, powers_and_remainders, attention_in_blocks, sixteen_bits, sparse,
+)  # fmt: skip
 
 STEPS = OTHERS | OF_MODELS
 """Every kernel."""
