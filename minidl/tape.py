@@ -175,8 +175,8 @@ def _finish_outputs(grads: dict[Node, Array], uses: dict[Node, int], finish: Fin
 class Node:
     """A place in the graph: made from `_parents`, with the vector-Jacobian products `_vjp`; a leaf has neither.
 
-    A leaf is a tensor. The result of a recorded operation is a tensor that refers to a separate node, `_node`. Nodes
-    refer to nodes and not to results, so a result's array is freed when its tensor is, unless a vjp reads the array.
+    A leaf is a tensor and its own node. The result of a recorded operation is a tensor as well, but its node is another
+    object, `_node`. No node refers to a result: its array is freed with the tensor, unless a vjp reads the array.
     """
 
     __slots__ = (

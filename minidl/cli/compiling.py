@@ -21,7 +21,7 @@ def compile_kernels(console: Console, on: str, model: str) -> None:
     """
     if kernels.active() != "numba":
         return
-    os.environ[cache.MODEL] = model  # the ranks of a launch call these kernels alone
+    os.environ[cache.MODEL_VARIABLE] = model  # the ranks of a launch call these kernels alone
     if cache.is_filled(model):
         return
     from minidl.kernels.jit.first_calls import warm_up

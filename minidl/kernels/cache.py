@@ -17,7 +17,7 @@ SOURCES = Path(__file__).parent / "jit"
 ALL = "all"
 """In place of a model's name: what any model of `nn.models` calls."""
 
-MODEL = "MINIDL_WARM_UP"
+MODEL_VARIABLE = "MINIDL_WARM_UP"
 """The environment variable with the name of the model whose kernels the ranks of a launch will call; default ALL."""
 
 
@@ -36,11 +36,13 @@ def files() -> list[str]:
 
 def is_filled(model: str = ALL) -> bool:
     """Whether the kernels of this model, or of all, have been compiled here since their sources last changed."""
-    return any(note.is_file() and note.read_text() == _stamp() for note in map(_note, (model, ALL)) if note)
+    stamp = _stamp()
+    notes = [_note(model), _note(ALL)]
+    return any(file is not None and file.is_file() and file.read_text() == stamp for file in notes)
 
 
 def note(model: str) -> None:
-    """Note, in a file among numba's, that the kernels of this model are there; nothing where nobody may write."""
+    """Write into numba's folder that it has the kernels of this model; a folder that is read-only stays as it is."""
     file = _note(model)
     if file is not None and not is_filled(model):
         with contextlib.suppress(OSError):

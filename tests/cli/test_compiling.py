@@ -26,7 +26,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         calls.append(next((model for model, steps in first_calls.OF_MODEL.items() if steps is names), cache.ALL))
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setenv(cache.MODEL, "")  # restored afterwards, whatever is set here
+    monkeypatch.setenv(cache.MODEL_VARIABLE, "")  # restored afterwards, whatever is set here
     monkeypatch.setattr(first_calls, "_run", run)
     folder = tmp_path / cache.folder_of(cache.SOURCES)
     folder.mkdir()
@@ -43,7 +43,7 @@ def compile_for(*models: str) -> None:
 def test_the_kernels_of_each_model_are_compiled_once(compiled: list[str]) -> None:
     compile_for("mlp", "mlp", "gpt", "mlp", "gpt")
     assert compiled == ["mlp", "gpt"]
-    assert os.environ[cache.MODEL] == "gpt"
+    assert os.environ[cache.MODEL_VARIABLE] == "gpt"
 
 
 def test_a_model_of_ones_own_needs_all_kernels_and_then_no_model_needs_more(compiled: list[str]) -> None:

@@ -31,7 +31,7 @@ except KeyboardInterrupt:
 
 
 def run(happens, times=1, rest=30):
-    """Exit code and errors of a program to which this happens when an object is freed; after that it rests."""
+    """Exit code and errors of a program that frees `times` objects, each time runs `happens`, then sleeps."""
     program = PROGRAM.format(happens=happens, times=times, rest=rest)
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -25,14 +25,19 @@ first_calls.warm_up()
 print(sum(one.is_start for _, one in recorder.buffer))
 """
 
-TRAINED = """
-import sys
-from minidl.cli.app import app
+SIGNATURES = """
 from minidl.kernels.jit.compiled import KERNELS
 from minidl.kernels.jit.first_calls import warm_up
 
 def signatures():
     return {(kernel.py_func.__name__, one) for kernel in KERNELS for one in kernel.signatures}
+"""
+
+TRAINED = (
+    SIGNATURES
+    + """
+import sys
+from minidl.cli.app import app
 
 warm_up(model=sys.argv[1])
 known = signatures()
@@ -40,15 +45,13 @@ words = ["--model", sys.argv[1], *sys.argv[2:], "--epochs", "1", "--on", "simula
 app(["train", *words], standalone_mode=False)
 print(sorted({name for name, _ in signatures() - known}))
 """
+)
 
-STEPPED = """
+STEPPED = (
+    SIGNATURES
+    + """
 from minidl import nn
 from minidl.cli.bench.step.workloads import WORKLOADS, Training, Workload
-from minidl.kernels.jit.compiled import KERNELS
-from minidl.kernels.jit.first_calls import warm_up
-
-def signatures():
-    return {(kernel.py_func.__name__, one) for kernel in KERNELS for one in kernel.signatures}
 
 warm_up()
 known = signatures()
@@ -56,6 +59,7 @@ for workload in (*WORKLOADS.values(), Workload(lambda: nn.models.ResNet(8), (16,
     Training(workload).step()
 print(sorted({name for name, _ in signatures() - known}))
 """
+)
 
 PROGRAM = """
 from minidl.kernels.jit import first_calls

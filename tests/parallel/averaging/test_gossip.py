@@ -341,8 +341,8 @@ def test_asynchronous_nodes_go_on_without_one_that_fails(victim, last):
 class Awaited(Gossip):
     """The victim fails in its gradient number `last`, when all have begun their first one, however slow they are.
 
-    The others do not begin their own of that number before it has failed. A node that has not begun is in a collective
-    of all, and a failure in that time ends it as well.
+    The others do not begin their own of that number before it has failed. A node that has not begun may be in a
+    collective of all nodes, and would fail as well.
     """
 
     victim: int = 0

@@ -71,7 +71,7 @@ if kernels.active() == "numba":
             from minidl.kernels import cache
             from minidl.kernels.jit.first_calls import warm_up
 
-            warm_up(model=os.environ.get(cache.MODEL, cache.ALL))
+            warm_up(model=os.environ.get(cache.MODEL_VARIABLE, cache.ALL))
     except Exception as error:
         # The ranks then start without warm kernels; a program that calls a broken kernel gets the error on its rank.
         warnings.warn(f"the compiled kernels could not be called before the first launch: {error!r}", stacklevel=1)
