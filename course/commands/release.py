@@ -72,18 +72,14 @@ def tracked(root: Path) -> list[str]:
 
 def students_files(files: Mapping[str, Path]) -> list[str]:
     """The files that are not the teacher's and import none of the teacher's, so that they work without them."""
+    left_out = {name for name in files if any(name == part or name.startswith(f"{part}/") for part in TEACHERS)}
     imports = {
         name: imported(name, path.read_text(encoding="utf-8"), files)
         for name, path in files.items()
-        if name.endswith(".py")
+        if name.endswith(".py") and name not in left_out
     }
     for_students = reached(students_commands(), imports)
-    left_out = {
-        name
-        for name in files
-        if any(name == part or name.startswith(f"{part}/") for part in TEACHERS)
-        or (name.startswith(ONLY_IF_REACHED) and name not in for_students)
-    }
+    left_out |= {name for name in files if name.startswith(ONLY_IF_REACHED) and name not in for_students}
     while more := {name for name, those in imports.items() if those & left_out} - left_out:
         left_out |= more
     return [name for name in files if name not in left_out]

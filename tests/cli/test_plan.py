@@ -62,7 +62,8 @@ def test_a_plan_that_no_pipeline_can_follow_ends_with_a_sentence(capsys, options
 
 
 def test_a_minibatch_may_have_fewer_samples_than_a_replica_has_stages(tmp_path):
-    options = (*QUICK, "--on", "simulation", "--plan", "pp=2,micro_batches=1", "--batch-size", 1)
+    small = ("--model", "mlp", "--data", "spirals", "--epochs", "1")
+    options = (*small, "--on", "simulation", "--plan", "pp=2,micro_batches=1", "--batch-size", 1)
     assert minidl(tmp_path, "train", *options, "--out", "out").returncode == 0
 
 

@@ -23,6 +23,7 @@ from minidl.compress import (
     TopK,
 )
 from tests.parallel.jobs import small_job
+from tests.tiers import exhaustively
 
 
 def arrays(size: int) -> dict[str, np.ndarray]:
@@ -53,7 +54,7 @@ BOUNDED = [
 ]
 
 
-@pytest.mark.parametrize("size", [1, 9, 40])
+@pytest.mark.parametrize("size", [9, *exhaustively(1, 40)])
 @pytest.mark.parametrize("compressor", BOUNDED, ids=repr)
 def test_the_expected_squared_error_is_within_the_stated_bound(compressor, size):
     for x in arrays(size).values():

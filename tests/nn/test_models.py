@@ -10,6 +10,7 @@ import minidl
 from minidl import Tensor, kernels, nn, optim
 from minidl import functional as F
 from minidl.nn.models import GPT, MLP, VGG16, AlexNet, LeNet, ResNet
+from tests.tiers import exhaustively
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,11 +43,13 @@ def numbers(*shape, seed=0):
         (lambda: ResNet(56), 853_018 + 2_752),
         (lambda: ResNet(110), 1_727_962 + 2_752),
         (lambda: ResNet(18), 11_689_512),
-        (lambda: ResNet(34), 21_797_672),
         (lambda: ResNet(50), 25_557_032),
-        (lambda: ResNet(101), 44_549_160),
-        (lambda: ResNet(152), 60_192_808),
         (GPT, 124_439_808),
+        *exhaustively(
+            (lambda: ResNet(34), 21_797_672),
+            (lambda: ResNet(101), 44_549_160),
+            (lambda: ResNet(152), 60_192_808),
+        ),
     ],
 )
 def test_parameter_counts(make, parameters):

@@ -26,7 +26,7 @@ FAST: list[str] = [
     "communication_volumes",
 ]
 
-QUICK = ["stability_of_stale_gradients", "quantizers"]
+QUICK = ["quantizers"]
 
 # the tables of other experiments that an experiment reads from its folder
 READS: dict[str, list[str]] = {"learning_per_second": ["steps_to_target.csv"]}

@@ -18,10 +18,12 @@ from minidl.cluster import collectives, cost
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.cluster.collectives.partition import chain_segments, group_size, split
 from tests.cluster import rendezvous
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
 EVERY_P = (1, 2, 3, 4, 5, 6, 7, 8, 9, 16)
+QUICK_P = (1, 2, 5, 8)
 SIZES = (0, 1, 5, 17, 1000)
 OPS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 
@@ -51,7 +53,7 @@ def total_traffic(outcome: rendezvous.Outcome) -> tuple[int, int]:
 # All-reduce
 
 
-@pytest.mark.parametrize("p", EVERY_P)
+@pytest.mark.parametrize("p", [*QUICK_P, *exhaustively(*(p for p in EVERY_P if p not in QUICK_P))])
 @pytest.mark.parametrize("algorithm", ALL_REDUCE)
 def test_every_algorithm_gives_numpys_answer_on_every_rank(algorithm: str, p: int) -> None:
     for n in SIZES:

@@ -11,7 +11,7 @@ from tests.tiers import exhaustively
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-QUICK = (1, 5)  # one rank; no power of two, and ranks with two neighbours
+QUICK = (1, 3)  # one rank; no power of two, and ranks with two neighbours
 EACH_SIZE = [*QUICK, *exhaustively(*(size for size in SIZES if size not in QUICK))]
 
 

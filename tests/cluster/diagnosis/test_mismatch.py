@@ -12,11 +12,13 @@ from minidl import cluster
 from minidl.cluster.diagnosis.call_order import HISTORY, CallOrder, Reordering
 from minidl.cluster.diagnosis.call_site import ANYWHERE, Site, call_site
 from minidl.cluster.diagnosis.fingerprints import Fingerprint, FingerprintTable
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
 Program = Callable[[cluster.Communicator], Any]
 ENGINES = ["processes", "simulation"]
+SIMULATION_FIRST = ["simulation", *exhaustively("processes")]  # for many programs, of which others run on both
 
 
 def line_of(program: Program, offset: int) -> str:
@@ -70,7 +72,7 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("on", SIMULATION_FIRST)
 @pytest.mark.parametrize("program", DIFFERENT, ids=lambda program: program.__name__)
 def test_a_rank_that_calls_the_same_collective_otherwise_is_named_with_both_calls_and_lines(
     program: Program, on: str
@@ -316,7 +318,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("on", SIMULATION_FIRST)
 @pytest.mark.parametrize("program", RIGHT, ids=lambda program: program.__name__)
 def test_a_right_program_whose_ranks_take_different_branches_passes(program: Program, on: str) -> None:
     assert cluster.launch(program, on=on).results == [RIGHT[program]] * 4

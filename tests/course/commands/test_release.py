@@ -83,7 +83,7 @@ def test_nbgrader_makes_the_same_release_to_the_byte(source: Source, tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@each_assignment
+@one_assignment
 def test_the_release_gets_no_points_and_is_not_attempted(source: Source):
     judgement = judge_notebook(nbformat.read(source.exercise, 4), nbformat.read(source.executed, 4))
     outcomes = [outcome for made in judgement.outcomes.values() for outcome in made]
@@ -150,6 +150,21 @@ def test_whatever_a_released_file_imports_is_released(edition: Path):
             missing |= {(str(name), module) for file in here if file.is_file()
                         and not (edition / file.relative_to(ROOT)).is_file()}  # fmt: skip
     assert missing == set()
+
+
+def test_the_edition_has_nothing_of_the_teachers_side(edition: Path):
+    there = {path.relative_to(edition).as_posix() for path in edition.rglob("*")}
+    assert {"exercises", "course/checks"} <= there
+    assert not there & set(release.TEACHERS)
+    for path in edition.rglob("*"):
+        if path.suffix in (".py", ".ipynb"):
+            content = path.read_text(encoding="utf-8", errors="replace")
+            assert not re.search(r'^[ "]*### BEGIN HIDDEN', content, re.MULTILINE)  # a line of a cell, or of its text
+
+
+def test_a_folder_that_is_there_is_not_written_into(edition: Path, capsys: pytest.CaptureFixture[str]):
+    assert release.run([str(edition)]) == 2
+    assert "already there" in capsys.readouterr().err
 
 
 def test_the_students_commands_checks_and_texts_are_released(edition: Path):
@@ -230,6 +245,7 @@ def test_on_a_full_disk_nothing_is_released_and_a_sentence_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copied: list[Path] = []
+    monkeypatch.setattr(release, "students_files", lambda files: list(files)[:10])
 
     def copy(source: Path, place: Path) -> None:
         if len(copied) == 3:
@@ -246,8 +262,9 @@ def test_on_a_full_disk_nothing_is_released_and_a_sentence_says_so(
 
 
 def test_a_place_where_no_folder_can_be_is_refused_in_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(release, "students_files", lambda files: list(files)[:10])
     (tmp_path / "file").write_text("")
     assert release.run([str(tmp_path / "file" / "edition")]) == 2
     assert capsys.readouterr().err.endswith("cannot be written: Not a directory.\n")

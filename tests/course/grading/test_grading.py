@@ -18,7 +18,7 @@ import nbformat
 import pytest
 from filelock import FileLock
 
-from course.commands import grade, release
+from course.commands import grade
 from course.grading.grade import BY_HAND
 from course.grading.submissions.submission import find
 from course.grading.tables import grade_tables
@@ -191,11 +191,18 @@ def in_class(folder: Path, name: str, kind: str = "empty", assignment: str = FIR
     nbformat.write(notebook(assignment, kind, 0, random.Random(0)), folder / name)
 
 
+def in_brief_course(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grade with the solutions of a brief course from now on."""
+    brief_course(folder / "course")
+    monkeypatch.setattr(grade, "ROOT", folder / "course")
+
+
 def graded_in(folder: Path, *options: str) -> int:
     return grade.run([str(folder / "class"), "--to", str(folder / "graded"), *options])
 
 
-def test_what_a_teacher_wrote_into_the_grades_outlives_another_run(tmp_path, capsys):
+def test_what_a_teacher_wrote_into_the_grades_outlives_another_run(tmp_path, monkeypatch, capsys):
+    in_brief_course(tmp_path, monkeypatch)
     in_class(tmp_path / "class", "ada.ipynb")
     assert graded_in(tmp_path) == 0
     table = tmp_path / "graded" / "exercises.csv"
@@ -209,7 +216,8 @@ def test_what_a_teacher_wrote_into_the_grades_outlives_another_run(tmp_path, cap
     ]  # fmt: skip
 
 
-def test_names_are_anything_and_two_files_of_a_student_are_two_rows(tmp_path, capsys):
+def test_names_are_anything_and_two_files_of_a_student_are_two_rows(tmp_path, monkeypatch):
+    in_brief_course(tmp_path, monkeypatch)
     names = ("Zoë Ødegård/x.ipynb", "王 小明.ipynb", "[/b] [red]\u200b/x.ipynb", "ada/first.ipynb", "ada/x (1).ipynb")
     for name in names:
         in_class(tmp_path / "class", name.replace("x", FIRST))
@@ -242,8 +250,7 @@ def test_archives_and_other_files_are_named_and_a_class_of_damaged_files_has_its
 
 
 def test_from_other_editors_answers_are_known_without_metadata_and_ids(tmp_path, monkeypatch):
-    brief_course(tmp_path / "course")
-    monkeypatch.setattr(grade, "ROOT", tmp_path / "course")
+    in_brief_course(tmp_path, monkeypatch)
     colab = brief(FIRST, notebook(FIRST, "right", 0, random.Random(0)))
     for cell in colab.cells:
         cell.metadata = nbformat.NotebookNode({"id": cell.pop("id")})  # as Colab does
@@ -282,22 +289,6 @@ def test_ctrl_c_ends_the_grading_and_keeps_what_is_graded(tmp_path):
     assert "Traceback" not in told
     assert [row["student"] for row in rows(tmp_path / "graded" / "grades.csv")] == ["ada"]
     assert not list(tmp_path.glob("minidl-answer-*"))
-
-
-def test_the_students_edition_has_nothing_of_the_teachers_side(tmp_path, capsys):
-    assert release.run([str(tmp_path / "edition")]) == 0
-    there = {path.relative_to(tmp_path / "edition").as_posix() for path in (tmp_path / "edition").rglob("*")}
-    assert "exercises" in there
-    assert "course/checks" in there
-    assert not there & set(release.TEACHERS)
-    texts = "\n".join(
-        path.read_text(encoding="utf-8", errors="replace")
-        for path in (tmp_path / "edition").rglob("*")
-        if path.suffix in (".py", ".ipynb")
-    )
-    assert not re.search(r'^[ "]*### BEGIN HIDDEN', texts, re.MULTILINE)  # a line of a cell, or of its text
-    assert release.run([str(tmp_path / "edition")]) == 2
-    assert "already there" in capsys.readouterr().err
 
 
 def test_plain_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(tmp_path, monkeypatch):

@@ -22,12 +22,21 @@ from course.grading.results.results import Results
 from course.grading.submissions.fingerprint import fingerprint
 from course.grading.submissions.submission import Submission
 from course.grading.tables import grade_tables
-from tests.course.grading.submitted_class import ROOT, SOLUTIONS, notebook
+from tests.course.grading.submitted_class import ROOT, SOLUTIONS, brief, brief_course, notebook
 from tests.tiers import exhaustively
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 FIRST = next(iter(SOLUTIONS))
+IN_BRIEF_COURSE = """
+import sys
+from pathlib import Path
+from course.commands import grade
+grade.ROOT = Path("course").resolve()
+sys.exit(grade.run(sys.argv[1:]))
+"""
+"""The command, with the solutions of three exercises a chapter."""
+
 SECONDS = "10"  # of a call, for a right answer on a machine with ten tests at a time: 3 were once too few
 
 
@@ -39,7 +48,14 @@ def rows(path: Path) -> list[dict[str, str]]:
 def in_class(folder: Path, name: str, kind: str = "empty") -> None:
     """A student's notebook in a folder."""
     folder.mkdir(exist_ok=True)
-    nbformat.write(notebook(FIRST, kind, 0, random.Random(0)), folder / name)
+    nbformat.write(brief(FIRST, notebook(FIRST, kind, 0, random.Random(0), is_brief=True)), folder / name)
+
+
+@pytest.fixture(autouse=True)
+def in_brief_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grade with the solutions of three exercises a chapter."""
+    brief_course(tmp_path / "course")
+    monkeypatch.setattr(grade, "ROOT", tmp_path / "course")
 
 
 def graded_in(folder: Path, *options: str) -> int:
@@ -56,8 +72,8 @@ def test_a_class_whose_grader_is_killed_twice_has_the_table_of_one_whose_grader_
     (tmp_path / "class" / "zed.ipynb").symlink_to("student0.ipynb")
     assert graded_in(tmp_path, "--seconds", SECONDS) == 1
     options = ("--to", "killed", "--seconds", SECONDS, "--workers", "1")
-    command = [sys.executable, "-m", "course", "grade", "class", *options]
-    environment = {**os.environ, "MINIDL_NO_VENV": "1", "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", IN_BRIEF_COURSE, "class", *options]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     table = tmp_path / "killed" / "grades.csv"
     for count in (1, 2):
         with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as process:

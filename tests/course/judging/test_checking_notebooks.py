@@ -171,7 +171,7 @@ PATCHES = {
 }  # fmt: skip
 
 
-QUICK = ("numpy", "ledger", "channel")  # what compares, what is counted, what connects
+QUICK = ("numpy", "channel")  # what compares, what connects
 
 
 @pytest.mark.parametrize("name", [*QUICK, *exhaustively(*(name for name in PATCHES if name not in QUICK))])

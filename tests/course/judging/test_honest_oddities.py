@@ -206,7 +206,7 @@ STATE = [
         "print(cluster.launch(broadcast_tree, (1.0,), nodes=4, on='simulation').results)"),
 ]  # fmt: skip
 
-QUICK = {"neither", "descriptor 1 closed in the answer", "matplotlib widget", "warnings are errors", "ordinary cells"}
+QUICK = {"descriptor 1 closed in the answer", "ordinary cells"}
 """Those of the first tier."""
 
 

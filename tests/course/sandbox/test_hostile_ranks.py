@@ -67,7 +67,9 @@ ENDINGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("what", "status", "says"), [*ENDINGS[:3], *exhaustively(*ENDINGS[3:])], ids=in_words)
+@pytest.mark.parametrize(
+    ("what", "status", "says"), [*ENDINGS[1:2], *exhaustively(*ENDINGS[:1], *ENDINGS[2:])], ids=in_words
+)
 def test_one_rank_ends_the_run_and_is_named(student, what, status, says):
     with pytest.raises(AnswerFailed) as failed:
         student.on_ranks(f"def program(comm):\n    if comm.rank == 1:\n        {what}\n    comm.barrier()", [()] * 3)

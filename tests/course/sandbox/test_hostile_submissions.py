@@ -384,9 +384,8 @@ CLASS = [
 ]  # fmt: skip
 
 QUICK = {
-    "settrace", "no modules", "forged values", "many files", "reads secrets", "takes the solution", "searches memory",
-    "searches other ranks", "worth a thousand", "swapped", "scripts", "halves of characters", "outside",
-    "leaves a daemon", "a fence without names", "round Python", "kills the grader",
+    "settrace", "forged values", "many files", "takes the solution", "searches memory", "worth a thousand", "scripts",
+    "halves of characters", "round Python", "kills the grader",
 }  # fmt: skip
 """Those of the first tier. Loops and memory are in `test_hostile_answers.py` too, the bytes that an answer may write in
 `test_hostile_reach.py`.

@@ -11,6 +11,7 @@ from minidl.parallel import Job, LocalSGD, Synchronous
 from tests.parallel.averaging.test_local_sgd import Normed
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.quadratic import Point
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -128,13 +129,12 @@ def distance(outputs, labels):
 @pytest.mark.parametrize(
     "outer",
     [
-        {"outer_momentum": 0.4},
-        {"outer_momentum": 0.8},
         {"outer_lr": 0.7, "outer_momentum": 0.9, "outer_nesterov": True, "outer_form": "v"},
+        *exhaustively({"outer_momentum": 0.4}, {"outer_momentum": 0.8}),
     ],
     ids=str,
 )
-@pytest.mark.parametrize(("lr", "period"), [(0.01, 1), (0.1, 5), (0.5, 50), (1.0, 5)])
+@pytest.mark.parametrize(("lr", "period"), [(0.1, 5), (0.5, 50), *exhaustively((0.01, 1), (1.0, 5))])
 def test_a_thousand_steps_on_a_quadratic_stay_bounded(lr, period, outer):
     job = Job(
         model=Point,
