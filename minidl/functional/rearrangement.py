@@ -30,7 +30,8 @@ def repeat(a: Any, *sizes: Any) -> Tensor:
     apart = [length for each in zip([1] * len(own), own, strict=True) for length in each]
     wide = [length for each in zip(times, own, strict=True) for length in each]
     whole = tuple(count * length for count, length in zip(times, own, strict=True))
-    return reshape(expand(reshape(a, apart), wide), whole)
+    repeated = reshape(expand(reshape(a, apart), wide), whole)
+    return clone(repeated) if np.may_share_memory(repeated.data, a.data) else repeated
 
 
 @tensor_method("flip")

@@ -91,6 +91,7 @@ def draw(
         first.set_ylabel(ylabel)
     legend_lines = _add_legend(figure, handles, _labels(places))
     title_lines = _add_title(figure, _plain(title)) if title else 0
+    figure.draw_without_rendering()  # the layout begins from the last one
     figure.set_size_inches(width, PANELS + LINE * (legend_lines + title_lines))
     style.label_source(figure, source)
     return figure
@@ -123,8 +124,10 @@ def _add_title(figure: Figure, title: str) -> int:
 
 
 def _is_inside(figure: Figure, artist: Artist) -> bool:
-    """Whether the artist is as narrow as the figure; the layout sees to its height."""
-    figure.draw_without_rendering()
+    """Whether the artist is as narrow as the figure; the layout sees to its height.
+
+    The artist alone is measured: with the whole figure drawn for each try, a picture took up to 12 s.
+    """
     box = artist.get_window_extent()
     return bool(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1)
 

@@ -40,7 +40,7 @@ def mapped(loop: Loop, x: Array) -> Array:
         run(x.ravel(), out.ravel())
     else:
         out = np.empty_like(x)
-        run(x.ravel("K"), out.ravel("K"))
+        run(arranged(x, out), out.ravel("K"))
     return out
 
 
@@ -52,13 +52,21 @@ def mapped_pairs(loop: Loop, g: Array, x: Array) -> Array:
         run(g.ravel(), x.ravel(), out.ravel())
         return out
     out = np.empty_like(x)
-    if g.strides == x.strides:
-        run(g.ravel("K"), x.ravel("K"), out.ravel("K"))
-    else:
-        arranged = np.empty_like(x)
-        arranged[...] = g
-        run(arranged.ravel("K"), x.ravel("K"), out.ravel("K"))
+    run(arranged(g, out), arranged(x, out), out.ravel("K"))
     return out
+
+
+def arranged(x: Array, out: Array) -> Array:
+    """Return x, broadcast to the shape of out, as a line in out's memory order; out has no gaps.
+
+    Only equal strides mean an equal order: `x.ravel("K")` and `np.empty_like(x)` order the axes of a broadcast x, whose
+    strides are 0, in two ways.
+    """
+    if x.shape == out.shape and x.strides == out.strides:
+        return x.ravel("K")
+    line = np.empty_like(out)
+    line[...] = x
+    return line.ravel("K")
 
 
 def _share(loop: Loop, *lines: Array) -> None:

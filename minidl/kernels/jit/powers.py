@@ -11,7 +11,7 @@ from minidl.kernels import Array, reference
 from minidl.kernels.jit import elementary
 from minidl.kernels.jit.compiled import CONTRACT, compiled
 from minidl.kernels.jit.function_attributes import wide_vectors
-from minidl.kernels.jit.memory_order import dense, fits, mapped
+from minidl.kernels.jit.memory_order import arranged, dense, fits, mapped
 
 __all__ = ["exp", "log", "power"]
 
@@ -45,18 +45,9 @@ def power(x: Array, y: Any) -> Array:
     out = np.asarray(np.abs(dense(x)) ** dense(exponents))
     if out.size and (x.ndim or np.signbit(x)):
         _put_signs(
-            _arranged(x, out), _arranged(exponents, out) if exponents.ndim else exponents.reshape(1), out.ravel("K")
+            arranged(x, out), arranged(exponents, out) if exponents.ndim else exponents.reshape(1), out.ravel("K")
         )
     return out
-
-
-def _arranged(x: Array, out: Array) -> Array:
-    """Return x, broadcast to the shape of out, as a line in out's memory order."""
-    if x.shape == out.shape and x.strides == out.strides:
-        return x.ravel("K")
-    line = np.empty_like(out)
-    line[...] = x
-    return line.ravel("K")
 
 
 @compiled(CONTRACT)
