@@ -223,5 +223,6 @@ def with_tensors(value: Any, replace: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, Tensor):
         return replace(value)
     if isinstance(value, (tuple, list)):
-        return type(value)(with_tensors(item, replace) for item in value)
+        make = getattr(type(value), "_make", type(value))  # a named tuple is made by _make
+        return make(with_tensors(item, replace) for item in value)
     return value

@@ -97,6 +97,15 @@ def test_tuples_pass_and_what_needs_no_gradient_needs_none():
     np.testing.assert_array_equal(got, weight.grad)
 
 
+def test_named_tuples_pass_as_well():
+    x, again = (Tensor(X, requires_grad=True) for _ in range(2))
+    found = checkpoint(lambda pair: pair.values.sort(), x.max(1, keepdims=True))
+    found.values.sum().backward()
+    again.max(1, keepdims=True).values.sum().backward()
+    assert type(found).__name__ == "ValuesAndIndices"
+    np.testing.assert_array_equal(x.grad, again.grad)
+
+
 def test_a_tensor_that_the_function_captures_gets_its_gradient():
     x = Tensor(X, requires_grad=True)
     before = x * 2

@@ -10,6 +10,7 @@ from minidl import random
 from minidl.arguments import real_number
 from minidl.functional.bind import operand
 from minidl.kernels import Array, array_module
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
 
@@ -19,7 +20,7 @@ def dropout(a: Any, p: float = 0.5, training: bool = True, generator: Generator 
     p: probability of zero, 0 to 1
     generator: source of the random numbers; default: `minidl.random.generator()`
 
-    Errors: ValueError unless 0 <= p <= 1.
+    Errors: ValueError unless 0 <= p <= 1; TypeError for integers.
     Source: Srivastava et al., Dropout (JMLR 15, 2014).
 
     >>> from minidl import manual_seed
@@ -32,6 +33,8 @@ def dropout(a: Any, p: float = 0.5, training: bool = True, generator: Generator 
     if not training or p == 0:
         return x
     data = x.data
+    if not is_floating_point(data.dtype):
+        raise TypeError(f"dropout: floating-point numbers expected, got {data.dtype}: convert them with .float()")
     mask = dropout_mask(data, p, generator)
     return record(data * mask, (x,), lambda g, needs: (g * mask,))
 

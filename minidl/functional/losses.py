@@ -11,6 +11,7 @@ from minidl.functional.bind import operand, unbroadcast
 from minidl.functional.elementwise import signs
 from minidl.functional.one_type import in_float32
 from minidl.kernels import Array, array_module
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -183,8 +184,12 @@ def check_reduction(name: str, reduction: Any, weight: Any = None, allowed: tupl
 def _compared(
     name: str, x: Any, target: Any, reduction: str, allowed: tuple[str, ...] = REDUCTIONS
 ) -> tuple[Tensor, Tensor, Array]:
-    """x and target as tensors, and their difference. Errors: ValueError for different shapes."""
+    """x and target as tensors, and their difference. Errors: ValueError for different shapes, TypeError for integers."""
     x, target = operand(x, target), operand(target, x)
+    if not (is_floating_point(x.dtype) or is_floating_point(target.dtype)):
+        raise TypeError(
+            f"{name}: floating-point numbers expected, got {x.dtype} and {target.dtype}: convert them with .float()"
+        )
     if x.shape != target.shape:
         raise ValueError(f"{name}: input has shape {x.shape}, target has shape {target.shape}; they must be equal")
     check_reduction(name, reduction, allowed=allowed)

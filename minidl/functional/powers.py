@@ -27,7 +27,7 @@ def pow(a: Any, b: Any) -> Tensor:
     Tensor([-8., 27.], float32)
     """
     if isinstance(b, (int, float, np.integer, np.floating)):
-        return _constant_exponent(operand(a), b)
+        return _constant_exponent(operand(a), b.item() if isinstance(b, np.generic) else b)
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
     out = _power(x, y)

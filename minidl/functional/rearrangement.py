@@ -7,10 +7,11 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
+from minidl import kernels
 from minidl.functional.axes import counted_from_start
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shapes import cat, reshape
-from minidl.functional.views import expand, unpacked
+from minidl.functional.views import unpacked
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
@@ -24,14 +25,16 @@ def repeat(a: Any, *sizes: Any) -> Tensor:
             [1., 2., 1., 2.]], float32)
     """
     a, times = operand(a), unpacked(sizes)
-    if len(times) < a.ndim:
-        raise ValueError(f"repeat: a number for each axis of shape {a.shape} expected, got {times}")
-    own = (1,) * (len(times) - a.ndim) + a.shape
-    apart = [length for each in zip([1] * len(own), own, strict=True) for length in each]
-    wide = [length for each in zip(times, own, strict=True) for length in each]
-    whole = tuple(count * length for count, length in zip(times, own, strict=True))
-    repeated = reshape(expand(reshape(a, apart), wide), whole)
-    return clone(repeated) if np.may_share_memory(repeated.data, a.data) else repeated
+    if len(times) < a.ndim or min(times, default=0) < 0:
+        raise ValueError(f"repeat: a number for each axis of shape {a.shape} expected, 0 or more, got {times}")
+    own = a.shape
+    apart = [length for each in zip(times, (1,) * (len(times) - a.ndim) + own, strict=True) for length in each]
+    copies = tuple(range(0, 2 * len(times), 2))
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        return (kernels.uncounted("sum")(g.reshape(apart), copies, True).reshape(own),)
+
+    return record(array_module(a.data).tile(a.data, times), (a,), vjp)
 
 
 @tensor_method("flip")

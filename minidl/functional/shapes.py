@@ -23,6 +23,9 @@ def reshape(a: Any, *shape: Any) -> Tensor:
         out = x.reshape(*shape)
     except ValueError as error:
         raise _cannot_reshape(x, shape) from error
+    lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if min(lengths, default=0) < -1:
+        raise _cannot_reshape(x, shape)
     own = x.shape
     return record(out, (a,), lambda g, needs: (g.reshape(own),), view_of=a)
 
@@ -76,6 +79,8 @@ def getitem(a: Any, index: Any) -> Tensor:
 
 def _cannot_reshape(x: Array, shape: tuple[Any, ...]) -> ValueError:
     wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if min(wanted, default=0) < -1:  # which numpy takes for -1
+        return ValueError(f"reshape to {wanted}: lengths are 0 or more, or -1 for one that is inferred")
     if list(wanted).count(-1) > 1:
         return ValueError(f"reshape to {wanted}: only one length can be inferred, and -1 stands twice")
     return ValueError(

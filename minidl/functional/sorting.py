@@ -9,6 +9,7 @@ from minidl.functional.axes import counted_from_start, mesh, one_axis
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.selection import gather
 from minidl.kernels import Array, array_module
+from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
 from minidl.tensor import Tensor, record
 from minidl.tensor.methods import ValuesAndIndices
 
@@ -36,9 +37,14 @@ def argsort(a: Any, dim: int | None = None, descending: bool = False, *, axis: i
     Tensor([0, 2, 1], int64)
     """
     a = operand(a)
-    x = a.data
+    x = _ordered_by_numpy(a.data)
     along = counted_from_start("argsort", one_axis("argsort", axis, dim, -1), x)
     return record(_order(x, along, descending), (), None)
+
+
+def _ordered_by_numpy(x: Array) -> Array:
+    """x, in float32 if it is bfloat16, of which numpy sorts nan anywhere."""
+    return cast(x, "float32") if is_sixteen_bit(x.dtype) else x
 
 
 def _order(x: Array, axis: int, descending: bool) -> Array:
@@ -63,7 +69,7 @@ def topk(
     ValuesAndIndices(values=Tensor([3., 2.], float32), indices=Tensor([0, 2], int64))
     """
     a = operand(a)
-    x, k = a.data, operator.index(k)
+    x, k = _ordered_by_numpy(a.data), operator.index(k)
     along = counted_from_start("topk", one_axis("topk", axis, dim, -1), x)
     length = x.shape[along] if x.ndim else 1
     if not 0 <= k <= length:

@@ -7,6 +7,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.kernels import Array
+from minidl.optim.layer_rate import enlarged, within_type
 from minidl.optim.optimizer import Optimizer, zeros_like
 from minidl.optim.options import Group, check_betas, check_not_negative
 from minidl.tensor import Tensor
@@ -82,4 +83,5 @@ class LAMB(Optimizer):
             weight_norm, direction_norm = kernel.l2_norm(data), kernel.l2_norm(direction)
             if weight_norm and direction_norm:
                 ratio = weight_norm / direction_norm
-        kernel.sgd(data, direction, None, group["lr"] * ratio, 0.0, 0.0, 0.0, False)
+        rate, factor = within_type(group["lr"] * ratio, direction)
+        kernel.sgd(data, enlarged(direction, factor), None, rate, 0.0, 0.0, 0.0, False)

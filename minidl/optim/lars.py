@@ -7,6 +7,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.kernels import Array
+from minidl.optim.layer_rate import enlarged, within_type
 from minidl.optim.optimizer import Optimizer, zeros_like
 from minidl.optim.options import Group, check_not_negative
 from minidl.tensor import Tensor
@@ -76,4 +77,6 @@ class LARS(Optimizer):
             weight_norm, gradient_norm = kernel.l2_norm(data), kernel.l2_norm(gradient)
             if weight_norm and gradient_norm:
                 ratio = group["trust_coefficient"] * weight_norm / (gradient_norm + weight_decay * weight_norm)
-        kernel.lars(data, gradient, state["momentum_buffer"], group["lr"] * ratio, group["momentum"], weight_decay)
+        rate, factor = within_type(group["lr"] * ratio, gradient)
+        gradient = enlarged(gradient, factor)
+        kernel.lars(data, gradient, state["momentum_buffer"], rate, group["momentum"], weight_decay * factor)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -456,3 +458,58 @@ def test_remainders_and_quotients_of_float32_are_numpys_near_whole_quotients_too
             y = np.array([0.1, 1, 0, 1, 0, 1, -3, 2], np.float32)
             np.testing.assert_array_equal(F.remainder(x, y).numpy(), x % y)
             np.testing.assert_array_equal(F.floor_divide(x, y).numpy(), x // y)
+
+
+# ---- repeated, sorted and refused ----
+
+
+@KERNELS
+def test_a_nonlinearity_of_an_expanded_tensor_has_the_values_and_the_gradient_of_its_copy(kernel: str) -> None:
+    factors = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    with kernels.use(kernel):
+        for function in (F.relu, F.sigmoid, F.gelu, F.softplus, lambda x: x**3.0, lambda x: x % 1.5):
+            found = []
+            for widened in (lambda x: x.expand(2, 3), lambda x: x.expand(2, 3).clone()):
+                x = Tensor([1.0, -2.0, 3.0], requires_grad=True)
+                out = function(widened(x))
+                (out * factors).sum().backward()
+                found.append((out.numpy(), x.grad))
+            np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
+            np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-6)
+
+
+def test_repeat_copies() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    for times in ((2, 1), (1, 1), (1,)):
+        repeated = x.repeat(*times)
+        assert repeated.numpy().flags.writeable
+        assert not np.shares_memory(repeated.numpy(), x.numpy())
+    (x.repeat(2, 3) * np.arange(12.0, dtype=np.float32).reshape(2, 6)).sum().backward()
+    np.testing.assert_array_equal(x.grad, [0 + 2 + 4 + 6 + 8 + 10, 1 + 3 + 5 + 7 + 9 + 11])
+
+
+def test_nan_is_the_largest_in_bfloat16_too() -> None:
+    x = Tensor([3.0, 1.0, math.nan, 2.0, -5.0]).to("bfloat16")
+    np.testing.assert_array_equal(x.sort().values.float().numpy(), [-5, 1, 2, 3, math.nan])
+    np.testing.assert_array_equal(x.topk(1).values.float().numpy(), [math.nan])
+
+
+@pytest.mark.parametrize("exponent", [2, np.int64(2), np.float64(0.5), np.float32(3)])
+def test_a_number_as_exponent_keeps_the_type_of_the_base(exponent: float) -> None:
+    for dtype in ("float16", "float32"):
+        assert (Tensor([1.0, 2.0]).to(dtype) ** exponent).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: F.mse_loss(np.array([100], np.int8), np.array([-100], np.int8)), TypeError, "got int8 and int8"),
+        (lambda: F.l1_loss(np.array([1], np.uint8), np.array([3], np.uint8)), TypeError, "convert them with .float()"),
+        (lambda: F.dropout(np.full(10, 10), p=0.3), TypeError, "dropout: floating-point numbers expected, got int64"),
+        (lambda: Tensor([1.0]).repeat(-1), ValueError, "0 or more, got (-1,)"),
+        (lambda: Tensor([1.0, 2.0]).reshape(-2, 1), ValueError, "reshape to (-2, 1): lengths are 0 or more, or -1"),
+    ],
+)
+def test_what_would_be_a_silent_wrong_number_is_refused(call: Callable[[], object], error: type, says: str) -> None:
+    with pytest.raises(error, match=re.escape(says)):
+        call()

@@ -410,6 +410,29 @@ def test_compiled_equals_reference(name: str, make: Arguments, dtype: str, layou
         np.testing.assert_allclose(mine, theirs, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
+WITH_ARRAYS_THAT_ARE_READ = [
+    pytest.param(n, m, id=f"{n}: {w}") for n, w, m in KERNELS if n not in IN_PLACE and n not in SCRATCH
+]
+
+
+@pytest.mark.parametrize("axis", [0, *exhaustively(1, -1)])
+@pytest.mark.parametrize(("name", "make"), WITH_ARRAYS_THAT_ARE_READ)
+def test_an_array_that_repeats_its_numbers_counts_as_its_copy(name: str, make: Arguments, axis: int) -> None:
+    """An axis of stride 0, as `expand` and numpy's `broadcast_to` make it, lies nowhere in the order of the memory."""
+
+    def repeating(array: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(array.take([0], axis), array.shape) if array.ndim > 1 and array.size else array
+
+    def repeated(array: np.ndarray) -> np.ndarray:
+        return repeating(array).copy()
+
+    with np.errstate(all="ignore"):
+        expected = run(getattr(jit, name), arguments_of(make, "float32", repeated), name)
+        found = run(getattr(jit, name), arguments_of(make, "float32", repeating), name)
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=TOLERANCE["float32"], atol=TOLERANCE["float32"])
+
+
 @pytest.mark.parametrize("module", [reference, jit], ids=["numpy", "numba"])
 @pytest.mark.parametrize(
     ("name", "make"), [pytest.param(n, m, id=f"{n}: {w}") for n, w, m in KERNELS if n not in IN_PLACE]

@@ -141,3 +141,14 @@ def test_one_dimensional_parameters_can_be_excluded(ndim):
                 optimizer.step()
         same = all(np.allclose(a.data, b.data, rtol=1e-12) for a, b in zip(ours, reference, strict=True))
         assert same == (ndim == 1)
+
+
+@pytest.mark.parametrize("optimizer", [optim.LARS, optim.LAMB])
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 1e-43), ("float16", 6e-8)])
+def test_the_step_has_its_length_however_small_the_gradient_is(optimizer, dtype, size):
+    """The rate of the layer, lr |w| / |g|, may be larger than the largest number of the weights' type."""
+    weight, usual = (Tensor(np.ones((1, 2), dtype), requires_grad=True) for _ in range(2))
+    weight.grad, usual.grad = np.full((1, 2), size, dtype), np.ones((1, 2), dtype)
+    for each in (weight, usual):
+        optimizer([each], lr=1.0).step()
+    np.testing.assert_allclose(weight.data, usual.data, rtol=1e-3, atol=1e-3)
