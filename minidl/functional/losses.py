@@ -184,7 +184,7 @@ def check_reduction(name: str, reduction: Any, weight: Any = None, allowed: tupl
 def _compared(
     name: str, x: Any, target: Any, reduction: str, allowed: tuple[str, ...] = REDUCTIONS
 ) -> tuple[Tensor, Tensor, Array]:
-    """x and target as tensors, and their difference. Errors: ValueError for different shapes, TypeError for integers."""
+    """x and target as tensors, and their difference. Raises ValueError for different shapes, TypeError for integers."""
     x, target = operand(x, target), operand(target, x)
     if not (is_floating_point(x.dtype) or is_floating_point(target.dtype)):
         raise TypeError(

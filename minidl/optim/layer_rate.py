@@ -12,7 +12,7 @@ def within_type(rate: float, update: Array) -> tuple[float, float]:
 
     A gradient of 1e-43 makes rates of 1e39, which float32 does not have; their product is a step of ordinary size.
     """
-    largest = float(finfo(update.dtype).max)
+    largest = float(finfo(update.dtype).max)  # type: ignore[no-untyped-call]
     return (rate, 1.0) if rate <= largest else (largest, rate / largest)
 
 
