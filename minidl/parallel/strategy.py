@@ -61,6 +61,7 @@ class Strategy:
         servers          number of servers, in addition to the nodes
         algorithm        all-reduce of gradients or weights, as in `comm.all_reduce`. With "ordered", losses and
                          accuracies are reduced in that order too, so that a run has the same bits on all engines
+                         (but for the layers that `Hybrid` divides among three nodes or more)
         is_asynchronous  whether `batch_size` counts the samples of one gradient instead of those of all nodes together
         is_resumable     whether a checkpoint (weights, optimizer, schedule) is enough for a run to go on
     """
@@ -136,6 +137,10 @@ class Strategy:
     def prepared(self, job: Job, nodes: int) -> Self:
         """This strategy with what is computed once, before the ranks start, such as cuts of a model; here itself."""
         return self
+
+    def seeds_of_a_run(self, nodes: int) -> int:
+        """How many seeds a run uses, from job.seed on: runs whose seeds are closer have something in common."""
+        return 1
 
     def check_algorithm(self) -> None:
         """Raise ValueError if `algorithm` is not the name of an all-reduce."""

@@ -54,6 +54,9 @@ class Ensemble(Strategy):
     def __post_init__(self) -> None:
         one_of("Ensemble: data", self.data, DATA)
 
+    def seeds_of_a_run(self, nodes: int) -> int:
+        return nodes
+
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if isinstance(job.model, Module):

@@ -53,7 +53,8 @@ def compare(
                     `cluster.Simulation(node=...)` for others
         networks    names of presets, or by name a `cluster.Network` or None; by default 1gbe, 10gbe and infiniband in a
                     simulation, and elsewhere none: messages take as long as they take
-        seeds       runs of every strategy on every network, with the seeds job.seed, job.seed + 1, ...
+        seeds       runs of every strategy on every network, with the seeds job.seed, job.seed + 1, ...; those of an
+                    Ensemble, whose members have a seed each, are as far apart as it has members
         target      test accuracy; the time that a strategy takes to reach it is reported
         slow        by rank, how many times as long a node computes
         folder      where `Comparison.save` writes: the CSV files after every run, the picture at the end; None: nowhere
@@ -109,8 +110,9 @@ def compare(
     limit = timeout if timeout is not None else math.inf if is_simulation else 60.0
     for network_name, network in places.items():
         for entrant in entrants:
-            for seed in comparison.seeds:
-                run = _run(entrant.with_seed(seed), network_name, network, engine, slow or {}, limit, progress)
+            for number in range(seeds):
+                seeded = entrant.with_seed(job.seed, number)
+                run = _run(seeded, network_name, network, engine, slow or {}, limit, progress)
                 comparison.runs.append(run)
                 if folder is not None and comparison.is_writer:
                     comparison.save_tables(Path(folder))  # at once: a program that is stopped keeps them

@@ -62,9 +62,9 @@ class Entrant:
             if network is not None:
                 network.check(self.nodes + self.strategy.servers)
 
-    def with_seed(self, seed: int) -> Entrant:
-        """The same with another seed."""
-        return replace(self, job=replace(self.job, seed=seed))
+    def with_seed(self, first: int, number: int) -> Entrant:
+        """The same with the seed of its run `number`, from `first` on; no two of its runs share a seed."""
+        return replace(self, job=replace(self.job, seed=first + number * self.strategy.seeds_of_a_run(self.nodes)))
 
     @property
     def compresses_for_free(self) -> bool:

@@ -45,7 +45,9 @@ class Hybrid(Pipeline):
                   dropout are computed once instead of tp times, for the same words in messages
         the others, such as `schedule` and `micro_batches`, are those of `Pipeline`
 
-    Equal to `Serial(shards=dp, micro_batches=micro_batches)` up to rounding, dropout and batch norm included.
+    Equal to `Serial(shards=dp, micro_batches=micro_batches)` up to rounding, dropout and batch norm included. The sums
+    inside a divided layer are made by each engine's own all-reduce, whatever `algorithm` says: with three or more nodes
+    along "tp", a run on another engine may have other bits.
 
     References
         Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2.

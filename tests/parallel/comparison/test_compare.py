@@ -53,6 +53,12 @@ def test_a_strategy_may_have_a_job_of_its_own_and_serial_trains_on_one_node() ->
     assert {row["network"] for row in comparison.rows()} == {"mine"}
 
 
+def test_no_two_runs_of_an_ensemble_share_a_member() -> None:
+    strategies = {"ensemble": parallel.Ensemble(), "sync": parallel.Synchronous()}
+    comparison = parallel.compare(job(epochs=1, batch_size=15), strategies, nodes=3, networks=["1gbe"], seeds=3)
+    assert [run.seed for run in comparison.runs] == [0, 3, 6, 0, 1, 2]
+
+
 def test_a_batch_schedule_is_shared_too() -> None:
     growing = job(batch_schedule=lambda epoch: 16 << epoch)
     run = parallel.compare(growing, {"server": parallel.ParameterServer()}, 2, networks=["none"]).runs[0]
