@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,7 +56,9 @@ def get(url: str) -> str:
         try:
             with urllib.request.urlopen(url, timeout=60) as reply:
                 return str(reply.read().decode())
-        except ConnectionRefusedError:
+        except urllib.error.URLError as error:  # the server tells its address a moment before it listens
+            if not isinstance(error.reason, ConnectionRefusedError):
+                raise
             time.sleep(0.1)
     raise AssertionError(url)
 

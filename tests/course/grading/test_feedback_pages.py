@@ -71,9 +71,9 @@ def test_a_page_of_texts_that_are_slow_to_draw_is_made_in_seconds() -> None:
     slow = {"code": "." * 20_000, "markdown": "a|b\n-|-\n" + "|\n" * 5_000}
     makers = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
     for kind, text in slow.items():
-        began = time.monotonic()
+        began = time.process_time()  # by the clock it once took 30 s, on a machine that was busy
         page = page_of(*[makers[kind](text) for _ in range(20)])
-        assert time.monotonic() - began < 25, kind
+        assert time.process_time() - began < 25, kind
         assert text[-100:] in page
 
 
