@@ -11,6 +11,7 @@ from minidl import functional as F
 from minidl.parallel import Serial, Synchronous
 from minidl.parallel.gradients.buckets import fill
 from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -45,7 +46,7 @@ def test_in_float32_four_nodes_equal_one_node_to_a_ten_thousandth():
     assert np.abs(weights(report) - weights(truth)).max() < 1e-4
 
 
-@pytest.mark.parametrize("nodes", [2, 3, 4])
+@pytest.mark.parametrize("nodes", [3, *exhaustively(2, 4)])
 @pytest.mark.parametrize("make_job", [small_job, dropout_job], ids=["plain", "dropout"])
 def test_ordered_reduction_equals_serial_shards_to_the_bit(nodes, make_job):
     report = parallel.train(make_job(), Synchronous(algorithm="ordered"), nodes=nodes)

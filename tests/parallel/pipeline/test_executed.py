@@ -10,6 +10,7 @@ import pytest
 from minidl import cluster, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import pipeline
+from tests.tiers import exhaustively
 
 WIDTH, DEPTH = 32, 8  # every chunk of up to eight computes the same
 FORWARD = 2 * WIDTH**2 * 4  # flops of a micro-batch of 4 samples through one layer
@@ -34,6 +35,9 @@ ENGINES = [
 ]
 
 
+SYNCHRONOUS = [kind for kind in pipeline.SCHEDULES if kind != "pipedream"]
+
+
 def ran(kind: str, on: object, replicas: int = 1) -> parallel.Report:
     strategy = parallel.Pipeline(4, 8 // replicas, kind, replicas)
     engine = cluster.Simulation(node=NODE) if on == "simulation" else on
@@ -45,8 +49,14 @@ def order(timeline: pipeline.Timeline) -> list[list[str]]:
     return [[str(bar.action) for bar in timeline.of(stage) if bar.action.kind != "U"] for stage in range(4)]
 
 
-@pytest.mark.parametrize("on", ENGINES)
-@pytest.mark.parametrize("kind", [kind for kind in pipeline.SCHEDULES if kind != "pipedream"])
+@pytest.mark.parametrize(
+    ("kind", "on"),
+    [
+        *((kind, "simulation") for kind in SYNCHRONOUS),
+        ("zb-h1", "processes"),
+        *exhaustively(*((kind, "processes") for kind in SYNCHRONOUS if kind != "zb-h1")),
+    ],
+)
 def test_the_executed_order_is_the_simulated_one(kind: str, on: str):
     report = ran(kind, on)
     made = report.strategy.made_schedule()

@@ -9,6 +9,7 @@ import pytest
 from minidl import nn, optim
 from minidl.parallel import Job, Pipeline, pipeline, train
 from tests.parallel.pipeline.watched_layers import WIDTH, WatchedLayer, samples
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -56,16 +57,19 @@ def most_of_chunks(kind: str, weight: float) -> list[list[int]]:
 
 
 SYNCHRONOUS = [kind for kind in pipeline.SCHEDULES if kind != "pipedream"]
+KINDS_AND_ENGINES = [
+    *((kind, "simulation") for kind in SYNCHRONOUS),
+    ("zb-h1", "processes"),
+    *exhaustively(*((kind, "processes") for kind in SYNCHRONOUS if kind != "zb-h1")),
+]
 
 
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-@pytest.mark.parametrize("kind", SYNCHRONOUS)
+@pytest.mark.parametrize(("kind", "on"), KINDS_AND_ENGINES)
 def test_outputs_are_released_by_the_backward_for_the_inputs(kind: str, on: str):
     assert counted(kind, on, "most_outputs") == most_of_chunks(kind, 0)
 
 
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-@pytest.mark.parametrize("kind", SYNCHRONOUS)
+@pytest.mark.parametrize(("kind", "on"), KINDS_AND_ENGINES)
 def test_inputs_are_released_by_the_backward_for_the_weights(kind: str, on: str):
     found, expected = counted(kind, on, "most_inputs"), most_of_chunks(kind, 1)
     assert [stage[1:] for stage in found[:1]] + found[1:] == [stage[1:] for stage in expected[:1]] + expected[1:]

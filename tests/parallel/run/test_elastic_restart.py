@@ -23,6 +23,7 @@ from minidl.parallel import (
 from minidl.parallel.run.elastic_restart import Restart
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.test_strategies import weights
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -50,8 +51,7 @@ def assert_equal_to_serial(report, job, tolerance=1e-10):
 
 
 @pytest.mark.parametrize("on", ENGINES)
-@pytest.mark.parametrize("dead", [0, 2])
-@pytest.mark.parametrize("call", [1, 7, 12])
+@pytest.mark.parametrize(("dead", "call"), [(0, 7), (2, 1), *exhaustively((0, 1), (0, 12), (2, 7), (2, 12))])
 def test_a_synchronous_run_loses_nothing_when_a_node_is_killed(on, dead, call):
     job = small_job()
     plan = FaultPlan().kill(dead, at=("all_reduce", call))

@@ -16,6 +16,7 @@ from minidl.parallel import (
     Synchronous,
 )
 from tests.parallel.jobs import dropout_job, momentum_sgd, small_job, two_layers
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("strategy", "nodes"), [(Serial(), 1), (Synchronous(algorithm="ordered"), 4)], ids=["one node", "four nodes"]
 )
-@pytest.mark.parametrize("make_job", [small_job, dropout_job], ids=["plain", "dropout"])
+@pytest.mark.parametrize("make_job", [dropout_job, *exhaustively(small_job)])
 def test_resuming_gives_the_bits_of_the_uninterrupted_run(tmp_path, strategy, nodes, make_job):
     whole = parallel.train(make_job(epochs=4), strategy, nodes=nodes)
     parallel.train(make_job(epochs=2), strategy, nodes=nodes, folder=tmp_path)

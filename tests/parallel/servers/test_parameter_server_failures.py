@@ -12,6 +12,7 @@ import pytest
 from minidl import cluster, nn, parallel
 from minidl.parallel import BackupWorkers, ParameterServer
 from tests.parallel.servers.test_parameter_server import plain_job
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -53,8 +54,15 @@ def server(on, victim, folder, **settings):
 SETTINGS = [{}, {"staleness": 0}, {"staleness": 2}, {"locked": True}, {"warm_start": 9}]
 
 
-@pytest.mark.parametrize("on", ENGINES)
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize(
+    ("settings", "on"),
+    [
+        *((settings, "simulation") for settings in SETTINGS),
+        ({}, "processes"),
+        *exhaustively(*((settings, "processes") for settings in SETTINGS[1:])),
+    ],
+    ids=str,
+)
 def test_when_a_worker_dies_the_others_process_all_samples(on, settings, tmp_path):
     faults = cluster.FaultPlan().kill(0, at=("recv", 4))
     report = survive(server(on, 0, tmp_path, **settings), on, faults=faults)
