@@ -29,12 +29,6 @@ def samples() -> Splits:
 
 
 JOB = parallel.Job(layers, samples, partial(optim.SGD, lr=0.01), batch_size=32, epochs=1)
-ENGINES = [
-    "simulation",
-    pytest.param("processes", marks=pytest.mark.timeout(120)),
-]
-
-
 SYNCHRONOUS = [kind for kind in pipeline.SCHEDULES if kind != "pipedream"]
 
 
@@ -49,6 +43,7 @@ def order(timeline: pipeline.Timeline) -> list[list[str]]:
     return [[str(bar.action) for bar in timeline.of(stage) if bar.action.kind != "U"] for stage in range(4)]
 
 
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("kind", "on"),
     [
