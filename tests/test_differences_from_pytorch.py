@@ -30,6 +30,13 @@ def types() -> None:
             operation(Tensor(np.ones((2, 2))), np.ones((2, 2), np.float32))
 
 
+def integers_beyond_a_type() -> None:
+    x = Tensor(np.array([1, 255], np.uint8))
+    with pytest.raises(OverflowError, match="300 does not fit into uint8"):
+        x + 300
+    assert (x == -1).tolist() == [False, False]
+
+
 def gradients_are_arrays() -> None:
     x = leaf(1.0, 2.0)
     (x * x).sum().backward()
@@ -193,6 +200,7 @@ def errors() -> None:
 
 LINES: dict[str, Callable[..., None]] = {
     "Types": types,
+    "Integers beyond a type": integers_beyond_a_type,
     "Gradients are arrays": gradients_are_arrays,
     "Data is an array": data_is_an_array,
     "numpy's functions": numpys_functions,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minidl.functional.axes import one_spelling
-from minidl.functional.bind import operand, tensor_method
+from minidl.functional.bind import does_not_fit, operand, tensor_method
 from minidl.functional.shape_errors import cannot_broadcast
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
@@ -33,6 +33,9 @@ def _bitwise(symbol: str, combine: Callable[[Any, Any], Any], a: Any, b: Any) ->
         return record(combine(x, y), (), None)
     except ValueError as error:
         raise cannot_broadcast(symbol, x, y) from error
+    except OverflowError as error:
+        number, array = (x, y) if isinstance(x, int) else (y, x)
+        raise does_not_fit(number, array.dtype) from error
 
 
 @tensor_method("__and__", "__rand__", "logical_and")

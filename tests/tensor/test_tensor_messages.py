@@ -13,6 +13,7 @@ from minidl import functional as F
 from minidl.tensor.missing_attributes import INSTEAD, MISSPELLED
 
 X = np.ones((2, 3), np.float32)
+BYTES = Tensor(np.array([1, 2], np.uint8))
 
 
 def x() -> Tensor:
@@ -70,6 +71,15 @@ def backward_twice() -> None:
         (lambda: x().topk(7), ValueError, "0 <= k <= 3, the length of axis 1, got 7"),
         (lambda: x().norm(3), ValueError, r"p must be 1, 2 or inf, got 3; others are \(x\.abs\(\) \*\* p\)"),
         (lambda: arange(3).var(), TypeError, r"need floating-point numbers, not int64"),
+        # numbers that a type does not hold
+        (lambda: BYTES + 300, OverflowError, r"^300 does not fit into uint8, .* holds 0 to 255: .* \.to\('int64'\)$"),
+        (lambda: np.int64(-1) * BYTES, OverflowError, "^-1 does not fit into uint8"),
+        (lambda: BYTES - Tensor(np.array(300)), OverflowError, "^300 does not fit into uint8"),
+        (lambda: BYTES | 300, OverflowError, "^300 does not fit into uint8"),
+        (lambda: BYTES.add_(256), OverflowError, "^256 does not fit into uint8"),
+        (lambda: Tensor(np.ones(2, np.int32)) + 2**40, OverflowError, r"-2147483648 to 2147483647: .* \.to\('int64'\)"),
+        (lambda: arange(3) * 2**70, OverflowError, r"^an integer of 71 bits does not fit into int64.*to\('float64'\)"),
+        (lambda: x() > 10**400, OverflowError, r"beyond the numbers of float32: write float\('inf'\)"),
         # one number, one truth
         (
             lambda: x().item(),
