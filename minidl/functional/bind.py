@@ -67,14 +67,14 @@ def _in_type_of(number: Tensor, other: Any) -> Tensor:
 
 
 def does_not_fit(number: int, dtype: Any) -> OverflowError:
-    """The error for an integer beside a tensor of a type that does not hold it."""
+    """The error for an integer operand that the type of the other operand does not hold."""
     shown = str(number) if number.bit_length() <= 64 else f"an integer of {number.bit_length()} bits"
     if is_floating_point(dtype):
         return OverflowError(f"{shown} is beyond the numbers of {dtype}: write float('inf')")
     limits = np.iinfo(dtype)
     wider = "int64" if -(2**63) <= number < 2**63 else "float64"
     return OverflowError(
-        f"{shown} does not fit into {dtype}, the type of the tensor beside it, which holds {limits.min} to "
+        f"{shown} does not fit into {dtype}, the type of the other operand, which holds {limits.min} to "
         f"{limits.max}: convert the tensor with .to('{wider}')"
     )
 

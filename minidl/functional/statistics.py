@@ -31,7 +31,8 @@ def var(
 ) -> Tensor:  # fmt: skip
     """The variance over `dim` (all axes by default): the sum of squared distances from the mean, over n - correction.
 
-    correction: subtracted from n; 1 by default, as in PyTorch, also with `axis=`, where numpy's is 0
+    correction: subtracted from n; 1 by default, as in PyTorch, also with `axis=`, where numpy's is 0. From n on, the
+        variance is inf, or nan where all distances are 0
     unbiased: False for correction=0, True for correction=1
 
     >>> var([1.0, 3.0]), var([1.0, 3.0], correction=0)
@@ -40,13 +41,15 @@ def var(
     axis, kept = one_spelling("var", axis, keepdims, dim, keepdim)
     a = operand(a)
     centred, count = _centred(a, axis)
-    scale = _reciprocal(count - (correction if unbiased is None else int(unbiased)))
+    divisor = count - (correction if unbiased is None else int(unbiased))
     own = a.dtype
-    out = _as_type(_summed_squares(centred, axis, kept) * scale, own)
+    out = _as_type(_over(divisor, _summed_squares(centred, axis, kept)), own)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         g = g if kept else along(g, axis, centred.ndim)
-        return (_as_type(centred * ((2 * scale) * g), own),)
+        if divisor <= 0:
+            return (_as_type(_over(divisor, centred) * g, own),)
+        return (_as_type(centred * ((2 / divisor) * g), own),)
 
     return record(out, (a,), vjp, saved=(0,))
 
@@ -61,13 +64,14 @@ def std(
     axis, kept = one_spelling("std", axis, keepdims, dim, keepdim)
     a = operand(a)
     centred, count = _centred(a, axis)
-    scale = _reciprocal(count - (correction if unbiased is None else int(unbiased)))
+    divisor = count - (correction if unbiased is None else int(unbiased))
     module = array_module(a.data)
-    deviation = module.asarray(module.sqrt(_summed_squares(centred, axis, kept) * scale))
+    deviation = module.asarray(module.sqrt(_over(divisor, _summed_squares(centred, axis, kept))))
     own = a.dtype
     out = _as_type(deviation, own)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
+        scale = 1 / divisor if divisor > 0 else math.nan
         slope = module.where(deviation == 0, 0, g / module.where(deviation == 0, 1, deviation)) * scale
         return (_as_type(centred * (slope if kept else along(slope, axis, centred.ndim)), own),)
 
@@ -93,9 +97,12 @@ def _as_type(array: Array, dtype: Any) -> Array:
     return array if array.dtype == dtype else cast(array, dtype)
 
 
-def _reciprocal(count: float) -> float:
-    """1 / count; nan for a count of 0, such as a variance of one number with correction 1."""
-    return 1 / count if count > 0 else math.nan
+def _over(divisor: float, numbers: Array) -> Array:
+    """numbers / divisor; a divisor below 0 counts as 0, and 0 / 0 is nan."""
+    if divisor > 0:
+        return numbers * (1 / divisor)
+    where, infinity = array_module(numbers).where, numbers.dtype.type(math.inf)
+    return where(numbers > 0, infinity, where(numbers < 0, -infinity, numbers.dtype.type(math.nan)))
 
 
 @tensor_method("norm")

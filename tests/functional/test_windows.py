@@ -213,6 +213,7 @@ IMAGE, FILTER = ZEROS((1, 1, 4, 4)), ZEROS((1, 1, 2, 2))
         (lambda: F.max_pool2d(IMAGE, 2.5), TypeError, "a whole number or two.*not 2.5"),
         (lambda: F.max_pool2d(ZEROS((4, 4)), 2), ValueError, r"max_pool2d: x is.*got \(4, 4\): type x\[None, None\]"),
         (lambda: F.max_pool2d(IMAGE, 2, padding=2), ValueError, r"padding \(2, 2\) must be at most half"),
+        (lambda: F.max_pool2d(IMAGE, 2, 1, (0, 2), (1, 3)), ValueError, r"padding \(0, 2\) must be at most half"),
         (lambda: F.max_pool2d(IMAGE, 2, stride=0), ValueError, r"stride \(0, 0\).*must be positive"),
         (lambda: F.max_pool2d(ZEROS((1, 1, 1, 1)), 2, 1, 1, 2), ValueError, r"with dilation \(2, 2\) does not fit"),
         (lambda: F.avg_pool2d(IMAGE, 5), ValueError, r"avg_pool2d: a window of \(5, 5\).*does not fit.*\(4, 4\)"),
