@@ -66,7 +66,7 @@ def _in_type_of(number: Tensor, other: Any) -> Tensor:
     return record(data, (number,), lambda g, needs: (cast(g, own),))
 
 
-def does_not_fit(number: int, dtype: Any) -> OverflowError:
+def does_not_fit(number: Any, dtype: Any) -> OverflowError:
     """The error for an integer operand that the type of the other operand does not hold."""
     shown = str(number) if number.bit_length() <= 64 else f"an integer of {number.bit_length()} bits"
     if is_floating_point(dtype):
