@@ -46,9 +46,9 @@ def counted_from_start(operation: str, axis: Any, x: Array, extra: int = 0) -> i
 
 
 def check_axes(operation: str, axis: Any, x: Array) -> None:
-    """Raise the error for an axis, or one of a tuple of axes, that x does not have, or has once and is given twice.
+    """Raise an error for an axis that x does not have, or for a tuple that names one axis twice.
 
-    To be called where numpy raised an error: its own names neither the operation nor the shape.
+    For `except` clauses: numpy's error names neither the operation nor the shape. Returns if the axes are right.
     """
     if axis is None:
         return
