@@ -14,12 +14,14 @@ from minidl import kernels, random
 from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import enable_grad, is_grad_enabled, recomputing
 from minidl.kernels import Array, counting
+from minidl.missing_names import explains_options
 from minidl.tape import Node, clock, node_of, walk
 from minidl.tensor import Tensor, record
 
 _T = TypeVar("_T")
 
 
+@explains_options
 def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
     """`function(*inputs)`, of which only the inputs are kept for backward: backward calls the function once more.
 

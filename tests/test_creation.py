@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,37 @@ def test_like_takes_shape_and_type() -> None:
     x = Tensor(np.ones((2, 3)))
     for make in (minidl.zeros_like, minidl.ones_like, minidl.randn_like):
         assert (make(x).shape, make(x).dtype) == ((2, 3), np.float64)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: minidl.zeros(-1), ValueError, "zeros: each length must be at least 0, got -1"),
+        (lambda: minidl.ones(2, 2.0), TypeError, "ones: each length must be a whole number .*got 2.0 .*: write 2"),
+        (lambda: minidl.full((2.5,), 1.0), TypeError, "full: each length"),
+        (lambda: minidl.randn(2.5), TypeError, "randn: each length must be a whole number of at least 0, got 2.5"),
+        (lambda: minidl.rand((2, None)), TypeError, "rand: each length .* got None"),
+        (lambda: minidl.randint(0, 3, (2.5,)), TypeError, "randint: each length"),
+        (lambda: minidl.eye(2.5), TypeError, "eye: n must be a whole number"),
+        (lambda: minidl.arange(0, 5, 0), ValueError, "arange: step must not be 0"),
+        (lambda: minidl.arange("a"), TypeError, "arange: end must be a number, got 'a'"),
+        (lambda: minidl.arange(None), TypeError, "arange: end must be a number, got None"),  # type: ignore[arg-type]
+        (lambda: minidl.arange(0.0, float("nan")), ValueError, "arange: end must be finite, got nan"),
+    ],
+)
+def test_a_length_or_a_bound_that_is_no_number_is_named(
+    make: Callable[[], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_lengths_and_bounds_may_be_numpys_integers_and_tensors_of_one() -> None:
+    two = np.int64(2)
+    assert minidl.zeros(two, np.array(3)).shape == (2, 3)
+    assert minidl.full(two, 1.0).shape == (2,)
+    for end in (two, np.array(2), Tensor(np.array(2))):
+        assert (minidl.arange(end).tolist(), minidl.arange(end).dtype) == ([0, 1], np.int64)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,13 @@ def types() -> None:
             operation(Tensor(np.ones((2, 2))), np.ones((2, 2), np.float32))
 
 
+def integers_beyond_a_type() -> None:
+    x = Tensor(np.array([1, 255], np.uint8))
+    with pytest.raises(OverflowError, match="300 does not fit into uint8"):
+        x + 300
+    assert (x == -1).tolist() == [False, False]
+
+
 def gradients_are_arrays() -> None:
     x = leaf(1.0, 2.0)
     (x * x).sum().backward()
@@ -124,6 +131,9 @@ def axes() -> None:
     assert F.stack([x, x], dim=1).shape == F.stack([x, x], axis=1).shape == (2, 2, 2)
     assert x.sum(dim=[0, 1]).item() == x.sum(axis=(0, 1)).item() == 10.0
     assert x.var(axis=1).tolist() == x.var(1).tolist() == [2.0, 2.0]
+    for operation in ("sum", "mean", "norm", "amax"):
+        assert getattr(x, operation)(dim=()).tolist() == x.tolist()
+    assert np.isnan(x.var(dim=()).numpy()).all()  # n = 1
 
 
 def size() -> None:
@@ -146,6 +156,13 @@ def views() -> None:
     assert x.T.view(6).tolist() == [0, 3, 1, 4, 2, 5]
     assert np.shares_memory(x.view(6).data, x.data)
     assert x[0, ::-1].tolist() == [2, 1, 0]
+
+
+def indexing() -> None:
+    x = Tensor(np.arange(24.0).reshape(2, 3, 4))
+    assert x[0, :, [0, 1]].shape == (2, 3)
+    np.testing.assert_array_equal(x[0, :, [0, 1]].numpy(), x.numpy()[0, :, [0, 1]])
+    assert x[0][:, [0, 1]].shape == (3, 2)
 
 
 def in_place() -> None:
@@ -193,6 +210,7 @@ def errors() -> None:
 
 LINES: dict[str, Callable[..., None]] = {
     "Types": types,
+    "Integers beyond a type": integers_beyond_a_type,
     "Gradients are arrays": gradients_are_arrays,
     "Data is an array": data_is_an_array,
     "numpy's functions": numpys_functions,
@@ -207,6 +225,7 @@ LINES: dict[str, Callable[..., None]] = {
     "Size": size,
     "Transposed": transposed,
     "Views": views,
+    "Indexing": indexing,
     "In place": in_place,
     "Ties": ties,
     "Backward": backward,

@@ -69,6 +69,16 @@ def vjp_that_returns_a_tensor() -> Tensor:
         (lambda: optim.Adam(parameters(), amsgrad=True), TypeError, "no option 'amsgrad': leave it out"),
         (lambda: minidl.zeros(3, device="cpu"), TypeError, r"zeros\(\) has no option 'device': leave it out"),
         (lambda: Tensor([1], dtype="float64"), TypeError, r"no option 'dtype': .*x\.to\('float64'\)"),
+        (
+            lambda: nn.clip_grad_norm_(parameters(), 1.0, norm_type=1),
+            TypeError,
+            "no option 'norm_type': leave it out, the norm",
+        ),
+        (
+            lambda: minidl.checkpoint(LAYER, X, use_reentrant=False),
+            TypeError,
+            "no option 'use_reentrant': leave it out",
+        ),
         (lambda: nn.Parameter(X, device="cpu"), TypeError, "Parameter has no option 'device'"),
         # values
         (lambda: nn.CrossEntropyLoss(X, [0, 1, 2]), ValueError, r"not of shape \(3, 4\).*CrossEntropyLoss\(\)\(pred"),

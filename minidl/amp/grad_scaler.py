@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from minidl.arguments import real_number, whole_number
@@ -62,11 +62,11 @@ class GradScaler:
             raise ValueError(
                 f"GradScaler: the first argument is the device, 'cpu', not {device!r}: pass the others by name"
             )
-        self._scale, self._enabled = real_number("GradScaler: init_scale", init_scale, above=0), enabled
-        self._growth_factor = real_number("GradScaler: growth_factor", growth_factor, above=1)
-        self._backoff_factor = real_number("GradScaler: backoff_factor", backoff_factor, above=0, below=1)
-        self._growth_interval = whole_number("GradScaler: growth_interval", growth_interval, at_least=1)
-        self._growth_tracker = 0
+        self._enabled, self._growth_tracker = enabled, 0
+        self._scale = real_number("GradScaler: init_scale", init_scale, above=0)
+        self._growth_factor = _SETTINGS["growth_factor"](growth_factor)
+        self._backoff_factor = _SETTINGS["backoff_factor"](backoff_factor)
+        self._growth_interval = _SETTINGS["growth_interval"](growth_interval)
         self._is_finite: dict[int, bool] = {}  # by id of each optimizer whose gradients are divided
         self._stepped: set[int] = set()
 
@@ -117,7 +117,7 @@ class GradScaler:
         if not self._enabled:
             return
         if new_scale is not None:
-            self._scale = float(new_scale)
+            self._scale = real_number("GradScaler: new_scale", new_scale, above=0)
         elif not self._is_finite:
             raise RuntimeError("GradScaler: update() without a step: call step(optimizer) before it")
         elif not all(self._is_finite.values()):
@@ -141,8 +141,7 @@ class GradScaler:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the factor, the settings and the steps since its last change under PyTorch's names; {} if disabled."""
-        names = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
-        return {name: getattr(self, "_" + name.lstrip("_")) for name in names} if self._enabled else {}
+        return {name: getattr(self, "_" + name.lstrip("_")) for name in _SETTINGS} if self._enabled else {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load the state that `state_dict()` returned, here or in PyTorch."""
@@ -151,8 +150,19 @@ class GradScaler:
         missing = [name for name in self.state_dict() if name not in state]
         if missing:
             raise ValueError(f"this is not the state of an enabled GradScaler: it lacks {', '.join(missing)}")
-        for name in self.state_dict():
-            setattr(self, "_" + name.lstrip("_"), state[name])
+        checked = {name: check(state[name]) for name, check in _SETTINGS.items()}  # all of them, before any is changed
+        for name, value in checked.items():
+            setattr(self, "_" + name.lstrip("_"), value)
+
+
+_SETTINGS: dict[str, Callable[[Any], float]] = {
+    "scale": lambda value: real_number("GradScaler: scale", value, above=0),
+    "growth_factor": lambda value: real_number("GradScaler: growth_factor", value, above=1),
+    "backoff_factor": lambda value: real_number("GradScaler: backoff_factor", value, above=0, below=1),
+    "growth_interval": lambda value: whole_number("GradScaler: growth_interval", value, at_least=1),
+    "_growth_tracker": lambda value: whole_number("GradScaler: _growth_tracker", value, at_least=0),
+}
+"""The entries of a state, and their checks."""
 
 
 def _parameters(optimizer: Optimizer) -> Iterable[Tensor]:

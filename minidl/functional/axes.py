@@ -36,10 +36,31 @@ def one_axis(operation: str, axis: int | None, dim: int | None, default: int | N
 
 def counted_from_start(operation: str, axis: Any, x: Array, extra: int = 0) -> int:
     """The axis counted from 0; -1 is the last one. extra: how many axes the operation adds to those of x."""
-    number, ndim = operator.index(axis), x.ndim + extra
+    try:
+        number, ndim = operator.index(axis), x.ndim + extra
+    except TypeError:
+        raise TypeError(f"{operation}: an axis is a whole number, not {axis!r}") from None
     if not -max(ndim, 1) <= number < max(ndim, 1):
         raise IndexError(f"{operation}: axis {number} of a tensor of shape {x.shape}, whose axes are 0 to {ndim - 1}")
     return number % max(ndim, 1)
+
+
+def check_axes(operation: str, axis: Any, x: Array) -> None:
+    """Raise an error for an axis that x does not have, or for a tuple that names one axis twice.
+
+    For `except` clauses: numpy's error names neither the operation nor the shape. Returns if the axes are right.
+    """
+    if axis is None:
+        return
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    if axes and not x.ndim:
+        raise IndexError(f"{operation}: axis {axis} of a tensor of shape (), which has none") from None
+    try:
+        counted = [counted_from_start(operation, each, x) for each in axes]
+    except (IndexError, TypeError) as error:
+        raise error from None
+    if len(set(counted)) < len(counted):
+        raise ValueError(f"{operation}: axes {axis} of a tensor of shape {x.shape} name one axis twice") from None
 
 
 def zeros_in_order(module: ModuleType, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Array:

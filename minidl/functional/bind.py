@@ -30,13 +30,19 @@ def operand(value: Any, other: Any = None) -> Tensor:
     """`value` as a Tensor; a single number takes the type of `other`, the other operand, as in PyTorch.
 
     A number is Python's, numpy's, or a 0-d tensor: `x / mask.sum()` keeps the type of x.
+    Errors: OverflowError for an integer that the type of `other` does not hold.
     """
     if isinstance(value, Tensor):
         return value if value._data.shape or other is None else _in_type_of(value, other)
     if isinstance(value, (int, float, np.integer, np.floating)) and isinstance(other, Tensor):
         dtype = other._data.dtype
-        if is_floating_point(dtype) or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
-            return record(array_module(other._data).asarray(value, dtype=dtype), (), None)
+        is_integer = not is_floating_point(dtype)
+        if not is_integer or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
+            number = int(value) if is_integer else value  # numpy's integers would wrap around
+            try:
+                return record(array_module(other._data).asarray(number, dtype=dtype), (), None)
+            except OverflowError as error:
+                raise does_not_fit(number, dtype) from error
     made = Tensor(value)
     return made if made._data.shape or other is None else _in_type_of(made, other)
 
@@ -51,11 +57,26 @@ def _in_type_of(number: Tensor, other: Any) -> Tensor:
         data = cast(number._data, dtype)
     elif own.kind in "iu" and dtype.kind in "iu":
         data = number._data.astype(dtype)
+        if not np.can_cast(own, dtype) and int(data) != int(number._data):
+            raise does_not_fit(int(number._data), dtype)
     else:
         return number
     if not is_floating_point(own):
         return record(data, (), None)
     return record(data, (number,), lambda g, needs: (cast(g, own),))
+
+
+def does_not_fit(number: Any, dtype: Any) -> OverflowError:
+    """The error for an integer operand that the type of the other operand does not hold."""
+    shown = str(number) if number.bit_length() <= 64 else f"an integer of {number.bit_length()} bits"
+    if is_floating_point(dtype):
+        return OverflowError(f"{shown} is beyond the numbers of {dtype}: write float('inf')")
+    limits = np.iinfo(dtype)
+    wider = "int64" if -(2**63) <= number < 2**63 else "float64"
+    return OverflowError(
+        f"{shown} does not fit into {dtype}, the type of the other operand, which holds {limits.min} to "
+        f"{limits.max}: convert the tensor with .to('{wider}')"
+    )
 
 
 def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Any) -> Array:

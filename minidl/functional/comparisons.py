@@ -18,15 +18,30 @@ import numpy as np
 
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shape_errors import cannot_broadcast
+from minidl.kernels import array_module
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
 
 def _elementwise(symbol: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Tensor:
-    x, y = operand(a, b).data, operand(b, a).data
+    try:
+        x, y = operand(a, b).data, operand(b, a).data
+    except OverflowError as error:
+        return _with_number_out_of_range(compare, a, b, error)
     try:
         return record(compare(x, y), (), None)
     except ValueError as error:
         raise cannot_broadcast(symbol, x, y) from error
+
+
+def _with_number_out_of_range(compare: Callable[[Any, Any], Any], a: Any, b: Any, error: OverflowError) -> Tensor:
+    """Compare an integer tensor with an integer that its type does not hold: every element gives what 0 gives."""
+    b_is_number = not isinstance(a, (int, np.integer)) and not getattr(b, "shape", ())
+    x = operand(a if b_is_number else b).data
+    if is_floating_point(x.dtype):
+        raise error
+    answer = compare(0, int(b)) if b_is_number else compare(int(a), 0)
+    return record(array_module(x).full(x.shape, answer), (), None)
 
 
 @tensor_method("__lt__", "lt")

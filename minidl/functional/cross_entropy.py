@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from minidl import kernels
+from minidl.arguments import whole_number
 from minidl.functional.bind import operand
 from minidl.functional.dropout import check_probability
 from minidl.functional.losses import check_reduction
@@ -57,6 +58,8 @@ def cross_entropy(
     logits = operand(logits)
     name, z = "cross_entropy", logits.data
     check_reduction(name, reduction, weight)
+    if type(ignore_index) is not int:
+        ignore_index = whole_number(f"{name}: ignore_index", ignore_index, hint=_IGNORES_NONE)
     labels = labels if isinstance(labels, Tensor) else Tensor(array_module(z).asarray(labels))
     if weight is None and not label_smoothing and axis is None and _is_usual(z, labels.data, ignore_index):
         try:
@@ -107,6 +110,8 @@ def nll_loss(
     name, x = "nll_loss", inputs.data
     module = array_module(x)
     check_reduction(name, reduction, weight)
+    if type(ignore_index) is not int:
+        ignore_index = whole_number(f"{name}: ignore_index", ignore_index, hint=_IGNORES_NONE)
     labels = labels if isinstance(labels, Tensor) else Tensor(module.asarray(labels))
     axis = _classes_axis(name, inputs.shape, labels, axis)
     samples = _Samples(name, x, labels, weight, ignore_index, axis)
@@ -129,7 +134,7 @@ def nll_loss(
 
 
 def _is_usual(z: Array, labels: Array, ignore_index: int) -> bool:
-    if z.ndim != 2 or labels.shape != z.shape[:1] or not labels.size or labels.dtype.kind not in "iu":
+    if z.ndim != 2 or labels.shape != z.shape[:1] or not z.size or labels.dtype.kind not in "iu":
         return False
     return not 0 <= ignore_index < z.shape[1]
 
@@ -256,6 +261,8 @@ def _classes_axis(name: str, shape: tuple[int, ...], labels: Tensor, axis: int |
         )
     fitting = [k for k, rest in without.items() if labels.shape == rest]
     if len(fitting) == 1:
+        if not shape[fitting[0]]:
+            raise ValueError(f"{name}: there are no classes: axis {fitting[0]} of the logits {shape} is empty")
         return fitting[0]
     if fitting:
         raise ValueError(
@@ -273,6 +280,7 @@ def _classes_axis(name: str, shape: tuple[int, ...], labels: Tensor, axis: int |
     )
 
 
+_IGNORES_NONE = "leave it out, or give -100, if no label is ignored"
 _PROBABILITIES = ", or class probabilities, floating-point numbers of the logits' shape"
 
 

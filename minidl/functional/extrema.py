@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
-from minidl.functional.axes import counted_from_start, mesh, one_axis, one_spelling, zeros_in_order
+from minidl.functional.axes import check_axes, counted_from_start, mesh, one_axis, one_spelling, zeros_in_order
 from minidl.functional.bind import along, operand, tensor_method, unbroadcast
+from minidl.functional.shape_errors import cannot_broadcast
 from minidl.kernels import Array, array_module
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
@@ -77,7 +78,11 @@ def _values(name: str, a: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     x = a.data
     if not x.size:
         _check_not_empty(name, x, axis)
-    out = getattr(kernels.current(), name)(x, axis, keepdims)
+    try:
+        out = getattr(kernels.current(), name)(x, axis, keepdims)
+    except (IndexError, TypeError, ValueError):
+        check_axes(name, axis, x)
+        raise
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         extremum = array_module(x).asarray(out)
@@ -181,7 +186,11 @@ def _of_two(name: str, loses: Any, a: Any, b: Any) -> Tensor:
             needs[1] and unbroadcast(module.where(loses(y, x), 0, half), y.shape, y.dtype),
         )
 
-    return record(getattr(module, name)(x, y), (a, b), vjp, saved=(0, 1))
+    try:
+        out = getattr(module, name)(x, y)
+    except ValueError as error:
+        raise cannot_broadcast(name, x, y) from error
+    return record(out, (a, b), vjp, saved=(0, 1))
 
 
 @tensor_method("clamp", "clip")

@@ -20,27 +20,40 @@ from typing import Any
 
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.elementwise import add, div, mul, sub
-from minidl.functional.shapes import plain_index
+from minidl.functional.shape_errors import can_broadcast, cannot_write
+from minidl.functional.shapes import cannot_index, plain_index
 from minidl.grad_mode import grad_enabled
 from minidl.kernels import counting
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor
 
 
-def _update(operation: Callable[[Any, Any], Tensor], write: Callable[[Any, Any], Any]) -> Callable[..., Tensor]:
+def _update(
+    symbol: str, operation: Callable[[Any, Any], Tensor], write: Callable[[Any, Any], Any]
+) -> Callable[..., Tensor]:
     def update(a: Tensor, b: Any) -> Tensor:
         b = operand(b, a)
         if grad_enabled.get() and (a.requires_grad or b.requires_grad):
             if a.requires_grad and a._node is None:
                 raise _leaf_in_use(a)
             return operation(a, b)
-        return _written(a, b, write)
+        return _written(symbol, a, b, write)
 
     return update
 
 
-def _written(a: Tensor, b: Tensor, write: Callable[[Any, Any], Any]) -> Tensor:
-    write(a.data, b.data)
+def _written(name: str, a: Tensor, b: Tensor, write: Callable[[Any, Any], Any]) -> Tensor:
+    try:
+        write(a.data, b.data)
+    except ValueError as error:
+        if can_broadcast(a.data, b.data, to=a.shape):
+            raise  # a read-only array
+        raise cannot_write(name, b.shape, a.shape) from error
+    except TypeError as error:
+        raise TypeError(
+            f"{name}: the result of {a.dtype} and {b.dtype} does not fit into the tensor's {a.dtype}: make a new "
+            "tensor, as x = x + y does, or convert the tensor with .float() first"
+        ) from error
     a.increment_version()
     counter = counting.active.get()
     if counter is not None:
@@ -55,13 +68,13 @@ def _leaf_in_use(a: Tensor) -> RuntimeError:
     )
 
 
-for name, operation, write in (
-    ("__iadd__", add, operator.iadd),
-    ("__isub__", sub, operator.isub),
-    ("__imul__", mul, operator.imul),
-    ("__itruediv__", div, operator.itruediv),
+for name, symbol, operation, write in (
+    ("__iadd__", "+=", add, operator.iadd),
+    ("__isub__", "-=", sub, operator.isub),
+    ("__imul__", "*=", mul, operator.imul),
+    ("__itruediv__", "/=", div, operator.itruediv),
 ):
-    tensor_method(name)(_update(operation, write))
+    tensor_method(name)(_update(symbol, operation, write))
 
 
 @tensor_method("__setitem__")
@@ -72,7 +85,16 @@ def _set_items(a: Tensor, index: Any, value: Any) -> None:
             "items of a tensor cannot be assigned where a gradient is required, since the tape would not see it: do it "
             "within `with no_grad():`, or build a new tensor with where() or cat()"
         )
-    a.data[plain_index(index)] = value.data
+    place = plain_index(index)
+    try:
+        a.data[place] = value.data
+    except IndexError as error:
+        raise cannot_index(a.data, place, error) from error
+    except ValueError as error:
+        elements = a.data[place]
+        if can_broadcast(elements, value.data, to=elements.shape):
+            raise  # a read-only array
+        raise cannot_write("x[...] = y", value.shape, elements.shape) from error
     a.increment_version()
 
 
@@ -124,7 +146,7 @@ def _by_name(name: str, a: Tensor, b: Tensor, write: Callable[[Any, Any], Any]) 
             f"{name} changes a tensor in place, which the tape does not record, and a gradient is required here: write "
             "h = h + x, or do it within `with no_grad():`"
         )
-    return _written(a, b, write)
+    return _written(name, a, b, write)
 
 
 @tensor_method("requires_grad_")

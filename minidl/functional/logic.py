@@ -14,9 +14,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from minidl.functional.axes import one_spelling
-from minidl.functional.bind import operand, tensor_method
+from minidl.functional.axes import check_axes, one_spelling
+from minidl.functional.bind import does_not_fit, operand, tensor_method
 from minidl.functional.shape_errors import cannot_broadcast
+from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 from minidl.tensor.methods import Axis
@@ -33,6 +34,9 @@ def _bitwise(symbol: str, combine: Callable[[Any, Any], Any], a: Any, b: Any) ->
         return record(combine(x, y), (), None)
     except ValueError as error:
         raise cannot_broadcast(symbol, x, y) from error
+    except OverflowError as error:
+        number, tensor = (x, b) if isinstance(x, int) else (y, a)
+        raise does_not_fit(number, operand(tensor).dtype) from error
 
 
 @tensor_method("__and__", "__rand__", "logical_and")
@@ -72,7 +76,7 @@ def any_(
     Tensor(True, bool)
     """
     axis, kept = one_spelling("any", axis, keepdims, dim, keepdim)
-    return record((operand(a).data != 0).any(axis=axis, keepdims=kept), (), None)
+    return _over_axes("any", operand(a).data != 0, axis, kept)
 
 
 @tensor_method("all")
@@ -81,4 +85,12 @@ def all_(
 ) -> Tensor:
     """Whether all elements over `dim` (all axes by default) are True or nonzero; True for no elements."""
     axis, kept = one_spelling("all", axis, keepdims, dim, keepdim)
-    return record((operand(a).data != 0).all(axis=axis, keepdims=kept), (), None)
+    return _over_axes("all", operand(a).data != 0, axis, kept)
+
+
+def _over_axes(name: str, holds: Array, axis: Axis, keepdims: bool) -> Tensor:
+    try:
+        return record(getattr(holds, name)(axis=axis, keepdims=keepdims), (), None)
+    except (IndexError, TypeError, ValueError):
+        check_axes(name, axis, holds)
+        raise

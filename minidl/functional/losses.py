@@ -103,7 +103,7 @@ def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = Fals
         reduction   "batchmean": the sum / the length of the first axis, which is the divergence as it is defined;
                     "mean": over all elements, as in PyTorch; "sum"; or "none"
 
-    A target of 0 adds 0.
+    A target of 0 adds 0. The mean of no numbers, and "batchmean" of no samples, is nan.
 
     >>> round(kl_div([[-0.5, -1.0]], [[0.5, 0.5]], reduction="batchmean").item(), 4)
     0.0569
@@ -121,7 +121,9 @@ def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = Fals
     losses = losses.astype(x.dtype)
     total = "sum" if reduction == "batchmean" else reduction
     out = _reduced(losses, lambda: -probabilities, x, target, total, saved=(1,))
-    return out / max(x.shape[0] if x.ndim else 1, 1) if reduction == "batchmean" else out
+    if reduction != "batchmean" or not x.ndim:
+        return out
+    return out / x.shape[0] if x.shape[0] else out * math.nan
 
 
 @in_float32("logits", "targets")

@@ -14,11 +14,23 @@ def pair(value: Pair) -> tuple[int, int]:
         vertical, horizontal = value if isinstance(value, (tuple, list)) else (value, value)
         return operator.index(vertical), operator.index(horizontal)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"sizes, strides, paddings and dilations are a whole number or two, (vertical, horizontal), not {value!r}"
-        ) from None
+        raise _no_pair(value) from None
 
 
 def hashable(value: Any) -> Any:
-    """A list as a tuple, other values as they are: a key for a cache."""
-    return tuple(value) if type(value) is list else value
+    """A list or an array as a tuple, other values as they are: a key for a cache. Errors: TypeError as for `pair`."""
+    if type(value) is int or value is None:
+        return value
+    key = value.tolist() if hasattr(value, "tolist") else value
+    key = tuple(key) if type(key) is list else key
+    try:
+        hash(key)
+    except TypeError:
+        raise _no_pair(value) from None
+    return key
+
+
+def _no_pair(value: Any) -> TypeError:
+    return TypeError(
+        f"sizes, strides, paddings and dilations are a whole number or two, (vertical, horizontal), not {value!r}"
+    )

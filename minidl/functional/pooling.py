@@ -151,7 +151,7 @@ def _sliding(
         )
     axes = []
     for size, k, s, p, d in zip(shape[-2:], window, stride, padding, dilation, strict=True):
-        if 2 * p > d * (k - 1) + 1:
+        if 2 * p > k:
             raise ValueError(f"{operation}: padding {padding} must be at most half of the kernel size {window}")
         windows = sliding_windows(size, k, s, p, d, ceil_mode, count_include_pad)
         if not windows.start.size or (windows.start >= windows.stop).any():

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
-from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.functional.bind import does_not_fit, operand, tensor_method, unbroadcast
+from minidl.functional.shape_errors import can_broadcast, cannot_broadcast
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tape import OUTPUT
@@ -30,7 +31,12 @@ def pow(a: Any, b: Any) -> Tensor:
         return _constant_exponent(operand(a), b.item() if isinstance(b, np.generic) else b)
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
-    out = _power(x, y)
+    try:
+        out = _power(x, y)
+    except ValueError as error:
+        if can_broadcast(x, y):
+            raise
+        raise cannot_broadcast("**", x, y) from error
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
         return (
@@ -45,7 +51,11 @@ def _constant_exponent(a: Tensor, b: Any) -> Tensor:
     x = a.data
     if b == 0:
         return record(x**b, (a,), lambda g, needs: (array_module(g).zeros_like(g),))
-    return record(_power(x, b), (a,), lambda g, needs: (g * (b * _power(x, b - 1)),), saved=(FIRST,))
+    try:
+        out = _power(x, b)
+    except OverflowError as error:
+        raise does_not_fit(b, x.dtype) from error
+    return record(out, (a,), lambda g, needs: (g * (b * _power(x, b - 1)),), saved=(FIRST,))
 
 
 def _gradient_of_base(g: Array, x: Array, y: Array) -> Array:

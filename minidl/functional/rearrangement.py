@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from minidl import kernels
+from minidl.arguments import whole_number
 from minidl.functional.axes import counted_from_start
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shapes import cat, reshape
@@ -63,6 +64,8 @@ def roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None =
     Tensor([3., 1., 2.], float32)
     """
     a = operand(a)
+    if type(shifts) is not int and not isinstance(shifts, (tuple, list)):
+        shifts = whole_number("roll: each shift", shifts)
     if isinstance(shifts, (tuple, list)) or isinstance(dims, (tuple, list)):
         each_shift = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
         each_dim = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from minidl import kernels
-from minidl.functional.axes import one_spelling
+from minidl.functional.axes import check_axes, one_spelling
 from minidl.functional.bind import along, operand, tensor_method
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
@@ -25,7 +25,12 @@ def sum(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, 
     a = operand(a)
     x = a.data
     shape = x.shape
-    return record(kernels.current().sum(x, axis, keepdims), (a,), lambda g, needs: (_spread(g, shape, axis, keepdims),))
+    try:
+        out = kernels.current().sum(x, axis, keepdims)
+    except (IndexError, TypeError, ValueError):
+        check_axes("sum", axis, x)
+        raise
+    return record(out, (a,), lambda g, needs: (_spread(g, shape, axis, keepdims),))
 
 
 @tensor_method("mean")
@@ -35,7 +40,11 @@ def mean(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None,
         axis, keepdims = one_spelling("mean", axis, keepdims, dim, keepdim)
     a = operand(a)
     x = a.data
-    out = kernels.current().mean(x, axis, keepdims)
+    try:
+        out = kernels.current().mean(x, axis, keepdims)
+    except (IndexError, TypeError, ValueError):
+        check_axes("mean", axis, x)
+        raise
     shape = x.shape
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     count = prod(shape[i] for i in axes)

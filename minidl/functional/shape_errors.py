@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from minidl.kernels import Array
 
 
+def can_broadcast(*arrays: Array, to: tuple[int, ...] | None = None) -> bool:
+    """Whether the arrays have a common shape, or broadcast to the shape `to`."""
+    try:
+        common = np.broadcast_shapes(*(array.shape for array in arrays))
+    except ValueError:
+        return False
+    return to is None or common == to
+
+
 def cannot_broadcast(symbol: str, x: Array, y: Array) -> ValueError:
-    """`x + y` of shapes that do not broadcast."""
+    """`x + y`, or `maximum(x, y)`, of shapes that do not broadcast."""
     lengths = zip(reversed(x.shape), reversed(y.shape), strict=False)
     axis = next((-1 - i for i, (mine, other) in enumerate(lengths) if mine != other and 1 not in (mine, other)), -1)
+    between = f"{x.shape} and {y.shape} in {symbol}" if symbol.isidentifier() else f"{x.shape} {symbol} {y.shape}"
     message = (
-        f"cannot broadcast {x.shape} {symbol} {y.shape}: from the last axis backwards every two lengths must be equal "
+        f"cannot broadcast {between}: from the last axis backwards every two lengths must be equal "
         f"or one of them 1, and axis {axis} has {x.shape[axis]} and {y.shape[axis]}"
     )
     for name, one, other in (("right", x, y), ("left", y, x)):
         if other.ndim == 1 and one.ndim > 1 and other.shape[0] == one.shape[0]:
             shape = (other.shape[0],) + (1,) * (one.ndim - 1)
             message += f"; for one number per row reshape the {name} operand to {shape}"
+    return ValueError(message)
+
+
+def cannot_write(what: str, shape: tuple[int, ...], into: tuple[int, ...]) -> ValueError:
+    """Numbers of one shape, written into elements of another to which they do not broadcast."""
+    message = (
+        f"{what}: numbers of shape {shape} do not broadcast to shape {into}, into which they are written: from the "
+        "last axis backwards every length must be equal or 1"
+    )
+    if len(shape) == 1 and len(into) > 1 and shape[0] == into[0]:
+        message += f"; for one number per row reshape them to {(shape[0],) + (1,) * (len(into) - 1)}"
     return ValueError(message)
 
 

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from minidl.functional.axes import zeros_in_order
+from minidl.arguments import whole_number
+from minidl.functional.axes import counted_from_start, zeros_in_order
 from minidl.functional.bind import operand, tensor_method, unbroadcast
 from minidl.functional.scatter import scatter
+from minidl.functional.shape_errors import can_broadcast, cannot_broadcast
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
@@ -19,12 +21,17 @@ def reshape(a: Any, *shape: Any) -> Tensor:
     """The same numbers in another shape: `x.reshape(2, 3)`, `x.reshape((2, 3))`, `x.reshape(-1)`."""
     a = operand(a)
     x = a.data
+    lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     try:
         out = x.reshape(*shape)
+        negative = min(lengths, default=0) < -1
     except ValueError as error:
         raise _cannot_reshape(x, shape) from error
-    lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-    if min(lengths, default=0) < -1:
+    except TypeError:
+        for length in lengths:
+            whole_number("reshape: each length", length, hint="x.reshape(2, 3) or x.reshape(2, -1)")
+        raise
+    if negative:
         raise _cannot_reshape(x, shape)
     own = x.shape
     return record(out, (a,), lambda g, needs: (g.reshape(own),), view_of=a)
@@ -44,9 +51,17 @@ def transpose(a: Any, *axes: Any) -> Tensor:
     if not order:
         order = list(range(x.ndim))[::-1]
     elif len(axes) == 2:
-        return record(x.swapaxes(*axes), (a,), lambda g, needs: (g.swapaxes(*axes),), view_of=a)
-    inverse = sorted(range(x.ndim), key=lambda axis: order[axis] % x.ndim)
-    return record(x.transpose(order), (a,), lambda g, needs: (g.transpose(inverse),), view_of=a)
+        try:
+            out = x.swapaxes(*axes)
+        except (IndexError, TypeError, ValueError) as error:
+            raise _cannot_transpose(x, order) from error
+        return record(out, (a,), lambda g, needs: (g.swapaxes(*axes),), view_of=a)
+    try:
+        inverse = sorted(range(x.ndim), key=lambda axis: order[axis] % x.ndim)
+        out = x.transpose(order)
+    except (IndexError, TypeError, ValueError) as error:
+        raise _cannot_transpose(x, order) from error
+    return record(out, (a,), lambda g, needs: (g.transpose(inverse),), view_of=a)
 
 
 Tensor.T = property(transpose)  # type: ignore[assignment]
@@ -63,7 +78,7 @@ def getitem(a: Any, index: Any) -> Tensor:
     try:
         out = x[index]
     except IndexError as error:
-        raise _cannot_index(x, index, error) from error
+        raise cannot_index(x, index, error) from error
     shape, strides = x.shape, x.strides
 
     def vjp(g: Array, needs: Any) -> tuple[Array | None, ...]:
@@ -89,7 +104,19 @@ def _cannot_reshape(x: Array, shape: tuple[Any, ...]) -> ValueError:
     )
 
 
-def _cannot_index(x: Array, index: Any, error: IndexError) -> IndexError:
+def _cannot_transpose(x: Array, order: list[Any]) -> Exception:
+    try:
+        for axis in order:
+            counted_from_start("transpose", axis, x)
+    except (IndexError, TypeError) as error:
+        return error
+    return ValueError(
+        f"transpose: two axes to exchange, or all {x.ndim} axes of shape {x.shape} in their new order expected, got "
+        f"{tuple(order)}"
+    )
+
+
+def cannot_index(x: Array, index: Any, error: IndexError) -> IndexError:
     """numpy's message with the tensor's shape; for floating-point indices, what to type instead."""
     for item in index if isinstance(index, tuple) else (index,):
         if getattr(item, "dtype", None) is not None and item.dtype.kind == "f":
@@ -126,7 +153,10 @@ def cat(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> Ten
     module = array_module(arrays[0])
     try:
         joined = module.concatenate(arrays, axis=axis)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        if not arrays[0].ndim:
+            raise ValueError("cat: 0-d tensors have no axis to be joined along: stack joins them") from error
+        counted_from_start("cat", axis, arrays[0])
         raise _cannot_join("cat", arrays, f"equal shapes except along axis {axis}") from error
     ends = [0]
     for array in arrays:
@@ -152,7 +182,8 @@ def stack(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> T
     module = array_module(arrays[0])
     try:
         stacked = module.stack(arrays, axis=axis)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        counted_from_start("stack", axis, arrays[0], extra=1)
         raise _cannot_join("stack", arrays, "equal shapes") from error
     likes = [(array.shape, array.dtype) for array in arrays]
 
@@ -184,8 +215,15 @@ def where(condition: Any, a: Any, b: Any) -> Tensor:
     x, y = a.data, b.data
     module = array_module(x)
     like_a, like_b = (x.shape, x.dtype), (y.shape, y.dtype)
+    try:
+        out = module.where(condition, x, y)
+    except ValueError as error:
+        for one, other in ((x, y), (condition, x), (condition, y)):
+            if not can_broadcast(one, other):
+                raise cannot_broadcast("where", one, other) from error
+        raise
     return record(
-        module.where(condition, x, y),
+        out,
         (a, b),
         lambda g, needs: (
             needs[0] and unbroadcast(module.where(condition, g, 0), *like_a),  # g * condition would turn inf into nan

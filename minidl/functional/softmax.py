@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import kernels
+from minidl.functional.axes import check_axes
 from minidl.functional.bind import operand, tensor_method
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
@@ -19,7 +20,11 @@ def softmax(x: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """
     axis = axis if dim is None else dim
     x = operand(x)
-    out = kernels.current().softmax(x.data, axis)
+    try:
+        out = kernels.current().softmax(x.data, axis)
+    except (IndexError, TypeError, ValueError):
+        check_axes("softmax", axis, x.data)
+        raise
     return record(out, (x,), lambda g, needs: (kernels.current().softmax_backward(g, out, axis),), saved=(OUTPUT,))
 
 
@@ -32,5 +37,9 @@ def log_softmax(x: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """
     axis = axis if dim is None else dim
     x = operand(x)
-    out = kernels.current().log_softmax(x.data, axis)
+    try:
+        out = kernels.current().log_softmax(x.data, axis)
+    except (IndexError, TypeError, ValueError):
+        check_axes("log_softmax", axis, x.data)
+        raise
     return record(out, (x,), lambda g, needs: (kernels.current().log_softmax_backward(g, out, axis),), saved=(OUTPUT,))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
-from minidl.functional.axes import counted_from_start, one_axis, one_spelling
+from minidl.functional.axes import check_axes, counted_from_start, one_axis, one_spelling
 from minidl.functional.bind import along, operand, tensor_method
 from minidl.functional.one_type import in_float32
 from minidl.functional.reductions import mean, sum
@@ -31,7 +31,8 @@ def var(
 ) -> Tensor:  # fmt: skip
     """The variance over `dim` (all axes by default): the sum of squared distances from the mean, over n - correction.
 
-    correction: subtracted from n; 1 by default, as in PyTorch, also with `axis=`, where numpy's is 0
+    correction: subtracted from n; 1 by default, as in PyTorch, also with `axis=`, where numpy's is 0. From n on, the
+        variance is inf, or nan where all distances are 0
     unbiased: False for correction=0, True for correction=1
 
     >>> var([1.0, 3.0]), var([1.0, 3.0], correction=0)
@@ -39,14 +40,16 @@ def var(
     """
     axis, kept = one_spelling("var", axis, keepdims, dim, keepdim)
     a = operand(a)
-    centred, count = _centred(a, axis)
-    scale = _reciprocal(count - (correction if unbiased is None else int(unbiased)))
+    centred, count = _centred("var", a, axis)
+    divisor = count - (correction if unbiased is None else int(unbiased))
     own = a.dtype
-    out = _as_type(_summed_squares(centred, axis, kept) * scale, own)
+    out = _as_type(_over(divisor, _summed_squares(centred, axis, kept)), own)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         g = g if kept else along(g, axis, centred.ndim)
-        return (_as_type(centred * ((2 * scale) * g), own),)
+        if divisor <= 0:
+            return (_as_type(_over(divisor, centred) * g, own),)
+        return (_as_type(centred * ((2 / divisor) * g), own),)
 
     return record(out, (a,), vjp, saved=(0,))
 
@@ -60,21 +63,22 @@ def std(
     """The square root of `var`, with its arguments: the standard deviation. Where it is 0, so is the gradient."""
     axis, kept = one_spelling("std", axis, keepdims, dim, keepdim)
     a = operand(a)
-    centred, count = _centred(a, axis)
-    scale = _reciprocal(count - (correction if unbiased is None else int(unbiased)))
+    centred, count = _centred("std", a, axis)
+    divisor = count - (correction if unbiased is None else int(unbiased))
     module = array_module(a.data)
-    deviation = module.asarray(module.sqrt(_summed_squares(centred, axis, kept) * scale))
+    deviation = module.asarray(module.sqrt(_over(divisor, _summed_squares(centred, axis, kept))))
     own = a.dtype
     out = _as_type(deviation, own)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
+        scale = 1 / divisor if divisor > 0 else math.nan
         slope = module.where(deviation == 0, 0, g / module.where(deviation == 0, 1, deviation)) * scale
         return (_as_type(centred * (slope if kept else along(slope, axis, centred.ndim)), own),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))
 
 
-def _centred(a: Tensor, axis: Axis) -> tuple[Array, int]:
+def _centred(name: str, a: Tensor, axis: Axis) -> tuple[Array, int]:
     """The distances from the mean, and the number of elements over which it is taken."""
     x = a.data
     if not is_floating_point(x.dtype):
@@ -82,7 +86,11 @@ def _centred(a: Tensor, axis: Axis) -> tuple[Array, int]:
     if is_sixteen_bit(x.dtype):  # squares of float16 overflow from 256 on
         a = Tensor(x := cast(x, np.dtype(np.float32)))
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    return x - mean(a.detach(), axis=axis, keepdims=True).data, math.prod(x.shape[i] for i in axes)
+    try:
+        return x - mean(a.detach(), axis=axis, keepdims=True).data, math.prod(x.shape[i] for i in axes)
+    except (IndexError, TypeError, ValueError):
+        check_axes(name, axis, x)
+        raise
 
 
 def _summed_squares(centred: Array, axis: Axis, keepdims: bool) -> Array:
@@ -93,9 +101,12 @@ def _as_type(array: Array, dtype: Any) -> Array:
     return array if array.dtype == dtype else cast(array, dtype)
 
 
-def _reciprocal(count: float) -> float:
-    """1 / count; nan for a count of 0, such as a variance of one number with correction 1."""
-    return 1 / count if count > 0 else math.nan
+def _over(divisor: float, numbers: Array) -> Array:
+    """numbers / divisor; a divisor below 0 counts as 0, and 0 / 0 is nan."""
+    if divisor > 0:
+        return numbers * (1 / divisor)
+    where, infinity = array_module(numbers).where, numbers.dtype.type(math.inf)
+    return where(numbers > 0, infinity, where(numbers < 0, -infinity, numbers.dtype.type(math.nan)))
 
 
 @tensor_method("norm")
@@ -113,6 +124,14 @@ def norm(
     """
     axis, kept = one_spelling("norm", axis, keepdims, dim, keepdim)
     a = operand(a)
+    try:
+        return _norm(a, p, axis, kept)
+    except (IndexError, TypeError, ValueError):
+        check_axes("norm", axis, a.data)
+        raise
+
+
+def _norm(a: Tensor, p: float, axis: Axis, kept: bool) -> Tensor:
     x = a.data
     if p == 1:
         return sum(a.abs(), axis=axis, keepdims=kept)
@@ -149,7 +168,11 @@ def prod(
     module = array_module(x)
     if not x.ndim and axis in (0, -1):
         axis = None
-    out = kernels.current().prod(x, axis, kept)
+    try:
+        out = kernels.current().prod(x, axis, kept)
+    except (IndexError, TypeError, ValueError):
+        check_axes("prod", axis, x)
+        raise
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         if not (x == 0).any():
@@ -200,10 +223,11 @@ def logsumexp(
     a = operand(a)
     x = a.data
     module = array_module(x)
-    if x.size:
-        highest = kernels.current().max(x, axis, True)
-    else:
-        highest = module.zeros_like(sum(a.detach(), axis=axis, keepdims=True).data)
+    try:
+        highest = kernels.current().max(x, axis, True) if x.size else module.zeros_like(x.sum(axis, keepdims=True))
+    except (IndexError, TypeError, ValueError):
+        check_axes("logsumexp", axis, x)
+        raise
     highest = module.where(module.isfinite(highest), highest, 0)
     total = sum(Tensor(kernels.current().exp(x - highest)), axis=axis, keepdims=True).data
     whole = module.log(total) + highest

@@ -131,6 +131,7 @@ class MultiheadAttention(Module):
 
     def _heads(self, position: int, x: Any) -> Tensor:
         """Project query (position 0), key (1) or value (2), and split it into heads (n, num_heads, t, features)."""
+        x = x if isinstance(x, Tensor) else Tensor(x)
         if x.ndim != 3 or x.shape[2] != self.embed_dim:
             name = ("query", "key", "value")[position]
             axes = "n, t" if self.batch_first else "t, n"

@@ -8,11 +8,13 @@ from math import hypot, inf
 from minidl import kernels
 from minidl.arguments import real_number
 from minidl.kernels import Array
+from minidl.missing_names import explains_options
 from minidl.tensor import Tensor
 
 _LEAST_LARGE = 1e15  # sums of squares of such numbers approach the limit of float32, 3.4e38
 
 
+@explains_options
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> float:
     """Scale all gradients in place by one factor, so that their total norm is at most `max_norm`.
 
@@ -27,7 +29,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> f
     ones 0; if N is nan, all elements become nan.
 
     Raises
-        TypeError     a module instead of its parameters
+        TypeError     a module or arrays instead of parameters
         ValueError    a negative max_norm
 
     References
@@ -45,7 +47,15 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> f
         raise TypeError(f"gradients are of parameters, not of a {type(parameters).__name__}: give model.parameters()")
     real_number("max_norm", max_norm, at_least=0, at_most=inf)
     given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    total_norm = get_total_norm([parameter.grad for parameter in given if parameter.grad is not None])
+    try:
+        gradients = [parameter.grad for parameter in given if parameter.grad is not None]
+    except AttributeError:
+        wrong = next(one for one in given if not isinstance(one, Tensor))
+        raise TypeError(
+            f"clip_grad_norm_ takes parameters, which hold their gradients, such as model.parameters(), not "
+            f"{type(wrong).__name__}"
+        ) from None
+    total_norm = get_total_norm(gradients)
     clip_grads_with_norm_(given, max_norm, total_norm)
     return total_norm
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from minidl.kernels import Array, array_module
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.missing_names import unknown_option
 from minidl.optim.options import Group, check_not_negative
 from minidl.optim.state_dict import EXTRA_KEYS, load_state, save_state
@@ -154,6 +155,11 @@ class Optimizer(ABC):
             if not isinstance(parameter, Tensor):
                 raise TypeError(
                     f"an optimizer updates Tensors, such as model.parameters() gives, not {type(parameter).__name__}"
+                )
+            if not is_floating_point(parameter.dtype):
+                raise TypeError(
+                    f"a parameter of shape {parameter.shape} holds {parameter.dtype}, and an optimizer updates "
+                    "floating-point numbers: convert it with .float()"
                 )
             if parameter._node is not None:
                 raise ValueError(

@@ -84,11 +84,19 @@ class RMSprop(Optimizer):
             data,
             gradient,
             state["square_avg"],
-            state["grad_avg"] if group["centered"] else None,
-            state["momentum_buffer"] if group["momentum"] else None,
+            _buffer(state, "grad_avg", data) if group["centered"] else None,
+            _buffer(state, "momentum_buffer", data) if group["momentum"] else None,
             group["lr"],
             group["alpha"],
             group["eps"],
             group["weight_decay"],
             group["momentum"],
         )
+
+
+def _buffer(state: dict[str, Any], name: str, data: Array) -> Array:
+    """The named array of the state; zeros if the option that needs it was off until now."""
+    buffer = state.get(name)
+    if buffer is None:
+        buffer = state[name] = zeros_like(data)
+    return buffer

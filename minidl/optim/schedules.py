@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import cos, pi
 from typing import Any
 
-from minidl.arguments import real_number
+from minidl.arguments import real_number, whole_number
 from minidl.optim.optimizer import Optimizer
 
 
@@ -101,9 +101,8 @@ class StepLR(LRScheduler):
     state_names = ("step_size", "gamma")
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        real_number("step_size", step_size, at_least=1)
         real_number("gamma", gamma, at_least=0)
-        self.step_size, self.gamma = step_size, gamma
+        self.step_size, self.gamma = whole_number("step_size", step_size, at_least=1), gamma
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
@@ -260,7 +259,14 @@ class LambdaLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
-        return base_lr * self.lr_lambdas[index](self.last_epoch)
+        factor: Any = self.lr_lambdas[index](self.last_epoch)
+        try:
+            return float(base_lr * factor)
+        except TypeError:
+            raise TypeError(
+                f"LambdaLR: lr_lambda returns a number, the factor of the base rate; for epoch {self.last_epoch} it "
+                f"returned {factor!r}"
+            ) from None
 
 
 def _checked(optimizer: Any) -> Optimizer:

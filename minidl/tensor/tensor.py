@@ -94,7 +94,11 @@ class Tensor(Node, Methods, NumpyProtocols):
 
         The write is not recorded: if an operation made this tensor, gradients still flow to that operation.
         """
-        self._data[...] = as_array(source)
+        array = as_array(source)
+        try:
+            self._data[...] = array
+        except ValueError as error:
+            raise _cannot_copy(array, self._data, error) from error
         self.increment_version()
         return self
 
@@ -264,6 +268,14 @@ def _check_may_require_grad(dtype: Any, requires_grad: Any) -> None:
             f"only floating-point tensors can require gradients, this one is {dtype}: convert the array with "
             ".astype(np.float32)"
         )
+
+
+def _cannot_copy(source: Array, data: Array, error: ValueError) -> ValueError:
+    own = (1,) * (source.ndim - data.ndim) + data.shape
+    lengths = zip(reversed(source.shape), reversed(own), strict=False)
+    if all(length in (1, mine) for length, mine in lengths):
+        return error  # a read-only array
+    return ValueError(f"copy_: a source of shape {source.shape} does not broadcast to the tensor's shape {data.shape}")
 
 
 # ---- recording ----

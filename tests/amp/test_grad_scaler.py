@@ -120,6 +120,21 @@ def test_a_resumed_scaler_goes_on_as_the_saved_one() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("entry", "value", "error"),
+    [("scale", "a", TypeError), ("scale", 0.0, ValueError), ("growth_interval", 2.5, TypeError)],
+)
+def test_a_state_with_a_value_that_makes_no_sense_is_refused_and_changes_nothing(
+    entry: str, value: object, error: type[Exception]
+) -> None:
+    scaler = amp.GradScaler(init_scale=4.0)
+    state = {**scaler.state_dict(), "growth_factor": 8.0, entry: value}
+    before = scaler.state_dict()
+    with pytest.raises(error, match=f"GradScaler: {entry} must be"):
+        scaler.load_state_dict(state)
+    assert scaler.state_dict() == before
+
+
 def test_a_scaler_that_is_not_enabled_changes_nothing() -> None:
     w = weight()
     scaler, optimizer = amp.GradScaler(enabled=False), optim.SGD([w], lr=1.0)
@@ -152,6 +167,9 @@ def test_settings_that_make_no_sense_are_refused() -> None:
     for options in ({"init_scale": "4"}, {"growth_factor": True}, {"backoff_factor": None}, {"growth_interval": 2.5}):
         with pytest.raises(TypeError, match=f"GradScaler: {next(iter(options))} must be"):
             amp.GradScaler(**options)  # type: ignore[arg-type]
+    for scale in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="GradScaler: new_scale must be"):
+            amp.GradScaler().update(scale)
     with pytest.raises(ValueError, match="the first argument is the device, 'cpu', not 1024"):
         amp.GradScaler(1024.0)  # type: ignore[arg-type]
     w = Tensor(np.ones(1, np.float16), requires_grad=True)

@@ -23,6 +23,7 @@ ARRAYS = {
     "one number": np.ones((1, 1)),
     "zeros": np.zeros((2, 3)),
 }
+KL_DIV = {Tensor: F.kl_div, torch.Tensor: torch.nn.functional.kl_div}
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "max()": lambda x: x.max(),
     "min()": lambda x: x.min(),
@@ -39,11 +40,15 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "clamp(max)": lambda x: x.clamp(max=1),
     "var()": lambda x: x.var(),
     "var(0, 0)": lambda x: x.var(0, correction=0),
+    "var(correction=10)": lambda x: x.detach().var(correction=10),  # its gradient is inf or nan
+    "var(1, correction=3)": lambda x: x.detach().var(1, correction=3),
     "std(0)": lambda x: x.std(0),
+    "std(correction=10)": lambda x: x.std(correction=10),
     "norm()": lambda x: x.norm(),
     "norm(dim=1)": lambda x: x.norm(dim=1),
     "prod()": lambda x: x.prod(),
     "cumsum(0)": lambda x: x.cumsum(0),
+    "kl_div(batchmean)": lambda x: KL_DIV[type(x)](x, x.detach().exp(), reduction="batchmean"),
     "logsumexp(0)": lambda x: x.logsumexp(0),
     "logsumexp((0, 1))": lambda x: x.logsumexp((0, 1)),
     "sort()": lambda x: x.sort().values,

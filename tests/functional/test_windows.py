@@ -153,10 +153,12 @@ def test_one_image_without_a_batch_axis_gives_what_a_batch_of_one_gives(function
     np.testing.assert_array_equal(function(image).numpy(), function(image[None]).numpy()[0])
 
 
-def test_sizes_may_be_lists() -> None:
+@pytest.mark.parametrize("sizes", [list, np.array])
+def test_sizes_may_be_lists_or_arrays(sizes: Callable[[list[int]], Any]) -> None:
     x = np.ones((1, 1, 6, 6))
-    assert F.conv2d(x, np.ones((1, 1, 3, 3)), None, [1, 2], [1, 0], [1, 2]).shape == (1, 1, 6, 1)
-    assert F.max_pool2d(x, [2, 3]).shape == (1, 1, 3, 2)
+    settings = sizes([1, 2]), sizes([1, 0]), sizes([1, 2])
+    assert F.conv2d(x, np.ones((1, 1, 3, 3)), None, *settings).shape == (1, 1, 6, 1)
+    assert F.max_pool2d(x, sizes([2, 3])).shape == (1, 1, 3, 2)
 
 
 def test_what_the_messages_recommend_gives_the_images_that_were_meant() -> None:
@@ -209,10 +211,13 @@ IMAGE, FILTER = ZEROS((1, 1, 4, 4)), ZEROS((1, 1, 2, 2))
         (lambda: F.conv2d(IMAGE, FILTER, groups=0), ValueError, "conv2d: groups must be at least 1, got 0"),
         (lambda: F.conv2d(ZEROS((1, 4, 4, 4)), ZEROS((3, 2, 2, 2)), groups=2), ValueError, "divide the 3 filters"),
         (lambda: F.conv2d(IMAGE, FILTER, stride=1.5), TypeError, "a whole number or two.*not 1.5"),
+        (lambda: F.conv2d(IMAGE, FILTER, stride={}), TypeError, "a whole number or two.*not {}"),
+        (lambda: F.max_pool2d(IMAGE, [2, [2]]), TypeError, r"a whole number or two.*not \[2, \[2\]\]"),
         (lambda: F.max_pool2d(IMAGE, (2,)), TypeError, r"a whole number or two.*not \(2,\)"),
         (lambda: F.max_pool2d(IMAGE, 2.5), TypeError, "a whole number or two.*not 2.5"),
         (lambda: F.max_pool2d(ZEROS((4, 4)), 2), ValueError, r"max_pool2d: x is.*got \(4, 4\): type x\[None, None\]"),
         (lambda: F.max_pool2d(IMAGE, 2, padding=2), ValueError, r"padding \(2, 2\) must be at most half"),
+        (lambda: F.max_pool2d(IMAGE, 2, 1, (0, 2), (1, 3)), ValueError, r"padding \(0, 2\) must be at most half"),
         (lambda: F.max_pool2d(IMAGE, 2, stride=0), ValueError, r"stride \(0, 0\).*must be positive"),
         (lambda: F.max_pool2d(ZEROS((1, 1, 1, 1)), 2, 1, 1, 2), ValueError, r"with dilation \(2, 2\) does not fit"),
         (lambda: F.avg_pool2d(IMAGE, 5), ValueError, r"avg_pool2d: a window of \(5, 5\).*does not fit.*\(4, 4\)"),

@@ -210,6 +210,8 @@ RUNS: dict[str, Callable[[], object]] = {
     "nn.LayerNorm(x.shape[-1])": lambda: nn.LayerNorm(ROWS.shape[-1])(ROWS),
     "nn.Linear({}, {})": lambda: nn.Linear(6, 5)(ROWS),
     "x.reshape(1, -1)": lambda: nn.BatchNorm1d(6).eval()(ROWS[0].reshape(1, -1)),
+    "x.reshape(2, 3)": lambda: Tensor(np.arange(6.0)).reshape(2, 3),
+    "x.reshape(2, -1)": lambda: Tensor(np.arange(6.0)).reshape(2, -1),
     "x.reshape(len(x), -1)": lambda: F.linear(ROWS.reshape(4, 2, 3).reshape(4, -1), np.ones((5, 6), np.float32)),
     "x.transpose(-2, -1)": lambda: F.linear(Tensor(ROWS).transpose(-2, -1), np.ones((5, 4), np.float32)),
     "top_k(0.01)": lambda: train(strategies.parse("synchronous:compressor=top_k(0.01)")[0]),

@@ -260,6 +260,12 @@ def test_the_output_at_t_has_no_gradient_with_respect_to_later_inputs():
     assert not x.grad[0, 3:].any()
 
 
+def test_attention_takes_lists():
+    attention = nn.MultiheadAttention(2, 1)
+    x = [[[1.0, 2.0]], [[3.0, 4.0]]]
+    np.testing.assert_array_equal(attention(x, x, x)[0].numpy(), attention(*[np.array(x, np.float32)] * 3)[0].numpy())
+
+
 def test_attention_refuses_sizes_that_do_not_fit():
     with pytest.raises(ValueError, match="multiple of num_heads, got 6 and 4"):
         nn.MultiheadAttention(6, 4)
@@ -390,6 +396,7 @@ def test_a_state_that_is_no_pair_is_refused():
         (lambda: nn.Dropout("0.5"), TypeError, "Dropout: p must be a number from 0 to 1, got '0.5' of type str"),
         (lambda: nn.Dropout(True), TypeError, "Dropout: p must be a number from 0 to 1, got True"),
         (lambda: nn.Dropout2d(float("nan")), ValueError, "Dropout2d: p must be finite and from 0 to 1, got nan"),
+        (lambda: nn.clip_grad_norm_([np.ones(2)], 1.0), TypeError, "takes parameters, .* not ndarray"),
         (lambda: nn.clip_grad_norm_([], "1"), TypeError, "max_norm must be a number .*write 1.0"),
         (lambda: nn.init.calculate_gain("rleu"), ValueError, "got 'rleu': did you mean 'relu'"),
         (lambda: nn.init.kaiming_uniform_(nn.Linear(2, 3).weight, mode="in"), ValueError, "'fan_in' or 'fan_out'"),

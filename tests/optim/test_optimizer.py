@@ -179,6 +179,11 @@ def test_the_options_are_shown():
         (lambda w: optim.SGD({w}), TypeError, "order changes"),
         (lambda w: optim.SGD([w.data]), TypeError, "updates Tensors.*not ndarray"),
         (lambda w: optim.SGD([("weight", w)]), TypeError, "not tuple"),
+        (
+            lambda w: optim.SGD([Tensor(np.arange(3))]),
+            TypeError,
+            r"shape \(3,\) holds int64, .*convert it with \.float",
+        ),
         (lambda w: optim.SGD([w * 2]), ValueError, "result of an operation"),
         (lambda w: optim.SGD([{"params": [w]}, w]), TypeError, "mixes groups"),
         (lambda w: optim.SGD([{"params": [w]}, {"params": [w]}]), ValueError, "more than one group"),

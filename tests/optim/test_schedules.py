@@ -106,8 +106,13 @@ def test_a_later_schedule_starts_from_the_initial_rates_of_the_first():
     [
         (lambda o: optim.StepLR(o.param_groups, 1), TypeError, "needs an Optimizer, got list"),
         (lambda o: optim.StepLR(o, 0), ValueError, "step_size must be at least 1, got 0"),
-        (lambda o: optim.StepLR(o, True), TypeError, "step_size must be a number of at least 1, got True of type bool"),
-        (lambda o: optim.StepLR(o, "2"), TypeError, "step_size must be a number .*write 2"),
+        (
+            lambda o: optim.StepLR(o, True),
+            TypeError,
+            "step_size must be a whole number of at least 1, got True of type",
+        ),
+        (lambda o: optim.StepLR(o, "2"), TypeError, "step_size must be a whole number .*write 2"),
+        (lambda o: optim.StepLR(o, 2.5), TypeError, "step_size must be a whole number of at least 1, got 2.5"),
         (lambda o: optim.StepLR(o, 1, gamma=-1), ValueError, "gamma must be at least 0"),
         (lambda o: optim.MultiStepLR(o, "30"), TypeError, "a milestone must be a number, got '3' of type str"),
         (lambda o: optim.CosineAnnealingLR(o, 0), ValueError, "T_max must be at least 1"),
@@ -115,6 +120,7 @@ def test_a_later_schedule_starts_from_the_initial_rates_of_the_first():
         (lambda o: optim.LinearLR(o, end_factor=2.0), ValueError, "end_factor must be from 0 to 1"),
         (lambda o: optim.LinearLR(o, total_iters=0), ValueError, "total_iters must be at least 1"),
         (lambda o: optim.LambdaLR(o, [lambda t: 1.0] * 2), ValueError, "1 parameter groups, but 2 functions"),
+        (lambda o: optim.LambdaLR(o, lambda t: None), TypeError, "returns a number, .* for epoch 0 it returned None"),
         (lambda o: optim.StepLR(o, 1, last_epoch=3), ValueError, "no 'initial_lr'"),
         (lambda o: optim.StepLR(o, 1).load_state_dict({"last_epoch": 1}), ValueError, "not that of a StepLR"),
     ],

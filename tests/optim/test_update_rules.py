@@ -223,3 +223,21 @@ def test_the_state_takes_as_many_arrays_as_the_docstring_says(make, arrays):
     steps(optimizer, w, np.ones((3, 5)), 2)
     kept = [value for value in optimizer.state[w].values() if isinstance(value, np.ndarray)]
     assert sum(value.nbytes for value in kept) == arrays * w.data.nbytes
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "buffer"), [("momentum", 0.9, "momentum_buffer"), ("centered", True, "grad_avg")]
+)
+def test_an_option_of_rmsprop_that_is_switched_on_midway_starts_from_zeros(option, value, buffer):
+    w, other = (Tensor([1.0, -2.0], requires_grad=True) for _ in range(2))
+    switched, always = optim.RMSprop([w], lr=0.1), optim.RMSprop([other], lr=0.1, **{option: value})
+    w.grad = other.grad = np.array([0.5, 3.0], np.float32)
+    switched.step()
+    always.step()
+    other.data[...] = w.data
+    always.state[other][buffer][...] = 0
+    switched.param_groups[0][option] = value
+    for _ in range(3):
+        switched.step()
+        always.step()
+        np.testing.assert_array_equal(w.data, other.data)

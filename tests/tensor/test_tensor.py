@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextvars
 import copy
+import operator
 import pickle
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -181,6 +184,19 @@ def test_comparisons_are_elementwise_and_broadcast() -> None:
     ):
         np.testing.assert_array_equal(found.numpy(), expected)
         assert not found.requires_grad
+
+
+@pytest.mark.parametrize("number", [-1, 256, 2**40, -(2**70), np.int64(-1), np.int64(511), np.array(300)])
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne])
+def test_integers_are_compared_with_an_integer_that_their_type_does_not_hold(
+    compare: Callable[[Any, Any], Any], number: Any
+) -> None:
+    numbers = [1, 2, 255]
+    x = Tensor(np.array(numbers, np.uint8))
+    assert compare(x, number).tolist() == [compare(one, int(number)) for one in numbers]
+    if not isinstance(number, np.ndarray):
+        assert compare(number, x).tolist() == [compare(int(number), one) for one in numbers]
+        assert compare(x[2], number).item() == compare(255, int(number))
 
 
 def test_a_single_number_prints_as_a_number() -> None:

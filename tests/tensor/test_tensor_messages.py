@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ from minidl import functional as F
 from minidl.tensor.missing_attributes import INSTEAD, MISSPELLED
 
 X = np.ones((2, 3), np.float32)
+BYTES = Tensor(np.array([1, 2], np.uint8))
 
 
 def x() -> Tensor:
@@ -54,6 +56,25 @@ def backward_twice() -> None:
             ValueError,
             r"equal shapes except along axis 0 expected, got \(2, 3\), \(3,",
         ),
+        (
+            lambda: F.maximum(x(), np.ones(2)),
+            ValueError,
+            r"\(2, 3\) and \(2,\) in maximum.*axis -1 has 3 and 2.*\(2, 1\)",
+        ),
+        (lambda: F.where(x() > 0, x(), np.ones(2)), ValueError, r"cannot broadcast \(2, 3\) and \(2,\) in where"),
+        (lambda: F.where([True, False], x(), x()), ValueError, r"cannot broadcast \(2,\) and \(2, 3\) in where"),
+        (lambda: x() ** np.ones(2), ValueError, r"cannot broadcast \(2, 3\) \*\* \(2,\): .* reshape the right"),
+        (lambda: BYTES ** Tensor(np.array([-1, 2])), ValueError, "negative integer powers"),
+        (lambda: F.cat([x(), x()], 5), IndexError, r"cat: axis 5 of a tensor of shape \(2, 3\), whose axes are 0 to 1"),
+        (lambda: F.cat([x(), x()], 0.5), TypeError, "cat: an axis is a whole number, not 0.5"),
+        (lambda: F.cat([Tensor(1.0), Tensor(2.0)]), ValueError, "0-d tensors have no axis.*stack joins them"),
+        (lambda: F.stack([x(), x()], 5), IndexError, "stack: axis 5 .* whose axes are 0 to 2"),
+        (lambda: x().transpose(0), ValueError, r"two axes to exchange, or all 2 axes of shape \(2, 3\).*got \(0,\)"),
+        (lambda: x().transpose(0, 2), IndexError, r"transpose: axis 2 of a tensor of shape \(2, 3\)"),
+        (lambda: x()[None].transpose(0, 1, 1), ValueError, r"all 3 axes of shape \(1, 2, 3\).*got \(0, 1, 1\)"),
+        (lambda: x().reshape(2.0, 3), TypeError, "reshape: each length must be a whole number, got 2.0 .*: write 2"),
+        (lambda: x().view(None), TypeError, r"each length must be a whole number, got None: x\.reshape\(2, 3\)"),
+        (lambda: x().roll(1.5), TypeError, "roll: each shift must be a whole number, got 1.5"),
         (lambda: F.stack([x(), np.ones(3)]), ValueError, r"stack: equal shapes expected, got \(2, 3\), \(3,\)"),
         (lambda: Tensor(1.0).mT, ValueError, "exchanges the last two axes"),
         (lambda: F.einsum("ij,jk->ik", x(), x()), ValueError, "'j' stands for the lengths 3 and 2"),
@@ -67,9 +88,21 @@ def backward_twice() -> None:
         (lambda: Tensor(np.ones((0, 3))).min(0), ValueError, r"min of no numbers: the tensor has shape \(0, 3\)"),
         (lambda: Tensor(np.ones((0, 3))).argmax(), ValueError, "argmax of no numbers"),
         (lambda: x().cumsum(), TypeError, r"along which axis\? Give dim="),
+        (lambda: x().sum((0, 0)), ValueError, r"sum: axes \(0, 0\) of a tensor of shape \(2, 3\) name one axis twice"),
+        (lambda: Tensor(1.0).sum(0), IndexError, r"sum: axis 0 of a tensor of shape \(\), which has none"),
         (lambda: x().topk(7), ValueError, "0 <= k <= 3, the length of axis 1, got 7"),
         (lambda: x().norm(3), ValueError, r"p must be 1, 2 or inf, got 3; others are \(x\.abs\(\) \*\* p\)"),
         (lambda: arange(3).var(), TypeError, r"need floating-point numbers, not int64"),
+        # numbers that a type does not hold
+        (lambda: BYTES + 300, OverflowError, r"^300 does not fit into uint8, .* holds 0 to 255: .* \.to\('int64'\)$"),
+        (lambda: np.int64(-1) * BYTES, OverflowError, "^-1 does not fit into uint8"),
+        (lambda: BYTES - Tensor(np.array(300)), OverflowError, "^300 does not fit into uint8"),
+        (lambda: BYTES | 300, OverflowError, "^300 does not fit into uint8"),
+        (lambda: BYTES.add_(256), OverflowError, "^256 does not fit into uint8"),
+        (lambda: Tensor(np.ones(2, np.int32)) + 2**40, OverflowError, r"-2147483648 to 2147483647: .* \.to\('int64'\)"),
+        (lambda: arange(3) * 2**70, OverflowError, r"^an integer of 71 bits does not fit into int64.*to\('float64'\)"),
+        (lambda: BYTES**300, OverflowError, "^300 does not fit into uint8"),
+        (lambda: x() > 10**400, OverflowError, r"beyond the numbers of float32: write float\('inf'\)"),
         # one number, one truth
         (
             lambda: x().item(),
@@ -128,6 +161,22 @@ def backward_twice() -> None:
         (lambda: (x() * 2).backward(), ValueError, "reduce it to a scalar first"),
         # in place
         (lambda: x().add_(1), RuntimeError, r"leaf of shape \(2, 3\).*within `with no_grad\(\):`"),
+        (lambda: x().detach().copy_(np.ones(2)), ValueError, r"copy_: a source of shape \(2,\) .* shape \(2, 3\)"),
+        (
+            lambda: x().detach().add_(np.ones((2, 2, 3))),
+            ValueError,
+            r"add_: numbers of shape \(2, 2, 3\) do not broadcast",
+        ),
+        (lambda: operator.iadd(Tensor(X), np.ones(2)), ValueError, r"\+=: .*shape \(2,\).*\(2, 3\).* them to \(2, 1\)"),
+        (lambda: operator.setitem(Tensor(X), ..., np.ones(2)), ValueError, r"x\[\.\.\.\] = y: .*shape \(2, 3\)"),
+        (lambda: operator.setitem(Tensor(X), 0, np.ones(2)), ValueError, r"do not broadcast to shape \(3,\)"),
+        (lambda: operator.setitem(Tensor(X), 5, 1.0), IndexError, r"index 5 .*the tensor has shape \(2, 3\)"),
+        (
+            lambda: operator.iadd(arange(3), 1.5),
+            TypeError,
+            r"\+=: .*int64 and float32 does not fit.*as x = x \+ y does",
+        ),
+        (lambda: operator.itruediv(arange(3), 2), TypeError, r"/=: the result .* does not fit into the tensor's int64"),
         (lambda: (x() * 1).mul_(2), RuntimeError, r"mul_ changes a tensor in place.*write h = h \+ x"),
         (lambda: (x() * 1).requires_grad_(), RuntimeError, r"is for leaves.*call \.detach\(\) first"),
         # names
@@ -142,6 +191,37 @@ def test_a_mistake_is_answered_with_what_to_type(
 ) -> None:
     with pytest.raises(error, match=message):
         wrong()
+
+
+@pytest.mark.parametrize("axis", [2, (0, -3), 0.5])
+@pytest.mark.parametrize(
+    "operation",
+    ["sum", "mean", "amax", "amin", "prod", "any", "all", "logsumexp", "var", "std", "norm", "softmax", "log_softmax"],
+)
+def test_an_axis_that_is_not_there_is_answered_with_the_operation_and_the_shape(operation: str, axis: object) -> None:
+    if isinstance(axis, tuple) and operation in ("prod", "softmax", "log_softmax"):
+        axis = axis[-1]  # they take one
+    name = operation.removeprefix("a") if operation in ("amax", "amin") else operation
+    error, message = (
+        (TypeError, f"^{name}: an axis is a whole number, not 0.5$")
+        if axis == 0.5
+        else (IndexError, rf"^{name}: axis (2|-3) of a tensor of shape \(2, 3\), whose axes are 0 to 1$")
+    )
+    with pytest.raises(error, match=message):
+        getattr(x(), operation)(axis=axis)
+
+
+@pytest.mark.parametrize("p", [1, np.inf])
+def test_a_norm_of_any_kind_names_itself_where_the_axis_is_not_there(p: float) -> None:
+    with pytest.raises(IndexError, match="norm: axis 2"):
+        x().norm(p, dim=2)
+
+
+def test_a_read_only_tensor_is_not_said_to_have_a_wrong_shape() -> None:
+    whole = Tensor(np.ones(3, np.float32)).expand(2, 3)
+    for write in (lambda: whole.copy_(X), lambda: whole.add_(X), lambda: operator.setitem(whole, 0, 1.0)):
+        with pytest.raises(ValueError, match="read-only"):
+            write()
 
 
 def test_an_operation_that_is_looked_for_in_minidl_is_found_in_functional() -> None:
