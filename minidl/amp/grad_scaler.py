@@ -75,7 +75,8 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, (list, tuple)):
-            return type(outputs)(self.scale(output) for output in outputs)
+            make = getattr(type(outputs), "_make", type(outputs))  # a named tuple is made by _make
+            return make(self.scale(output) for output in outputs)
         return outputs * self._scale
 
     def unscale_(self, optimizer: Optimizer) -> None:

@@ -106,6 +106,11 @@ def test_two_optimizers_share_a_factor_and_only_the_one_with_infinities_stands_s
     assert (a.item(), b.item(), scaler.get_scale()) == (1.0, 0.75, 1.0)
 
 
+def test_a_named_tuple_of_losses_is_scaled_as_one() -> None:
+    scaled = amp.GradScaler(init_scale=2.0).scale(Tensor([[3.0, 1.0]]).max(1))
+    assert (type(scaled).__name__, scaled.values.item(), scaled.indices.item()) == ("ValuesAndIndices", 6.0, 0.0)
+
+
 def test_a_resumed_scaler_goes_on_as_the_saved_one() -> None:
     w = weight()
     saved, optimizer = amp.GradScaler(init_scale=4.0, growth_interval=3), optim.SGD([w], lr=0.0)
