@@ -58,7 +58,20 @@ FUNCTIONS = [
     ),
     *("ones_like", "pad", "power", "prod", "ravel", "reshape", "sign", "sin", "sqrt", "square", "stack", "subtract"),
     *("sum", "swapaxes", "tanh", "tensordot", "transpose", "tril", "triu", "var", "where", "zeros", "zeros_like"),
-    *("all", "any", "argpartition", "split", "take", "linalg.norm", "vdot", "cumsum", "sort", "argsort", "outer", "tile"),
+    *(
+        "all",
+        "any",
+        "argpartition",
+        "split",
+        "take",
+        "linalg.norm",
+        "vdot",
+        "cumsum",
+        "sort",
+        "argsort",
+        "outer",
+        "tile",
+    ),
     "lib.stride_tricks.sliding_window_view",
 ]
 CONSTANTS = ["inf", "nan", "pi", "newaxis", "float16", "float32", "float64", "int32", "int64", "bool_", "dtype"]
