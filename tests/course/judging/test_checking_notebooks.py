@@ -144,6 +144,41 @@ def test_a_deleted_or_renamed_answer_is_not_attempted_and_of_two_the_later_count
     assert "two cells are called 'broadcast_tree'" in judgement.remarks[0]
 
 
+def test_a_missing_check_answer_or_short_answer_is_named_in_a_remark() -> None:
+    whole = read_notebook(ROOT / "solutions" / NAME / f"{NAME}.ipynb")
+    names = {role_of(cell).get("grade_id") for cell in whole.cells if cell.cell_type == "markdown" and role_of(cell)}
+    text = min(names)
+    kept = {"setup", TREE, f"check_{TREE}", text}
+    whole.cells = [cell for cell in whole.cells if cell.id in kept]
+    says = {
+        f"check_{TREE}": f"the check 'check_{TREE}' was missing: the original was run",
+        TREE: f"the cell of the answer '{TREE}' is missing",
+        text: f"the cell of the short answer '{text}' is missing: is its text in another cell?",
+    }
+    for missing, remark in says.items():
+        deleted = copy.deepcopy(whole)
+        deleted.cells = [cell for cell in whole.cells if cell.id != missing]
+        assert judge_notebook(deleted, whole).remarks == [remark]
+        assert judge_notebook(deleted, whole, only="check_other").remarks == []
+
+
+def test_an_answer_in_another_cell_than_its_own_is_no_missing_answer() -> None:
+    notebook = student(FLAT)
+    notebook.cells = [cell for cell in notebook.cells if cell.get("id") != TREE]
+    outcome, judgement = judged(notebook)
+    assert outcome.status is Status.WRONG
+    assert judgement.remarks == []
+
+
+def test_cells_with_the_line_ends_of_windows_are_no_changed_cells() -> None:
+    notebook = student()
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("\n", "\r\n")
+    outcome, judgement = judged(notebook)
+    assert outcome.status is Status.CORRECT
+    assert judgement.remarks == []
+
+
 @pytest.mark.parametrize(
     "answer", ["broadcast_tree = (lambda flat: lambda comm, x: flat(comm, x))(flat)", *exhaustively("")]
 )
