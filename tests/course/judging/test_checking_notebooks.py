@@ -108,7 +108,7 @@ def test_cells_that_block_exit_or_fail_are_left_out_and_named(monkeypatch: pytes
     outcome, judgement = judged(student(*cells))
     assert outcome.status is Status.CORRECT
     loops, exits, zero, *_ = judgement.remarks
-    assert loops == "cell 1 was left out: did not finish within 2 s; it was at cell 1, line 1: while True: pass"
+    assert loops == "cell 1 was left out: did not finish within 2 s; it was in cell 1, line 1: while True: pass"
     assert exits == "cell 2 was left out: it ended its process with exit code 3, as `os._exit(3)` does"
     assert zero == "cell 4 raised ZeroDivisionError: division by zero (at cell 4, line 2: 1 / 0)"
 
