@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def counted(number: float, noun: str, plural: str = "") -> str:
     """A number with its noun; plural: the noun's plural, if it does not just add an s.
@@ -11,3 +13,13 @@ def counted(number: float, noun: str, plural: str = "") -> str:
     """
     shown = f"{number:g}" if isinstance(number, float) else str(number)
     return f"{shown} {noun if number == 1 else plural or noun + 's'}"
+
+
+def there_are(names: Iterable[str], none: str = "none yet") -> str:
+    """What there is instead of a name that is not known; none: what there is if `names` is empty.
+
+    >>> there_are(["a"]), there_are(["a", "b"]), there_are([])
+    ('there is a', 'there are a, b', 'there is none yet')
+    """
+    known = list(names)
+    return f"there {'are' if len(known) > 1 else 'is'} {', '.join(known) or none}"

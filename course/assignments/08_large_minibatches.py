@@ -126,7 +126,7 @@ check.corrected_run(
 # %% [markdown]
 # ## 2. The gradient noise scale
 # Let G be the gradient over all samples, and Sigma the covariance of the gradient of one sample. The mean gradient over
-# B samples has
+# B samples, drawn with replacement (08d), has
 #
 # $$\mathrm{E}\,|G_B|^2 = |G|^2 + \mathrm{tr}(\Sigma) / B .$$
 #
@@ -145,9 +145,10 @@ def gradient_noise_scale(small, large, b_small, b_large):
     large: the same for b_large samples; the number of draws may be another one. Both have at least one.
     b_small, b_large: the sizes, b_small below b_large.
     Returns: a number: the estimate of tr(Sigma) divided by the estimate of |G|². Both estimates are
-        means over all draws, from the equation above. So they are unbiased: with all possible minibatches
-        as draws, the result is the exact tr(Sigma) / |G|². If the estimate of |G|² is 0 or below, the
-        result is infinite, np.inf. If only the estimate of tr(Sigma) is below 0, so is the result.
+        means over all draws, from the equation above. So they are unbiased if the samples of a minibatch are
+        drawn with replacement: with all such minibatches as draws, the result is the exact
+        tr(Sigma) / |G|². If the estimate of |G|² is 0 or below, the result is infinite, np.inf. If only the
+        estimate of tr(Sigma) is below 0, so is the result.
 
     Example: small [[3., 0.], [5., 4.]], large [[2., 3.]], sizes 1 and 4: the mean squares are 25 and 13.
         So tr(Sigma) = (25 - 13) / (1/1 - 1/4) = 16 and |G|² = 13 - 16/4 = 9, and the noise scale is 16/9.

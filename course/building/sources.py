@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from course.plural import there_are
 from course.setup.bootstrap import ROOT
 
 NOTEBOOK_FOLDERS = ("notebooks", "solutions", "exercises")
@@ -49,16 +50,20 @@ class Source:
 def sources(root: Path = ROOT) -> list[Source]:
     """All texts in the order of their names, a chapter's lectures before its assignment."""
     paths = [path for folder in ("lectures", "assignments") for path in (root / "course" / folder).glob("*.py")]
-    return [Source(path, root) for path in sorted(paths, key=lambda path: (path.stem[:2], path.parent.name < "l"))]
+    order = sorted(paths, key=lambda path: (path.stem[:2], path.parent.name < "l", path.stem))
+    return [Source(path, root) for path in order]
 
 
-def chosen(texts: Sequence[Source], names: Sequence[str]) -> list[Source]:
-    """The texts whose names begin with one of `names`, which may be paths. Raises ValueError if one fits none."""
+def chosen(texts: Sequence[Source], names: Sequence[str], kind: str = "lecture or assignment") -> list[Source]:
+    """The texts whose names begin with one of `names`, which may be paths. Raises ValueError if one fits none.
+
+    kind: what the texts are, for the error.
+    """
     beginnings = {name: Path(name).stem if name.endswith((".py", ".ipynb")) else name for name in names}
     for name, beginning in beginnings.items():
         if not beginning or not any(text.name.startswith(beginning) for text in texts):
-            known = ", ".join(dict.fromkeys(text.name for text in texts))
-            raise ValueError(f"No lecture or assignment is called {name!r}: there is {known or 'none yet'}.")
+            known = dict.fromkeys(text.name for text in texts)
+            raise ValueError(f"No {kind} is called {name!r}: {there_are(known)}.")
     return [text for text in texts if not names or text.name.startswith(tuple(beginnings.values()))]
 
 

@@ -25,7 +25,7 @@ from course.grading.results.results import CannotWriteError, Results
 from course.grading.submissions.own_folders import given_to_none
 from course.grading.submissions.submission import find, left_alone
 from course.notebooks.notebook_file import read_notebook
-from course.plural import counted
+from course.plural import counted, there_are
 from course.sandbox.limits import Limits
 from course.setup.bootstrap import ROOT
 from minidl.cores import cores
@@ -68,7 +68,7 @@ def graded_folder(options: argparse.Namespace) -> int:
         if not options.folder.is_dir()
         else f"{options.folder} cannot be read."
         if not os.access(options.folder, os.R_OK | os.X_OK)
-        else f"No assignment is called {options.assignment!r}: there is {', '.join(references)}."
+        else f"No assignment is called {options.assignment!r}: {there_are(references)}."
         if options.assignment and len(chosen) != 1
         else ""
     )
@@ -77,7 +77,7 @@ def graded_folder(options: argparse.Namespace) -> int:
         problem = f"There is no notebook (*.ipynb) in {options.folder}."
     students = sorted({one.student for one in submissions})
     if unknown := sorted({*options.again} - {*students, "all"}):
-        problem = problem or f"Nobody is called {unknown[0]!r}: there is {', '.join(students[:20])}."
+        problem = problem or f"Nobody is called {unknown[0]!r}: {there_are(students[:20])}."
     try:
         reports = class_reports.chosen(options)
     except ValueError as error:

@@ -25,12 +25,9 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
     parser.add_argument("--seed", type=int, help="the same seed draws the same; keep it to yourself (else random)")
     options = parser.parse_args(arguments)
     try:
-        assignments = [source for source in chosen(sources(root), options.names) if not source.is_lecture]
+        assignments = chosen([one for one in sources(root) if not one.is_lecture], options.names, "assignment")
     except ValueError as unknown:
         print(unknown, file=sys.stderr)
-        return 2
-    if not assignments:
-        print(f"{', '.join(options.names)}: these are lectures; only assignments have hidden tests.", file=sys.stderr)
         return 2
     if options.seed is not None and options.seed < 0:
         print(f"--seed {options.seed}: a seed is 0 or more.", file=sys.stderr)

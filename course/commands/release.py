@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -15,13 +16,16 @@ from course.setup.bootstrap import ROOT
 
 TEACHERS = (
     "solutions", "course/assignments", "course/building", "course/commands/build.py", "course/commands/grade.py",
-    "course/commands/redraw.py", "course/commands/release.py", "nbgrader_config.py", "tests/mutants", "tests/course",
-    "tests/test_solutions.py", ".ci",
+    "course/commands/redraw.py", "course/commands/release.py", "course/teaching.md", "nbgrader_config.py",
+    "tests/mutants", "tests/course", "tests/test_solutions.py", ".ci",
 )  # fmt: skip
 """The teacher's files: solutions, hidden tests, known answers, and what needs these."""
 
 ONLY_IF_REACHED = ("course/grading/", "course/notebooks/")
 """Of these folders students get only what their own commands import."""
+
+LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+ROW_OF_FOLDERS = re.compile(r"^\| `([\w/]+)/`")
 
 
 def run(arguments: list[str]) -> int:
@@ -59,9 +63,23 @@ def copy(files: Sequence[str], folder: Path) -> None:
         for name in files:
             (unfinished / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, unfinished / name)
+        if "README.md" in files:
+            readme = (ROOT / "README.md").read_text(encoding="utf-8")
+            (unfinished / "README.md").write_text(students_readme(readme, files), encoding="utf-8")
         unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def students_readme(readme: str, files: Sequence[str]) -> str:
+    """The README without paragraphs that link to a file of the teacher's, and without table rows on such a folder."""
+    there = {*files, *(parent.as_posix() for name in files for parent in Path(name).parents)}
+    paragraphs = [
+        "\n".join(line for line in paragraph.split("\n") if all(name in there for name in ROW_OF_FOLDERS.findall(line)))
+        for paragraph in readme.split("\n\n")
+        if all(name in there for name in LINK.findall(paragraph))
+    ]
+    return "\n\n".join(paragraphs)
 
 
 def tracked(root: Path) -> list[str]:

@@ -7,6 +7,7 @@ A check is written with
     expect             comparisons whose failure is a sentence
     wrong              Wrong, raised for a wrong answer
     answer             Answer, the student's function as a check calls it
+    kinds              the kind of a value, in words
     argument_changes   what a call changed in its arguments
 
 The verdict

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from course.judging.argument_changes import first_change
-from course.judging.outcome import Status
+from course.judging.outcome import RAISED_IN, Status
 from course.judging.process.student_session import StudentSession
 from course.judging.ranks import rank_run
 from course.judging.wrong import Wrong
@@ -140,5 +140,5 @@ def failure(name: str, error: dict[str, Any], why_undefined: str = "", of_ranks:
         return AnswerFailed(Status.STUCK, error["text"])
     rank = "" if error["rank"] is None else f" on rank {error['rank']}{of_ranks}"
     text = f": {error['text']}" if error["text"] else ""
-    place = f"\nIt was at {error['place']}" if error["place"] else ""
+    place = f"{RAISED_IN}{error['place']}" if error["place"] else ""
     return AnswerFailed(Status.RAISED, f"{name} raised {error['type']}{rank}{text}{place}")

@@ -30,13 +30,20 @@ from typing import Any
 
 from course.judging import display, progress_record
 from course.judging.answer import Answer, AnswerFailed
+from course.judging.kinds import kind_of
 from course.judging.outcome import Outcome, PartResult, Status
 from course.judging.process.student_session import StudentSession
 from course.judging.shipping import shipped
 from course.judging.wrong import Wrong
+from course.plural import there_are
 from course.sandbox.refused.builds import Builds
 
 NOT_THE_ANSWER = "The check itself failed here. That is no fault of your answer: please report it, with this text."
+
+
+def _nothing() -> None:
+    """Stands for a function where none was given."""
+
 
 _judged: ContextVar[list[Outcome] | None] = ContextVar("judged", default=None)
 
@@ -112,7 +119,7 @@ class Exercise:
         self._check = check
         self.__doc__ = inspect.getdoc(check)
 
-    def __call__(self, function: Callable[..., Any] | Answer | None = None, /, **cases: Any) -> float:
+    def __call__(self, function: Callable[..., Any] | Answer = _nothing, /, **cases: Any) -> float:
         known = list(inspect.signature(self._check).parameters)[2:]
         for name in cases.keys() - set(known):
             raise TypeError(f"check.{self.name} has no cases {name!r}; it has {', '.join(known)}")
@@ -169,7 +176,7 @@ class Exercise:
     def _ship(self, function: Any, cases: dict[str, Any]) -> Outcome:
         """The outcome for a function of this process, which is sent to a process of its own."""
         try:
-            if not callable(function):
+            if function is _nothing or not callable(function):
                 raise AnswerFailed(Status.RAISED, self._not_a_function(function))
             load = shipped(function, self.name)
         except AnswerFailed as failed:
@@ -180,10 +187,11 @@ class Exercise:
             return self.judge(Answer(self.name, session), **cases)
 
     def _not_a_function(self, value: Any) -> str:
-        call = f"write check.{self.name}({self.name}), without brackets behind the name"
-        if value is None:
-            return f"check.{self.name} wants your function, and got None: {call}."
-        return f"check.{self.name} wants your function itself, and got a {type(value).__name__}: {call}."
+        call = f"write check.{self.name}({self.name})"
+        if value is _nothing:
+            return f"check.{self.name} wants your function, and got nothing: {call}."
+        got = "None" if value is None else kind_of(value)
+        return f"check.{self.name} wants your function itself, and got {got}: {call}, without brackets behind the name."
 
 
 class ChapterChecks:
@@ -224,7 +232,7 @@ class ChapterChecks:
     def hint(self, name: str) -> None:
         """Print the next hint for an exercise; after the last one, start again with the first."""
         if name not in self.exercises:
-            raise ValueError(f"no exercise is called {name!r}: there is {', '.join(self.exercises)}")
+            raise ValueError(f"no exercise is called {name!r}: {there_are(self.exercises)}")
         hints = self.exercises[name].hints
         if not hints:
             print(f"There is no hint for {name}.")

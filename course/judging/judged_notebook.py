@@ -173,7 +173,28 @@ def code_cells(
     there = {name for name, _ in cells}
     missing = [(name, source) for name, source in given.items() if name not in there]
     remarks.extend(f"the given cell {name!r} was missing and was put back in front" for name, _ in missing)
+    remarks.extend(remarks_on_missing(student, reference, only))
     return missing + cells
+
+
+def remarks_on_missing(student: nbformat.NotebookNode, reference: nbformat.NotebookNode, only: str) -> Iterator[str]:
+    """A sentence for each check, answer and short answer whose cell is not in the student's notebook.
+
+    An answer may be in another cell: then there is none for it. only: see code_cells.
+    """
+    there = {role_of(cell).get("grade_id") for cell in student.cells}
+    code = "\n".join(cell.source for cell in student.cells if cell.cell_type == "code")
+    elsewhere = {"".join(names) for names in DEFINITION.findall(code)}
+    for role in map(role_of, reference.cells):
+        name = role.get("grade_id", "")
+        if not name or name in there or (only and name not in (only, only.removeprefix("check_"))):
+            continue
+        if role.get("grade") and role.get("solution"):
+            yield f"the cell of the short answer {name!r} is missing: is its text in another cell?"
+        elif role.get("grade"):
+            yield f"the check {name!r} was missing: the original was run"
+        elif role.get("solution") and name not in elsewhere:
+            yield f"the cell of the answer {name!r} is missing"
 
 
 def students_cells(
@@ -188,7 +209,7 @@ def students_cells(
         if name in checks:
             is_changed = as_released(cell.source) != as_released(checks[name])  # nbgrader may have put hidden tests in
             if is_changed and only in ("", name):
-                remark(remarks, f"the check {short(name)!r} was changed: the original was made")
+                remark(remarks, f"the check {short(name)!r} was changed: the original was run")
             continue
         seen[name] += 1
         if seen[name] > 1:
@@ -196,7 +217,7 @@ def students_cells(
             again = "again" if seen[name] == 2 else f"again, {seen[name] - 1} times"
             yield f"{short(name)} ({again})", cell.source
             continue
-        if name in given and cell.source != given[name]:
+        if name in given and as_released(cell.source) != as_released(given[name]):
             remarks.append(f"the given cell {short(name)!r} was changed: the original was run")
         yield short(name), given.get(name, cell.source)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+RAISED_IN = "\nIt was raised in "
+"""Between an exception's text and the student's line, in the message of a part."""
+
 
 class Status(Enum):
     """The five outcomes of a check; the value is what a person reads."""

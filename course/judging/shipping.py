@@ -13,6 +13,7 @@ import cloudpickle
 
 from course.judging import check_names
 from course.judging.answer import AnswerFailed, failure
+from course.judging.kinds import kind_of
 from course.judging.outcome import Status
 from course.judging.process.student_process import START_SECONDS
 from course.judging.process.student_session import StudentSession
@@ -56,9 +57,9 @@ def cannot_travel(function: Any, name: str, error: Exception) -> str:
         try:
             cloudpickle.dumps(value)
         except Exception:
-            kind = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
             return (
-                f"{beginning}what it uses as `{used}`, a {kind}, cannot be sent there: make it inside of the function."
+                f"{beginning}what it uses as `{used}`, {kind_of(value)}, cannot be sent there: make it inside of the "
+                "function."
             )
     return f"{beginning}cannot be sent there: {error}"
 

@@ -176,8 +176,9 @@ table(["B", "loss within 40 updates", "loss within 4,000 samples"], rows, "measu
 
 # %% [markdown]
 # Per update the exact gradient wins; per sample, which is what costs arithmetic, the noisy ones do. See how close
-# $B = 1$ and $B = 32$ are on the right: 32 samples a step lose little per sample and need far fewer updates. All
-# parallel training lives off that gap: 32 gradients of one update can be computed side by side, 32 updates cannot.
+# $B = 1$ and $B = 32$ are on the right: with $B = 32$ a sample teaches as much, and a 32nd of the updates is enough.
+# All parallel training rests on this: the 32 gradients of one update can be computed at the same time, 32 updates
+# cannot.
 #
 # ## How noisy is it?
 #

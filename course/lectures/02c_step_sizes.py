@@ -336,7 +336,7 @@ say(f"Your guess: {guess_forgotten}. **It swings for ever.**")
 #   1/t fulfils both; a constant rate fails the second, and stays at its floor.
 # - **Goyal et al. 2017** (arXiv:1706.02677, table 2a), ResNet-50 on ImageNet, $B$ = 256, momentum 0.9: rates 0.05, 0.1
 #   and 0.2 give top-1 errors of 23.92 ± 0.10, 23.60 ± 0.12 and 23.68 ± 0.09 %. A factor of two changes little. At each
-#   drop of the rate their training curves fall by a stair.
+#   drop of the rate their training curves fall steeply.
 #
 # ## To the exercises
 #

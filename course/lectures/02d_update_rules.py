@@ -196,7 +196,7 @@ say(f"Your guess: {guess_cents}. **{len(unmoved)}: {', '.join(unmoved)}.**")
 # turn the valley by 45 degrees, so that its floor runs across the axes. Nothing else changes.
 
 # %%
-guess_turn = guess("Which of these rules needs most steps then?", ["AdaGrad", "RMSProp", "Adam"])
+guess_turn = guess("Which of these rules needs the most steps then?", ["AdaGrad", "RMSProp", "Adam"])
 
 # %%
 rows = [[name, *("{} (rate {:g})".format(*best(name, degrees)) for degrees in (0, 45))] for name in OPTIMIZERS]
@@ -327,9 +327,10 @@ say(f"Your guess: {guess_luck}. **Shown: {winner:.1f} %. On 180 other images: {f
 # %% [markdown]
 # ## A result to be proud of
 #
-# Part I ends here, with something larger than 8x8 digits: a residual network (ResNet; chapter 03 explains it) that
-# reads letters of 28x28 pixels in fonts that it has never seen. `python3 -m course result 1` trains it with *your*
-# `adam_step` of the exercises, in at most ten minutes. Here are the first steps of a smaller one, with minidl's Adam:
+# The result of Part I works on larger pictures than 8x8 digits. It is a residual network (ResNet; chapter 03 explains
+# it) that reads letters of 28x28 pixels in fonts that it has never seen. `python3 -m course result 1` trains it with
+# *your* `adam_step` of the exercises, in at most ten minutes. Here are the first steps of a smaller one, with minidl's
+# Adam:
 
 # %%
 # measured: differs from run to run

@@ -201,9 +201,9 @@ say(f"Best number of layers in a bucket: {found}. Your guess for 1gbe: {best_gue
 # %% [markdown]
 # Why are both small and large buckets slow? A bucket of $b$ bytes costs a ring of $p$ ranks
 # $c = 2(p-1)(\alpha + \beta b/p)$. Below $b = p\,\alpha/\beta$ most of it is latency: small buckets are expensive.
-# Above, larger buckets save little, and the part that cannot overlap grows with $b$. This is the all-reduce of the
-# last bucket where computation is the slower of
-# the two ($c < r$), and the backward that fills the first bucket where communication is. Turn both:
+# Above it, larger buckets save little, and the part of the step that cannot overlap grows with $b$. Where computation
+# is the slower of the two ($c < r$), that part is the all-reduce of the last bucket. Where communication is, it is the
+# backward that fills the first bucket. Turn both:
 
 
 # %%

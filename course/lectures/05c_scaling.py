@@ -163,8 +163,8 @@ say(f"Amdahl's limit on 10gbe: no number of machines is more than 1/f = {limit:.
 # What is left over is $\alpha$, the time to start a message: it makes $f$ rise a little with $p$. (A fraction above 1,
 # on 1gbe, says that the machines together are slower than one.)
 #
-# $f = 2n\beta/(Bc)$ also says what helps: a smaller gradient, a faster network, a larger minibatch. Bytes per sample
-# are $2\frac{p-1}{p}\frac nB$: *twice the minibatch, half the communication per sample*. This is why everybody wants
+# $f = 2N\beta/(Bc)$ also says what helps: a smaller gradient, a faster network, a larger minibatch. Bytes per sample
+# are $2\frac{p-1}{p}\frac NB$: *twice the minibatch, half the communication per sample*. This is why everybody wants
 # large minibatches. Turn it:
 
 

@@ -349,7 +349,8 @@ figure = lines.draw([lines.Panel(overlay, "epoch", "training loss", log="y")], s
 for drop in MILESTONES:
     figure.axes[0].axvline(drop + 0.5, color="0.6", linewidth=0.8, linestyle=(0, (1, 2)))
 see(figure, "16 and 128 samples with the linear rule start apart, meet at epoch 10 and stay close. The fixed rate "
-    "stays above them. 1,024 start last and end lowest. (Mean of 5 seeds; dotted: the rate falls.)")  # fmt: skip
+    "stays above them. The loss with 1,024 samples begins to fall last and ends lowest. (Mean of 5 seeds; "
+    "dotted: the rate falls.)")  # fmt: skip
 ratio = loss_of["B = 128, linear"] / loss_of["B = 16"]
 say(f"The loss with 128 samples is {ratio[0]:.1f} times that with 16 after the first epoch, {ratio[4]:.1f} times after "
     f"the fifth, and {ratio[11:].min():.2f} to {ratio[11:].max():.2f} times in epochs 12 to 30.")  # fmt: skip

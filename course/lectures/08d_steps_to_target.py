@@ -351,9 +351,9 @@ table(["weights", "samples of a node", "exact", "ratio of averages", "average of
       f"noise scale, measured: 500 steps of 4 nodes; your guess: {guess_mean}")  # fmt: skip
 
 # %% [markdown]
-# Both averages are unbiased for numerator and denominator; the *ratio* of two noisy numbers is not. Where an estimate
-# of $|G|^2$ comes near zero its ratio is huge, and where it falls below zero the noise scale of that step is negative:
-# nonsense that no average repairs. `noise_scale.mean` divides once.
+# Each estimate is unbiased: its average is right, for the numerator and for the denominator. The *ratio* of two noisy
+# estimates is not. Where an estimate of $|G|^2$ comes near zero its ratio is huge, and where it falls below zero the
+# noise scale of that step is negative: nonsense that no average repairs. `noise_scale.mean` divides once.
 #
 # ## Does the noise scale predict the bend?
 #

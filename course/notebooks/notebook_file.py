@@ -148,6 +148,11 @@ def without_many_attachments(cells: list[nbformat.NotebookNode]) -> None:
             cell.pop("attachments", None)
 
 
+def with_unix_line_ends(source: str) -> str:
+    """A cell's source with the line ends of the course's own notebooks; editors on Windows may write others."""
+    return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def sound(cell: Any, number: int) -> nbformat.NotebookNode:
     """The cell with all fields that every cell must have."""
     if not isinstance(cell, dict) or cell.get("cell_type") not in ("code", "markdown", "raw"):
@@ -157,7 +162,7 @@ def sound(cell: Any, number: int) -> nbformat.NotebookNode:
         source = "".join(source)
     if not isinstance(source, str):
         raise NotANotebookError(f"the source of cell {number} is not text.")
-    cell["source"] = writable(source)
+    cell["source"] = with_unix_line_ends(writable(source))
     if not isinstance(cell.get("id", ""), str):
         del cell["id"]
     attachments = cell.get("attachments", {})

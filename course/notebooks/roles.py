@@ -11,6 +11,8 @@ from typing import Any
 
 import nbformat
 
+from course.notebooks.notebook_file import with_unix_line_ends
+
 HIDDEN_BEGINS, HIDDEN_ENDS = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 """The lines around hidden tests."""
 
@@ -46,16 +48,16 @@ def name_among(cell: nbformat.NotebookNode, lost: Mapping[str, nbformat.Notebook
         if name in (cell.get("id"), cell.metadata.get("id")):
             return name
         is_given = role_of(original).get("locked") and cell.cell_type == "code"
-        if is_given and cell.source.strip() == as_released(original.source):
+        if is_given and as_released(cell.source) == as_released(original.source):
             return name
     return ""
 
 
 def as_released(source: str) -> str:
-    """A check cell of a solution without hidden tests, as students get it."""
+    """A locked cell without hidden tests, as students get it; two that differ in line ends alone become the same."""
     kept: list[str] = []
     hidden: list[str] = []  # lines since the beginning mark; they are kept if there is no end mark
-    for line in source.split("\n"):
+    for line in with_unix_line_ends(source).split("\n"):
         if hidden and line == HIDDEN_ENDS:
             kept.append("")
             hidden = []

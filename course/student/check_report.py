@@ -57,13 +57,14 @@ def print_report(
             console.print(Text("\n" + display.as_text(outcome, hint_call(request, outcome)) + "\n"))
         elif outcome.status is not Status.NOT_ATTEMPTED:
             print_first_fault(console, request, outcome)
+    begun = {o.exercise: begun[o.exercise] for o in outcomes if is_untouched(o) and o.exercise in begun}
     shown = "".join(part.message for outcome in outcomes for part in outcome.parts)
     for remark in judgement.remarks:
-        if remark not in shown:
+        is_said_below = any(f"the answer {exercise!r} is missing" in remark for exercise in begun)
+        if remark not in shown and not is_said_below:
             console.print(Text(f"Note: {remark}"))
     if any(re.search(OF_GIVEN_CELLS, remark) for remark in judgement.remarks):
         console.print(GIVEN_CELLS)
-    begun = {o.exercise: begun[o.exercise] for o in outcomes if is_untouched(o) and o.exercise in begun}
     for sentence in begun.values():
         console.print(Text(sentence))
     console.print(total(outcomes))

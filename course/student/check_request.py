@@ -10,6 +10,7 @@ from pathlib import Path
 
 from course.chapters import Chapter
 from course.judging.exercise import Exercise
+from course.plural import there_are
 from course.student.own_copy import shown
 
 
@@ -64,7 +65,7 @@ def known(exercise: str, chapter: Chapter) -> str:
     exercises = exercises_of(chapter)
     if exercise not in exercises:
         close = get_close_matches(exercise, exercises, 1)
-        meant = f"did you mean {close[0]}?" if close else f"there is {', '.join(exercises)}."
+        meant = f"did you mean {close[0]}?" if close else f"{there_are(exercises)}."
         raise CannotCheckError(f"Chapter {chapter.number} has no exercise {exercise!r}: {meant}")
     return exercise
 

@@ -181,7 +181,7 @@ def deadlock(
     seed: int = 0,
 ) -> None:
     """Half of the schedules are healthy: a false alarm costs a point, and so does a stage that was overlooked."""
-    with part(1, "schedules that work: no false alarm"):
+    with part(1, "schedules that work, no false alarm; and one that does not work"):
         for case in healthy:
             waiting_stages.judge(answer, waiting_stages.healthy((case[0], case[1]), seed))
         waiting_stages.judge(answer, waiting_stages.circles((2, 3), seed)[:1])  # or {} for everything would do

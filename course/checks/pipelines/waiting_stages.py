@@ -111,7 +111,7 @@ def judge(answer: Answer, schedules: Sequence[Lines]) -> None:
                 f"deadlock of {shown(lines)}: expected a dictionary, got {expect.shown(got)}.", expect.not_a_value(got)
             )
         if not expect.equal({stage: as_pair(value) for stage, value in got.items()}, want):
-            message = f"deadlock of {shown(lines)}: expected {want}, got {expect.shown(got)}."
+            message = f"deadlock of {shown(lines)}: expected {want}, got {expect.shown(got)}.{the_case(want, got)}"
             raise Wrong(message, cause(lines, want, got))
 
 
@@ -127,12 +127,19 @@ def shown(lines: Lines) -> str:
     return f"({text})" if len(text) <= 400 else f"({text[:399]}…)"
 
 
-def cause(lines: Lines, want: dict[int, tuple[str, int]], got: dict[Any, Any]) -> str:
-    """The likely mistake."""
+def the_case(want: dict[int, tuple[str, int]], got: dict[Any, Any]) -> str:
+    """What one of the two empty dictionaries means, as a further sentence; "" if neither is empty."""
     if not want:
-        return "This schedule works: every stage finishes."
-    if not got:
-        return f"{counted(len(want), 'stage')} never finish{'es' if len(want) == 1 else ''} here."
+        return " This schedule works: every stage finishes."
+    return (
+        "" if got else f" In this schedule {counted(len(want), 'stage')} never finish{'es' if len(want) == 1 else ''}."
+    )
+
+
+def cause(lines: Lines, want: dict[int, tuple[str, int]], got: dict[Any, Any]) -> str:
+    """The likely mistake; "" if either dictionary is empty, since the message says then what happens."""
+    if not want or not got:
+        return ""
     if not all(isinstance(stage, int) for stage in got):
         return "The keys are the numbers of the stages, not texts."
     if set(got) != set(want):

@@ -28,6 +28,9 @@ ALPHA = 1e-12
 
 TOLERANCE = 0.01
 
+EXACTLY_FULL = "A bucket that holds exactly bucket_bytes is full, too: `>=`, not `>`."
+LAST_IS_MISSING = "The last bucket need not be full: what it holds when backward ends is to be reduced, too."
+
 
 @dataclass(frozen=True)
 class Backward:
@@ -53,23 +56,26 @@ class Backward:
         ]  # fmt: skip
         return answer.on_ranks(arguments, Network(ALPHA, self.beta))
 
-    def buckets(self) -> list[list[int]]:
-        """The layers of every bucket, in the order in which their gradients arrive."""
+    def buckets(self, exactly_is_full: bool = True) -> list[list[int]]:
+        """The layers of every bucket, in the order in which their gradients arrive.
+
+        exactly_is_full: whether a bucket that holds exactly bucket_bytes is full; False is a known mistake.
+        """
         found: list[list[int]] = [[]]
         held = 0
         lengths = self.lengths()
         for layer in reversed(range(len(lengths))):
             found[-1].append(layer)
             held += lengths[layer] * ITEMSIZE
-            if held >= self.bucket_bytes:
+            if held > self.bucket_bytes or (exactly_is_full and held == self.bucket_bytes):
                 found.append([])
                 held = 0
         return [bucket for bucket in found if bucket]
 
-    def bucket_sizes(self) -> list[int]:
+    def bucket_sizes(self, exactly_is_full: bool = True) -> list[int]:
         """The bytes of every bucket."""
         lengths = self.lengths()
-        return [sum(lengths[layer] for layer in bucket) * ITEMSIZE for bucket in self.buckets()]
+        return [sum(lengths[layer] for layer in bucket) * ITEMSIZE for bucket in self.buckets(exactly_is_full)]
 
     def ready(self) -> list[float]:
         """The second at which every bucket's last gradient is there."""
@@ -121,7 +127,7 @@ def returned(run: RankRun, backward: Backward, rank: int) -> Sequence[Any]:
     if len(got) != layers:
         raise Wrong(
             f"{backward.called(rank)}: expected {counted(layers, 'array')}, one for each layer, got {len(got)}.",
-            "The last bucket need not be full: what it holds when backward ends is to be reduced, too."
+            LAST_IS_MISSING
             if len(got) < layers and len(got) != len(backward.buckets())
             else "These are the buckets: cut them into the gradients of the layers."
             if layers
@@ -179,35 +185,46 @@ def planned_buckets(run: RankRun, backward: Backward) -> None:
         if backward.p == 1:
             continue
         own = run.collectives[rank]
+        got = [one.nbytes for one in own]
         if len(own) != len(sizes):
             raise Wrong(
                 f"{backward.called(rank)}: expected {counted(len(sizes), 'all-reduce')} (buckets of {elements} "
                 f"elements), got {len(own)}.",
-                cause_of_count(len(own), backward),
+                cause_of_count(got, backward),
             )
-        got = [one.nbytes for one in own]
         if backward.p == 2 and got != sizes:
             raise Wrong(
                 f"{backward.called(rank)}: expected buckets of {elements} elements, in this order, got "
                 f"{[nbytes // ITEMSIZE for nbytes in got]}.",
-                cause_of_sizes(got, sizes),
+                cause_of_sizes(got, backward),
             )
 
 
-def cause_of_count(count: int, backward: Backward) -> str:
-    """The likely cause of a wrong number of all-reduces."""
-    layers, buckets = len(backward.seconds), len(backward.buckets())
+def cause_of_count(got: list[int], backward: Backward) -> str:
+    """The likely cause of a wrong number of all-reduces; got: the bytes that the rank sent in each."""
+    count, layers, sizes = len(got), len(backward.seconds), backward.bucket_sizes()
+    later = backward.bucket_sizes(exactly_is_full=False)
     if count == layers:
         return "Every gradient has an all-reduce of its own, with a start-up for each: collect them in buckets."
     if count == 1:
         return "All gradients are in one bucket: nothing can be hidden behind backward."
-    if count == buckets - 1:
-        return "The last bucket need not be full: what it holds when backward ends is to be reduced, too."
+    if backward.p == 2:  # there every rank sends as many bytes as the bucket has
+        if got == later:
+            return EXACTLY_FULL
+        if got == sizes[:-1]:
+            return LAST_IS_MISSING
+    elif count == len(later):
+        return EXACTLY_FULL
+    elif count == len(sizes) - 1:
+        return LAST_IS_MISSING
     return "A bucket is full as soon as it holds bucket_bytes or more; then the next one begins empty."
 
 
-def cause_of_sizes(got: list[int], want: list[int]) -> str:
-    """The likely cause of buckets of other sizes."""
+def cause_of_sizes(got: list[int], backward: Backward) -> str:
+    """The likely cause of buckets of other sizes; got: the bytes of every bucket."""
+    want = backward.bucket_sizes()
+    if got == backward.bucket_sizes(exactly_is_full=False):
+        return EXACTLY_FULL
     if sum(got) * 2 == sum(want):
         return "float32 halves the traffic and loses digits; all gradients are float64."
     if got == want[::-1]:

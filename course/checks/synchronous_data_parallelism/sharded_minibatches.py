@@ -126,7 +126,7 @@ def serial_minibatches(epoch: Epoch) -> None:
             raise Wrong(
                 f"{epoch.called(rank)}: expected {counted(len(epoch.minibatches), 'array')}, one for each minibatch, "
                 f"got {len(own)}.",
-                cause_of_length(epoch, len(own)),
+                cause_of_length(epoch, own),
             )
     for k, minibatch in enumerate(epoch.minibatches):
         got = np.sort(np.concatenate([own[k] for own in epoch.shards]))
@@ -138,16 +138,21 @@ def serial_minibatches(epoch: Epoch) -> None:
             )
 
 
-def cause_of_length(epoch: Epoch, length: int) -> str:
-    """The likely cause of a list that has fewer or more arrays than there are minibatches."""
-    if length > len(epoch.minibatches):
+def cause_of_length(epoch: Epoch, own: list[Indices]) -> str:
+    """The likely cause of a rank's list that has fewer or more arrays than there are minibatches."""
+    if len(own) > len(epoch.minibatches):
         return ""
     if any(len(own) == len(epoch.minibatches) for own in epoch.shards):
         return (
             "A rank without a sample of a minibatch returns an empty array for it: it still has to take part in the "
             "all-reduce of that step."
         )
-    return "batch_size counts the samples of all ranks together, not those of one rank."
+    read = {int(sample) for shards in epoch.shards for shard in shards for sample in shard}
+    if read == {int(sample) for minibatch in epoch.minibatches[:-1] for sample in minibatch}:
+        return "The last minibatch is missing. It belongs to the epoch, even if it is shorter than the others."
+    if len(own) == -(-sum(map(len, own)) // epoch.batch_size):
+        return "batch_size counts the samples of all ranks together, not those of one rank."
+    return ""
 
 
 def listed(samples: Indices) -> str:

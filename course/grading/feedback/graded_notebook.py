@@ -13,6 +13,7 @@ from nbformat.v4 import new_markdown_cell, new_output
 
 from course.judging import Outcome, PartResult, Status, display
 from course.judging.judged_notebook import Judgement, checks_of
+from course.judging.outcome import RAISED_IN
 from course.notebooks.roles import role_of, with_roles
 
 MOST_OF_HIDDEN = 160
@@ -65,7 +66,7 @@ def for_student(outcome: Outcome) -> Outcome:
 
 def without_details(part: PartResult) -> PartResult:
     """A part with the beginning of its exception's text, and its place."""
-    text, at, place = part.message.rpartition("\nIt was at ")
+    text, at, place = part.message.rpartition(RAISED_IN)
     if part.status is not Status.RAISED or len(text or place) <= MOST_OF_HIDDEN:
         return part
     return replace(part, message=f"{(text or place)[:MOST_OF_HIDDEN]} …{at}{place if text else ''}")

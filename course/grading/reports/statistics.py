@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course.judging import Outcome, PartResult, Status
+from course.judging.outcome import RAISED_IN
 
 COLUMNS = (
     "assignment", "exercise", "part", "submissions", "got_it", "share_got_it", "mean_points", "of", "wrong",
@@ -110,6 +111,6 @@ def reason(part: PartResult | None) -> str:
         return ""
     if part.status in (Status.NOT_ATTEMPTED, Status.STUCK):
         return part.status.value
-    text = part.cause or NUMBER.sub("…", part.message.partition("\nIt was at ")[0])
+    text = part.cause or NUMBER.sub("…", part.message.partition(RAISED_IN)[0])
     text = " ".join(text.split())
     return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]} …"

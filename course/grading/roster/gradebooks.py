@@ -15,6 +15,7 @@ from course.chapters import CHAPTERS
 from course.grading.roster.class_table import ClassTableRow, rounded
 from course.grading.roster.roster import HEADERS, Roster
 from course.grading.tables.grade_tables import harmless
+from course.plural import counted
 from course.whole_file import replace
 
 CANVAS_STUDENT = (
@@ -45,8 +46,9 @@ def write_gradebooks(lines: Sequence[ClassTableRow], roster: Roster, folder: Pat
         done = [line for line in those if line.final is not None]
         handed_in = sum(line.result is not None for line in those)
         if handed_in > len(done):
-            sentences.append(f"{handed_in - len(done)} of {handed_in} points for {assignment} are not complete or "
-                             "certain yet, and not in the gradebook's files.")  # fmt: skip
+            those_left = f"{handed_in - len(done)} of {counted(handed_in, 'submission')}"
+            sentences.append(f"{assignment}: the points of {those_left} are not complete or certain yet, and not in "
+                             "the gradebook's files.")  # fmt: skip
         if not done:
             continue
         tables = {}

@@ -217,7 +217,7 @@ class StudentSession:
     def _where(self) -> str:
         """The student's line in which the process is, as the end of a sentence."""
         place = self.process.place(self.sources) if self.process else ""
-        return f"; it was at {place}" if place else ""
+        return f"; it was in {place}" if place else ""
 
     def _starved(self) -> float:
         """Seconds in which this thread or a process of this session was ready to run while others had the cores."""

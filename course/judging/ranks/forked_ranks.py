@@ -168,7 +168,7 @@ class ForkedRanks:
         if not self._parent.has_started(process):  # the number came from the student's process, and may be forged
             return ""
         place = where_is(process, self._stacks[rank], self._session.sources)
-        return f"; rank {rank} of {self._size} was at {place}" if place else ""
+        return f"; rank {rank} of {self._size} was in {place}" if place else ""
 
 
 def is_process(number: Any) -> bool:

@@ -39,10 +39,15 @@ class Sources:
         return os.path.basename(file) if any(file.startswith(f"{folder}{os.sep}") for folder in self.folders) else None
 
     def place(self, frames: Iterable[tuple[str, int, str]]) -> str:
-        """The innermost of the student's lines among frames (file, line, function), outermost first; "" for none."""
+        """The innermost of the student's lines among frames (file, line, function), outermost first; "" for none.
+
+        The function is named unless it has the name of its cell.
+        """
         for file, line, function in reversed(list(frames)):
-            if self.title(file) is not None:
-                return self.line(file, line, "" if function.startswith("<module>") else f" in {function}")
+            title = self.title(file)
+            if title is not None:
+                is_named = function.startswith("<module>") or title == f"cell {function}"
+                return self.line(file, line, "" if is_named else f" in {function}")
         return ""
 
     def line(self, file: str, number: int, inside: str = "") -> str:

@@ -42,7 +42,8 @@ def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str
     base, seconds = min(candidates, key=lambda one: min(abs(one[1] / wanted - 1) for wanted in claimed))
     if min(abs(seconds / wanted - 1) for wanted in claimed) > NEAR:
         return (
-            f"its speedup is relative to {_text(claimed[0], column)}, but no run on {_where(fewest, run)} took so long"
+            f"its speedup is relative to {_text(claimed[0], column)}, but no run on {_where(fewest, run)} "
+            f"has this {'rate' if column == 'samples_per_second' else 'time'}"
         )
     if run.value("target") != base.value("target") and column == "seconds_to_target":
         return (
@@ -69,8 +70,8 @@ def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str
     ]
     if better:
         return (
-            f"its speedup is relative to {_text(seconds, column)} on {_nodes(base):g} node(s), where another run that "
-            f"is no worse took {_text(min(better), column)}"
+            f"its speedup is relative to {_text(seconds, column)} on {_counted(_nodes(base))}, where another run that "
+            f"is no worse has {_text(min(better), column)}"
         )
     return ""
 
@@ -88,7 +89,11 @@ def _competes(other: Trial, run: Trial, base: Trial, seconds: float, column: str
 def _where(nodes: float, run: Trial) -> str:
     """The nodes, network, model and data of the runs that the run can be compared with."""
     task = "".join(f", {column}={run.value(column)}" for column in TASK if run.value(column))
-    return f"{nodes:g} node(s){task}"
+    return f"{_counted(nodes)}{task}"
+
+
+def _counted(nodes: float) -> str:
+    return f"{nodes:g} {'node' if nodes == 1 else 'nodes'}"
 
 
 def _difference(run: Trial, base: Trial, columns: Sequence[str]) -> str:

@@ -318,7 +318,7 @@ def children(pid: int) -> list[psutil.Process]:
 
 def test_a_wrong_name_gets_a_sentence_and_exit_code_2(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert build.run(["02"], built) == 2
-    assert capsys.readouterr().err == "No lecture or assignment is called '02': there is 01_lecture, 01_exercises.\n"
+    assert capsys.readouterr().err == "No lecture or assignment is called '02': there are 01_lecture, 01_exercises.\n"
 
 
 @pytest.mark.parametrize(

@@ -155,11 +155,12 @@ def test_known_answers_are_judged_by_what_was_drawn():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["99"], "No lecture or assignment is called '99'"),
-        (["04a"], "these are lectures"),
+        (["99"], f"No assignment is called '99': there are {', '.join(one.name for one in ASSIGNMENTS)}.\n"),
+        (["04a"], "No assignment is called '04a': there are 01_"),
         (["04", "--seed", "-1"], "a seed is 0 or more"),
     ],
 )
-def test_a_wrong_name_is_refused_in_a_sentence(capsys, arguments, sentence):
+def test_a_wrong_name_is_refused_in_a_sentence_that_lists_the_assignments_in_their_order(capsys, arguments, sentence):
+    assert [source.name for source in ASSIGNMENTS] == sorted(source.name for source in ASSIGNMENTS)
     assert redraw.run(arguments) == 2
     assert sentence in capsys.readouterr().err

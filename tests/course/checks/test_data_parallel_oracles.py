@@ -117,6 +117,41 @@ def test_buckets_are_full_at_bucket_bytes_and_the_last_one_takes_the_rest():
     assert backward.end() == pytest.approx(0.7 + 0.56 + 0.24)
 
 
+def test_a_missing_last_bucket_and_a_late_full_one_have_causes_of_their_own():
+    gradients = [[np.zeros(length) for length in (1, 2, 1)]] * 2
+    backward = gradient_buckets.Backward(gradients, [0.1, 0.2, 0.3], bucket_bytes=8)
+    assert backward.bucket_sizes() == [8, 16, 8]
+    assert backward.bucket_sizes(exactly_is_full=False) == [24, 8]
+    assert "exactly bucket_bytes" in gradient_buckets.cause_of_count([24, 8], backward)
+    assert "The last bucket need not be full" in gradient_buckets.cause_of_count([8, 16], backward)
+    assert "holds bucket_bytes or more" in gradient_buckets.cause_of_count([16, 16], backward)
+
+
+def test_a_full_bucket_that_starts_late_has_a_cause_where_the_number_of_buckets_is_right():
+    gradients = [[np.zeros(length) for length in (2, 1, 1, 1)]] * 2
+    backward = gradient_buckets.Backward(gradients, [0.1] * 4, bucket_bytes=16)
+    assert backward.bucket_sizes() == [16, 24]
+    assert backward.bucket_sizes(exactly_is_full=False) == [24, 16]
+    assert "exactly bucket_bytes" in gradient_buckets.cause_of_sizes([24, 16], backward)
+
+
+def test_shards_without_the_last_minibatch_are_not_taken_for_shards_of_batch_size_samples_each():
+    def sampler(n: int, batch_size: int, p: int, rank: int, seed: int, epoch: int) -> list[np.ndarray]:
+        minibatches = sharded_minibatches.minibatches_of(n, batch_size, seed, epoch)
+        return [minibatch[rank::p] for minibatch in minibatches[: n // batch_size]]
+
+    def own_minibatches(n: int, batch_size: int, p: int, rank: int, seed: int, epoch: int) -> list[np.ndarray]:
+        own = sharded_minibatches.order_of(n, seed, epoch)[rank::p]
+        return [own[first : first + batch_size] for first in range(0, len(own), batch_size)]
+
+    for answer, cause in ((sampler, "The last minibatch is missing"), (own_minibatches, "not those of one rank")):
+        for case in ((23, 6, 4), (11, 3, 2), (10, 6, 5)):
+            epoch = sharded_minibatches.Epoch(answer, case, 0, 0)
+            with pytest.raises(Wrong) as wrong:
+                sharded_minibatches.even_shards(epoch)
+            assert cause in wrong.value.cause
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
 def test_odd_values_are_wrong_and_no_defect_of_the_check(odd):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from course.checks.pipelines import bubble_numbers, layer_cuts, order_clock, version_counts, waiting_stages
+from course.judging import Wrong
 from minidl.parallel import pipeline
 
 SIZES = [(1, 1), (1, 4), (2, 3), (3, 2), (4, 8), (5, 3), (6, 6)]
@@ -44,6 +46,18 @@ def test_the_library_cannot_play_a_schedule_in_which_stages_wait(case: tuple[int
         assert order_clock.play(lines).waiting
         with pytest.raises(pipeline.ScheduleError):
             pipeline.validate(listed(lines))
+
+
+def test_an_empty_dictionary_is_answered_by_what_the_stages_do_and_no_likely_cause() -> None:
+    answer: Any = lambda schedule: {}  # noqa: E731
+    with pytest.raises(Wrong) as wrong:
+        waiting_stages.judge(answer, waiting_stages.circles((2, 3), seed=0)[:1])
+    assert wrong.value.message.endswith("got {}. In this schedule 2 stages never finish.")
+    assert wrong.value.cause == ""
+    answer = lambda schedule: {0: ("F0", 1)}  # noqa: E731
+    with pytest.raises(Wrong, match="This schedule works: every stage finishes") as wrong:
+        waiting_stages.judge(answer, waiting_stages.healthy((2, 3), seed=0)[:1])
+    assert wrong.value.cause == ""
 
 
 def test_about_half_of_the_schedules_that_deadlock_is_given_are_healthy() -> None:

@@ -162,6 +162,23 @@ def test_the_edition_has_nothing_of_the_teachers_side(edition: Path):
             assert not re.search(r'^[ "]*### BEGIN HIDDEN', content, re.MULTILINE)  # a line of a cell, or of its text
 
 
+def test_the_readme_of_the_edition_names_no_folder_and_links_to_no_file_that_is_not_there(edition: Path):
+    readme = (edition / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^|]+)`[^|]* \| .* \| `", readme, re.M)
+    folders = [name for row in rows for name in re.findall(r"[\w/]+/(?=`|$)", row)]
+    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", readme)
+    assert {"course/checks/", "course/pictures/check.png", "course/troubleshooting.md"} <= {*folders, *links}
+    assert [name for name in (*folders, *links) if not (edition / name).exists()] == []
+    assert "teaching.md" not in readme
+
+
+def test_the_readme_of_the_edition_is_otherwise_that_of_the_course():
+    readme = "# A\n\nOne [b](b.md).\n\nTwo [c](c.md).\n\n| `d/` | d |\n| `e/` | e |\n\nThree, `e/` [x](https://x.y).\n"
+    assert release.students_readme(readme, ["b.md", "d/f.py"]) == (
+        "# A\n\nOne [b](b.md).\n\n| `d/` | d |\n\nThree, `e/` [x](https://x.y).\n"
+    )
+
+
 def test_a_folder_that_is_there_is_not_written_into(edition: Path, capsys: pytest.CaptureFixture[str]):
     assert release.run([str(edition)]) == 2
     assert "already there" in capsys.readouterr().err

@@ -77,7 +77,8 @@ def test_of_two_submissions_of_a_student_neither_is_chosen(classroom):
     lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", "s100/a.ipynb")
     assert [line.status for line in lines] == ["handed in more than once"] * 2 + ["not handed in"]
     assert write_gradebooks(lines, roster, folder) == (
-        [], [f"2 of 2 points for {CHAPTER} are not complete or certain yet, and not in the gradebook's files."],
+        [], [f"{CHAPTER}: the points of 2 of 2 submissions are not complete or certain yet, and not in the gradebook's "
+             "files."],
     )  # fmt: skip
 
 
@@ -151,7 +152,7 @@ def test_points_that_wait_for_the_teacher_are_in_no_gradebook(classroom):
     assert lines[0].row["waiting_by_hand"] == "2"
     written, sentences = write_gradebooks(lines, roster, folder)
     assert written == []
-    assert sentences[0].startswith("1 of 1 points")
+    assert sentences[0].startswith(f"{CHAPTER}: the points of 1 of 1 submission are not complete")
     assert summary(lines)[2] == "1 have no final points yet: answers wait to be graded by hand."
 
 

@@ -249,7 +249,7 @@ def test_archives_and_other_files_are_named_and_a_class_of_damaged_files_has_its
     assert rows(tmp_path / "graded" / "exercises.csv") == []
 
 
-def test_from_other_editors_answers_are_known_without_metadata_and_ids(tmp_path, monkeypatch):
+def test_from_other_editors_answers_are_known_without_metadata_and_ids_but_not_short_ones(tmp_path, monkeypatch):
     in_brief_course(tmp_path, monkeypatch)
     colab = brief(FIRST, notebook(FIRST, "right", 0, random.Random(0)))
     for cell in colab.cells:
@@ -264,8 +264,10 @@ def test_from_other_editors_answers_are_known_without_metadata_and_ids(tmp_path,
         (tmp_path / "class" / f"{name}.ipynb").write_text(nbformat.writes(one), encoding="utf-8-sig")
     assert graded_in(tmp_path, "--assignment", FIRST[:2]) == 0
     table = {row["student"]: row for row in rows(tmp_path / "graded" / "grades.csv")}
-    assert [(row["points"] == row["of"], row["remarks"]) for row in table.values()] == [(True, "")] * 2
+    assert all(row["points"] == row["of"] for row in table.values())
     assert float(table["colab"]["by_hand_of"]) > 0
+    assert table["colab"]["remarks"] == ""
+    assert re.fullmatch(r"the cell of the short answer '\w+' is missing: is its text in .*", table["bare"]["remarks"])
 
 
 def test_ctrl_c_ends_the_grading_and_keeps_what_is_graded(tmp_path):

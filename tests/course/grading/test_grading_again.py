@@ -127,7 +127,7 @@ def test_one_student_is_graded_again_and_stays_in_the_table(tmp_path, capsys):
     assert pages["bob"].stat().st_mtime_ns == before["bob"]
     assert [row["student"] for row in rows(tmp_path / "graded" / "grades.csv")] == ["ada", "bob"]
     assert graded_in(tmp_path, "--again", "eve") == 2
-    assert "Nobody is called 'eve': there is ada, bob." in capsys.readouterr().err
+    assert "Nobody is called 'eve': there are ada, bob." in capsys.readouterr().err
     assert graded_in(tmp_path, "--assignment", FIRST, "--again", "all") == 1
     assert "graded already" not in capsys.readouterr().err
 

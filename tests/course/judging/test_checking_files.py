@@ -100,6 +100,13 @@ def test_a_cell_without_id_or_metadata_is_completed(tmp_path: Path) -> None:
     assert (cell.source, cell.metadata, cell.outputs) == ("a\nb", {}, [])
 
 
+def test_line_ends_of_windows_are_read_as_those_of_the_course(tmp_path: Path) -> None:
+    cells = [{"cell_type": "code", "source": ["a\r\n", "b\rc"]}]
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5}))
+    assert read_notebook(path).cells[0].source == "a\nb\nc"
+
+
 UNREADABLE = {
     "": "is empty.",
     "this is not": "is not a notebook: it is not JSON (",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -56,7 +57,7 @@ uses_a_lock.__module__ = "__main__"  # as in a notebook
 def test_a_value_that_cannot_be_sent_is_named() -> None:
     outcome = outcome_of(uses_a_lock)
     assert outcome.status is Status.RAISED
-    assert "what it uses as `LOCK`, a _thread.lock, cannot be sent there" in outcome.first_fault.message
+    assert "what it uses as `LOCK`, a lock, cannot be sent there" in outcome.first_fault.message
 
 
 @pytest.mark.parametrize("value", [6.0, None])
@@ -64,6 +65,25 @@ def test_a_check_given_the_result_asks_for_the_function(value: object) -> None:
     outcome = outcome_of(value)
     assert outcome.status is Status.RAISED
     assert "check.double(double), without brackets" in outcome.first_fault.message
+
+
+def test_a_check_without_a_function_says_that_it_got_nothing_and_nothing_of_brackets() -> None:
+    with judging() as outcomes:
+        double()
+    assert outcomes[0].status is Status.RAISED
+    assert outcomes[0].first_fault.message == (
+        "check.double wants your function, and got nothing: write check.double(double)."
+    )
+
+
+def test_what_a_check_got_in_place_of_a_function_has_the_right_article_and_a_word_that_students_know() -> None:
+    for value, kind in (
+        (3, "an int"),
+        (6.0, "a float"),
+        (np.zeros(2), "a numpy.ndarray"),
+        (sys.stdout, "an open file"),
+    ):
+        assert f"got {kind}: write" in outcome_of(value).first_fault.message
 
 
 def test_the_wrong_number_of_arguments_is_reported() -> None:
@@ -173,7 +193,7 @@ def test_in_a_kernel_the_student_s_line_is_named_and_an_interrupt_ends_the_check
     run(kernel, RAISES)
     shown, _ = run(kernel, "chapter.exercises['f'](f)")
     assert "f raised IndexError: list index out of range" in shown
-    assert "It was at cell [2], line 3 in f: return y[x]" in shown
+    assert "It was raised in cell [2], line 3 in f: return y[x]" in shown
     run(kernel, LOOPS)
     timer = threading.Timer(3.0, kernel.interrupt)
     timer.start()

@@ -108,7 +108,7 @@ def test_cells_that_block_exit_or_fail_are_left_out_and_named(monkeypatch: pytes
     outcome, judgement = judged(student(*cells))
     assert outcome.status is Status.CORRECT
     loops, exits, zero, *_ = judgement.remarks
-    assert loops == "cell 1 was left out: did not finish within 2 s; it was at cell 1, line 1: while True: pass"
+    assert loops == "cell 1 was left out: did not finish within 2 s; it was in cell 1, line 1: while True: pass"
     assert exits == "cell 2 was left out: it ended its process with exit code 3, as `os._exit(3)` does"
     assert zero == "cell 4 raised ZeroDivisionError: division by zero (at cell 4, line 2: 1 / 0)"
 
@@ -142,6 +142,41 @@ def test_a_deleted_or_renamed_answer_is_not_attempted_and_of_two_the_later_count
     outcome, judgement = judged(notebook)
     assert outcome.status is Status.WRONG
     assert "two cells are called 'broadcast_tree'" in judgement.remarks[0]
+
+
+def test_a_missing_check_answer_or_short_answer_is_named_in_a_remark() -> None:
+    whole = read_notebook(ROOT / "solutions" / NAME / f"{NAME}.ipynb")
+    names = {role_of(cell).get("grade_id") for cell in whole.cells if cell.cell_type == "markdown" and role_of(cell)}
+    text = min(names)
+    kept = {"setup", TREE, f"check_{TREE}", text}
+    whole.cells = [cell for cell in whole.cells if cell.id in kept]
+    says = {
+        f"check_{TREE}": f"the check 'check_{TREE}' was missing: the original was run",
+        TREE: f"the cell of the answer '{TREE}' is missing",
+        text: f"the cell of the short answer '{text}' is missing: is its text in another cell?",
+    }
+    for missing, remark in says.items():
+        deleted = copy.deepcopy(whole)
+        deleted.cells = [cell for cell in whole.cells if cell.id != missing]
+        assert judge_notebook(deleted, whole).remarks == [remark]
+        assert judge_notebook(deleted, whole, only="check_other").remarks == []
+
+
+def test_an_answer_in_another_cell_than_its_own_is_no_missing_answer() -> None:
+    notebook = student(FLAT)
+    notebook.cells = [cell for cell in notebook.cells if cell.get("id") != TREE]
+    outcome, judgement = judged(notebook)
+    assert outcome.status is Status.WRONG
+    assert judgement.remarks == []
+
+
+def test_cells_with_the_line_ends_of_windows_are_no_changed_cells() -> None:
+    notebook = student()
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("\n", "\r\n")
+    outcome, judgement = judged(notebook)
+    assert outcome.status is Status.CORRECT
+    assert judgement.remarks == []
 
 
 @pytest.mark.parametrize(

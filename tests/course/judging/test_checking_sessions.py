@@ -103,7 +103,7 @@ def test_the_time_of_all_calls_is_bounded() -> None:
         call(session)  # before the check, so it does not count
         session.begin_check()
         call(session)
-        with pytest.raises(TooLong, match=r"all calls together did not finish within 2.8 s; it was at cell 1, line 3"):
+        with pytest.raises(TooLong, match=r"all calls together did not finish within 2.8 s; it was in cell 1, line 3"):
             call(session)
 
 
@@ -126,7 +126,7 @@ def test_calls_of_the_check_s_functions_are_messages_and_end_with_the_time_limit
         assert "lambda" not in str(call(session, "seen", double))
         kind, error = session.request("call", (None, "with_text", (double,)))
         assert (kind, error["type"]) == ("error", "TypeError")
-        with pytest.raises(TooLong, match="did not finish within 2 s; it was at cell 1, line"):
+        with pytest.raises(TooLong, match="did not finish within 2 s; it was in cell 1, line"):
             call(session, "without_end", double)
 
 

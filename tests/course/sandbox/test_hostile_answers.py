@@ -53,7 +53,7 @@ RAISED, STUCK, WRONG, CORRECT = Status.RAISED, Status.STUCK, Status.WRONG, Statu
 
 CASES = [
     # without end
-    Case("loops", "while True: pass", STUCK, "twice: did not finish within 2 s; it was at cell twice, line"),
+    Case("loops", "while True: pass", STUCK, "twice: did not finish within 2 s; it was in cell twice, line"),
     Case("recurses", "return twice(x)", RAISED, "twice raised RecursionError"),
     Case("recurses with a raised limit", "import sys; sys.setrecursionlimit(10**9)\n"
          "f = lambda _: sorted([1], key=f)\nreturn f(1)", RAISED, "ecursion"),

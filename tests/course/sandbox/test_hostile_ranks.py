@@ -47,7 +47,7 @@ def in_words(value: object) -> str:
 
 ENDINGS = [
     ("while True: pass", Status.STUCK,
-     "did not finish within 2 s; rank 1 of 3 was at cell program, line 5 in program: while True: pass"),
+     "did not finish within 2 s; rank 1 of 3 was in cell program, line 5: while True: pass"),
     ("import os; os._exit(7)", Status.RAISED, "on rank 1 of 3 it ended its process with exit code 7"),
     ("import os; [os.write(d, b'garbage of any kind') for d in range(3, 60) if os.path.exists(f'/proc/self/fd/{d}')"
      " and 'socket' in os.readlink(f'/proc/self/fd/{d}')]", Status.RAISED,
@@ -57,10 +57,10 @@ ENDINGS = [
     ("import os; os.closerange(0, 100); os.kill(os.getpid(), 19)", Status.RAISED,
      "on rank 1 of 3 it closed the connection"),
     ("raise KeyError('mine')", Status.RAISED,
-     "raised KeyError on rank 1 of 3: 'mine'\nIt was at cell program, line 5"),
+     "raised KeyError on rank 1 of 3: 'mine'\nIt was raised in cell program, line 5"),
     ("raise SystemExit(3)", Status.RAISED, "raised SystemExit on rank 1 of 3: 3"),
     ("raise NotImplementedError", Status.RAISED,
-     "raised NotImplementedError on rank 1 of 3\nIt was at cell program, line 5 in program: raise"),
+     "raised NotImplementedError on rank 1 of 3\nIt was raised in cell program, line 5: raise"),
     ("comm.irecv(0) + np.ones(2)", Status.RAISED, "what irecv returns is no array: its wait() returns what came"),
     ("return np.ones(2**20)", Status.RAISED, "the check takes at most"),
     ("comm.send(np.ones(2**20), 0)", Status.RAISED, "the check takes at most"),
@@ -99,7 +99,7 @@ def test_what_a_rank_sends_in_a_run_is_bounded(student, monkeypatch):
          ["rank 0: irecv (call 2) waits for rank 1", "all at cell program, line 5: work.wait()"]),
         ("def program(comm):\n    comm.send(1, 5)",
          ["raised ValueError on rank 0 of 2: dst must be from 0 to 1, got 5: this communicator has 2 ranks",
-          "It was at cell program, line 4 in program: comm.send(1, 5)"]),
+          "It was raised in cell program, line 4: comm.send(1, 5)"]),
         ("def program(comm):\n    comm.all_reduce('text')",
          ["raised TypeError on rank 0 of 2: all_reduce takes an array of numbers or a number, not str (<U4)"]),
         ("def program(comm):\n    comm.all_reduce(np.broadcast_to(1.0, 3))",

@@ -71,7 +71,7 @@ def test_a_link_in_an_answer_s_folder_never_leads_the_check_to_another_file(prec
 @needs_linux
 def test_a_pipe_in_an_answer_s_folder_holds_up_no_check() -> None:
     source = "import os, time\nos.mkfifo('../stack')\ndef f(): time.sleep(100)"
-    with StudentSession(loading(source)) as session, pytest.raises(TooLong, match="it was at cell 1, line 3"):
+    with StudentSession(loading(source)) as session, pytest.raises(TooLong, match="it was in cell 1, line 3"):
         call(session, seconds=0.5)
 
 

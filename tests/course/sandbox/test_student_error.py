@@ -62,3 +62,10 @@ def test_students_whose_cells_have_the_same_name_keep_their_own_lines() -> None:
     assert first.line("<cell f>", 2) == "cell f, line 2: return one"
     assert first.line("<cell f>", 3) == "cell f, line 3"
     assert second.line("<cell f>", 2) == "cell f, line 2: return another"
+
+
+def test_a_place_names_the_function_unless_its_cell_has_that_name() -> None:
+    sources = Sources()
+    sources.add("<cell f>", "cell f", "def f():\n    g()\ndef g():\n    1 / 0\n")
+    assert sources.place([("<cell f>", 2, "f")]) == "cell f, line 2: g()"
+    assert sources.place([("<cell f>", 2, "f"), ("<cell f>", 4, "g")]) == "cell f, line 4 in g: 1 / 0"

@@ -136,7 +136,7 @@ def test_a_notebook_outside_of_work_is_checked_but_not_counted(root, tmp_path_fa
     ("arguments", "told"),
     [
         (["04", "broadcast_bush"], "Chapter 04 has no exercise 'broadcast_bush': did you mean broadcast_tree?"),
-        (["04", "xyz"], "Chapter 04 has no exercise 'xyz': there is broadcast_tree, "),
+        (["04", "xyz"], "Chapter 04 has no exercise 'xyz': there are broadcast_tree, "),
         (["05"], "Chapter 05 (Synchronous data parallelism) has no exercises yet: there are exercises for 04."),
         (["4x4"], "No chapter is called '4x4': there are exercises for 04."),
         (["nowhere/04_mine.ipynb"], "There is no file nowhere/04_mine.ipynb."),

@@ -6,7 +6,7 @@ from course.judging import Status
 from tests.mutants import Alternative, Mutant
 from tests.mutants.changed import changed
 
-HEALTHY = "schedules that work: no false alarm"
+HEALTHY = "schedules that work, no false alarm; and one that does not work"
 CIRCLES = "stages that wait for each other"
 MISSING = "actions that never come, and stages that wait for themselves"
 ALL = (HEALTHY, CIRCLES, MISSING)

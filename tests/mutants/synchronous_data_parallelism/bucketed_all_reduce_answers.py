@@ -93,6 +93,13 @@ MUTANTS = [
     ),
     Mutant(
         "bucketed_all_reduce",
+        "a bucket that holds exactly bucket_bytes is not full",
+        changed(BUCKETED, FULL, FULL.replace(">=", ">")),
+        loses=(BUCKETS,),
+        says="A bucket that holds exactly bucket_bytes is full, too",
+    ),
+    Mutant(
+        "bucketed_all_reduce",
         "the list goes from the last layer to the first",
         changed(BUCKETED, "sums[::-1]", "sums"),
         loses=(SUMS, KEPT),

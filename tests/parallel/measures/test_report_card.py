@@ -72,10 +72,7 @@ def test_a_speedup_over_a_slow_baseline_is_rejected():
     rows = sound()
     tuned = [{**row, "strategy": "serial, tuned", "seconds": 6.0, "speedup": 1.0} for row in rows[:3]]
     found = problems(rows + tuned)
-    assert (
-        "synchronous: its speedup is relative to 12 s on 1 node(s), where another run that is no worse took 6 s"
-        in found
-    )
+    assert "synchronous: its speedup is relative to 12 s on 1 node, where another run that is no worse has 6 s" in found
 
 
 def test_a_faster_baseline_that_is_less_accurate_does_not_count():
@@ -87,8 +84,17 @@ def test_a_faster_baseline_that_is_less_accurate_does_not_count():
 def test_a_speedup_over_nothing_in_the_table_is_rejected():
     rows = [row for row in sound() if row["nodes"] == 4]
     assert problems(rows) == [
-        "synchronous: its speedup is relative to 12 s, but no run on 4 node(s), network=10gbe took so long"
+        "synchronous: its speedup is relative to 12 s, but no run on 4 nodes, network=10gbe has this time"
     ]
+
+
+def test_a_speedup_over_a_rate_that_is_nowhere_in_the_table_is_rejected_as_a_rate():
+    rows = sound()
+    for row in rows:
+        row["samples_per_second"] = 1000 / row.pop("seconds")
+        row["speedup"] = 40.0 if row["nodes"] == 4 else row["speedup"]
+    (found,) = [problem for problem in problems(rows) if "speedup" in problem]
+    assert found.endswith(" samples/s, but no run on 1 node, network=10gbe has this rate")
 
 
 # ---- configuration that the report card was not told of ----
@@ -248,9 +254,7 @@ def test_a_speedup_over_the_slowest_seed_is_rejected():
     rows = with_jitter()
     for row in rows:
         row["speedup"] = rows[2]["seconds"] / row["seconds"]
-    assert "synchronous: its speedup is relative to 14.4 s, but no run on 1 node(s), network=10gbe" in str(
-        problems(rows)
-    )
+    assert "synchronous: its speedup is relative to 14.4 s, but no run on 1 node, network=10gbe" in str(problems(rows))
 
 
 @pytest.mark.parametrize("column", ["accuracy", "test_loss"])
@@ -301,7 +305,7 @@ def test_a_speedup_over_another_method_on_as_many_nodes_passes_if_that_is_the_be
     for row in compressed:
         row["speedup"] = 4.0
     assert (
-        "compressed: its speedup is relative to 8 s on 4 node(s), where another run that is no worse took 4 s"
+        "compressed: its speedup is relative to 8 s on 4 nodes, where another run that is no worse has 4 s"
         in problems(rows + compressed + slow)
     )
 
@@ -331,7 +335,7 @@ def test_a_table_without_a_column_of_nodes_is_judged_all_the_same():
     for row in rows[3:]:
         row["speedup"] = 5.0
     assert problems(rows) == [
-        "synchronous: its speedup is relative to 20 s, but no run on 1 node(s), network=10gbe took so long"
+        "synchronous: its speedup is relative to 20 s, but no run on 1 node, network=10gbe has this time"
     ]
 
 
