@@ -37,7 +37,8 @@ class Player:
     def array(self, size: int, dtype: str) -> Any:
         if dtype == "phantom":
             return cluster.Phantom(4 * size)
-        return (50 * self.values.normal(size=size)).astype(dtype)
+        x = 50 * self.values.normal(size=size)
+        return (x + 1j * x[::-1] if dtype.startswith("complex") else x).astype(dtype)
 
     def compute(self, scale: float) -> None:
         self.comm.compute(seconds=scale * self.values.exponential())
