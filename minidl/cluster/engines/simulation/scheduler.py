@@ -16,7 +16,7 @@ from copy import copy
 from functools import partial
 from operator import attrgetter
 from time import monotonic
-from typing import Any, Protocol, TextIO
+from typing import Any, NamedTuple, Protocol, TextIO
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
@@ -39,6 +39,14 @@ class Director(Protocol):
 
     def late(self) -> None:
         """The deadline has passed: end the run."""
+
+
+class Moment(NamedTuple):
+    """A turn of the task of that order, in the round of that number at the instant `time`."""
+
+    time: float
+    round_number: int
+    order: int
 
 
 class _Replay:
@@ -93,7 +101,7 @@ class Scheduler:
         self.running = self.main
         self.tasks: dict[SimulatedTask, None] = {}  # those that have not ended
         self.failure: BaseException | None = None  # why the run ends; raised in every task that still calls something
-        self._ended_at = 0.0
+        self.ended = Moment(0.0, 0, 0)  # when it has failed
         self._beginning: SimulatedTask | None = None
         self.has_stopped = False  # a rank has stopped for good: others that wait for it must time out
         self._transport = transport
@@ -176,7 +184,7 @@ class Scheduler:
 
     def throw(self, task: SimulatedTask, error: BaseException) -> None:
         """Raise the error in a task, where it stands; returns when the task has ended."""
-        self.running, self.time = task, self._ended_at
+        self.running, self.time = task, self.ended.time
         task.greenlet.throw(error)
         self.running = self.main
 
@@ -259,7 +267,7 @@ class Scheduler:
     def end(self, failure: BaseException) -> None:
         """End the run: only `main` has a turn, and every call of another task raises the failure."""
         if self.failure is None:
-            self._ended_at = self.now
+            self.ended = Moment(self.now, self._round_number, self.running.order)
         self.failure = failure
         self.now = -INFINITY  # so that every call goes through `turn`, which raises
         self.woken.clear()

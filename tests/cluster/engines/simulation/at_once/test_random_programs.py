@@ -42,8 +42,7 @@ def test_everything_is_the_same_at_once_and_message_by_message(first: int) -> No
         for seed in range(first, first + PROGRAMS):
             by_messages = all_that_is_seen(seed, cluster.Simulation, batched=False)
             at_once = all_that_is_seen(seed, AtOnce, batched=True)
-            if count.pop("cut off", 0):  # the run has failed while ranks were inside a collective
-                by_messages, at_once = by_messages[0], at_once[0]
             assert repr(at_once) == repr(by_messages), f"program {seed}"  # repr: a NaN equals itself
     assert count["played"] > PROGRAMS
     assert count["dissolved"] > PROGRAMS / 2
+    assert first or count["cut off"] > 0
