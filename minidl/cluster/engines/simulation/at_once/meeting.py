@@ -20,7 +20,7 @@ from minidl.cluster.engines.simulation.at_once.clocks_until import ClocksUntil
 from minidl.cluster.engines.simulation.at_once.plans import PLANS
 from minidl.cluster.engines.simulation.at_once.rounds import Rounds
 from minidl.cluster.engines.simulation.ports import Ports
-from minidl.cluster.engines.simulation.scheduler import INFINITY, Scheduler
+from minidl.cluster.engines.simulation.scheduler import INFINITY, Moment, Scheduler
 from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
 
 AnyClocks = TypeVar("AnyClocks", bound=Clocks)
@@ -28,11 +28,11 @@ LEAST = 32  # ranks: fewer send their messages about as fast as numpy computes a
 
 
 class Member(NamedTuple):
-    """A rank that has come: its call, the task that does it, when it came, and its seconds per byte of a reduction."""
+    """A rank that has come: its call, the task that does it, its turn, and its seconds per byte of a reduction."""
 
     call: CollectiveCall
     task: SimulatedTask
-    time: float
+    turn: Moment
     gamma: float
 
 
@@ -90,7 +90,7 @@ class Meetings:
                 is_free and self._ports.is_idle(call.ranks[call.rank]) and call.algorithm == meeting.first.algorithm
             )
             if is_free and PLANS[call.algorithm].suits(call.content):
-                self._meet(meeting, Member(call, self._scheduler.running, self._scheduler.now, gamma))
+                self._meet(meeting, Member(call, self._scheduler.running, self._scheduler.moment(), gamma))
             else:
                 self.dissolve(meeting)
         return by_messages() if meeting.is_dissolved else meeting.results[call.rank]
@@ -100,7 +100,10 @@ class Meetings:
         meeting.is_dissolved = True
         for member in meeting.members:
             member.task.is_blocked = False
-        self._scheduler.replay([(member.time, member.task) for member in meeting.members])
+        now = self._scheduler.now
+        of_others = self._ports.put_aside(now)
+        self._scheduler.replay([(member.turn, member.task) for member in meeting.members])
+        self._ports.put_back(of_others, now)
 
     def dissolve_all(self, rank: int | None = None) -> None:
         """Dissolve the open meetings; with a rank, those that it belongs to."""
@@ -163,7 +166,7 @@ class Meetings:
         """The clocks of these ranks when they enter the collective."""
         return kind(
             members[0].call.ranks,
-            [member.time for member in members],
+            [member.turn.time for member in members],
             self._network,
             [member.gamma for member in members],
             self._timeout,
@@ -184,7 +187,7 @@ class Meetings:
         if meeting.is_dissolved:  # in the replay, its ranks have not yet come to the time of the failure
             return
         come = {member.call.rank: member for member in meeting.members}
-        absent = Member(meeting.first, self._scheduler.main, INFINITY, 0.0)
+        absent = Member(meeting.first, self._scheduler.main, Moment(INFINITY, 0, 0), 0.0)
         members = [come.get(rank, absent) for rank in range(len(meeting.first.ranks))]
         clocks = self._clocks(ClocksUntil, members)
         contents = meeting.contents or [member.call.content for member in members]

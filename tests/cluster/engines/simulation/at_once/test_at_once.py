@@ -213,6 +213,20 @@ def test_what_cannot_be_played_at_once_is_sent_message_by_message(program: Calla
     assert at_once.trace.events == by_messages.trace.events
 
 
+def test_messages_that_take_no_time_have_the_same_events_in_meetings_that_are_dissolved() -> None:
+    def program(comm: Communicator) -> None:
+        comm.compute(seconds=0.001 * (comm.rank % 3))
+        comm.all_reduce(np.ones(40), algorithm="ring")
+        comm.barrier()
+        comm.split(0)
+        comm.all_reduce(np.ones(20), algorithm="recursive_doubling")
+
+    with counted() as count:
+        at_once = run(program, 7, batched=True, network=cluster.Network(0.0, 0.0))
+    assert +count == {"dissolved": 4}
+    assert at_once.trace.events == run(program, 7, batched=False, network=cluster.Network(0.0, 0.0)).trace.events
+
+
 @pytest.mark.parametrize(
     "options",
     [{"network": None}, {"network": cluster.Network.tree(2, 2, (1e-6, 1e9), (1e-6, 1e9))}],
