@@ -190,9 +190,7 @@ class SimulatedEndpoint:
             assert helper.task is not None
             task = helper.task
         waiting = task.waiting
-        if waiting is None or waiting.done or (isinstance(waiting, meeting.Meeting) and waiting.clocks is not None):
-            return None  # in a collective that is played, messages are under way
-        return waiting, task.since
+        return None if waiting is None or waiting.done else (waiting, task.since)
 
     def finish_helpers(self) -> None:
         """Return when all helpers have finished; raises an error of a helper that the program has not waited for.

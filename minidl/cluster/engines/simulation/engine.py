@@ -39,7 +39,7 @@ class Simulation:
         isolated  run all ranks in one child process; the deadline then also ends a loop in compiled code, and any
                   endless rank where `launch` is not called in the main thread; a crash of the interpreter does no harm
         batched   compute a collective of many ranks at once, where that gives the same as message by message (same
-                  times, results, events and counts, much sooner); False: never
+                  times, results, events, counts and errors, much sooner); False: never
         trace     "full", or "ledger" for messages, bytes and shares without events (faster, and without limit)
 
     Ranks take turns on a virtual clock (see `scheduler.py`). Every run is the same to the last bit, even if a program

@@ -50,6 +50,21 @@ class Ports:
         waits = rank in self._waiting_to_go_out or rank in self._waiting_to_come_in
         return not (self._out_is_busy[rank] or self._in_is_busy[rank] or waits)
 
+    def put_aside(self, now: float) -> list[Transfer]:
+        """Take out the transfers that have begun at this instant and take no time, until `put_back`."""
+        if now not in self._finishing:
+            return []
+        self._times.remove(now)
+        heapq.heapify(self._times)
+        return self._finishing.pop(now)
+
+    def put_back(self, transfers: list[Transfer], now: float) -> None:
+        """Let these transfers finish at this instant again."""
+        if transfers:
+            if now not in self._finishing:
+                heapq.heappush(self._times, now)
+            self._finishing[now] = transfers + self._finishing.get(now, [])
+
     def next_event(self) -> float:
         return self._times[0] if self._times else float("inf")
 

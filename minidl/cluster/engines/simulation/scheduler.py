@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from copy import copy
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from time import monotonic
-from typing import Any, Protocol, TextIO
+from typing import Any, NamedTuple, Protocol, TextIO
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
@@ -41,26 +41,47 @@ class Director(Protocol):
         """The deadline has passed: end the run."""
 
 
-class _Replay:
-    """A replay of some tasks, up to a turn of another task in the round of that number at the instant `present`.
+class Moment(NamedTuple):
+    """A turn of the task of that order, in the round of that number at the instant `time`."""
 
-    `task` has the next turn when the replay has come there; `round` is what remains of the round.
+    time: float
+    round_number: int
+    order: int
+
+
+class _Replay:
+    """A replay of some tasks, up to a turn of another task at the moment `present`.
+
+    `coming` are the tasks that have not begun it, the first one last, each with the turn in which it begins; `task` has
+    the next turn when the replay has come to the present; `round` is what remains of the present round.
     """
 
-    def __init__(self, present: float, round_number: int, order: int, round: list[SimulatedTask]) -> None:
+    def __init__(
+        self, present: Moment, round: list[SimulatedTask], tasks: Sequence[tuple[Moment, SimulatedTask]]
+    ) -> None:
         self.present = present
-        self.round_number = round_number
         self.round = round
-        self._order = order
+        self.coming = sorted(tasks, key=itemgetter(0), reverse=True)
         self.task = SimulatedTask(-1, 0)
         self.task.greenlet = getcurrent()
         self.task.resume, self.task.is_usual = self.task.greenlet.switch, True
 
+    def next_round(self, when: float, number: int) -> tuple[float, int]:
+        """The instant and number of the next round: those given, unless one of these tasks begins earlier."""
+        return min((when, number), self.coming[-1][0][:2]) if self.coming else (when, number)
+
+    def begin(self, when: float, number: int) -> list[SimulatedTask]:
+        """The tasks that begin in this round."""
+        begun = []
+        while self.coming and self.coming[-1][0][:2] == (when, number):
+            begun.append(self.coming.pop()[1])
+        return begun
+
     def divide(self, round: list[SimulatedTask], when: float, number: int) -> None:
         """Leave in the last round of the replay only the tasks whose turn comes before that of the other task."""
-        if (when, number) == (self.present, self.round_number):
-            self.round += [task for task in round if task.order > self._order]
-            round[:] = [task for task in round if task.order <= self._order]
+        if (when, number) == self.present[:2]:
+            self.round += [task for task in round if task.order > self.present.order]
+            round[:] = [task for task in round if task.order <= self.present.order]
 
 
 class Scheduler:
@@ -93,7 +114,7 @@ class Scheduler:
         self.running = self.main
         self.tasks: dict[SimulatedTask, None] = {}  # those that have not ended
         self.failure: BaseException | None = None  # why the run ends; raised in every task that still calls something
-        self._ended_at = 0.0
+        self.ended = Moment(0.0, 0, 0)  # when it has failed
         self._beginning: SimulatedTask | None = None
         self.has_stopped = False  # a rank has stopped for good: others that wait for it must time out
         self._transport = transport
@@ -176,7 +197,7 @@ class Scheduler:
 
     def throw(self, task: SimulatedTask, error: BaseException) -> None:
         """Raise the error in a task, where it stands; returns when the task has ended."""
-        self.running, self.time = task, self._ended_at
+        self.running, self.time = task, self.ended.time
         task.greenlet.throw(error)
         self.running = self.main
 
@@ -208,22 +229,24 @@ class Scheduler:
         else:
             due.append(task)
 
-    def replay(self, tasks: list[tuple[float, SimulatedTask]]) -> None:
-        """Turn the clock back and play these tasks, each from its time on, up to the running task's turn.
+    def moment(self) -> Moment:
+        """The running task's turn."""
+        return Moment(self.now, self._round_number, self.running.order)
+
+    def replay(self, tasks: Sequence[tuple[Moment, SimulatedTask]]) -> None:
+        """Turn the clock back and play these tasks, each from its turn on, up to the running task's turn.
 
         Until then they may act on each other only, and none of them may end.
         """
         task, stdout, sys.stdout = self.running, sys.stdout, self._stdout
         others = self.time, self.woken, self._due, self._times
-        replay = _Replay(self.now, self._round_number, task.order, self._round)
+        replay = _Replay(self.moment(), self._round, tasks)
         self.now, self.woken, self._round, self._due, self._times = -INFINITY, [], [], {}, []
-        for when, member in tasks:
-            self.wake(member, when)
         self._replay, self.running = replay, replay.task
         self.switch()
         self._replay, self.running, sys.stdout = None, task, stdout
         if self.failure is None:
-            due, self.now, self._round_number = self._due, replay.present, replay.round_number
+            due, self.now, self._round_number = self._due, replay.present.time, replay.present.round_number
             self._round = sorted(replay.round, key=_order, reverse=True)
             self.time, self.woken, self._due, self._times = others[0], [*others[1], *self.woken], *others[2:]
             for when, members in due.items():
@@ -259,7 +282,7 @@ class Scheduler:
     def end(self, failure: BaseException) -> None:
         """End the run: only `main` has a turn, and every call of another task raises the failure."""
         if self.failure is None:
-            self._ended_at = self.now
+            self.ended = self.moment()
         self.failure = failure
         self.now = -INFINITY  # so that every call goes through `turn`, which raises
         self.woken.clear()
@@ -282,9 +305,11 @@ class Scheduler:
         event, due = self._transport.next_event(), self._times[0] if self._times else INFINITY
         when = self.now if self.woken else min(event, due)
         number = self._round_number + 1 if when == self.now else 1
-        if self._replay is not None and (when, number) > (self._replay.present, self._replay.round_number):
-            self._round.append(self._replay.task)
-            return
+        if self._replay is not None:
+            when, number = self._replay.next_round(when, number)
+            if (when, number) > self._replay.present[:2]:
+                self._round.append(self._replay.task)
+                return
         if when > self._look_at and (when < INFINITY or self.has_stopped) and self._is_overdue(when):
             return
         if when == INFINITY:
@@ -297,6 +322,8 @@ class Scheduler:
         if due == when:
             heapq.heappop(self._times)
             self.woken += self._due.pop(when)
+        if self._replay is not None:
+            self.woken += self._replay.begin(when, number)
         self._round, self.woken = self.woken, self._round
         self._round.sort(key=_order, reverse=True)
         if self._replay is not None:

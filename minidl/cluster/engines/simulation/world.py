@@ -308,6 +308,8 @@ class SimulatedWorld:
     def close(self) -> None:
         """Raise the run's failure in every task that has not ended."""
         failure = self.scheduler.failure or RankFailed("the run has ended")
+        if self.meetings is not None and self.interruption is None:
+            self.meetings.cut_off()
         for task in sorted(self.scheduler.tasks, key=lambda task: (task.is_gone, task.order)):
             if task.greenlet.dead:
                 continue

@@ -49,6 +49,7 @@ class Clocks:
     ) -> None:
         p = len(ranks)
         self.times: Times = np.array(times)
+        self.turns = self.times  # when each rank's last message has ended; what it reduces then is work
         self._ranks, self._all = np.array(ranks), np.arange(p)
         self._alpha, self._beta, self._gammas = network.alpha, network.beta, np.array(gammas)
         self._timeout = timeout
@@ -82,24 +83,42 @@ class Clocks:
         posted = self.times
         begun = np.maximum(posted[src], posted[dst])
         ends = begun + (self._alpha + nbytes * self._beta)
-        if not (ends > begun).all() or (ends - np.minimum(posted[src], posted[dst])).max() > self._timeout:
-            raise Unplayable
+        self._check(begun, ends, np.minimum(posted[src], posted[dst]))
         received = posted.copy()
         received[dst] = ends
         is_late = ends > received[src]  # the message out ends after the one in
         self.times = received.copy()
         self.times[src] = np.maximum(received[src], ends)
+        if len(src) == len(self._all):
+            self.turns = self.times
+        else:
+            self.turns = self.turns.copy()
+            for ranks in (src, dst):
+                self.turns[ranks] = self.times[ranks]
+        self._sent(src, dst, nbytes, posted)
+        self._received(dst, src, nbytes, ends, posted)
+        if is_late.any():
+            self._delivered(src[is_late], dst[is_late], ends[is_late], posted, received)
+
+    def _check(self, begun: Times, ends: Times, since: Times) -> None:
+        if not (ends > begun).all() or (ends - since).max() > self._timeout:
+            raise Unplayable
+
+    def _sent(self, src: Integers, dst: Integers, nbytes: Integers, posted: Times) -> None:
         senders, (peers, sent) = self._in_order(src, dst, nbytes)
         self._counts[0, senders] += 1
         self._counts[1, senders] += sent
         self._note(SEND, senders, peers, posted[senders], sent, posted[senders], None)
+
+    def _received(self, dst: Integers, src: Integers, nbytes: Integers, ends: Times, posted: Times) -> None:
         receivers, (peers, got, until) = self._in_order(dst, src, nbytes, ends)
         self._counts[2, receivers] += 1
         self._counts[3, receivers] += got
         self._note_transfers(RECEIVE, receivers, peers, until, got, posted)
-        if is_late.any():
-            late = src[is_late]
-            self._note_transfers(SEND, late, dst[is_late], ends[is_late], np.zeros_like(late), posted)
+
+    def _delivered(self, src: Integers, dst: Integers, ends: Times, posted: Times, received: Times) -> None:
+        """These ranks have waited for the end of their messages after they had received theirs."""
+        self._note_transfers(SEND, src, dst, ends, np.zeros_like(src), posted)
 
     def _in_order(self, ranks: Integers, *columns: Any) -> tuple[Index, Sequence[Any]]:
         """Columns with a row for each of the ranks; if these are all, in order, because numpy is slow at indices."""
@@ -116,7 +135,10 @@ class Clocks:
         ends = self.times[which] + self._gammas[which] * nbytes
         self.times = self.times.copy()  # the trace keeps the old ones
         self.times[which] = ends
-        self._note(REDUCE, which, None, ends, nbytes, None, None)
+        self._reduced(which, ends, nbytes)
+
+    def _reduced(self, ranks: Index, ends: Times, nbytes: Integers) -> None:
+        self._note(REDUCE, ranks, None, ends, nbytes, None, None)
 
     def _note_transfers(
         self, kind: int, ranks: Index, peers: Integers, ends: Times, nbytes: Integers, posted: Times

@@ -10,39 +10,44 @@ and receive their messages until the present. Then all is as if they had never m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import CollectiveCall
 from minidl.cluster.engines.simulation.at_once.clocks import Clocks, Unplayable
+from minidl.cluster.engines.simulation.at_once.clocks_until import ClocksUntil
 from minidl.cluster.engines.simulation.at_once.plans import PLANS
+from minidl.cluster.engines.simulation.at_once.rounds import Rounds
 from minidl.cluster.engines.simulation.ports import Ports
-from minidl.cluster.engines.simulation.scheduler import Scheduler
+from minidl.cluster.engines.simulation.scheduler import INFINITY, Moment, Scheduler
 from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
 
+AnyClocks = TypeVar("AnyClocks", bound=Clocks)
 LEAST = 32  # ranks: fewer send their messages about as fast as numpy computes a round of them
 
 
 class Member(NamedTuple):
-    """A rank that has come: its call, the task that does it, when it came, and its seconds per byte of a reduction."""
+    """A rank that has come: its call, the task that does it, its turn, and its seconds per byte of a reduction."""
 
     call: CollectiveCall
     task: SimulatedTask
-    time: float
+    turn: Moment
     gamma: float
 
 
 class Meeting(Awaited):
     """The ranks that have come to one collective; `is_dissolved`: each sends its own messages."""
 
-    __slots__ = ("clocks", "come", "first", "is_dissolved", "members", "results")
+    __slots__ = ("clocks", "come", "contents", "first", "is_dissolved", "members", "results")
 
     def __init__(self, first: CollectiveCall, posted: float) -> None:
         super().__init__("collective", frozenset(), first.tag, posted)
         self.waiter = None
         self.first = first
         self.come = 0  # how many, also after it was dissolved
-        self.members: list[Member] = []
+        self.members: list[Member] = []  # in the order of their ranks once it is played
+        self.contents: list[Any] = []  # what they pass, in this order
         self.is_dissolved = False
         self.clocks: Clocks | None = None
         self.results: Sequence[Any] = ()
@@ -85,7 +90,7 @@ class Meetings:
                 is_free and self._ports.is_idle(call.ranks[call.rank]) and call.algorithm == meeting.first.algorithm
             )
             if is_free and PLANS[call.algorithm].suits(call.content):
-                self._meet(meeting, Member(call, self._scheduler.running, self._scheduler.now, gamma))
+                self._meet(meeting, Member(call, self._scheduler.running, self._scheduler.moment(), gamma))
             else:
                 self.dissolve(meeting)
         return by_messages() if meeting.is_dissolved else meeting.results[call.rank]
@@ -95,7 +100,10 @@ class Meetings:
         meeting.is_dissolved = True
         for member in meeting.members:
             member.task.is_blocked = False
-        self._scheduler.replay([(member.time, member.task) for member in meeting.members])
+        now = self._scheduler.now
+        of_others = self._ports.put_aside(now)
+        self._scheduler.replay([(member.turn, member.task) for member in meeting.members])
+        self._ports.put_back(of_others, now)
 
     def dissolve_all(self, rank: int | None = None) -> None:
         """Dissolve the open meetings; with a rank, those that it belongs to."""
@@ -128,39 +136,71 @@ class Meetings:
             scheduler.switch()
         else:
             self._play_for_all(meeting, member)
+        task.waiting = None
         if meeting.clocks is not None:
-            task.waiting = None
+            scheduler.time = float(meeting.clocks.times[member.call.rank])
             meeting.clocks.commit(member.call.rank, member.call.recorder)
 
     def _play_for_all(self, meeting: Meeting, last: Member) -> None:
         members = sorted([*meeting.members, last], key=lambda member: member.call.rank)
+        contents = [member.call.content for member in members]
         try:
-            clocks, meeting.results = _played(members, self._network, self._timeout)
+            if len(set(map(type, contents))) > 1:
+                raise Unplayable
+            clocks = self._clocks(Clocks, members)
+            clocks.play(_rounds(meeting.first, contents))
+            meeting.results = _results(meeting.first, contents)
         except Exception:  # a mistake of the program, or Unplayable: every rank meets it where it called the collective
             self.dissolve(meeting)
             return
-        meeting.clocks = clocks
-        for member, time in zip(members, clocks.times.tolist(), strict=True):
+        meeting.clocks, meeting.members = clocks, members
+        meeting.contents = [list(x) if isinstance(x, list) else x for x in contents]  # those who leave may change it
+        for member, turn in zip(members, clocks.turns.tolist(), strict=True):
             if member is not last:
                 member.task.is_blocked = False
-                self._scheduler.wake(member.task, time)
-        self._scheduler.time = float(clocks.times[last.call.rank])
+                self._scheduler.wake(member.task, turn)
+        self._scheduler.time = float(clocks.turns[last.call.rank])
         self._scheduler.turn()
 
+    def _clocks(self, kind: type[AnyClocks], members: Sequence[Member]) -> AnyClocks:
+        """The clocks of these ranks when they enter the collective."""
+        return kind(
+            members[0].call.ranks,
+            [member.turn.time for member in members],
+            self._network,
+            [member.gamma for member in members],
+            self._timeout,
+            [member.call.recorder for member in members],
+        )
 
-def _played(members: Sequence[Member], network: Network, timeout: float) -> tuple[Clocks, Sequence[Any]]:
-    """Move the clocks and compute the results."""
-    first, contents = members[0].call, [member.call.content for member in members]
-    if len(set(map(type, contents))) > 1:
-        raise Unplayable
-    clocks = Clocks(
-        first.ranks,
-        [member.time for member in members],
-        network,
-        [member.gamma for member in members],
-        timeout,
-        [member.call.recorder for member in members],
-    )
-    plan = PLANS[first.algorithm]
-    clocks.play(plan.rounds(contents, **first.options))
-    return clocks, plan.results(contents, *first.arguments[1:], **first.options)
+    def cut_off(self) -> None:
+        """The run has failed: for each rank in a meeting, note what it would have done with messages until then."""
+        waiting = {task: task.waiting for task in self._scheduler.tasks if isinstance(task.waiting, Meeting)}
+        for meeting in dict.fromkeys(waiting.values()):
+            with suppress(Exception):  # a mistake of the program, in a meeting to which not all ranks have come
+                self._cut_off(meeting)
+        for task, meeting in waiting.items():
+            if task.waiting is meeting:
+                task.waiting = None
+
+    def _cut_off(self, meeting: Meeting) -> None:
+        if meeting.is_dissolved:  # in the replay, its ranks have not yet come to the time of the failure
+            return
+        come = {member.call.rank: member for member in meeting.members}
+        absent = Member(meeting.first, self._scheduler.main, Moment(INFINITY, 0, 0), 0.0)
+        members = [come.get(rank, absent) for rank in range(len(meeting.first.ranks))]
+        clocks = self._clocks(ClocksUntil, members)
+        contents = meeting.contents or [member.call.content for member in members]
+        clocks.play_until(self._scheduler.ended, _rounds(meeting.first, contents))
+        for member in meeting.members:
+            if member.task.waiting is meeting:
+                clocks.commit(member.call.rank, member.call.recorder)
+                member.task.waiting, member.task.since = clocks.waiting(member.call.rank, member.call.tag)
+
+
+def _rounds(call: CollectiveCall, contents: Sequence[Any]) -> Rounds:
+    return PLANS[call.algorithm].rounds(contents, **call.options)
+
+
+def _results(call: CollectiveCall, contents: Sequence[Any]) -> Sequence[Any]:
+    return PLANS[call.algorithm].results(contents, *call.arguments[1:], **call.options)

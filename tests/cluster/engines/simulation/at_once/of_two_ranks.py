@@ -25,26 +25,26 @@ class AtOnce(cluster.Simulation):
 
 @contextmanager
 def counted() -> Iterator[Counter[str]]:
-    """Inside, count the collectives "played" at once, the meetings "dissolved", and the ranks "cut off" inside."""
+    """Inside, count the collectives "played" at once, the meetings "dissolved", and those "cut off" by a failure."""
     count: Counter[str] = Counter()
-    played, meet, dissolve = meeting._played, meeting.Meetings._meet, meeting.Meetings.dissolve
+    results, dissolve, until = meeting._results, meeting.Meetings.dissolve, meeting.ClocksUntil.play_until
 
     def playing(*arguments: Any) -> Any:
-        result = played(*arguments)
+        result = results(*arguments)
         count["played"] += 1
         return result
-
-    def meeting_others(*arguments: Any) -> None:
-        count["cut off"] += 1
-        meet(*arguments)
-        count["cut off"] -= 1
 
     def dissolving(*arguments: Any) -> None:
         count["dissolved"] += 1
         dissolve(*arguments)
 
+    def cutting(*arguments: Any) -> None:
+        count["cut off"] += 1
+        until(*arguments)
+
     with (
-        mock.patch.object(meeting, "_played", playing),
-        mock.patch.multiple(meeting.Meetings, _meet=meeting_others, dissolve=dissolving),
+        mock.patch.object(meeting, "_results", playing),
+        mock.patch.object(meeting.Meetings, "dissolve", dissolving),
+        mock.patch.object(meeting.ClocksUntil, "play_until", cutting),
     ):
         yield count

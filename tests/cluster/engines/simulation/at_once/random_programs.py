@@ -37,7 +37,8 @@ class Player:
     def array(self, size: int, dtype: str) -> Any:
         if dtype == "phantom":
             return cluster.Phantom(4 * size)
-        return (50 * self.values.normal(size=size)).astype(dtype)
+        x = 50 * self.values.normal(size=size)
+        return (x + 1j * x[::-1] if dtype.startswith("complex") else x).astype(dtype)
 
     def compute(self, scale: float) -> None:
         self.comm.compute(seconds=scale * self.values.exponential())
@@ -110,6 +111,14 @@ class Player:
                 self.comm.compute(seconds=self.values.exponential())
                 self.note(self.comm.recv(src, tag=7))
 
+    def fail(self, culprit: int, size: int, algorithm: str, scale: float) -> None:
+        """One rank fails while the half of the ranks to which it does not belong is in a collective."""
+        if self.comm.rank == culprit:
+            self.compute(min(scale, 0.3))
+            raise ZeroDivisionError("of this program")
+        for _ in range(3):
+            self.half.all_reduce(self.array(size, "float32"), algorithm=algorithm)
+
     def finish(self) -> None:
         while self.unfinished:
             x = self.unfinished.pop(0).wait()
@@ -134,6 +143,8 @@ def program(comm: cluster.Communicator, seed: int, calls: int) -> tuple[list[Any
         src, dst = (int(i) for i in rng.choice(comm.size, 2, replace=False))
         op, algorithm, is_async = str(chosen(OPS)), str(chosen(ALGORITHMS)), rng.random() < 0.15
         large, first, scale = flip(), flip(), float(10.0 ** rng.uniform(-3, 1))
+        if rng.random() < 0.03:
+            player.fail(src, size, algorithm, scale)
         if slow:
             player.compute(scale)
         if kind < 0.4:
