@@ -75,8 +75,8 @@ def all_reduce(
 def all_reduce_on(network: Network, algorithm: str, p: int, nbytes: int, itemsize: int = 4, **options: Any) -> float:
     """Return the seconds that an all-reduce among ranks 0 to p - 1 of a network takes, shared links included.
 
-    On a `Network.tree` rounds of messages share its links; see `rounds.py` for when that is exact. Elsewhere it is the
-    formula.
+    On a `Network.tree` messages of the same round share its links. That is an estimate, not a bound; `rounds.py` says
+    when it is exact, too high or too low. Elsewhere it is the formula.
 
     Parameters
         network     as in `cluster.launch`

@@ -5,8 +5,14 @@ ranks have finished the previous round, and takes
 
     latency of its path + nbytes * max over the links of its path (messages of the round on the link / bytes per second)
 
-seconds. This is exact if the messages of a round start together and the most loaded link is on all of their paths;
-otherwise it is an upper estimate.
+seconds. This is exact if the messages of a round start together, the most loaded link is on all of their paths, and no
+message of another round uses their links meanwhile. Otherwise it is an estimate:
+
+    too high  where messages of a round share links but not the whole time, or move at different speeds
+    too low   where ranks run ahead, so that messages of different rounds share a link: recursive doubling, Rabenseifner
+              and hierarchical with numbers of ranks that do not fit the racks, and the pipelined chain
+
+On 2 racks of 5 with uplinks a tenth as fast as the network cards, recursive doubling takes 1.25 times as long.
 
 Sources: for the rounds, those of `formulas.py`; for the load of links, Leiserson, Fat-trees (IEEE Transactions on
 Computers C-34(10), 1985), section 3, load factor.

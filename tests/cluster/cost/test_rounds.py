@@ -69,6 +69,14 @@ def test_over_racks_the_rounds_take_what_the_simulation_says(algorithm):
     assert seconds == pytest.approx(simulated(network, everybody, 1 << 20, algorithm), rel=0.02)
 
 
+def test_rounds_are_too_low_where_messages_of_different_rounds_share_a_link():
+    """8 and 9 send to 0 and 1 over the uplink while 4 and 5, which have no such message, already exchange theirs."""
+    network = Network.tree(2, 5, (1e-6, 1e9), (0.0, 1e8))
+    seconds = tree_cost.all_reduce("recursive_doubling", network, tuple(range(10)), 4_000_000)
+    assert seconds == pytest.approx(0.288, rel=1e-3)
+    assert simulated(network, range(10), 4_000_000, "recursive_doubling") == pytest.approx(0.360, rel=1e-3)
+
+
 def test_a_network_without_shared_links_is_sent_to_the_formulas():
     with pytest.raises(ValueError, match=r"has no links that messages share: ask cost.best_all_reduce"):
         tree_cost.best_all_reduce(Network(1e-6, 1e-9), (0, 1), 4)
