@@ -37,13 +37,13 @@ def argsort(a: Any, dim: int | None = None, descending: bool = False, *, axis: i
     Tensor([0, 2, 1], int64)
     """
     a = operand(a)
-    x = _ordered_by_numpy(a.data)
+    x = _with_nan_last(a.data)
     along = counted_from_start("argsort", one_axis("argsort", axis, dim, -1), x)
     return record(_order(x, along, descending), (), None)
 
 
-def _ordered_by_numpy(x: Array) -> Array:
-    """x, in float32 if it is bfloat16, of which numpy sorts nan anywhere."""
+def _with_nan_last(x: Array) -> Array:
+    """x; 16 bits in float32, since numpy sorts nan of bfloat16 anywhere."""
     return cast(x, "float32") if is_sixteen_bit(x.dtype) else x
 
 
@@ -69,7 +69,7 @@ def topk(
     ValuesAndIndices(values=Tensor([3., 2.], float32), indices=Tensor([0, 2], int64))
     """
     a = operand(a)
-    x, k = _ordered_by_numpy(a.data), operator.index(k)
+    x, k = _with_nan_last(a.data), operator.index(k)
     along = counted_from_start("topk", one_axis("topk", axis, dim, -1), x)
     length = x.shape[along] if x.ndim else 1
     if not 0 <= k <= length:

@@ -1,8 +1,8 @@
 """What an all-reduce of all ranks' vectors gives, with every sum in the order in which the messages would form it.
 
 Each function takes the vectors by rank and a ufunc, and returns the result, which is the same on every rank. The order
-matters for the last bits of a sum, and for max(0.0, -0.0). All reductions are in place, as those of the ranks are:
-numpy may round a complex product of one element differently in a new array.
+matters for the last bits of a sum, and for max(0.0, -0.0). All reductions are in place, as in the messages: numpy
+may round a complex product of one element differently in a new array.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Player:
                 self.note(self.comm.recv(src, tag=7))
 
     def fail(self, culprit: int, size: int, algorithm: str, scale: float) -> None:
-        """One rank fails while the half of the ranks to which it does not belong is in a collective."""
+        """A rank of one half fails while the other half is in a collective."""
         if self.comm.rank == culprit:
             self.compute(min(scale, 0.3))
             raise ZeroDivisionError("of this program")
