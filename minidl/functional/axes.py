@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import reduce
 from types import ModuleType
 from typing import Any
 
@@ -75,11 +76,19 @@ def zeros_in_order(module: ModuleType, shape: tuple[int, ...], strides: tuple[in
     return module.zeros([shape[axis] for axis in order], dtype).transpose(back)
 
 
-def mesh(index: Array, axis: int) -> tuple[Array, ...]:
-    """Indices for each axis, for `x[mesh(index, axis)]`: `index` along `axis`, an element's own position elsewhere."""
-    module = array_module(index)
-    own = [
-        module.arange(length).reshape((length,) + (1,) * (index.ndim - 1 - place))
-        for place, length in enumerate(index.shape)
-    ]
-    return tuple(index if place == axis else positions for place, positions in enumerate(own))
+def places(index: Array, axis: int, shape: tuple[int, ...]) -> Array:
+    """Where the elements with these indices along `axis` lie in a flattened array of that shape, as `x.take` wants it.
+
+    Along the other axes an element keeps its own position. (An index for each axis, `x[...]`, takes twice as long.)
+    """
+    module, step, terms = array_module(index), 1, []
+    if not index.ndim:
+        return index.astype("int64", copy=False)
+    for i in reversed(range(index.ndim)):
+        if i == axis:
+            own = index.astype("int64", copy=False)
+        else:
+            own = module.arange(index.shape[i]).reshape((-1,) + (1,) * (index.ndim - 1 - i))
+        terms.append(own if step == 1 else own * step)
+        step *= shape[i]
+    return reduce(operator.add, terms)

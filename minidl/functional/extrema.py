@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
-from minidl.functional.axes import check_axes, counted_from_start, mesh, one_axis, one_spelling, zeros_in_order
+from minidl.functional.axes import check_axes, counted_from_start, one_axis, one_spelling, zeros_in_order
 from minidl.functional.bind import along, operand, tensor_method, unbroadcast
 from minidl.functional.shape_errors import cannot_broadcast
 from minidl.kernels import Array, array_module
@@ -109,7 +109,7 @@ def _with_indices(name: str, a: Tensor, dim: Any, keepdim: bool) -> ValuesAndInd
     _check_not_empty(name, x, axis)
     found = array_module(x).expand_dims(getattr(x, "arg" + name)(axis=axis), axis)
     indices = Tensor(found if keepdim else found.squeeze(axis=axis))
-    place = mesh(found, axis)
+    place = _mesh(found, axis)
     module, shape, strides, dtype = array_module(x), x.shape, x.strides, x.dtype
 
     def vjp(g: Array, needs: Any) -> tuple[Array, None]:
@@ -120,6 +120,16 @@ def _with_indices(name: str, a: Tensor, dim: Any, keepdim: bool) -> ValuesAndInd
     values = x[place]
     values = record(values if keepdim else values.squeeze(axis=axis), (a, indices), vjp, saved=(1,))
     return ValuesAndIndices(values, indices)
+
+
+def _mesh(index: Array, axis: int) -> tuple[Array, ...]:
+    """Indices for each axis, for `x[_mesh(index, axis)]`: `index` along `axis`, an element's own position elsewhere."""
+    module = array_module(index)
+    own = [
+        module.arange(length).reshape((length,) + (1,) * (index.ndim - 1 - place))
+        for place, length in enumerate(index.shape)
+    ]
+    return tuple(index if place == axis else positions for place, positions in enumerate(own))
 
 
 def _check_not_empty(name: str, x: Array, axis: Any) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
-from minidl.functional.axes import counted_from_start, mesh
+from minidl.functional.axes import counted_from_start, places
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shapes import getitem, where
 from minidl.kernels import Array, array_module, new_array_module
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
+
+FEW = 64  # numbers that are summed in their own type
 
 
 @tensor_method("gather")
@@ -28,15 +30,24 @@ def gather(a: Any, dim: int, index: Any) -> Tensor:
             [3.]], float32)
     """
     a, index = operand(a), _indices(index)
-    x, axis = a.data, counted_from_start("gather", dim, a.data)
-    _check_index("gather", index.data, x, axis, "the tensor")
-    place, shape = mesh(index.data, axis), x.shape
-    return record(
-        x[place],
-        (a, index),
-        lambda g, needs: (_added(array_module(g).zeros(shape, g.dtype), place, g), None),
-        saved=(1,),
-    )
+    axis = counted_from_start("gather", dim, a.data)
+    _check_index("gather", index.data, a.data, axis, "the tensor")
+    return elements(a, axis, index)
+
+
+def elements(a: Tensor, axis: int, index: Tensor, are_distinct: bool = False) -> Tensor:
+    """`gather` of an index that fits; are_distinct: it names no element twice."""
+    x, shape = a.data, a.shape
+    flat, most = places(index.data, axis, shape), index.shape[axis] if index.ndim else 1
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, None]:
+        gradient = array_module(g).zeros(shape, g.dtype)
+        if are_distinct:
+            gradient.reshape(-1)[flat] = g
+            return gradient, None
+        return _added(gradient, flat, g, most), None
+
+    return record(x.take(flat), (a, index), vjp, saved=(1,))
 
 
 @tensor_method("scatter_add")
@@ -51,13 +62,13 @@ def scatter_add(a: Any, dim: int, index: Any, source: Any) -> Tensor:
     _check_index("scatter_add", index.data, x, axis, "the tensor")
     if source.shape != index.shape:
         raise ValueError(f"scatter_add: source and index of one shape expected, got {source.shape} and {index.shape}")
-    place = mesh(index.data, axis)
-    out = _added(x.copy(), place, source.data.astype(x.dtype))
-    own = source.dtype
+    flat, own = places(index.data, axis, x.shape), source.dtype
+    out = _added(array_module(x).zeros(x.shape, x.dtype), flat, source.data, index.shape[axis] if index.ndim else 1)
+    out += x
     return record(
         out,
         (a, index, source),
-        lambda g, needs: (g, None, needs[2] and g[place].astype(own)),
+        lambda g, needs: (g, None, needs[2] and g.take(flat).astype(own, copy=False)),
         saved=(1,),
     )
 
@@ -139,19 +150,15 @@ def one_hot(labels: Any, num_classes: int = -1) -> Tensor:
     return record((module.expand_dims(y, -1) == module.arange(classes)).astype(np.int64), (labels,), None)
 
 
-def _added(array: Array, place: tuple[Array, ...], values: Array) -> Array:
-    """The contiguous array with values added at places that may repeat; floating-point numbers are summed in float64.
+def _added(zeros: Array, flat: Array, values: Array, most: int) -> Array:
+    """Zeros with values added at flat indices, of which at most `most` are equal.
 
-    One flat index is used, with which numpy's `add.at` is fast.
+    Sums of many floating-point numbers, and of those of 16 bits, are kept in float64.
     """
-    flat = 0
-    for length, positions in zip(array.shape, place, strict=True):
-        flat = positions + flat * length
-    module = array_module(array)
-    sums = array.astype("float64") if is_floating_point(array.dtype) else array
-    places = module.broadcast_to(flat, values.shape).reshape(-1)
-    module.add.at(sums.reshape(-1), places, values.reshape(-1).astype(sums.dtype))
-    return sums.astype(array.dtype, copy=False)
+    is_wide = is_floating_point(zeros.dtype) and (most > FEW or zeros.itemsize == 2)
+    sums = zeros.astype("float64") if is_wide else zeros
+    array_module(zeros).add.at(sums.reshape(-1), flat.reshape(-1), values.reshape(-1).astype(sums.dtype, copy=False))
+    return sums.astype(zeros.dtype, copy=False)
 
 
 def _indices(index: Any) -> Tensor:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from minidl.functional.axes import counted_from_start, mesh, one_axis
+from minidl.functional.axes import counted_from_start, one_axis, places
 from minidl.functional.bind import operand, tensor_method
-from minidl.functional.selection import gather
+from minidl.functional.selection import elements
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
 from minidl.tensor import Tensor, record
@@ -26,7 +26,10 @@ def sort(a: Any, dim: int | None = None, descending: bool = False, *, axis: int 
     a = operand(a)
     along = one_axis("sort", axis, dim, -1)
     indices = argsort(a, along, descending)
-    return ValuesAndIndices(gather(a, along, indices) if a.ndim else a[()], indices)
+    if not a.ndim:
+        return ValuesAndIndices(a[()], indices)
+    axis = counted_from_start("sort", along, a.data)
+    return ValuesAndIndices(elements(a, axis, indices, are_distinct=True), indices)
 
 
 @tensor_method("argsort")
@@ -77,7 +80,7 @@ def topk(
     if not x.ndim:
         return sort(a)
     indices = Tensor(_first(x, k, along, largest))
-    return ValuesAndIndices(gather(a, along, indices), indices)
+    return ValuesAndIndices(elements(a, along, indices, are_distinct=True), indices)
 
 
 def _first(x: Array, k: int, axis: int, largest: bool) -> Array:
@@ -88,9 +91,9 @@ def _first(x: Array, k: int, axis: int, largest: bool) -> Array:
         last = (*[slice(None)] * axis, slice(length - k, None))
         found = module.argpartition(x, length - k if largest else k - 1, axis=axis)[last if largest else first]
         found = module.sort(found, axis=axis)
-        values = x[mesh(found, axis)]
+        values = x.take(places(found, axis, x.shape))
         weakest = (values.min if largest else values.max)(axis=axis, keepdims=True)
         if bool(((x == weakest).sum(axis=axis) == (values == weakest).sum(axis=axis)).all()):
-            return found[mesh(_order(values, axis, largest), axis)]
+            return found.take(places(_order(values, axis, largest), axis, found.shape))
         # otherwise numbers that equal the last of the k were left out, and the first of them are to be taken
     return _order(x, axis, largest)[first]
