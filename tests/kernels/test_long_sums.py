@@ -201,6 +201,15 @@ def test_a_million_elements_scattered_or_gathered_at_one_place() -> None:
     np.testing.assert_allclose(x.grad[0], SUM, rtol=ERROR["float32"])
 
 
+def test_small_numbers_scattered_onto_a_large_one_are_summed_first_and_integers_are_exact() -> None:
+    place = np.zeros(64, int)
+    out = F.scatter_add(np.full(1, 2.0**25, np.float32), 0, place, np.ones(64, np.float32))
+    assert out.item() == 2**25 + 64  # float32 would not notice a single 1
+    half = F.scatter_add(np.full(1, 1024, np.float16), 0, place, np.full(64, 0.25, np.float16))
+    assert half.item() == 1040
+    assert F.scatter_add(np.array([2**60 + 1]), 0, np.zeros(2, int), np.array([1, 2])).item() == 2**60 + 4
+
+
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])
 @pytest.mark.parametrize("module", [reference, jit], ids=["numpy", "numba"])
 def test_what_is_not_a_number_stays_visible(module: Any, name: str) -> None:
