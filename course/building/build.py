@@ -37,8 +37,8 @@ def check(texts: Sequence[Source], strays: Sequence[str]) -> int:
 
 
 def build(texts: Sequence[Source], strays: Sequence[str], force: bool) -> int:
-    """Build what is not up to date, or everything with `force`; 0 if all succeeded, else 1."""
-    rerun, release_only, invalid = [], [], []
+    """Build what is not up to date, or run everything with `force`; 0 if all succeeded, else 1."""
+    rerun, rewrite, invalid = [], [], []
     for source in texts:
         try:
             stale = stale_notebooks(source)
@@ -48,14 +48,14 @@ def build(texts: Sequence[Source], strays: Sequence[str], force: bool) -> int:
         if force or any(notebook.rerun for notebook in stale):
             rerun.append(source)
         elif stale:
-            release_only.append(source)
-    with BuildProgress(len(rerun) + len(release_only)) as display:
-        made = make(rerun, release_only, display)
-    if left := len(texts) - len(rerun) - len(release_only) - len(invalid):
+            rewrite.append(source)
+    with BuildProgress(len(rerun) + len(rewrite)) as display:
+        made = make(rerun, rewrite, display)
+    if left := len(texts) - len(rerun) - len(rewrite) - len(invalid):
         print(f"{left} of {counted(len(texts), 'text')} up to date.")
     for complaint in (*invalid, *strays, *unfinished(made)):
         print(complaint, file=sys.stderr)
-    return 0 if len(made) == len(rerun) + len(release_only) and not invalid else 1
+    return 0 if len(made) == len(rerun) + len(rewrite) and not invalid else 1
 
 
 def unfinished(texts: Sequence[Source]) -> list[str]:

@@ -34,18 +34,18 @@ class Display(Protocol):
     def failed(self, source: Source, message: str, details: str) -> None: ...
 
 
-def make(rerun: Sequence[Source], release_only: Sequence[Source], display: Display) -> list[Source]:
-    """Run and write `rerun`, then release the solutions of `release_only` again; returns those that succeeded.
+def make(rerun: Sequence[Source], rewrite: Sequence[Source], display: Display) -> list[Source]:
+    """Run and write `rerun`, then write `rewrite` again with the outputs they have; returns those that succeeded.
 
     Ctrl-C ends the running ones, and leaves no kernel and no partial notebook behind.
     """
     done = in_background(make_all(rerun, display))
-    for source in release_only:
+    for source in rewrite:
         display.begins(source, 0)
         started = time.perf_counter()
-        write_release(source, built_notebook(source.executed))
+        write(source, with_outputs(text.read(source.path, source.root), built_notebook(source.executed)))
         display.made(source, time.perf_counter() - started)
-    return [*done, *release_only]
+    return [*done, *rewrite]
 
 
 async def make_all(texts: Sequence[Source], display: Display) -> list[Source]:
@@ -78,17 +78,25 @@ async def make_one(source: Source, display: Display) -> bool:
         line = text.line_of(source.path, failure.cell, failure.line)
         display.failed(source, f"line {line} (cell {failure.cell + 1}): {failure}", failure.details)
         return False
-    replace(source.executed, as_bytes(notebook))
-    write_release(source, notebook)
+    write(source, notebook)
     display.made(source, time.perf_counter() - started)
     return True
 
 
-def write_release(source: Source, solution: nbformat.NotebookNode) -> None:
-    """Write the student's notebook, if the text is an assignment."""
+def with_outputs(notebook: nbformat.NotebookNode, built: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook with the outputs of one whose cells of code are the same."""
+    codes = ([cell for cell in one.cells if cell.cell_type == "code"] for one in (notebook, built))
+    for cell, ran in zip(*codes, strict=True):
+        cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
+    return notebook
+
+
+def write(source: Source, notebook: nbformat.NotebookNode) -> None:
+    """Write a text's notebook that was run and, if it is an assignment, the student's."""
+    replace(source.executed, as_bytes(notebook))
     if source.exercise:
         source.exercise.parent.mkdir(parents=True, exist_ok=True)
-        replace(source.exercise, as_bytes(released(solution)))
+        replace(source.exercise, as_bytes(released(notebook)))
 
 
 def in_background(work: Coroutine[Any, Any, list[Source]]) -> list[Source]:

@@ -17,7 +17,10 @@ from course.notebooks.release import released
 
 @dataclass(frozen=True)
 class Stale:
-    """A notebook that is not up to date, and why; rerun: whether the text must be run again."""
+    """A notebook that is not up to date, and why; rerun: whether the text must be run again.
+
+    It need not where only words between the cells of code have changed: their outputs stay.
+    """
 
     path: Path
     reason: str
@@ -34,12 +37,14 @@ def stale_notebooks(source: Source) -> list[Stale]:
     try:
         built = built_notebook(source.executed)
         if reason := difference(built, expected) or unfit(built):
-            found.append(Stale(source.executed, reason))
+            found.append(Stale(source.executed, reason, rerun=not has_outputs_of(built, expected)))
     except ValueError as problem:
         found.append(Stale(source.executed, str(problem)))
     if source.exercise:
         if found:
-            found.append(Stale(source.exercise, "it is made from the solution, which is not as it should be"))
+            found.append(
+                Stale(source.exercise, "it is made from the solution, which is not as it should be", rerun=False)
+            )
         elif not source.exercise.is_file():
             found.append(Stale(source.exercise, "it is not there", rerun=False))
         elif source.exercise.read_bytes() != as_bytes(released(built)):
@@ -75,6 +80,16 @@ def difference(built: nbformat.NotebookNode, expected: nbformat.NotebookNode) ->
             if cell.get(what) != wanted.get(what):
                 return f"cell {number} is not that of the text: its {what} was changed after it was built"
     return ""
+
+
+def has_outputs_of(built: nbformat.NotebookNode, expected: nbformat.NotebookNode) -> bool:
+    """Whether a notebook is the result of one clean run of the text's cells of code, with the same checks."""
+
+    def what_runs(notebook: nbformat.NotebookNode) -> tuple[dict[str, str], list[str]]:
+        files = {**notebook.metadata.get("minidl", {}), "sha256": ""}
+        return files, [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+    return not unfit(built) and what_runs(built) == what_runs(expected)
 
 
 def unfit(built: nbformat.NotebookNode) -> str:

@@ -1,7 +1,8 @@
 """`python3 -m course build`: make the notebooks from the texts in course/lectures/ and course/assignments/.
 
 A lecture becomes notebooks/NAME.ipynb, executed. An assignment becomes solutions/NAME/NAME.ipynb, executed, and
-exercises/NAME/NAME.ipynb, the student's. Notebooks that are up to date are left alone.
+exercises/NAME/NAME.ipynb, the student's. Notebooks that are up to date are left alone. Where only words between the
+cells of code have changed, nothing is executed, and the outputs stay.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
     )
     parser.add_argument("names", nargs="*", help="lectures and assignments, by the beginnings of their names; else all")
     parser.add_argument("--check", action="store_true", help="run nothing; report what is not as its text describes")
-    parser.add_argument("--force", action="store_true", help="build also what is up to date")
+    parser.add_argument("--force", action="store_true", help="execute everything, changed or not")
     options = parser.parse_args(arguments)
 
     from course.building.build import build, check, stray_notebooks

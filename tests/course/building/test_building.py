@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -187,6 +188,22 @@ def test_a_release_is_mended_without_running_the_solution(root: Path) -> None:
     (root / EXERCISE).write_text("{}")
     assert build.run([], root) == 0
     assert contents(root) == before
+
+
+@pytest.mark.parametrize("name", [LECTURE_NOTEBOOK, SOLUTION])
+@pytest.mark.usefixtures("nothing_may_run")
+def test_new_words_are_written_without_running_the_cells_of_code(root: Path, name: str) -> None:
+    before = json.loads((root / name).read_text())
+    path = root / before["metadata"]["minidl"]["source"]
+    path.write_text(f"# %% [markdown]\n# First.\n\n{path.read_text()}")
+    assert build.run([], root) == build.run(["--check"], root) == 0
+    after = json.loads((root / name).read_text())
+    assert [cell["source"] for cell in after["cells"][:2]] == [["First."], before["cells"][0]["source"]]
+    assert outputs_of(after) == outputs_of(before)
+
+
+def outputs_of(notebook: dict[str, Any]) -> list[object]:
+    return [(cell["outputs"], cell["execution_count"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
 def test_building_again_gives_the_same_bytes(root: Path) -> None:
