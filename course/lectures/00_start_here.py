@@ -275,7 +275,7 @@ for p in simulated:
 say(f"Your guess: {guess_time}. **Simulated: {simulated[64] / simulated[4]:.2f} times as long.**")
 
 # %% [markdown]
-# On a ring every node sends almost twice the gradient, however many nodes there are: chapter 04 shows how, and you
+# On a ring every node sends less than twice the gradient, however many nodes there are: chapter 04 shows how, and you
 # write it. And what does the same program take here? The messages of four processes on one computer go through memory,
 # not through a cable; but the processes wait for their turn on its cores, and that is in the measured time.
 

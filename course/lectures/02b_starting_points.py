@@ -269,7 +269,7 @@ say(f"Your guess: {guess_depth}. **Narrower:** what a layer does to the size, te
 # The argument began with inputs of variance 1. *Normalisation* subtracts from each input its mean and divides by its
 # standard deviation, both **of the training set**. What that buys shows in the *curvature*: how strongly the loss bends
 # along its steepest direction. The more, the smaller the rate must be ([02c](02c_step_sizes.ipynb)). For a linear unit
-# with squared error the curvatures are the eigenvalues of $E[x x^T]$.
+# with half the squared error the curvatures are the eigenvalues of $E[x x^T]$.
 
 # %%
 raw = 16.0 * (train.x + data.digits().mean).reshape(n, 64)
@@ -335,7 +335,7 @@ say(
 #
 # ## To the exercises
 #
-# The assignment's last exercise trains a network whose start you are given. [02c](02c_step_sizes.ipynb) is next: the
+# Exercise 6 of the assignment trains a network whose start you are given. [02c](02c_step_sizes.ipynb) is next: the
 # network stands at its start, and asks how far to step.
 #
 # **Three questions to argue about.**

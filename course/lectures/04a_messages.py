@@ -388,8 +388,8 @@ table(["", "measured", "simulated", "formula", "measured / formula"], rows, "mea
 # processes take longer than this table predicts. `cluster.calibrate(pattern="exchange")` measures that: calibrate with
 # the pattern that you want to predict.)
 #
-# **Turn it.** The next picture computes the same exchange for networks that you do not own. Where does the latency stop
-# to matter?
+# **Turn it.** The next picture computes the same exchange for networks that you do not own. From which size on does
+# the latency hardly matter?
 
 
 # %%
@@ -460,8 +460,8 @@ print(f"{right} of 30 right (simulated); your guess: {guess_days}")
 #
 # ## What the papers report
 #
-# - **The line.** R. Hockney, *The communication challenge for MPP* (Parallel Computing 20(3), 1994), introduced the
-#   two parameters and $n_{1/2}$. The model leaves out that messages share links, switches and memory.
+# - **The line.** R. Hockney, *The communication challenge for MPP* (Parallel Computing 20(3), 1994), describes
+#   messages by the two parameters and $n_{1/2}$. The model leaves out that messages share links, switches and memory.
 # - **The eager limit.** The MPI standard (section on the semantics of point-to-point communication) calls programs
 #   that rely on buffering *unsafe*, and leaves the limit to the implementation. A ring of blocking sends under MPICH
 #   5.0.2 passes with 800 bytes and hangs with 32 MB (measured for this course, through mpi4py).

@@ -312,9 +312,10 @@ four = names[2:]
 cluster.plot_traces([runs[name].trace for name in four], titles=four, row_height=0.17)
 
 # %% [markdown]
-# *The picture (simulated): in all four, orange and vermilion fill the rows from end to end: every rank sends and
-# receives nearly all the time. Recursive doubling takes longest, with three long messages a rank. The chain waits a
-# little in the middle; the ring has fourteen short messages, Rabenseifner's six that shrink and grow again.*
+# *The picture (simulated): in all four, orange and vermilion fill the rows from end to end: every rank sends or
+# receives, and most do both, nearly all the time. Recursive doubling takes longest, with three long messages a rank.
+# The chain waits a little in the middle; the ring has fourteen short messages, Rabenseifner's six that shrink and grow
+# again.*
 #
 # **Measured.** Can a laptop show this? Its processes exchange messages through memory, not through a network. But
 # minidl can slow real messages of real processes down to a given network. Four processes, 4 MB, 1 Gbit/s Ethernet:
@@ -397,8 +398,8 @@ print("your guess for 16 ranks:", guess_16)
 # ([ARENA 3.0, pull request 407](https://github.com/callummcdougall/ARENA_3.0/pull/407)). On NCCL it also hung, because
 # each hop's send waited for a receive that was queued behind its neighbour's send, as in 04a; and the cell that should
 # have tested it was broken, so nobody saw. Gloo's documentation lists two algorithms side by side, `allreduce_ring`
-# with $P \cdot S$ bytes a process, and `allreduce_ring_chunked` with $2S$: the first is the one above. Hence the last
-# exercise, `is_ring(trace)`.
+# with $P \cdot S$ bytes a process, and `allreduce_ring_chunked` with $2S$: the first is the one above. Hence the
+# exercise `is_ring`.
 #
 # ## What the papers report
 #

@@ -69,9 +69,10 @@ table(
 )  # fmt: skip
 
 # %% [markdown]
-# Loss and accuracy do not tell which of the two is wrong. Only the last column does: it compares every weight with
-# those of the run on one machine. This page makes a distributed program whose weights are those of one machine up to
-# rounding. Then it loses this property in four classic ways.
+# Seen alone, program B looks as healthy as A: its loss is even lower, and it misreads only two more test images. The
+# mistake shows next to the run on one machine, most sharply in the last column, which compares every weight. This page
+# makes a distributed program whose weights are those of one machine up to rounding. Then it loses this property in four
+# classic ways.
 #
 # ## What can run at the same time?
 #
@@ -498,9 +499,9 @@ table(
 # - **The four mistakes** are remarks 1 to 4 of Goyal et al., *Accurate, large minibatch SGD: training ImageNet in 1
 #   hour* (arXiv:1706.02677), section 3. They report an error of 23.60 % with minibatches of 256 and of 23.74 % with
 #   8,192 (Table 1).
-# - **Both mistakes of the mean** are in circulation. "Basic" gradient descent is often printed with a *sum* over the
-#   minibatch. Then the best rate shrinks with the size of the minibatch, and a program that is moved from 1 to $p$
-#   ranks makes mistake 3.
+# - **A relative of mistake 3** is in circulation. "Basic" gradient descent is often printed with a *sum* over the
+#   minibatch. Then the best rate shrinks with the size of the minibatch. Such a program, moved from 1 to $p$ ranks with
+#   $n$ images each, makes steps $p$ times as long.
 # - **The larger experiment**, on 1, 2, 3, 4 and 8 ranks with bounds that must hold:
 #   [synchronous_equals_serial.py](../benchmarks/reproductions/synchronous_equals_serial.py).
 # - **Work and depth.** R. Graham, *Bounds for certain multiprocessing anomalies* (Bell System Technical Journal 45,

@@ -285,8 +285,8 @@ see(cluster.plot_traces(traces, titles=list(WAYS), row_height=0.17),
 # %% [markdown]
 # ## Faster at what?
 #
-# Samples per second are not what anybody wants. A larger minibatch has more of them, and each sample teaches less: two
-# gradients that are taken at the same weights say nearly the same. From here on the course measures
+# Samples per second are not what anybody wants. A larger minibatch has more of them, and each sample teaches less: of
+# two gradients at the same weights neither builds on the step that the other suggests. From here on the course measures
 #
 # $$\frac{\text{learning}}{\text{second}} = \frac{\text{learning}}{\text{sample}} \times
 # \frac{\text{samples}}{\text{second}},$$
@@ -510,7 +510,7 @@ print(full.text[:700])
 # %% [markdown]
 # ## To the exercises
 #
-# The exercises of chapter 05 ask for this page twice: `efficiency(cluster)`, and the expected time at a barrier.
+# The exercises of chapter 05 ask for this page twice: `efficiency`, and the expected time at a barrier.
 #
 # **Three questions to argue about**
 #

@@ -15,7 +15,7 @@
 # **staleness**.
 #
 # Here are 8x8 digits, a network with one hidden layer of 64 units, minibatches of 16, plain SGD at learning rate 0.4.
-# All runs apply the same number of gradients; only the number of workers differs.
+# All runs make 15 epochs; only the number of workers differs.
 
 # %%
 from collections import Counter
@@ -62,7 +62,7 @@ table(["workers", "test error"], rows, "simulated: 15 epochs, learning rate 0.4"
 
 # %% [markdown]
 # So far asynchrony costs nearly nothing. Now 32 workers: same network, same data, same learning rate, same number of
-# gradients.
+# epochs.
 
 # %%
 guess_error = guess("What test error do 32 workers end with?", unit="%")
@@ -218,9 +218,9 @@ picture = histograms(
 see(
     picture,
     "the share of gradients of each staleness. Equal workers have a single bar at 7. With random times the bars fall "
-    "off geometrically, as the points of the formula say: most gradients are fresh, a few are very old. With a "
-    "straggler the seven others see a staleness of 6 or 7, and its own gradients are far to the right. (Each picture "
-    "has its own vertical scale.)",
+    "off geometrically, as the points of the formula say: fresh gradients are the most frequent, a few are very old. "
+    "With a straggler the seven others see a staleness of 6 or 7, and its own gradients are far to the right. (Each "
+    "picture has its own vertical scale.)",
 )
 
 # %% [markdown]
@@ -477,7 +477,7 @@ print(
 # 1. A synchronous step on 32 workers averages 32 gradients at the old weights. An asynchronous server applies 32
 #    gradients that are 31 updates old. Why may the first use 32 times the rate and the second not even the same?
 # 2. If nobody waits, the mean staleness is $p - 1$, however fast each worker is. Would you rather have all gradients 7
-#    updates old, or most of them fresh and a few 50 updates old?
+#    updates old, or half of them at most 4 updates old and a few 50?
 # 3. A cluster has 32 workers and a budget for 32 more. What has to change so that they help, and what does it cost?
 #
 # Old gradients are the price of not waiting. Two ways lead on: [06g](06g_old_gradients_cured.ipynb) makes 32 workers

@@ -98,7 +98,7 @@ see(
     picture,
     "time runs to the right. Above, four workers compute most of the time, and the server (lowest row) has pauses. "
     "Below, the server is busy without a pause, one message after the other: it receives one while it sends another. "
-    "Every worker stands in grey before its turn, in each round.",
+    "From the second round on every worker stands in grey before its turn.",
 )
 
 # %%
@@ -304,8 +304,8 @@ table(["shards", "lock", "torn reads", "every weight at the end", "time"], rows,
 # %% [markdown]
 # Nothing is lost: in the end every weight has been increased 200 times. But some reads mix two versions. Asynchronous
 # training tolerates that; its gradients are stale anyway. A **lock** around the whole request makes it exact again:
-# then some serial order of whole requests explains everything that anybody saw. The lock costs two more messages, and
-# the time in the last column.
+# then some serial order of whole requests explains everything that anybody saw. The lock costs three more messages
+# (a request, its answer, and the release), and the time in the last column.
 #
 # ## A queue of its own: the next minibatch
 #

@@ -134,8 +134,11 @@ def against_columns():
     return figure
 
 
-see(against_columns(), "on logarithmic axes both rows of points fall along straight lines: twice the counters, half "
-    "the losses.")  # fmt: skip
+see(
+    against_columns(),
+    "on logarithmic axes both rows of points fall nearly along straight lines: twice the counters, about half the "
+    "losses. (Measured points may lie off their line, which is drawn through the first of them.)",
+)
 one, sixteen = (lost["measured"][COLUMNS.index(columns)] for columns in (1, 16))
 say(f"One counter loses {100 * one:.1f} %, 16 counters lose {100 * sixteen:.1f} % (measured); your guess: {guess_lost}")
 

@@ -158,7 +158,7 @@ see(two_timelines(), "above, everyone waits for the longest episode of each roun
 #
 # One actor alone is never stale. Eight actors at the same rate $r$ make the same updates, about 7 updates late. The
 # lockstep averages 8 gradients, so its fair rate is $8r$. Solved: the last 40 episodes took at most 10 steps on
-# average. Five seeds each.
+# average. Five seeds of 480 episodes each.
 
 # %%
 guess_harm = guess("How many times as many episodes do eight stale actors need, compared with one actor, rate 0.4?",

@@ -229,7 +229,7 @@ say(
 # [`staleness_on_digits.py`](../benchmarks/reproductions/staleness_on_digits.py), the limits with three momenta in
 # [`stability_of_stale_gradients.py`](../benchmarks/reproductions/stability_of_stale_gradients.py).
 #
-# Talk less, and grow older
+# ## Talk less, and grow older
 #
 # **Downpour SGD** (Dean et al., 2012) has two more knobs: a worker fetches only before every $k_f$-th minibatch, and
 # pushes only after every $k_p$-th one, the sum of its gradients since the last push. In between it goes on with its

@@ -160,3 +160,13 @@ def test_epsilon_stands_outside_the_root(name: str) -> None:
     root = 0.2 * (np.sqrt(0.01) if name == "RMSprop" else 1.0)
     assert weight.data[0] == pytest.approx(-0.2 / (root + 0.1), rel=1e-12)
     assert abs(weight.data[0] + 0.2 / np.sqrt(root**2 + 0.1)) > 0.1
+
+
+def test_a_small_epsilon_inside_the_root_shortens_the_steps_of_small_gradients() -> None:
+    weight = Tensor(np.zeros(1), requires_grad=True)
+    optimizer = optim.Adam([weight], lr=1.0, eps=1e-8)
+    weight.grad = np.array([1e-5])
+    optimizer.step()
+    inside = 1e-5 / np.sqrt(1e-5**2 + 1e-8)
+    assert weight.data[0] == pytest.approx(-1, rel=0.01)
+    assert inside == pytest.approx(0.1, rel=0.01)
