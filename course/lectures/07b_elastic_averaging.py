@@ -245,8 +245,8 @@ panel = lines.Panel([*drawn, lines.Line("limit", [1, 32], [1, 1], tone=6)], "per
 figure = lines.draw([panel], source=("simulated", "formula"), title="Eight workers, rate 0.02", height=3.8)
 see(ticks(figure, tried, [0.5, 1, 1.5]),
     "the factor by which a round multiplies the distance to the minimum. Downpour's falls first, for more steps bring "
-    "more progress. Then it rises, crosses 1, and goes on rising. That of elastic averaging falls with every longer "
-    "period and never comes near 1.")  # fmt: skip
+    "more progress. Then it rises, crosses 1, and goes on rising. That of elastic averaging begins just below 1 and "
+    "falls with every longer period.")  # fmt: skip
 limit = 2 * sin(pi / (2 * (2 * P - 1)))
 first = next(tau for tau in every if 1 - (1 - RATE) ** tau >= limit)
 say(f"Downpour diverges from a period of **{first}** on (formula: c = {1 - (1 - RATE) ** first:.3f} against "
@@ -343,13 +343,13 @@ explore(
 )  # fmt: skip
 
 # %% [markdown]
-# The centre is calmer than its workers: it is a mean over them, and over time. That the workers may wander is what the
-# authors call *exploration*.
+# Where the pull is stable, the centre is calmer than its workers: it is a mean over them, and over time. That the
+# workers may wander is what the authors call *exploration*.
 #
 # ## The same rate is not a fair rate
 #
 # If a round of elastic averaging is one averaged step, it should stand a higher rate, as a minibatch eight times as
-# large does (05a). So give each method the rate that suits it.
+# large does ([08a](08a_linear_scaling.ipynb)). So give each method the rate that suits it.
 
 # %%
 guess_fair = guess("Period 1, each with its best rate: whose test error is lower by more than a point?",
@@ -519,8 +519,8 @@ panel = lines.Panel(drawn, "workers", "a round (ms)", "lines: formula; points: s
 figure = lines.draw([panel], source=("simulated", "formula"), height=3.8)
 see(ticks(figure, counts, [30, 100, 300, 1000]),
     "the time of a round on logarithmic axes. Round robin and Hogwild become straight lines: in proportion to the "
-    "number of workers. Each doubling adds the same number of milliseconds to Sync 1 and 2. Sync 3 does not rise at "
-    "all: up to 64 workers its messages take less time than the gradient.")  # fmt: skip
+    "number of workers. Each doubling adds 12 ms to Sync 1, and 4.8 ms to Sync 2. Sync 3 does not rise at all: up to "
+    "64 workers its messages take less time than the gradient.")  # fmt: skip
 
 # %% [markdown]
 # With more workers the difference grows: $p$ against $\lg p$. But time for a round is half of the truth (05c). Here is
@@ -528,7 +528,8 @@ see(ticks(figure, counts, [30, 100, 300, 1000]),
 # shorter at random. `overlap=True` is Sync 3.
 
 # %%
-guess_time = guess("Which is first at a test loss of 0.15?", ["round robin", "in order of arrival", "synchronous"])
+guess_time = guess("Period 1: which is first at a test loss of 0.15?",
+                   ["round robin", "in order of arrival", "synchronous", "synchronous, overlapped"])  # fmt: skip
 
 # %%
 NODE = cluster.Node(1e8, 1e10, jitter=0.3)
@@ -601,8 +602,8 @@ table(["slip", "change of the total", "largest distance of a worker to the centr
 # ## The answer so far
 #
 # No, workers need not have the same weights. At the same rate, averaging is slower where talking is cheap. But nothing
-# in it is multiplied by the period, so workers may be silent for long. For synchronous workers the pull is safe as long
-# as $p\,\alpha$ is below about 2. And its messages can hide behind the gradient, which does not need them.
+# in it is multiplied by the period, so workers may be silent for long. Synchronous workers with a small rate are safe
+# while $(p + 1)\,\alpha$ is below about 2. And messages can hide behind the gradient, which does not need them.
 #
 # ## To the exercises
 #

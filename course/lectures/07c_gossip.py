@@ -181,7 +181,7 @@ table(["machines", "factor a step, simulated by minidl", "eigenvalue of W", "for
 # - **Random pairs**: a new shuffle in every step, the same on all machines; one message.
 # - **Exponential graph** (Assran et al., 2019): in step $k$, machine $i$ sends to machine $i + 2^k$, and takes the mean
 #   of its own and what comes from $i - 2^k$; $k$ runs through $0, 1, \dots, \lg n - 1$, again and again. One message.
-# - **Full**: everybody with everybody; the all-reduce.
+# - **Full**: everybody with everybody; an all-reduce of the weights.
 
 # %%
 guess_exponential = guess("After how many steps do 16 machines agree exactly on the exponential graph?", unit="steps")
@@ -205,7 +205,7 @@ table(["neighbours", "messages a machine and step", "steps to a hundredth", "mes
       f"simulated by minidl, 16 machines; your guess for the exponential graph: {guess_exponential}")  # fmt: skip
 
 # %% [markdown]
-# In four steps of one message: after step $k$ each machine has the mean of $2^{k+1}$ machines. It is the recursive
+# In four steps of one message: after step $k$ each machine has the mean of $2^{k+1}$ machines. It is like the recursive
 # doubling of [04b](04b_collectives.ipynb), one round at a time, with training steps in between. Turn it:
 
 
@@ -307,7 +307,8 @@ table(["neighbours", "test error, sorted shards", "random shards", "messages a s
 # %% [markdown]
 # With random shards, all machines learn much the same from their own samples, and the mean of machines that never talk
 # is not far behind. With sorted shards it matters who talks, and the order of the errors is that of the curves above.
-# Against the clock:
+# (Even *full* is behind the all-reduce of gradients in the first table: each machine takes its gradient at weights that
+# its own last step has moved away from the mean.) Against the clock:
 
 # %%
 drawn = []
@@ -354,7 +355,7 @@ see(cluster.plot_traces([run.trace for run in runs], titles=["solo", f"majority:
                         row_height=0.22),
     "each rank has a row for its computing and a row for the messages in the background, in which it takes part also "
     "while it computes. Above, every gradient that is done begins a round at once. Below, a rank that is done waits "
-    "(grey) for the rank that is drawn, and a round holds several gradients.")  # fmt: skip
+    "(grey) for the rank that is drawn, and a round may hold several gradients.")  # fmt: skip
 
 # %% [markdown]
 # A machine that still computes gives zeros, and its gradient, once done, is late by the updates that it missed.

@@ -370,8 +370,8 @@ def beginnings(axes, warm_up_epochs, minibatch):
 explore(
     beginnings,
     "solid: the training loss of four runs; a cross: the run overflowed. Without warm-up most of the runs with 128 "
-    "samples are lost, some of them only after 15 epochs of swings; the longer the warm-up, the fewer. 256 samples "
-    "at twice the rate need 20 epochs of it.",
+    "samples are lost, some of them only after several epochs of swings; the longer the warm-up, the fewer. 256 "
+    "samples at twice the rate need 20 epochs of it.",
     warm_up_epochs=[10, 0, 1, 2, 5, 20], minibatch=[128, 64, 256], source="measured", height=2.8,
     multiples=[{"warm_up_epochs": 0}, {"warm_up_epochs": 10},
                {"warm_up_epochs": 10, "minibatch": 256}, {"warm_up_epochs": 20, "minibatch": 256}],

@@ -353,7 +353,7 @@ curves = [
 panel = Panel(curves, "minibatch B (samples)", "rate of layer 3: trust |w| / |g|", log="xy")
 picture = draw([panel], source=("measured", "formula"))
 picture.axes[0].axvline(knee, color="0.4", linewidth=0.8, linestyle=(0, (1, 2)))
-see(picture, "the points lie on the formula's curve. It follows the square root, and bends away from it towards the "
+see(picture, "the points lie near the formula's curve. It follows the square root, and bends away from it towards the "
     "dotted line, where noise and gradient are equal.")  # fmt: skip
 say(f"The knee is where both parts are equal, at $B = \\operatorname{{tr}}\\Sigma/|G|^2 = {knee:,.0f}$ samples. 08d "
     "calls this number the noise scale, and finds it in the steps to a target.")  # fmt: skip

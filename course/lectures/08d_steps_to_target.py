@@ -380,8 +380,8 @@ figure = lines.draw([lines.Panel(drawn, "training loss (falls to the right)", "m
 figure.axes[0].invert_xaxis()
 see(
     figure,
-    "in the first steps the noise scale dips a little; then it rises while the loss falls. The critical minibatches "
-    "are lower than it all the way, and the one of the longer run (lower target) is the larger one.",
+    "in the first steps the noise scale falls by some 40 %; then it rises while the loss falls. The critical "
+    "minibatches are lower than it all the way, and the one of the longer run (lower target) is the larger one.",
 )
 way = [scale for loss, scale in median.values() if loss > TARGET]
 low, high, end = min(way), max(way), median[LOOKS[-1]]

@@ -308,7 +308,8 @@ say(f"Equal epochs: the full gradient is far behind, *in training as in test*. I
 #
 # $$\overline{w^2} = \frac{\eta}{B} \cdot \frac{\sigma^2}{h\,(2 - \eta h)}.$$
 #
-# Again the ratio. Two ways lead to a floor four times lower: a rate four times lower, or four times the minibatch.
+# Again the ratio. Two ways lead to a floor about four times lower: a rate four times lower, or four times the
+# minibatch.
 
 
 # %%
@@ -412,9 +413,9 @@ say(f"The same training with **{left:.0%} of the updates**; formula: {np.mean([1
 #
 # ### In seconds
 #
-# Four nodes with the times of a large network, as in [06d](06d_sync_or_async.ipynb): 100 MB of gradient an update,
-# and 3.75 ms of computing a sample (0.12 s for 32, as Goyal et al. report for ResNet-50). With $N$ training samples,
-# $p$ nodes and $S$ updates, the formula is epochs x $N/p$ x 3.75 ms + $S$ all-reduces.
+# Four nodes with the times of a large network, as in [06d](06d_sync_or_async.ipynb): 100 MB of gradient an update, and
+# 3.75 ms of computing a sample (0.12 s for 32: what Goyal et al. report for the backward pass of ResNet-50). With $N$
+# training samples, $p$ nodes and $S$ updates, the formula is epochs x $N/p$ x 3.75 ms + $S$ all-reduces.
 
 # %%
 guess_seconds = guess("On 10 GbE, how many times as fast is the growing minibatch?", unit="times")

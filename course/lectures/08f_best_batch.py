@@ -402,8 +402,8 @@ say(f"For our digits on 10 GbE the eight nodes of this page, at their best, take
 #
 # ## Break it: a constant share for each node
 #
-# The classic habit is weak scaling: "32 samples a node, always." Then $B = 32p$, throughput rises with every node, and
-# the report looks wonderful.
+# The classic habit is weak scaling: "32 samples a node, always." Then $B = 32p$, from two nodes on throughput rises
+# with every node, and the report looks wonderful.
 
 # %%
 SHARE = 32
@@ -441,10 +441,10 @@ def trap():
 
 see(
     trap(),
-    "marks: 32 samples a node. Left, throughput grows without end. Middle, our digits: more nodes bring next to "
-    "nothing, and no number of them is faster than one node with its best minibatch (dotted). Broad and pale: the same "
-    "nodes with the best minibatch; on InfiniBand they gain. Right, a task with more noise: the same 32 samples are "
-    "too few for some nodes on a slow network, and too many for a thousand nodes on a fast one.",
+    "marks: 32 samples a node. Left, from two nodes on throughput grows without end. Middle, our digits: more nodes "
+    "bring next to nothing, and no number of them is faster than one node with its best minibatch (dotted). Broad and "
+    "pale: the same nodes with the best minibatch; on InfiniBand they gain. Right, a task with more noise: the same 32 "
+    "samples are too few for some nodes on a slow network, and too many for a thousand nodes on a fast one.",
 )
 
 # %% [markdown]

@@ -115,9 +115,9 @@ table(["nodes", "worst case p d", "random: D(p)", "random, measured", "real grad
 
 # %% [markdown]
 # The nodes choose many of the same entries: the same pixels matter to all. With error feedback they do so less. An
-# entry that has just been sent starts again from zero, and each node then sends others. Both columns stay far below
-# that of random choices. What follows computes with random choices; with real gradients the sum is emptier, so sparse
-# sums cost less.
+# entry that has just been sent starts again from zero, and each node then sends others. With many nodes both columns
+# are far below that of random choices. What follows computes with random choices; with real gradients the sum is
+# emptier, so sparse sums cost less.
 #
 # ## Build: three ways to add up
 #

@@ -34,7 +34,8 @@ one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a s
 
 # %%
 guess_bits = guess(
-    "Three values for all numbers: which ones learn?", ["neither", "one c for all", "one c for each bucket", "both"]
+    "Three values for all numbers: which ones end with an error below 5 %?",
+    ["neither", "one c for all", "one c for each bucket", "both"],
 )
 
 # %%
@@ -443,7 +444,7 @@ table(["", "packed", "entropy", "Huffman's words", "Huffman in all", "Elias in a
       "the decoded numbers are the same to the bit")  # fmt: skip
 
 # %% [markdown]
-# The first row costs nearly nothing with Elias' code. But it is the row that does not train: nearly all of its numbers
+# The first row costs nearly nothing with Elias' code. But it is the row that trains badly: nearly all of its numbers
 # are 0. A lossless code makes a message shorter; the error stays what it was.
 #
 # ## Who adds up?

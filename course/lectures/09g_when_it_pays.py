@@ -277,8 +277,8 @@ table(["network", "method", "step, no overlap", "step, overlap", "gain, no overl
 
 # %% [markdown]
 # On 10 GbE and InfiniBand overlap shrinks the gain: the dense step hides a part of its messages, and the compressed one
-# has little left to hide. On 1 GbE the gain grows. There the compressed messages disappear behind backward, while the
-# dense ones are far too long for that. A fair comparison overlaps both sides. From here on all methods overlap as well
+# has little left to hide. On 1 GbE the gain grows. There backward hides a large share of the compressed messages, and
+# hardly any of the dense ones. A fair comparison overlaps both sides. From here on all methods overlap as well
 # as they can.
 #
 # ## Loss against bytes, loss against seconds

@@ -100,7 +100,7 @@ table(["rank", "its group along tp", "along pp", "along dp"], told, "simulated: 
 # differ from this one in the coordinate tp only.
 
 # %%
-guess_partners = guess("Rank 5 of this mesh: who are its partners along tp, pp and dp?",
+guess_partners = guess('Rank 5 of comm.mesh((2, 2, 2), ("tp", "pp", "dp")): its partners along tp, pp and dp?',
                        ["4, 7 and 1", "1, 7 and 4", "6, 1 and 4", "4, 1 and 7"])  # fmt: skip
 
 # %%
@@ -129,7 +129,9 @@ step_through(
     height=2.4,
     source="formula",
 )
-say(f"Rank 5's groups along tp, pp and dp: {told[5][1:]}. Your guess: {guess_partners}.")
+other_order = [next(group for group in groups_along((2, 2, 2), [axis]) if 5 in group) for axis in range(3)]
+say(f"Rank 5's groups along tp, pp and dp, if the axes have this order: {other_order}. Now dp is the innermost. Your "
+    f"guess: {guess_partners}.")  # fmt: skip
 
 # %% [markdown]
 # `groups_along` is all there is to a mesh: ranks as an array, and its rows along an axis. Does minidl's mesh have the
@@ -211,8 +213,9 @@ table(["dp x pp x tp", "along dp", "along pp", "along tp"], rows,
 #   a stage has them whole and sends them to its own partner, so they are sent $tp$ times.
 # - Along **tp** each block has $2 + 2$ all-reduces ([10a](10a_dividing_a_layer.ipynb)), embedding and head one each.
 #
-# The ledger has a little more: the loss along tp, norms that each machine of tp keeps whole and adds up along dp, and
-# the gradient of the embedding along pp, whose weight is also the head's and lies on the first *and* the last stage.
+# The ledger has a little more: the loss along tp, norms that each machine of tp keeps whole and adds up along dp, a
+# number for each array along dp that says whether it has a gradient, and the gradient of the embedding along pp, whose
+# weight is also the head's and lies on the first *and* the last stage.
 #
 # A checkpoint contains whole arrays, so training may stop under one factorisation and go on under another:
 
@@ -442,8 +445,9 @@ points = [volume(N, N, N, *best[p]) / 1e6 for p in COUNTS]
 panels[0].lines.append(lines.Line("best box of whole numbers", COUNTS, points, "points", 6))
 see(
     lines.draw(panels, source="formula"),
-    "left: 1-D hardly profits from more machines; 2-D falls with the square root of p, 3-D with its power 2/3. On the "
-    "right is the price: 1-D and 2-D hold the three matrices once. 2.5-D holds the sums Y four times, 3-D more often.",
+    "left: 1-D gains nothing from more machines; 2-D falls with the square root of p, 3-D with its power 2/3. On the "
+    "right is the price: 1-D and 2-D hold the three matrices once. 2.5-D holds the sums Y four times, 3-D with more "
+    "than 64 machines more often.",
 )
 flat, cube = (volume(N, N, N, *METHODS[name](4096)) for name in ("2-D", "3-D"))
 say(f"2-D receives {flat / cube:.2f} times as much as 3-D on 4096 machines. Best box of 64 "

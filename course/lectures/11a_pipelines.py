@@ -232,8 +232,8 @@ say(f"With M = 8 and K = 4: {gpipe.bubble_of_total:.1%} of the total, {gpipe.bub
 
 # %% [markdown]
 # So the answer seems to be: many micro-batches. What do they cost? They are small, and small products use a processor
-# badly (chapter 03). And a stage keeps the activations of a micro-batch from its forward to its backward. At the end of
-# its forwards, GPipe keeps all $M$.
+# badly ([10a](10a_dividing_a_layer.ipynb) measures it). And a stage keeps the activations of a micro-batch from its
+# forward to its backward. At the end of its forwards, GPipe keeps all $M$.
 #
 # ## 1F1B: the same bubble, less memory
 #

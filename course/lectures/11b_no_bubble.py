@@ -206,8 +206,9 @@ table(["schedule", "arrays of weights equal to one machine's, to the bit"], rows
 #
 # All these schedules empty the pipeline at the end of each minibatch, so that the next one finds the new weights.
 # PipeDream (Narayanan et al., SOSP 2019) does not. Each minibatch goes through as one micro-batch, each stage updates
-# after each of its backwards, and the next minibatch is already under way. There is a bubble only at the very start.
-# The price is [staleness](06a_staleness.ipynb): a minibatch meets weights that lack the last updates.
+# after each of its backwards, and the next minibatch is already under way. There is a bubble only at the very start
+# and the very end of training. The price is [staleness](06a_staleness.ipynb): a minibatch meets weights that lack the
+# last updates.
 #
 # There is a second, worse effect. Between a minibatch's forward on stage $s$ and its backward there, $K - 1 - s$
 # other backwards have updated the weights. So backward would use other weights than forward did, and the result would
