@@ -377,7 +377,7 @@ say(f"Your guess: {guess_leak}. **Measured: {careless[-1] / 6:.0f} units a batch
 #   automatic differentiation*, Optimization Methods and Software 1, 1992, abstract) states both sides: a gradient
 #   costs a small multiple of the function (2 forward passes here), and the basic method's memory is proportional to the
 #   run time (L + 3 here). He shows how to trade one against the other by computing parts of the forward pass again;
-#   chapter 13 does that to networks.
+#   `minidl.checkpoint` does that to networks.
 # - **What a layer stores.** Lectures (Dryden, *Parallelism in Training Deep Neural Networks*, ETH Zurich) count
 #   weights, outputs, and the gradients of both for each layer: the last row of the table above, with the weights. An
 #   engine that frees as it passes needs less, as measured.

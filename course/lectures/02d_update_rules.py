@@ -231,7 +231,7 @@ for name, make in OPTIMIZERS.items():
     held = sum(a.nbytes for state in optimizer.state.values() for a in state.values() if isinstance(a, np.ndarray))
     rows.append([name, f"{held:,} B", f"{held / weights:g}", f"{held / weights * 4 * 138_357_544 / 1e9:.2f} GB"])
 head = ["", "state", "state / weights", "state for VGG-16, 138,357,544 weights in float32 (formula)"]
-table(head, rows, f"measured, weights: {weights:,} B; chapter 13 shares such state out")
+table(head, rows, f"measured, weights: {weights:,} B")
 
 # %% [markdown]
 # ## Break it: a common misprint
@@ -328,10 +328,10 @@ say(f"Your guess: {guess_luck}. **Shown: {winner:.1f} %. On 180 other images: {f
 # %% [markdown]
 # ## A result to be proud of
 #
-# The result of Part I works on larger pictures than 8x8 digits. It is a residual network (ResNet; chapter 03 explains
-# it) that reads letters of 28x28 pixels in fonts that it has never seen. `python3 -m course result 1` trains it with
-# *your* `adam_step` of the exercises, in at most ten minutes. Here are the first steps of a smaller one, with minidl's
-# Adam:
+# The result of Part I works on larger pictures than 8x8 digits. It is a residual network: groups of layers whose input
+# is added to their output (ResNet; He et al., arXiv:1512.03385, section 3.1). It reads letters of 28x28 pixels in fonts
+# that it has never seen. `python3 -m course result 1` trains it with *your* `adam_step` of the exercises, in at most ten
+# minutes. Here are the first steps of a smaller one, with minidl's Adam:
 
 # %%
 # measured: differs from run to run

@@ -426,7 +426,7 @@ table(
 )  # fmt: skip
 
 # %% [markdown]
-# minidl has a report card for such tables. It knows these tricks and some more (chapter 16):
+# minidl has a report card for such tables. It knows these tricks and some more:
 
 # %%
 report = [
