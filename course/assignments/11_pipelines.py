@@ -113,7 +113,7 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     actions: a list as in exercise 1, of any schedule without deadlock, with each forward and each backward once
         and one "U0" at the end. Forwards are in the same order on all stages, and so are backwards.
     M: number of micro-batches. The loss of the minibatch is the mean of the losses of its micro-batches.
-    inputs: on stage 0 the list of the M micro-batches, arrays; None on all other stages.
+    inputs: on stage 0 the list of the M micro-batches, arrays; None on all other stages. The list stays as it is.
     w: the weights of this stage, an array of float64. lr: the learning rate.
     forward: forward(w, x) returns the output of this stage for its input x, an array of float64; on stage K - 1
         it returns the loss of the micro-batch, a number.
@@ -129,8 +129,8 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
         once for arrays of at most 64 KiB; for a larger one it waits until rank dst receives it.
         work = comm.isend(x, dst) returns at once for every array; work.wait() waits until it has been
         received. Call it for every isend before the function returns. Arrays may be larger than 64 KiB.
-    Memory: an input is released once its backward is done, so no list, dictionary or variable may refer to it then.
-        A stage s > 0 has room for one input more than its actions need.
+    Memory: on stages s > 0 an input is released once its backward is done, so no list, dictionary or variable may
+        refer to it then. Such a stage has room for one input more than its actions need.
 
     Example: one stage, actions ["F0", "F1", "B0", "B1", "U0"], M = 2: both calls of backward have g = 1 / 2, and
         w - lr * (their gw's sum) is returned. Nothing is sent.

@@ -19,6 +19,7 @@ from course.checks.asynchrony.requests import (
     PlayedServer,
 )
 from course.judging import Answer, Wrong, expect
+from course.judging.argument_changes import first_change
 from course.judging.ranks.played_rank import Program
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
@@ -100,7 +101,9 @@ def compare_weights(one: Pushed) -> None:
             "delta was added once more here: the replies contain it.": want + delta,
         }
         expect.array(one.run.results[worker], want, called, atol=0.0, mistakes=mistakes, dtype=np.float64)
-        expect.same_bits(one.run.arguments[worker][0], delta, f"{called}: the caller's delta afterwards", {})
+        changed = first_change((delta, list(one.ranks)), one.run.arguments[worker], ("delta", "servers"))
+        if changed:
+            raise Wrong(f"{called}: it changed its argument {changed[0]}.", changed[1])
 
 
 def compare_traffic(one: Pushed) -> None:

@@ -91,7 +91,7 @@ def top_k_step(
             sparse_steps.compare_traffic(runs(case))
         sparse_steps.compare_traffic(tied())
     with part(1, "equal magnitudes, and the same bits on all ranks"):
-        sparse_steps.compare_ties(tied())
+        sparse_steps.compare_residuals(tied())
         sparse_steps.compare_bits(tied())
         sparse_steps.compare_bits(sparse_steps.rounded(answer))
         for case in known:
@@ -127,7 +127,7 @@ def corrected_entries(
         for each in waits:
             corrected_velocities.compare_steps(corrected_velocities.random_run(answer, each, seed, False))
         for one in corrected_velocities.tied_runs(answer):
-            corrected_velocities.compare_ties(one)
+            corrected_velocities.compare_steps(one)
     with part(0.5, "with masking"):
         for each in masked:
             corrected_velocities.compare_steps(corrected_velocities.random_run(answer, each, seed, True))

@@ -57,6 +57,10 @@ def without_memory(gradient: Array, residual: Array, threshold: float) -> Kept:
     return indices, values, np.zeros_like(residual)
 
 
+def are_equal(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(some, others, strict=True))
+
+
 def never_sent(gradient: Array, residual: Array, threshold: float) -> Kept:
     return split(gradient, np.abs(gradient) > threshold)
 
@@ -91,6 +95,11 @@ def sign_times_threshold(gradient: Array, residual: Array, threshold: float) -> 
     return indices, values, kept
 
 
+def compared_before_rounding(gradient: Array, residual: Array, threshold: float) -> Kept:
+    exact = residual.astype(np.float64) + gradient
+    return split(exact.astype(np.float32), np.abs(exact) > threshold)
+
+
 def squared(gradient: Array, residual: Array, threshold: float) -> Kept:
     total = residual + gradient
     return split(total, total**2 > threshold)
@@ -113,6 +122,7 @@ MISTAKES: dict[str, Callable[[Array, Array, float], Kept]] = {
     "The residual holds the last gradient alone: what was kept before is lost.": only_the_gradient_is_kept,
     "The threshold was subtracted from what is sent: the whole entry is to be sent.": the_threshold_is_kept,
     "The threshold was sent in place of the entry: the whole entry is to be sent.": sign_times_threshold,
+    "The total was compared before it was rounded to float32: round it once, then compare.": compared_before_rounding,
     "The square was compared with the threshold: compare the magnitude.": squared,
     "The residual was subtracted from the gradient: add it.": subtracted,
 }
@@ -134,18 +144,23 @@ class Run:
         return sent(self.gradients[step], self.residuals[step], self.threshold)
 
     def likely(self, step: int) -> str:
-        """The sentence of the known mistake that sends and keeps what the answer did, up to this step; "" if none."""
+        """The sentence of the known mistake that sends and keeps what the answer did, up to this step; "" if none.
+
+        A mistake that sends and keeps what is right in all of these steps is not the cause.
+        """
         for sentence, rule in MISTAKES.items():
-            residual = self.residuals[0]
-            for gradient, returned, (held,) in zip(
-                self.gradients[: step + 1], self.seen["returned"], self.seen["held"], strict=False
+            residual, is_right = self.residuals[0], True
+            for number, (returned, (held,)) in enumerate(
+                zip(self.seen["returned"][: step + 1], self.seen["held"], strict=False)
             ):
-                indices, values, residual = rule(gradient, residual, self.threshold)
-                made = zip((*returned, held), (indices, values, residual), strict=True)
-                if not all(np.array_equal(a, b) for a, b in made):
+                made = rule(self.gradients[number], residual, self.threshold)
+                residual = made[2]
+                if not are_equal((*returned, held), made):
                     break
+                is_right = is_right and are_equal(made, self.right(number))
             else:
-                return sentence
+                if not is_right:
+                    return sentence
         return ""
 
     @contextmanager
@@ -225,10 +240,11 @@ CORNERS: dict[str, tuple[list[list[float]], float]] = {
     "all is sent": ([[2.0, -3.0, 4.0]], 1.0),
     "an empty gradient": ([[]], 1.0),
     "threshold 0": ([[0.0, -0.125, 0.25, 0.0]], 0.0),
+    "a total that rounds to the threshold": ([[2.0**-25, -(2.0**-25), 1.0], [1.0, -1.0, -0.5]], 1.0),
     "large numbers": ([[1e30, -1.0, 3e-30], [-1e30, 2.0, 1e-30]], 1.5),
 }
 
 
 def corners(answer: Answer) -> list[Run]:
-    """Runs of few entries: nothing, everything, no entries, a threshold of 0, and numbers of all sizes."""
+    """Runs of few entries: nothing, everything, no entries, a threshold of 0, rounding, and numbers of all sizes."""
     return [run(answer, [np.array(row, np.float32) for row in rows], limit) for rows, limit in CORNERS.values()]

@@ -175,6 +175,11 @@ MISTAKES: dict[str, Rule] = {
         lambda step, rank, those: step.totals[rank]
     ),
     "The whole residual was cleared.": with_residuals(lambda step, rank, those: np.zeros_like(step.residuals[rank])),
+    "The residual was cleared where any rank has sent; a rank clears only what it has sent itself.": with_residuals(
+        lambda step, rank, those: cleared(
+            step.totals[rank], np.concatenate([top(each, step.k) for each in step.totals])
+        )
+    ),
     "The residual lacks what it had before.": with_residuals(
         lambda step, rank, those: cleared(step.gradients[rank], those)
     ),

@@ -131,6 +131,11 @@ def chosen_before(step: Step) -> Kept:
     return made(step, u, step.waiting + u, top(step.waiting, step.k))
 
 
+def chosen_by_velocity(step: Step) -> Kept:
+    u = step.m * step.velocity + step.gradient
+    return made(step, u, step.waiting + u, top(u, step.k))
+
+
 def by_value(step: Step) -> Kept:
     u = step.m * step.velocity + step.gradient
     waiting = step.waiting + u
@@ -156,6 +161,7 @@ MISTAKES: dict[str, Rule] = {
     "The gradient was multiplied by 1 - m: v <- m v + g.": weighted_gradient,
     "The old velocity was added: first v <- m v + g, then waiting <- waiting + v.": old_velocity,
     "The entries were chosen before the new v was added.": chosen_before,
+    "The entries were chosen by the velocity; choose by `waiting`.": chosen_by_velocity,
     "The largest numbers were chosen; choose the largest magnitudes.": by_value,
     "The velocity was sent; send `waiting`.": velocity_sent,
 }

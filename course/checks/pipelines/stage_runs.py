@@ -12,7 +12,7 @@ from course.checks.pipelines.order_clock import Played, most_kept, play
 from course.checks.pipelines.stage_mistakes import gradients, weights_by_mistake
 from course.checks.pipelines.waiting_stages import Schedule, gpipe, naive, one_f_one_b
 from course.judging import Answer, Wrong, expect
-from course.judging.argument_changes import BELONGS_TO_THE_CALLER
+from course.judging.argument_changes import first_change
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
 from course.probes.pipelines import BACKWARD_SECONDS, FORWARD_SECONDS, Backward, Forward
@@ -97,14 +97,13 @@ def compare_weights(one: StageRun) -> None:
 
 
 def compare_own(one: StageRun) -> None:
-    """Raise Wrong unless the array w that each stage was given is as it was."""
+    """Raise Wrong unless the lists and arrays that each stage was given are as they were."""
+    names = ("actions", "M", "inputs", "w", "lr")
     for s, w in enumerate(one.weights):
-        after = one.done.arguments[s][3]
-        expect.true(
-            isinstance(after, np.ndarray) and np.array_equal(after, w),
-            f"{one.called(s)}: the array w that it was given was changed.",
-            BELONGS_TO_THE_CALLER,
-        )
+        given = (list(one.lines[s]), len(one.inputs), list(one.inputs) if s == 0 else None, w, LR)
+        found = first_change(given, one.done.arguments[s][: len(given)], names)
+        if found:
+            raise Wrong(f"{one.called(s)}: it changed its argument {found[0]}.", found[1])
 
 
 def compare_waited(one: StageRun) -> None:

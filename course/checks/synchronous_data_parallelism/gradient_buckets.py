@@ -204,6 +204,8 @@ def cause_of_count(got: list[int], backward: Backward) -> str:
     """The likely cause of a wrong number of all-reduces; got: the bytes that the rank sent in each."""
     count, layers, sizes = len(got), len(backward.seconds), backward.bucket_sizes()
     later = backward.bucket_sizes(exactly_is_full=False)
+    if 0 in got and 0 not in sizes:
+        return "An all-reduce has no element: start one for the last bucket only if there is a gradient in it."
     if count == layers:
         return "Every gradient has an all-reduce of its own, with a start-up for each: collect them in buckets."
     if count == 1:

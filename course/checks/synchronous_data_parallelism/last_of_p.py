@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,8 @@ def judge_times(answer: Answer, times: Array, p: int) -> None:
     unsorted = float(np.sum(times * (up_to**p - below**p)))
     values = np.unique(times)
     once = float(np.sum(values * np.diff((np.arange(len(values) + 1) / len(values)) ** p)))
-    without = [ordered[i] * comb(i, p - 1) / comb(n, p) for i in range(n)] if p <= n <= 100 else []
+    # of p different times, the i-th is the last with probability comb(i, p - 1) / comb(n, p); from the last i down
+    without = np.cumprod([p / n, *(np.arange(n, 1, -1) - p) / np.arange(n - 1, 0, -1)]) if p <= n else np.zeros(0)
     mistakes = {
         "The last worker counts, not the average one.": float(times.mean()),
         "The workers work at the same time.": float(times.mean() * p),
@@ -74,7 +74,10 @@ def judge_times(answer: Answer, times: Array, p: int) -> None:
         "Sort the times first: the chances belong to the sorted list.": unsorted,
         "A time that was measured twice counts twice.": once,
         "That is the fastest of p workers.": float(np.sum(ordered[::-1] * (up_to**p - below**p))),
-        "The draws are with replacement: two workers can take the same time.": sum(without) if without else np.nan,
+        "The draws are with replacement: two workers can take the same time.": float(np.sum(ordered[::-1] * without))
+        if p <= n
+        else np.nan,
+        "That is the last of p - 1 workers.": expected_last(times, p - 1),
         "That is one measured time, the p / (p + 1) quantile; the expectation is asked.": float(
             np.quantile(times, p / (p + 1))
         ),

@@ -86,7 +86,8 @@ def judge_one_node(answer: Answer, one: Cluster) -> None:
     alone = one._replace(p=1)
     got = predicted(answer, alone)
     if abs(got - 1) > SAME:
-        cause = "A single node sends nothing: a ring of p nodes has 2(p - 1) messages."
+        cause = "A single node sends nothing: a ring of p nodes has 2(p - 1) messages." if got < 1 else ""
+        cause = "The efficiency is a fraction, not in percent." if abs(got - 100) <= 100 * SAME else cause
         raise Wrong(f"{alone.called}: expected 1, got {got:.6g}.", cause)
 
 

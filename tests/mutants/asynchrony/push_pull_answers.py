@@ -148,7 +148,14 @@ MUTANTS += [
         "clears delta when it is sent",
         changed(PARTS, "    return np", "    delta[:] = 0\n    return np"),
         loses=(WEIGHTS,),
-        says="the caller's delta afterwards",
+        says="changed its argument delta",
+    ),
+    Mutant(
+        "push_pull",
+        "takes the servers from the caller's list",
+        changed(PARTS, "[comm.recv(server) for server in servers]", "[comm.recv(servers.pop(0)) for _ in parts]"),
+        loses=(WEIGHTS,),
+        says="changed its argument servers: it had",
     ),
     Mutant(
         "push_pull",

@@ -152,6 +152,20 @@ MUTANTS = [
         ")[:k]",
     ),
     wrong(
+        "the last k of an ascending sort, which are all if k is 0",
+        (CONSTANT, ENTRIES),
+        "is all of x if k is 0",
+        'np.argsort(-np.abs(waiting), kind="stable")[:k]',
+        'len(waiting) - 1 - np.argsort(np.abs(waiting[::-1]), kind="stable")[-k:]',
+    ),
+    wrong(
+        "chosen by the velocity",
+        (ENTRIES, MASKED),
+        "chosen by the velocity",
+        "np.argsort(-np.abs(waiting)",
+        "np.argsort(-np.abs(velocity)",
+    ),
+    wrong(
         "zeros are not sent",
         (ENTRIES,),
         "Exactly k entries",

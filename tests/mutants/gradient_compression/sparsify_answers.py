@@ -111,6 +111,15 @@ MUTANTS = [
         "values = residual[indices].astype(np.float64)",
     ),
     wrong(
+        "compared before the total is rounded",
+        (CORNERS,),
+        "round it once, then compare",
+        "    residual += gradient\n",
+        "    exact = residual.astype(float) + gradient\n    residual += gradient\n",
+        "np.abs(residual)",
+        "np.abs(exact)",
+    ),
+    wrong(
         "a mask in place of indices",
         ALL,
         "np.flatnonzero makes indices",

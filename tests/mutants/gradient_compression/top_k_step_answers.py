@@ -134,6 +134,15 @@ MUTANTS = [
         "indices, values = each[0].astype(int), each[1]",
     ),
     wrong(
+        "the residual is cleared where any rank has sent",
+        (KEPT, TIES),
+        "a rank clears only what it has sent itself",
+        "    residual[chosen] = 0\n",
+        "",
+        "        total[indices] += values\n",
+        "        total[indices] += values\n        residual[indices] = 0\n",
+    ),
+    wrong(
         "added up in float32",
         (WEIGHTS, TIES),
         "rounded to float32",

@@ -84,7 +84,21 @@ MUTANTS = [
     ),
     wrong("the gradient is added to the weights", NUMBERS, "it is subtracted", "w - lr", "w + lr"),
     wrong("the learning rate is missing", NUMBERS, "The learning rate is missing", "lr * gradient", "gradient"),
-    wrong("w itself is changed", (WEIGHTS,), "was changed", "w = w - lr * gradient", "w -= lr * gradient"),
+    wrong(
+        "the actions are popped from the caller's list",
+        (WEIGHTS,),
+        "changed its argument actions: it had",
+        "    for action in actions:\n",
+        "    while actions:\n        action = actions.pop(0)\n",
+    ),
+    wrong(
+        "the caller's inputs are cleared",
+        (WEIGHTS,),
+        "changed its argument inputs[0]",
+        "            x = kept.pop(m)\n",
+        "            x = kept.pop(m)\n            if s == 0:\n                inputs[m] = None\n",
+    ),
+    wrong("w itself is changed", (WEIGHTS,), "changed its argument w", "w = w - lr * gradient", "w -= lr * gradient"),
     wrong(
         "blocking sends",
         (LARGE,),

@@ -123,6 +123,13 @@ def barrier_time(times, p):
     ),
     Mutant(
         "barrier_time",
+        "one worker too few for measured times",
+        changed(BARRIER, "at_most**p", "at_most ** (p - 1)"),
+        loses=(FEW, MANY),
+        says="the last of p - 1 workers",
+    ),
+    Mutant(
+        "barrier_time",
         "the fastest worker",
         changed(BARRIER, "np.sort(times)", "np.sort(times)[::-1]"),
         loses=(FEW, MANY),

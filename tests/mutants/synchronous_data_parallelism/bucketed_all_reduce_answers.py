@@ -223,6 +223,21 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
     ),
     Mutant(
         "bucketed_all_reduce",
+        "an all-reduce of nothing when the last bucket is empty",
+        changed(
+            BUCKETED,
+            "np.concatenate(bucket)",
+            "np.concatenate([*bucket, np.zeros(0)])",
+            LAST,
+            "    start()\n    sums",
+            "np.split(joined, np.cumsum(lengths)[:-1])",
+            "np.split(joined, np.cumsum(lengths)[:-1]) if lengths else []",
+        ),
+        loses=(BUCKETS, STARTS),
+        says="An all-reduce has no element",
+    ),
+    Mutant(
+        "bucketed_all_reduce",
         "fails without layers",
         changed(BUCKETED, LAST, "    if bucket or not in_flight:\n        start()\n    sums"),
         loses=(SUMS, KEPT, BUCKETS),

@@ -164,6 +164,13 @@ MUTANTS = [
     ),
     Mutant(
         "efficiency",
+        "in percent",
+        changed(EFFICIENCY, "return step(1, batch_size) /", "return 100 * step(1, batch_size) /"),
+        loses=(ALONE, PLAIN, HIDDEN, STRONG),
+        says="not in percent",
+    ),
+    Mutant(
+        "efficiency",
         "simulates instead",
         """
 def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, strong=False):
