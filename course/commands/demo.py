@@ -29,7 +29,7 @@ def run(arguments: list[str]) -> int:
     """Train, then print where the pictures are and where the course begins; `arguments` go to minidl."""
     folder = unused_folder(ROOT)
     exit_code = run_child([sys.executable, "-m", "minidl", *TRAIN, "--out", folder, *arguments])
-    if exit_code == 0:
+    if exit_code == 0 and (ROOT / folder).exists():  # not after --help, nor with an --out among the arguments
         by_hand = " ".join([minidl_command(), *TRAIN, *arguments])
         print(CLOSING.format(folder=folder, command=by_hand, next=beginning(ROOT)))
     return exit_code

@@ -14,6 +14,9 @@ from minidl.instruction_set import common, of_children
 ONE_PROCESS = ("--pdb", "--trace", "-n", "--numprocesses", "-s", "--capture=no")
 """Options of pytest that need one process, or that set the number of processes."""
 
+WITHOUT_TESTS = ("-h", "--help", "-V", "--version", "--co", "--collect-only")
+"""Options with which pytest runs no test: no kernel is compiled."""
+
 BYTECODE_KEPT = {"PYTHONDONTWRITEBYTECODE": ""}
 """Where the caller keeps no bytecode, each of the thousands of processes that tests start compiled every source: half a
 second of processor time to import minidl, in place of a tenth."""
@@ -53,6 +56,6 @@ def parallel(arguments: list[str], cores: int) -> list[str]:
     starts: two processes on two cores kept them 60 % busy, four 70 %; six were no faster. The tests of a file run in
     one process, so that they share their fixtures. Files start in the order of tests/conftest.py, the longest first.
     """
-    if cores == 1 or any(argument.startswith(ONE_PROCESS) for argument in arguments):
+    if cores == 1 or any(argument.startswith(ONE_PROCESS) or argument in WITHOUT_TESTS for argument in arguments):
         return []
     return ["-n", str(min(2 * cores, 16)), "--dist", "loadfile", "--no-loadscope-reorder"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from minidl.arguments import one_of
 from minidl.parallel.run.run_files import ENVIRONMENT
+
+_EXPONENTIAL = re.compile(r"(?P<digits>[+-]?\d+)(?P<fraction>\.\d*)?[eE](?P<sign>[+-]?)(?P<exponent>\d+)", re.ASCII)
 
 
 def read(path: Path, hints: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
@@ -36,7 +39,19 @@ def read(path: Path, hints: Mapping[str, Any], known: Collection[str]) -> dict[s
         if key == ENVIRONMENT:
             continue
         name = one_of(f"--config {path}: an option", str(key).replace("-", "_"), sorted(known))
+        if name in options:
+            raise ValueError(f"--config {path}: {name} is given twice, with a hyphen and with an underscore")
         if not fits(value, hints[name]):
-            raise ValueError(f"--config {path}: {key} must be {in_words(hints[name])}, got {value!r}")
+            number = _as_yaml(value) if fits(0.5, hints[name]) else ""
+            advice = f", which YAML reads as text: write {number}" if number else ""
+            raise ValueError(f"--config {path}: {key} must be {in_words(hints[name])}, got {value!r}{advice}")
         options[name] = value
     return options
+
+
+def _as_yaml(text: object) -> str:
+    """How YAML 1.1 wants the number to be written: with a point, and a sign in its exponent; "" for anything else."""
+    match = _EXPONENTIAL.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return ""
+    return f"{match['digits']}{match['fraction'] or '.0'}e{match['sign'] or '+'}{match['exponent']}"

@@ -10,11 +10,19 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 BAR_WIDTH = 18  # columns
+NARROWEST = 80  # columns: on a narrower terminal a table keeps this width or its own
 
 
 def say(console: Console, text: str, style: str | None = None) -> None:
     """Print the text unchanged: without rich's markup, highlighting and line breaks."""
     console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+def show(console: Console, table: Table) -> None:
+    """Print a table. A narrow terminal breaks its lines, since rich would cut the numbers to "8…"."""
+    if console.width < NARROWEST:
+        table.width = console.measure(table, options=console.options.update(width=NARROWEST)).maximum
+    console.print(table, crop=False)
 
 
 def results_table(title: str, caption: str) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from minidl.cli.display import results_table, say
+from minidl.cli.display import results_table, say, show
 from minidl.cli.ending import ending
 from minidl.cli.quantities import seconds_text
 
@@ -13,7 +13,7 @@ from minidl.cli.quantities import seconds_text
 def networks() -> None:
     """Show the networks that --network names: seconds per message, speed, and where the numbers come from."""
     with ending("networks"):
-        Console().print(table())
+        show(Console(), table())
         say(
             Console(),
             "--network also takes a file, which minidl calibrate and minidl simulate --racks write and you may write "

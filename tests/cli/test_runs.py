@@ -106,6 +106,10 @@ def test_the_command_line_goes_before_the_file_which_may_be_yaml_with_hyphens(ca
         ("a: [", "--config my.yaml is no YAML file: "),
         ("model: mpl", "--model must be"),
         ("nodes: 0", "--nodes must be at least 1, got 0"),
+        ("lr: 1e-3", "lr must be a number or None, got '1e-3', which YAML reads as text: write 1.0e-3"),
+        ("lr: 1.25e2", "got '1.25e2', which YAML reads as text: write 1.25e+2"),
+        ("nodes: 1e1", "nodes must be a whole number, got '1e1'\n"),
+        ("batch-size: 32\nbatch_size: 16", "batch_size is given twice, with a hyphen and with an underscore"),
         ("nodes: " + "[" * 1000, "--config my.yaml is no YAML file: maximum recursion depth exceeded"),
     ],
 )

@@ -36,6 +36,7 @@ def test_the_command_prints_the_timeline_the_table_and_the_bubble(tmp_path):
     bubble = "which is 27.27 % of the total time and 37.5 % of the ideal time"
     assert f"Bubble: 9 units idle of 33, {bubble}; the closed form says 9." in lines
     (folder,) = Path("runs").iterdir()
+    assert "waits: between the first and the last action of the stage" in " ".join(done.stdout.split())
     assert lines[-1] == f"In {folder}: schedule.csv, schedule.png"
 
 

@@ -20,7 +20,7 @@ from minidl.cli.bench.peer import MeasurementError
 from minidl.cli.bench.simulation import run as simulation_run
 from minidl.cli.bench.step import run as step_run
 from minidl.cli.bench.step.workloads import WORKLOADS
-from minidl.cli.display import LiveBar, say
+from minidl.cli.display import LiveBar, say, show
 from minidl.cli.engines import MOST_SIMULATED
 from minidl.cli.quantities import parse_bytes
 from minidl.cli.several_words import items
@@ -102,9 +102,9 @@ def run(options: dict[str, Any]) -> None:
         say(console, run_folder.what_is_left(folder))
         raise
     for title, operations in asked.profiles:
-        console.print(report.profile_table(title, operations))
+        show(console, report.profile_table(title, operations))
     if found:
-        console.print(report.table(found))
+        show(console, report.table(found))
     for line in (*dict.fromkeys(asked.skipped), *report.summary(found)):
         say(console, line)
     if found:

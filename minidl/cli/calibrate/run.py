@@ -15,7 +15,7 @@ from rich.table import Table
 from minidl import cluster
 from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, mpi_job
-from minidl.cli.display import results_table, say
+from minidl.cli.display import results_table, say, show
 from minidl.cli.quantities import seconds_text, size_text
 from minidl.cluster.calibrate import PATTERNS, plot_fit
 from minidl.cluster.cost.network import Network
@@ -36,7 +36,7 @@ def run(options: dict[str, Any]) -> None:
         network = cluster.calibrate(nodes, on, repetitions=repetitions, pattern=pattern)
     if not cluster.is_first(on):
         return
-    console.print(table(network, f"{nodes} nodes on {on}, {pattern}"))
+    show(console, table(network, f"{nodes} nodes on {on}, {pattern}"))
     say(console, f"alpha {seconds_text(network.alpha)}, beta {_rate(network.beta)}, gamma {_rate(network.gamma)}")
     if options["output"] is not None:
         source = f"minidl calibrate, {nodes} nodes on {on}, {pattern}, {platform.node()}, {time.strftime('%Y-%m-%d')}"

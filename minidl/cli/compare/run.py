@@ -15,7 +15,7 @@ from minidl.cli.compare import report
 from minidl.cli.compare.progress import ComparisonProgress
 from minidl.cli.compare.settings import JOB, Settings, entrant, typed
 from minidl.cli.compiling import compile_kernels
-from minidl.cli.display import say
+from minidl.cli.display import say, show
 from minidl.cli.job import Options
 from minidl.cli.listing import listings
 from minidl.cli.several_words import items
@@ -90,7 +90,7 @@ def run(options: Options) -> None:
     if not is_writer:
         return
     for table in report.tables(comparison):
-        console.print(table)
+        show(console, table)
     say(console, run_folder.contents(folder))
 
 

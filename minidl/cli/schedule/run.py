@@ -9,7 +9,7 @@ from rich.table import Table
 
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.cli import run_folder
-from minidl.cli.display import results_table, say
+from minidl.cli.display import results_table, say, show
 from minidl.parallel.pipeline import (
     SCHEDULES,
     Schedule,
@@ -43,7 +43,7 @@ def run(options: dict[str, Any]) -> None:
     console = Console()
     say(console, _text(timeline, console))
     say(console, "")
-    console.print(_table(timeline))
+    show(console, _table(timeline))
     say(console, "")
     say(console, _bubble(timeline, whole))
     timeline.plot().savefig(folder / "schedule.png")
@@ -97,7 +97,7 @@ def _text(timeline: Timeline, console: Console) -> str:
 
 
 def _table(timeline: Timeline) -> Table:
-    result = results_table("Each stage: simulated", "")
+    result = results_table("Each stage: simulated", "waits: between the first and the last action of the stage")
     for name in ("stage", "computes (units)", "waits (units)", "keeps at most (micro-batches)"):
         result.add_column(name, justify="right", no_wrap=True)
     for stage, kept in enumerate(peak_memory(timeline.schedule)):

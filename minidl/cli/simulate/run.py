@@ -12,7 +12,7 @@ from rich.status import Status
 from minidl import cluster
 from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, mpi_job, run_folder
-from minidl.cli.display import say
+from minidl.cli.display import say, show
 from minidl.cli.engines import LONGEST, MOST_SIMULATED
 from minidl.cli.quantities import parse_bytes
 from minidl.cli.several_words import items
@@ -47,7 +47,7 @@ def run(options: dict[str, Any]) -> None:
         status.update("drawing the pictures")
         _write(runs, drawn, folder)
     for table in report.tables(runs):
-        console.print(table)
+        show(console, table)
         console.print()
     for case in drawn:
         say(console, f"Timeline: {case}")

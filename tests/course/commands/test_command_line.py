@@ -85,6 +85,15 @@ def test_the_tests_are_spread_over_the_cores_unless_told_otherwise() -> None:
         assert test.parallel(arguments, cores=4) == []
 
 
+@pytest.mark.parametrize("option", ["--help", "-h", "--version", "--collect-only"])
+def test_no_kernel_is_compiled_where_no_test_runs(monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    compiled: list[object] = []
+    monkeypatch.setattr(test, "compile_kernels", compiled.append)
+    monkeypatch.setattr(test, "run_child", lambda command, environment: 0)
+    monkeypatch.setattr(test, "cores", lambda: 4)
+    assert (test.run([option]), compiled) == (0, [])
+
+
 def test_kernels_of_every_processor_are_compiled_for_the_exhaustive_tests_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -109,6 +118,16 @@ def test_the_demo_is_a_command_line_that_minidl_has() -> None:
     known = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "COLUMNS": "200"})
     options = [argument for argument in demo.TRAIN if argument.startswith("--")] + ["--out"]
     assert [option for option in options if option not in known.stdout] == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--out", "elsewhere"]])
+def test_the_demo_names_no_pictures_that_it_has_not_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    monkeypatch.setattr(demo, "DEMO_FOLDER", str(tmp_path / "demo"))
+    monkeypatch.setattr(demo, "run_child", lambda command: 0)
+    assert demo.run(arguments) == 0
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.slow
