@@ -136,6 +136,19 @@ def test_the_v_form_is_the_textbooks_recurrence():
     np.testing.assert_allclose(w.data, x, rtol=1e-14)
 
 
+def test_a_velocity_follows_its_formula_also_in_a_step_with_momentum_zero():
+    w = Tensor(np.zeros(1), requires_grad=True)
+    optimizer = optim.SGD([w], lr=0.5, momentum=0.5, momentum_form="v")
+    expected, v = 0.0, 0.0
+    for gradient, momentum in ((1.0, 0.5), (4.0, 0.0), (2.0, 0.5)):
+        optimizer.param_groups[0]["momentum"] = momentum
+        w.grad = np.full(1, gradient)
+        optimizer.step()
+        v = momentum * v - 0.5 * gradient
+        expected += v
+        assert w.item() == expected
+
+
 def test_the_rate_inside_the_velocity_is_the_same_with_the_momentum_corrected_when_the_rate_changes():
     gradients = np.random.default_rng(1).normal(size=(10, 3))
     w, v, x = weights(np.zeros(3)), np.zeros(3), np.zeros(3)
