@@ -52,6 +52,13 @@ def test_rmsprops_step_tends_to_lr_times_the_sign():
     np.testing.assert_allclose(steps(optimizer, w, GRADIENT, 1) - before, [-0.1, 0.1, -0.1], rtol=1e-12)
 
 
+def test_the_step_of_centered_rmsprop_tends_to_lr_times_the_gradient_over_eps():
+    w = weights([0.0, 0.0, 0.0])
+    optimizer = optim.RMSprop([w], lr=0.1, alpha=0.5, eps=0.25, centered=True)
+    before = steps(optimizer, w, GRADIENT, 300).copy()
+    np.testing.assert_allclose(steps(optimizer, w, GRADIENT, 1) - before, -0.4 * np.array(GRADIENT), rtol=1e-6)
+
+
 def test_ten_steps_of_momentum_travel_the_sum_of_the_geometric_series():
     w = weights([0.0])
     travelled = -steps(optim.SGD([w], lr=1.0, momentum=0.9), w, [1.0], 10)[0]
