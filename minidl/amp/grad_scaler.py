@@ -25,7 +25,7 @@ class GradScaler:
 
     Parameters
         device           "cpu", the only device
-        init_scale       initial factor, above 0
+        init_scale       initial factor, 2**-126 to 2**127
         growth_factor    multiplies the factor after growth_interval steps, above 1
         backoff_factor   multiplies the factor after a skipped step, above 0 and below 1
         growth_interval  steps in a row, none skipped, before the factor grows
@@ -63,7 +63,7 @@ class GradScaler:
                 f"GradScaler: the first argument is the device, 'cpu', not {device!r}: pass the others by name"
             )
         self._enabled, self._growth_tracker = enabled, 0
-        self._scale = real_number("GradScaler: init_scale", init_scale, above=0)
+        self._scale = _checked_factor("init_scale", init_scale)
         self._growth_factor = _SETTINGS["growth_factor"](growth_factor)
         self._backoff_factor = _SETTINGS["backoff_factor"](backoff_factor)
         self._growth_interval = _SETTINGS["growth_interval"](growth_interval)
@@ -118,7 +118,7 @@ class GradScaler:
         if not self._enabled:
             return
         if new_scale is not None:
-            self._scale = real_number("GradScaler: new_scale", new_scale, above=0)
+            self._scale = _checked_factor("new_scale", new_scale)
         elif not self._is_finite:
             raise RuntimeError("GradScaler: update() without a step: call step(optimizer) before it")
         elif not all(self._is_finite.values()):
@@ -156,8 +156,13 @@ class GradScaler:
             setattr(self, "_" + name.lstrip("_"), value)
 
 
+def _checked_factor(name: str, value: Any) -> float:
+    hint = "outside of 2**-126 to 2**127 the factor or its inverse is no normal number of float32"
+    return real_number(f"GradScaler: {name}", value, at_least=SMALLEST, at_most=LARGEST, hint=hint)
+
+
 _SETTINGS: dict[str, Callable[[Any], float]] = {
-    "scale": lambda value: real_number("GradScaler: scale", value, above=0),
+    "scale": lambda value: _checked_factor("scale", value),
     "growth_factor": lambda value: real_number("GradScaler: growth_factor", value, above=1),
     "backoff_factor": lambda value: real_number("GradScaler: backoff_factor", value, above=0, below=1),
     "growth_interval": lambda value: whole_number("GradScaler: growth_interval", value, at_least=1),

@@ -35,7 +35,8 @@ class ErrorFeedback(Wrapper):
         Threshold, Half("fp16")         accepted: a constant bounds the error of each number
         PowerSGD                        accepted: its error is a projection of x, never larger than x. Residuals are
                                         bounded unless differences between nodes always cancel (see there)
-        Lossless, QuantizedAllReduce    as the compressor that they wrap
+        Lossless, QuantizedAllReduce    as the compressor that they wrap; residuals in QuantizedAllReduce may grow with
+                                        the number of nodes (see there)
         a subclass of your own          as its `squared_error` says; accepted without a check if that is None
 
     QSGD with a given bucket is checked when ErrorFeedback is made, as if every parameter filled a bucket. With

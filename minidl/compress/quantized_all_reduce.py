@@ -39,6 +39,9 @@ class QuantizedAllReduce(Wrapper):
         while that of gathering is at most w (|x_1|^2 + ... + |x_p|^2). For independent shares of equal size, e(p) grows
         as 1 + 2 + ... + p while w p is well below 1; for larger w the factor (1 + w) makes it exponential in p.
         Messages of linear compressors (PowerSGD) add up as they are, so there is no such growth.
+        With `ErrorFeedback` around it, an unbiased compressor's residuals stay bounded, but their squares grow up to
+        about (1 + w) / (1 - w) times from hop to hop: on many nodes, to many times the sum. Choose w p below 1, which
+        for QSGD needs sqrt(d p) / 2 levels for buckets of d numbers, or a compressor that is biased, such as Sign.
         The chunks are sent when the sum is waited for, so nothing overlaps backward.
 
     Raises

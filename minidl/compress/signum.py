@@ -33,8 +33,9 @@ class Signum(Compressor):
 
     Notes
         With an even number of nodes a vote may end in a tie, which gives 0.
-        Where m is exactly 0 or NaN it has no sign: it votes plus and minus in turn, so that a weight without gradient
-        stays within lr of its place.
+        Where m is exactly 0 or NaN it has no sign: it votes plus and minus in turn, so that a weight that never had a
+        gradient stays within lr of its place. A weight whose gradients end moves on by lr a step until m is 0: about
+        1,000 steps with momentum 0.9 in float32.
         One bit cannot represent NaN or infinity, so divergence shows in the loss only. Both stay in a node's m; an
         infinity keeps voting with its sign.
         Each node has one vote, however many samples it has. A node without samples in the last minibatch has gradient
@@ -79,8 +80,10 @@ class Signum(Compressor):
         gradient = array.reshape(-1)
         if self.average is None:
             self.average = np.zeros_like(gradient)
-        self.average *= self.momentum
-        self.average += (1 - self.momentum) * gradient
+        kept = self.momentum * self.average
+        is_stuck = (kept == self.average) & (np.abs(kept) < np.finfo(kept.dtype).tiny)
+        kept[is_stuck] = 0  # the smallest numbers times the momentum round to themselves, and would stay for good
+        self.average = kept + (1 - self.momentum) * gradient
         has_sign = (self.average > 0) | (self.average < 0)
         is_minus = np.where(has_sign, self.average < 0, bool(self._calls % 2))
         self._calls += 1

@@ -49,7 +49,8 @@ class LargeBatchLR(LRScheduler):
 
     Momentum correction is for optimizers with the rate inside the velocity, v = m v + lr g: LARS and
     SGD(momentum_form="v"). SGD's u-form multiplies the whole sum by the rate and needs none. It is refused with
-    nesterov, whose look-ahead it would scale as well.
+    nesterov, whose look-ahead it would scale as well. At rate 0 such a velocity takes up nothing of a gradient, so no
+    correction brings it back: with start_factor=0 the first gradient is lost, which the u-form uses later.
 
     Raises
         TypeError     a setting that is not a number, momentum_correction for another optimizer

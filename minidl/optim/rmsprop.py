@@ -28,7 +28,8 @@ class RMSprop(Optimizer):
         momentum        above 0 the step is lr b, where b = momentum b + g / (sqrt(s) + eps)
         centered        subtract the square of the mean gradient, m = alpha m + (1 - alpha) g, from s
 
-    Under a constant gradient the step tends to lr sign(g). eps stands outside the root, as in PyTorch; some texts write
+    Under a constant gradient the step tends to lr sign(g); if centered, to lr g / eps, since the variance of a constant
+    is 0: give a larger eps where gradients hardly change. eps stands outside the root, as in PyTorch; some texts write
     sqrt(s + eps). Memory: one array per parameter, one more with momentum, one more if centered.
 
     Raises

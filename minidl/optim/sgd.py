@@ -93,11 +93,13 @@ class SGD(Optimizer):
 
     def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
         kernel, momentum, dampening = kernels.current(), group["momentum"], group["dampening"]
-        rule, name = kernel.sgd, "momentum_buffer"
-        if group["momentum_form"] == "v" and momentum:
-            rule, name = kernel.sgd_velocity, "velocity"
-        buffer = state.get(name) if momentum else None
-        if momentum and buffer is None:
+        rule, name, has_sum = kernel.sgd, "momentum_buffer", momentum > 0
+        if group["momentum_form"] == "v":
+            has_sum = has_sum or "velocity" in state  # at momentum 0 too, or an old velocity would come back later
+            if has_sum:
+                rule, name = kernel.sgd_velocity, "velocity"
+        buffer = state.get(name) if has_sum else None
+        if has_sum and buffer is None:
             buffer = state[name] = zeros_like(data)
             dampening = 0.0  # from zeros and undamped: the first sum is the gradient itself
         rule(data, gradient, buffer, group["lr"], momentum, dampening, group["weight_decay"], group["nesterov"])

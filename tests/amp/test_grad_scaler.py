@@ -175,6 +175,11 @@ def test_settings_that_make_no_sense_are_refused() -> None:
     for scale in (0.0, -1.0, float("inf"), float("nan")):
         with pytest.raises(ValueError, match="GradScaler: new_scale must be"):
             amp.GradScaler().update(scale)
+    for scale in (1e39, 1e300, 1e-39, 1e-300):  # the scaled loss, or the inverse of the factor, would be infinite or 0
+        with pytest.raises(ValueError, match=r"GradScaler: init_scale must be from 1\.17"):
+            amp.GradScaler(init_scale=scale)
+        with pytest.raises(ValueError, match=r"GradScaler: new_scale must be from 1\.17"):
+            amp.GradScaler().update(scale)
     with pytest.raises(ValueError, match="the first argument is the device, 'cpu', not 1024"):
         amp.GradScaler(1024.0)  # type: ignore[arg-type]
     w = Tensor(np.ones(1, np.float16), requires_grad=True)

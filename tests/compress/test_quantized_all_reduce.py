@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster, random
-from minidl.compress import QSGD, Compressor, ErrorFeedback, Half, Lossless, PowerSGD, QuantizedAllReduce, Sign
+from minidl.compress import QSGD, Compressor, ErrorFeedback, Half, Lossless, PowerSGD, QuantizedAllReduce, RandomK, Sign
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -149,3 +149,21 @@ def test_what_cannot_go_round_the_ring_is_refused():
         QuantizedAllReduce(PowerSGD(2))
     with pytest.raises(ValueError, match="put ErrorFeedback outside"):
         QuantizedAllReduce(ErrorFeedback(Sign()))
+
+
+def test_with_error_feedback_unbiased_residuals_grow_from_hop_to_hop_by_the_factor_that_is_stated():
+    """Variance w = 2/3: the encoded sums have expected squares 1, 6 and 31 times the first, s' = 5 s + 1."""
+    nodes, size, steps = 3, 600, 60
+
+    def program(comm):
+        c = ErrorFeedback(QuantizedAllReduce(RandomK(0.6, unbiased=True)))
+        c.begin_run(0, "w", comm.rank)
+        rng, squares = np.random.default_rng(comm.rank), np.zeros(nodes)
+        for step in range(steps):
+            c.begin_all_reduce(rng.standard_normal(size), comm)()
+            if step >= 20:  # by then they have grown
+                squares += (c.residual.reshape(nodes, -1) ** 2).mean(axis=1) / (steps - 20)
+        return squares[(comm.rank - 1 - np.arange(nodes)) % nodes]  # hop k of a chunk is at node chunk + 1 + k
+
+    by_hop = np.mean(cluster.launch(program, nodes=nodes, on="simulation").results, axis=0)
+    np.testing.assert_allclose(by_hop / by_hop[0], [1, 6, 31], rtol=0.15)

@@ -93,6 +93,16 @@ def test_a_weight_without_gradient_stays_within_a_step_of_where_it_is(nodes):
     assert np.abs(after[:, 1:] - before[:, 1:]).max() > 0.1
 
 
+@pytest.mark.parametrize(("dtype", "steps"), [("float16", 150), ("float32", 1000)])
+def test_a_weight_whose_gradients_have_ended_comes_to_rest(dtype, steps):
+    """Rounded to the type, 0.9 times its smallest number is that number: the momentum must not stay there."""
+    c = Signum()
+    c.encode(np.array([1.0, -1.0], dtype))
+    votes = [c.decode(c.encode(np.zeros(2, dtype))) for _ in range(steps + 10)]
+    assert np.array_equal(votes[:100], np.broadcast_to([1.0, -1.0], (100, 2)))
+    assert np.abs(np.sum(votes[steps:], axis=0)).max() == 0
+
+
 class HalfUsed(nn.Module):
     def __init__(self) -> None:
         self.used, self.unused = nn.Linear(5, 3), nn.Linear(5, 3)

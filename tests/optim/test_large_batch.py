@@ -114,6 +114,20 @@ def test_with_momentum_correction_an_inner_rate_moves_as_an_outer_one(make, corr
     assert gap < 1e-12 if correct else gap > 0.1
 
 
+@pytest.mark.parametrize("make", [lars, v_form])
+def test_with_momentum_correction_weights_stand_still_after_the_rate_has_decayed_to_zero(make):
+    w = Tensor(np.array([1.0, -1.0]), requires_grad=True)
+    optimizer = make(w)
+    schedule = LargeBatchLR(optimizer, 5, 128, 16, total_epochs=2, momentum_correction=True)
+    weights = []
+    for _ in range(20):
+        w.grad = np.ones(2)
+        optimizer.step()
+        schedule.step()
+        weights.append(w.data.copy())
+    np.testing.assert_array_equal(weights[10:], np.broadcast_to(weights[9], (10, 2)))
+
+
 def test_a_run_that_goes_on_from_a_checkpoint_has_the_rates_of_one_that_was_never_stopped(tmp_path):
     job = {
         "model": partial(nn.models.MLP, 2, 4, 3),

@@ -52,6 +52,13 @@ def test_rmsprops_step_tends_to_lr_times_the_sign():
     np.testing.assert_allclose(steps(optimizer, w, GRADIENT, 1) - before, [-0.1, 0.1, -0.1], rtol=1e-12)
 
 
+def test_the_step_of_centered_rmsprop_tends_to_lr_times_the_gradient_over_eps():
+    w = weights([0.0, 0.0, 0.0])
+    optimizer = optim.RMSprop([w], lr=0.1, alpha=0.5, eps=0.25, centered=True)
+    before = steps(optimizer, w, GRADIENT, 300).copy()
+    np.testing.assert_allclose(steps(optimizer, w, GRADIENT, 1) - before, -0.4 * np.array(GRADIENT), rtol=1e-6)
+
+
 def test_ten_steps_of_momentum_travel_the_sum_of_the_geometric_series():
     w = weights([0.0])
     travelled = -steps(optim.SGD([w], lr=1.0, momentum=0.9), w, [1.0], 10)[0]
@@ -134,6 +141,19 @@ def test_the_v_form_is_the_textbooks_recurrence():
         x = x + v
         np.testing.assert_allclose(optimizer.state[w]["velocity"], v, rtol=1e-14)
     np.testing.assert_allclose(w.data, x, rtol=1e-14)
+
+
+def test_a_velocity_follows_its_formula_also_in_a_step_with_momentum_zero():
+    w = Tensor(np.zeros(1), requires_grad=True)
+    optimizer = optim.SGD([w], lr=0.5, momentum=0.5, momentum_form="v")
+    expected, v = 0.0, 0.0
+    for gradient, momentum in ((1.0, 0.5), (4.0, 0.0), (2.0, 0.5)):
+        optimizer.param_groups[0]["momentum"] = momentum
+        w.grad = np.full(1, gradient)
+        optimizer.step()
+        v = momentum * v - 0.5 * gradient
+        expected += v
+        assert w.item() == expected
 
 
 def test_the_rate_inside_the_velocity_is_the_same_with_the_momentum_corrected_when_the_rate_changes():

@@ -44,7 +44,9 @@ class ElasticAveraging(Strategy):
 
     The centre is the model that is evaluated.
     Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.
-    Stability: with variant="synchronous" and period=1, training diverges for alpha above 2 / (p + 1).
+    Stability: with period=1 on a quadratic of curvature h, training diverges for alpha above a bound that falls as the
+    rate grows: (4 - 2 lr h) / (2 p + 2 - p lr h) with variant="synchronous", which is at most 2 / (p + 1), and
+    (4 - 2 lr h) / (4 - lr h) with variant="round_robin", for any p.
     Limits: alpha -> 0, independent workers, each as Serial on its samples; the centre keeps the initial weights.
 
     Notes
