@@ -685,3 +685,32 @@ def test_ranks_end_when_the_launching_process_is_ended(tmp_path: Path, number: s
         assert process_census.wait_until_gone(below) == []
     if number == signal.SIGINT:
         assert "KeyboardInterrupt" in said
+
+
+def test_a_rank_that_starts_after_the_launching_process_has_ended_ends_those_that_started_before(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            import sys
+            from minidl.cluster.engines.mpi import environment
+
+            if environment.rank_by_mpiexec() == 0:
+                from mpi4py import MPI  # initializes MPI, where this rank waits for the other one
+            else:
+                from minidl.cluster.engines.mpi import rank
+                rank.main(sys.argv[1], False)
+            """
+        )
+    )
+    mpiexec, name = launcher.find_mpiexec(), "minidl-of-a-launcher-that-has-ended"
+    command = [mpiexec, *launcher._options(mpiexec), "-n", "2", sys.executable, str(path), name]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), launcher.MARK: name}
+    with subprocess.Popen(command, env=environment, start_new_session=True) as job:
+        try:
+            job.wait(60)
+        finally:
+            job.kill()
+            launcher.end_processes(name, 5.0)
