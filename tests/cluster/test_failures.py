@@ -240,6 +240,19 @@ def test_messages_that_nobody_receives_do_not_hinder_the_end() -> None:
     assert cluster.launch(program, nodes=2).results == ["late", "sent"]
 
 
+def test_a_rank_that_has_returned_waits_for_a_slow_receiver_longer_than_the_timeout() -> None:
+    def program(comm: cluster.Communicator) -> str:
+        for _ in range(40):
+            if comm.rank == 0:
+                comm.send(np.zeros(60_000, np.uint8), 1)
+            else:
+                time.sleep(0.1)
+                comm.recv(0)
+        return "done"
+
+    assert cluster.launch(program, nodes=2, timeout=1.5).results == ["done", "done"]
+
+
 def test_a_failed_rank_cannot_be_ignored_by_catching_the_error() -> None:
     def program(comm: cluster.Communicator) -> str:
         if comm.rank == 0:
