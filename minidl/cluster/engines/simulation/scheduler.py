@@ -138,7 +138,7 @@ class Scheduler:
     def check_thread(self) -> None:
         """Raise RuntimeError in a thread that the program has started: it cannot wait on the virtual clock."""
         if get_ident() != self._thread:
-            raise RuntimeError("a simulated rank's own threads cannot wait: start such work by comm.background(work)")
+            raise RuntimeError("a simulated rank's own threads cannot wait: start such work by comm.background")
 
     def turn(self) -> None:
         """Return when it is this task's turn to act on others; callers may skip it while `time` equals `now`."""

@@ -555,5 +555,5 @@ def test_a_thread_of_the_program_that_would_wait_raises_and_the_program_goes_on(
         thread.join()
         return said, comm.all_reduce(comm.rank)
 
-    said = "a simulated rank's own threads cannot wait: start such work by comm.background(work)"
+    said = "a simulated rank's own threads cannot wait: start such work by comm.background"
     assert simulate(program, deadline=60).results == 2 * [([said], 1)]
