@@ -123,6 +123,31 @@ def looks_while_its_work_answers(comm):
 
 
 @pytest.mark.parametrize("on", ["simulation", "processes"])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_work_that_receives_from_its_own_rank_waits_for_the_program(nodes: int, on: str) -> None:
+    def program(comm: cluster.Communicator) -> int:
+        answer = comm.background(lambda inside: inside.recv(comm.rank))
+        comm.compute(seconds=0.3)
+        comm.send(3, comm.rank)
+        received: int = answer.wait()
+        return received
+
+    assert cluster.launch(program, nodes=nodes, on=on, deadline=100).results == nodes * [3]
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_work_that_receives_from_its_own_rank_is_a_deadlock_once_the_program_waits_for_it(nodes: int, on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        answer = comm.background(lambda inside: inside.recv(comm.rank))
+        comm.compute(seconds=0.3)
+        answer.wait()
+
+    with pytest.raises(cluster.Deadlock):
+        cluster.launch(program, nodes=nodes, on=on, deadline=50)
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
 def test_a_program_that_looks_whether_work_is_done_keeps_no_message_from_it(on):
     """Either thread may take what arrives; the one whose message it is wakes at once, not after the timeout."""
     run = cluster.launch(looks_while_its_work_answers, nodes=2, on=on, timeout=55.0, deadline=150)

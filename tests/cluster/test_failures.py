@@ -240,6 +240,19 @@ def test_messages_that_nobody_receives_do_not_hinder_the_end() -> None:
     assert cluster.launch(program, nodes=2).results == ["late", "sent"]
 
 
+def test_a_rank_that_has_returned_waits_for_a_slow_receiver_longer_than_the_timeout() -> None:
+    def program(comm: cluster.Communicator) -> str:
+        for _ in range(40):
+            if comm.rank == 0:
+                comm.send(np.zeros(60_000, np.uint8), 1)
+            else:
+                time.sleep(0.1)
+                comm.recv(0)
+        return "done"
+
+    assert cluster.launch(program, nodes=2, timeout=1.5).results == ["done", "done"]
+
+
 def test_a_failed_rank_cannot_be_ignored_by_catching_the_error() -> None:
     def program(comm: cluster.Communicator) -> str:
         if comm.rank == 0:
@@ -267,6 +280,25 @@ def test_an_error_of_the_listener_ends_the_run_and_comes_out_as_it_is() -> None:
 
     with pytest.raises(LookupError, match="anything"):
         cluster.launch(program, nodes=2, listener=listener)
+
+
+@pytest.mark.parametrize("deadline", [None, 1.0])
+def test_a_run_ends_although_a_rank_tells_faster_than_the_listener_listens(deadline: float | None) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 1 and deadline is None:
+            time.sleep(0.2)
+            raise ValueError("first")
+        while True:
+            comm.tell("anything")
+
+    def listener(rank: int, obj: object) -> None:
+        time.sleep(1e-4 if deadline is None else 0.01)
+
+    cluster.launch(lambda comm: None, nodes=2)  # the fork server is warm from here on
+    begun = time.monotonic()
+    with pytest.raises(cluster.ClusterError, match="deadline of 1 s" if deadline else "ValueError: first"):
+        cluster.launch(program, nodes=2, listener=listener, deadline=deadline)
+    assert time.monotonic() - begun < 30
 
 
 def test_what_a_failed_rank_had_printed_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,20 @@ def test_the_others_go_on_and_the_run_says_who_failed(on: str) -> None:
 
 
 @pytest.mark.parametrize("on", ENGINES)
+def test_the_others_go_on_however_long_the_text_of_the_error_is(on: str) -> None:
+    def program(comm: cluster.Communicator) -> str:
+        if comm.rank == 1:
+            raise ValueError(1_000_000 * "long")
+        with pytest.raises(cluster.RankFailed, match="rank 1 failed: ValueError: longlong"):
+            comm.recv(1)
+        return "went on"
+
+    run = survive(program, on=on)
+    assert run.results == ["went on", None, "went on"]
+    assert str(run.failures[1]).startswith(f"ValueError: {1_000_000 * 'long'}\nrank 1 of 3")
+
+
+@pytest.mark.parametrize("on", ENGINES)
 @pytest.mark.parametrize("operation", ["recv", "large send"])
 def test_an_operation_with_a_failed_rank_raises_and_names_it(on: str, operation: str) -> None:
     def program(comm: cluster.Communicator) -> str:

@@ -17,6 +17,13 @@ from minidl.cluster.trace.trace import Trace
 
 NOT_BEGUN = "its program had not begun: to start the ranks took longer (the first time, seconds)"
 
+REASON = 1000  # characters that a rank gets of another rank's error
+
+
+def shortened(reason: str) -> str:
+    """Why a rank has failed, as the other ranks get it: a frame that fits into a socket whose reader is busy."""
+    return reason if len(reason) <= REASON else f"{reason[:REASON]} ..."
+
 
 def deadline_text(deadline: float | None) -> str:
     """The first line of the error of a run that has exceeded its deadline."""
@@ -31,7 +38,9 @@ def abort_error(culprit: int, failure: Failure | None, cause_of_death: str = "")
     if failure is None:
         return RankFailed(f"rank {culprit} failed: {cause_of_death}", rank=culprit)
     kind = KINDS[failure.kind] if failure.kind in ("CollectiveMismatch", "Deadlock") else RankFailed
-    return kind(f"rank {culprit} failed: {failure.summary}", rank=failure.at_fault if kind is Deadlock else culprit)
+    return kind(
+        f"rank {culprit} failed: {shortened(failure.summary)}", rank=failure.at_fault if kind is Deadlock else culprit
+    )
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from mpi4py import MPI
 
 from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout
 from minidl.cluster.engines.control import Failure, ProgramResult
+from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.mpi.abort import abort
 from minidl.cluster.engines.pickled import loaded_result
 from minidl.cluster.engines.protocol import LaunchTerms
@@ -82,6 +83,7 @@ class Agreement:
             self._receive_reports()
             if time.monotonic() > patience:
                 atexit.register(abort, 1)  # a rank does not report: MPI would wait for it forever
+                environment.lost = min(rank for rank in others if rank not in self._ends)
                 break
             time.sleep(LOOK_SECONDS)
         return self._conclusion()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 
+from minidl.cluster.diagnosis.errors import RankFailed
+
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # set by MPICH, PMIx and Open MPI's mpiexec
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")  # PMIx has none of its own
 
 runs_program = False  # whether this process is running the program of a launch, as one of its ranks
+lost: int | None = None  # a rank that had not reported when a launch in a script under mpiexec ended
 
 
 def started_by_mpiexec() -> bool:
@@ -23,3 +26,13 @@ def rank_by_mpiexec() -> int:
 def size_by_mpiexec() -> int | None:
     """The number of ranks that mpiexec has started; None if it does not say."""
     return next((int(os.environ[name]) for name in SIZE_VARIABLES if name in os.environ), None)
+
+
+def check_that_none_is_lost() -> None:
+    """Raise RankFailed if an earlier launch has ended without a rank, for which all others would wait forever."""
+    if lost is not None:
+        raise RankFailed(
+            f"rank {lost} has not returned from an earlier launch, so the ranks that mpiexec has started can launch "
+            "nothing more: end the script",
+            rank=lost,
+        )

@@ -8,11 +8,14 @@ from typing import Any, TypeVar
 import cloudpickle
 from mpi4py import MPI
 
+from minidl.cluster.engines.mpi import environment
+
 _T = TypeVar("_T")
 
 
 def computed_on_the_first_rank(function: Callable[[], Any]) -> Any:
     """`function()` of rank 0, on every rank; every rank calls this. What it raises there is raised on all."""
+    environment.check_that_none_is_lost()
     everyone, outcome = MPI.COMM_WORLD, None
     if everyone.rank == 0:
         try:
@@ -27,6 +30,7 @@ def computed_on_the_first_rank(function: Callable[[], Any]) -> Any:
 
 def agreed(function: Callable[[], _T]) -> _T:
     """`function()` of this rank; every rank calls this. What it raises on any, the lowest such rank's, all raise."""
+    environment.check_that_none_is_lost()
     failure = None
     try:
         result = function()

@@ -36,6 +36,7 @@ def run_inside_mpiexec(
     everyone = MPI.COMM_WORLD
     if terms.nodes != everyone.size:
         raise ValueError(f"mpiexec has started {everyone.size} ranks, but launch was asked for nodes={terms.nodes}")
+    environment.check_that_none_is_lost()
     forget_names(everyone)
     machine = MPI.Get_processor_name()
     limit_threads(threads_of_a_rank(everyone.allgather(machine).count(machine)))

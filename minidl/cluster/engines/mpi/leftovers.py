@@ -41,8 +41,25 @@ def no_topology_file() -> dict[str, str]:
     return {HWLOC: os.environ.get(HWLOC, "")}
 
 
+def end_job(mark: str, known: set[str], seconds: float) -> None:
+    """Kill the other processes of a job whose launcher has ended, and remove its segments, of which none is in `known`.
+
+    A rank that finds the launcher gone while the job starts calls it: the others may be in MPI's own initialization,
+    which would wait for this rank forever.
+    """
+    names = _mapped_by("self")
+    for process in _marked(mark.encode()):
+        names |= _mapped_by(str(process.pid))
+        process.close()
+    for path in names:
+        with contextlib.suppress(FileNotFoundError):  # another rank that ends the job was first
+            os.unlink(path)
+    end_processes(mark, seconds)
+    remove_unused(known)  # those that were made meanwhile
+
+
 def end_processes(mark: str, seconds: float) -> None:
-    """Kill every process of this user whose initial environment contains `mark`; return when all are gone.
+    """Kill every other process of this user whose initial environment contains `mark`; return when all are gone.
 
     mpiexec's helpers and the ranks have sessions of their own, so no process group includes them. Gives up after
     `seconds`.
@@ -58,7 +75,7 @@ def end_processes(mark: str, seconds: float) -> None:
 
 def _marked(mark: bytes) -> Iterator[StartedProcess]:
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and _has_mark(entry, mark):
+        if entry.name.isdigit() and int(entry.name) != os.getpid() and _has_mark(entry, mark):
             with contextlib.suppress(ProcessLookupError):
                 process = StartedProcess(int(entry.name))
                 if _has_mark(entry, mark):  # checked again: from now on the number cannot be reused

@@ -22,7 +22,7 @@ from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import control
 from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
-from minidl.cluster.engines.mpi.leftovers import forget_names
+from minidl.cluster.engines.mpi.leftovers import end_job, forget_names, segments
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.started import HELLO, address
 from minidl.cluster.engines.os_process.worker import (
@@ -34,12 +34,13 @@ from minidl.cluster.engines.os_process.worker import (
 )
 
 LOOK_SECONDS = 0.001
+GRACE_SECONDS = 5.0  # for the other processes of a job without a launcher to end
 
 
 def main(name: str, debug: bool) -> NoReturn:
     """Run one rank for the launcher whose socket has that name; never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the launcher alone answers it
-    link = socket.socket(socket.AF_UNIX)
+    link, known = socket.socket(socket.AF_UNIX), segments()
     try:
         # First, so that the launcher notices a death in MPI_Init, where the other ranks would wait forever.
         link.connect(address(name))
@@ -83,7 +84,8 @@ def main(name: str, debug: bool) -> NoReturn:
     except ClusterError:
         os._exit(1)  # another rank has failed since this one has reported
     except (EOFError, BrokenPipeError, ConnectionResetError, ConnectionRefusedError):
-        os._exit(1)  # the launcher has ended, so there is nobody to report to
+        end_job(name, known, GRACE_SECONDS)  # the launcher has ended, so there is nobody to report to
+        os._exit(1)
     os._exit(0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 import selectors
+import socket
 import time
 from collections.abc import Collection
 from typing import Protocol
@@ -19,7 +20,7 @@ from minidl.cluster.engines.os_process.rank_process import RankProcess
 from minidl.cluster.engines.pickled import loaded_result
 from minidl.cluster.engines.printed import replay
 from minidl.cluster.engines.protocol import LaunchTerms
-from minidl.cluster.engines.run_error import RankReports, abort_error, deadline_text
+from minidl.cluster.engines.run_error import RankReports, abort_error, deadline_text, shortened
 from minidl.cluster.engines.whereabouts import ask, whereabouts
 from minidl.cluster.run import Run
 from minidl.cluster.trace.trace import Trace
@@ -106,19 +107,15 @@ class Supervisor:
             rank: RankProcess = key.data
             if rank.is_gone:
                 continue
-            has_ended = key.fileobj is not rank.link
-            with contextlib.suppress(BlockingIOError):
-                while True:
-                    try:
-                        data = rank.link.recv(READ_BYTES)
-                    except ConnectionResetError:
-                        data = b""
-                    if not data:
-                        has_ended = True
-                        break
-                    for kind, body in rank.reader.feed(data):
-                        self._handle(rank, kind, body)
-            if has_ended:
+            has_died = key.fileobj is not rank.link
+            while (data := _received(rank.link)) is not None:
+                for kind, body in rank.reader.feed(data):
+                    self._handle(rank, kind, body)
+                if not data or not has_died:  # a rank that sends without end must not keep the launcher here
+                    break
+            if data == b"":
+                has_died = True
+            if has_died:
                 self._gone(rank)
 
     def _handle(self, rank: RankProcess, kind: int, body: bytes) -> None:
@@ -127,6 +124,7 @@ class Supervisor:
             self._begin()
         elif kind == control.TELL:
             if self._terms.listener is not None and not self._is_ending:
+                self._check_deadline()  # a slow listener may have thousands of objects to come
                 self._terms.listener(rank.rank, cloudpickle.loads(body))
         elif kind == control.LAST_WORDS:
             rank.last_words = pickle.loads(body)
@@ -154,7 +152,7 @@ class Supervisor:
     def _fail(self, rank: RankProcess) -> None:
         self._failed.append(rank)
         if self._terms.on_failure == "continue" and not self._is_ending:
-            error = pickle.dumps(RankFailed(f"rank {rank.rank} failed: {_why(rank)}", rank=rank.rank))
+            error = pickle.dumps(RankFailed(f"rank {rank.rank} failed: {shortened(_why(rank))}", rank=rank.rank))
             for other in self.ranks:
                 if not other.has_ended:
                     other.send(control.LOST, error)
@@ -239,3 +237,13 @@ class Supervisor:
 
 def _why(rank: RankProcess) -> str:
     return rank.failure.summary if rank.failure else rank.cause_of_death
+
+
+def _received(link: socket.socket) -> bytes | None:
+    """The next bytes from a rank; none at all when its end has closed, and None if nothing has arrived."""
+    try:
+        return link.recv(READ_BYTES)
+    except BlockingIOError:
+        return None
+    except ConnectionResetError:
+        return b""

@@ -64,6 +64,10 @@ class FrameSocket:
     def has_outgoing(self) -> bool:
         return bool(self._outgoing)
 
+    @property
+    def outgoing(self) -> int:
+        return len(self._outgoing)
+
     def send(
         self,
         kind: int,

@@ -63,9 +63,9 @@ class Links:
         if not link.has_outgoing:
             self._poll.modify(link.socket.fileno(), select.POLLIN)
 
-    def unsent(self) -> list[int]:
-        """The peers to which something has not been sent yet."""
-        return [peer for peer, link in self._links.items() if link.has_outgoing and not link.closed]
+    def unsent(self) -> dict[int, int]:
+        """How many frames have not been sent yet, by peer; peers to which all have been sent are left out."""
+        return {peer: link.outgoing for peer, link in self._links.items() if link.has_outgoing and not link.closed}
 
     # Receiving
 

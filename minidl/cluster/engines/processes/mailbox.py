@@ -181,10 +181,12 @@ class SocketMailbox:
                 self._progress(self.timeout)
             for peer in self._links.peers:
                 self._links.send(peer, GOODBYE, self.now())
-            since = self.now()
+            since, before = self.now(), self._links.unsent()
             while unsent := self._links.unsent():
+                if unsent != before:  # a slow receiver still receives
+                    since, before = self.now(), unsent
                 if self.now() - since > self.timeout:
-                    raise CommTimeout(f"messages to rank {unsent[0]} were not received within {self.timeout:g} s")
+                    raise CommTimeout(f"messages to rank {min(unsent)} were not received within {self.timeout:g} s")
                 self._progress(self.timeout)
 
     # Sleeping until a peer wakes this rank: for ranks that share memory, which changes without a message
@@ -240,11 +242,14 @@ class SocketMailbox:
 
     def _publish_if_blocked(self) -> None:
         """Publish what this rank waits for, if program and helpers are blocked and nothing here will wake one."""
-        threads = 1 + sum(tasks > 0 for tasks in self._at_work.values()) if self._at_work else 1
         waits = [operation for operation, _ in self.waits.values()]
-        is_every = self._program in self.waits and len(waits) == threads
-        if is_every and not self._held and not any(operation.done for operation in waits):
+        if self._is_all_blocked() and not self._held and not any(operation.done for operation in waits):
             self._published.blocked([operation.peer for operation in waits if operation.kind != "helper"])
+
+    def _is_all_blocked(self) -> bool:
+        """Whether every thread of this rank, its program and the helpers at work, waits for something."""
+        threads = 1 + sum(tasks > 0 for tasks in self._at_work.values()) if self._at_work else 1
+        return self._program in self.waits and len(self.waits) == threads
 
     def _move(self, peer: int, events: int) -> None:
         """Send and receive what the socket to this peer can, after `poll` has returned these events for it."""
@@ -332,6 +337,8 @@ class SocketMailbox:
             self._raise_if_hopeless(send, self.now())
 
     def _raise_if_hopeless(self, operation: Pending, now: float) -> None:
+        if operation.peer in (self.rank, {self.rank}) and not self._is_all_blocked():
+            return  # another thread of this rank may still send it
         try:
             self._peers.raise_if_hopeless(operation, now)
         except RankFailed as error:

@@ -131,6 +131,23 @@ def _end_server() -> None:
                 os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)
 
 
+def _forget_server() -> None:
+    """In a copy of this process, made by os.fork: let it start a fork server of its own.
+
+    It cannot wait for the original's server, nor for a launch that another thread of the original was starting.
+    """
+    global _starting
+    _starting = threading.Lock()
+    server = multiprocess.forkserver._forkserver
+    if server._forkserver_pid is not None:
+        os.close(server._forkserver_alive_fd)
+        server.__init__()
+        multiprocess.current_process()._config["tempdir"] = None  # the original removes its folder
+
+
+os.register_at_fork(after_in_child=_forget_server)
+
+
 def _environment_at_start(method: str, threads: int) -> dict[str, str]:
     """The environment in which a process starts: the server reads which kernels to warm, a spawned rank its threads."""
     if method == "forkserver":

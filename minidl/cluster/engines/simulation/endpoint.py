@@ -129,6 +129,7 @@ class SimulatedEndpoint:
             scheduler.turn()
         assert isinstance(pending, Awaited)
         if not pending.done:
+            scheduler.check_thread()
             task = scheduler.running
             task.waiting, task.since = pending, scheduler.time
             hopeless = self._world.hopeless(pending) if self._world.ended else None

@@ -15,6 +15,7 @@ from contextvars import Context
 from copy import copy
 from functools import partial
 from operator import attrgetter, itemgetter
+from threading import get_ident
 from time import monotonic
 from typing import Any, NamedTuple, Protocol, TextIO
 
@@ -130,8 +131,14 @@ class Scheduler:
         self._round_number = 0  # among the rounds of this instant
         self._replay: _Replay | None = None
         self._stdout = stdout
+        self._thread = get_ident()
 
     # Called by the running task
+
+    def check_thread(self) -> None:
+        """Raise RuntimeError in a thread that the program has started: it cannot wait on the virtual clock."""
+        if get_ident() != self._thread:
+            raise RuntimeError("a simulated rank's own threads cannot wait: start such work by comm.background")
 
     def turn(self) -> None:
         """Return when it is this task's turn to act on others; callers may skip it while `time` equals `now`."""
@@ -141,6 +148,7 @@ class Scheduler:
             raise copy(self.failure)
         task = self.running
         while self.time > self.now:
+            self.check_thread()
             task.until = self.time
             self.wake(task, self.time)
             self.switch()

@@ -595,6 +595,39 @@ def test_under_mpiexec_a_rank_that_is_lost_ends_the_job(tmp_path: Path, what: st
         assert "rank 1 did not answer" in done.stderr
 
 
+def test_under_mpiexec_what_follows_a_launch_that_lost_a_rank_raises_at_once(tmp_path: Path) -> None:
+    done = under_mpiexec(
+        tmp_path,
+        """
+        import time
+        from minidl import cluster
+
+        def program(comm):
+            if comm.rank == 1:
+                time.sleep(1000)
+            comm.recv(1)
+
+        for what in (
+            lambda: cluster.launch(program, nodes=2, on="mpi", timeout=1),
+            lambda: cluster.launch(lambda comm: 0, nodes=2, on="mpi"),
+            lambda: cluster.once(lambda: 0, on="mpi"),
+        ):
+            try:
+                what()
+            except cluster.ClusterError as error:
+                print(type(error).__name__, error.rank, str(error).splitlines()[0], flush=True)
+        """,
+        nodes=2,
+        timeout=60,
+    )
+    assert done.returncode != 0
+    first, *others = lines(done)
+    assert first.startswith("CommTimeout 1 ")
+    assert [other.partition(",")[0] for other in others] == 2 * [
+        "RankFailed 1 rank 1 has not returned from an earlier launch"
+    ]
+
+
 @pytest.mark.parametrize(("status", "code"), [(0, 1), *exhaustively((256, 1), (3, 3))])
 def test_under_mpiexec_os_exit_of_a_rank_does_not_end_the_job_with_code_0(
     tmp_path: Path, status: int, code: int
@@ -685,3 +718,32 @@ def test_ranks_end_when_the_launching_process_is_ended(tmp_path: Path, number: s
         assert process_census.wait_until_gone(below) == []
     if number == signal.SIGINT:
         assert "KeyboardInterrupt" in said
+
+
+def test_a_rank_that_starts_after_the_launching_process_has_ended_ends_those_that_started_before(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            import sys
+            from minidl.cluster.engines.mpi import environment
+
+            if environment.rank_by_mpiexec() == 0:
+                from mpi4py import MPI  # initializes MPI, where this rank waits for the other one
+            else:
+                from minidl.cluster.engines.mpi import rank
+                rank.main(sys.argv[1], False)
+            """
+        )
+    )
+    mpiexec, name = launcher.find_mpiexec(), "minidl-of-a-launcher-that-has-ended"
+    command = [mpiexec, *launcher._options(mpiexec), "-n", "2", sys.executable, str(path), name]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), launcher.MARK: name}
+    with subprocess.Popen(command, env=environment, start_new_session=True) as job:
+        try:
+            job.wait(60)
+        finally:
+            job.kill()
+            launcher.end_processes(name, 5.0)

@@ -98,6 +98,17 @@ for nodes in (18, 20, 24):
     assert err == ""
 
 
+def test_a_copy_of_a_process_that_has_launched_starts_a_fork_server_of_its_own(tmp_path: Path) -> None:
+    copy = """
+import multiprocessing
+print(ranks(), flush=True)
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    print(pool.map(ranks, [2, 4]), pool.apply(server) != server())
+print(ranks())
+"""
+    assert run(tmp_path, copy) == ("3\n[2, 4] True\n3\n", "")
+
+
 def test_a_launch_that_loses_its_fork_server_twice_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     from minidl import cluster
     from minidl.cluster.engines.processes import start

@@ -535,3 +535,25 @@ def test_a_rank_that_waits_for_several_fails_when_the_last_of_them_has_returned(
         return comm.now()
 
     assert simulate(program, nodes=5).results == [0.0, 1.0, 2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("what", ["recv", "compute"])
+def test_a_thread_of_the_program_that_would_wait_raises_and_the_program_goes_on(what: str) -> None:
+    def program(comm: cluster.Communicator) -> tuple[list[str], int]:
+        said = []
+
+        def work() -> None:
+            try:
+                if what == "compute":
+                    comm.compute(seconds=1.0)
+                comm.recv(1 - comm.rank)
+            except RuntimeError as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return said, comm.all_reduce(comm.rank)
+
+    said = "a simulated rank's own threads cannot wait: start such work by comm.background"
+    assert simulate(program, deadline=60).results == 2 * [([said], 1)]
