@@ -36,6 +36,7 @@ class Purpose(Enum):
     DROPOUT = "a layer's mask: epoch, step, replica, micro-batch, layer's name, number of the call"
     ROUNDING = "a compressor's choices on one rank: epoch, rank, name of the parameter"
     COMMON_CHOICE = "a compressor's choices that all ranks share: its seed, epoch, name of the parameter, draw"
+    REST_OF_EPOCH = "the seed of compressors that begin within an epoch: epoch, step; the same on all ranks"
     POWER_ITERATION = "the start of a power iteration: as COMMON_CHOICE; the same on all ranks"
     MATCHING = "random pairs of nodes: step; the same on all ranks"
     NEIGHBOUR = "the neighbour that a node asks: rank"

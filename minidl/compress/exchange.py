@@ -204,7 +204,10 @@ def _all_reduce(requests: list[AllReduce], comm: Communicator, settings: Setting
     def wait() -> list[Array]:
         total = work.wait() if settings.async_op else work
         sums = np.split(total, np.cumsum([request.values.size for request in requests])[:-1])
-        return [one.reshape(request.values.shape) for one, request in zip(sums, requests, strict=True)]
+        return [  # dtypes may differ, and concatenating makes them one
+            one.astype(request.values.dtype, copy=False).reshape(request.values.shape)
+            for one, request in zip(sums, requests, strict=True)
+        ]
 
     return wait
 

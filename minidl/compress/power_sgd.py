@@ -27,7 +27,7 @@ class PowerSGD(RandomChoices, Compressor):
 
     Both sums are ordinary all-reduces of small matrices, so the bytes per node do not grow with the nodes, and adding
     up loses nothing. A weight of shape (rows, ...) is read as a matrix with that many rows. Vectors, and matrices for
-    which P and Q would not be smaller, are sent uncompressed.
+    which P and Q would not have fewer numbers, are sent uncompressed.
 
     Parameters
         rank        r, at least 1; a larger one sends more and leaves out less
@@ -35,7 +35,8 @@ class PowerSGD(RandomChoices, Compressor):
         seed        of the random Q, which all nodes share; in a run combined with the run's seed, the epoch, the step
                     and the parameter's name
 
-    Message: P and Q in the array's dtype, r (rows + columns) numbers; a node sends these in two all-reduces.
+    Message: P and Q in the array's dtype, in float32 for float16, whose range they leave: r (rows + columns) numbers; a
+    node sends these in two all-reduces.
     Limits: exact up to rounding for sums of rank at most r: in the first step, in later ones while the row space of the
     sum stays the same, and in every step without warm start.
 
@@ -85,36 +86,41 @@ class PowerSGD(RandomChoices, Compressor):
         if self.sends_whole(array.shape):
             numbers = array.reshape(-1)
         else:
-            matrix = array.reshape(len(array), -1)
+            matrix = as_matrix(array)
             p = orthonormal(matrix @ self._first_q(matrix))
             self._q = matrix.T @ p
             numbers = np.concatenate([p.reshape(-1), self._q.reshape(-1)])
         return Message(np.frombuffer(numbers.tobytes(), np.uint8), array.shape, array.dtype)
 
     def decode(self, message: Message) -> Array:
-        numbers = message.data.copy().view(message.dtype)
-        if not self.sends_whole(message.shape):
-            rows = message.shape[0]
-            p, q = np.split(numbers.reshape(-1, self.rank), [rows])
-            numbers = p @ q.T
-        return numbers.reshape(message.shape)
+        data = message.data.copy()
+        if self.sends_whole(message.shape):
+            return data.view(message.dtype).reshape(message.shape)
+        numbers = data.view(factor_type(message.dtype)).reshape(-1, self.rank)
+        p, q = np.split(numbers, message.shape[:1])
+        return (p @ q.T).astype(message.dtype, copy=False).reshape(message.shape)
 
     def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
         self.check(array.shape, array.dtype)
         if self.sends_whole(array.shape):
             total: Array = yield AllReduce(array)
             return Sum(total, lambda: np.zeros_like(array))
-        matrix = array.reshape(len(array), -1)
+        matrix = as_matrix(array)
         p = orthonormal((yield AllReduce(matrix @ self._first_q(matrix))))
         own_q = matrix.T @ p
         q: Array = yield AllReduce(own_q)
         self._q = q.copy()  # the sum may be overwritten, or share memory with other parameters' sums
-        return Sum((p @ q.T).reshape(array.shape), lambda: (matrix - p @ own_q.T).reshape(array.shape))
+
+        def shaped(result: Array) -> Array:
+            return result.astype(array.dtype, copy=False).reshape(array.shape)
+
+        return Sum(shaped(p @ q.T), lambda: shaped(matrix - p @ own_q.T))
 
     def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int:
         rows, columns = (shape[0], math.prod(shape[1:])) if shape else (1, 1)
-        numbers = rows * columns if self.sends_whole(shape) else self.rank * (rows + columns)
-        return numbers * np.dtype(dtype).itemsize
+        if self.sends_whole(shape):
+            return rows * columns * np.dtype(dtype).itemsize
+        return self.rank * (rows + columns) * factor_type(dtype).itemsize
 
     def sends_whole(self, shape: tuple[int, ...]) -> bool:
         """Whether arrays of this shape are sent uncompressed."""
@@ -131,6 +137,16 @@ class PowerSGD(RandomChoices, Compressor):
         generator = self._common_choices(random.Purpose.POWER_ITERATION, self.seed, *draw)
         drawn = generator.standard_normal((matrix.shape[1], self.rank)).astype(matrix.dtype)
         return drawn if self._q is None or not self.warm_start else np.where(is_kept, self._q, drawn)
+
+
+def factor_type(dtype: Any) -> np.dtype[Any]:
+    """The dtype of P and Q: Q grows with the gradient's size and P with its square, which float16 cannot hold."""
+    return np.result_type(dtype, np.float32)
+
+
+def as_matrix(array: Array) -> Array:
+    """The array as a matrix with shape[0] rows, in the dtype of P and Q."""
+    return array.reshape(len(array), -1).astype(factor_type(array.dtype), copy=False)
 
 
 def orthonormal(columns: Array) -> Array:

@@ -36,6 +36,8 @@ class QSGD(RandomChoices, Quantizer):
         s (s + sqrt(d)) numbers are not zero.
         With more than sqrt(d) / 2 levels the bound is below 1, so `ErrorFeedback` accepts it.
         A bucket that contains an infinity or NaN decodes to NaN.
+        A number may be rounded up to a level far above it, in float16 to infinity if that level is above 65,504. More
+        levels or a smaller bucket make the steps smaller.
 
     Raises
         ValueError  for levels or a bucket below 1, for integer arrays

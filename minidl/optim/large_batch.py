@@ -116,10 +116,10 @@ class LargeBatchLR(LRScheduler):
         self.milestones = [round(milestone * steps_per_epoch) for milestone in milestones]
         self.total_steps = None if total_epochs is None else round(total_epochs * steps_per_epoch)
         self._momenta: list[float] = []
-        self._corrected_at = [-1 for _ in optimizer.param_groups]  # optimizer.updates at the last correction
         if momentum_correction:
             self._momenta = [group["momentum"] for group in optimizer.param_groups]
         super().__init__(optimizer, last_epoch)
+        optimizer.after_step.append(self._end_correction)
 
     def factor(self, step: int) -> float:
         """Return the multiple of the optimizer's initial rate that is used in step `step`, counted from 0."""
@@ -134,13 +134,14 @@ class LargeBatchLR(LRScheduler):
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
         new = base_lr * self.factor(self.last_epoch)
-        if self._momenta:
-            group, own, updates = self.optimizer.param_groups[index], self._momenta[index], self.optimizer.updates
-            changed = new / lr if self.last_epoch > 0 and lr > 0 else 1.0
-            is_unused = self._corrected_at[index] == updates  # the schedule stepped again before an update
-            group["momentum"] = (group["momentum"] if is_unused else own) * changed
-            self._corrected_at[index] = updates
+        if self._momenta and self.last_epoch > 0 and lr > 0:
+            self.optimizer.param_groups[index]["momentum"] *= new / lr  # of several changes before one step: all
         return new
+
+    def _end_correction(self) -> None:
+        """Set the momentum back after one update, since the schedule need not step before the next one."""
+        for group, momentum in zip(self.optimizer.param_groups, self._momenta, strict=False):  # none: no correction
+            group["momentum"] = momentum
 
 
 def _has_rate_inside(optimizer: Optimizer, group: Group) -> bool:

@@ -8,7 +8,7 @@ loads the state.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 from minidl.kernels import Array, array_module
@@ -30,6 +30,7 @@ class Optimizer(ABC):
         param_groups    list of dicts with parameters and options; they may be changed between steps
         state           maps a parameter to what the rule stores for it
         updates         number of calls of `step` so far
+        after_step      functions without arguments that `step` calls when it has updated everything
 
     A parameter that occurs twice in one group is updated once.
 
@@ -77,6 +78,7 @@ class Optimizer(ABC):
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, dict[str, Any]] = {}
         self.updates = 0  # calls of `step` so far
+        self.after_step: list[Callable[[], None]] = []
         groups = given if any(isinstance(item, Mapping) for item in given) else [{"params": given}]
         for group in groups:
             self.add_param_group(group)
@@ -106,6 +108,8 @@ class Optimizer(ABC):
                     state = self.state[parameter] = self.new_state(data, group)
                 self.update(data, gradient, state, group)
                 parameter.increment_version()
+        for function in self.after_step:
+            function()
 
     @abstractmethod
     def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:

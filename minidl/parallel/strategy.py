@@ -61,7 +61,9 @@ class Strategy:
         servers          number of servers, in addition to the nodes
         algorithm        all-reduce of gradients or weights, as in `comm.all_reduce`. With "ordered", losses and
                          accuracies are reduced in that order too, so that a run has the same bits on all engines
-                         (but for the layers that `Hybrid` divides among three nodes or more)
+                         (but for the layers that `Hybrid` divides among three nodes or more). BLAS must have the same
+                         number of threads, on which the bits of large matrix products depend: a rank has its share of
+                         them, a simulation all. `with threadpoolctl.threadpool_limits(1):` gives one to every engine
         is_asynchronous  whether `batch_size` counts the samples of one gradient instead of those of all nodes together
         is_resumable     whether a checkpoint (weights, optimizer, schedule) is enough for a run to go on
     """

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from minidl import cluster
-from minidl.compress import PowerSGD
+from minidl import cluster, nn
+from minidl.compress import ErrorFeedback, PowerSGD
 from minidl.compress.power_sgd import orthonormal
+from minidl.parallel.gradients.compressed import CompressedGradients
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -64,6 +65,37 @@ def test_what_would_not_become_smaller_is_sent_as_it_is(shape):
     message = compressor.encode(x)
     assert message.nbytes == x.nbytes
     assert (compressor.decode(message) == x).all()
+
+
+@pytest.mark.parametrize("shape", [(64, 32), (2048, 16)])
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 2000.0])
+def test_in_float16_the_factors_are_float32_and_lose_no_more_than_rounding(scale, shape):
+    """In float16, Q in a warm start would become too large for its norm, and 1024 rows times epsilon are 1."""
+    x = (scale * np.outer(np.linspace(0.5, 1, shape[0]), np.linspace(-1, 1, shape[1]))).astype("float16")
+    compressor = PowerSGD(1)
+    for _ in range(3):
+        message = compressor.encode(x)
+        assert message.nbytes == compressor.message_bytes(shape, x.dtype) == 4 * sum(shape)
+        decoded = compressor.decode(message)
+        assert decoded.dtype == x.dtype
+        assert np.linalg.norm(decoded.astype(float) - x) < 2e-3 * np.linalg.norm(x.astype(float))
+
+
+def test_sums_of_float16_matrices_and_vectors_are_float16():
+    def program(comm):
+        parameters = [nn.Parameter(np.zeros(shape, np.float16)) for shape in [(20, 12), (12,)]]
+        gradients = CompressedGradients(parameters, comm, ErrorFeedback(PowerSGD(1)))
+        for _ in range(3):
+            for parameter in parameters:
+                parameter.grad = np.full(parameter.shape, 100 + comm.rank, np.float16)
+            gradients.finish()
+        return [parameter.grad for parameter in parameters], [one.residual.dtype for one in gradients.compressors]
+
+    for sums, residuals in cluster.launch(program, nodes=2, on="simulation").results:
+        for total in sums:
+            assert total.dtype == np.float16
+            np.testing.assert_allclose(total, 201, rtol=1e-3)
+        assert residuals == [np.float16] * 2
 
 
 def test_after_a_gradient_of_zeros_it_finds_the_next_one():

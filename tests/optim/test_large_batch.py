@@ -115,6 +115,45 @@ def test_with_momentum_correction_an_inner_rate_moves_as_an_outer_one(make, corr
 
 
 @pytest.mark.parametrize("make", [lars, v_form])
+def test_momentum_correction_counts_for_one_update_where_the_schedule_does_not_follow_every_update(make):
+    inner_w, outer_w = (Tensor(np.array([1.0, -1.0]), requires_grad=True) for _ in range(2))
+    inner, outer = make(inner_w), optim.SGD([outer_w], lr=0.1, momentum=0.9)
+    settings = {"batch_size": 32, "base_batch_size": 16, "warmup_epochs": 3, "milestones": [5]}
+    schedules = [LargeBatchLR(inner, 1, **settings, momentum_correction=True), LargeBatchLR(outer, 1, **settings)]
+    rng = np.random.default_rng(0)
+    for schedule_steps in (0, 0, 1, 0, 2, 0, 0, 1, 0, 0, 2, 0, 0):
+        inner_w.grad = outer_w.grad = rng.normal(size=2)
+        inner.step()
+        outer.step()
+        for schedule in schedules:
+            for _ in range(schedule_steps):
+                schedule.step()
+    np.testing.assert_allclose(inner_w.data, outer_w.data, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [lars, v_form])
+def test_a_correction_that_was_saved_before_its_update_counts_for_one_update_after_loading(make):
+    weights = []
+    for is_saved in (False, True):
+        w = Tensor(np.array([1.0, -1.0]), requires_grad=True)
+        optimizer = make(w)
+        schedule = LargeBatchLR(optimizer, 1, 32, 16, milestones=[1], momentum_correction=True)
+        for step in range(4):
+            w.grad = np.ones(2)
+            optimizer.step()
+            if step == 1:
+                schedule.step()
+                if is_saved:
+                    saved = optimizer.state_dict(), schedule.state_dict()
+                    optimizer = make(w)
+                    schedule = LargeBatchLR(optimizer, 1, 32, 16, milestones=[1], momentum_correction=True)
+                    optimizer.load_state_dict(saved[0])
+                    schedule.load_state_dict(saved[1])
+        weights.append(w.data)
+    np.testing.assert_array_equal(weights[1], weights[0])
+
+
+@pytest.mark.parametrize("make", [lars, v_form])
 def test_with_momentum_correction_weights_stand_still_after_the_rate_has_decayed_to_zero(make):
     w = Tensor(np.array([1.0, -1.0]), requires_grad=True)
     optimizer = make(w)

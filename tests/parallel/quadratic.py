@@ -14,8 +14,8 @@ from minidl.parallel import Job
 class Point(nn.Module):
     """One weight, 1 at first; its output is the weight, once a sample."""
 
-    def __init__(self) -> None:
-        self.w = nn.Parameter(np.ones(1))
+    def __init__(self, dtype: type = np.float64) -> None:
+        self.w = nn.Parameter(np.ones(1, dtype))
 
     def forward(self, x):
         return x * self.w

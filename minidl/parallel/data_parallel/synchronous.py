@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from minidl import random
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.compress import Compressor
 from minidl.data.loader import Batch
@@ -113,6 +114,10 @@ class Synchronous(Strategy):
         if self.compressor is None:
             return GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm, overlap)
         name_of = {parameter: name for name, parameter in session.model.named_parameters()}
+        seed = session.job.seed
+        if session.step > 0:  # of a run that goes on here: its choices must not be those of the epoch's beginning again
+            place = session.epoch, session.step
+            seed = int(random.stream(random.Purpose.REST_OF_EPOCH, seed, *place).integers(2**63))
         return CompressedGradients(
             session.parameters,
             session.comm,
@@ -121,5 +126,5 @@ class Synchronous(Strategy):
             self.bucket_mb,
             self.algorithm,
             names=[name_of[parameter] for parameter in session.parameters],
-            seed=session.job.seed,
+            seed=seed,
         )

@@ -95,7 +95,8 @@ class CompressedGradients:
     def _gradient_norm(self) -> float:
         """The 2-norm of this rank's gradient of all parameters; called after backward."""
         if self._norm is None:
-            self._norm = float(np.linalg.norm(gradient(self.parameters)))
+            whole = gradient(self.parameters)
+            self._norm = float(np.linalg.norm(whole.astype(np.result_type(whole.dtype, np.float32), copy=False)))
         return self._norm
 
     def _send(self, i: int) -> None:

@@ -20,8 +20,8 @@ Of a model that is split, the survivors lack what the dead node had, and bring b
     ElasticAveraging("synchronous")     "mean"         the centre, which is this mean; the velocity of EAMSGD
     Pipeline                            "checkpoint"   the epoch
 
-Hogwild, asynchronous Gossip and the strategies with servers cannot go on in this way. A compressor's random choices
-(RandomK, QSGD, TernGrad) in the rest of the epoch repeat those of its beginning.
+Hogwild, asynchronous Gossip and the strategies with servers cannot go on in this way. After a death within an epoch a
+compressor's random choices (RandomK, QSGD, TernGrad) have a seed of their own, the same on all nodes.
 
 What the dead node alone had is lost: its own weights ("mean") and its samples in the mean loss of the epoch. The rest
 of the epoch is dealt to the nodes that are left. Where all nodes share a minibatch and with `Job(shards="shuffled")`,

@@ -123,7 +123,7 @@ class Session(Records):
         within: dict[str, Any] = {**(self.history[-1] if self.history else {}), "step": 0, **checkpoint.within_epoch}
         if "seconds" in within:
             self._seconds_before, self._bytes_before, self.steps = within["seconds"], within["bytes"], within["steps"]
-        self._done_before = within["step"]
+        self.step = self._done_before = within["step"]
         if self.comm.rank == 0:
             self._loss_before = within.get("loss_sum", 0.0), within.get("samples_seen", 0)
 

@@ -110,12 +110,12 @@ class EagerSGD(Quorum):
         for batch in session.stream():
             session.model.zero_grad()
             session.local_loss(batch).backward()
-            rounds, is_used = partial_sums.contribute(session.gradient(), len(batch.x))
+            rounds, is_used = partial_sums.contribute(own := session.gradient(), len(batch.x))
             if is_used:
                 session.record("staleness", len(rounds) - 1)
             for gradients, samples, count in rounds:
                 total += samples
-                self._step(session, gradients * (count / (nodes * samples)), total)
+                self._step(session, (gradients * (count / (nodes * samples))).astype(own.dtype, copy=False), total)
                 if session.comm.rank == 0:
                     session.processed(total, session.weights)
             session.finished = total >= session.total_samples

@@ -30,7 +30,10 @@ Initiator = Callable[[int], int]
 
 
 class Round(NamedTuple):
-    """The sum of the gradients of one round, each times its samples, and the numbers of samples and gradients in it."""
+    """The sum of the gradients of one round, each times its samples, and the numbers of samples and gradients in it.
+
+    The sum of 16-bit gradients is in float32.
+    """
 
     total: Array
     samples: int
@@ -73,7 +76,8 @@ class PartialAllReduce:
         bits = range((comm.size - 1).bit_length())
         self.neighbours = {comm.rank ^ 1 << bit for bit in bits if comm.rank ^ 1 << bit < comm.size}
         self.rounds, self.samples = 0, 0  # of the rounds that are over: their number, their samples
-        self._contribution = np.zeros(len(like) + 2, like.dtype)  # gradient times samples, samples, gradients
+        # Gradient times samples, samples, gradients. float16 has no number above 65,504, and not all above 2,048
+        self._contribution = np.zeros(len(like) + 2, np.result_type(like.dtype, np.float32))
         self._work: Work | None = None
         self._begin()
 
@@ -82,7 +86,8 @@ class PartialAllReduce:
 
         None does if the rounds have ended before.
         """
-        self._contribution[:-2], self._contribution[-2:] = gradient * samples, (samples, 1)
+        self._contribution[:-2], self._contribution[-2:] = gradient, (samples, 1)
+        self._contribution[:-2] *= samples
         self.comm.send(None, self.comm.rank)
         work = self._work or self.comm.background(self._take_part)
         rounds, is_used = work.wait()

@@ -326,6 +326,30 @@ def test_compressors_begin_anew_in_the_middle_of_an_epoch(compressor):
     assert report.accuracy > 0.5
 
 
+CHOSEN: list[tuple[int, ...]] = []
+
+
+class RecordedChoices(compress.RandomK):
+    """Appends the entries that it decodes in the first layer's weight to `CHOSEN`."""
+
+    def entries(self, message):
+        chosen, values = super().entries(message)
+        if message.shape == (8, 5):
+            CHOSEN.append(tuple(chosen.tolist()))
+        return chosen, values
+
+
+@pytest.mark.parametrize(("call", "step", "seeds_of_this_step"), [(11, 0, 1), (15, 2, 2)])
+def test_random_choices_after_a_restart_do_not_repeat_those_of_the_epochs_beginning(call, step, seeds_of_this_step):
+    """Each step has a choice of its own; the step in which node 1 dies has two within an epoch."""
+    CHOSEN.clear()
+    strategy, plan = Synchronous(compressor=RecordedChoices(0.2)), FaultPlan().kill(1, at=("all_reduce", call))
+    report = parallel.train(small_job(), strategy, nodes=3, on="simulation", faults=plan, elastic=True)
+    assert [(restart.epoch, restart.step) for restart in report.restarts] == [(2, step)]
+    assert len(set(CHOSEN)) == 3 * STEPS + seeds_of_this_step - 1
+    assert len(set(report.digests)) == 1
+
+
 @pytest.mark.parametrize("on", ENGINES)
 def test_messages_that_travel_during_backward_do_not_hold_up_the_survivors(on):
     job = small_job()

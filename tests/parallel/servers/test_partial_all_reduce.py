@@ -1,6 +1,6 @@
 """Eager SGD without a coordinator: every gradient is used once, and all workers make the same updates."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ from minidl import cluster, optim, parallel
 from minidl.parallel import EagerSGD, Synchronous
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from tests.parallel.jobs import blobs
-from tests.parallel.quadratic import quadratic_job
+from tests.parallel.quadratic import Point, half_square, quadratic_job
 from tests.parallel.servers.test_quorum import OPTIMIZERS, Constant, Memoryless, plain_job
 from tests.parallel.test_strategies import weights
 from tests.tiers import exhaustively
@@ -121,6 +121,31 @@ def test_a_round_sends_one_activation_to_each_neighbour_of_the_hypercube():
     run = cluster.launch(program, nodes=8, on="simulation")
     assert run.results[5] == [1, 4, 7]
     assert {traffic["send"].messages for traffic in run.trace.ledger()} == {3 + 1}  # and one to itself
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_samples_are_counted_exactly_and_sums_are_finite_in_every_type(dtype):
+    """3 * 2,049 samples are no number of float16, and 3 * 2,049 * 16 is above its largest."""
+
+    def program(comm):
+        rounds = PartialAllReduce(comm.split(0), limit=3 * 2049, like=np.zeros(2, dtype))
+        return rounds.contribute(np.full(2, 16, dtype), samples=2049)
+
+    for rounds, is_used in cluster.launch(program, nodes=3, on="simulation").results:
+        assert is_used
+        assert [(one.samples, one.gradients, one.total.tolist()) for one in rounds] == [(6147, 3, [98352.0] * 2)]
+
+
+def test_weights_in_float16_move_as_those_of_synchronous():
+    """The loss is 8 w^2 on shares of 3,000 samples: 3,000 times the gradient 16 w, of three nodes, is above 65,504."""
+
+    def final_weight(strategy, batch_size):
+        job = quadratic_job(18_000, 1 / 64, batch_size=batch_size, loss=lambda out, y: half_square(out, y) * 16)
+        return parallel.train(replace(job, model=partial(Point, np.float16)), strategy, 3, SAME).checkpoint.model["w"]
+
+    eager = final_weight(EagerSGD(coordinator=False), 3000)
+    assert eager.dtype == np.float16
+    assert eager == final_weight(Synchronous(), 9000) == [0.5625]
 
 
 def test_only_a_coordinator_counts_to_a_number():
