@@ -330,8 +330,8 @@ say(f"Your guess: {guess_luck}. **Shown: {winner:.1f} %. On 180 other images: {f
 #
 # The result of Part I works on larger pictures than 8x8 digits. It is a residual network: groups of layers whose input
 # is added to their output (ResNet; He et al., arXiv:1512.03385, section 3.1). It reads letters of 28x28 pixels in fonts
-# that it has never seen. `python3 -m course result 1` trains it with *your* `adam_step` of the exercises, in at most ten
-# minutes. Here are the first steps of a smaller one, with minidl's Adam:
+# that it has never seen. `python3 -m course result 1` trains it with *your* `adam_step` of the exercises, in at most
+# ten minutes. Here are the first steps of a smaller one, with minidl's Adam:
 
 # %%
 # measured: differs from run to run
