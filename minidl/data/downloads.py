@@ -54,7 +54,7 @@ def _download(file: RemoteFile, folder: Path, missing: Sequence[RemoteFile]) -> 
         try:
             _copy_from(url, file, folder / file.name)
             return
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, ValueError) as error:  # ValueError: a Content-Length that is no number
             failures.append(f"{url}: {error or type(error).__name__}")
     by_hand = ", ".join(other.urls[0] for other in missing if not (folder / other.name).exists())
     raise DataError(

@@ -37,7 +37,10 @@ def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
         raise _damaged(path, f"it is not an idx file of unsigned bytes in {ndim} dimensions")
     if len(contents) != header.size + prod(shape):
         raise _damaged(path, f"its header announces {prod(shape):,} bytes, but {len(contents) - header.size:,} follow")
-    return np.frombuffer(contents, np.uint8, offset=header.size).reshape(shape)
+    try:
+        return np.frombuffer(contents, np.uint8, offset=header.size).reshape(shape)
+    except ValueError as error:  # one dimension is 0, and the others are too large for any array
+        raise _damaged(path, f"its header announces the shape {tuple(shape)}") from error
 
 
 def _damaged(path: Path, reason: str) -> DataError:

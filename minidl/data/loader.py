@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from minidl.arguments import whole_number
 from minidl.data.pairs import Pairs, checked, minibatch
-from minidl.data.sampler import DistributedSampler, epoch_order
+from minidl.data.sampler import DistributedSampler, epoch_order, given_order
 
 _PYTORCH_ONLY = {  # accepted if switched off, as num_workers=0 is
     "num_workers": "samples are read in the training process itself",
@@ -150,7 +150,7 @@ class DataLoader:
         if self.sampler is not None:
             order = self.sampler.indices()
         elif self.order is not None:
-            order = self.order(self.epoch)
+            order = given_order(self.order, self.epoch, len(self.dataset))
         else:
             order = epoch_order(len(self.dataset), self.shuffle, self.seed, self.epoch)
         if self.sampler is None:

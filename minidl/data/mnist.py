@@ -17,6 +17,8 @@ from minidl.data.idx import read_idx
 
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
+SIZE = (28, 28)  # pixels of an image
+
 MNIST_MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
@@ -112,6 +114,8 @@ def _idx_splits(
 
 def _read_set(images_path: Path, labels_path: Path, n_classes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     images, labels = read_idx(images_path, ndim=3), read_idx(labels_path, ndim=1)
+    if images.shape[1:] != SIZE:
+        raise DataError(f"{images_path} has images of {' x '.join(map(str, images.shape[1:]))} pixels, not of 28 x 28")
     if len(images) != len(labels):
         raise DataError(f"{images_path} has {len(images):,} images but {labels_path} has {len(labels):,} labels")
     if labels.max(initial=0) >= n_classes:

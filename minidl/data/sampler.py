@@ -22,6 +22,17 @@ def epoch_order(n: int, shuffle: bool, seed: int, epoch: int) -> NDArray[np.int6
     return stream(Purpose.SHUFFLE, seed, epoch).permutation(n).astype(np.int64, copy=False)
 
 
+def given_order(order: Callable[[int], NDArray[np.int64]], epoch: int, n: int) -> NDArray[np.int64]:
+    """Return `order(epoch)`; ValueError unless it has n indices, one for each place in the epoch."""
+    indices = np.asarray(order(epoch))
+    if indices.shape != (n,):
+        raise ValueError(
+            f"order({epoch}) has the shape {indices.shape}, but the dataset has {n} samples: return {n} indices, and "
+            "for an epoch of fewer or more samples make the dataset of those, data.Dataset(x[indices], y[indices])"
+        )
+    return indices
+
+
 class DistributedSampler:
     """Indices of the samples of one rank: every `num_replicas`-th of the epoch's order, without padding.
 
@@ -67,7 +78,7 @@ class DistributedSampler:
         if self.order is None:
             order = epoch_order(self.n, self.shuffle, self.seed, self.epoch)
         else:
-            order = self.order(self.epoch)
+            order = given_order(self.order, self.epoch, self.n)
         return order[self.rank :: self.num_replicas]
 
     def __iter__(self) -> Iterator[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from math import ceil
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,8 @@ class Job:
         for name, at_least in {"batch_size": 1, "epochs": 1, "seed": 0}.items():
             object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least))
         one_of("shards", self.shards, SHARDS)
+        if not callable(self.data) and not isinstance(self.data, Splits):
+            _refuse_data(self.data)
         if self.clip_norm is not None:
             real_number("clip_norm", self.clip_norm, above=0, hint="None switches clipping off")
         _ = self._batch_sizes  # raises for a size that cannot be
@@ -146,8 +148,17 @@ class Job:
         return sum(ceil(n / size) for size in sizes[:-1]) + rest // sizes[-1]
 
     def build_data(self) -> Splits:
-        """The training set and the test set."""
-        return self.data if isinstance(self.data, Splits) else self.data()
+        """The training set and the test set. Raises TypeError if `data` makes something else."""
+        made = self.data if isinstance(self.data, Splits) else self.data()
+        if not isinstance(made, Splits):
+            _refuse_data(made)
+        for name, dataset in (("train", made.train), ("test", made.test)):
+            if not isinstance(dataset, Dataset):
+                raise TypeError(
+                    f"the {name} set must be a data.Dataset, got {type(dataset).__name__}: stack its samples and its "
+                    "targets, data.Dataset(x, y), or make its class a subclass of data.Dataset"
+                )
+        return made
 
     def build_model(self, seed: int | None = None) -> Module:
         """The model with its first weights: the same on every rank. The caller's generator keeps its state.
@@ -166,6 +177,13 @@ class Job:
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
         """The learning-rate schedule for a training set of `samples` samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))
+
+
+def _refuse_data(data: Any) -> NoReturn:
+    raise TypeError(
+        f"data must be a data.Splits(train, test), or a function that makes one, got {type(data).__name__}: "
+        "give data.Splits(data.Dataset(x, y), data.Dataset(x_test, y_test))"
+    )
 
 
 def built_once(job: Job) -> Job:

@@ -144,6 +144,10 @@ class Strategy:
         """How many seeds a run uses, from job.seed on: runs whose seeds are closer have something in common."""
         return 1
 
+    def readings(self, nodes: int) -> int:
+        """How often the nodes together read each sample of the training set in an epoch: here once."""
+        return 1
+
     def check_algorithm(self) -> None:
         """Raise ValueError if `algorithm` is not the name of an all-reduce."""
         one_of(f"{type(self).__name__}: algorithm", self.algorithm, ("auto", *ALL_REDUCE))

@@ -164,7 +164,7 @@ def train(
         if folder is not None and is_writer:  # all ranks have ended by now
             Checkpoint.remove_unfinished(folder / CHECKPOINT_FILE)
     if final is None:
-        final = evaluated(here, strategy.combine, ended.records, config or {})
+        final = evaluated(here, strategy.combine, ended.records, config or {}, strategy.readings(nodes))
         if progress is not None:
             for row in final.history:
                 progress(Progress.of_row(row, job.epochs, run.trace.shares(0)))

@@ -28,7 +28,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         if self.path != "/without-length":
-            self.send_header("Content-Length", str(len(CONTENTS)))
+            length = "many" if self.path == "/wrong-length" else str(len(CONTENTS))
+            self.send_header("Content-Length", length)
         self.end_headers()
         sent = {"/truncated": CONTENTS[:100_000], "/damaged": CONTENTS[::-1]}.get(self.path, CONTENTS)
         self.wfile.write(sent)
@@ -71,6 +72,7 @@ def test_a_file_is_downloaded_once_with_a_progress_bar(
         ("truncated", "broke off after 100,000 of 256,000 bytes"),
         ("damaged", r"sent a file with a wrong checksum \(SHA-256\)"),
         ("missing", "HTTP Error 404"),
+        ("wrong-length", "invalid literal for int"),
     ],
 )
 def test_a_bad_answer_leaves_no_file_and_says_what_to_put_where(

@@ -264,3 +264,14 @@ def test_a_batch_size_of_none_is_refused_and_one_above_the_data_gives_one_miniba
     with pytest.raises(TypeError, match="batch_size must be a whole number of at least 1, got None"):
         DataLoader(numbered(5), None)  # type: ignore[arg-type]
     assert [len(x) for x, _ in DataLoader(numbered(5), 64)] == [5]
+
+
+@pytest.mark.parametrize("indices", [[2, 0], [0, 1, 2, 3, 3], [[0, 1], [2, 3]]])
+def test_an_order_that_is_not_one_of_all_samples_is_refused(indices: list[int]) -> None:
+    loaders = (
+        DataLoader(numbered(4), 2, order=lambda epoch: indices),
+        DataLoader(numbered(4), 2, sampler=DistributedSampler(4, 2, 0, order=lambda epoch: indices)),
+    )
+    for loader in loaders:
+        with pytest.raises(ValueError, match=r"order\(0\) has the shape .*, but the dataset has 4 samples"):
+            next(iter(loader))

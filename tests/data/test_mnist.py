@@ -117,6 +117,7 @@ WHOLE = idx(ARRAYS[NAMES[0]])
         ("f", WHOLE + b"!", "its header announces 23,520 bytes, but 23,521 follow"),
         ("f", WHOLE[:5], "it ends after 5 bytes, inside its header"),
         ("f", b"", "it ends after 0 bytes, inside its header"),
+        ("f", struct.pack(">HBB3I", 0, 8, 3, 0, 2**32 - 1, 2**32 - 1), "its header announces the shape"),
         ("f", idx(ARRAYS[NAMES[1]]), "it is not an idx file of unsigned bytes in 3 dimensions"),
     ],
 )
@@ -133,4 +134,11 @@ def test_labels_that_do_not_fit_the_images_are_refused(tmp_path: Path) -> None:
         mnist(tmp_path)
     (tmp_path / NAMES[1]).write_bytes(idx(ARRAYS[NAMES[1]] + 1))
     with pytest.raises(DataError, match="has the label 10, but there are 10 classes"):
+        mnist(tmp_path)
+
+
+def test_images_of_another_size_are_refused(tmp_path: Path) -> None:
+    write_all(tmp_path, compressed=False)
+    (tmp_path / NAMES[2]).write_bytes(idx(ARRAYS[NAMES[2]][:, :20]))
+    with pytest.raises(DataError, match=f"{NAMES[2]} has images of 20 x 28 pixels, not of 28 x 28"):
         mnist(tmp_path)

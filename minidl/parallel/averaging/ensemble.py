@@ -29,8 +29,8 @@ class Ensemble(Strategy):
         predict: the mean of the models' outputs
 
     Parameters
-        data   "all"     default: every member reads the whole training set, `epochs` times; all nodes together process
-                         p times the samples that a row of the history counts
+        data   "all"     default: every member reads the whole training set, `epochs` times; the history's `samples`
+                         counts each of these readings, p in an epoch
                "shard"   every member reads its own shard only (always the same with `Job(shards="fixed")`): one p-th of
                          the time, and weaker members
 
@@ -56,6 +56,9 @@ class Ensemble(Strategy):
 
     def seeds_of_a_run(self, nodes: int) -> int:
         return nodes
+
+    def readings(self, nodes: int) -> int:
+        return nodes if self.data == "all" else 1
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)

@@ -65,9 +65,10 @@ def compare(
         settings    further columns of runs.csv, the same in all rows
 
     Notes
-        Strategies read the same samples in the same number of epochs. `batch_size` counts the samples of all nodes
-        together; an asynchronous gradient is of batch_size / nodes samples, so that a node computes as much between two
-        messages under every strategy. A run whose loss is not finite ends as a row that says so.
+        Strategies read the same samples in the same number of epochs; of an Ensemble, each member does. `batch_size`
+        counts the samples of all nodes together; an asynchronous gradient is of batch_size / nodes samples, so that a
+        node computes as much between two messages under every strategy. A run whose loss is not finite ends as a row
+        that says so.
         In a simulation a compressor's work takes no time, unless `compress.CodingTime` charges it; tables and picture
         say so. On processes it takes its real time.
 

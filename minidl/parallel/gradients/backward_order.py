@@ -12,7 +12,7 @@ class InBackwardOrder:
 
     Collectives must be called in the same order on every rank, but backward may run differently there: a rank may not
     use some parameter, or have no samples at all. Hence groups are released strictly from the first to the last;
-    `release_rest()` releases those that backward did not complete.
+    `release_rest()` releases those that backward did not complete, and `restart()` begins again with the first.
 
     Parameters
         groups   parameters whose gradients are sent together, the last layer's first
@@ -34,10 +34,14 @@ class InBackwardOrder:
         self._is_watching = True
 
     def release_rest(self) -> None:
-        """Release the groups that backward has not completed."""
+        """Release the groups that backward has not completed; none if all have been released."""
         self._is_watching = False
-        for i in range(self._next, len(self._groups)):
-            self._release(i)
+        while self._next < len(self._groups):
+            self._next += 1
+            self._release(self._next - 1)
+
+    def restart(self) -> None:
+        """The next gradients are those of another minibatch."""
         self._next = 0
 
     def _is_final(self, parameter: Tensor) -> None:

@@ -24,7 +24,9 @@ class GradientBuckets:
     """All-reduces (sums) the gradients of `parameters` over the ranks, bucket by bucket.
 
     Call `begin()` before the backward that completes the gradients: with `overlap`, buckets are then reduced while it
-    goes on. After backward, `finish()` reduces the remaining ones.
+    goes on. After backward, `finish()` reduces the remaining ones. Where several of these follow each other, as the
+    chunks of a pipeline, call `end()` after the backward of each, on ranks without samples too: all ranks then begin
+    their all-reduces in one order.
 
     Parameters
         parameters  of the model; frozen ones are skipped
@@ -58,9 +60,15 @@ class GradientBuckets:
         if self.overlap:
             self._order.watch()
 
+    def end(self) -> None:
+        """Backward has completed the gradients: with `overlap`, reduce the remaining buckets now, before `finish`."""
+        if self.overlap:
+            self._order.release_rest()
+
     def finish(self) -> None:
         """Give every parameter the sum of its gradients over the ranks."""
         self._order.release_rest()
+        self._order.restart()
         for bucket, total in zip(self.buckets, self._sums, strict=True):
             set_gradient(bucket, total)  # the counts at the end of the last bucket are no gradients
         users = self._sums[-1][-len(self._used) :] if self.buckets else []

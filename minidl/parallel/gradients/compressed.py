@@ -83,6 +83,7 @@ class CompressedGradients:
     def finish(self) -> None:
         """Set every parameter's gradient to the sum of the ranks' compressed gradients; call after backward."""
         self._order.release_rest()
+        self._order.restart()
         sums = [one.total for wait in self._waiting for one in wait()]
         users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max", algorithm=self.algorithm)
         for parameter, total, is_used in zip(self.parameters, sums, users, strict=True):

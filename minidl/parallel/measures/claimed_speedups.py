@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import sqrt
+from math import inf, sqrt
 from statistics import fmean, variance
 
 from minidl.parallel.measures.result_table import HIGHER_IS_BETTER, QUALITY, SPEED, ResultTable, Trial, number_of
@@ -17,8 +17,10 @@ def of_speedup(run: Trial, table: ResultTable) -> Iterator[str]:
     """Yield what is wrong with the run's claimed speedup; nothing without a claim, or if one of its speeds fits."""
     speedup = run.number("speedup")
     if speedup is None:
+        if not run.is_ended and (text := run.value("speedup")):
+            yield f"its speedup, {text}, is no number"
         return
-    stated = [column for column in SPEED if run.number(column)]
+    stated = [column for column in SPEED if _has_speed(run, column)]
     if not stated or speedup <= 0:
         yield f"its speedup of {speedup:g} comes without a time"
         return
@@ -118,7 +120,13 @@ def _seconds(run: Trial, column: str) -> float:
 
 
 def _measured(runs: Sequence[Trial], column: str) -> list[Trial]:
-    return [run for run in runs if run.number(column)]
+    return [run for run in runs if _has_speed(run, column)]
+
+
+def _has_speed(run: Trial, column: str) -> bool:
+    """Whether the run has a time or rate there, which is above 0; a rate is infinite where no time has passed."""
+    number = run.number(column)
+    return number is not None and 0 < number < inf
 
 
 def _mean_seconds(runs: Sequence[Trial], column: str) -> float:

@@ -24,7 +24,7 @@ def problems(
 
     * speed and quality of one method from different configurations: fast in float16, accurate in float32
     * no seed, or fewer than `seeds` of them, for what differs from run to run
-    * a "speedup" over a run that the table does not have, or without a time
+    * a "speedup" over a run that the table does not have, or without a time, or that is no number
     * a "speedup" over a slow run where the table has a faster one, on no more nodes and of no lower quality
     * a "speedup" over a run of better quality, or a time to one target over the time to another
     * a "speedup" of more nodes over fewer nodes of other hardware

@@ -106,9 +106,7 @@ class StageExecution:
     def run(self, micro_batches: Mapping[int, Batch], actions: Sequence[Action]) -> None:
         """Do these actions with these micro-batches, by number; those without samples are left out."""
         self._micro_batches = micro_batches
-        self._last_backward = {
-            action.chunk: action for action in actions if action.kind in "BW" and self._has_samples(action.micro_batch)
-        }
+        self._last_backward = {action.chunk: action for action in actions if action.kind in "BW"}
         self._last_update = next((action for action in reversed(actions) if action.kind == "U"), None)
         before, self._sending = self._sending, []
         for message in execute(lowered(self._schedule, actions), self):
@@ -166,10 +164,12 @@ class StageExecution:
     def compute(self, action: Action) -> None:
         if action.kind == "U":
             self._update(action)
-        elif self._has_samples(action.micro_batch):
+            return
+        completed = self._gradients.get(action.chunk) if self._completes_gradients(action) else None
+        if self._has_samples(action.micro_batch):
             self._session.comm.mark(self._schedule.text(action))  # `executed` reads it
-            if self._completes_gradients(action) and action.chunk in self._gradients:
-                self._gradients[action.chunk].begin()
+            if completed is not None:
+                completed.begin()
             match action.kind:
                 case "F":
                     self._forward(action.micro_batch, action.chunk)
@@ -178,6 +178,8 @@ class StageExecution:
                 case kind:
                     self._backward(action.micro_batch, action.chunk, defer=kind == "I")
             self._session.comm.mark(BETWEEN)
+        if completed is not None:
+            completed.end()  # without samples too: a replica that waited until its update would meet another all-reduce
 
     def _completes_gradients(self, action: Action) -> bool:
         """Whether the update applies what this backward leaves."""

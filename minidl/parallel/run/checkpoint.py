@@ -132,9 +132,11 @@ class Checkpoint:
             problems.append(
                 f"the checkpoint has {has} learning-rate schedule, the job {job}: give the schedule of the saved run"
             )
-        elif schedule is not None:
+        elif self.schedule is not None:
             try:
                 schedule.load_state_dict(self.schedule)
+                if others := sorted(self.schedule.keys() - schedule.state_dict().keys()):
+                    raise ValueError(f"its state has {', '.join(others)}, which a {type(schedule).__name__} has not")
             except ValueError as error:
                 problems.append(f"the checkpoint is of another learning-rate schedule: {error}")
         if problems:

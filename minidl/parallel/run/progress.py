@@ -16,7 +16,8 @@ class Progress:
     epochs              epochs of the run
     step, steps         number of the present step in its epoch, from 1; steps of the epoch
     loss                mean over the first replica's samples of this epoch so far
-    samples_per_second  of all nodes together
+    samples_per_second  of all nodes together; where each has minibatches of its own, an estimate until the end of the
+                        run: as if all were as fast as the reporting rank
     shares              fractions of the time of the reporting rank since the start: computing, communicating, waiting;
                         it is rank 0, or the last stage of the first replica where the model is split
     row                 the new row of the history at the end of an epoch, else None

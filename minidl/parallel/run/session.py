@@ -197,6 +197,7 @@ class Session(Records):
         seed, replica = seed_and_replica or (self.job.seed, self.replica)
         self.model.train()
         first = self._begin_pass()
+        sharers = 1 if loader.sampler is None else self.replicas  # whose own minibatches the rate below leaves out
         samples, started = 0, self.clock()
         last_report = started
         for self.step, batch in enumerate(loader):
@@ -209,7 +210,7 @@ class Session(Records):
             now = self.clock()
             if self._reports and now - last_report > PROGRESS_SECONDS:
                 last_report = now
-                self._report(len(loader), per_second(samples, now - started))
+                self._report(len(loader), per_second(samples * sharers, now - started))
         self._end_pass()
 
     @property

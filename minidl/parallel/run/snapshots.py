@@ -29,10 +29,13 @@ Combine = Callable[[Sequence[Array]], list[Array]]
 """Makes the models that are evaluated from those of several nodes: `Strategy.combine`."""
 
 
-def evaluated(job: Job, combine: Combine, records: Sequence[RankRecord], config: dict[str, Any]) -> Checkpoint:
+def evaluated(
+    job: Job, combine: Combine, records: Sequence[RankRecord], config: dict[str, Any], readings: int = 1
+) -> Checkpoint:
     """The last state of a run whose ranks kept snapshots, with the history made from them.
 
-    job: the model that it builds is overwritten. config: see `Checkpoint`.
+    job: the model that it builds is overwritten. config: see `Checkpoint`. readings: of each sample in an epoch, by all
+    nodes together.
     """
     train, test = job.build_data()
     model = job.build_model()
@@ -52,7 +55,7 @@ def evaluated(job: Job, combine: Combine, records: Sequence[RankRecord], config:
         steps = max(snapshot.steps for snapshot in snapshots)
         check_finite(test_loss, model, epoch, steps, rank=0)
         seconds = max(snapshot.seconds for snapshot in snapshots)
-        samples = epoch * len(train)
+        samples = epoch * len(train) * readings
         history.append(
             HistoryRow(
                 epoch=epoch,

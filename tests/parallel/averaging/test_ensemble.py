@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import nn, parallel
+from minidl import cluster, nn, parallel
 from minidl.parallel import Ensemble
 from minidl.parallel.run.evaluation import evaluate_ensemble
 from tests.parallel.jobs import dropout_job, small_job
@@ -59,6 +59,15 @@ def test_a_member_on_its_shard_makes_a_part_of_the_steps():
         parallel.train(small_job(), Ensemble(kind), 3, "simulation").history[-1]["steps"] for kind in ("all", "shard")
     ]
     assert steps == [3 * 4, 3 * 2]  # 60 samples, or 20, in minibatches of 16
+
+
+@pytest.mark.parametrize(("members", "readings"), [("all", 3), ("shard", 1)])
+def test_the_history_counts_the_samples_that_all_members_read(members, readings):
+    node = cluster.Node(flops_per_s=1e6, bytes_per_s=1e10)
+    report = parallel.train(small_job(), Ensemble(members), 3, cluster.Simulation(node=node))
+    assert [row["samples"] for row in report.history] == [epoch * 60 * readings for epoch in (1, 2, 3)]
+    assert all(row["samples_per_second"] == row["samples"] / row["seconds"] for row in report.history)
+    assert sum(samples for rank in report.results for _, samples in rank.losses) == report.history[-1]["samples"]
 
 
 def test_what_does_not_fit_is_said_in_a_sentence():

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from typing import Any
 
 import pytest
@@ -327,6 +328,19 @@ def test_a_speedup_without_a_time_is_rejected():
     for row in rows[3:]:
         del row["seconds"]
     assert "synchronous: its speedup of 3 comes without a time" in problems(rows)
+
+
+@pytest.mark.parametrize("rate", [math.inf, -400.0, 0.0])
+def test_a_rate_that_no_run_can_have_is_no_rate(rate: float):
+    rows = [dict(row, samples_per_second=rate) for row in sound()]
+    for row in rows:
+        del row["seconds"]
+    assert "synchronous: its speedup of 3 comes without a time" in problems(rows)
+
+
+def test_a_speedup_that_is_no_number_is_rejected():
+    rows = [dict(row, speedup="3x") if "speedup" in row else row for row in sound()]
+    assert "synchronous: its speedup, 3x, is no number" in problems(rows)
 
 
 def test_a_table_without_a_column_of_nodes_is_judged_all_the_same():

@@ -67,6 +67,14 @@ def test_the_all_reduce_of_replicas_may_overlap_with_backward(overlap: bool):
     assert_trains_as_one_node(JOBS["tied GPT"], strategy, dp=2, on=cluster.Simulation("10gbe"))
 
 
+@pytest.mark.parametrize("kind", ["zb-v", "interleaved"])
+def test_a_replica_without_samples_sums_its_chunks_in_the_order_of_the_others(kind: str):
+    """The last minibatch of an epoch has one sample, so the second replica skips every backward of it."""
+    job = small_job(model=partial(frozen, 0, 0), data=partial(blobs, 33), epochs=2)
+    strategy = Pipeline(stages=2, micro_batches=2, schedule=kind, overlap=True)
+    assert_trains_as_one_node(job, strategy, dp=2, on=cluster.Simulation("10gbe"))
+
+
 @pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-v", "interleaved", "zb-h1"]))
 def test_a_tie_may_lead_from_one_chunk_of_a_rank_to_another(kind: str):
     """In a V the first and the last chunk are on the first rank; interleaved they are on different ones."""

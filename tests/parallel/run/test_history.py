@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from minidl import parallel
+from minidl import cluster, parallel
 from minidl.parallel.run.history import HistoryRow
 from tests.parallel.jobs import small_job
 
@@ -27,6 +27,16 @@ def test_rows_are_dicts_with_the_columns_of_history_row_in_report_progress_check
     with (tmp_path / "metrics.csv").open(newline="") as file:
         assert [list(row) for row in csv.DictReader(file)] == [COLUMNS, COLUMNS]
     assert parallel.Checkpoint.load(tmp_path / "checkpoint.npz").history == report.history
+
+
+@pytest.mark.parametrize("strategy", [parallel.OneShotAveraging(), parallel.ParameterServer(), parallel.Ensemble()])
+def test_progress_estimates_the_rate_of_all_nodes_where_each_has_its_own_minibatches(strategy):
+    reported: list[parallel.Progress] = []
+    slow = cluster.Simulation("infiniband", node=cluster.Node(flops_per_s=1e4, bytes_per_s=1e10))
+    report = parallel.train(small_job(epochs=1), strategy, 3, slow, progress=reported.append)
+    rates = [one.samples_per_second for one in reported if one.row is None]
+    assert rates == pytest.approx([report.history[-1]["samples_per_second"]] * len(rates), rel=0.3)
+    assert rates
 
 
 def test_history_row_documents_each_of_its_columns():

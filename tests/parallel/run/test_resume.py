@@ -170,6 +170,9 @@ def test_a_checkpoint_of_another_schedule_is_refused(tmp_path):
     other = small_job(schedule=lambda optimizer, steps: optim.CosineAnnealingLR(optimizer, T_max=steps))
     with pytest.raises(CheckpointError, match="another learning-rate schedule: the state lacks T_max"):
         parallel.train(other, resume=tmp_path / "checkpoint.npz", on="simulation")
+    by_function = small_job(schedule=lambda optimizer, steps: optim.LambdaLR(optimizer, lambda step: 1.0))
+    with pytest.raises(CheckpointError, match="its state has gamma, step_size, which a LambdaLR has not"):
+        parallel.train(by_function, resume=tmp_path / "checkpoint.npz", on="simulation")
 
 
 def test_a_checkpoint_without_schedule_is_refused_by_a_job_with_one(tmp_path):
