@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,10 +10,13 @@ from course.judging.argument_changes import first_change
 from course.judging.outcome import RAISED_IN, Status
 from course.judging.process.student_session import StudentSession
 from course.judging.ranks import rank_run
+from course.judging.ranks.played_rank import Program
 from course.judging.wrong import Wrong
 from course.sandbox.errors.ending import Died, TooLong
 from course.sandbox.exchange.asked import Asked
 from course.sandbox.refused.builds import Builds
+
+IN_PLACE = "comm.all_reduce(x) writes into x, too."
 
 
 class AnswerFailed(Exception):  # noqa: N818  (the name says what happened)
@@ -37,10 +40,10 @@ class Answer:
 
     Each raises AnswerFailed if there is no result.
 
-    An answer must leave its arguments unchanged, except those in `may_change` (positions from 0). After a call they
-    come back and are compared here. A change does not fail the call. It costs one part of the check: the first part
-    with a change in which nothing else is wrong (`unchanged`, which Part calls). After `on_ranks` the check itself
-    compares `RankRun.arguments`.
+    An answer must leave its arguments unchanged, except those in `may_change` (positions from 0): those that the
+    exercise wants changed, and those that the check itself compares. After a call they come back and are compared here.
+    A change does not fail the call. It costs one part of the check: the first part with a change in which nothing else
+    is wrong (`unchanged`, which Part calls).
     """
 
     def __init__(self, name: str, session: StudentSession) -> None:
@@ -71,16 +74,30 @@ class Answer:
         self.session.functions.append(function)
         return Asked(len(self.session.functions) - 1, name)
 
-    def on_ranks(self, arguments: list[tuple[Any, ...]], network: Any = None, **options: Any) -> rank_run.RankRun:
+    def on_ranks(
+        self,
+        arguments: list[tuple[Any, ...]],
+        network: Any = None,
+        *,
+        may_change: Collection[int] = (),
+        played: Mapping[int, Program] | None = None,
+        **options: Any,
+    ) -> rank_run.RankRun:
         """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments.
 
-        options: those of `rank_run.run`; `played` has programs of the check for some of the ranks.
+        may_change: positions in `arguments[rank]`. played, options: those of `rank_run.run`.
         """
         try:
             with self._failures():
-                return rank_run.run(self.session, self.name, arguments, network, **options)
+                run = rank_run.run(self.session, self.name, arguments, network, played=played, **options)
         except rank_run.AnswerError as failed:
             raise self._failure(failed.described, f" of {len(arguments)}") from None
+        for rank, (before, after) in enumerate(zip(arguments, run.arguments, strict=True)):
+            if self._change is None and rank not in (played or ()):
+                changed = self._change_on_rank(f"rank {rank} of {len(arguments)}", before, after, may_change)
+                does_reduce = "all_reduce" in run.operations[rank]
+                self._change = changed and (changed[0], f"{changed[1]} {IN_PLACE}" if does_reduce else changed[1])
+        return run
 
     def _call(
         self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...], may_change: Collection[int] = ()
@@ -102,16 +119,28 @@ class Answer:
         """What a call changed, in a sentence, and the likely cause; None for no change."""
         if not first_change(before, after, [""] * len(before), may_change):
             return None
-        names = [f"number {number + 1}" for number in range(len(before))]
-        if is_direct:
-            with self._failures():
-                kind, own = self.session.request("parameters", (self.name,))
-            if kind == "value" and isinstance(own, list):
-                names[: len(own)] = [str(name) for name in own[: len(names)]]
-        else:
-            names = ["what it was given"] * len(before)
+        names = self._parameters(len(before)) if is_direct else ["what it was given"] * len(before)
         found = first_change(before, after, names, may_change)
         return found and (f"{self.name} changed {'its argument ' if is_direct else ''}{found[0]}.", found[1])
+
+    def _change_on_rank(
+        self, rank: str, before: tuple[Any, ...], after: Any, may_change: Collection[int]
+    ) -> tuple[str, str] | None:
+        """What the function changed on a rank, in a sentence, and the likely cause; None for no change."""
+        if not first_change(before, after, [""] * len(before), may_change):
+            return None
+        _comm, *names = self._parameters(1 + len(before))
+        found = first_change(before, after, names, may_change)
+        return found and (f"{self.name} on {rank} changed its argument {found[0]}.", found[1])
+
+    def _parameters(self, count: int) -> list[str]:
+        """The student's names of the first `count` parameters, or numbers where there are none."""
+        names = [f"number {number + 1}" for number in range(count)]
+        with self._failures():
+            kind, own = self.session.request("parameters", (self.name,))
+        if kind == "value" and isinstance(own, list):
+            names[: len(own)] = [str(name) for name in own[:count]]
+        return names
 
     def _failure(self, error: dict[str, Any], of_ranks: str = "") -> AnswerFailed:
         return failure(self.name, error, self.session.undefined.get(self.name, ""), of_ranks)

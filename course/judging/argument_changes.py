@@ -67,9 +67,9 @@ def _change_of_array(old: np.ndarray, new: np.ndarray, name: str) -> tuple[str, 
     if old.shape != new.shape or old.dtype != new.dtype:
         of_old, of_new = f"shape {old.shape} and type {old.dtype}", f"shape {new.shape} and type {new.dtype}"
         return f"{name}: it had {of_old}, and has {of_new} after the call", BELONGS_TO_THE_CALLER
-    differs = np.array([a != b for a, b in zip(items(old), items(new), strict=True)], bool).reshape(old.shape)
-    if not differs.any():
+    if old.tobytes() == new.tobytes():
         return None
+    differs = np.array([a != b for a, b in zip(items(old), items(new), strict=True)], bool).reshape(old.shape)
     first = tuple(int(i) for i in np.argwhere(differs)[0])
     sentence = _sentence(f"{name} at {list(first)}" if first else name, old[first].item(), new[first].item())
     is_number = old.dtype.kind in "fc" and bool(np.isfinite(new).all()) and bool(np.isfinite(old).all())

@@ -96,7 +96,7 @@ def served(answer: Answer, seed: int, workers: int, n: int, each: int, kinds: Se
     requests = script(seed, workers, n, each, kinds)
     shard = stream(Purpose.MANUAL, seed, "a shard", n).integers(-9, 10, n).astype(float)
     played = {worker: worker_of(requests, workers) for worker in range(workers)}
-    run = answer.on_ranks([()] * workers + [(shard, workers)], AT_ONCE, played=played)
+    run = answer.on_ranks([()] * workers + [(shard, workers)], AT_ONCE, may_change=[0], played=played)
     called = f"serve(comm, shard, {workers}), shard of {counted(n, 'value')}"
     return Served(shard, workers, requests, run, called)
 

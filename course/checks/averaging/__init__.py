@@ -242,7 +242,6 @@ def gossip(
     with part(0.5, "one step: each machine's own average"):
         for case in cases[: len(once)]:
             gossip_runs.compare_mixed(run(case))
-            gossip_runs.compare_given(run(case))
     with part(0.5, "several steps: the mean stays, and the distance to it shrinks by the consensus factor"):
         for case in cases[len(once) :]:
             gossip_runs.compare_consensus(run(case))

@@ -9,7 +9,6 @@ import numpy as np
 
 from course.checks.averaging.graphs import Array, Graph, drawn_weights, factor
 from course.judging import Answer, Wrong, expect
-from course.judging.argument_changes import BELONGS_TO_THE_CALLER
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
 from minidl.cluster import Network
@@ -106,17 +105,6 @@ def compare_mixed(one: Gossiped) -> None:
             atol=ROUNDING,
             mistakes=mistakes,
             dtype=np.float64,
-        )
-
-
-def compare_given(one: Gossiped) -> None:
-    """Raise Wrong unless the array and the weights that each machine was given are as they were."""
-    for rank in range(len(one.w)):
-        after, weights = one.run.arguments[rank][:2]
-        expect.true(
-            isinstance(after, np.ndarray) and np.array_equal(after, one.x[rank]) and weights == one.weights[rank],
-            f"{one.called(rank)}: {'weights' if weights != one.weights[rank] else 'x'} was changed.",
-            BELONGS_TO_THE_CALLER,
         )
 
 

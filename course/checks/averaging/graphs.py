@@ -153,13 +153,15 @@ def judge_factor(answer: Answer, graphs: Sequence[Graph], seed: int) -> None:
         )
         most, got = factor(equal_weights(near)), factor(w)
         if got > most + ROUNDING:
-            lazy = w.diagonal().min() >= 0.5 - ROUNDING and len(w) > 1
+            is_negative = -np.linalg.eigvals(w).real.min() > got - ROUNDING
             raise Wrong(
                 f"{called}: expected a consensus factor of at most {most:.6g}, got {got:.6g}.",
                 "The machines may swap their numbers for ever, and never agree: each needs a weight for itself, too."
                 if got > 1 - ROUNDING else
-                "The machines keep too much of their own. 1 / (1 + largest number of neighbours) for each pair would "
-                "do." if lazy or got > most else "",
+                "The slowest difference changes its sign in each step: a machine keeps too little of its own." if
+                is_negative else
+                "The slowest difference shrinks too little in each step: the weights of some pairs are too small. 1 / "
+                "(1 + largest number of neighbours) for each pair would do.",
             )  # fmt: skip
 
 

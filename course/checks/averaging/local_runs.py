@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from course.checks.averaging.machines import LR, ROUNDING, Array, Machine, compare_given, compare_rounds, machines
+from course.checks.averaging.machines import LR, ROUNDING, Array, Machine, compare_rounds, machines
 from course.judging import Answer, Wrong, expect
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
@@ -116,7 +116,19 @@ def compare_trained(one: Local) -> None:
             one.run.results[rank], want, one.called(rank), rtol=ROUNDING, atol=ROUNDING, dtype=np.float64,
             mistakes={k: v for k, v in mistakes.items() if not np.allclose(v, want)},
         )  # fmt: skip
-    compare_given(one.run, one.called, [{"x": each.x} for each in one.machines])
+
+
+def slip_of(one: Local) -> str:
+    """The known slip that gives the weights of all machines; "" if none does, or if the weights are right."""
+    want = trained(one)
+    for slip, sentence in SLIPS.items():
+        wrong = trained(one, slip)
+        if not np.allclose(wrong, want) and all(
+            isinstance(got, np.ndarray) and got.dtype.kind in "biuf" and got.shape == x.shape and np.allclose(got, x)
+            for got, x in zip(one.run.results, wrong, strict=True)
+        ):
+            return sentence
+    return ""
 
 
 def compare_cost(one: Local) -> None:
@@ -126,8 +138,8 @@ def compare_cost(one: Local) -> None:
     def why(count: int) -> str:
         if count == one.steps:
             return "That is one in each step: between rounds machines train without communication."
-        if count == rounds - 1:
-            return "There is a round after the last step, also if a period is not complete."
+        if slip := slip_of(one):
+            return slip
         if count == rounds + 1:
             return "If a period ends with the last step, one round is enough. With n words, one all-reduce is one."
         return "A round is one all-reduce, of the weights."
@@ -147,43 +159,80 @@ def returned(answer: Answer, case: Counted) -> tuple[str, object, object]:
 
 def judge_rounds(answer: Answer, cases: Sequence[Counted]) -> None:
     """Raise Wrong unless the rounds are counted right."""
-    for case in cases:
-        _, _, steps, period, first = case
-        called, got, _ = returned(answer, case)
-        want, alone = len(ends(steps, period, first)), min(first, steps)
-        mistakes = {} if first <= steps else {
-            "There are only `steps` steps, fewer than `first`.": first + -(-(steps - first) // period),
-        }  # fmt: skip
-        mistakes |= {
-            "The last period may be incomplete, and has a round, too.": alone + (steps - alone) // period,
-            "Periods begin after the first `first` steps.": alone + -(-steps // period),
-            "The rounds of the first `first` steps are missing.": -(-(steps - alone) // period),
-            "Without the first `first` steps, periods begin after these.": -(-steps // period),
-            "The last period ends with the last step: there is no further round.": want + 1,
-        }
-        slips = {sentence: value for sentence, value in mistakes.items() if value != want}
-        expect.number(got, want, f"{called}: rounds", mistakes=slips)
+    asked = [returned(answer, case) for case in cases]
+    cause = cause_of_all([got for _, got, _ in asked], [rounds_by_mistake(case) for case in cases])
+    for case, (called, got, _) in zip(cases, asked, strict=True):
+        expect.number(got, rounds_of(case), f"{called}: rounds", mistakes={cause: got})
+
+
+def rounds_by_mistake(case: Counted) -> dict[str, float]:
+    """The rounds by known mistakes."""
+    _, _, steps, period, first = case
+    alone = min(first, steps)
+    later = -(-(steps - alone) // period)
+    return {
+        "There are only `steps` steps, fewer than `first`.": first + -(-(steps - first) // period),
+        "The last period may be incomplete, and has a round, too.": alone + (steps - alone) // period,
+        "Periods begin after the first `first` steps.": alone + -(-steps // period),
+        "The rounds of the first `first` steps are missing.": later,
+        "Without the first `first` steps, periods begin after these.": -(-steps // period),
+        "The last period ends with the last step: there is no further round.": alone + (steps - alone) // period + 1,
+    }
 
 
 def judge_words(answer: Answer, cases: Sequence[Counted]) -> None:
     """Raise Wrong unless the words are those of a ring all-reduce in each round."""
-    for case in cases:
-        p, n, steps, period, first = case
-        called, _, got = returned(answer, case)
-        rounds = len(ends(steps, period, first))
-        want = rounds * 2 * (p - 1) / p * n
-        mistakes = {
-            "A ring has a reduce-scatter and an all-gather: (p - 1) / p n words in each of the two.": want / 2,
-            "These are the words of one round.": want / rounds,
-            "These are the words with an all-reduce in every step.": steps * 2 * (p - 1) / p * n,
-            "These are the words of all machines together.": want * p,
-            "These are bytes.": 8 * want,
-            "A message has n / p words, also where that is no integer: / divides exactly, // rounds down.": (
-                rounds * 2.0 * (p - 1) * (n // p)
-            ),
-            "The words need not be an integer: / divides exactly, // rounds down.": rounds * 2 * (p - 1) * n // p,
-            "A rank keeps one of p chunks: it sends p - 1 of them in each half, not p.": rounds * 2.0 * n,
-            "n is the number of all weights; each of the 2 (p - 1) messages has n / p of them.": want * p,
-        }
-        slips = {sentence: value for sentence, value in mistakes.items() if not np.isclose(value, want)}
-        expect.number(got, want, f"{called}: words", rtol=1e-9, mistakes=slips)
+    asked = [returned(answer, case) for case in cases]
+    own = [words(case, number(rounds)) for case, (_, rounds, _) in zip(cases, asked, strict=True)]
+    known = [words_by_mistake(case) | {OTHER_ROUNDS: each} for case, each in zip(cases, own, strict=True)]
+    cause = cause_of_all([got for _, _, got in asked], known)
+    for case, (called, _, got) in zip(cases, asked, strict=True):
+        want = words(case, rounds_of(case))
+        expect.number(got, want, f"{called}: words", rtol=1e-9, mistakes={cause: got})
+
+
+OTHER_ROUNDS = "These are the words of as many rounds as were returned, and that number is wrong."
+
+
+def rounds_of(case: Counted) -> int:
+    _, _, steps, period, first = case
+    return len(ends(steps, period, first))
+
+
+def words(case: Counted, rounds: float) -> float:
+    """The words that a machine sends in so many rounds."""
+    p, n, *_ = case
+    return rounds * 2 * (p - 1) / p * n
+
+
+def words_by_mistake(case: Counted) -> dict[str, float]:
+    """The words by known mistakes."""
+    p, n, steps, _, _ = case
+    rounds = rounds_of(case)
+    want = words(case, rounds)
+    return {
+        "A ring has a reduce-scatter and an all-gather: (p - 1) / p n words in each of the two.": want / 2,
+        "These are the words of one round.": want / rounds,
+        "These are the words with an all-reduce in every step.": words(case, steps),
+        "These are the words of all machines together.": want * p,
+        "These are bytes.": 8 * want,
+        "A message has n / p words, also where that is no integer: / divides exactly, // rounds down.": (
+            rounds * 2.0 * (p - 1) * (n // p)
+        ),
+        "The words need not be an integer: / divides exactly, // rounds down.": rounds * 2 * (p - 1) * n // p,
+        "A rank keeps one of p chunks: it sends p - 1 of them in each half, not p.": rounds * 2.0 * n,
+    }
+
+
+def number(value: object) -> float:
+    """A number that was returned; NaN for anything else, such as an integer of more than 64 bits."""
+    numbers = np.asarray(value if isinstance(value, int | float) else np.nan)
+    return float(numbers) if numbers.dtype.kind in "biuf" else np.nan
+
+
+def cause_of_all(answers: Sequence[object], known: Sequence[dict[str, float]]) -> str:
+    """The mistake that gives all of the answers, since one small number does not identify it; "" if none does."""
+    for sentence in known[0]:
+        if all(np.isclose(number(got), each[sentence]) for got, each in zip(answers, known, strict=True)):
+            return sentence
+    return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from course.judging import Wrong, expect
-from course.judging.argument_changes import BELONGS_TO_THE_CALLER
 from course.judging.ranks import carried
 from course.judging.ranks.counted_all_reduces import WHY_NOT, all_reduces, words_sent
 from course.judging.ranks.rank_run import RankRun
@@ -82,14 +81,3 @@ def vector(value: Any, n: int, called: str) -> Array:
     if numbers.dtype.kind == "c":
         raise Wrong(f"{called}: expected real numbers, got {expect.shown(numbers)}.")
     return numbers.astype(float)
-
-
-def compare_given(run: RankRun, called: Callable[[int], str], given: Sequence[dict[str, Array]]) -> None:
-    """Raise Wrong unless the arrays that each machine was given are as they were."""
-    for rank, arrays in enumerate(given):
-        for after, (name, before) in zip(run.arguments[rank], arrays.items(), strict=False):
-            expect.true(
-                isinstance(after, np.ndarray) and np.array_equal(after, before),
-                f"{called(rank)}: the array {name} that it was given was changed.",
-                BELONGS_TO_THE_CALLER,
-            )

@@ -157,11 +157,13 @@ def slipped(one: Majority, number: int) -> dict[str, Array]:
         "Gradients that came before the round but after another one's are missing: what is late counts in the next "
         "round.": total(one.n, [each for each in ready if each.machine == one.drawn[number] or each is ready[-1]]),
         "This is the sum of the round before.": sums[number - 1] if number else sums[number] * np.nan,
-        "This is the sum of the last round. An array that is used again in each round changes in the list, too.": sums[
-            -1
-        ],
         "The drawn machine's own gradients are missing.": total(one.n, [e for e in ready if e not in first]),
     }
+
+
+USED_AGAIN = (
+    "All sums of the list hold the same numbers: an array that is used again in each round changes in the list, too."
+)
 
 
 def compare_sums(one: Majority) -> None:
@@ -171,6 +173,8 @@ def compare_sums(one: Majority) -> None:
         got, _ = one.returned(machine)
         for number, (value, want, at) in enumerate(zip(got, sums, seconds, strict=True)):
             mistakes = {k: v for k, v in slipped(one, number).items() if not np.allclose(v, want)}
+            if len(got) > 1 and all(np.array_equal(each, value) for each in got):
+                mistakes[USED_AGAIN] = value
             expect.array(
                 value, want, f"{one.called(machine)}: the sum of round {number}, which begins at {at:g} s",
                 rtol=ROUNDING, atol=ROUNDING, mistakes=mistakes, dtype=np.float64,

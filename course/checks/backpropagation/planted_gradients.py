@@ -115,7 +115,9 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase
     def network(title: str, description: str, bug: str, cause: str, net: TanhNetwork) -> None:
         x = net.scale * random.standard_normal(net.inputs)
         if net.scale != 1.0:
-            x[-1] = 0.0  # no step can be taken from the size of this element
+            if net.scale > 1.0:
+                x = -np.abs(x)  # no step can be taken from the largest element, which is 0
+            x[-1] = 0.0  # nor from the size of this one
         drawn.append(GradientCase(title, description, net, TanhNetworkGradient(net, bug), x, not bug, cause))
 
     title, small = "smooth functions", TanhNetwork(few, seed)
@@ -127,8 +129,8 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase
 
     title = "any scale of x and of f"
     step = (
-        "A fixed step h does not fit: rounding swallows it if x is large, and it leaps if x is small. Scale it with "
-        "max|x|; one element of x alone may be 0."
+        "The step h has to fit the size of x: a fixed one is swallowed by rounding if x is large, and leaps if x is "
+        "small. Scale it with max|x|; one element of x alone may be 0, and none need be positive."
     )
     network(title, f"a sound gradient where x is about {scale:g}", "", step, TanhNetwork(few, seed + 1, scale=scale))
     network(

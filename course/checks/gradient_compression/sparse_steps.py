@@ -25,6 +25,9 @@ UNSTABLE = "Of equal magnitudes, the lower index comes first: np.argsort keeps t
 Made = list[tuple[Step, RankRun]]
 """Steps, each with the answer's run of it."""
 
+RESIDUAL = 2
+"""The position of the argument that the answer writes."""
+
 
 def runs(answer: Answer, case: Case, steps: int, seed: int) -> Made:
     """Let the answer make several steps, each from the right weights and residuals."""
@@ -36,7 +39,7 @@ def runs(answer: Answer, case: Case, steps: int, seed: int) -> Made:
         shared = rng.normal(0.0, 1.0, n)  # so that ranks often choose the same entries
         gradients = [(shared + rng.normal(0.0, 0.7, n)).astype(np.float32) for _ in range(p)]
         step = Step(w, gradients, residuals, k, number)
-        made.append((step, answer.on_ranks(step.arguments())))
+        made.append((step, answer.on_ranks(step.arguments(), may_change=[RESIDUAL])))
         w, residuals = step.after()
     return made
 
@@ -53,7 +56,7 @@ def tied(answer: Answer) -> Made:
         kept = np.resize([0.25, -0.5, 0.75], len(rows[0])).astype(np.float32)
         gradients = [np.array(row, np.float32) - kept for row in rows]
         step = Step(np.arange(1.0, len(rows[0]) + 1), gradients, [kept] * len(rows), k)
-        made.append((step, answer.on_ranks(step.arguments())))
+        made.append((step, answer.on_ranks(step.arguments(), may_change=[RESIDUAL])))
     return made
 
 
@@ -62,11 +65,11 @@ def rounded(answer: Answer) -> Made:
     small = 0.3 * 2.0**-23  # a third of the distance of the numbers next to the large one
     gradients = [np.array([number, 0.0], np.float32) for number in (small, small, 1.5 * 2.0**29)]
     step = Step(np.zeros(2), gradients, [np.zeros(2, np.float32)] * 3, 1)
-    return [(step, answer.on_ranks(step.arguments()))]
+    return [(step, answer.on_ranks(step.arguments(), may_change=[RESIDUAL]))]
 
 
 def compare_weights(made: Made) -> None:
-    """Raise Wrong unless every rank returned the weights after the serial step, and left w and its gradient alone."""
+    """Raise Wrong unless every rank returned the weights after the serial step."""
     for step, run in made:
         want, _ = step.after()
         for rank in range(step.p):
@@ -77,8 +80,6 @@ def compare_weights(made: Made) -> None:
             if isinstance(got, np.ndarray) and got.shape == want.shape and expect.close(got, want, 1e-6, 1e-6):
                 slips["Almost: the sum was rounded to float32. Add up in an array of float64."] = got
             expect.array(got, want, called, rtol=0, atol=scale, mistakes=slips, dtype=np.float64)
-            for place, name, before in ((0, "w", step.w), (1, "gradient", step.gradients[rank])):
-                expect.same_bits(run.arguments[rank][place], before, f"{step.called(rank)}: the caller's {name}")
 
 
 def compare_residuals(made: Made) -> None:
@@ -86,7 +87,7 @@ def compare_residuals(made: Made) -> None:
     for step, run in made:
         _, residuals = step.after()
         for rank in range(step.p):
-            got, want, zero = run.arguments[rank][2], residuals[rank], np.float32(0)  # -0.0 + 0.0 is 0.0
+            got, want, zero = run.arguments[rank][RESIDUAL], residuals[rank], np.float32(0)  # -0.0 + 0.0 is 0.0
             slips = wrong(step, rank)
             if np.array_equal(np.sort(np.abs(got)), np.sort(np.abs(want))):
                 slips[UNSTABLE] = got + zero

@@ -12,7 +12,6 @@ from course.checks.pipelines.order_clock import Played, most_kept, play
 from course.checks.pipelines.stage_mistakes import gradients, weights_by_mistake
 from course.checks.pipelines.waiting_stages import Schedule, gpipe, naive, one_f_one_b
 from course.judging import Answer, Wrong, expect
-from course.judging.argument_changes import first_change
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
 from course.probes.pipelines import BACKWARD_SECONDS, FORWARD_SECONDS, Backward, Forward
@@ -94,16 +93,6 @@ def compare_weights(one: StageRun) -> None:
         slips = weights_by_mistake(one.weights, one.inputs, one.lines, s, LR)
         slips = {sentence: wrong for sentence, wrong in slips.items() if not np.allclose(wrong, want)}
         expect.array(one.done.results[s], want, called, rtol=0.0, atol=scale, mistakes=slips, dtype=np.float64)
-
-
-def compare_own(one: StageRun) -> None:
-    """Raise Wrong unless the lists and arrays that each stage was given are as they were."""
-    names = ("actions", "M", "inputs", "w", "lr")
-    for s, w in enumerate(one.weights):
-        given = (list(one.lines[s]), len(one.inputs), list(one.inputs) if s == 0 else None, w, LR)
-        found = first_change(given, one.done.arguments[s][: len(given)], names)
-        if found:
-            raise Wrong(f"{one.called(s)}: it changed its argument {found[0]}.", found[1])
 
 
 def compare_waited(one: StageRun) -> None:

@@ -54,7 +54,7 @@ class Backward:
              self.bucket_bytes)
             for own in self.gradients
         ]  # fmt: skip
-        return answer.on_ranks(arguments, Network(ALPHA, self.beta))
+        return answer.on_ranks(arguments, Network(ALPHA, self.beta), may_change=[0])
 
     def buckets(self, exactly_is_full: bool = True) -> list[list[int]]:
         """The layers of every bucket, in the order in which their gradients arrive.

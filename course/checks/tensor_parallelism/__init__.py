@@ -52,7 +52,6 @@ def column_linear(
     with part(0.5, "this rank's columns of y, and the gradients of its weights and bias"):
         for case in cases:
             divided_runs.compare(run(tuple(case)), ("y", "gw", "gb"))
-            divided_runs.compare_given(run(tuple(case)))
     with part(0.5, "the gradient of x, whole on each rank"):
         for case in cases:
             divided_runs.compare(run(tuple(case)), ("gx",))
@@ -90,7 +89,6 @@ def row_linear(
     with part(0.5, "the gradients of this rank's columns of x, of its weights, and of the bias"):
         for case in cases:
             divided_runs.compare(run(tuple(case)), ("gx", "gw", "gb"))
-            divided_runs.compare_given(run(tuple(case)))
     with part(0.5, "one all-reduce of B n words, and nothing else"):
         for p, B, m, n in cases:
             counted_all_reduces.compare_all_reduces(run((p, B, m, n)), [B * n], "Only y is a partial sum.")
@@ -124,7 +122,6 @@ def mlp(
     with part(0.5, "y, whole on each rank"):
         for case in cases:
             divided_runs.compare(run(tuple(case)), ("y",))
-            divided_runs.compare_given(run(tuple(case)))
     with part(0.5, "the gradient of x, whole on each rank"):
         for case in cases:
             divided_runs.compare(run(tuple(case)), ("gx",))
@@ -169,7 +166,6 @@ def attention(
     with part(1.5, "y, whole on each rank"):
         for case in cases:
             divided_runs.compare(run(tuple(case)), ("y",))
-            divided_runs.compare_given(run(tuple(case)))
     with part(0.5, "one all-reduce of T d words, and nothing else"):
         for p, T, d, heads in cases:
             why = "The heads do not depend on each other: only y is a partial sum."
@@ -208,7 +204,6 @@ def embedding(
     with part(0.5, "the rows of the tokens, whole on each rank"):
         for case in cases:
             divided_runs.compare(run(tuple(case)), ("y",))
-            divided_runs.compare_given(run(tuple(case)))
     with part(0.5, "the gradient of this rank's rows, tokens that differ"):
         for case in cases:
             divided_runs.compare(run(tuple(case), is_repeated=False), ("gtable",))
@@ -248,7 +243,6 @@ def cross_entropy(
     with part(0.5, "the loss, the same on each rank"):
         for case in cases:
             divided_runs.compare(run(tuple(case)), ("loss",))
-            divided_runs.compare_given(run(tuple(case)))
     with part(0.5, "the gradient of this rank's logits"):
         for case in cases:
             divided_runs.compare(run(tuple(case)), ("glogits",))
@@ -291,7 +285,6 @@ def summa(
     with part(1, "each rank's block of C"):
         for case in cases:
             divided_runs.compare(run(tuple(case)), ("C",))
-            divided_runs.compare_given(run(tuple(case)))
     with part(1, "the words that each rank receives"):
         for case in cases:
             grid_products.compare_words(run(tuple(case)), tuple(case))

@@ -1,4 +1,4 @@
-"""An answer's run on p ranks: the returned arrays, compared with those of one node, and arguments left as they were."""
+"""An answer's run on p ranks: the returned arrays, compared with those of one node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from course.judging import Answer, Wrong, expect
-from course.judging.argument_changes import BELONGS_TO_THE_CALLER
 from course.judging.ranks.rank_run import RankRun
 
 Array = NDArray[Any]
@@ -88,17 +87,6 @@ def compare(one: Divided, names: Iterable[str]) -> None:
                 expect.number(got, want, called, rtol=0.0, atol=scale, mistakes=slips)
             else:
                 expect.array(got, want, called, rtol=0.0, atol=scale, mistakes=slips, dtype=np.float64)
-
-
-def compare_given(one: Divided) -> None:
-    """Raise Wrong unless the arrays that each rank was given are as they were."""
-    for number, rank in enumerate(one.ranks):
-        for after, (name, before) in zip(one.run.arguments[number], rank.given.items(), strict=True):
-            expect.true(
-                not isinstance(before, np.ndarray) or (isinstance(after, np.ndarray) and np.array_equal(after, before)),
-                f"{one.called(number)}: the array {name} that it was given was changed.",
-                BELONGS_TO_THE_CALLER,
-            )
 
 
 def shards(n: int, p: int) -> list[slice]:

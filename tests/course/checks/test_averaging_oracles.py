@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,27 @@ def test_the_limits_of_the_papers_are_special_cases() -> None:
         assert stability.limit(1, eta, 1) == pytest.approx((4 - 2 * eta) / (4 - eta), rel=1e-14)
         for p in (2, 8):
             assert stability.limit(p, eta, 1) == pytest.approx((4 - 2 * eta) / (2 + 2 * p - p * eta), rel=1e-14)
+
+
+@pytest.mark.parametrize("slip", ["counted from step 0", "one more at first", "no last"])
+def test_the_cause_of_a_wrong_number_of_rounds_is_the_slip_that_gives_the_weights(slip: str) -> None:
+    one = local_runs.local(None, (2, 3, 3, 9, 1), seed=0)  # type: ignore[arg-type]
+    one.__dict__["run"] = SimpleNamespace(results=local_runs.trained(one, slip))
+    assert local_runs.slip_of(one) == local_runs.SLIPS[slip]
+
+
+def test_right_weights_and_odd_results_are_no_known_slip() -> None:
+    one = local_runs.local(None, (2, 3, 3, 9, 1), seed=0)  # type: ignore[arg-type]
+    for results in (local_runs.trained(one), [None, None], [np.zeros(3), "text"], [np.array(["a", "b", "c"])] * 2):
+        one.__dict__["run"] = SimpleNamespace(results=results)
+        assert local_runs.slip_of(one) == ""
+
+
+def test_a_mistake_is_the_cause_only_if_it_gives_all_of_the_numbers() -> None:
+    known: list[dict[str, float]] = [{"one": 4.0, "other": 4.0}, {"one": 6.0, "other": 5.0}]
+    assert local_runs.cause_of_all([4, 5.0], known) == "other"
+    for odd in (None, "5", 7.0, 10**400, np.nan):
+        assert local_runs.cause_of_all([4, odd], known) == ""
 
 
 def test_the_words_of_a_round_are_those_of_a_ring() -> None:

@@ -137,3 +137,34 @@ def test_an_argument_without_a_name_is_called_by_its_number(judged: Any) -> None
     outcome = judged(moved, "def moved(*both):\n    d = both[1].copy()\n    both[1][:] = 2\n    return d")
     assert outcome.first_fault
     assert "moved changed its argument number 2 at [0]: it was 1, and is 2" in outcome.first_fault.message
+
+
+@chapter.exercise(points=3)
+def summed(answer: Answer, part: Part) -> None:
+    """summed(comm, x, y) returns the sum of all x and all y, and may change y; the check plays the last rank."""
+    arguments = [([rank], np.ones(1)) for rank in range(3)]
+    with part(1, "on ranks"):
+        run = answer.on_ranks(arguments, may_change=[1])
+        expect.same(run.results, [6.0] * 3, "summed")
+    with part(2, "with a rank of the check"):
+        run = answer.on_ranks(arguments, may_change=[1], played={2: lambda comm: comm.all_reduce(np.ones(1))})
+        expect.same(run.results[:2], [4.0] * 2, "summed, with a rank of the check")
+
+
+def test_a_change_on_a_rank_costs_the_first_part_in_which_it_shows_and_no_other(judged: Any) -> None:
+    outcome = judged(
+        summed,
+        "def summed(comm, own, y):\n    y += own[0]\n    if comm.rank:\n        own.append(5)\n"
+        "    return float(comm.all_reduce(y)[0])",
+    )
+    assert [part.earned for part in outcome.parts] == [0, 2]
+    assert outcome.first_fault
+    assert outcome.first_fault.message == (
+        "summed on rank 1 of 3 changed its argument own: it had 1 items, and has 2 after the call."
+    )
+    assert "comm.all_reduce(x) writes into x, too" in outcome.first_fault.cause
+
+
+def test_an_answer_on_ranks_that_changes_only_arguments_in_may_change_gets_all_points(judged: Any) -> None:
+    source = "def summed(comm, x, y):\n    y += x[0]\n    return float(comm.all_reduce(y)[0])"
+    assert judged(summed, source).points == 3

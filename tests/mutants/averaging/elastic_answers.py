@@ -128,8 +128,8 @@ MUTANTS = [
     ),
     wrong(
         "the arguments are changed",
-        (ONE, SEVERAL),
-        "was changed",
+        (ONE,),
+        "changed its argument centre at [0]",
         "            centre = centre + moved\n",
         "            centre += moved\n",
     ),

@@ -228,11 +228,11 @@ def gossip(comm, x, weights, steps):
         "        for send in sends:\n            send.wait()\n",
         "",
     ),
-    wrong("the array is changed", (ONCE,), "was changed", "        x = new\n", "        x[:] = new\n"),
+    wrong("the array is changed", (ONCE,), "changed its argument x", "        x = new\n", "        x[:] = new\n"),
     wrong(
         "the weights are changed",
         (ONCE,),
-        "weights was changed",
+        "changed its argument weights: its keys",
         "    own = comm.rank\n",
         "    own = comm.rank\n    mine = weights.pop(own)\n",
         "weights[own] * x",

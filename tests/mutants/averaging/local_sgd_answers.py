@@ -133,8 +133,8 @@ def local_sgd(comm, x, gradient, lr, period, steps, first):
     ),
     wrong(
         "the weights are changed in place",
-        ALL,
-        "was changed",
+        (SYNCHRONOUS,),
+        "changed its argument x at [0]",
         "x = x - lr * gradient(x, step)",
         "x -= lr * gradient(x, step)",
     ),

@@ -53,6 +53,19 @@ def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str, s
 
 MUTANTS = [
     wrong(
+        "one array for all sums, and for what is left",
+        (SUMS, ONCE, MESSAGES),
+        "used again in each round",
+        "        total = np.zeros(n)",
+        "        total[:] = 0.0",
+        "[], [], False",
+        "[], [], False\n    total = np.zeros(n)",
+        "    left = sum(waiting, np.zeros(n))",
+        "    total[:] = sum(waiting, np.zeros(n))\n    left = total",
+        "left = left + came",
+        "left += came",
+    ),
+    wrong(
         "gradients count again in later rounds",
         (SUMS, ONCE, MESSAGES),
         "begin anew with zeros",

@@ -77,7 +77,7 @@ MUTANTS = [
     wrong(
         "very small weights",
         (FACTOR,),
-        "keep too much",
+        "weights of some pairs are too small",
         "1 / (1 + most)",
         "0.1 / (1 + most)",
         "len(near) / (1 + most)",
@@ -86,9 +86,18 @@ MUTANTS = [
     wrong(
         "half for itself, to be safe",
         (FACTOR,),
-        "keep too much",
+        "weights of some pairs are too small",
         "    return W",
         "    return (W + np.eye(p)) / 2",
+    ),
+    wrong(
+        "nearly nothing for itself",
+        (FACTOR,),
+        "keeps too little of its own",
+        "1 / (1 + most)",
+        "0.9 / max(1, most)",
+        "len(near) / (1 + most)",
+        "0.9 * len(near) / max(1, most)",
     ),
     wrong("the identity", (ROWS, COLUMNS, FACTOR), "nobody hears", "    return W", "    return np.eye(p)"),
     wrong(

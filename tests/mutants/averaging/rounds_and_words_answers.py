@@ -33,6 +33,7 @@ MUTANTS = [
     ),
     wrong("no rounds at first", (ROUNDS, WORDS), "first `first` steps", "rounds = alone + ", "rounds = "),
     wrong("more first steps than steps", (ROUNDS, WORDS), "fewer than `first`", "min(first, steps)", "first"),
+    wrong("10 words as an example", (WORDS,), "words: expected", "(p - 1) / p * n", "(p - 1) / p * 10"),
     wrong("a reduce-scatter only", (WORDS,), "in each of the two", "rounds * 2", "rounds"),
     wrong("p chunks instead of p - 1", (WORDS,), "p - 1 of them", "(p - 1) / p * n", "n"),
     wrong("whole arrays", (WORDS,), "all machines together", "(p - 1) / p * n", "(p - 1) * n"),

@@ -33,7 +33,7 @@ SCALED = "1e-5 * np.abs(x).max()"
 MUTANTS = [
     checker("always True", "    return True\n", (SMOOTH, SCALE, ONE, KINKS), "planted bug was missed"),
     checker("always False", "    return False\n", (SMOOTH, SCALE, ONE, KINKS), "false alarm"),
-    checker("a fixed step", CENTRAL.format(h="1e-5", verdict=RELATIVE), (SCALE, KINKS), "A fixed step h does not fit"),
+    checker("a fixed step", CENTRAL.format(h="1e-5", verdict=RELATIVE), (SCALE, KINKS), "h has to fit the size of x"),
     checker(
         "an absolute tolerance",
         CENTRAL.format(h=SCALED, verdict="bool(np.allclose(slopes, g))"),
@@ -78,6 +78,12 @@ MUTANTS = [
         ),
         (ONE,),
         "lost in rounding",
+    ),
+    checker(
+        "a step from the largest element, which may be 0",
+        SIDES.format(h="1e-5 * x.max()", verdict=BETWEEN),
+        (SCALE,),
+        "none need be positive",
     ),
     checker(
         "a step from each element's own size",

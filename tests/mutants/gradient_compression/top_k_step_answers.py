@@ -183,8 +183,8 @@ MUTANTS = [
     ),
     wrong(
         "the weights in place",
-        (WEIGHTS, TIES),
-        "the caller's w",
+        (WEIGHTS,),
+        "changed its argument w at [",
         "return w - lr * total / comm.size",
         "w -= lr * total / comm.size\n    return w",
     ),

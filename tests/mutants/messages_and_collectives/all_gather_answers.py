@@ -229,7 +229,21 @@ MUTANTS += [
             "[chunk.copy()] * p",
         ),
         loses=(ALL_CHUNKS, ROUND, LARGE),
-        says="the array that the caller passed was changed",
+        says="could not broadcast input array",
+        status=Status.RAISED,
+    ),
+    Mutant(
+        "ring_all_gather",
+        "the caller's chunk is cleared in the end",
+        changed(
+            GATHER,
+            "[chunk] * p",
+            "[chunk.copy()] * p\n    own = chunk",
+            "    return chunks",
+            "    own[...] = 0.0\n    return chunks",
+        ),
+        loses=(ALL_CHUNKS,),
+        says="changed its argument chunk at [0]: it was",
     ),
     Mutant(
         "ring_all_gather",

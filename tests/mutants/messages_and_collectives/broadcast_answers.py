@@ -213,7 +213,7 @@ MUTANTS += [
         "rank 0 clears its array",
         changed(TREE, "    return x", "    result = x.copy()\n    x[...] = 0.0\n    return result"),
         loses=(ARRAY,),
-        says="the array that the caller passed was changed",
+        says="changed its argument x at [0]",
     ),
     Mutant(
         "broadcast_tree",

@@ -92,7 +92,13 @@ def column_linear(comm, x, w, b, g):
         (LOCAL,),
         "gb",
     ),
-    wrong("the arguments are changed", (LOCAL,), "was changed", "    return y,", "    g *= 2\n    return y,"),
+    wrong(
+        "the arguments are changed",
+        (LOCAL,),
+        "changed its argument g at [0, 0]",
+        "    return y,",
+        "    g *= 2\n    return y,",
+    ),
     Mutant(
         "column_linear",
         "rank 0 alone reduces",
