@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
+from minidl.cli.signals import restored
+
 TO_SPEAK_SECONDS = 1.0  # for rank 0, which mpiexec ends as soon as another rank ends by an error
 
 
@@ -19,7 +21,8 @@ def ending(command: str) -> Iterator[None]:
     Of the copies that mpiexec starts, rank 0 alone speaks: whatever is raised here is raised by all.
     """
     try:
-        yield
+        with restored():
+            yield
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except (ValueError, ImportError, OSError) as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 AGAIN_SECONDS = 0.05  # after a signal was dropped; to free an object takes microseconds
@@ -33,8 +35,27 @@ def ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+@contextmanager
+def restored() -> Iterator[None]:
+    """An error inside becomes the exception of a signal that was dropped just before.
+
+    Where a callback of LLVM's was interrupted, numba goes on without what it should have made, and fails.
+    """
+    try:
+        yield
+    except Exception:
+        if not _sending:
+            raise
+        number, again = _sending.popitem()
+        again.cancel()
+        raise (KeyboardInterrupt() if number == signal.SIGINT else Terminated(128 + number)) from None
+
+
 _terminating: set[int] = set()
 """Numbers of signals that have raised Terminated: a second one changes nothing."""
+
+_sending: dict[int, threading.Timer] = {}
+"""Numbers of signals whose exceptions were dropped, until they are sent again."""
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -51,12 +72,13 @@ def _answer_dropped(dropped: sys.UnraisableHookArgs) -> None:
     else:
         sys.__unraisablehook__(dropped)
         return
-    timer = threading.Timer(AGAIN_SECONDS, _send_again, (number,))
+    timer = _sending[number] = threading.Timer(AGAIN_SECONDS, _send_again, (number,))
     timer.daemon = True
     timer.start()
 
 
 def _send_again(number: int) -> None:
+    _sending.pop(number, None)
     _terminating.discard(number)  # here, in a thread of its own: so no signal interrupts _answer_dropped
     main = threading.main_thread().ident
     if main is not None:

@@ -29,10 +29,29 @@ except KeyboardInterrupt:
     sys.exit(130)
 """
 
+FAILING = """
+import signal, typer
+from minidl.cli import display, mpi_job  # so that the error is told before the signal comes again
+from minidl.cli.ending import ending
+from minidl.cli.signals import answer_signals
 
-def run(happens, times=1, rest=30):
+class Freed:
+    def __del__(self):
+        {happens}
+
+def command():
+    answer_signals()
+    with ending("command"):
+        Freed()
+        raise RuntimeError("no compiled object yet")
+
+typer.run(command)
+"""
+
+
+def run(happens, times=1, rest=30, program=PROGRAM):
     """Exit code and errors of a program that frees `times` objects, each time runs `happens`, then sleeps."""
-    program = PROGRAM.format(happens=happens, times=times, rest=rest)
+    program = program.format(happens=happens, times=times, rest=rest)
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=environment(),
@@ -50,6 +69,11 @@ def run(happens, times=1, rest=30):
 )
 def test_a_signal_while_an_object_is_freed_ends_the_program_in_silence(number, code, times):
     assert run(f"signal.raise_signal({int(number)})", times) == (code, "")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_is_not_lost_if_what_it_interrupted_fails_before_it_is_sent_again(number, code):
+    assert run(f"signal.raise_signal({int(number)})", program=FAILING) == (code, "")
 
 
 def test_another_error_while_an_object_is_freed_is_printed_as_ever():

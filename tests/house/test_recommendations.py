@@ -67,7 +67,7 @@ NAMED = {  # operations that a message names: what the caller has done, or is to
     *("labels.argmax(1)", "loss.backward()", "target.detach()"),
     *("launch()", "launch(network={})", "model.parameters()", "no_grad()", "program(comm, *args)", "quantize()"),
     *("recv(out=...)", "run(self, session)", "serve(self, session)", "Simulation({})", "sum()", "to()", "wait()"),
-    *("int(x)", "stages(self)", "where()", "x.copy()", "x.filled(0)"),
+    *("data.Splits(train, test)", "order({})", "int(x)", "stages(self)", "where()", "x.copy()", "x.filled(0)"),
     *("cuda()", "scale(loss)", "state_dict()", "step()", "step(optimizer)", "to({})", "unscale_()", "update()"),
     *("all()", "any()", "float()", "grad()", "int(...)", "long()", "mean()", "numpy()"),
     *("item()", "tolist()", "x.detach()"),
@@ -147,6 +147,13 @@ def read(*arrays: np.ndarray) -> None:
     assert (y == arrays[1]).all()
 
 
+def train_on_splits() -> None:
+    x, y = np.ones((4, 6), np.float32), np.arange(4)
+    splits = data.Splits(data.Dataset(x, y), data.Dataset(x[:2], y[:2]))
+    job = parallel.Job(lambda: nn.Linear(6, 4), data=splits, epochs=1, batch_size=2)
+    parallel.train(job, parallel.Synchronous(), nodes=2, on="simulation")
+
+
 def apply_in_turn() -> None:
     modules = [nn.Linear(2, 3), nn.ReLU()]
     assert nn.Sequential(*modules)(Tensor([1.0, 2.0])).shape == (3,)
@@ -199,6 +206,8 @@ RUNS: dict[str, Callable[[], object]] = {
     "cluster.calibrate()": lambda: cluster.calibrate(),
     "data.Dataset(x, x)": lambda: read(*[np.ones((4, 2))] * 2),
     "data.Dataset(x, y)": lambda: read(np.ones((4, 2)), np.arange(4)),
+    "data.Dataset(x[indices], y[indices])": lambda: read(ROWS[[2, 0]], np.arange(4)[[2, 0]]),
+    "data.Splits(data.Dataset(x, y), data.Dataset(x_test, y_test))": train_on_splits,
     "compress.TopK(0.01)": lambda: trains(TopK(0.01)),
     "optim.SGD(parameters, lr={})": lambda: [
         train(parallel.Synchronous(compressor=Signum()), lr=0.001),
