@@ -84,7 +84,7 @@ async def make_one(source: Source, display: Display) -> bool:
 
 
 def with_outputs(notebook: nbformat.NotebookNode, built: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook with the outputs of one whose cells of code are the same."""
+    """The notebook, with the outputs of `built`, which has the same code cells."""
     codes = ([cell for cell in one.cells if cell.cell_type == "code"] for one in (notebook, built))
     for cell, ran in zip(*codes, strict=True):
         cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
@@ -92,7 +92,7 @@ def with_outputs(notebook: nbformat.NotebookNode, built: nbformat.NotebookNode) 
 
 
 def write(source: Source, notebook: nbformat.NotebookNode) -> None:
-    """Write a text's notebook that was run and, if it is an assignment, the student's."""
+    """Write the executed notebook of a text and, for an assignment, the student's."""
     replace(source.executed, as_bytes(notebook))
     if source.exercise:
         source.exercise.parent.mkdir(parents=True, exist_ok=True)

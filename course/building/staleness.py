@@ -19,7 +19,7 @@ from course.notebooks.release import released
 class Stale:
     """A notebook that is not up to date, and why; rerun: whether the text must be run again.
 
-    It need not where only words between the cells of code have changed: their outputs stay.
+    rerun is False where only the text between the code cells has changed: the outputs stay.
     """
 
     path: Path
@@ -83,7 +83,7 @@ def difference(built: nbformat.NotebookNode, expected: nbformat.NotebookNode) ->
 
 
 def has_outputs_of(built: nbformat.NotebookNode, expected: nbformat.NotebookNode) -> bool:
-    """Whether a notebook is the result of one clean run of the text's cells of code, with the same checks."""
+    """Whether a notebook is the result of one clean run of the text's code cells, with the same checks."""
 
     def what_runs(notebook: nbformat.NotebookNode) -> tuple[dict[str, str], list[str]]:
         files = {**notebook.metadata.get("minidl", {}), "sha256": ""}

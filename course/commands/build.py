@@ -1,8 +1,8 @@
 """`python3 -m course build`: make the notebooks from the texts in course/lectures/ and course/assignments/.
 
 A lecture becomes notebooks/NAME.ipynb, executed. An assignment becomes solutions/NAME/NAME.ipynb, executed, and
-exercises/NAME/NAME.ipynb, the student's. Notebooks that are up to date are left alone. Where only words between the
-cells of code have changed, nothing is executed, and the outputs stay.
+exercises/NAME/NAME.ipynb, the student's. Notebooks that are up to date are left alone. Where only the text
+between the code cells has changed, nothing is executed, and the outputs stay.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
-from minidl.cli.signals import restored
+from minidl.cli.signals import raising_dropped_signals
 
 TO_SPEAK_SECONDS = 1.0  # for rank 0, which mpiexec ends as soon as another rank ends by an error
 
@@ -21,7 +21,7 @@ def ending(command: str) -> Iterator[None]:
     Of the copies that mpiexec starts, rank 0 alone speaks: whatever is raised here is raised by all.
     """
     try:
-        with restored():
+        with raising_dropped_signals():
             yield
     except KeyboardInterrupt:
         raise typer.Exit(130) from None

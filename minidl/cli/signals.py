@@ -36,7 +36,7 @@ def ignore_signals() -> None:
 
 
 @contextmanager
-def restored() -> Iterator[None]:
+def raising_dropped_signals() -> Iterator[None]:
     """An error inside becomes the exception of a signal that was dropped just before.
 
     Where a callback of LLVM's was interrupted, numba goes on without what it should have made, and fails.

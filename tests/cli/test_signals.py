@@ -31,7 +31,7 @@ except KeyboardInterrupt:
 
 FAILING = """
 import signal, typer
-from minidl.cli import display, mpi_job  # so that the error is told before the signal comes again
+from minidl.cli import display, mpi_job  # imported before, so that the error is printed at once
 from minidl.cli.ending import ending
 from minidl.cli.signals import answer_signals
 

@@ -192,7 +192,7 @@ def test_a_release_is_mended_without_running_the_solution(root: Path) -> None:
 
 @pytest.mark.parametrize("name", [LECTURE_NOTEBOOK, SOLUTION])
 @pytest.mark.usefixtures("nothing_may_run")
-def test_new_words_are_written_without_running_the_cells_of_code(root: Path, name: str) -> None:
+def test_new_words_are_written_without_running_the_code_cells(root: Path, name: str) -> None:
     before = json.loads((root / name).read_text())
     path = root / before["metadata"]["minidl"]["source"]
     path.write_text(f"# %% [markdown]\n# First.\n\n{path.read_text()}")

@@ -42,7 +42,9 @@ def no_topology_file() -> dict[str, str]:
 
 
 def end_job(mark: str, known: set[str], seconds: float) -> None:
-    """Kill the other processes of a job whose launcher has ended, and remove its segments, of which none is in `known`.
+    """Kill the other processes of a job whose launcher has ended, and remove its shared-memory segments.
+
+    known: segments that were there before the job.
 
     A rank that finds the launcher gone while the job starts calls it: the others may be in MPI's own initialization,
     which would wait for this rank forever.

@@ -113,9 +113,7 @@ class Supervisor:
                     self._handle(rank, kind, body)
                 if not data or not has_died:  # a rank that sends without end must not keep the launcher here
                     break
-            if data == b"":
-                has_died = True
-            if has_died:
+            if has_died or data == b"":
                 self._gone(rank)
 
     def _handle(self, rank: RankProcess, kind: int, body: bytes) -> None:
