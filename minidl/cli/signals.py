@@ -21,17 +21,18 @@ def answer_signals() -> None:
 
     Python prints and drops an exception in a `__del__` or in a callback from C, since nobody called it. A signal whose
     exception is dropped there is sent again. The first compilation of the kernels frees thousands of LLVM's objects,
-    each with a `__del__`: the program went on after Ctrl-C.
+    each with a `__del__`: the program went on after Ctrl-C. An object that a signal has left half made cannot be freed
+    properly; its error is not printed.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _terminate)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _answer)
     sys.unraisablehook = _answer_dropped
 
 
 def ignore_signals() -> None:
     """From now on a second Ctrl-C or SIGTERM changes nothing: the process is ending."""
-    for number in (signal.SIGINT, *_terminating):
+    for number in {signal.SIGINT, *_arrived}:
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -51,16 +52,19 @@ def raising_dropped_signals() -> Iterator[None]:
         raise (KeyboardInterrupt() if number == signal.SIGINT else Terminated(128 + number)) from None
 
 
-_terminating: set[int] = set()
-"""Numbers of signals that have raised Terminated: a second one changes nothing."""
+_arrived: set[int] = set()
+"""Numbers of signals that have raised their exception. A second SIGTERM or SIGHUP changes nothing."""
 
 _sending: dict[int, threading.Timer] = {}
 """Numbers of signals whose exceptions were dropped, until they are sent again."""
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    if number not in _terminating:
-        _terminating.add(number)
+def _answer(number: int, frame: FrameType | None) -> None:
+    is_first = number not in _arrived
+    _arrived.add(number)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    if is_first:
         raise Terminated(128 + number)
 
 
@@ -69,6 +73,8 @@ def _answer_dropped(dropped: sys.UnraisableHookArgs) -> None:
         number: int = signal.SIGINT
     elif isinstance(dropped.exc_value, Terminated):
         number = dropped.exc_value.args[0] - 128
+    elif _arrived:
+        return  # a consequence of the signal, which ends the command
     else:
         sys.__unraisablehook__(dropped)
         return
@@ -79,7 +85,7 @@ def _answer_dropped(dropped: sys.UnraisableHookArgs) -> None:
 
 def _send_again(number: int) -> None:
     _sending.pop(number, None)
-    _terminating.discard(number)  # here, in a thread of its own: so no signal interrupts _answer_dropped
+    _arrived.discard(number)  # here, in a thread of its own: so no signal interrupts _answer_dropped
     main = threading.main_thread().ident
     if main is not None:
         signal.pthread_kill(main, number)

@@ -76,6 +76,11 @@ def test_a_signal_is_not_lost_if_what_it_interrupted_fails_before_it_is_sent_aga
     assert run(f"signal.raise_signal({int(number)})", program=FAILING) == (code, "")
 
 
+def test_an_object_that_a_signal_has_left_half_made_is_freed_in_silence():
+    made = "self.handle  # never set\n\n    def __init__(self):\n        signal.raise_signal(signal.SIGINT)"
+    assert run(made) == (130, "")
+
+
 def test_another_error_while_an_object_is_freed_is_printed_as_ever():
     code, errors = run("1 / 0", rest=0)
     assert "Exception ignored" in errors
