@@ -64,7 +64,7 @@ print(sorted({name for name, _ in signatures() - known}))
 PROGRAM = """
 from minidl.kernels.jit import first_calls
 seen = []
-first_calls._run(["attention", "updates", "losses"], "float32", lambda done, steps: seen.append((done, steps)))
+first_calls._run([["attention", "updates"], ["losses"]], "float32", lambda done, steps: seen.append((done, steps)))
 print(first_calls._compiled_here(), seen)
 """
 
@@ -118,7 +118,7 @@ def test_training_a_model_calls_no_kernel_that_its_own_warm_up_has_not_called(
 
 def test_a_step_that_fails_is_an_error_that_says_why() -> None:
     with pytest.raises(RuntimeError, match="a kernel could not be compiled: KeyError: 'no_such_step'"):
-        side_by_side.compile_side_by_side([("no_such_step", "float32")], 2, lambda done, steps: None)
+        side_by_side.compile_side_by_side([["no_such_step"]], "float32", 2, lambda done, steps: None)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc")

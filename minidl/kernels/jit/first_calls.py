@@ -30,10 +30,11 @@ def warm_up(progress: Progress = lambda done, steps: None, model: str = cache.AL
         progress  called after each step of the first compilation; never where the kernels are in the cache
         model     what is trained, a name of OF_MODEL; for any other name, what all models of `nn.models` call
 
-    Measured on two cores of an AMD EPYC with AVX2, the first time: 6 s for the MLP, 12 for the GPT, 13 for LeNet, 17
-    for the ResNet, 28 for all (50 in one process); from the cache 1.3 s for all. With AVX-512 it was a third of that.
+    Measured on two cores of an AMD EPYC with AVX2, the first time: 5 s for the MLP, 9 for the GPT, 11 for LeNet, 13 for
+    the ResNet, 21 for all (39 in one process); from the cache 1.3 s for all. With AVX-512 it was a third of that.
     """
-    _run(OF_MODEL.get(model, OF_MODELS), "float32", progress)
+    chosen = OF_MODEL.get(model, STEPS)
+    _run([[name for name in family if name in chosen] for family in FAMILIES_OF_MODELS], "float32", progress)
     cache.note(model if model in OF_MODEL else cache.ALL)
 
 
@@ -42,19 +43,20 @@ def call_all(dtype: str = "float32", progress: Progress = lambda done, steps: No
 
     It takes about twice as long as `warm_up`.
     """
-    _run(STEPS, dtype, progress)
+    _run(FAMILIES, dtype, progress)
 
 
-def _run(names: Iterable[str], dtype: str, progress: Progress) -> None:
+def _run(families: Iterable[Iterable[str]], dtype: str, progress: Progress) -> None:
     """Run steps here, from the cache, the last first; as soon as one compiles, first run those left side by side."""
-    left = list(names)
+    left = [list(family) for family in families if family]
     is_compiling = cores() == 1
     while left:
         before = _compiled_here()
-        STEPS[left.pop()](dtype)
+        STEPS[left[-1].pop()](dtype)
+        left = [family for family in left if family]
         if left and not is_compiling and _compiled_here() > before:
             is_compiling = True
-            compile_side_by_side([(name, dtype) for name in left], cores(), progress)
+            compile_side_by_side(left, dtype, cores(), progress)
 
 
 def _compiled_here() -> int:
@@ -292,35 +294,18 @@ def _by_name(*steps: Callable[[str], None]) -> dict[str, Callable[[str], None]]:
     return {step.__name__: step for step in steps}
 
 
-OF_MODELS = _by_name(
-    sliding_convolutions,
-    batch_norms_of_rows,
-    layer_norms,
-    convolutions_by_product,
-    sums_of_rows,
-    average_pooling_of_tiles,
-    average_pooling,
-    batch_norms_of_images,
-    max_pooling,
-    adaptive_updates,
-    attention,
-    losses,
-    sums,
-    sums_of_channels,
-    embedding_of_few_rows,
-    updates,
-    convolutions_of_pixels,
-    gelu,
-    relu,
-    tanh,
+FAMILIES_OF_MODELS = (
+    _by_name(sliding_convolutions, convolutions_by_product, convolutions_of_pixels),
+    _by_name(batch_norms_of_rows, layer_norms, batch_norms_of_images, sums_of_rows, sums_of_channels, sums),
+    _by_name(average_pooling_of_tiles, average_pooling, max_pooling),
+    _by_name(losses, adaptive_updates, attention, updates, embedding_of_few_rows, gelu, relu, tanh),
 )
-"""What training calls. Those that take longest to compile come first."""
+"""What training calls. The steps of a family have most code in common; what takes longest to compile comes first."""
 
 
-def _with_layers(*steps: Callable[[str], None]) -> list[str]:
+def _with_layers(*steps: Callable[[str], None]) -> set[str]:
     """Steps, and those of every model: linear layers, the loss and SGD."""
-    chosen = _by_name(losses, sums_of_rows, updates, *steps)
-    return [name for name in OF_MODELS if name in chosen]
+    return set(_by_name(losses, sums_of_rows, updates, *steps))
 
 
 OF_MODEL = {
@@ -333,10 +318,14 @@ OF_MODEL = {
 }
 """What training one model calls."""
 
-OTHERS = _by_name(
-    group_norms, extrema, reductions, products_and_running_sums, softmax, log_softmax, layer_norms_of_short_rows, lstm,
-    other_activations, powers_and_remainders, attention_in_blocks, sixteen_bits, sparse,
-)  # fmt: skip
+OTHER_FAMILIES = (
+    _by_name(group_norms, layer_norms_of_short_rows),
+    _by_name(softmax, log_softmax, attention_in_blocks),
+    _by_name(reductions, extrema, products_and_running_sums),
+    _by_name(other_activations, powers_and_remainders, sixteen_bits, lstm, sparse),
+)
 
-STEPS = OTHERS | OF_MODELS
+FAMILIES = (*OTHER_FAMILIES, *FAMILIES_OF_MODELS)
 """Every kernel."""
+
+STEPS = dict(step for family in FAMILIES for step in family.items())
