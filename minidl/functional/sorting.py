@@ -93,7 +93,9 @@ def _first(x: Array, k: int, axis: int, largest: bool) -> Array:
         found = module.sort(found, axis=axis)
         values = x.take(places(found, axis, x.shape))
         weakest = (values.min if largest else values.max)(axis=axis, keepdims=True)
-        if bool(((x == weakest).sum(axis=axis) == (values == weakest).sum(axis=axis)).all()):
+        is_complete = (x == weakest).sum(axis=axis) == (values == weakest).sum(axis=axis)
+        if bool(is_complete.all()) and not bool((weakest != weakest).any()):
             return found.take(places(_order(values, axis, largest), axis, found.shape))
-        # otherwise numbers that equal the last of the k were left out, and the first of them are to be taken
+        # otherwise numbers that equal the last of the k were left out, and the first of them are to be taken; or nan,
+        # of which min and max make nan, is among the k
     return _order(x, axis, largest)[first]

@@ -514,6 +514,16 @@ def test_nan_is_the_largest_in_bfloat16_too() -> None:
     np.testing.assert_array_equal(x.topk(1).values.float().numpy(), [math.nan])
 
 
+def test_of_equal_numbers_topk_takes_the_first_where_there_is_nan_too() -> None:
+    x = np.full(100, 5, np.float32)
+    x[50] = math.nan
+    assert Tensor(x).topk(3).indices.tolist() == [50, 0, 1]
+    assert Tensor(np.full(100, math.nan)).topk(3).indices.tolist() == [0, 1, 2]
+    x[:] = math.nan
+    x[50] = 1
+    assert Tensor(x).topk(3, largest=False).indices.tolist() == [50, 0, 1]
+
+
 @pytest.mark.parametrize("exponent", [2, np.int64(2), np.float64(0.5), np.float32(3)])
 def test_a_number_as_exponent_keeps_the_type_of_the_base(exponent: float) -> None:
     for dtype in ("float16", "float32"):
