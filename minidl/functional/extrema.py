@@ -22,6 +22,7 @@ from minidl.functional.axes import check_axes, counted_from_start, one_axis, one
 from minidl.functional.bind import along, operand, tensor_method, unbroadcast
 from minidl.functional.shape_errors import cannot_broadcast
 from minidl.kernels import Array, array_module
+from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 from minidl.tensor.methods import Axis, ValuesAndIndices
@@ -223,6 +224,8 @@ def clamp(a: Any, min: float | None = None, max: float | None = None) -> Tensor:
         out = array_module(x).maximum(x, operand(min, a).data)
     else:
         out = array_module(x).clip(x, operand(min, a).data, operand(max, a).data)
+        if is_sixteen_bit(x.dtype):  # numpy's clip gives float32 for bfloat16
+            out = cast(out, x.dtype)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         inside = (x >= x.dtype.type(-np.inf)) if min is None else (x >= min)

@@ -208,6 +208,15 @@ def test_the_gradient_of_a_broadcast_operand_is_summed_in_float32(name: str, ker
     assert bias.grad.tolist() == [4096.0] * 3
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_clamp_keeps_the_type(dtype: str) -> None:
+    x = Tensor([-1.0, 0.5, 3.0]).to(dtype)
+    for bounds, expected in (((0, 1), [0, 0.5, 1]), ((0, None), [0, 0.5, 3]), ((None, 1), [-1, 0.5, 1])):
+        clamped = x.clamp(*bounds)
+        assert clamped.dtype == x.dtype
+        assert clamped.tolist() == expected
+
+
 @pytest.mark.parametrize("name", ROUNDING)
 def test_index_add_with_a_factor_keeps_the_type(name: str) -> None:
     rows = np.ones((2, 3), sixteen_bit(name))
