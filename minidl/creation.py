@@ -12,9 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from ml_dtypes import finfo
 
 from minidl import kernels, random
 from minidl.arguments import real_number, whole_number
+from minidl.kernels.sixteen_bit import is_sixteen_bit
 from minidl.missing_names import explains_options
 from minidl.tensor import Tensor
 
@@ -64,7 +66,11 @@ def randn(*shape: Any, dtype: Any = np.float32, requires_grad: bool = False) -> 
 @explains_options
 def rand(*shape: Any, dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
     """Uniformly distributed random numbers, 0 <= x < 1."""
-    return Tensor(_drawn(random.generator().random(_shape("rand", shape), np.float32), dtype), requires_grad)
+    numbers = random.generator().random(_shape("rand", shape), np.float32)
+    if is_sixteen_bit(np.dtype(dtype)):  # rounded down, as PyTorch does: the nearest number may be 1
+        steps = 2.0 ** (finfo(np.dtype(dtype)).nmant + 1)  # type: ignore[no-untyped-call]
+        numbers = np.floor(numbers * steps) / steps
+    return Tensor(_drawn(numbers, dtype), requires_grad)
 
 
 @explains_options

@@ -22,6 +22,15 @@ def test_shapes_are_numbers_or_a_tuple_and_the_type_is_float32() -> None:
     assert minidl.eye(2).tolist() == [[1, 0], [0, 1]]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_random_numbers_from_0_to_1_are_below_1_in_every_type(dtype: str) -> None:
+    minidl.manual_seed(0)
+    numbers = minidl.rand(10_000, dtype=np.dtype(dtype)).numpy()
+    assert numbers.dtype == dtype
+    assert 0 <= numbers.min() < numbers.max() < 1
+    assert numbers.astype(float).mean() == pytest.approx(0.5, abs=0.02)
+
+
 def test_arange_counts_in_integers_or_in_float32() -> None:
     assert (minidl.arange(3).tolist(), minidl.arange(3).dtype) == ([0, 1, 2], np.int64)
     assert minidl.arange(1, 7, 2).tolist() == [1, 3, 5]
