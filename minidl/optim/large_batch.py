@@ -115,6 +115,11 @@ class LargeBatchLR(LRScheduler):
         self.warmup_steps = round(warmup_epochs * steps_per_epoch)
         self.milestones = [round(milestone * steps_per_epoch) for milestone in milestones]
         self.total_steps = None if total_epochs is None else round(total_epochs * steps_per_epoch)
+        if self.total_steps is not None and self.total_steps <= self.warmup_steps:
+            raise ValueError(
+                f"total_epochs={total_epochs} leaves no step after the warm-up: it ends at step {self.total_steps} of "
+                f"{steps_per_epoch} per epoch, the warm-up at step {self.warmup_steps}"
+            )
         self._momenta: list[float] = []
         if momentum_correction:
             self._momenta = [group["momentum"] for group in optimizer.param_groups]

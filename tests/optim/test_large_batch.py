@@ -197,6 +197,11 @@ def test_a_run_that_goes_on_from_a_checkpoint_has_the_rates_of_one_that_was_neve
             "total_epochs must be above 5, got 5: it counts the warm-up's epochs",
         ),
         ({"milestones": [1], "total_epochs": 5}, "not both"),
+        (
+            {"warmup_epochs": 1, "total_epochs": 1.04},
+            "total_epochs=1.04 leaves no step after the warm-up: it ends at step 10 of 10 per epoch, the warm-up at",
+        ),
+        ({"total_epochs": 0.01}, "total_epochs=0.01 leaves no step after the warm-up"),
     ],
 )
 def test_bad_settings_are_named(settings, message):
