@@ -160,10 +160,10 @@ def least_recomputation(costs: Sequence[StageCost], budget: float) -> list[Segme
     costs = _checked(costs)
     real_number("least_recomputation: budget", budget, at_least=0)
     relative, best = _suffixes(costs)
-    if relative[0] > budget:
+    if (least := peak(costs, best)) > budget:
         raise ValueError(
             f"no division of these {len(costs)} stages keeps within {budget:,.0f} bytes: the least possible is "
-            f"{peak(costs, best):,.0f}"
+            f"{least:,.0f}"
         )
     n, last = len(costs), costs[-1].output
     kept = [0.0, *accumulate(cost.kept for cost in costs)]
@@ -180,6 +180,8 @@ def least_recomputation(costs: Sequence[StageCost], budget: float) -> list[Segme
                 held = before.held + inside
                 if j == i + 1 and held + relative[j] <= budget:
                     insort(fronts[j], _Divided(before.flops, held, Segment(i, j, False), before))
+    if not fronts[n]:  # costs with fractions: their sums depend on the order, and only `peak`'s is within the budget
+        return best
     return _merged(fronts[n][0].segments())
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise, product
 from math import ceil, isqrt
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,3 +147,12 @@ def test_with_enough_memory_nothing_is_recomputed():
 def test_what_is_no_division_is_refused(call, message: str):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_costs_with_fractions_keep_within_their_own_least_peak():
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        numbers = random.random((random.integers(2, 12), 3))
+        costs = [StageCost(flops, max(kept, output), output) for flops, kept, output in numbers]
+        budget = peak(costs, least_peak(costs))
+        assert peak(costs, least_recomputation(costs, budget)) == pytest.approx(budget, rel=1e-12)
