@@ -11,6 +11,7 @@ from numpy.random import Generator
 from minidl import kernels
 from minidl.functional.attention_in_blocks import Blocks
 from minidl.functional.bind import operand, unbroadcast
+from minidl.functional.casts import astype
 from minidl.functional.dropout import check_probability, dropout_mask
 from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.shapes import reshape
@@ -143,6 +144,8 @@ def additive_mask(mask: Any, shape: tuple[int, ...], dtype: Any, seen: bool = Tr
     if kind == "b":
         module = kernels.array_module(tensor.data)
         tensor = Tensor(module.where(tensor.data == seen, 0, -module.inf).astype(dtype))
+    elif tensor.dtype == np.float64:  # numpy's own type, as of np.triu(np.full((t, t), -np.inf), 1)
+        tensor = astype(tensor, dtype)
     return tensor if tensor.shape == shape else reshape(tensor, shape)
 
 

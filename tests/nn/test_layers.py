@@ -239,6 +239,17 @@ def test_shapes(layer, shape, expected):
     assert layer(np.zeros(shape, np.float32)).shape == expected
 
 
+def test_flatten_refuses_axes_that_the_input_lacks_or_that_are_in_the_wrong_order():
+    x = np.zeros((2, 3, 4), np.float32)
+    for axes in ((5,), (1, 3), (-4,)):
+        with pytest.raises(IndexError, match=r"axis -?\d of a tensor of shape \(2, 3, 4\)"):
+            nn.Flatten(*axes)(x)
+    with pytest.raises(ValueError, match="start_dim 2 lies behind end_dim 1"):
+        nn.Flatten(2, 1)(x)
+    with pytest.raises(IndexError, match=r"axis 1 of a tensor of shape \(3,\)"):
+        nn.Flatten()(np.zeros(3))
+
+
 def test_the_weights_of_attention_sum_to_one_and_a_causal_query_sees_no_later_key():
     minidl.manual_seed(0)
     attention = nn.MultiheadAttention(8, 4, batch_first=True).double()
@@ -258,6 +269,17 @@ def test_the_output_at_t_has_no_gradient_with_respect_to_later_inputs():
     attention(x, x, x, is_causal=True, need_weights=False)[0][:, 2].sum().backward()
     assert abs(x.grad[0, :3]).min() > 0
     assert not x.grad[0, 3:].any()
+
+
+def test_attention_takes_a_mask_in_numpys_own_type():
+    minidl.manual_seed(0)
+    attention, x = nn.MultiheadAttention(8, 2), numbers(3, 1, 8).astype(np.float32)
+    mask = np.triu(np.full((3, 3), -np.inf), 1)
+    expected = attention(x, x, x, is_causal=True)[0]
+    for need_weights in (True, False):
+        out, _ = attention(x, x, x, attn_mask=mask, need_weights=need_weights)
+        assert out.dtype == np.float32
+        np.testing.assert_allclose(out.data, expected.data, rtol=1e-5, atol=1e-6)
 
 
 def test_attention_takes_lists():
