@@ -307,3 +307,31 @@ def test_overwritten_values_are_read_within_allow_overwritten_only() -> None:
     np.testing.assert_array_equal(x.grad, [[5.0]])
     with pytest.raises(RuntimeError, match="overwritten in place"):
         second.backward()
+
+
+def test_a_copy_that_indexing_or_reshape_made_is_not_overwritten_with_its_source() -> None:
+    w = Tensor(np.ones(2), requires_grad=True)
+    for copied in (lambda x: x[:, np.array([0, 1])], lambda x: x[:, :2].T.reshape(-1)[:2]):
+        source = Tensor(np.arange(12.0).reshape(3, 4))
+        copy = copied(source)
+        loss = (w * copy).sum()
+        before = copy.numpy().copy()
+        source.zero_()
+        np.testing.assert_array_equal(copy.numpy(), before)
+        loss.backward()
+
+
+def test_a_view_of_a_view_is_overwritten_with_its_source() -> None:
+    w = Tensor(np.ones(2), requires_grad=True)
+    for viewed in (
+        lambda x: x[1][:2],
+        lambda x: x.T[:2, 1],
+        lambda x: x.reshape(-1)[:2],
+        lambda x: x[0].expand(5, 4)[:, :2],
+        lambda x: x.detach()[1:, 2:][0],
+    ):
+        source = Tensor(np.arange(12.0).reshape(3, 4))
+        loss = (w * viewed(source)).sum()
+        source.zero_()
+        with pytest.raises(RuntimeError, match="overwritten in place"):
+            loss.backward()

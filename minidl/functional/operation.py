@@ -26,6 +26,7 @@ import numpy as np
 
 from minidl.functional.bind import operand
 from minidl.kernels import Array
+from minidl.kernels.owner import owner
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 
@@ -88,7 +89,7 @@ class Operation:
         if isinstance(out, Tensor) or not (hasattr(out, "dtype") or isinstance(out, (int, float))):
             raise TypeError(f"operation {self.name} must return an array, not {type(out).__name__}")
         out = np.asarray(out) if isinstance(out, (int, float, np.generic)) else out
-        shares = any(_owner(out) is _owner(array) for array in arrays)
+        shares = any(owner(out) is owner(array) for array in arrays)
         return out.copy() if shares else out  # its own memory: a write into one must not change the other
 
     def _checked_gradients(self, given: Any, kept: tuple[Array, ...], needs: Any) -> list[Array | None]:
@@ -118,7 +119,7 @@ class Operation:
                 )
             gradient = np.asarray(gradient) if isinstance(gradient, np.generic) else gradient
             others = (*kept, *(one for one in checked if one is not None))
-            if any(_owner(gradient) is _owner(array) for array in others):
+            if any(owner(gradient) is owner(array) for array in others):
                 gradient = gradient.copy()
             checked.append(gradient if gradient.dtype == array.dtype else gradient.astype(array.dtype))
         return checked
@@ -142,9 +143,3 @@ def operation(forward: Forward) -> Operation:
     Tensor([9.], float32)
     """
     return Operation(forward)
-
-
-def _owner(array: Any) -> Any:
-    while getattr(array, "base", None) is not None:
-        array = array.base
-    return array

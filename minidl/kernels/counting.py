@@ -28,6 +28,7 @@ from types import ModuleType, TracebackType
 from typing import Any, NamedTuple
 
 from minidl.kernels.flops import OPERATIONS, UPDATES, WRITTEN
+from minidl.kernels.owner import owner
 from minidl.kernels.sixteen_bit import rounded_once
 
 add = rounded_once(operator.add)
@@ -68,7 +69,7 @@ class Counter:
             self.within_kernels = False
         elif not moves:
             self.elementwise(inputs, out)
-        elif _owner(out) is not _owner(inputs[0]):
+        elif owner(out) is not owner(inputs[0]):
             self.add(0, 2 * out.nbytes)
 
     def vjp(self, vjp: Callable[..., Sequence[Any]], g: Any, needs: Sequence[bool]) -> Sequence[Any]:
@@ -80,7 +81,7 @@ class Counter:
         gradients = vjp(g, needs)
         if not self.within_kernels:
             for gradient, need in zip(gradients, needs, strict=True):
-                if need and _owner(gradient) is not _owner(g):
+                if need and owner(gradient) is not owner(g):
                     self.elementwise((g,), gradient)
         self.within_kernels = False
         return gradients
@@ -90,13 +91,6 @@ class Counter:
         total = add(a, b)
         self.elementwise((total, total), total)
         return total
-
-
-def _owner(array: Any) -> Any:
-    """Return the array that owns this array's memory."""
-    while getattr(array, "base", None) is not None:
-        array = array.base
-    return array
 
 
 active: ContextVar[Counter | None] = ContextVar("minidl_counter", default=None)

@@ -17,6 +17,7 @@ import numpy as np
 from minidl import kernels
 from minidl.grad_mode import grad_enabled
 from minidl.kernels import Array, counting
+from minidl.kernels.owner import owner
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.missing_names import unknown_option, without_missing
 from minidl.tape import Node, Vjp, clock, memory_of, node_of, shared_memory
@@ -314,7 +315,7 @@ def record(
         out._parents, out._vjp, out._saved = (), None, ()
     node._sequence = clock()
     node._written = 0
-    if view_of is None or (data.base is None and data is not view_of._data):
+    if view_of is None or owner(data) is not owner(view_of._data):
         node._memory = None
     else:
         node._memory = shared_memory(node_of(view_of))
