@@ -103,7 +103,8 @@ def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = Fals
         reduction   "batchmean": the sum / the length of the first axis, which is the divergence as it is defined;
                     "mean": over all elements, as in PyTorch; "sum"; or "none"
 
-    A target of 0 adds 0. The mean of no numbers, and "batchmean" of no samples, is nan.
+    A target of 0 adds 0, or nan where x is infinite, as in PyTorch. The mean of no numbers, and "batchmean" of no
+    samples, is nan.
 
     >>> round(kl_div([[-0.5, -1.0]], [[0.5, 0.5]], reduction="batchmean").item(), 4)
     0.0569

@@ -76,7 +76,6 @@ def by_name(optimizer: Optimizer, names: Mapping[Tensor, str], saved: Mapping[st
     Raises ValueError for another number of groups or of parameters in a group.
     """
     check_keys(saved)
-    check_keys(saved)
     mine = named_state(optimizer, names)["param_groups"]
     sizes = [[len(group["params"]) for group in groups] for groups in (saved["param_groups"], mine)]
     if sizes[0] != sizes[1]:
