@@ -24,7 +24,7 @@ from minidl.tensor import Tensor, as_array
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Fill with uniformly distributed numbers, a <= x < b."""
+    """Fill with uniformly distributed numbers from a to b; rounded to the tensor's type, they may be b."""
     return _fill(tensor, "random", b - a, a)
 
 
