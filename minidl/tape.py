@@ -50,6 +50,7 @@ An entry is g itself, a view of it, or a new array, never an array that somethin
 Finish = Callable[[Any, Array], None]
 """`finish(tensor, gradient)`: what is done with a final gradient; the tensor is a leaf, or one of the `inputs`."""
 
+Count = Callable[..., Sequence[Array]]  # calls a vjp, and counts its arithmetic
 OUTPUT = -1  # in `saved`: the vjp reads the operation's own output
 
 clock = itertools.count(1).__next__  # numbers the nodes and the writes in place: "later" is a larger number
@@ -118,12 +119,7 @@ def _checked_inputs(inputs: Sequence[Node] | None) -> dict[Node, Node]:
 
 
 def _products(
-    node: Node,
-    g: Array,
-    uses: dict[Node, int],
-    count: Callable[..., Sequence[Array]] | None,
-    retain_graph: bool,
-    deferred: Deferred | None,
+    node: Node, g: Array, uses: dict[Node, int], count: Count | None, retain_graph: bool, deferred: Deferred | None
 ) -> Iterable[tuple[Node, Array]]:
     """The parents whose gradients are needed, each with its vector-Jacobian product; frees the node."""
     vjp, parents = node._vjp, node._parents
@@ -132,6 +128,8 @@ def _products(
         if (read if read._memory is None else read._memory)._written > node._sequence:
             refuse_overwritten(read, g.shape if index == OUTPUT else None)
     needs = list(map(uses.__contains__, parents))
+    for index in node._frozen:  # a leaf that requires a gradient by now, and may get one from other nodes
+        needs[index] = False
     if True not in needs:
         return ()
     assert vjp is not None
@@ -144,12 +142,7 @@ def _products(
 
 
 def receive(
-    leaf: Node,
-    gradient: Array,
-    g: Array,
-    grads: dict[Node, Array],
-    uses: dict[Node, int],
-    finish: Finish,
+    leaf: Node, gradient: Array, g: Array, grads: dict[Node, Array], uses: dict[Node, int], finish: Finish
 ) -> None:
     """Account for what a leaf has received so far, `gradient`, the last of it from a node whose gradient is g.
 
@@ -180,6 +173,7 @@ class Node:
     """
 
     __slots__ = (
+        "_frozen",  # the indices of the parents that did not require a gradient when the node was made
         "_memory",  # what this one shares with views; None: there are none
         "_parents",
         "_requires_grad",
@@ -189,6 +183,7 @@ class Node:
         "_written",  # when the data was last written in place
     )
 
+    _frozen: tuple[int, ...]
     _memory: Memory | None
     _parents: tuple[Node, ...]
     _requires_grad: bool
@@ -253,7 +248,9 @@ def _graph(
                 "this graph was already walked by backward() and freed: run the forward pass again, or pass "
                 "retain_graph=True to the first backward()"
             )
-        for parent in node._parents:
+        for index, parent in enumerate(node._parents):
+            if index in node._frozen:
+                continue
             if parent in uses:
                 uses[parent] += 1
             elif parent._requires_grad:
@@ -268,8 +265,8 @@ def _leading_to(inputs: Iterable[Node], nodes: list[Node], ends: Container[Node]
     """The same, restricted to the inputs and the nodes that were made from them."""
     uses = dict.fromkeys(inputs, 0)
     for node in nodes:  # in order of creation: parents first
-        for parent in () if node in ends else node._parents:
-            if parent in uses:
+        for index, parent in enumerate(() if node in ends else node._parents):
+            if parent in uses and index not in node._frozen:
                 uses[parent] += 1
                 uses.setdefault(node, 0)
     return [node for node in nodes if node in uses], uses

@@ -274,3 +274,15 @@ def test_the_gradient_of_a_transposed_leaf_is_its_own_and_lies_in_memory_as_the_
     assert x.grad.strides == x.data.strides
     assert x.grad.flags.owndata
     assert x.grad.flags.writeable
+
+
+def test_an_operation_gives_no_gradient_to_a_leaf_that_was_frozen_when_it_was_recorded() -> None:
+    weight, real, fake = leaf(2.0), Tensor(np.array([1.0])), leaf(3.0)
+    before = (weight * real).sum()
+    weight.requires_grad = False
+    while_frozen = (weight * fake).sum() + F.cat([weight, weight, fake]).sum()
+    weight.requires_grad = True
+    assert grad(while_frozen, [weight], retain_graph=True, allow_unused=True) == (None,)
+    (before + while_frozen).backward()
+    np.testing.assert_array_equal(weight.grad, [1.0])  # of `before` alone
+    np.testing.assert_array_equal(fake.grad, [3.0])

@@ -310,6 +310,7 @@ def record(
                 out._node = node = _new(Node)
                 out._requires_grad = node._requires_grad = True
                 node._parents, node._vjp, node._saved = _nodes_of(parents), vjp, saved
+                node._frozen = _frozen_of(parents)
             break
     if node is out:
         out._parents, out._vjp, out._saved = (), None, ()
@@ -329,12 +330,21 @@ def record(
 def _nodes_of(parents: tuple[Tensor, ...]) -> tuple[Node, ...]:
     """The parents' places in the graph; of one or two, which nearly every operation has, without a loop."""
     if len(parents) == 1:
-        (a,) = parents
-        return parents if a._node is None else (a._node,)
+        return parents if parents[0]._node is None else (parents[0]._node,)
     if len(parents) == 2:
         a, b = parents
         return (a if a._node is None else a._node, b if b._node is None else b._node)
     return tuple([one if one._node is None else one._node for one in parents])
+
+
+def _frozen_of(parents: tuple[Tensor, ...]) -> tuple[int, ...]:
+    """The indices of the parents that require no gradient; at least one does. Without a loop for one or two."""
+    if len(parents) == 1:
+        return ()
+    if len(parents) == 2:
+        a, b = parents
+        return (() if a._requires_grad else (0,)) if b._requires_grad else (1,)
+    return tuple([index for index, one in enumerate(parents) if not one._requires_grad])
 
 
 _new: Any = object.__new__
