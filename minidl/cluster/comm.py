@@ -162,7 +162,7 @@ class Communicator(Groups):
             A named algorithm gives the same bits on every engine. "auto" may not, because engines choose differently
             and floating-point sums depend on the order.
             Arrays keep their dtype: an int64 sum wraps around as in numpy, and the sum of booleans is `or`. The mean of
-            float16 is computed and sent in float32.
+            float16 or bfloat16 is computed and sent in float32.
             A single whole number is reduced exactly or raises OverflowError: the sum is refused if the same number on
             all ranks would not fit in 64 bits. Its mean is a float. The sum of single booleans is a count.
         """

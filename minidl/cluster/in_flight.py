@@ -144,13 +144,14 @@ def _memory(x: Any) -> list[Memory]:
 
 
 def _arrays(x: Any) -> Iterator[Array]:
-    if isinstance(x, np.ndarray):
-        yield x
-    elif isinstance(x, (list, tuple)):
-        for item in x:
-            yield from _arrays(item)
-    elif isinstance(x, dict):
-        yield from _arrays(list(x.values()))
+    waiting, seen = [x], set[int]()  # a list may contain itself
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, np.ndarray):
+            yield item
+        elif isinstance(item, (list, tuple, dict)) and id(item) not in seen:
+            seen.add(id(item))
+            waiting.extend(item.values() if isinstance(item, dict) else item)
 
 
 def _share(a: Array, b: Array) -> bool:

@@ -4,7 +4,8 @@ Arithmetic is numpy's, in the dtype of the array, so sums of integer arrays wrap
 
 * A single whole number is reduced exactly or refused. A sum is refused if the same number on all ranks would not fit
   in 64 bits. A product is sent as a Python int, which has no limit.
-* The mean of float16 is computed and sent in float32, because the sum could exceed 65,504, the largest float16.
+* The mean of float16 or bfloat16 is computed and sent in float32: a sum could exceed 65,504, the largest float16, and
+  bfloat16 has 8 bits for its digits.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Operand:
         self._shape = array.shape
         if is_written and isinstance(x, np.ndarray) and not x.flags.writeable:
             raise ValueError(f"{operation} writes the result into x, but x is read-only: pass a copy, x.copy()")
-        if op == "mean" and array.dtype.char == "e" and not self.is_phantom:
+        if op == "mean" and (array.dtype.char == "e" or _is_bfloat16(array.dtype)):
             array = array.astype(np.float32)
         self.contiguous = array if self.is_phantom else np.ascontiguousarray(array)
         self.flat = self.contiguous.reshape(-1)
@@ -67,16 +68,16 @@ class Operand:
         if self.is_scalar and not self.is_exact:
             x = _number(x, op, operation, size)
         array = np.array(int(x), object) if self.is_exact else np.array(x) if self.is_scalar else x
-        if not self.is_exact and (array.dtype.kind not in "biufc" or (self.is_scalar and array.ndim > 0)):
-            hint = ": pass x.astype(np.float32)" if array.dtype.name == "bfloat16" else ""
+        is_numeric = array.dtype.kind in "biufc" or _is_bfloat16(array.dtype)
+        if not self.is_exact and (not is_numeric or (self.is_scalar and array.ndim > 0)):
             raise TypeError(
-                f"{operation} takes an array of numbers or a number, not {type(x).__name__} ({array.dtype}){hint}"
+                f"{operation} takes an array of numbers or a number, not {type(x).__name__} ({array.dtype})"
             )
         if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
             raise TypeError(
                 f"{operation} would lose the mask of a masked array: pass an array without one, x.filled(0)"
             )
-        if op == "mean" and array.dtype.kind not in "fc":
+        if op == "mean" and array.dtype.kind in "biu":
             raise TypeError(
                 f"the mean of {array.dtype} has no place in an {array.dtype} array: convert it to float first"
             )
@@ -165,6 +166,10 @@ def _number(x: Any, op: str, operation: str, size: int) -> Any:
                 "all_gather the numbers and reduce the list, or pass a float"
             )
     return x
+
+
+def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "V" and dtype.name == "bfloat16"  # kind V, since numpy does not define it
 
 
 def _is_whole(x: Any) -> bool:

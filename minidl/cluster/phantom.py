@@ -78,6 +78,9 @@ class Phantom:
     def copy(self) -> Phantom:
         return self
 
+    def astype(self, dtype: npt.DTypeLike) -> Phantom:
+        return Phantom(self.size * np.dtype(dtype).itemsize, dtype)
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **_: Any) -> Any:
         """Arithmetic takes no time and gives no values: the result has the size of the operands."""
         if method != "__call__" or len({np.size(x) for x in inputs} - {1}) > 1:

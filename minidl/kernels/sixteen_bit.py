@@ -48,6 +48,11 @@ def is_floating_point(dtype: Any) -> bool:
     return dtype.kind == "f" or is_sixteen_bit(dtype)
 
 
+def named_again(array: Any) -> Any:
+    """Return an array that numpy has read from a file; one of bfloat16, saved as two bytes without a name, is that."""
+    return array.view(_BFLOAT16) if array.dtype.type is np.void and array.dtype.str == "|V2" else array
+
+
 def widening(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel extended to 16-bit arguments."""
     if kernel.__name__ in _OWN_CHECK:

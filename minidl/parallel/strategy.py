@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-import numpy as np
-
 from minidl.arguments import one_of
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.cluster.comm import Communicator
@@ -14,6 +12,7 @@ from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module
+from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.session import Session
@@ -165,4 +164,4 @@ class Strategy:
 
         The predictions of several models are averaged.
         """
-        return [np.mean(weights, axis=0, dtype=weights[0].dtype)]
+        return [vector.mean(weights)]

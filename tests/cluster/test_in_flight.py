@@ -228,3 +228,16 @@ def test_nothing_is_sent_and_no_call_is_counted_when_an_array_is_refused() -> No
         return sent, float(y[0])
 
     assert [total for _, total in run(program)] == [2.0, 2.0]
+
+
+def test_a_list_that_contains_itself_is_sent_by_a_concurrent_collective() -> None:
+    def program(comm: cluster.Communicator) -> bool:
+        ring: list[Any] = [np.ones(2)]
+        ring.append(ring)
+        gathering = comm.all_gather(ring, async_op=True)
+        with pytest.raises(RuntimeError, match="still reads"):
+            comm.all_reduce(ring[0])
+        received = gathering.wait()[0]
+        return received[1] is received
+
+    assert cluster.launch(program, nodes=2, on="simulation").results == [True, True]

@@ -11,6 +11,8 @@ from minidl.cluster.collectives import ALL_REDUCE
 
 pytestmark = pytest.mark.timeout(120)
 
+OPS = ("sum", "mean", "max", "min", "prod")
+
 
 def results(program: Any, nodes: int = 4, on: str = "simulation") -> list[Any]:
     return cluster.launch(program, nodes=nodes, on=on, deadline=100).results
@@ -131,8 +133,32 @@ def test_no_other_file_of_the_engines_is_read_or_written_by_one_call() -> None:
     }, calls
 
 
-def test_bfloat16_is_refused_with_what_to_pass_instead() -> None:
-    x = np.ones(3, bfloat16)
-    with pytest.raises(cluster.RankFailed, match=r"not ndarray \(bfloat16\): pass x.astype\(np.float32\)"):
-        results(lambda comm: comm.all_reduce(x), nodes=2)
-    assert results(lambda comm: comm.all_reduce(x.astype(np.float32)).tolist(), nodes=2) == [[2.0] * 3] * 2
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_arrays_of_bfloat16_are_reduced_in_their_type_and_their_mean_in_float32(on: str) -> None:
+    def program(comm: cluster.Communicator) -> list[Any]:
+        def mine() -> Any:
+            return np.full((2, 2), comm.rank + 1, bfloat16).T
+
+        reductions = [comm.all_reduce(mine(), op, algorithm) for op in OPS for algorithm in ("auto", "ordered")]
+        total, chunk = comm.reduce(mine()), comm.reduce_scatter(mine(), "mean")
+        precise = comm.all_reduce(np.full(3, 1 + 2.0**-7, bfloat16), "mean")  # a sum of three would be rounded
+        return [*reductions, *([] if total is None else [total]), chunk, precise]
+
+    for result in cluster.launch(program, nodes=3, on=on).results:
+        assert {array.dtype for array in result} == {np.dtype(bfloat16)}
+        *reduced, precise = result
+        assert [float(array[0, 0]) for array in reduced[:10]] == [6, 6, 2, 2, 3, 3, 1, 1, 6, 6]
+        assert precise.tolist() == [1 + 2.0**-7] * 3
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16, np.float32])
+@pytest.mark.parametrize("reduction", ["all_reduce", "reduce", "reduce_scatter"])
+def test_the_mean_of_a_phantom_costs_what_that_of_an_array_costs(dtype: Any, reduction: str) -> None:
+    def cost(x: Any) -> tuple[float, int]:
+        run = cluster.launch(
+            lambda comm: getattr(comm, reduction)(x, op="mean"), nodes=4, on="simulation", network="1gbe"
+        )
+        return run.seconds, sum(traffic[reduction].nbytes for traffic in run.trace.ledger())
+
+    array = np.ones(1000, dtype)
+    assert cost(cluster.Phantom(array.nbytes, dtype)) == cost(array)

@@ -360,3 +360,10 @@ def test_the_padding_row_of_an_embedding_starts_as_zeros_and_stays_so():
     assert table.weight.data[3].tolist() == [0.0, 0.0]
     assert table.weight.grad.tolist() == [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
     assert repr(table) == "Embedding(4, 2, padding_idx=3)"
+
+
+def test_a_state_in_bfloat16_that_numpy_has_saved_is_loaded(tmp_path):
+    saved, loaded = nn.Linear(3, 2).to("bfloat16"), nn.Linear(3, 2).to("bfloat16")
+    np.savez(tmp_path / "model.npz", **saved.state_dict())
+    loaded.load_state_dict(np.load(tmp_path / "model.npz"))
+    assert np.array_equal(loaded.weight.numpy(), saved.weight.numpy())

@@ -9,6 +9,7 @@ import numpy as np
 
 from minidl.arguments import flag, one_of, real_number, whole_number
 from minidl.kernels import Array
+from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.keys import Layout
@@ -164,5 +165,5 @@ class ElasticAveraging(Strategy):
         """The elastic force: worker at x moves by minus this, the centre by this."""
         alpha = 0.9 / session.replicas if self.alpha is None else self.alpha
         pull: Array = (alpha * (x - centre)).astype(x.dtype, copy=False)
-        session.record("distance", float(np.linalg.norm(x - centre)))
+        session.record("distance", vector.norm(x - centre))
         return pull

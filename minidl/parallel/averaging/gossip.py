@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from minidl.kernels import Array
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.mixing import Matrix
 from minidl.parallel.averaging.pairwise_averaging import average_in_pairs
+from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy
@@ -141,7 +143,7 @@ class Gossip(Strategy):
             for send in sends:
                 send.wait()
             mean: Array = sum((weights[j] * others[j] for j in sorted(others)), np.zeros_like(x))
-            session.record("disagreement", float(np.sqrt(np.mean((x - mean) ** 2))))
+            session.record("disagreement", vector.norm(x - mean) / sqrt(len(x)))
             return mean
 
         return mixed

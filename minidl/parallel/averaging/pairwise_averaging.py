@@ -30,6 +30,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from functools import partial
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ from numpy.typing import NDArray
 from minidl.cluster.comm import Communicator
 from minidl.cluster.diagnosis.errors import RankFailed
 from minidl.cluster.work import Work
+from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.run.session import Session
 from minidl.random import Purpose, stream
 
@@ -127,7 +129,7 @@ class Active:
         with self._until_failed(neighbour):
             move, rows = answer.wait()
             question.wait()
-            self.session.record("disagreement", float(np.sqrt(np.mean(move**2))))
+            self.session.record("disagreement", vector.norm(move) / sqrt(len(move)))
             self.session.set_weights(self.session.weights() + move)
             self.counts.merge(rows)
 

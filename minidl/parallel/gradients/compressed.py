@@ -19,7 +19,7 @@ from minidl.compress import Compressor, exchange
 from minidl.compress.exchange import Sum
 from minidl.parallel.gradients.backward_order import InBackwardOrder
 from minidl.parallel.gradients.buckets import fill
-from minidl.parallel.gradients.flat_vector import gradient
+from minidl.parallel.gradients.flat_vector import gradient, norm
 from minidl.parallel.job import Job
 from minidl.tensor import Tensor
 
@@ -96,8 +96,7 @@ class CompressedGradients:
     def _gradient_norm(self) -> float:
         """The 2-norm of this rank's gradient of all parameters; called after backward."""
         if self._norm is None:
-            whole = gradient(self.parameters)
-            self._norm = float(np.linalg.norm(whole.astype(np.result_type(whole.dtype, np.float32), copy=False)))
+            self._norm = norm(gradient(self.parameters))
         return self._norm
 
     def _send(self, i: int) -> None:

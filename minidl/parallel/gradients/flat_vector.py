@@ -52,6 +52,17 @@ def slices(parameters: Sequence[Tensor], vector: Array) -> Iterator[tuple[Tensor
         start += parameter.size
 
 
+def mean(vectors: Sequence[Array]) -> Array:
+    """The mean of the vectors, in their dtype; that of 16 bits is computed in float32, where the sum has a place."""
+    dtype = vectors[0].dtype
+    return np.asarray(np.mean(vectors, axis=0, dtype=np.result_type(dtype, np.float32))).astype(dtype, copy=False)
+
+
+def norm(vector: Array) -> float:
+    """The 2-norm of the vector; 16 bits are squared in float32, where the squares have a place."""
+    return float(np.linalg.norm(vector.astype(np.result_type(vector.dtype, np.float32), copy=False)))
+
+
 def digest(parameters: Sequence[Tensor]) -> str:
     """A hash of all weights: equal on two ranks exactly if their models are equal to the bit."""
     result = hashlib.sha256()

@@ -45,6 +45,7 @@ import numpy as np
 
 from minidl.arguments import flag, whole_number
 from minidl.cluster.diagnosis.errors import ClusterError
+from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.run.checkpoint import Checkpoint
 from minidl.parallel.run.rank_record import RankRecord
 
@@ -207,7 +208,7 @@ def _mean(values: Sequence[Any]) -> Any:
         return first  # also frozen weights: a mean of equal numbers may have other bits
     if first.ndim == 0 or first.dtype.kind not in "fV":
         return np.min(values, axis=0)
-    return np.mean(values, axis=0, dtype=first.dtype)
+    return vector.mean(values)
 
 
 def _until(record: RankRecord, epoch: int) -> RankRecord:
