@@ -105,6 +105,20 @@ class GradientCase:
     sound: bool
     cause: str
 
+    def f_asked(self, x: Any) -> float:
+        """f as the answer gets it."""
+        return self.f(self.alike(x, "f"))
+
+    def gradient_asked(self, x: Any) -> np.ndarray:
+        """The gradient as the answer gets it."""
+        return self.gradient(self.alike(x, "gradient"))
+
+    def alike(self, x: Any, name: str) -> Any:
+        """x, if it has the shape of the case's: in any other, two megabytes could take up all memory of the check."""
+        if np.shape(x) != self.x.shape:
+            raise ValueError(f"{name}: x has shape {self.x.shape}, got {expect.shown(x)}")
+        return x
+
 
 def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase]:
     """The twelve cases. inputs: of the small and of the large functions. scale: of the x that is far from 1."""

@@ -28,6 +28,9 @@ DATE = re.compile(r"(?<!\d)(\d{4}[-_. ]?\d{2}[-_. ]?\d{2}|\d{1,2}[-_. ]\d{1,2}[-
 CONTROLS = ("Cc", "Cs", "Zl", "Zp")
 """Unicode categories that no name should contain: control characters, surrogates, line and paragraph separators."""
 
+COPY = re.compile(r"[ _-]*(\(\d+\)|copy ?\d*)$", re.IGNORECASE)
+"""What a browser, Jupyter or the system adds to the name of a second file: "x (1)", "x-Copy1", "x copy 2"."""
+
 REORDERING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "?")
 """Characters that change the order in which a name is displayed."""
 
@@ -173,16 +176,22 @@ def with_distinct_names(submissions: list[Submission], folder: Path) -> list[Sub
 
 
 def with_alike_remarked(submissions: list[Submission]) -> list[Submission]:
-    """The same submissions, with remarks on names that look alike, and on files with two names."""
+    """The same submissions, with remarks on names that look alike, on copies of a file, and on files with two names."""
     names = groups(submissions, lambda one: (looks(one.student), one.assignment))
+    copies = groups(submissions, lambda one: (copied_from(one.path), one.assignment))
     files = groups((one for one in submissions if not one.problem), lambda one: file_of(one.path))
     for place, one in enumerate(submissions):
         if alike := [other.student for other in names[looks(one.student), one.assignment] if other is not one]:
             sentence = "the name differs only by upper and lower case, or by the form of its letters, from that of "
             one = with_remark(one, sentence + ", ".join(alike[:3]))
+        of_copies = copies[copied_from(one.path), one.assignment]
+        if others := [other.student for other in of_copies if looks(other.path.stem) != looks(one.path.stem)]:
+            one = with_remark(
+                one, f"it may be a second file of the same student, beside that of {', '.join(others[:3])}"
+            )
         if not one.problem and (same := [other for other in files[file_of(one.path)] if other.path != one.path]):
-            others = ", ".join(other.student for other in same[:3])
-            one = with_remark(one, f"it is one file with the submission of {others} (a hard link)")
+            linked = ", ".join(other.student for other in same[:3])
+            one = with_remark(one, f"it is one file with the submission of {linked} (a hard link)")
         submissions[place] = one
     return submissions
 
@@ -195,6 +204,11 @@ def groups(
     for one in submissions:
         found[key(one)].append(one)
     return found
+
+
+def copied_from(path: Path) -> Hashable:
+    """The folder and the name of the file of which a file may be a copy."""
+    return path.parent, looks(COPY.sub("", path.stem))
 
 
 def file_of(path: Path) -> Hashable:

@@ -31,7 +31,7 @@ def content_of(rows: Iterable[Row], columns: Sequence[str], with_head: bool = Tr
     if with_head:
         writer.writeheader()
     writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
-    return text.getvalue().encode("utf-8-sig" if with_head else "utf-8", "backslashreplace")
+    return text.getvalue().encode("utf-8-sig" if with_head else "utf-8")
 
 
 def write(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> None:
@@ -152,10 +152,11 @@ def harmless(value: Any) -> Any:
     """A text with an apostrophe before each beginning of a formula (OWASP, CSV injection); a very long one is cut.
 
     A formula may also begin after a semicolon, a tab or a line end: a spreadsheet with semicolons as separators splits
-    there, even within quotes.
+    there, even within quotes. Half a surrogate pair, which no file can hold, is written as its escape.
     """
     if not isinstance(value, str):
         return value
+    value = value.encode("utf-8", "backslashreplace").decode("utf-8")
     if len(value) > MOST_IN_CELL:
         value = f"{value[:MOST_IN_CELL]} … (cut here)"
     value = FORMULA.sub(r"\1'", value)

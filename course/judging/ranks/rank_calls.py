@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import math
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,7 @@ CALLS = frozenset({
 RECEIVING = frozenset({"recv", "sendrecv", "wait"})
 
 MOST_SENT = 2**28
-"""Bytes of all messages of a rank in a run; the check's memory holds those that were not received."""
+"""Bytes of all arguments of a rank's calls in a run; the check's memory holds messages that were not received."""
 
 MESSAGE_BYTES = 500  # memory of the simulation for a message, in addition to its contents
 MOST_SEGMENTS = 10_000
@@ -83,8 +84,8 @@ class RankCalls:
             return pickle.dumps(("error", same_error(error)), 5)
 
     def _bound(self, arguments: list[Any], named: dict[str, Any]) -> None:
-        """Refuse what would fill the check's memory: too many messages that nobody receives, or too many segments."""
-        self._left -= MESSAGE_BYTES + nbytes_of(arguments)
+        """Refuse what would fill the check's memory: too many messages that nobody receives, labels, or segments."""
+        self._left -= MESSAGE_BYTES + nbytes_of(arguments) + nbytes_of(named)
         if self._left < 0:
             raise ValueError(f"a rank sends at most {MOST_SENT / 2**20:g} MB in a check")
         if any(type(value) is int and value > MOST_SEGMENTS for value in named.values()):
@@ -160,10 +161,16 @@ def called(frames: list[Frame], call: Callable[..., Any], arguments: list[Any], 
 
 
 def nbytes_of(value: Any) -> int:
-    """The bytes of the arrays in an argument."""
-    if isinstance(value, (list, tuple)):
-        return sum(map(nbytes_of, value))
-    return value.nbytes if isinstance(value, np.ndarray) else 0
+    """The bytes of an argument: of its arrays, and of all else, since the trace keeps texts such as labels."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    items = [*value, *value.values()] if isinstance(value, dict) else value if is_list(value) else ()
+    return sys.getsizeof(value) + sum(map(nbytes_of, items))
+
+
+def is_list(value: Any) -> bool:
+    """Whether this is a list or another container whose items are its contents."""
+    return isinstance(value, list | tuple | set | frozenset)
 
 
 def is_amount(value: Any) -> bool:

@@ -229,6 +229,16 @@ def test_names_are_anything_and_two_files_of_a_student_are_two_rows(tmp_path, mo
     assert (tmp_path / "graded" / "grades.csv").read_bytes().startswith(b"\xef\xbb\xbf")  # for Excel
 
 
+def test_a_copy_that_a_browser_or_jupyter_has_named_is_remarked_on_with_its_original(tmp_path):
+    for name in (FIRST, f"{FIRST} (1)", f"{FIRST}-Copy1", f"{FIRST} of mine"):
+        in_class(tmp_path, f"ada/{name}.ipynb")
+    remarks = {one.path.stem.removeprefix(FIRST): one.remark for one in find(tmp_path, list(SOLUTIONS))}
+    assert "a second file of the same student, beside that of ada" in remarks[" (1)"]
+    assert "a second file of the same student, beside that of ada" in remarks["-Copy1"]
+    assert "beside that of ada/(1), ada/Copy1" in remarks[""]
+    assert remarks[" of mine"] == ""
+
+
 def test_files_that_claim_the_same_are_named_by_their_place_in_the_folder(tmp_path):
     in_class(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb")
     in_class(tmp_path, f"ada/{FIRST}.ipynb")

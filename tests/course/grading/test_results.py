@@ -303,6 +303,14 @@ def test_what_a_teacher_writes_otherwise_is_kept_beside(change: Callable[[str], 
     assert graded(tmp_path, "ada").kept_files == []
 
 
+def test_half_a_surrogate_pair_in_a_remark_is_nothing_that_a_teacher_wrote(tmp_path: Path) -> None:
+    odd = grade_of("ada", answer="half \ud800")
+    odd.judgement.remarks.append("two cells are called 'half \ud800': both were run, the later one counts")
+    for _ in range(2):
+        assert graded(tmp_path, "ada", grade=lambda name: odd).kept_files == []
+    assert rows(tmp_path / "grades.csv")[0]["remarks"].startswith("two cells are called 'half \\ud800'")
+
+
 def test_two_graders_at_once_are_refused_in_a_sentence_and_nothing_is_changed(tmp_path: Path) -> None:
     with Results(tmp_path) as first:
         first.begin(wanted("ada"))

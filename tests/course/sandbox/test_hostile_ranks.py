@@ -85,6 +85,13 @@ def test_what_a_rank_sends_in_a_run_is_bounded(student, monkeypatch):
     assert "a rank sends at most 1 MB in a check" in student.failure(program)
 
 
+@pytest.mark.parametrize("call", ["mark('x' * 100_000)", "barrier(label='x' * 100_000)"])
+def test_texts_of_calls_count_as_sent_since_the_trace_keeps_them(student, monkeypatch, call):
+    monkeypatch.setattr(rank_calls, "MOST_SENT", 2**20)
+    program = f"def program(comm):\n    for _ in range(30): comm.{call}"
+    assert "a rank sends at most 1 MB in a check" in student.failure(program)
+
+
 @pytest.mark.parametrize(
     ("program", "lines"),
     [
