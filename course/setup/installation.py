@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from course.setup import requirements
@@ -89,6 +90,8 @@ def install_with_uv(root: Path, uv: str, python: Path, step: SetupStep, extras: 
     """Install the committed lock, or the ranges of pyproject.toml if they changed after the lock was made."""
     environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "UV_PYTHON")}
     environment |= {"UV_PROJECT_ENVIRONMENT": str(python.parent.parent), "UV_PYTHON_DOWNLOADS": "never"}
+    if not can_cache(environment):  # uv would install nothing, and pip would take other versions than the locked ones
+        environment["UV_NO_CACHE"] = "1"
     if requirements.lock_is_current(root):
         options = [option for extra in extras for option in ("--extra", extra)]
         # --inexact keeps packages that were added by hand, and uv and pip themselves.
@@ -98,6 +101,14 @@ def install_with_uv(root: Path, uv: str, python: Path, step: SetupStep, extras: 
         command = [uv, "pip", "install", "--editable", target(extras)]
         title = "uv.lock is older than pyproject.toml; installing its ranges with uv"
     return step.run(title, [*command, "--compile-bytecode", "--python", str(python)], environment) == 0
+
+
+def can_cache(environment: Mapping[str, str]) -> bool:
+    """Whether uv can write, or make, its cache folder; it cannot where the home folder is read-only or missing."""
+    users = environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = Path(environment.get("UV_CACHE_DIR") or os.path.join(users, "uv")).absolute()
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
 
 def target(extras: tuple[str, ...]) -> str:

@@ -64,6 +64,12 @@ def test_the_oldest_versions_allowed_are_enough_to_train_and_to_simulate(how: st
     assert "ring" in command("simulate", "--nodes", "4")
 
 
+def test_the_course_asks_for_a_numba_that_knows_the_cache_of_an_answer() -> None:
+    """numba 0.62 is the first with CACHE_LOCATOR_CLASSES; older ones ignore it, and the locators cannot be imported."""
+    [requirement] = [text for text in PYPROJECT["project"]["optional-dependencies"]["course"] if "numba" in text]
+    assert requirement == "numba>=0.62"
+
+
 @pytest.mark.parametrize("how", all_but_first_exhaustive(["stated", "unpacked"]))
 def test_an_unpacked_source_distribution_has_all_tests_and_passes_some(how: str, tmp_path: Path) -> None:
     if how == "stated":

@@ -54,6 +54,13 @@ def test_every_folder_on_the_map_exists() -> None:
     assert missing == []
 
 
+def test_every_pip_command_of_the_readme_names_the_environment() -> None:
+    """Another pip does not find minidl, or refuses to install (`externally-managed-environment`)."""
+    commands = re.findall(r"(\S*?)pip install", README)
+    assert len(commands) >= 4
+    assert [before for before in commands if not before.endswith(".venv/bin/")] == []
+
+
 def test_every_file_that_the_readme_links_to_exists() -> None:
     links = [match["path"] for match in LINK.finditer(README)]
     assert links, "README.md links to no file"
