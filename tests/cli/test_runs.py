@@ -151,8 +151,9 @@ def test_quiet_prints_nothing_but_errors(tmp_path):
 
 def test_the_summary_says_whose_and_over_what_its_figures_are(capsys, tmp_path):
     said = train(capsys, "--epochs", 1, "--nodes", 2, "--on", "simulation")
-    for label in ("seconds, simulated", "samples/s, last epoch", "time of all nodes", "sent by node 0, in all"):
+    for label in ("time, simulated", "samples/s, last epoch", "time of all nodes", "sent by node 0, in all"):
         assert label in said
+    assert re.search(r"time, simulated +│ [\d.]+ ms ", said)  # not 0.0 seconds
     assert "a node's compute/communicate/wait" in said
     assert max(map(len, said.splitlines()[:-1])) <= 80
     assert said.count("│") == 3 * 6  # no row is broken

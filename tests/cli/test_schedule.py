@@ -54,7 +54,7 @@ def test_the_file_that_it_writes_is_read_again(capsys, kind):
     schedule("--file", "out/schedule.csv")
     second = capsys.readouterr().out.split("\n\n")
     assert first[:2] == second[:2]
-    assert "no closed form" in second[2]
+    assert "no closed form (Listed: no formula is known for this schedule)." in second[2]
 
 
 @pytest.mark.parametrize(("chunks", "idle"), [(1, 18), (2, 9), (4, 4.5)])
@@ -69,7 +69,7 @@ def test_messages_take_time(capsys):
     schedule("--kind", "gpipe", "--message", 0.5)
     shown = capsys.readouterr().out
     assert "Bubble: 12 units idle of 36" in shown
-    assert "no closed form (formulas hold for messages that take no time" in shown
+    assert "no closed form (formulas hold for messages that take no time, got message=0.5)." in shown
 
 
 def test_a_narrow_terminal_gets_the_actions_without_columns(capsys, monkeypatch):

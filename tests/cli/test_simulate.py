@@ -53,8 +53,9 @@ def test_a_ring_takes_as_long_as_by_hand_and_sends_as_much():
 
 @pytest.mark.parametrize("collective", cases.PROGRAMS)
 def test_every_collective_and_algorithm_takes_as_long_as_its_formula_says(collective):
-    rows = simulate("--collective", collective, "--nodes", "2,3,8", "--bytes", "4000,1MB", "--gamma", 1e-10)
-    assert len(rows) == 2 * 3 * len(cases.ALGORITHMS[collective])
+    sizes = () if collective == "barrier" else ("--bytes", "4000,1MB")
+    rows = simulate("--collective", collective, "--nodes", "2,3,8", *sizes, "--gamma", 1e-10)
+    assert len(rows) == (2 if sizes else 1) * 3 * len(cases.ALGORITHMS[collective])
     for row in rows:
         assert number(row, "simulated_seconds") == pytest.approx(number(row, "formula_seconds"), rel=1e-9), row
 
@@ -115,6 +116,12 @@ def test_thousands_of_nodes_are_simulated_and_their_timeline_is_not_drawn(capsys
     assert number(row, "simulated_seconds") == 11
     assert "No timeline of more than 64 nodes is drawn unless --trace-of names it" in capsys.readouterr().out
     assert not Path("out/timeline.png").exists()
+
+
+def test_a_barrier_has_no_bytes(capsys):
+    (row,) = simulate("--collective", "barrier", "--nodes", 2)
+    assert (row["bytes"], row["bytes_sent"]) == ("0", "0")
+    assert "barrier (dissemination) of 0 B on 2 nodes" in capsys.readouterr().out
 
 
 def test_networks_sizes_and_nodes_are_all_combined():
@@ -288,10 +295,8 @@ def test_a_single_place_is_drawn_as_bars():
         (("--gamma", "inf"), "gamma (seconds per byte) must be finite and at least 0, got inf"),
         (("--beta", 1e20), "s: give fewer bytes, a smaller --alpha or --beta"),
         (("--alpha", 0, "--beta", 0), "alpha 0, beta 0, takes no time at all: give an --alpha above 0"),
-        (
-            ("--collective", "barrier", "--alpha", 0),
-            "takes no time at all: give an --alpha above 0",
-        ),
+        (("--collective", "barrier", "--alpha", 0), "takes no time at all: give an --alpha above 0"),
+        (("--collective", "barrier", "--bytes", "1MB"), "--bytes: a barrier sends no vector: leave out --bytes"),
         (("--network", "1gbe,10gbe", "--alpha", 1), "give at most one --network with them"),
         (("--trace-of", "ring:5"), "--trace-of ring:5 is none of the runs: name one of them by ALGORITHM:NODES, such"),
         (

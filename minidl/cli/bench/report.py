@@ -67,7 +67,7 @@ def summary(comparisons: Sequence[Comparison]) -> Iterator[str]:
 
 def profile_table(title: str, operations: Operations, most: int = 12) -> Table:
     """Where a step of minidl goes: the slowest operations."""
-    caption = "milliseconds of a step\n(walk): over the graph, from output to input\n(all): the sum of the others"
+    caption = "milliseconds of a step\n(walk): over the graph, from output to input\n(all): the whole step"
     result = results_table(title, caption)
     for name in ("operation", "calls", "forward", "backward"):
         result.add_column(name, justify="left" if name == "operation" else "right")

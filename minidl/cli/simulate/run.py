@@ -111,7 +111,7 @@ def _cases(options: dict[str, Any], on: str) -> list[Case]:
     per_group = options["per_group"]
     if per_group is not None and HIERARCHICAL not in algorithms:
         raise ValueError("--per-group is for hierarchical: leave it out, or add --algorithm hierarchical")
-    sizes = sorted({_size(text) for text in items("--bytes", options["nbytes"], "1MB" if is_measured else "100MB")})
+    sizes = _sizes(collective, options["nbytes"], "1MB" if is_measured else "100MB")
     fits = is_measured and all(options[name] is None for name in ("network", "racks", "alpha", "beta"))
     found = [] if fits else networks(options, items("--network", options["network"], "10gbe"))
     if is_measured and len(found) > 1:
@@ -158,6 +158,14 @@ def _algorithms(collective: str, names: list[str]) -> list[str]:
     if names and len(known) == 1:
         raise ValueError(f"{collective} is always done by {known[0]!r}: leave out --algorithm, which is for all_reduce")
     return [one_of("--algorithm", name, known) for name in names] or known
+
+
+def _sizes(collective: str, texts: list[str] | None, by_default: str) -> list[int]:
+    if collective != "barrier":
+        return sorted({_size(text) for text in items("--bytes", texts, by_default)})
+    if texts:
+        raise ValueError("--bytes: a barrier sends no vector: leave out --bytes")
+    return [0]
 
 
 def _size(text: str) -> int:

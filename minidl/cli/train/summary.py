@@ -11,9 +11,10 @@ from rich.table import Table
 from minidl import data
 from minidl.cli import engines
 from minidl.cli.job import decay_text
-from minidl.cli.quantities import counted
+from minidl.cli.quantities import counted, seconds_text
 from minidl.nn import Module
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
+from minidl.plots.style import bytes_text
 
 if TYPE_CHECKING:
     from minidl.cli.job import Options
@@ -56,10 +57,10 @@ def table(report: Report) -> Table:
     result.add_row("loss (training / test)", f"{last['loss']:.4f} / {last['test_loss']:.4f}")
     if splits.train.x.dtype.kind in "iu":  # text: the lowest loss of a model that ignores the context
         result.add_row("entropy of the characters", f"{data.unigram_entropy(splits.test.y):.4f}")
-    result.add_row(f"seconds, {report.trace.source}", f"{report.seconds:.1f}")
+    result.add_row(f"time, {report.trace.source}", seconds_text(report.seconds))
     result.add_row("samples/s, last epoch", f"{last['samples_per_second']:,.0f}")
     result.add_row("time of all nodes", shares_text)
-    result.add_row("sent by node 0, in all", f"{last['bytes'] / 1e6:,.1f} MB")
+    result.add_row("sent by node 0, in all", bytes_text(last["bytes"]))
     return result
 
 

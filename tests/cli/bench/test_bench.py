@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextvars
 from contextlib import ExitStack
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from minidl import Tensor, nn, optim
 from minidl.cli.app import app
 from minidl.cli.bench import memory, scaling
 from minidl.cli.bench.comparisons import Comparison
 from minidl.cli.bench.peer import MeasurementError, Side
 from minidl.cli.bench.run import MEASURED, Asked, checked
 from minidl.cli.bench.simulation.run import simgrid_version
+from minidl.cli.bench.step.profile import time_by_operation
 from minidl.cli.bench.step.run import PEERS
 from minidl.cores import cores
 from tests.cli.command import minidl, refused
@@ -151,6 +154,15 @@ def test_scaling_gives_every_node_the_workloads_minibatch():
     one, two = scaling.job("lenet", 1, 3), scaling.job("lenet", 2, 3)
     assert (one.batch_size, two.batch_size) == (64, 128)
     assert [len(each.data().train) for each in (one, two)] == [3 * 64, 3 * 128]
+
+
+def test_the_whole_step_of_a_profile_includes_the_update():
+    model = nn.Linear(3, 2)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    training = SimpleNamespace(forward=lambda: model(Tensor(np.ones((4, 3), np.float32))).sum(), optimizer=optimizer)
+    backward = time_by_operation(training, 3).backward
+    assert backward["(optimizer)"] > 0
+    assert backward.pop("(all)") == pytest.approx(sum(backward.values()))
 
 
 @pytest.mark.slow

@@ -31,7 +31,9 @@ def time_by_operation(training: Any, steps: int) -> Times:
     """Run `steps` training steps with clocks in them; times are a step's, in seconds.
 
     forward    from the end of the previous operation to the end of this one, the modules' own time included
-    backward   inside each vector-Jacobian product; the rest of the walk is "(walk)"
+    backward   inside each vector-Jacobian product; the rest of the walk is "(walk)", the update "(optimizer)"
+
+    "(all)" is the whole step.
     """
     times = Times()
     with _clocked_record(times) as restart:
@@ -48,6 +50,7 @@ def time_by_operation(training: Any, steps: int) -> Times:
             times.forward["(all)"] += forward_end - began
     times.backward["(all)"] = times.backward["(walk)"]
     times.backward["(walk)"] -= sum(seconds for name, seconds in times.backward.items() if not name.startswith("("))
+    times.backward["(all)"] += times.backward["(optimizer)"]
     for table in (times.forward, times.backward):
         for name in table:
             table[name] /= steps
