@@ -110,7 +110,7 @@ def _bubble(timeline: Timeline, times: Times) -> str:
     try:
         formula = f"the closed form says {formulas.idle_seconds(timeline.schedule, times):.6g}"
     except ValueError as error:
-        reason, _, _ = str(error).rpartition(": use ")  # the library's advice, `simulate`: what this command has done
+        reason, _, _ = str(error).partition(": use ")  # the library's advice, `simulate`: what this command has done
         formula = f"no closed form ({reason})"
     percent = 100 * timeline.bubble_of_ideal
     ideal = f"{percent:.4g}" if percent < 9999.5 else f"{percent:.0f}"  # never 1.26e+04
