@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import inspect
 import os
 import pickle
@@ -93,6 +94,8 @@ class StudentSide:
         """The functions of minidl and the course, recorded before any of the student's code runs."""
         if self._originals is None:
             self._originals = Originals(THIS_MODULE)
+            gc.freeze()  # a collection then takes 0.1 ms in place of 40
+            gc.enable()
         return self._originals
 
     def put_back(self) -> None:
@@ -172,6 +175,7 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
 
 def main(arguments: list[str]) -> None:
     """Apply the limits, put up the fence, then serve requests."""
+    gc.disable()  # until the student's code runs: what is imported stays, and collections took a tenth of the start
     requests, replies, passed, stack = map(int, arguments)
     first = channel.read_message(requests)
     if first is None:
