@@ -145,7 +145,7 @@ class StudentSide:
 
 def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
     """Reply to requests until there are no more, with at most `limit` bytes each."""
-    process, reserve, streams = os.getpid(), [bytearray(RESERVE)], Streams()
+    process, reserve, streams = os.getpid(), [bytes(RESERVE)], Streams()
     connection.requests, connection.replies = requests, replies
     while (message := channel.read_message(requests)) is not None:
         side.put_back()
@@ -170,7 +170,7 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
             os._exit(CONNECTION_CLOSED)
         del message, arguments, reply
         value = None
-        reserve[:] = reserve or [bytearray(RESERVE)]
+        reserve[:] = reserve or [bytes(RESERVE)]
 
 
 def main(arguments: list[str]) -> None:
