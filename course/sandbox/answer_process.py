@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import inspect
 import os
 import pickle
@@ -93,6 +94,8 @@ class StudentSide:
         """The functions of minidl and the course, recorded before any of the student's code runs."""
         if self._originals is None:
             self._originals = Originals(THIS_MODULE)
+            gc.freeze()  # a collection then takes 0.1 ms in place of 40
+            gc.enable()
         return self._originals
 
     def put_back(self) -> None:
@@ -142,7 +145,7 @@ class StudentSide:
 
 def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
     """Reply to requests until there are no more, with at most `limit` bytes each."""
-    process, reserve, streams = os.getpid(), [bytearray(RESERVE)], Streams()
+    process, reserve, streams = os.getpid(), [bytes(RESERVE)], Streams()
     connection.requests, connection.replies = requests, replies
     while (message := channel.read_message(requests)) is not None:
         side.put_back()
@@ -167,11 +170,12 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
             os._exit(CONNECTION_CLOSED)
         del message, arguments, reply
         value = None
-        reserve[:] = reserve or [bytearray(RESERVE)]
+        reserve[:] = reserve or [bytes(RESERVE)]
 
 
 def main(arguments: list[str]) -> None:
     """Apply the limits, put up the fence, then serve requests."""
+    gc.disable()  # until the student's code runs: what is imported stays, and collections took a tenth of the start
     requests, replies, passed, stack = map(int, arguments)
     first = channel.read_message(requests)
     if first is None:

@@ -19,7 +19,10 @@ from course.sandbox.terms import MAY_WRITE
 NOT_DEFINED = "NotDefined"
 
 RESERVE = 1 << 24
-"""Bytes that are freed after a student's code has used up the memory, so that the error can be described."""
+"""Bytes that are freed after a student's code has used up the memory, so that the error can be described.
+
+They are `bytes`, which the system gives untouched; a `bytearray` writes to each of their 4,096 pages.
+"""
 
 STARS = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
 

@@ -117,16 +117,20 @@ def begin(look_up: LookUp, sources: Sources, connection: int, stack: int) -> NoR
             channel.write_message(connection, f"{type(error).__name__}: {error}".encode(errors="replace"))
             os._exit(FAILED)
         channel.write_message(connection, READY)
+        reserve = [bytes(RESERVE)]
         while (message := channel.read_message(connection)) is not None:
-            play(look_up, sources, connection, pickle.loads(message))
+            play(look_up, sources, connection, pickle.loads(message), reserve)
+            reserve[:] = reserve or [bytes(RESERVE)]
         os._exit(0)
     finally:
         os._exit(FAILED)  # after any exception, so that no code of the parent process goes on here
 
 
-def play(look_up: LookUp, sources: Sources, connection: int, start: Start) -> None:
-    """Call the function, and send its result or its error to the check."""
-    reserve = [bytearray(RESERVE)]
+def play(look_up: LookUp, sources: Sources, connection: int, start: Start, reserve: list[bytes]) -> None:
+    """Call the function, and send its result or its error to the check.
+
+    reserve: memory that is freed before an error is described.
+    """
     printed = Printed(start.printed)
     sys.stdout = sys.stderr = printed
     line = RankLine(connection, sources, printed, start)

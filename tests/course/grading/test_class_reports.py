@@ -77,6 +77,7 @@ def test_points_that_are_taken_back_are_taken_out_of_the_gradebook(folder):
     assert not list((folder / "graded" / "gradebook").glob("*"))
 
 
+@pytest.mark.usefixtures("pictures")
 @pytest.mark.parametrize(("name", "has"), [("gradebook/canvas_*", b"Points Possible"), ("*.png", b"PNG")])
 def test_on_a_full_disk_a_gradebook_and_a_picture_are_whole_or_not_there(folder, monkeypatch, name, has):
     real = Path.write_bytes
@@ -94,6 +95,7 @@ def test_on_a_full_disk_a_gradebook_and_a_picture_are_whole_or_not_there(folder,
     assert not list((folder / "graded").glob(name))
 
 
+@pytest.mark.usefixtures("pictures")
 def test_statistics_and_their_picture_are_always_there(folder):
     told = written(folder, [])
     statistics = rows(folder / "graded" / "statistics.csv")

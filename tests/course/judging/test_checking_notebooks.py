@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -11,9 +12,9 @@ from nbformat.v4 import new_code_cell
 
 from course.checks import messages_and_collectives
 from course.judging import Outcome, Status, judged_notebook
-from course.judging.judged_notebook import Judgement, judge_notebook
+from course.judging.judged_notebook import Judgement, code_cells, judge_notebook
 from course.notebooks.notebook_file import read_notebook
-from course.notebooks.roles import role_of
+from course.notebooks.roles import role_of, with_roles
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
@@ -21,6 +22,11 @@ pytestmark = pytest.mark.timeout(300)
 ROOT = Path(__file__).resolve().parents[3]
 NAME = "04_messages_and_collectives"
 TREE = "broadcast_tree"
+
+FORMULA = "crossover"
+"""An exercise whose check starts no ranks, for what does not depend on the exercise: it takes a third of the time."""
+
+WRONG_FORMULA = "def crossover(*arguments):\n    return 0.0"
 
 FLAT = """
 def broadcast_tree(comm, x):
@@ -32,27 +38,34 @@ def broadcast_tree(comm, x):
 """
 
 
-def reference() -> nbformat.NotebookNode:
+@cache
+def solution() -> nbformat.NotebookNode:
+    """The solution of chapter 04, read once; to be copied."""
+    return read_notebook(ROOT / "solutions" / NAME / f"{NAME}.ipynb")
+
+
+def reference(exercise: str = TREE) -> nbformat.NotebookNode:
     """The solution of chapter 04 with the check of one exercise."""
-    notebook = read_notebook(ROOT / "solutions" / NAME / f"{NAME}.ipynb")
-    notebook.cells = [c for c in notebook.cells if not role_of(c).get("grade") or c.id == f"check_{TREE}"]
+    notebook = copy.deepcopy(solution())
+    notebook.cells = [c for c in notebook.cells if not role_of(c).get("grade") or c.id == f"check_{exercise}"]
     return notebook
 
 
-def student(*before: str, answer: str | None = None) -> nbformat.NotebookNode:
+def student(*before: str, answer: str | None = None, exercise: str = TREE) -> nbformat.NotebookNode:
     """A student's notebook: the solution's, with cells in front, and perhaps another answer."""
-    notebook = reference()
+    notebook = reference(exercise)
     notebook.cells = [new_code_cell(source) for source in before] + notebook.cells
     for cell in notebook.cells:
-        if answer is not None and cell.get("id") == TREE:
+        if answer is not None and cell.get("id") == exercise:
             cell.source = answer
     return notebook
 
 
 def judged(notebook: nbformat.NotebookNode) -> tuple[Outcome, Judgement]:
-    """The public outcome of the exercise, and the judgement."""
-    judgement = judge_notebook(notebook, reference())
-    return judgement.outcomes[f"check_{TREE}"][0], judgement
+    """The public outcome of the exercise whose check is in the notebook, and the judgement."""
+    (exercise,) = (cell.id.removeprefix("check_") for cell in notebook.cells if role_of(cell).get("grade"))
+    judgement = judge_notebook(notebook, reference(exercise))
+    return judgement.outcomes[f"check_{exercise}"][0], judgement
 
 
 def test_magics_top_level_await_and_pictures_run_as_in_a_kernel() -> None:
@@ -65,7 +78,7 @@ def test_magics_top_level_await_and_pictures_run_as_in_a_kernel() -> None:
         "%cd ..\n%pip --version\nassert waited",
         "from IPython.display import display\ndisplay({'text/plain': 'shown'}, raw=True)",
     )
-    outcome, judgement = judged(student(*cells))
+    outcome, judgement = judged(student(*cells, exercise=FORMULA))
     assert judgement.remarks == []
     assert outcome.status is Status.CORRECT
 
@@ -85,19 +98,18 @@ OWN_CHECKS = (
 
 
 def test_a_check_in_a_cell_of_the_student_s_own_does_nothing_and_is_no_remark() -> None:
-    outcome, judgement = judged(student(*OWN_CHECKS))
+    outcome, judgement = judged(student(*OWN_CHECKS, exercise=FORMULA))
     assert judgement.remarks == []
     assert outcome.status is Status.CORRECT
 
 
 def test_only_one_check_is_made_if_one_exercise_is_named() -> None:
-    whole = read_notebook(ROOT / "solutions" / NAME / f"{NAME}.ipynb")
-    changed = copy.deepcopy(whole)
+    changed = copy.deepcopy(solution())
     next(
-        cell for cell in changed.cells if cell.get("id") == "check_crossover"
-    ).source = "check.crossover(crossover) + 1"
-    judgement = judge_notebook(changed, whole, only=f"check_{TREE}")
-    assert list(judgement.outcomes) == [f"check_{TREE}"]
+        cell for cell in changed.cells if cell.get("id") == f"check_{TREE}"
+    ).source = "check.broadcast_tree(broadcast_tree) + 1"
+    judgement = judge_notebook(changed, solution(), only=f"check_{FORMULA}")
+    assert list(judgement.outcomes) == [f"check_{FORMULA}"]
     assert judgement.remarks == []
     assert judgement.points == judgement.possible
 
@@ -105,7 +117,7 @@ def test_only_one_check_is_made_if_one_exercise_is_named() -> None:
 def test_cells_that_block_exit_or_fail_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judged_notebook, "CELL_SECONDS", 2.0)
     cells = ("while True: pass", "import os\nos._exit(3)", "exit()", "x = 1\n1 / 0", "%%nosuchmagic")
-    outcome, judgement = judged(student(*cells))
+    outcome, judgement = judged(student(*cells, exercise=FORMULA))
     assert outcome.status is Status.CORRECT
     loops, exits, zero, *_ = judgement.remarks
     assert loops == "cell 1 was left out: did not finish within 2 s; it was in cell 1, line 1: while True: pass"
@@ -135,17 +147,17 @@ def test_a_deleted_or_renamed_answer_is_not_attempted_and_of_two_the_later_count
     assert outcome.status is Status.NOT_ATTEMPTED
     outcome, _ = judged(student(answer="def my_tree(comm, x):\n    return x"))
     assert outcome.first_fault.message == "broadcast_tree is not defined in this notebook."
-    notebook = student()
-    later = copy.deepcopy(next(cell for cell in notebook.cells if cell.get("id") == TREE))
-    later.source = FLAT
+    notebook = student(exercise=FORMULA)
+    later = copy.deepcopy(next(cell for cell in notebook.cells if cell.get("id") == FORMULA))
+    later.source = WRONG_FORMULA
     notebook.cells.append(later)
     outcome, judgement = judged(notebook)
     assert outcome.status is Status.WRONG
-    assert "two cells are called 'broadcast_tree'" in judgement.remarks[0]
+    assert "two cells are called 'crossover'" in judgement.remarks[0]
 
 
 def test_a_missing_check_answer_or_short_answer_is_named_in_a_remark() -> None:
-    whole = read_notebook(ROOT / "solutions" / NAME / f"{NAME}.ipynb")
+    whole = copy.deepcopy(solution())
     names = {role_of(cell).get("grade_id") for cell in whole.cells if cell.cell_type == "markdown" and role_of(cell)}
     text = min(names)
     kept = {"setup", TREE, f"check_{TREE}", text}
@@ -158,20 +170,27 @@ def test_a_missing_check_answer_or_short_answer_is_named_in_a_remark() -> None:
     for missing, remark in says.items():
         deleted = copy.deepcopy(whole)
         deleted.cells = [cell for cell in whole.cells if cell.id != missing]
-        assert judge_notebook(deleted, whole).remarks == [remark]
-        assert judge_notebook(deleted, whole, only="check_other").remarks == []
+        assert remarks_on(deleted, whole) == [remark]
+        assert remarks_on(deleted, whole, only="check_other") == []
+
+
+def remarks_on(student: nbformat.NotebookNode, whole: nbformat.NotebookNode, only: str = "") -> list[str]:
+    """The remarks that `judge_notebook` begins with, made before the cells are run."""
+    remarks: list[str] = []
+    code_cells(with_roles(student, whole), whole, remarks, only)
+    return remarks
 
 
 def test_an_answer_in_another_cell_than_its_own_is_no_missing_answer() -> None:
-    notebook = student(FLAT)
-    notebook.cells = [cell for cell in notebook.cells if cell.get("id") != TREE]
+    notebook = student(WRONG_FORMULA, exercise=FORMULA)
+    notebook.cells = [cell for cell in notebook.cells if cell.get("id") != FORMULA]
     outcome, judgement = judged(notebook)
     assert outcome.status is Status.WRONG
     assert judgement.remarks == []
 
 
 def test_cells_with_the_line_ends_of_windows_are_no_changed_cells() -> None:
-    notebook = student()
+    notebook = student(exercise=FORMULA)
     for cell in notebook.cells:
         cell.source = cell.source.replace("\n", "\r\n")
     outcome, judgement = judged(notebook)
@@ -221,7 +240,7 @@ def test_the_student_s_files_are_there_and_stay_as_they_are(tmp_path: Path) -> N
     (tmp_path / "own.py").write_text("value = 7")
     (tmp_path / "data.txt").write_text("42")
     cells = "import own\nassert own.value == 7\nassert open('data.txt').read() == '42'", "!rm -rf * ; touch left"
-    judgement = judge_notebook(student(*cells), reference(), folder=str(tmp_path))
+    judgement = judge_notebook(student(*cells, exercise=FORMULA), reference(FORMULA), folder=str(tmp_path))
     assert judgement.remarks == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.txt", "own.py"]
 

@@ -18,14 +18,14 @@ from course.judging.judged_notebook import judge_notebook
 from tests.course.grading.submitted_class import ROOT
 
 NAME = "04_messages_and_collectives"
-TREE = "broadcast_tree"
+EXERCISE = "crossover"  # whose check starts no ranks
 READS = "import mine\nassert mine.value == 7\nassert open('data.txt').read() == '42'"
 
 
 def notebook(of: str, *cells: str) -> nbformat.NotebookNode:
     """One exercise of chapter 04, with these cells in front of the answer."""
     found = nbformat.read(ROOT / of / NAME / f"{NAME}.ipynb", as_version=4)
-    setup, *rest = [cell for cell in found.cells if cell.id in ("setup", TREE, f"check_{TREE}")]
+    setup, *rest = [cell for cell in found.cells if cell.id in ("setup", EXERCISE, f"check_{EXERCISE}")]
     found.cells = [setup, *map(new_code_cell, cells), *rest]
     return found
 
@@ -49,7 +49,7 @@ def graded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     grade.run([str(folder), "--to", str(to)])
     with (to / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert all(float(row["points"]) == 2 for row in rows)
+    assert all(float(row["points"]) == float(row["of"]) > 0 for row in rows)
     return {row["student"]: row["remarks"] for row in rows}
 
 
@@ -123,7 +123,7 @@ def test_a_file_that_would_shadow_a_module_gets_a_remark_and_costs_no_points(tmp
     (tmp_path / "statistics.py").write_text("raise SystemExit('shadowed')")
     one = notebook("solutions", "import statistics\nassert statistics.mean([1, 3]) == 2")
     judgement = judge_notebook(one, notebook("exercises"), folder=str(tmp_path))
-    assert judgement.points == 2
+    assert judgement.points == judgement.possible > 0
     assert judgement.remarks == [
         "the file statistics.py beside the notebook was left out: it would take the place of the module of that name"
     ]

@@ -52,6 +52,19 @@ def test_an_array_that_was_given_to_several_ranks_is_each_rank_s_own(student):
     assert shared.tolist() == [0, 0]
 
 
+def test_another_run_of_the_same_ranks_takes_few_new_pages_of_memory(student):
+    program = "import resource\ndef program(comm): return resource.getrusage(resource.RUSAGE_SELF).ru_minflt"
+    first = student.on_ranks(program, [()] * 2)
+    second = Answer("program", student.session).on_ranks([()] * 2)
+    for before, after in zip(first.results, second.results, strict=True):
+        assert after - before < 1000  # of 4 KiB each
+
+
+def test_a_rank_that_uses_up_the_memory_can_still_say_so(student):
+    program = "def program(comm):\n    kept = []\n    while True: kept.append(bytes(10**6))"
+    assert "raised MemoryError on rank 0 of 1" in student.failure(program, nodes=1)
+
+
 def test_messages_and_bytes_are_counted_by_rank_and_operation(student):
     program = inspect.getsource(pass_on) + (
         "def program(comm):\n    pass_on(comm, np.zeros(4))\n    comm.all_reduce(np.zeros(3), algorithm='ring')\n"

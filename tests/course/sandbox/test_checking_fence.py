@@ -129,7 +129,7 @@ SWITCHES = {
     "names": "from course.sandbox import fence\nfence.WATCHED = fence.FOLLOWED = ()\nfence.CHANGES.clear()\n"
     "fence.place_of = lambda *a: ''\nfence.os = None",
     "methods": "from course.sandbox import fence\nfence.Fence.put_up = fence.Fence.__init__ = lambda *a: None",
-    "code": "import gc, types\nfor one in gc.get_objects():\n"
+    "code": "import gc, types\ngc.unfreeze()\nfor one in gc.get_objects():\n"
     "  if isinstance(one, types.FunctionType) and one.__qualname__ == 'audit_hook.<locals>.hook':\n"
     "    try: one.__code__ = (lambda event, arguments: None).__code__\n    except PermissionError: result = 'refused'\n"
     "assert result == 'refused'",

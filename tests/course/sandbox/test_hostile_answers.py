@@ -137,7 +137,7 @@ CASES = [
          "twice raised E"),
     Case("arrays of objects", "import numpy; return numpy.array([x, None], dtype=object)", WRONG, "Python objects"),
     # secrets
-    Case("looks for secrets", "import gc, os, sys, inspect\n"
+    Case("looks for secrets", "import gc, os, sys, inspect\ngc.unfreeze()\n"
          "seen = [o for o in gc.get_objects() if isinstance(o, (dict, list, tuple))]\n"
          "seen += [f.frame.f_locals for f in inspect.stack()] + [dict(os.environ), sys.argv]\n"
          "for o in seen:\n  try:\n    for v in (o.values() if isinstance(o, dict) else o):\n"

@@ -70,7 +70,8 @@ REFUSED = {
     "another program": (COSTS, "import subprocess\nreturn subprocess.run([sys.executable, '-c', 'print(1)'])"),
     "a thread": (COSTS, f"import concurrent.futures as c\nwith c.ThreadPoolExecutor() as pool:\n"
                  f"    return pool.submit(seconds, {FOUR}).result()"),
-    "gc": (COSTS, "import gc, types\nfs = [f for f in gc.get_objects() if type(f) is types.FunctionType and "
+    "gc": (COSTS, "import gc, types\ngc.unfreeze()\n"
+           "fs = [f for f in gc.get_objects() if type(f) is types.FunctionType and "
            f"f.__name__ == 'all_reduce' and f.__module__ == 'minidl.cluster.cost.formulas']\nreturn fs[0]({FOUR})"),
     "with the library's names": (COSTS, f"code = compile('got = all_reduce({FOUR})', cost.__file__, 'exec')\n"
                                  "exec(code, vars(cost))\nreturn cost.got"),
