@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from operator import attrgetter
 from types import ModuleType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -112,6 +113,7 @@ class ndarray:  # noqa: N801  (CuPy's name)
 
     def __init__(self, memory: Any) -> None:
         self._memory = np.asarray(memory)
+        _first.setdefault(id(self._memory), self)
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
@@ -171,7 +173,16 @@ class ndarray:  # noqa: N801  (CuPy's name)
     strides = property(lambda self: self._memory.strides)
     flags = property(lambda self: self._memory.flags)
     T = property(lambda self: ndarray(self._memory.T))
-    base = property(lambda self: None if self._memory.base is None else ndarray(self._memory.base))
+
+    @property
+    def base(self) -> ndarray | None:
+        memory = self._memory.base
+        first = _first.get(id(memory))
+        return ndarray(memory) if first is None and memory is not None else first
+
+
+_first: WeakValueDictionary[int, ndarray] = WeakValueDictionary()
+"""The first array with each memory, by the memory's id: as with CuPy, all its views have this very array as `base`."""
 
 
 def _lower_index(index: Any) -> Any:
