@@ -128,7 +128,7 @@ def _products(
         if (read if read._memory is None else read._memory)._written > node._sequence:
             refuse_overwritten(read, g.shape if index == OUTPUT else None)
     needs = list(map(uses.__contains__, parents))
-    for index in node._frozen:  # a leaf that requires a gradient by now, and may get one from other nodes
+    for index in node._frozen:  # they may require gradients by now, and get some from other nodes
         needs[index] = False
     if True not in needs:
         return ()

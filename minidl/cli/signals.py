@@ -17,7 +17,9 @@ class Terminated(SystemExit):
 
 
 def answer_signals() -> None:
-    """From now on SIGTERM and SIGHUP raise Terminated, unless somebody else answers them (`nohup` ignores SIGHUP).
+    """From now on SIGTERM and SIGHUP raise Terminated, and SIGINT raises KeyboardInterrupt as before.
+
+    A signal that somebody else answers or ignores stays so (`nohup` ignores SIGHUP).
 
     Python prints and drops an exception in a `__del__` or in a callback from C, since nobody called it. A signal whose
     exception is dropped there is sent again. The first compilation of the kernels frees thousands of LLVM's objects,

@@ -96,6 +96,6 @@ def _first(x: Array, k: int, axis: int, largest: bool) -> Array:
         is_complete = (x == weakest).sum(axis=axis) == (values == weakest).sum(axis=axis)
         if bool(is_complete.all()) and not bool((weakest != weakest).any()):
             return found.take(places(_order(values, axis, largest), axis, found.shape))
-        # otherwise numbers that equal the last of the k were left out, and the first of them are to be taken; or nan,
-        # of which min and max make nan, is among the k
+        # Otherwise some equal to the last of the k were left out, and the first of them must be taken. With nan among
+        # the k, `weakest` is nan, which equals nothing: whether any was left out is unknown.
     return _order(x, axis, largest)[first]

@@ -48,8 +48,8 @@ def is_floating_point(dtype: Any) -> bool:
     return dtype.kind == "f" or is_sixteen_bit(dtype)
 
 
-def named_again(array: Any) -> Any:
-    """Return an array that numpy has read from a file; one of bfloat16, saved as two bytes without a name, is that."""
+def bfloat16_from_void(array: Any) -> Any:
+    """Return an array as `np.load` gives it, but one of "|V2" as bfloat16: numpy does not save this type's name."""
     return array.view(_BFLOAT16) if array.dtype.type is np.void and array.dtype.str == "|V2" else array
 
 

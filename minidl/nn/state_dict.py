@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minidl.kernels.sixteen_bit import named_again
+from minidl.kernels.sixteen_bit import bfloat16_from_void
 from minidl.nn.placeholder import is_left_out
 from minidl.tensor import Tensor, as_array
 
@@ -48,7 +48,7 @@ def load_state(kind: str, tensors: Mapping[str, Tensor], state_dict: Any, strict
     arrays = {name: state_dict[name] for name in tensors if name in state_dict}
     for name, value in arrays.items():
         try:
-            arrays[name] = named_again(as_array(value))
+            arrays[name] = bfloat16_from_void(as_array(value))
         except TypeError as error:
             problems.append(f"{name}: {error}")
         else:

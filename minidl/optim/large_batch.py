@@ -118,7 +118,7 @@ class LargeBatchLR(LRScheduler):
         if self.total_steps is not None and self.total_steps <= self.warmup_steps:
             raise ValueError(
                 f"total_epochs={total_epochs} leaves no step after the warm-up: it ends at step {self.total_steps} of "
-                f"{steps_per_epoch} per epoch, the warm-up at step {self.warmup_steps}"
+                f"{steps_per_epoch} per epoch, the warm-up at step {self.warmup_steps}: give a larger total_epochs"
             )
         self._momenta: list[float] = []
         if momentum_correction:

@@ -296,7 +296,10 @@ def test_a_single_place_is_drawn_as_bars():
         (("--beta", 1e20), "s: give fewer bytes, a smaller --alpha or --beta"),
         (("--alpha", 0, "--beta", 0), "alpha 0, beta 0, takes no time at all: give an --alpha above 0"),
         (("--collective", "barrier", "--alpha", 0), "takes no time at all: give an --alpha above 0"),
-        (("--collective", "barrier", "--bytes", "1MB"), "--bytes: a barrier sends no vector: leave out --bytes"),
+        (
+            ("--collective", "barrier", "--bytes", "1MB"),
+            "--bytes is the size of a vector, and a barrier sends none: leave it out",
+        ),
         (("--network", "1gbe,10gbe", "--alpha", 1), "give at most one --network with them"),
         (("--trace-of", "ring:5"), "--trace-of ring:5 is none of the runs: name one of them by ALGORITHM:NODES, such"),
         (

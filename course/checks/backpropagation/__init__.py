@@ -306,7 +306,7 @@ def check_gradient(
     for title, group in found.items():
         with part(1, title):
             for case in group:
-                got = answer(answer.offered(case.f_asked, "f"), answer.offered(case.gradient_asked, "gradient"), case.x)
+                got = answer(answer.offered(case.lent_f, "f"), answer.offered(case.lent_gradient, "gradient"), case.x)
                 compare_verdict(got, case)
 
 

@@ -105,15 +105,15 @@ class GradientCase:
     sound: bool
     cause: str
 
-    def f_asked(self, x: Any) -> float:
-        """f as the answer gets it."""
-        return self.f(self.alike(x, "f"))
+    def lent_f(self, x: Any) -> float:
+        """f as it is lent to the answer."""
+        return self.f(self.of_same_shape(x, "f"))
 
-    def gradient_asked(self, x: Any) -> np.ndarray:
-        """The gradient as the answer gets it."""
-        return self.gradient(self.alike(x, "gradient"))
+    def lent_gradient(self, x: Any) -> np.ndarray:
+        """The gradient as it is lent to the answer."""
+        return self.gradient(self.of_same_shape(x, "gradient"))
 
-    def alike(self, x: Any, name: str) -> Any:
+    def of_same_shape(self, x: Any, name: str) -> Any:
         """x, if it has the shape of the case's: in any other, two megabytes could take up all memory of the check."""
         if np.shape(x) != self.x.shape:
             raise ValueError(f"{name}: x has shape {self.x.shape}, got {expect.shown(x)}")

@@ -11,7 +11,7 @@ import builtins
 import math
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -164,13 +164,12 @@ def nbytes_of(value: Any) -> int:
     """The bytes of an argument: of its arrays, and of all else, since the trace keeps texts such as labels."""
     if isinstance(value, np.ndarray):
         return value.nbytes
-    items = [*value, *value.values()] if isinstance(value, dict) else value if is_list(value) else ()
+    items: Iterable[Any] = ()
+    if isinstance(value, dict):
+        items = (*value, *value.values())
+    elif isinstance(value, list | tuple | set | frozenset):
+        items = value
     return sys.getsizeof(value) + sum(map(nbytes_of, items))
-
-
-def is_list(value: Any) -> bool:
-    """Whether this is a list or another container whose items are its contents."""
-    return isinstance(value, list | tuple | set | frozenset)
 
 
 def is_amount(value: Any) -> bool:

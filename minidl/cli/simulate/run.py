@@ -164,7 +164,7 @@ def _sizes(collective: str, texts: list[str] | None, by_default: str) -> list[in
     if collective != "barrier":
         return sorted({_size(text) for text in items("--bytes", texts, by_default)})
     if texts:
-        raise ValueError("--bytes: a barrier sends no vector: leave out --bytes")
+        raise ValueError("--bytes is the size of a vector, and a barrier sends none: leave it out")
     return [0]
 
 

@@ -8,7 +8,7 @@ Where numba's cache lacks them, the steps below are first run in several process
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def call_all(dtype: str = "float32", progress: Progress = lambda done, steps: No
     _run(FAMILIES, dtype, progress)
 
 
-def _run(families: Iterable[Iterable[str]], dtype: str, progress: Progress) -> None:
+def _run(families: Iterable[Collection[str]], dtype: str, progress: Progress) -> None:
     """Run steps here, from the cache, the last first; as soon as one compiles, first run those left side by side."""
     left = [list(family) for family in families if family]
     is_compiling = cores() == 1
@@ -324,6 +324,7 @@ OTHER_FAMILIES = (
     _by_name(reductions, extrema, products_and_running_sums),
     _by_name(other_activations, powers_and_remainders, sixteen_bits, lstm, sparse),
 )
+"""What training the models of `nn.models` does not call."""
 
 FAMILIES = (*OTHER_FAMILIES, *FAMILIES_OF_MODELS)
 """Every kernel."""

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from minidl import kernels
-from minidl.kernels.sixteen_bit import named_again
+from minidl.kernels.sixteen_bit import bfloat16_from_void
 from minidl.optim.named_state import by_name, load_named_state
 from minidl.parallel.run.history import HistoryRow
 from minidl.whole_file import remove_unfinished, written_whole
@@ -79,7 +79,7 @@ class Checkpoint:
         path = Path(path)
         try:
             with np.load(path, allow_pickle=False) as file:
-                arrays = {name: named_again(file[name]) for name in file.files}
+                arrays = {name: bfloat16_from_void(file[name]) for name in file.files}
             tree = json.loads(arrays.pop("tree").tobytes())
             if (version := tree["format"]) not in (1, FORMAT):
                 raise CheckpointError(

@@ -13,13 +13,13 @@ def test_an_x_of_another_shape_is_refused_before_anything_is_computed(shape: tup
     for case in cases((5, 20), 1e8, seed=0):
         if case.x.shape == (5,):
             with pytest.raises(ValueError, match=r"f: x has shape \(5,\), got"):
-                case.f_asked(np.ones(shape))
+                case.lent_f(np.ones(shape))
             with pytest.raises(ValueError, match=r"gradient: x has shape \(5,\), got"):
-                case.gradient_asked(np.ones(shape))
+                case.lent_gradient(np.ones(shape))
 
 
 def test_for_x_itself_and_its_neighbours_an_answer_gets_the_function_s_own_values() -> None:
     for case in cases((5, 20), 1e8, seed=0):
         near = case.x + 1e-5 * np.abs(case.x).max()
-        assert case.f_asked(near) == case.f(near)
-        assert case.gradient_asked(case.x).tolist() == pytest.approx(case.gradient(case.x).tolist(), nan_ok=True)
+        assert case.lent_f(near) == case.f(near)
+        assert case.lent_gradient(case.x).tolist() == pytest.approx(case.gradient(case.x).tolist(), nan_ok=True)

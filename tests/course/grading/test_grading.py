@@ -313,8 +313,7 @@ for step in json.loads(sys.argv[1]):
     if code := os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]):
         sys.exit(code)
 """
-"""`nbgrader STEP`, each step in a process of its own; all are forked from one, which has imported nbgrader once.
-"""
+"""`nbgrader STEP`, each step in a process of its own; all are forked from one, which has imported nbgrader once."""
 
 
 def test_plain_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(tmp_path, monkeypatch):

@@ -62,7 +62,7 @@ def student(*before: str, answer: str | None = None, exercise: str = TREE) -> nb
 
 
 def judged(notebook: nbformat.NotebookNode) -> tuple[Outcome, Judgement]:
-    """The public outcome of the exercise whose check is in the notebook, and the judgement."""
+    """Judge a notebook with one check: the public outcome of its exercise, and the whole judgement."""
     (exercise,) = (cell.id.removeprefix("check_") for cell in notebook.cells if role_of(cell).get("grade"))
     judgement = judge_notebook(notebook, reference(exercise))
     return judgement.outcomes[f"check_{exercise}"][0], judgement

@@ -31,9 +31,9 @@ def time_by_operation(training: Any, steps: int) -> Times:
     """Run `steps` training steps with clocks in them; times are a step's, in seconds.
 
     forward    from the end of the previous operation to the end of this one, the modules' own time included
-    backward   inside each vector-Jacobian product; the rest of the walk is "(walk)", the update "(optimizer)"
+    backward   inside each vector-Jacobian product; "(walk)" is the rest of the backward pass
 
-    "(all)" is the whole step.
+    In the table of backward, "(optimizer)" is the update. Both tables' "(all)" together are the whole step.
     """
     times = Times()
     with _clocked_record(times) as restart:
