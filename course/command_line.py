@@ -41,6 +41,7 @@ COMMANDS = {
     "progress": Command("course.commands.progress", "your points in all chapters", ("course",)),
     "result": Command("course.commands.result", "train a network with what you wrote, 1 or 2", ("course",), "PART"),
     "test": Command("course.commands.test", "run the tests; what follows goes to pytest", ("dev",)),
+    "lint": Command("course.commands.lint", "check style, types, floors and words of the sources", ("course", "dev")),
     "build": Command("course.commands.build", "make the notebooks from their texts in course/lectures/", ("course",)),
     "reference": Command("course.commands.reference", "make the API reference from the docstrings"),
     "grade": Command("course.commands.grade", "grade a folder of submissions", ("course",), "FOLDER"),

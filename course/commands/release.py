@@ -15,8 +15,8 @@ from course.command_line import COMMANDS, FOR_STUDENTS
 from course.setup.bootstrap import ROOT
 
 TEACHERS = (
-    "solutions", "course/assignments", "course/building", "course/commands/build.py", "course/commands/grade.py",
-    "course/commands/redraw.py", "course/commands/release.py", "course/teaching.md", "nbgrader_config.py",
+    "solutions", "course/assignments", "course/building", "course/linting", "course/teaching.md", "nbgrader_config.py",
+    *(f"course/commands/{name}.py" for name in ("build", "grade", "lint", "redraw", "release")),
     "tests/mutants", "tests/course", "tests/test_solutions.py", ".ci",
 )  # fmt: skip
 """The teacher's files: solutions, hidden tests, known answers, and what needs these."""

@@ -1,0 +1,61 @@
+"""Docstrings use the field's words: replica, shard, share, concurrent, notified; not words of this house's own."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+HOUSE_WORDS = {
+    r"pieces?": "shard, chunk, share, segment or slice",
+    r"parts?": "shard, share, slice or chunk; participates",
+    r"told": "notified, or receives",
+    r"besides?": "concurrent, next to, or in addition",
+    r"hand(?:s|ed|ing)? on": "pass, send or release",
+    r"so many": "a number of, or that number of",
+    r"whoever": "the rank that",
+    r"boards?": "fingerprints, or the shared page",
+    r"crossings?": "a different order of calls, or a reordering",
+    r"council": "agreement",
+    r"bells?": "notification, or a self-pipe",
+    r"puts? up": "posts, or publishes",
+    r"hears?|heard": "receives, or detects",
+    r"comes? of it": "result",
+    r"as far as": "where, or to the extent that; or name what is known",
+}
+"""Words that this house once used in a sense of its own, and the field's words for it."""
+
+ALLOWED = {
+    ("minidl/compress/dgc.py", "as far as"): "a distance: an entry has moved as far as in T steps",
+    ("minidl/kernels/jit/convolution_by_product.py", "so many"): "so many filters that ...",
+    ("minidl/nn/building.py", "part"): "a public name: nn.building(part)",
+    ("minidl/parallel/strategy.py", "parts"): "a public name: session.parts()",
+}
+"""Where such a word has its usual meaning, and which."""
+
+PATTERN = re.compile("|".join(rf"\b({word})\b" for word in HOUSE_WORDS), re.IGNORECASE)
+
+
+def house_words(root: Path) -> Iterator[str]:
+    """Docstrings of minidl that use a word in the sense of this house alone."""
+    for path in sorted((root / "minidl").rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        for line, text in docstrings(path.read_text(encoding="utf-8")):
+            for word, better in found_in(text):
+                if (name, word.lower()) not in ALLOWED:
+                    yield f"{name}:{line}: {word!r} in a docstring: write {better}"
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """The line and the text of each docstring, those of private names and of constants included."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+
+
+def found_in(text: str) -> Iterator[tuple[str, str]]:
+    """The house's words in a text, also where a line ends within them, and the field's words for each."""
+    for match in PATTERN.finditer(re.sub(r"\s+", " ", text)):
+        assert match.lastindex is not None  # the group of the word
+        yield match[0], list(HOUSE_WORDS.values())[match.lastindex - 1]
