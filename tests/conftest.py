@@ -1,18 +1,14 @@
 """The two tiers of tests, and the order of their files.
 
 `pytest` runs the first tier, which proves every claim at least once. `pytest --all` also runs the tests marked
-`exhaustive`: the remaining cases of a sweep, every wrong answer of every exercise, every lecture. `pytest --rest
-MINUTES` runs the exhaustive ones alone, as many as begin within that time. With `--gpu` the tests of the cupy kernels
-run on a GPU.
+`exhaustive`: the remaining cases of a sweep, every wrong answer of every exercise, every lecture. With `--gpu` the
+tests of the cupy kernels run on a GPU.
 """
 
 from __future__ import annotations
 
 import gc
 import signal
-import subprocess
-import time
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +37,6 @@ LONGEST_FIRST = (
     "course/judging/test_checking_notebooks.py",
     "reproductions/test_reproductions.py",
     "test_solutions.py",
-    "house/test_style.py",
     "house/test_readme.py",
     "cli/test_resume.py",
 )
@@ -57,26 +52,16 @@ class Tiers:
 
 
 TIERS = pytest.StashKey[Tiers]()
-END = pytest.StashKey[float]()  # by time.monotonic, of `--rest`
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", dest="exhaustive", help="also run the tests marked `exhaustive`")
-    parser.addoption(
-        "--rest",
-        type=float,
-        metavar="MINUTES",
-        help="run only the tests marked `exhaustive` that begin within this time",
-    )
     parser.addoption(
         "--gpu", action="store_true", help="run the tests of the cupy kernels on the GPU, not on a stand-in"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if (minutes := config.getoption("rest")) is not None:
-        config.option.exhaustive = True
-        config.stash[END] = time.monotonic() + 60 * minutes
     if config.getoption("gpu"):
         from tests.kernels import stand_in
 
@@ -94,11 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     more = [item for item in items if item.get_closest_marker("exhaustive")]
     first = [item for item in items if not item.get_closest_marker("exhaustive")]
     config.stash[TIERS] = Tiers({function(item) for item in first}, {function(item) for item in more})
-    if config.getoption("rest") is not None:
-        config.hook.pytest_deselected(items=first)
-        commit = head()
-        items[:] = sorted(more, key=lambda item: zlib.crc32(f"{commit}{item.path.name}".encode()))
-    elif not config.getoption("exhaustive"):
+    if not config.getoption("exhaustive"):
         config.hook.pytest_deselected(items=more)
         items[:] = first
     places = {TESTS / name: place for place, name in enumerate(LONGEST_FIRST)}
@@ -119,22 +100,6 @@ def pytest_collection_finish() -> None:
     """Leave the collected tests out of garbage collections: one took half a second, among forty thousand tests."""
     gc.collect()
     gc.freeze()
-
-
-def head() -> str:
-    """The commit, for an order of files in which another part begins late after each; "" outside a repository."""
-    try:
-        return subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=TESTS, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ).stdout
-    except FileNotFoundError:  # git is not installed
-        return ""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if time.monotonic() > item.config.stash.get(END, float("inf")):
-        pytest.skip(f"the {item.config.getoption('rest'):g} minutes of --rest were over")
 
 
 def function(item: pytest.Item) -> str:

@@ -17,6 +17,12 @@ ONE_PROCESS = ("--pdb", "--trace", "-n", "--numprocesses", "-s", "--capture=no")
 WITHOUT_TESTS = ("-h", "--help", "-V", "--version", "--co", "--collect-only")
 """Options with which pytest runs no test: no kernel is compiled."""
 
+MINUTES = {"the first tier": 6, "all tests": 40}
+"""What each tier takes on two idle cores, compilation included."""
+
+SLOWEST = "--durations=5"
+"""pytest names the slowest tests at the end."""
+
 BYTECODE_KEPT = {"PYTHONDONTWRITEBYTECODE": ""}
 """Where the caller keeps no bytecode, each of the thousands of processes that tests start compiled every source: half a
 second of processor time to import minidl, in place of a tenth."""
@@ -24,17 +30,22 @@ second of processor time to import minidl, in place of a tenth."""
 
 def run(arguments: list[str]) -> int:
     """Run pytest with `arguments` added and return its exit code."""
+    print(expectation(arguments), end="", flush=True)
     spread = parallel(arguments, cores())
     if spread:  # compile the kernels once, rather than in each process at the same time
-        compile_kernels([{}, common()] if runs_lectures(arguments) else [{}])
+        compile_kernels([{}, common()] if "--all" in arguments else [{}])
     return run_child(
-        [sys.executable, "-m", "pytest", *spread, *arguments], one_thread_each() | of_children() | BYTECODE_KEPT
+        [sys.executable, "-m", "pytest", SLOWEST, *spread, *arguments],
+        one_thread_each() | of_children() | BYTECODE_KEPT,
     )
 
 
-def runs_lectures(arguments: list[str]) -> bool:
-    """Whether the exhaustive tests run: every lecture, with the kernels of every processor."""
-    return any(argument.partition("=")[0] in ("--all", "--rest") for argument in arguments)
+def expectation(arguments: Sequence[str]) -> str:
+    """How long a whole tier will take, in a sentence; "" if the arguments choose some tests."""
+    if set(arguments) - {"--all"}:
+        return ""
+    tier = "all tests" if arguments else "the first tier"
+    return f"Running {tier}: about {MINUTES[tier]} minutes on two idle cores (here: {cores()}).\n"
 
 
 def compile_kernels(targets: Sequence[Mapping[str, str]]) -> None:

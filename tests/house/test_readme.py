@@ -1,13 +1,14 @@
-"""What the README says is so: its example prints what stands below it, its folders and links exist."""
+"""What the README says is so: its examples print what stands below them, its folders and links exist."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
+
+from tests.tiers import all_but_first_exhaustive
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LECTURES = ROOT / "course" / "lectures"
@@ -16,14 +17,14 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(
     r"^```python\n(?P<program>.*?)^```\n\s*?(?:^[^`\n][^\n]*\n|^\n)*?^```text\n(?P<output>.*?)^```", re.M | re.S
 )
+EXAMPLES = [(match["program"], match["output"]) for match in EXAMPLE.finditer(README)]
+"""The programs, each with the output printed below it."""
+
+SHORT = 1
+"""The one that launches a program; the others train models."""
+
 MAP_LINE = re.compile(r"^[ │├└─|`*-]*(?P<folder>[\w./-]+/)[`*]*(?=\s|:)", re.M)
-END = "---- the end of an example ----"
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)(?P<path>[^)#\s]+)")
-
-
-def examples() -> list[tuple[str, str]]:
-    """The README's programs, each with the output printed below it."""
-    return [(match["program"], match["output"]) for match in EXAMPLE.finditer(README)]
 
 
 def folder_map() -> list[str]:
@@ -33,19 +34,16 @@ def folder_map() -> list[str]:
     return [match["folder"] for text in [*blocks, *rows] for match in MAP_LINE.finditer(text)]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_example_prints_what_the_readme_says(tmp_path: Path) -> None:
-    assert examples(), "README.md has no ```python block with a ```text block below it"
-    names = [f"example{number}.py" for number in range(len(examples()))]
-    for name, (program, _) in zip(names, examples(), strict=True):
-        (tmp_path / name).write_text(program, encoding="utf-8")
-    # In one process, which imports and starts the fork server once: that took two thirds of the time of five processes.
-    one_after_another = f"import runpy\nfor name in {names}: runpy.run_path(name, run_name='__main__'); print({END!r})"
-    result = subprocess.run([sys.executable, "-c", one_after_another], cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    printed = [text.rstrip() for text in result.stdout.split(f"{END}\n")]
-    assert printed == [*(output.rstrip() for _, output in examples()), ""]
+@pytest.mark.parametrize("number", all_but_first_exhaustive(sorted(range(len(EXAMPLES)), key=SHORT.__ne__)))
+def test_an_example_prints_what_the_readme_says(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program, output = EXAMPLES[number]
+    (tmp_path / "example.py").write_text(program, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path("example.py", run_name="__main__")
+    assert capfd.readouterr().out.rstrip() == output.rstrip()
 
 
 def test_every_folder_on_the_map_exists() -> None:

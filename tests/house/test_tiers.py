@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,15 +23,14 @@ def test_the_files_that_start_first_exist() -> None:
 
 
 def test_the_collected_tests_are_left_out_of_garbage_collections() -> None:
-    assert gc.get_freeze_count() > 10_000
+    assert gc.get_freeze_count() > 1_000
 
 
 @pytest.mark.parametrize(
     ("options", "kept"),
     [
-        ({"exhaustive": False, "rest": None}, ["long", "quick"]),
-        ({"exhaustive": True, "rest": None}, ["long", "sweep", "quick"]),
-        ({"exhaustive": True, "rest": 30.0}, ["sweep"]),
+        ({"exhaustive": False}, ["long", "quick"]),
+        ({"exhaustive": True}, ["long", "sweep", "quick"]),
     ],
 )
 def test_exhaustive_tests_are_left_out_unless_asked_for_and_long_files_come_first(
@@ -50,21 +47,6 @@ def test_exhaustive_tests_are_left_out_unless_asked_for_and_long_files_come_firs
     pytest_collection_modifyitems(config, items)
     assert [one.name for one in items] == kept
     assert {one.name for one in left_out} == {"quick", "long", "sweep"} - set(kept)
-
-
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize(("minutes", "came"), [("10", "1 passed, 1 deselected"), ("0", "1 skipped, 1 deselected")])
-def test_of_the_rest_those_tests_run_that_begin_within_the_minutes(tmp_path: Path, minutes: str, came: str) -> None:
-    shutil.copy(TESTS / "conftest.py", tmp_path)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    exhaustive: of the rest\n")
-    (tmp_path / "test_two.py").write_text(
-        "import pytest\n\n@pytest.mark.parametrize('case', [1, pytest.param(2, marks=pytest.mark.exhaustive)])\n"
-        "def test_case(case):\n    assert case == 2\n"
-    )
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rest", minutes]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
-    assert came in run.stdout
-    assert run.returncode == 0
 
 
 @pytest.mark.timeout(60)
