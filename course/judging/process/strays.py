@@ -11,15 +11,14 @@ import glob
 import os
 import re
 import secrets
-import socket
 import stat
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import psutil
 
+from course.judging.process.supervision import Supervision
 from course.sandbox.supervisor import PATIENCE, SHARED_MEMORY, TOKEN, descendants, kill_until_gone
 
 
@@ -131,19 +130,12 @@ def unnamed_files(pid: int) -> dict[tuple[int, int], int]:
     return found
 
 
-def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: str) -> None:
+def end_all(supervisor: Supervision, mark: str) -> None:
     """Have a supervisor end all processes below it; return when they have ended.
 
     The mark finds processes that the supervisor cannot see (not on Linux), or that it left when it was killed.
     """
-    with contextlib.suppress(OSError):  # it has ended
-        control.send(b"e")
-    try:
-        code = supervisor.wait(PATIENCE + 1.0)
-    except subprocess.TimeoutExpired:
-        supervisor.kill()
-        code = supervisor.wait()
-    if code != 0 or sys.platform != "linux":
+    if supervisor.end(PATIENCE + 1.0) != 0 or sys.platform != "linux":
         end_marked(mark)
 
 

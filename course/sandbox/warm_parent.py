@@ -1,0 +1,124 @@
+"""The program from which the processes of answers are forked (Linux): it has imported what they need.
+
+`python -m course.sandbox.warm_parent LINK`: LINK is a socket, from which it receives six descriptors for each answer:
+the supervisor's link, then REQUESTS, REPLIES, PASSED and STACK of `answer_process.py`, then the answer's output. The
+check's process starts it once and keeps it. It ends with that process, and is idle between requests: it reads nothing
+that an answer or a check has sent, so one answer leaves nothing in it for the next.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import os
+import pickle
+import pkgutil
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from course import probes
+from course.sandbox import answer_process, confinement, forked, supervisor
+from course.sandbox.exchange import channel
+from course.sandbox.fence import no_input
+from course.sandbox.refused.originals import Originals
+from course.sandbox.scratch import remove
+from course.sandbox.terms import Terms
+
+DESCRIPTORS = 6
+
+WARM = (
+    "course.sandbox.cells.shell",
+    "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
+    *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
+)  # fmt: skip
+"""Imported here. Numba and matplotlib read settings when they are imported, and these are each answer's own."""
+
+
+def main(arguments: list[str]) -> None:
+    """Import, then fork a supervisor with an answer for each request, until the check's process ends."""
+    link, check = socket.socket(fileno=int(arguments[0])), os.getppid()
+    gc.disable()
+    for name in WARM:
+        import_module(name)
+    builtins.input = no_input  # recorded as the original, since each answer's fence sets it
+    originals = Originals()
+    end_threads()
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    while descriptors := next_request(link, check):
+        try:
+            if os.fork() == 0:
+                os.close(link.detach())
+                begin(check, descriptors, originals)
+        except OSError:  # no more processes: the check sees that its end of the connection is closed
+            traceback.print_exc()
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def end_threads() -> None:
+    """End OpenBLAS's threads, as it does before a fork; a process that multiplies matrices starts its own."""
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+    threads = os.listdir("/proc/self/task")
+    if len(threads) > 1:
+        raise RuntimeError(f"a process with {len(threads)} threads cannot be forked safely")
+
+
+def next_request(link: socket.socket, check: int) -> list[int]:
+    """The descriptors of the next request; none after the check's process has ended."""
+    poll = select.poll()
+    poll.register(link, select.POLLIN)
+    while not poll.poll(1000):
+        if os.getppid() != check:
+            return []
+    return socket.recv_fds(link, 1, DESCRIPTORS)[1]
+
+
+def begin(check: int, descriptors: Sequence[int], originals: Originals) -> NoReturn:
+    """Be the supervisor of an answer."""
+    try:
+        control, requests, replies, passed, stack, output = descriptors
+        for standard in (1, 2):
+            os.dup2(output, standard)
+        os.setsid()
+        os.write(control, b"%d\n" % os.getpid())
+        message = channel.read_message(requests)
+        if message is not None:
+            terms: Terms = pickle.loads(message)
+
+            def answer() -> NoReturn:
+                become_answer(terms, originals, control, (requests, replies, passed, stack))
+
+            supervisor.supervise(control, check, answer, lambda: remove(terms.scratch))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def become_answer(
+    terms: Terms, originals: Originals, control: int, connections: tuple[int, int, int, int]
+) -> NoReturn:
+    """Be the answer's process."""
+    supervisor.close_all_but(control, *connections)
+    forked.renew(terms.environment)
+    has_own_view = confinement.has_own_view(terms.scratch, terms.limits.written)
+    supervisor.report(control, supervisor.OWN if has_own_view else supervisor.COMMON)
+    os.close(control)
+    os.setsid()
+    confinement.confine(terms.scratch, terms.path, terms.secret)
+    answer_process.answer(terms, *connections, originals)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
