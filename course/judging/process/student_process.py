@@ -61,7 +61,6 @@ class StudentProcess:
         self.limits = limits
         self.pid, self.has_own_view = 0, False
         self._folder = folder
-        self._secret = secret
         self._output = output
         self._mark, self._shared_memory = new_mark(), strays.shared_memory()
         caches.fill()
@@ -76,6 +75,10 @@ class StudentProcess:
         self.requests, self.replies = Sender(requests), Receiver(replies, limits.reply)
         self._stack = StackFile()
         self.supervisor = Supervision()
+        self._terms = Terms(
+            limits, str(self.scratch.root), str(self.scratch.folder), self._path(), self._own(), secret,
+            self._environment(),
+        )  # fmt: skip
         self._its = [to_child, from_child, passed.detach(), os.dup(self._stack.descriptor), prints]
         output.read_from(os.fdopen(printed, "rb", buffering=0))
 
@@ -90,7 +93,7 @@ class StudentProcess:
         finally:
             self._close_its()
         try:
-            is_there = self.requests.send(pickle.dumps(self._terms()), until) and self.replies.receive(until)
+            is_there = self.requests.send(pickle.dumps(self._terms), until) and self.replies.receive(until)
         except Broken:
             is_there = None
         if not is_there:
@@ -167,7 +170,7 @@ class StudentProcess:
         started = subprocess.Popen(
             [sys.executable, "-I", "-S", supervisor.__file__, str(its_link.fileno()), self._mark, str(self.scratch.root),
              sys.executable, "-P", "-m", "course.sandbox.answer_process", *map(str, to_pass)],
-            cwd=ROOT, env=self._environment(), pass_fds=(*to_pass, its_link.fileno()), start_new_session=True,
+            cwd=ROOT, env=self._terms.environment, pass_fds=(*to_pass, its_link.fileno()), start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=prints, stderr=subprocess.STDOUT,
         )  # fmt: skip
         self.supervisor.reap = started.wait
@@ -185,12 +188,6 @@ class StudentProcess:
     def _own(self) -> list[str]:
         """The folders whose files are the student's."""
         return [str(self._folder)] if self._folder else []
-
-    def _terms(self) -> Terms:
-        return Terms(
-            self.limits, str(self.scratch.root), str(self.scratch.folder), self._path(), self._own(), self._secret,
-            self._environment(),
-        )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
         """Its environment: installs nothing, draws on no screen, and writes nothing to the user's folders.
