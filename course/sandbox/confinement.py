@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Sequence
 
 from course.sandbox import landlock, system_calls
 from course.sandbox.scratch import PREFIX
@@ -37,31 +38,26 @@ def confine(scratch: str, listed: Sequence[str], secret: Sequence[str]) -> None:
     landlock.restrict([scratch], secret, listed, prefix=PREFIX)
 
 
-def has_own_view(scratch: str, nbytes: int) -> bool:
-    """Give this process, and all that it starts, its own view of the file system; False if that is impossible.
-
-    In it only the scratch folder can be changed; all else is read-only, rights and dates included. Shared memory of all
-    kinds is empty at first, and vanishes with the last process. Terminals of others are absent. This takes an
-    administrator's rights, or the right to make a user namespace.
-    """
-    if not os.path.isdir(SHARED_MEMORY):
-        return False
-    return works(lambda: make_own_view(scratch, nbytes)) and make_own_view(scratch, nbytes)
-
-
-def works(attempt: Callable[[], bool]) -> bool:
-    """Whether `attempt` succeeds, tried in a process of its own because a half-done attempt cannot be undone."""
+def can_make_own_view() -> bool:
+    """Whether `make_own_view` succeeds here, tried in a process of its own."""
     process = os.fork()
     if process == 0:
         try:
-            os._exit(0 if attempt() else 1)
+            os._exit(0 if make_own_view(tempfile.gettempdir(), 2**20) else 1)
         finally:
             os._exit(1)
     return os.waitpid(process, 0)[1] == 0
 
 
 def make_own_view(scratch: str, nbytes: int) -> bool:
-    """See has_own_view; after a failure it may be half done."""
+    """Give this process, and all that it starts, its own view of the file system; False if that is impossible.
+
+    In it only the scratch folder can be changed; all else is read-only, rights and dates included. Shared memory of all
+    kinds is empty at first, and vanishes with the last process. Terminals of others are absent. This takes an
+    administrator's rights, or the right to make a user namespace. After a failure the view may be half done.
+    """
+    if not os.path.isdir(SHARED_MEMORY):
+        return False
     system, user, group = ctypes.CDLL(None), os.getuid(), os.getgid()
     if system.unshare(NEW_MOUNTS | NEW_IPC) != 0:
         if system.unshare(NEW_MOUNTS | NEW_IPC | NEW_USERS) != 0:

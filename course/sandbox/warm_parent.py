@@ -34,6 +34,7 @@ DESCRIPTORS = 6
 
 WARM = (
     "course.sandbox.cells.shell",
+    *(f"IPython.core.{name}" for name in ("application", "completerlib", "logger", "magics")),  # for each new shell
     "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
     *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
 )  # fmt: skip
@@ -48,7 +49,9 @@ def main(arguments: list[str]) -> None:
         import_module(name)
     builtins.input = no_input  # recorded as the original, since each answer's fence sets it
     originals = Originals()
-    end_threads()
+    has_own_view = confinement.can_make_own_view()
+    if len(threads := os.listdir("/proc/self/task")) > 1:  # OpenBLAS has ended its own before the first fork
+        raise RuntimeError(f"a process with {len(threads)} threads cannot be forked safely")
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
@@ -56,21 +59,11 @@ def main(arguments: list[str]) -> None:
         try:
             if os.fork() == 0:
                 os.close(link.detach())
-                begin(check, descriptors, originals)
+                begin(check, descriptors, originals, has_own_view)
         except OSError:  # no more processes: the check sees that its end of the connection is closed
             traceback.print_exc()
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def end_threads() -> None:
-    """End OpenBLAS's threads, as it does before a fork; a process that multiplies matrices starts its own."""
-    if os.fork() == 0:
-        os._exit(0)
-    os.wait()
-    threads = os.listdir("/proc/self/task")
-    if len(threads) > 1:
-        raise RuntimeError(f"a process with {len(threads)} threads cannot be forked safely")
 
 
 def next_request(link: socket.socket, check: int) -> list[int]:
@@ -83,7 +76,7 @@ def next_request(link: socket.socket, check: int) -> list[int]:
     return socket.recv_fds(link, 1, DESCRIPTORS)[1]
 
 
-def begin(check: int, descriptors: Sequence[int], originals: Originals) -> NoReturn:
+def begin(check: int, descriptors: Sequence[int], originals: Originals, has_own_view: bool) -> NoReturn:
     """Be the supervisor of an answer."""
     try:
         control, requests, replies, passed, stack, output = descriptors
@@ -96,7 +89,7 @@ def begin(check: int, descriptors: Sequence[int], originals: Originals) -> NoRet
             terms: Terms = pickle.loads(message)
 
             def answer() -> NoReturn:
-                become_answer(terms, originals, control, (requests, replies, passed, stack))
+                become_answer(terms, originals, has_own_view, control, (requests, replies, passed, stack))
 
             supervisor.supervise(control, check, answer, lambda: remove(terms.scratch))
     except BaseException:
@@ -106,12 +99,13 @@ def begin(check: int, descriptors: Sequence[int], originals: Originals) -> NoRet
 
 
 def become_answer(
-    terms: Terms, originals: Originals, control: int, connections: tuple[int, int, int, int]
+    terms: Terms, originals: Originals, has_own_view: bool, control: int, connections: tuple[int, int, int, int]
 ) -> NoReturn:
     """Be the answer's process."""
     supervisor.close_all_but(control, *connections)
     forked.renew(terms.environment)
-    has_own_view = confinement.has_own_view(terms.scratch, terms.limits.written)
+    if has_own_view and not confinement.make_own_view(terms.scratch, terms.limits.written):
+        raise OSError("an answer's view of the file system could not be made")
     supervisor.report(control, supervisor.OWN if has_own_view else supervisor.COMMON)
     os.close(control)
     os.setsid()

@@ -267,6 +267,11 @@ def gatehouse(free: int, file: str) -> CodeType:
 
     It has the function's file name, so that a search for the caller's line finds only the library.
     """
+    return compiled_gatehouse(free).replace(co_filename=file)
+
+
+@functools.cache
+def compiled_gatehouse(free: int) -> CodeType:
     names = "".join(f"free{number}, " for number in range(free))
     source = f"""
 def make({names}):
@@ -276,6 +281,6 @@ def make({names}):
     return house
 """
     made: dict[str, Any] = {}
-    exec(compile(source, file, "exec", dont_inherit=True), made)
+    exec(compile(source, "", "exec", dont_inherit=True), made)
     code: CodeType = made["make"](*range(free)).__code__
     return code
