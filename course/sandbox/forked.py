@@ -23,7 +23,7 @@ def renew(environment: Mapping[str, str]) -> None:
     set_environment(environment)
     time.tzset()
     tempfile.tempdir = None
-    np.random.seed()  # os.fork does it for `random` alone
+    np.random.seed()  # noqa: NPY002  (os.fork does it for `random` alone)
     sys.argv[1:] = []
 
 

@@ -14,8 +14,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 import minidl
 from course.sandbox.cells.kept_kernels import KEPT, link
 from minidl.kernels import cache
@@ -80,6 +78,8 @@ def fill() -> None:
     stamp = repr([sys.version, *((file.name, file.stat().st_mtime) for file in sorted(cache.SOURCES.glob("*.py")))])
     if is_written(stamp, note):
         return
+    from filelock import FileLock, Timeout
+
     with contextlib.suppress(OSError, Timeout):  # this user may not write there, and so cannot fill a cache
         note.parent.mkdir(exist_ok=True)
         with FileLock(f"{note}.lock", timeout=LONGEST):

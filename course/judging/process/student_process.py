@@ -133,7 +133,7 @@ class StudentProcess:
 
     def has_started(self, process: int) -> bool:
         """Whether a number is that of a process which it started."""
-        return any(one.pid == process for one in strays.below(self.supervisor.pid, self._mark))
+        return process in strays.below(self.supervisor.pid, self._mark)
 
     def ending(self) -> str:
         """How it ended, for a sentence."""
@@ -167,9 +167,10 @@ class StudentProcess:
         """Start it by execve(2), where a process that has loaded libraries cannot be forked safely."""
         *to_pass, prints = self._its
         its_link = self.supervisor.its_link
+        answer = [sys.executable, "-P", "-m", "course.sandbox.answer_process", *map(str, to_pass)]
+        supervised = [supervisor.__file__, str(its_link.fileno()), self._mark, str(self.scratch.root), *answer]
         started = subprocess.Popen(
-            [sys.executable, "-I", "-S", supervisor.__file__, str(its_link.fileno()), self._mark, str(self.scratch.root),
-             sys.executable, "-P", "-m", "course.sandbox.answer_process", *map(str, to_pass)],
+            [sys.executable, "-I", "-S", *supervised],
             cwd=ROOT, env=self._terms.environment, pass_fds=(*to_pass, its_link.fileno()), start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=prints, stderr=subprocess.STDOUT,
         )  # fmt: skip

@@ -33,7 +33,7 @@ AT_START = ("GLIBC_", "LANG", "LC_", "LD_", "MALLOC_", "MKL_", "NPY_", "OMP_", "
 
 
 class WarmParent:
-    """A warm parent; at most one at a time. Another one is started when it has died, or those variables have changed."""
+    """A warm parent, at most one at a time: another one is started when it has died or those variables have changed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -272,9 +272,7 @@ def test_an_answer_that_closes_and_writes_everywhere_harms_only_itself(session: 
 def test_nothing_of_the_checks_is_in_a_warm_process(session: StudentSession) -> None:
     loaded = call(session, "result = sorted(sys.modules)")
     assert [name for name in loaded if name.startswith(("course.checks", "course.judging", "course.grading"))] == []
-    found = call(
-        session, "result = [type(one).__name__ for one in gc.get_objects() if type(one) is socket.socket]"
-    )
+    found = call(session, "result = [type(one).__name__ for one in gc.get_objects() if type(one) is socket.socket]")
     assert len(found) <= 1  # the one that passes descriptors of ranks
 
 
