@@ -22,7 +22,7 @@ def renew(environment: Mapping[str, str]) -> None:
     """Renew what a newly started process has of its own."""
     set_environment(environment)
     time.tzset()
-    tempfile.tempdir = None
+    tempfile.tempdir = environment.get("TMPDIR")
     np.random.seed()  # noqa: NPY002  (os.fork does it for `random` alone)
     sys.argv[1:] = []
 
