@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import pkgutil
 import re
 import time
 from collections import Counter
@@ -18,11 +17,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from course import probes
 from course.judging import Answer, DefectiveCheckError, Outcome, check_names, judging
 from course.judging.helper_files import helper_files, shadows
 from course.judging.process.hidden import TEACHERS
 from course.judging.process.student_session import StudentSession
+from course.judging.process.warm_parent import PREPARED
 from course.notebooks.node import Node
 from course.notebooks.roles import as_released, role_of, with_roles
 from course.sandbox.errors.ending import Died, TooLong
@@ -35,12 +34,6 @@ NOTEBOOK_SECONDS = 600.0
 """For all cells and all checks together; a later check counts as deadlock or time-out."""
 
 DEFINITION = re.compile(r"^(?:async )?def (\w+)|^class (\w+)|^(\w+) *=", re.MULTILINE)
-
-PREPARED = (
-    "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
-    *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
-)  # fmt: skip
-"""Imported before a student's code runs, so that functions which it replaces in them can be restored."""
 
 MOST_REMARKS = 30
 

@@ -1,9 +1,9 @@
 """The program from which the processes of answers are forked (Linux): it has imported what they need.
 
-`python -m course.sandbox.warm_parent LINK`: LINK is a socket, from which it receives six descriptors for each answer:
-the supervisor's link, then REQUESTS, REPLIES, PASSED and STACK of `answer_process.py`, then the answer's output. The
-check's process starts it once and keeps it. It ends with that process, and is idle between requests: it reads nothing
-that an answer or a check has sent, so one answer leaves nothing in it for the next.
+`python -m course.sandbox.warm_parent LINK MODULE...` imports these modules, and what runs cells. LINK is a socket, from
+which it receives six descriptors for each answer: the supervisor's link, then REQUESTS, REPLIES, PASSED and STACK of
+`answer_process.py`, then the answer's output. The check's process starts it once and keeps it; it ends with that
+process. It reads nothing that a check or an answer sends, so one answer leaves nothing in it for the next.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import builtins
 import gc
 import os
 import pickle
-import pkgutil
 import select
 import signal
 import socket
@@ -22,7 +21,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from course import probes
 from course.sandbox import answer_process, confinement, forked, supervisor
 from course.sandbox.exchange import channel
 from course.sandbox.fence import no_input
@@ -32,20 +30,16 @@ from course.sandbox.terms import Terms
 
 DESCRIPTORS = 6
 
-WARM = (
-    "course.sandbox.cells.shell",
-    *(f"IPython.core.{name}" for name in ("application", "completerlib", "logger", "magics")),  # for each new shell
-    "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
-    *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
-)  # fmt: skip
-"""Imported here. Numba and matplotlib read settings when they are imported, and these are each answer's own."""
+CELLS = ("course.sandbox.cells.shell", "IPython.core.application", "IPython.core.completerlib", "IPython.core.magics")
+"""What runs cells, and what each new shell imports."""
 
 
 def main(arguments: list[str]) -> None:
     """Import, then fork a supervisor with an answer for each request, until the check's process ends."""
-    link, check = socket.socket(fileno=int(arguments[0])), os.getppid()
+    number, *modules = arguments
+    link, check = socket.socket(fileno=int(number)), os.getppid()
     gc.disable()
-    for name in WARM:
+    for name in (*CELLS, *modules):
         import_module(name)
     builtins.input = no_input  # recorded as the original, since each answer's fence sets it
     originals = Originals()
@@ -56,12 +50,9 @@ def main(arguments: list[str]) -> None:
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     while descriptors := next_request(link, check):
-        try:
-            if os.fork() == 0:
-                os.close(link.detach())
-                begin(check, descriptors, originals, has_own_view)
-        except OSError:  # no more processes: the check sees that its end of the connection is closed
-            traceback.print_exc()
+        if os.fork() == 0:
+            os.close(link.detach())
+            begin(check, descriptors, originals, has_own_view)
         for descriptor in descriptors:
             os.close(descriptor)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pkgutil
 import select
 import socket
 import subprocess
@@ -15,10 +16,19 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 
+from course import probes
 from course.judging.process.supervision import Supervision
 from course.sandbox.forked import ROOM
 from course.setup.bootstrap import ROOT
 from minidl.instruction_set import of_children
+
+PREPARED = (
+    "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
+    *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
+)  # fmt: skip
+"""Imported before a student's code runs, so that functions which it replaces in them can be restored. Numba and
+matplotlib are not: they read settings when they are imported, which each answer has of its own.
+"""
 
 START_SECONDS = 60.0
 """For a process to start and to import what an answer uses. This does not count as the answer's time."""
@@ -86,7 +96,7 @@ class WarmParent:
         self._settings, self._seconds = settings, START_SECONDS
         environment = {**os.environ, **of_children(), "PYTHONPATH": str(ROOT), ROOM: "0" * ROOM_BYTES}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "course.sandbox.warm_parent", str(its.fileno())],
+            [sys.executable, "-P", "-m", "course.sandbox.warm_parent", str(its.fileno()), *PREPARED],
             cwd=ROOT, env=environment, pass_fds=[its.fileno()], start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
