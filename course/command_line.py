@@ -23,12 +23,14 @@ class Command:
     meaning: what it does, in one line.
     extras: the extras of pyproject.toml that it needs.
     operand: what is typed after its name.
+    calls_answers: whether it runs a student's code in a process of its own.
     """
 
     module: str
     meaning: str
     extras: tuple[str, ...] = ()
     operand: str = ""
+    calls_answers: bool = False
 
 
 OVERVIEW = Command("course.commands.overview", "the map of the course, your points, and what to do next", ("course",))
@@ -37,14 +39,14 @@ COMMANDS = {
     "demo": Command("course.commands.demo", "four nodes train a network on scanned digits"),
     "lab": Command("course.commands.lab", "open JupyterLab: the lectures, your exercises", ("course",), "[NN]"),
     "start": Command("course.commands.start", "your own copy of a chapter's exercises, in work/", ("course",), "NN"),
-    "check": Command("course.commands.check", "check what you wrote, count the points", ("course",), "NN"),
+    "check": Command("course.commands.check", "check what you wrote, count the points", ("course",), "NN", True),
     "progress": Command("course.commands.progress", "your points in all chapters", ("course",)),
     "result": Command("course.commands.result", "train a network with what you wrote, 1 or 2", ("course",), "PART"),
     "test": Command("course.commands.test", "run the tests; what follows goes to pytest", ("dev",)),
     "lint": Command("course.commands.lint", "check style, types, floors and words of the sources", ("course", "dev")),
     "build": Command("course.commands.build", "make the notebooks from their texts in course/lectures/", ("course",)),
     "reference": Command("course.commands.reference", "make the API reference from the docstrings"),
-    "grade": Command("course.commands.grade", "grade a folder of submissions", ("course",), "FOLDER"),
+    "grade": Command("course.commands.grade", "grade a folder of submissions", ("course",), "FOLDER", True),
     "redraw": Command("course.commands.redraw", "draw the hidden tests of an assignment anew", ("course",), "NN"),
     "release": Command("course.commands.release", "the students' edition, without solutions", ("course",), "FOLDER"),
 }
@@ -82,6 +84,8 @@ def main(arguments: list[str]) -> int:
     command = COMMANDS[name] if name else OVERVIEW
     try:
         bootstrap.ensure_environment(arguments, command.extras)
+        if command.calls_answers:
+            start_warm_parent()
         exit_code: int = import_module(command.module).run(arguments[1:])
     except bootstrap.SetupError as error:
         print(error, file=sys.stderr)
@@ -90,6 +94,14 @@ def main(arguments: list[str]) -> int:
         print("\nInterrupted.", file=sys.stderr)
         return 130
     return exit_code
+
+
+def start_warm_parent() -> None:
+    """Let the parent of answers import what they need, while this process imports what the command needs."""
+    from course.judging.process.student_process import FORKS, warm_parent
+
+    if FORKS:
+        warm_parent.start()
 
 
 def available() -> list[str]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import nbformat
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -19,6 +18,7 @@ from course.chapters import UnknownChapterError, chapter_with_exercises
 from course.judging import progress_record
 from course.judging.begun import begun
 from course.judging.judged_notebook import check_cells, judge_notebook
+from course.notebooks.node import Node
 from course.notebooks.notebook_file import NotANotebookError, read_notebook
 from course.notebooks.roles import role_of
 from course.setup.bootstrap import ROOT
@@ -74,7 +74,7 @@ def check(wanted: CheckRequest, root: Path) -> int:
     return int(any(outcome.first_fault for outcome in outcomes))
 
 
-def by_hand(reference: nbformat.NotebookNode) -> float:
+def by_hand(reference: Node) -> float:
     """The points of the short answers."""
     return sum(role_of(c)["points"] for c in reference.cells if c.cell_type == "markdown" and role_of(c).get("grade"))
 

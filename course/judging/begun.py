@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import nbformat
-
 from course.judging.judged_notebook import DEFINITION
+from course.notebooks.node import Node
 from course.notebooks.roles import role_of, with_roles
 
 
-def begun(student: nbformat.NotebookNode, reference: nbformat.NotebookNode) -> dict[str, str]:
+def begun(student: Node, reference: Node) -> dict[str, str]:
     """For each such exercise, a sentence: why it counts as not attempted although something was written."""
     student = with_roles(student, reference)
     cells = {role_of(cell).get("grade_id"): cell.source for cell in student.cells if cell.cell_type == "code"}
@@ -21,7 +20,7 @@ def begun(student: nbformat.NotebookNode, reference: nbformat.NotebookNode) -> d
     }
 
 
-def is_answer(cell: nbformat.NotebookNode) -> bool:
+def is_answer(cell: Node) -> bool:
     """Whether students write code in this cell."""
     role = role_of(cell)
     return cell.cell_type == "code" and bool(role.get("solution")) and not role.get("grade")

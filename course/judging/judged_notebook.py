@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import pkgutil
 import re
 import time
 from collections import Counter
@@ -18,13 +17,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
-from course import probes
 from course.judging import Answer, DefectiveCheckError, Outcome, check_names, judging
 from course.judging.helper_files import helper_files, shadows
 from course.judging.process.hidden import TEACHERS
 from course.judging.process.student_session import StudentSession
+from course.judging.process.warm_parent import PREPARED
+from course.notebooks.node import Node
 from course.notebooks.roles import as_released, role_of, with_roles
 from course.sandbox.errors.ending import Died, TooLong
 from course.sandbox.errors.sources import as_compiled
@@ -36,12 +34,6 @@ NOTEBOOK_SECONDS = 600.0
 """For all cells and all checks together; a later check counts as deadlock or time-out."""
 
 DEFINITION = re.compile(r"^(?:async )?def (\w+)|^class (\w+)|^(\w+) *=", re.MULTILINE)
-
-PREPARED = (
-    "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
-    *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
-)  # fmt: skip
-"""Imported before a student's code runs, so that functions which it replaces in them can be restored."""
 
 MOST_REMARKS = 30
 
@@ -72,8 +64,8 @@ class Judgement:
 
 
 def judge_notebook(
-    student: nbformat.NotebookNode,
-    reference: nbformat.NotebookNode,
+    student: Node,
+    reference: Node,
     limits: Limits | None = None,
     folder: str | None = None,
     begins: Callable[[str], None] = lambda grade_id: None,
@@ -121,14 +113,14 @@ def judge_notebook(
     return judgement
 
 
-def outcomes_of(check_cell: str, reference: nbformat.NotebookNode, session: StudentSession) -> list[Outcome]:
+def outcomes_of(check_cell: str, reference: Node, session: StudentSession) -> list[Outcome]:
     """The outcomes of the checks that a cell of `reference` makes, on the functions in `session`."""
     with judging() as outcomes:
         exec(check_cell, {}, Names(reference, session))
     return outcomes
 
 
-def check_cells(notebook: nbformat.NotebookNode) -> dict[str, str]:
+def check_cells(notebook: Node) -> dict[str, str]:
     """The sources of the cells that make checks, by grade_id."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code" and role_of(cell).get("grade")]
     return {role_of(cell)["grade_id"]: cell.source for cell in cells}
@@ -137,7 +129,7 @@ def check_cells(notebook: nbformat.NotebookNode) -> dict[str, str]:
 class Names(dict[str, Any]):
     """The names in a check cell: `check`, Python's built-in names, and an Answer for every other name."""
 
-    def __init__(self, reference: nbformat.NotebookNode, session: StudentSession) -> None:
+    def __init__(self, reference: Node, session: StudentSession) -> None:
         super().__init__(check=checks_of(reference))
         self._session = session
 
@@ -147,7 +139,7 @@ class Names(dict[str, Any]):
         return Answer(name, self._session)
 
 
-def checks_of(reference: nbformat.NotebookNode) -> Any:
+def checks_of(reference: Node) -> Any:
     """The module that the reference notebook imports as `check`."""
     for cell in reference.cells:
         if cell.cell_type == "code" and "course.checks" in cell.source:
@@ -157,9 +149,7 @@ def checks_of(reference: nbformat.NotebookNode) -> Any:
     raise ValueError("the reference notebook has no line `from course.checks import … as check`")
 
 
-def code_cells(
-    student: nbformat.NotebookNode, reference: nbformat.NotebookNode, remarks: list[str], only: str = ""
-) -> list[Cell]:
+def code_cells(student: Node, reference: Node, remarks: list[str], only: str = "") -> list[Cell]:
     """The code cells to run: the student's without checks; given cells are run as they were given.
 
     only: the one check that is made; remarks on the others are left out.
@@ -177,7 +167,7 @@ def code_cells(
     return missing + cells
 
 
-def remarks_on_missing(student: nbformat.NotebookNode, reference: nbformat.NotebookNode, only: str) -> Iterator[str]:
+def remarks_on_missing(student: Node, reference: Node, only: str) -> Iterator[str]:
     """A sentence for each check, answer and short answer whose cell is not in the student's notebook.
 
     An answer may be in another cell: then there is none for it. only: see code_cells.
@@ -198,7 +188,7 @@ def remarks_on_missing(student: nbformat.NotebookNode, reference: nbformat.Noteb
 
 
 def students_cells(
-    student: nbformat.NotebookNode, given: Mapping[str, str], checks: Mapping[str, str], remarks: list[str], only: str
+    student: Node, given: Mapping[str, str], checks: Mapping[str, str], remarks: list[str], only: str
 ) -> Iterator[Cell]:
     """The student's code cells in order, without checks."""
     seen: Counter[str] = Counter()
@@ -239,7 +229,10 @@ def run_cells(session: StudentSession, cells: list[Cell], broken: set[str], rema
 def have_run(session: StudentSession, cells: list[Cell], broken: set[str], remarks: list[str]) -> bool:
     """Run all cells except the broken ones; False if one more cell ended or blocked the process, and is broken now."""
     session.prepare(*PREPARED)
-    session.request("stand_in", (check_names.of_all_chapters(),))
+    assert session.process is not None
+    helpers = [file.read_text(errors="replace") for file in session.process.scratch.folder.glob("*.py")]
+    texts = [*(source for _, source in cells), *helpers]
+    session.request("stand_in", (check_names.of_chapters_in(texts),))
     for name, source in cells:
         title = name if name.startswith("cell ") else f"cell {name}"
         session.sources.add(f"<{title}>", title, as_compiled(source))

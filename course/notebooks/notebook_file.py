@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
+from course.notebooks.node import Node
 from course.sandbox.exchange.json_bounds import TooMuchError, check_size
 from course.sandbox.exchange.plain_data import writable
 
@@ -49,7 +48,7 @@ class NotebookFile:
         """A hash of the content."""
         return hashlib.sha256(self.content).hexdigest()
 
-    def notebook(self) -> nbformat.NotebookNode:
+    def notebook(self) -> Node:
         """The notebook in the current format, with its outputs. Raises NotANotebookError."""
         if self.problem:
             raise NotANotebookError(f"{self.path} {self.problem}")
@@ -76,23 +75,25 @@ def read_file(path: Path, follow_links: bool = True) -> NotebookFile:
     return NotebookFile(path, content)
 
 
-def read_notebook(path: Path) -> nbformat.NotebookNode:
+def read_notebook(path: Path) -> Node:
     """The notebook at `path` in the current format, with its outputs. Raises NotANotebookError."""
     return read_file(path).notebook()
 
 
-def as_bytes(notebook: nbformat.NotebookNode) -> bytes:
+def as_bytes(notebook: Node) -> bytes:
     """The content of a notebook's file."""
+    import nbformat
+
     return (nbformat.writes(notebook) + "\n").encode("utf-8")
 
 
-def notebook_of(data: bytes, path: Path) -> nbformat.NotebookNode:
+def notebook_of(data: bytes, path: Path) -> Node:
     """The notebook in the bytes of the file at `path`. Raises NotANotebookError."""
     content = json_of(data, path)
     if not isinstance(content, dict) or not isinstance(content.get("cells", content.get("worksheets")), list):
         raise NotANotebookError(f"{path} is not a notebook: it is JSON, but has no list of cells.")
     try:
-        notebook = nbformat.convert(nbformat.from_dict(content), to_version=4)
+        notebook = content if content.get("nbformat") == 4 else converted(content)
         if len(notebook.cells) > MOST_CELLS:
             raise NotANotebookError(f"it has {len(notebook.cells):,} cells; at most {MOST_CELLS:,} are read.")
         cells = [sound(cell, number) for number, cell in enumerate(notebook.cells, 1)]
@@ -105,8 +106,15 @@ def notebook_of(data: bytes, path: Path) -> nbformat.NotebookNode:
     without_many_attachments(cells)
     notebook.cells = cells
     if not isinstance(notebook.get("metadata"), dict):
-        notebook.metadata = nbformat.NotebookNode()
+        notebook.metadata = Node()
     return notebook
+
+
+def converted(content: Node) -> Any:
+    """The notebook of an older format in the current one."""
+    import nbformat
+
+    return nbformat.convert(nbformat.from_dict(content), to_version=4)
 
 
 def json_of(data: bytes, path: Path) -> Any:
@@ -123,7 +131,7 @@ def json_of(data: bytes, path: Path) -> Any:
     if not text or text.isspace():
         raise NotANotebookError(f"{path} is empty.")
     try:
-        return json.loads(text, parse_int=number)
+        return json.loads(text, parse_int=number, object_hook=Node)
     except ValueError as error:
         if all(f"\n{mark}" in f"\n{text}" for mark in CONFLICT):
             why = "it holds two versions of the same lines, with <<<<<<< and >>>>>>> around them, as a merge leaves it"
@@ -137,7 +145,7 @@ def number(digits: str) -> float:
     return int(digits) if len(digits) <= LONGEST_NUMBER else float(digits[:400])
 
 
-def without_many_attachments(cells: list[nbformat.NotebookNode]) -> None:
+def without_many_attachments(cells: list[Node]) -> None:
     """Remove the pictures of text cells if they are larger than MOST_ATTACHED."""
     total = 0
     for cell in cells:
@@ -153,7 +161,7 @@ def with_unix_line_ends(source: str) -> str:
     return source.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def sound(cell: Any, number: int) -> nbformat.NotebookNode:
+def sound(cell: Any, number: int) -> Node:
     """The cell with all fields that every cell must have."""
     if not isinstance(cell, dict) or cell.get("cell_type") not in ("code", "markdown", "raw"):
         raise NotANotebookError(f"cell {number} is neither code nor text.")
@@ -169,7 +177,7 @@ def sound(cell: Any, number: int) -> nbformat.NotebookNode:
     if not isinstance(attachments, dict) or not all(isinstance(one, dict) for one in attachments.values()):
         del cell["attachments"]
     if not isinstance(cell.get("metadata"), dict):
-        cell["metadata"] = nbformat.NotebookNode()
+        cell["metadata"] = Node()
     if cell["cell_type"] == "code" and not isinstance(cell.get("outputs"), list):
         cell["outputs"] = []
     return cell

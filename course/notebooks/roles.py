@@ -9,21 +9,20 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-import nbformat
-
+from course.notebooks.node import Node
 from course.notebooks.notebook_file import with_unix_line_ends
 
 HIDDEN_BEGINS, HIDDEN_ENDS = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 """The lines around hidden tests."""
 
 
-def role_of(cell: nbformat.NotebookNode) -> Mapping[str, Any]:
+def role_of(cell: Node) -> Mapping[str, Any]:
     """nbgrader's metadata of a cell; empty if they lack a name (`grade_id`)."""
     role = cell.metadata.get("nbgrader")
     return role if isinstance(role, Mapping) and isinstance(role.get("grade_id"), str) else {}
 
 
-def with_roles(student: nbformat.NotebookNode, reference: nbformat.NotebookNode) -> nbformat.NotebookNode:
+def with_roles(student: Node, reference: Node) -> Node:
     """The student's notebook; cells that lost their metadata get those of the same cell of `reference`.
 
     Cells are identified by their id (Colab keeps it in the metadata); given cells and checks also by their source.
@@ -40,7 +39,7 @@ def with_roles(student: nbformat.NotebookNode, reference: nbformat.NotebookNode)
     return notebook
 
 
-def name_among(cell: nbformat.NotebookNode, lost: Mapping[str, nbformat.NotebookNode]) -> str:
+def name_among(cell: Node, lost: Mapping[str, Node]) -> str:
     """The name of the lost cell that a cell is; "" if none."""
     for name, original in lost.items():
         if cell.cell_type != original.cell_type:

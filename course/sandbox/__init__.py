@@ -2,12 +2,15 @@
 
     answer_process   the program of the process: answers the check's requests
     supervisor       its parent process, which ends everything that it started
+    warm_parent      the program from which both are forked (Linux)
+    forked           gives a forked process an environment and random numbers of its own
+    confinement      what the Linux kernel forbids it: view of files, rights, landlock and system_calls
+    landlock         files, connections and signals
+    system_calls     system calls that reach other processes
     scratch          the folder in which it works
     terms            its settings, sent by the check at the start
     limits           bounds on seconds, memory, processes and files
     fence            refuses, with a PermissionError that says why, to touch files and processes of others
-    landlock         the same by the Linux kernel
-    system_calls     the system calls that the kernel refuses
     streams          keeps standard output and standard error open
 
 `exchange/` is what travels between check and process, `cells/` runs the cells of a notebook, `refused/` is what the

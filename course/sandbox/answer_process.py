@@ -1,7 +1,7 @@
-"""The program of the student's process: it runs cells or receives a function, and makes the calls of a check.
+"""The student's process: it runs cells or receives a function, and makes the calls of a check.
 
-`supervisor.py` starts it as `python -m course.sandbox.answer_process REQUESTS REPLIES PASSED STACK`, with four
-descriptors:
+On Linux `warm_parent.py` forks it; elsewhere `supervisor.py` starts it as
+`python -m course.sandbox.answer_process REQUESTS REPLIES PASSED STACK`. It has four descriptors:
 
     REQUESTS   pickled messages from the check: first Terms, then requests (number, method, arguments)
     REPLIES    plain data: (number, "value", value) or (number, "error", {...})
@@ -46,8 +46,9 @@ THIS_MODULE = sys.modules[__name__]
 class StudentSide:
     """The student's names; each public method is a request that a check can make."""
 
-    def __init__(self, terms: Terms, passed: socket.socket) -> None:
+    def __init__(self, terms: Terms, passed: socket.socket, originals: Originals | None = None) -> None:
         self._passed = passed
+        self._recorded = originals
         self.sources = Sources()
         self.sources.folders = [terms.folder, *terms.own]
         self._functions: dict[str, Any] = {}
@@ -93,7 +94,8 @@ class StudentSide:
     def _guard(self) -> Originals:
         """The functions of minidl and the course, recorded before any of the student's code runs."""
         if self._originals is None:
-            self._originals = Originals(THIS_MODULE)
+            self._originals = self._recorded or Originals(THIS_MODULE)
+            self._originals.record_loaded()
             gc.freeze()  # a collection then takes 0.1 ms in place of 40
             gc.enable()
         return self._originals
@@ -173,14 +175,10 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
         reserve[:] = reserve or [bytes(RESERVE)]
 
 
-def main(arguments: list[str]) -> None:
+def answer(
+    terms: Terms, requests: int, replies: int, passed: int, stack: int, originals: Originals | None = None
+) -> None:
     """Apply the limits, put up the fence, then serve requests."""
-    gc.disable()  # until the student's code runs: what is imported stays, and collections took a tenth of the start
-    requests, replies, passed, stack = map(int, arguments)
-    first = channel.read_message(requests)
-    if first is None:
-        return
-    terms: Terms = pickle.loads(first)
     sys.path[:] = terms.path
     os.chdir(terms.folder)
     terms.limits.apply()
@@ -189,7 +187,17 @@ def main(arguments: list[str]) -> None:
     sys.dont_write_bytecode = True
     Fence([Path(terms.scratch)], [Path(folder) for folder in terms.secret]).put_up()
     channel.write_message(replies, plain_data.dumps((0, "value", None)))
-    serve(requests, replies, StudentSide(terms, socket.socket(fileno=passed)), terms.limits.reply)
+    side = StudentSide(terms, socket.socket(fileno=passed), originals)
+    serve(requests, replies, side, terms.limits.reply)
+
+
+def main(arguments: list[str]) -> None:
+    """Be a student's process of its own, where `warm_parent.py` forks none."""
+    gc.disable()  # until the student's code runs: what is imported stays, and collections took a tenth of the start
+    requests, replies, passed, stack = map(int, arguments)
+    message = channel.read_message(requests)
+    if message is not None:
+        answer(pickle.loads(message), requests, replies, passed, stack)
 
 
 if __name__ == "__main__":

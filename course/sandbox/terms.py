@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from course.sandbox.limits import Limits
@@ -18,12 +18,13 @@ class Terms:
     """The settings of a student's process.
 
     Attributes
-        limits    its bounds
-        scratch   the folder that it may write to
-        folder    its working folder, inside of `scratch`
-        path      its sys.path
-        own       folders of the student's files
-        secret    folders that it may not read
+        limits        its bounds
+        scratch       the folder that it may write to
+        folder        its working folder, inside of `scratch`
+        path          its sys.path
+        own           folders of the student's files
+        secret        folders that it may not read
+        environment   its environment variables
     """
 
     limits: Limits
@@ -32,3 +33,4 @@ class Terms:
     path: Sequence[str]
     own: Sequence[str]
     secret: Sequence[str]
+    environment: Mapping[str, str]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import re
 import tomllib
-from importlib import metadata
 from pathlib import Path
 
 EXTRAS = ("course",)
@@ -29,6 +28,8 @@ def suits(line: str) -> bool:
 
 def installed(name: str) -> bool:
     """Whether this Python has the distribution, in any version."""
+    from importlib import metadata  # a start that finds all in order does not need it, and it takes a while
+
     try:
         metadata.distribution(name)
     except metadata.PackageNotFoundError:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import nbformat
-
+from course.notebooks.node import Node
 from course.notebooks.roles import role_of
 
-Notebook = nbformat.NotebookNode
-Cell = nbformat.NotebookNode
+Notebook = Cell = Node
 
 
 def changes(theirs: Notebook, yours: Notebook) -> list[str]:
@@ -33,11 +31,11 @@ def merged(theirs: Notebook, yours: Notebook) -> Notebook:
     for cell in theirs.cells:
         answer = answers.get(key(cell))
         if answer is not None and is_answer(cell):
-            cell = nbformat.NotebookNode({**cell, "source": answer.source})
+            cell = Node({**cell, "source": answer.source})
         cells += [cell, *added.pop(key(cell), [])]
     for rest in added.values():  # from the top of the notebook, where no cell is followed
         cells += rest
-    return nbformat.NotebookNode({**theirs, "cells": cells})
+    return Node({**theirs, "cells": cells})
 
 
 def own_cells(cells: list[Cell], known: set[str]) -> dict[str, list[Cell]]:

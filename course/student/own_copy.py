@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
-import nbformat
-
 from course import whole_file
+from course.notebooks.node import Node
 from course.notebooks.notebook_file import NotANotebookError, as_bytes, read_notebook
 from course.student.merged_exercises import changes, merged
 
@@ -43,7 +42,7 @@ def begin(exercises: Path, work: Path, root: Path) -> str:
     )
 
 
-def notebook(path: Path) -> nbformat.NotebookNode | None:
+def notebook(path: Path) -> Node | None:
     """The notebook at `path`; None if it is missing or damaged."""
     try:
         return read_notebook(path)
@@ -51,7 +50,7 @@ def notebook(path: Path) -> nbformat.NotebookNode | None:
         return None
 
 
-def version(content: nbformat.NotebookNode) -> str:
+def version(content: Node) -> str:
     """The hash of the text from which a notebook was built; Jupyter keeps it in a student's copy."""
     built_from = content.metadata.get("minidl", {})
     return str(built_from.get("sha256", "")) if isinstance(built_from, dict) else ""

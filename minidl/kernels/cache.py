@@ -7,7 +7,6 @@ import glob
 import hashlib
 import os
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 from minidl.instruction_set import processor
@@ -56,6 +55,8 @@ def _note(model: str) -> Path | None:
 
 def _stamp() -> str:
     """What numba's files depend on: the sources, and the instructions for which they are compiled."""
+    from importlib.metadata import version  # takes longer to import than all else here
+
     sources = sorted((path.name, path.stat().st_mtime, path.stat().st_size) for path in SOURCES.glob("*.py"))
     target = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     here = processor()

@@ -2,6 +2,8 @@
 
 student_session   requests, each with a deadline; starts a new process after one died
 student_process   one process, from its start under the supervisor to its end
+supervision       its supervisor
+warm_parent       the process from which both are forked (Linux)
 captured_output   what it prints
 stack_file        the line in which it is
 reply             reads what it sends; the student's code may have forged it

@@ -14,15 +14,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 import minidl
+from course.sandbox.cells.kept_kernels import KEPT, link
 from minidl.kernels import cache
 
 NUMBA, MATPLOTLIB = "numba", "matplotlib"
 """Folders in the scratch folder."""
 
-LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,course.sandbox.cells.cell_cache.OfACell"
+OWN = "course.sandbox.cells.cell_cache"
+LOCATORS = f"{OWN}.OfTheLibrary,InTreeCacheLocator,UserWideCacheLocator,{OWN}.OfACell"
 """The classes that numba asks for a cache folder, in order."""
 
 LONGEST = 300.0
@@ -39,31 +39,15 @@ with contextlib.suppress(ImportError):
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """Environment variables that put the caches into `scratch`, where links to the existing entries are made."""
-    link(cache.files(), scratch / NUMBA / cache.folder_of(cache.SOURCES))
+    """Environment variables that put the caches into `scratch`, where links lead to the existing entries."""
     link(files_of_matplotlib(), scratch / MATPLOTLIB)
     return {
         "NUMBA_CACHE_DIR": str(scratch / NUMBA),
         "NUMBA_CACHE_LOCATOR_CLASSES": LOCATORS,
+        KEPT: next(map(os.path.dirname, cache.files()), ""),
         "MPLCONFIGDIR": str(scratch / MATPLOTLIB),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-
-
-def link(files: list[str], folder: Path) -> None:
-    """Make a folder with links to files.
-
-    Each link goes through one link to the file's folder, and so is short. A file system stores short links inside
-    their directory entries, and removes a hundred of them in 3 ms instead of 300.
-    """
-    folder.mkdir(parents=True)
-    there: dict[str, str] = {}
-    for file in files:
-        place, name = os.path.split(file)
-        if place not in there:
-            there[place] = f".{len(there)}"
-            os.symlink(place, folder / there[place])
-        os.symlink(f"{there[place]}/{name}", folder / name)
 
 
 def files_of_matplotlib() -> list[str]:
@@ -94,6 +78,8 @@ def fill() -> None:
     stamp = repr([sys.version, *((file.name, file.stat().st_mtime) for file in sorted(cache.SOURCES.glob("*.py")))])
     if is_written(stamp, note):
         return
+    from filelock import FileLock, Timeout
+
     with contextlib.suppress(OSError, Timeout):  # this user may not write there, and so cannot fill a cache
         note.parent.mkdir(exist_ok=True)
         with FileLock(f"{note}.lock", timeout=LONGEST):

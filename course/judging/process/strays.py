@@ -11,16 +11,17 @@ import glob
 import os
 import re
 import secrets
-import socket
 import stat
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import psutil
-
+from course.judging.process.supervision import Supervision
 from course.sandbox.supervisor import PATIENCE, SHARED_MEMORY, TOKEN, descendants, kill_until_gone
+
+if TYPE_CHECKING:
+    import psutil
 
 
 def new_mark() -> str:
@@ -30,6 +31,8 @@ def new_mark() -> str:
 
 def marked(mark: str) -> list[psutil.Process]:
     """The processes with a mark in their environment."""
+    import psutil
+
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -38,15 +41,9 @@ def marked(mark: str) -> list[psutil.Process]:
     return found
 
 
-def below(supervisor: int, mark: str) -> list[psutil.Process]:
+def below(supervisor: int, mark: str) -> list[int]:
     """The processes below a supervisor; on systems where orphans leave it (not Linux), those with the mark."""
-    if sys.platform != "linux":
-        return marked(mark)
-    found = []
-    for pid in descendants(supervisor):
-        with contextlib.suppress(psutil.Error):
-            found.append(psutil.Process(pid))
-    return found
+    return descendants(supervisor) if sys.platform == "linux" else [process.pid for process in marked(mark)]
 
 
 @dataclass(frozen=True)
@@ -66,15 +63,15 @@ class Used:
     unnamed: int
 
 
-def used(processes: Sequence[psutil.Process]) -> Used:
+def used(processes: Sequence[int]) -> Used:
     """What several processes use together."""
-    numbers = [status_of(process.pid) for process in processes]
+    numbers = [status_of(process) for process in processes]
     memory = sum(own for _, own in numbers)
     if memory > ASKED_BEYOND:
         memory = sum(memory_of(process) for process in processes)
     unnamed: dict[tuple[int, int], int] = {}
     for process in processes:
-        unnamed |= unnamed_files(process.pid)
+        unnamed |= unnamed_files(process)
     return Used(len(processes), sum(threads for threads, _ in numbers), memory, sum(unnamed.values()))
 
 
@@ -85,6 +82,8 @@ ASKED_BEYOND = 2**31
 def status_of(pid: int) -> tuple[int, int]:
     """The number of threads of a process, and its bytes of memory that belong to no file."""
     if sys.platform != "linux":
+        import psutil
+
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
             return process.num_threads(), process.memory_info().rss
@@ -98,14 +97,14 @@ def status_of(pid: int) -> tuple[int, int]:
     return numbers["Threads"], 1024 * (numbers["RssAnon"] + numbers["RssShmem"])
 
 
-def memory_of(process: psutil.Process) -> int:
+def memory_of(process: int) -> int:
     """The bytes of memory of a process; memory shared by n processes, as after fork, counts 1/n."""
     found = 0
-    with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup") as lines:
+    with contextlib.suppress(OSError), open(f"/proc/{process}/smaps_rollup") as lines:
         for line in lines:
             if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
                 found += 1024 * int(line.split()[1])
-    return found or status_of(process.pid)[1]
+    return found or status_of(process)[1]
 
 
 MAPPED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ (\S+) (\d+) +/(?!dev/zero |SYSV).* \(deleted\)$", re.MULTILINE)
@@ -131,19 +130,12 @@ def unnamed_files(pid: int) -> dict[tuple[int, int], int]:
     return found
 
 
-def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: str) -> None:
+def end_all(supervisor: Supervision, mark: str) -> None:
     """Have a supervisor end all processes below it; return when they have ended.
 
     The mark finds processes that the supervisor cannot see (not on Linux), or that it left when it was killed.
     """
-    with contextlib.suppress(OSError):  # it has ended
-        control.send(b"e")
-    try:
-        code = supervisor.wait(PATIENCE + 1.0)
-    except subprocess.TimeoutExpired:
-        supervisor.kill()
-        code = supervisor.wait()
-    if code != 0 or sys.platform != "linux":
+    if supervisor.end(PATIENCE + 1.0) != 0 or sys.platform != "linux":
         end_marked(mark)
 
 

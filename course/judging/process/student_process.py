@@ -22,6 +22,8 @@ from course.judging.process import caches, strays
 from course.judging.process.captured_output import CapturedOutput
 from course.judging.process.stack_file import StackFile
 from course.judging.process.strays import new_mark
+from course.judging.process.supervision import Supervision
+from course.judging.process.warm_parent import START_SECONDS, warm_parent
 from course.sandbox import supervisor
 from course.sandbox.errors.ending import Died, ending_of
 from course.sandbox.errors.sources import Sources
@@ -29,13 +31,13 @@ from course.sandbox.errors.student_error import place_in_text
 from course.sandbox.exchange.channel import Broken, Receiver, Sender
 from course.sandbox.limits import Limits, starved
 from course.sandbox.scratch import Scratch
-from course.sandbox.supervisor import OWN
+from course.sandbox.supervisor import TOKEN
 from course.sandbox.terms import Terms
 from course.setup.bootstrap import ROOT
 from minidl.instruction_set import of_children
 
-START_SECONDS = 60.0
-"""For a process to start and to import what an answer uses. This does not count as the answer's time."""
+FORKS = sys.platform == "linux"
+"""Elsewhere a process that has loaded libraries may crash after a fork."""
 
 
 class StudentProcess:
@@ -52,14 +54,13 @@ class StudentProcess:
         supervisor          its parent process
         pid                 its process number, after the start
         scratch             its working folder
-        has_own_view        whether it has its own view of the file system, made by `supervisor.py`
+        has_own_view        whether it has its own view of the file system, see `confinement.py`
     """
 
     def __init__(self, limits: Limits, folder: Path | None, secret: Sequence[str], output: CapturedOutput) -> None:
         self.limits = limits
         self.pid, self.has_own_view = 0, False
         self._folder = folder
-        self._secret = secret
         self._output = output
         self._mark, self._shared_memory = new_mark(), strays.shared_memory()
         caches.fill()
@@ -70,34 +71,35 @@ class StudentProcess:
         replies, from_child = os.pipe()
         self._passed, passed = socket.socketpair()
         self._passed.setblocking(False)
+        printed, prints = os.pipe()
         self.requests, self.replies = Sender(requests), Receiver(replies, limits.reply)
-        self._control, control = socket.socketpair()
         self._stack = StackFile()
-        to_pass = (to_child, from_child, passed.fileno(), self._stack.descriptor)
-        self.supervisor = subprocess.Popen(
-            [*self._supervised(control), sys.executable, "-P", "-m", "course.sandbox.answer_process",
-             *map(str, to_pass)],
-            cwd=ROOT, env=self._environment(), pass_fds=(*to_pass, control.fileno()), start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        self.supervisor = Supervision()
+        self._terms = Terms(
+            limits, str(self.scratch.root), str(self.scratch.folder), self._path(), self._own(), secret,
+            self._environment(),
         )  # fmt: skip
-        os.close(to_child)
-        os.close(from_child)
-        passed.close()
-        control.close()
-        assert self.supervisor.stdout is not None
-        output.read_from(self.supervisor.stdout)
+        self._its = [to_child, from_child, passed.detach(), os.dup(self._stack.descriptor), prints]
+        output.read_from(os.fdopen(printed, "rb", buffering=0))
 
     def await_start(self) -> None:
         """Return when the process can reply. Raises RuntimeError if it does not start in START_SECONDS."""
         until = time.monotonic() + START_SECONDS
         try:
-            is_there = self.requests.send(pickle.dumps(self._terms()), until) and self.replies.receive(until)
+            if FORKS:
+                warm_parent.fork(self.supervisor, self._its)
+            else:
+                self._start()
+        finally:
+            self._close_its()
+        try:
+            is_there = self.requests.send(pickle.dumps(self._terms), until) and self.replies.receive(until)
         except Broken:
             is_there = None
-        pid, kind = (self._control.recv(64) if is_there else b"0 -").split()
-        self.pid, self.has_own_view = int(pid), kind == OWN
         if not is_there:
             raise RuntimeError(f"the process for answers did not start within {START_SECONDS:g} s: {self._output.text}")
+        self.supervisor.await_answer()
+        self.pid, self.has_own_view = self.supervisor.answer, self.supervisor.has_own_view
 
     def pass_on(self, data: bytes, descriptors: Sequence[int]) -> None:
         """Send file descriptors of this process to it. Raises Died if it takes no more of them."""
@@ -131,25 +133,22 @@ class StudentProcess:
 
     def has_started(self, process: int) -> bool:
         """Whether a number is that of a process which it started."""
-        return any(one.pid == process for one in strays.below(self.supervisor.pid, self._mark))
+        return process in strays.below(self.supervisor.pid, self._mark)
 
     def ending(self) -> str:
         """How it ended, for a sentence."""
-        try:
-            code = self.supervisor.wait(timeout=0.5)
-        except subprocess.TimeoutExpired:
-            code = None
-        return ending_of(code)
+        return ending_of(self.supervisor.wait(0.5))
 
     def close(self) -> None:
         """End it and everything that it started, and remove what it wrote."""
         try:
-            strays.end_all(self.supervisor, self._control, self._mark)
+            strays.end_all(self.supervisor, self._mark)
         except BaseException:  # Ctrl-C, again
-            strays.end_all(self.supervisor, self._control, self._mark)
+            strays.end_all(self.supervisor, self._mark)
             raise
         finally:
-            self._control.close()
+            self._close_its()
+            self.supervisor.link.close()
             self._output.finish()
             os.close(self.requests.descriptor)
             os.close(self.replies.descriptor)
@@ -159,12 +158,24 @@ class StudentProcess:
             if not self.has_own_view:
                 strays.remove_shared_memory(self._shared_memory)
 
-    def _supervised(self, control: socket.socket) -> list[str]:
-        """The beginning of the command line, for `supervisor.py`."""
-        return [
-            sys.executable, "-I", "-S", supervisor.__file__, str(control.fileno()), self._mark,
-            str(self.limits.written), str(self.scratch.root), os.pathsep.join(self._path()), *self._secret, "--",
-        ]  # fmt: skip
+    def _close_its(self) -> None:
+        """Close the descriptors that its process has by now."""
+        while self._its:
+            os.close(self._its.pop())
+
+    def _start(self) -> None:
+        """Start it by execve(2), where a process that has loaded libraries cannot be forked safely."""
+        *to_pass, prints = self._its
+        its_link = self.supervisor.its_link
+        answer = [sys.executable, "-P", "-m", "course.sandbox.answer_process", *map(str, to_pass)]
+        supervised = [supervisor.__file__, str(its_link.fileno()), self._mark, str(self.scratch.root), *answer]
+        started = subprocess.Popen(
+            [sys.executable, "-I", "-S", *supervised],
+            cwd=ROOT, env=self._terms.environment, pass_fds=(*to_pass, its_link.fileno()), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=prints, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        self.supervisor.reap = started.wait
+        its_link.close()
 
     def _path(self) -> list[str]:
         """sys.path of the student's code: its working folder, this process's path, and the student's own folder.
@@ -178,11 +189,6 @@ class StudentProcess:
     def _own(self) -> list[str]:
         """The folders whose files are the student's."""
         return [str(self._folder)] if self._folder else []
-
-    def _terms(self) -> Terms:
-        return Terms(
-            self.limits, str(self.scratch.root), str(self.scratch.folder), self._path(), self._own(), self._secret,
-        )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
         """Its environment: installs nothing, draws on no screen, and writes nothing to the user's folders.
@@ -199,6 +205,7 @@ class StudentProcess:
             "MPLBACKEND": "agg",
             "PIP_NO_INDEX": "1",
             "UV_OFFLINE": "1",
+            TOKEN: self._mark,
         }
 
 

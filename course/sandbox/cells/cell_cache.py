@@ -1,8 +1,4 @@
-"""A folder of the answer for functions of cells that numba compiles with `cache=True`.
-
-In a notebook numba uses IPython's folder, which an answer cannot write, and recognises cells by the kernel's file
-names. Without a cache folder it refuses to compile. Numba imports this file, by its setting CACHE_LOCATOR_CLASSES.
-"""
+"""Numba's cache folders in an answer's process; numba imports this file, by its setting CACHE_LOCATOR_CLASSES."""
 
 from __future__ import annotations
 
@@ -12,9 +8,24 @@ from typing import Any
 
 from numba.core import caching, config
 
+from course.sandbox.cells.kept_kernels import is_of_kernels, link_kept
+
+
+class OfTheLibrary(caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    """Caches below NUMBA_CACHE_DIR, where the kept kernels are linked."""
+
+    def ensure_cache_path(self) -> None:
+        if is_of_kernels(self.get_cache_path()):
+            link_kept(self.get_cache_path())
+        super().ensure_cache_path()
+
 
 class OfACell(caching.IPythonCacheLocator):  # type: ignore[misc]
-    """Caches in the folder `cells` of NUMBA_CACHE_DIR."""
+    """Caches functions of cells, which numba compiles with `cache=True`, in the folder `cells` of NUMBA_CACHE_DIR.
+
+    In a notebook numba uses IPython's folder, which an answer cannot write, and recognises cells by the kernel's file
+    names. Without a cache folder it refuses to compile.
+    """
 
     def get_cache_path(self) -> str:
         return os.path.join(config.CACHE_DIR, "cells")

@@ -43,21 +43,31 @@ class Originals:
         self._attributes: list[tuple[Any, Mapping[str, Any], str, Any]] = []
         self._code: dict[FunctionType, tuple[CodeType, Any, Any]] = {}
         self._modules: dict[str, ModuleType] = {}
-        for name, module in list(sys.modules.items()):
-            if is_guarded(name):
-                self._modules[name] = module
-                if not name.startswith(FREE):
-                    self._keep(module, name)
         for module in own:
             self._keep(module, module.__name__)
         for module in PYTHON:
             self._modules[module.__name__] = module
             self._keep(module, module.__name__)
-        known = {name: module for name, module in self._modules.items() if is_guarded(name)}
-        library = LibraryCode([*known.values(), *own])
-        self._importing = Importing(known, self._code, library)
+        self._known: dict[str, ModuleType] = {}
+        library = LibraryCode([*guarded_modules().values(), *own])
+        self._importing = Importing(self._known, self._code, library)
         self._importing.put_in_place()
         self.refusals = Refusals(self._code, self._importing, library)
+        self.record_loaded()
+
+    def record_loaded(self) -> None:
+        """Record the guarded modules that were loaded since this was made; their code was recorded on loading."""
+        new = {name: module for name, module in guarded_modules().items() if name not in self._known}
+        for name, module in new.items():
+            if name.startswith(FREE):
+                continue
+            package, _, last = name.rpartition(".")
+            if (owner := self._known.get(package)) is not None:
+                self._attributes.append((owner, vars(owner), last, module))
+            self._keep(module, name)
+        self._known.update(new)
+        self._modules.update(new)
+        self.refusals.record(new)
 
     def put_back(self) -> None:
         """Restore everything that was replaced since."""
@@ -88,6 +98,11 @@ class Originals:
                     self._keep(value, module)
             elif isinstance(value, property | classmethod | staticmethod):
                 self._attributes.append((owner, vars(owner), name, value))
+
+
+def guarded_modules() -> dict[str, ModuleType]:
+    """The loaded modules of minidl and the course."""
+    return {name: module for name, module in list(sys.modules.items()) if is_guarded(name)}
 
 
 def is_guarded(name: str) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -48,7 +48,11 @@ class Refusals:
         self._library = library
         self._before: dict[FunctionType, tuple[Code, bool]] = {}
         self._undo: list[Callable[[], None]] = []
-        self._defined = {name: list(functions_of(module)) for name, module in loaded_in("minidl").items()}
+        self._defined: dict[str, list[FunctionType]] = {}
+
+    def record(self, modules: Mapping[str, ModuleType]) -> None:
+        """Record which functions these modules of minidl define."""
+        self._defined |= {name: list(functions_of(modules[name])) for name in modules if begins(name, ("minidl",))}
 
     def refuse(self, exercise: str, builds: Builds, namespaces: list[dict[str, Any]]) -> None:
         """Refuse what this exercise builds, and nothing that was refused before.
@@ -263,6 +267,11 @@ def gatehouse(free: int, file: str) -> CodeType:
 
     It has the function's file name, so that a search for the caller's line finds only the library.
     """
+    return compiled_gatehouse(free).replace(co_filename=file)
+
+
+@functools.cache
+def compiled_gatehouse(free: int) -> CodeType:
     names = "".join(f"free{number}, " for number in range(free))
     source = f"""
 def make({names}):
@@ -272,6 +281,6 @@ def make({names}):
     return house
 """
     made: dict[str, Any] = {}
-    exec(compile(source, file, "exec", dont_inherit=True), made)
+    exec(compile(source, "", "exec", dont_inherit=True), made)
     code: CodeType = made["make"](*range(free)).__code__
     return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ def session() -> Iterator[StudentSession]:
 
     def load(session: StudentSession) -> None:
         session.prepare(*PREPARED)
-        session.request("stand_in", (check_names.of_all_chapters(),))
+        session.request("stand_in", (check_names.of_chapters_in(os.listdir(ROOT / "course" / "checks")),))
 
     with StudentSession(load, secret=TEACHERS) as session:
         yield session

@@ -176,12 +176,12 @@ def test_another_library_is_refused_by_any_way_of_import(tmp_path: Path) -> None
 
 
 def test_what_is_refused_second_may_be_loaded_only_then_and_read_files_of_what_is_refused_first() -> None:
-    builds = Builds("minidl.optim", "minidl.parallel", instead="numpy")
+    builds = Builds("minidl.cluster.engines.os_process", "minidl.cluster.engines.processes", instead="numpy")
     with StudentSession(lambda session: None) as session:
-        loaded = "import sys\nreturn 'minidl.parallel' in sys.modules"
+        loaded = "import sys\nreturn 'minidl.cluster.engines.os_process' in sys.modules"
         assert outcome(session, None, loaded) == "False", "this test needs a package that the process has not loaded"
         assert outcome(session, builds, "return 1") == "1"
-        called = "import minidl.parallel\nreturn minidl.parallel.train(None)"
+        called = "from minidl.cluster.engines.processes.engine import Processes\nreturn Processes()"
         assert outcome(session, builds, called).startswith("LibraryVersionError")
 
 
