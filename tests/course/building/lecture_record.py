@@ -25,7 +25,7 @@ TEXTS = ("course/lectures", "course/assignments")
 """Parts of these packages that no lecture imports."""
 
 BY_NAME = ("minidl/kernels", "minidl/cluster/engines", "course/building/execution.py")
-"""What is imported by a name that is known at run time only, and what runs the lectures: this counts for all of them."""
+"""What is imported by a name that is known at run time only, and what runs the lectures: it counts for all."""
 
 MADE = ("__pycache__", ".ipynb_checkpoints")
 

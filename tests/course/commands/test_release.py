@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +21,8 @@ from course.building.sources import Source, sources
 from course.commands import release
 from course.judging import Status
 from course.judging.judged_notebook import check_cells, checks_of, judge_notebook
-from course.notebooks.release import released
 from course.setup.bootstrap import ROOT
+from tests.course.grading.submitted_class import brief
 from tests.tiers import all_but_first_exhaustive
 
 ASSIGNMENTS = [source for source in sources() if not source.is_lecture]
@@ -31,25 +30,22 @@ BETWEEN = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(?P<lines>.*?)### END 
 ORDINARY = re.compile(r"(else:|try:|return \w+|continue|break|pass|[\])}]+|return|\"\"\"|.{0,9})$")
 """Lines that say nothing: they may stand in a solution and in the release as well."""
 
-each_assignment = pytest.mark.parametrize("source", ASSIGNMENTS, ids=lambda source: source.name)
-one_assignment = pytest.mark.parametrize(
-    "source", all_but_first_exhaustive(ASSIGNMENTS), ids=lambda source: source.name
-)
+
+def test_every_assignment_keeps_to_the_rules():
+    for source in ASSIGNMENTS:
+        notebook = text.read(source.path)
+        assert broken_rules(notebook, source.name, checks_of(notebook).chapter) == [], source.name
 
 
-@each_assignment
-def test_the_assignment_keeps_to_the_rules(source: Source):
-    notebook = text.read(source.path)
-    assert broken_rules(notebook, source.name, checks_of(notebook).chapter) == []
-
-
-@each_assignment
-def test_no_line_of_a_solution_or_of_a_hidden_test_is_in_the_release(source: Source):
-    solution = text.read(source.path)
-    told = {line.strip() for cell in released(solution).cells for line in cell.source.splitlines()}
-    secret = {line.strip() for cell in solution.cells for line in secret_lines(cell)}
-    assert len(secret) > 5, "no secret lines were found: the markers are read wrongly"
-    assert {line for line in secret & told if not ORDINARY.match(line)} == set()
+def test_a_release_shows_no_outputs_and_no_line_of_a_solution_or_of_a_hidden_test():
+    for source in ASSIGNMENTS:
+        cells = nbformat.read(source.exercise, as_version=4).cells
+        told = {line.strip() for cell in cells for line in cell.source.splitlines()}
+        secret = {line.strip() for cell in text.read(source.path).cells for line in secret_lines(cell)}
+        assert len(secret) > 5, "no secret lines were found: the markers are read wrongly"
+        assert {line for line in secret & told if not ORDINARY.match(line)} == set(), source.name
+        code = [cell for cell in cells if cell.cell_type == "code"]
+        assert {(len(cell.outputs), cell.execution_count) for cell in code} == {(0, None)}, source.name
 
 
 def secret_lines(cell: nbformat.NotebookNode) -> list[str]:
@@ -59,35 +55,16 @@ def secret_lines(cell: nbformat.NotebookNode) -> list[str]:
     return [line for match in BETWEEN.finditer(cell.source) for line in match["lines"].splitlines()]
 
 
-@each_assignment
-def test_the_release_shows_no_outputs(source: Source):
-    cells = [cell for cell in nbformat.read(source.exercise, as_version=4).cells if cell.cell_type == "code"]
-    assert [cell.outputs for cell in cells] == [[]] * len(cells)
-    assert {cell.execution_count for cell in cells} == {None}
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@one_assignment
-def test_nbgrader_makes_the_same_release_to_the_byte(source: Source, tmp_path: Path):
-    shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
-    shutil.copytree(source.executed.parent, tmp_path / "solutions" / source.name)
-    (tmp_path / "rfc3987_syntax.py").write_text("raise ImportError  # takes seconds, see course/__init__.py\n")
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # nbgrader starts alembic
-    command = [sys.executable, "-m", "nbgrader", "generate_assignment", source.name]
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "exercises" / source.name / f"{source.name}.ipynb").read_bytes() == source.exercise.read_bytes()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@one_assignment
-def test_the_release_gets_no_points_and_is_not_attempted(source: Source):
-    judgement = judge_notebook(nbformat.read(source.exercise, 4), nbformat.read(source.executed, 4))
+@pytest.mark.parametrize("source", all_but_first_exhaustive(ASSIGNMENTS), ids=lambda source: source.name)
+def test_a_release_gets_no_points_and_is_not_attempted(source: Source):
+    exercises = None if source is not ASSIGNMENTS[0] else 1
+    release, solution = (
+        brief(source.name, nbformat.read(path, 4), exercises) for path in (source.exercise, source.executed)
+    )
+    judgement = judge_notebook(release, solution)
     outcomes = [outcome for made in judgement.outcomes.values() for outcome in made]
-    assert len(outcomes) >= 2
     assert {outcome.status for outcome in outcomes} == {Status.NOT_ATTEMPTED}
     assert judgement.points == 0
     assert judgement.remarks == [], "a cell of the release fails before anything is written"
@@ -95,24 +72,27 @@ def test_the_release_gets_no_points_and_is_not_attempted(source: Source):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@one_assignment
-def test_the_release_runs_in_a_kernel_and_displays_zero_points(source: Source, tmp_path: Path):
-    notebook = nbformat.read(source.exercise, as_version=4)
-    asyncio.run(execute(notebook, tmp_path))  # raises for errors and warnings
-    assert displayed_points(notebook) == dict.fromkeys(points(notebook), 0.0)
-    panels = [output.data["text/plain"] for cell in checking_cells(notebook) for output in cell.outputs[:1]]
-    assert all("not attempted" in panel for panel in panels)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@one_assignment
-def test_a_solution_runs_in_a_kernel_and_displays_all_points(source: Source, tmp_path: Path):
-    """Without a kernel, all are judged in tests/test_solutions.py."""
-    notebook = text.read(source.path)
-    asyncio.run(execute(notebook, tmp_path))
-    assert displayed_points(notebook) == points(notebook)
-    assert notebook == nbformat.read(source.executed, as_version=4), "the committed one is not what runs now"
+@pytest.mark.parametrize("source", all_but_first_exhaustive(ASSIGNMENTS), ids=lambda source: source.name)
+def test_in_a_kernel_a_solution_displays_all_points_as_committed_and_what_is_not_written_none(
+    source: Source, tmp_path: Path
+):
+    """In the first tier two exercises, of which the second is not written."""
+    solution, release = text.read(source.path), nbformat.read(source.exercise, as_version=4)
+    unwritten = ""
+    if source is ASSIGNMENTS[0]:
+        solution, release = brief(source.name, solution, 2), brief(source.name, release, 2)
+        *_, unwritten = check_cells(solution)
+        for cell, empty in zip(solution.cells, release.cells, strict=True):
+            cell.source = empty.source if f"check_{cell.id}" == unwritten else cell.source
+    asyncio.run(execute(solution, tmp_path))  # raises for errors and warnings
+    displayed = displayed_points(solution)
+    assert displayed == {name: 0.0 if name == unwritten else most for name, most in points(solution).items()}
+    committed = {cell.id: cell for cell in nbformat.read(source.executed, as_version=4).cells}
+    for cell in solution.cells:
+        if unwritten not in (f"check_{cell.id}", cell.id):
+            assert cell == committed[cell.id], "the committed one is not what runs now"
+        elif cell.id == unwritten:
+            assert "not attempted" in cell.outputs[0].data["text/plain"]
 
 
 def checking_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -242,10 +222,9 @@ def test_the_floors_can_be_checked_in_the_release(edition: Path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@each_assignment
-def test_no_file_of_the_release_has_a_hidden_test_or_the_body_of_a_solution(source: Source, edition: Path):
-    solution = text.read(source.path)
-    secret = {line.strip() for cell in solution.cells for line in secret_lines(cell) if telling(line.strip())}
+def test_no_file_of_the_release_has_a_hidden_test_or_the_body_of_a_solution(edition: Path):
+    cells = [cell for source in ASSIGNMENTS for cell in text.read(source.path).cells]
+    secret = {line.strip() for cell in cells for line in secret_lines(cell) if telling(line.strip())}
     for path in edition.rglob("*"):
         if path.suffix in (".py", ".ipynb", ".md", ".json"):
             content = path.read_text(encoding="utf-8")

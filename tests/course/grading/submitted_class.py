@@ -35,9 +35,7 @@ def brief_course(root: Path) -> None:
         nbformat.write(notebook, root / "solutions" / assignment / path.name)
 
 
-def brief(
-    assignment: str, notebook: nbformat.NotebookNode, exercises: int | None = EXERCISES
-) -> nbformat.NotebookNode:
+def brief(assignment: str, notebook: nbformat.NotebookNode, exercises: int | None = EXERCISES) -> nbformat.NotebookNode:
     """A student's or the teacher's notebook, with the exercises of a brief course; None for all of them."""
     if exercises is None:
         return notebook

@@ -106,7 +106,9 @@ def test_statistics_and_their_picture_are_always_there(folder):
 
 @pytest.mark.timeout(120)
 def test_with_a_roster_a_class_of_damaged_files_has_its_table(folder, capsys):
-    assert graded_in(folder, "--roster", str(folder / "roster.csv"), "--assignment", "04", "--deadline", "2020-01-01") == 1
+    assert (
+        graded_in(folder, "--roster", str(folder / "roster.csv"), "--assignment", "04", "--deadline", "2020-01-01") == 1
+    )
     table = rows(folder / "graded" / "class.csv")
     assert [row["status"] for row in table] == ["not gradable", "not gradable", "not handed in"]
     assert "is not a notebook" in table[0]["remark"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import shutil
@@ -24,7 +23,16 @@ from course.grading.tables import grade_tables
 from course.judging.judged_notebook import remarks_on_missing
 from course.notebooks.roles import with_roles
 from tests.course.grading.submitted_class import (
-    FIRST, KINDS, ROOT, SOLUTIONS, brief_course, graded_in, hand_in, notebook, role, rows,
+    FIRST,
+    KINDS,
+    ROOT,
+    SOLUTIONS,
+    brief_course,
+    graded_in,
+    hand_in,
+    notebook,
+    role,
+    rows,
 )  # fmt: skip
 from tests.tiers import exhaustively
 
@@ -54,7 +62,11 @@ def test_every_submission_has_a_row_a_feedback_page_and_the_points_that_its_kind
     assert len(list((graded.folder / "graded" / "feedback").rglob("*.html"))) == len(graded.kinds)
     assert graded.code == grade.SOME_NOT_GRADABLE
     for student, kind in graded.kinds.items():
-        points, possible, remarks = float(table[student]["points"]), float(table[student]["of"]), table[student]["remarks"]
+        points, possible, remarks = (
+            float(table[student]["points"]),
+            float(table[student]["of"]),
+            table[student]["remarks"],
+        )
         if kind in ("right", "deleted", "hostile cell"):
             assert points == possible > 0, table[student]
         elif kind in ("empty", "damaged", "odd file"):
@@ -170,7 +182,9 @@ def test_from_other_editors_answers_are_known_without_metadata_and_ids_but_not_s
         cell.source = "because" if cell.id in short else cell.source
         cell.metadata = nbformat.NotebookNode({"id": cell.id} if editor == "Colab" else {})
         del cell["id"]
-    known = {cell.metadata["nbgrader"]["grade_id"] for cell in with_roles(student, reference).cells if role(cell, "grade")}
+    known = {
+        cell.metadata["nbgrader"]["grade_id"] for cell in with_roles(student, reference).cells if role(cell, "grade")
+    }
     checks = {cell.id for cell in reference.cells if role(cell, "grade") and cell.cell_type == "code"}
     assert known == checks | set(short if editor == "Colab" else [])
     answers = {name: text for name, _, text in answers_by_hand(student, reference)}
@@ -206,7 +220,12 @@ def test_what_is_graded_when_ctrl_c_or_a_kill_ends_the_grader_is_kept_and_the_ne
     environment = {**os.environ, "MINIDL_NO_VENV": "1", "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     table = tmp_path / "graded" / "grades.csv"
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        wait_for(lambda: table.exists() and rows(table) and left_by(tmp_path))
+        wait_for(
+            lambda: (
+                process.poll() is not None
+                or (list(tmp_path.glob("minidl-answer-*")) and table.exists() and rows(table))
+            )
+        )
         process.send_signal(number)
         told = process.communicate(timeout=300)[1]  # the cell would sleep for 500 s
     if number == signal.SIGINT:
@@ -216,13 +235,13 @@ def test_what_is_graded_when_ctrl_c_or_a_kill_ends_the_grader_is_kept_and_the_ne
     else:
         assert process.returncode == -signal.SIGKILL
     assert [row["student"] for row in rows(table)] == ["ada"]
-    wait_for(lambda: not left_by(tmp_path))  # after a kill they end themselves
     (tmp_path / "class" / f"bob {FIRST}.ipynb").write_text("{")
     assert graded_in(tmp_path, *options) == graded_in(tmp_path, *options, to="uninterrupted") == 1
     assert "1 of 2 are graded already" in capsys.readouterr().err
     for name in ("grades.csv", "exercises.csv"):
         assert (tmp_path / "graded" / name).read_text() == (tmp_path / "uninterrupted" / name).read_text()
     assert sorted(path.name for path in (tmp_path / "graded").glob("*.csv")) == ["exercises.csv", "grades.csv"]
+    wait_for(lambda: not left_by(tmp_path))  # of a killed grader the processes end themselves
 
 
 def left_by(folder: Path) -> list[object]:

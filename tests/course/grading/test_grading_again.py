@@ -53,8 +53,8 @@ def test_only_a_submission_that_has_changed_is_graded_anew_and_not_for_a_file_th
     assert graded(folder) == 1
     assert "1 of 2 are graded already" in capsys.readouterr().err
     ada, bob = (row["remarks"] for row in rows(folder / "graded" / "grades.csv"))
-    assert "JSON" in bob
-    assert "JSON" not in ada
+    assert "no list of cells" in ada
+    assert "it is not JSON" in bob
 
 
 def test_a_grade_depends_on_the_notebook_the_files_beside_it_the_reference_and_the_options(tmp_path):
