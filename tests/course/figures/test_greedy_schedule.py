@@ -21,26 +21,22 @@ def depth(pieces: Pieces, name: str) -> float:
     return seconds + max((depth(pieces, need) for need in needs), default=0.0)
 
 
-@pytest.mark.parametrize("machines", [1, 2, 3, 8, 64])
-@pytest.mark.parametrize("seed", range(4))
-def test_it_keeps_to_the_rules_and_to_the_bounds(seed: int, machines: int):
-    pieces = random_graph(seed)
-    schedule = greedy_schedule(pieces, machines)
-    ends = {done.name: done.end for done in schedule}
-    assert sorted(ends) == sorted(pieces)
-    free = [0.0] * machines
-    for done in schedule:
-        seconds, needs = pieces[done.name]
-        assert done.end == done.start + seconds
-        assert all(ends[need] <= done.start for need in needs)
-        assert free[done.machine] <= done.start
-        free[done.machine] = done.end
-    work, longest = sum(seconds for seconds, _ in pieces.values()), max(depth(pieces, name) for name in pieces)
-    assert max(work / machines, longest) <= max(free) <= work / machines + longest
-
-
-def test_one_machine_does_one_piece_after_the_other():
-    assert greedy_schedule(random_graph(0), 1)[-1].end == sum(seconds for seconds, _ in random_graph(0).values())
+@pytest.mark.parametrize("machines", [1, 3, 64])
+def test_it_keeps_to_the_rules_and_to_the_bounds(machines: int):
+    for seed in range(4):
+        pieces = random_graph(seed)
+        schedule = greedy_schedule(pieces, machines)
+        ends = {done.name: done.end for done in schedule}
+        assert sorted(ends) == sorted(pieces)
+        free = [0.0] * machines
+        for done in schedule:
+            seconds, needs = pieces[done.name]
+            assert done.end == done.start + seconds
+            assert all(ends[need] <= done.start for need in needs)
+            assert free[done.machine] <= done.start
+            free[done.machine] = done.end
+        work, longest = sum(seconds for seconds, _ in pieces.values()), max(depth(pieces, name) for name in pieces)
+        assert max(work / machines, longest) <= max(free) <= (work / machines + longest if machines > 1 else work)
 
 
 def test_pieces_that_can_never_begin_are_refused():

@@ -29,24 +29,17 @@ def test_the_ring_passes_one_chunk_a_step_to_the_next_rank_until_all_have_all():
     assert complete == [0, 0, 4, 8, 12, 16]
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "titles"),
-    [
-        ("recursive_doubling", ["step 1: n each", "step 2: n each", "step 3: n each"]),
-        ("rabenseifner", [f"step {k + 1}: n/{part} each" for k, part in enumerate((2, 4, 8, 8, 4, 2))]),
-    ],
-)
-def test_doubling_and_halving_send_the_parts_that_the_titles_say(algorithm: str, titles: list[str]):
-    _, *steps = step_by_step(algorithm, 8)
-    assert [step.title for step in steps] == titles
-    assert all(cell.share == 1 for row in steps[-1].cells for cell in row)
+def test_doubling_and_halving_send_the_parts_that_the_titles_say():
+    for algorithm, titles in {
+        "recursive_doubling": ["step 1: n each", "step 2: n each", "step 3: n each"],
+        "rabenseifner": [f"step {k + 1}: n/{part} each" for k, part in enumerate((2, 4, 8, 8, 4, 2))],
+    }.items():
+        _, *steps = step_by_step(algorithm, 8)
+        assert [step.title for step in steps] == titles
+        assert all(cell.share == 1 for row in steps[-1].cells for cell in row)
 
 
-@pytest.mark.parametrize(("algorithm", "nodes"), [("rabenseifner", 6), ("tree", 4), ("ring", 9)])
-def test_what_cannot_be_drawn_step_by_step_is_refused(algorithm: str, nodes: int):
-    with pytest.raises(ValueError, match="cannot be drawn"):
-        step_by_step(algorithm, nodes)
-
-
-def test_a_ring_of_three_has_four_steps():
-    assert len(step_by_step("ring", 3)) == 1 + 4
+def test_what_cannot_be_drawn_step_by_step_is_refused():
+    for algorithm, nodes in (("rabenseifner", 6), ("tree", 4), ("ring", 9)):
+        with pytest.raises(ValueError, match="cannot be drawn"):
+            step_by_step(algorithm, nodes)
