@@ -7,7 +7,6 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import nbformat
-import pytest
 
 from course.setup.bootstrap import ROOT
 
@@ -54,7 +53,7 @@ def test_every_link_leads_to_something():
     assert {page: links for page, links in broken.items() if links} == {}
 
 
-def test_a_broken_link_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_broken_link_would_be_seen(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.course.test_links.ROOT", tmp_path)
     page = tmp_path / "page.md"
     (tmp_path / "there.md").write_text("# Two words, one *comma*\n")

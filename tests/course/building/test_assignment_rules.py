@@ -48,7 +48,7 @@ def rules(content: str, checks: ChapterChecks, folder: Path) -> list[str]:
     return broken_rules(text.read(path, folder), NAME, checks)
 
 
-def test_an_assignment_that_keeps_to_the_rules_breaks_none(tmp_path: Path):
+def test_an_assignment_that_keeps_to_the_rules_breaks_none(tmp_path):
     assert rules(TEXT, chapter(), tmp_path) == []
 
 
@@ -79,6 +79,6 @@ EXAMPLES: dict[str, tuple[Callable[[str], str], ChapterChecks, str]] = {
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_a_broken_rule_is_named(example: str, tmp_path: Path):
+def test_a_broken_rule_is_named(example, tmp_path):
     change, checks, sentence = EXAMPLES[example]
     assert [rule for rule in rules(change(TEXT), checks, tmp_path) if sentence in rule]

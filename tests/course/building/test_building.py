@@ -83,7 +83,7 @@ def write_lecture(root: Path, content: str, name: str = "01_lecture") -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory):
     """A root with a lecture and an assignment that were built: to be copied, not to be changed."""
     root = tmp_path_factory.mktemp("built")
     write_lecture(root, LECTURE)
@@ -96,7 +96,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def root(built: Path, tmp_path: Path) -> Path:
+def root(built, tmp_path):
     """A copy of the built root."""
     return Path(shutil.copytree(built, tmp_path / "root"))
 
@@ -151,16 +151,14 @@ DAMAGES = {
 }
 
 
-def test_a_fresh_build_passes_the_check(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fresh_build_passes_the_check(built, capsys):
     assert set(contents(built)) == {LECTURE_NOTEBOOK, SOLUTION, EXERCISE}
     assert build.run(["--check"], built) == 0
     assert capsys.readouterr().out == "2 texts: every notebook is as its text has it.\n"
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_the_check_names_what_is_amiss_why_and_what_mends_it(
-    damage: str, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_check_names_what_is_amiss_why_and_what_mends_it(damage, root, capsys):
     do, name, reason = DAMAGES[damage]
     do(root)
     assert build.run(["--check"], root) == 1
@@ -169,7 +167,7 @@ def test_the_check_names_what_is_amiss_why_and_what_mends_it(
 
 
 @pytest.fixture
-def nothing_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_may_run(monkeypatch):
     async def fail(*_: object) -> None:
         pytest.fail("something was run")
 
@@ -177,14 +175,14 @@ def nothing_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("nothing_may_run")
-def test_what_is_up_to_date_is_left_alone(root: Path) -> None:
+def test_what_is_up_to_date_is_left_alone(root):
     before = contents(root)
     assert build.run([], root) == 0
     assert contents(root) == before
 
 
 @pytest.mark.usefixtures("nothing_may_run")
-def test_a_release_is_mended_without_running_the_solution(root: Path) -> None:
+def test_a_release_is_mended_without_running_the_solution(root):
     before = contents(root)
     (root / EXERCISE).write_text("{}")
     assert build.run([], root) == 0
@@ -193,7 +191,7 @@ def test_a_release_is_mended_without_running_the_solution(root: Path) -> None:
 
 @pytest.mark.parametrize("name", [LECTURE_NOTEBOOK, SOLUTION])
 @pytest.mark.usefixtures("nothing_may_run")
-def test_new_words_are_written_without_running_the_code_cells(root: Path, name: str) -> None:
+def test_new_words_are_written_without_running_the_code_cells(root, name):
     before = json.loads((root / name).read_text())
     path = root / before["metadata"]["minidl"]["source"]
     path.write_text(f"# %% [markdown]\n# First.\n\n{path.read_text()}")
@@ -208,7 +206,7 @@ def outputs_of(notebook: dict[str, Any]) -> list[object]:
 
 
 @pytest.mark.slow
-def test_building_again_gives_the_same_bytes(root: Path) -> None:
+def test_building_again_gives_the_same_bytes(root):
     before = contents(root)
     for name in before:
         (root / name).unlink()
@@ -218,7 +216,7 @@ def test_building_again_gives_the_same_bytes(root: Path) -> None:
     assert contents(root) == before
 
 
-def test_what_is_up_to_date_is_executed_if_that_is_forced(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_up_to_date_is_executed_if_that_is_forced(root, monkeypatch):
     executed: list[str] = []
 
     async def execute(notebook: Any, folder: Path, begins: object) -> None:
@@ -229,7 +227,7 @@ def test_what_is_up_to_date_is_executed_if_that_is_forced(root: Path, monkeypatc
     assert executed == ["course/assignments/01_exercises.py"]
 
 
-def test_a_notebook_computes_with_one_thread_unless_the_caller_wants_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_computes_with_one_thread_unless_the_caller_wants_more(monkeypatch):
     """On two busy cores a second BLAS thread made one lecture's training ten times slower."""
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
     for threads in (None, "2"):
@@ -252,9 +250,7 @@ FAILURES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("failure", [*list(FAILURES)[:3], *exhaustively(*list(FAILURES)[3:])])
-def test_what_goes_wrong_in_a_lecture_is_told_with_its_line_and_nothing_is_written(
-    failure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_goes_wrong_in_a_lecture_is_told_with_its_line_and_nothing_is_written(failure, tmp_path, capsys):
     cell, message = FAILURES[failure]
     write_lecture(tmp_path, f"# %% [markdown]\n# # A lecture\n\n# %%\n{cell}\n")
     assert build.run([], tmp_path) == 1
@@ -263,9 +259,7 @@ def test_what_goes_wrong_in_a_lecture_is_told_with_its_line_and_nothing_is_writt
     assert contents(tmp_path) == {}
 
 
-def test_a_failure_leaves_the_earlier_notebook_and_does_not_stop_the_others(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_leaves_the_earlier_notebook_and_does_not_stop_the_others(root, monkeypatch):
     async def execute(notebook: Any, folder: Path, begins: object) -> None:
         if notebook.cells[0].source == "1 / 0":
             raise execution.Failed("ZeroDivisionError", 0)
@@ -279,7 +273,7 @@ def test_a_failure_leaves_the_earlier_notebook_and_does_not_stop_the_others(
     assert "notebooks/02_lecture.ipynb" in contents(root)
 
 
-def test_two_texts_are_run_at_once_but_one_that_measures_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_texts_are_run_at_once_but_one_that_measures_alone(tmp_path, monkeypatch):
     running: list[str] = []
     seen: list[set[str]] = []
 
@@ -315,7 +309,7 @@ time.sleep(1000)
 """
 
 
-def test_a_notebook_is_written_whole_or_not_at_all(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_is_written_whole_or_not_at_all(root, monkeypatch):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -329,7 +323,7 @@ def test_a_notebook_is_written_whole_or_not_at_all(root: Path, monkeypatch: pyte
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there Ctrl-C cannot be sent to one process")
-def test_ctrl_c_leaves_no_half_of_a_notebook_and_no_process(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_half_of_a_notebook_and_no_process(tmp_path):
     write_lecture(tmp_path, ENDLESS)
     program = f"from pathlib import Path; from course.commands.build import run; run([], Path({str(tmp_path)!r}))"
     started = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE)
@@ -349,12 +343,12 @@ def children(pid: int) -> list[psutil.Process]:
     return psutil.Process(pid).children(recursive=True)
 
 
-def test_a_wrong_name_gets_a_sentence_and_exit_code_2(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_name_gets_a_sentence_and_exit_code_2(built, capsys):
     assert build.run(["02"], built) == 2
     assert capsys.readouterr().err == "No lecture or assignment is called '02': there are 01_lecture, 01_exercises.\n"
 
 
-def test_texts_are_chosen_by_beginnings_and_files(built: Path) -> None:
+def test_texts_are_chosen_by_beginnings_and_files(built):
     for names, found in {
         (): ["01_lecture", "01_exercises"],
         ("01",): ["01_lecture", "01_exercises"],

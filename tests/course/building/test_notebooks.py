@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import nbformat
 import pytest
 
 from course.building import text
 from course.building.execution import execute
-from course.building.sources import Source, orphans, sources
+from course.building.sources import orphans, sources
 from course.building.staleness import built_notebook, stale_notebooks
 from tests.course.building import lecture_record
 
@@ -48,9 +47,7 @@ def test_no_notebook_is_without_a_text():
         for source in LECTURES
     ],
 )
-def test_the_lecture_runs_from_top_to_bottom_and_shows_what_it_showed(
-    source: Source, tmp_path: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_lecture_runs_from_top_to_bottom_and_shows_what_it_showed(source, tmp_path, pytestconfig, monkeypatch):
     """All but the cells that say that they differ from run to run; pictures are not compared."""
     record = getattr(pytestconfig, "cache", None)  # none with `-p no:cacheprovider`
     if not pytestconfig.getoption("exhaustive"):  # a minute, to compile the kernels that lectures call, is left out

@@ -16,7 +16,7 @@ def png(pixels: np.ndarray, mode: str) -> bytes:
     return out.getvalue()
 
 
-def test_a_picture_of_few_colours_keeps_each_pixel() -> None:
+def test_a_picture_of_few_colours_keeps_each_pixel():
     colours = np.random.default_rng(1).integers(0, 256, (20, 3), dtype=np.uint8)
     pixels = colours[np.random.default_rng(2).integers(0, 20, (60, 80))]
     small = Image.open(io.BytesIO(with_palette(png(pixels, "RGB"))))
@@ -24,6 +24,6 @@ def test_a_picture_of_few_colours_keeps_each_pixel() -> None:
     assert (np.asarray(small.convert("RGB")) == pixels).all()
 
 
-def test_a_transparent_picture_is_left_as_it_is() -> None:
+def test_a_transparent_picture_is_left_as_it_is():
     pixels = np.full((30, 30, 4), 100, dtype=np.uint8)
     assert with_palette(png(pixels, "RGBA")) == png(pixels, "RGBA")

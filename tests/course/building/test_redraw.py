@@ -15,6 +15,7 @@ from course.building.hidden_tests import hidden_tests, with_values
 from course.building.sources import sources
 from course.commands import redraw
 from course.judging.judged_notebook import checks_of
+from tests.tiers import all_but_first_exhaustive
 
 ASSIGNMENTS = [source for source in sources() if not source.is_lecture]
 
@@ -74,12 +75,8 @@ def test_the_same_seed_draws_the_same_and_another_one_does_not():
     assert len(set(many("seed", 11))) == 40
 
 
-def test_every_hidden_test_can_be_drawn_and_the_text_stays_an_assignment(tmp_path):
-    for source in ASSIGNMENTS:
-        draw_all(source, tmp_path)
-
-
-def draw_all(source, tmp_path):
+@pytest.mark.parametrize("source", all_but_first_exhaustive(ASSIGNMENTS), ids=lambda source: source.name)
+def test_every_hidden_test_can_be_drawn_and_the_text_stays_an_assignment(source, tmp_path):
     before = source.path.read_text(encoding="utf-8")
     tests = hidden_tests(before)
     notebook = text.read(source.path)

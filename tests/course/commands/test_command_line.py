@@ -6,7 +6,6 @@ import csv
 import subprocess
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -35,7 +34,7 @@ def course(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "course", *arguments], cwd=ROOT, capture_output=True, text=True)
 
 
-def test_an_unknown_command_gets_one_sentence_and_exit_code_2() -> None:
+def test_an_unknown_command_gets_one_sentence_and_exit_code_2():
     result = course("dmeo")
     assert result.returncode == 2
     assert result.stdout == ""
@@ -44,7 +43,7 @@ def test_an_unknown_command_gets_one_sentence_and_exit_code_2() -> None:
     assert result.stderr.count("\n") == 1
 
 
-def test_a_wrong_python_gets_one_sentence_and_exit_code_2() -> None:
+def test_a_wrong_python_gets_one_sentence_and_exit_code_2():
     result = subprocess.run([sys.executable, "-c", WRONG_PYTHON], cwd=ROOT, capture_output=True, text=True)
     assert result.stdout.split() == ["2"] * 3
     assert [line.partition(" Python 3.11 to 3.14, and this is Python ")[0] for line in result.stderr.splitlines()] == [
@@ -52,25 +51,25 @@ def test_a_wrong_python_gets_one_sentence_and_exit_code_2() -> None:
     ] * 3
 
 
-def test_help_lists_every_command_and_sets_nothing_up(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_command_and_sets_nothing_up(capsys):
     assert command_line.main(["--help"]) == 0
     told = capsys.readouterr().out
     assert all(f"\n  {name}" in told for name in command_line.available())
     assert max(map(len, told.splitlines())) <= 80
 
 
-def test_a_command_whose_module_is_not_here_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_whose_module_is_not_here_is_not_offered(monkeypatch):
     monkeypatch.setitem(command_line.COMMANDS, "dance", command_line.Command("course.not_in_this_edition", "dance"))
     assert "dance" not in command_line.available()
     assert "dance" not in command_line.usage()
 
 
-def test_every_command_is_a_module_with_a_run() -> None:
+def test_every_command_is_a_module_with_a_run():
     for name in command_line.available():
         assert callable(import_module(command_line.COMMANDS[name].module).run), name
 
 
-def test_up_to_the_environment_only_the_standard_library_is_imported() -> None:
+def test_up_to_the_environment_only_the_standard_library_is_imported():
     program = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); import course.command_line;"
         "loaded = {name.split('.')[0] for name, module in sys.modules.items() if module is not None};"
@@ -81,7 +80,7 @@ def test_up_to_the_environment_only_the_standard_library_is_imported() -> None:
     assert result.stdout == "[]\n", result.stderr
 
 
-def test_the_tests_are_spread_over_the_cores_unless_told_otherwise() -> None:
+def test_the_tests_are_spread_over_the_cores_unless_told_otherwise():
     assert test.parallel([], cores=4)[:2] == ["-n", "8"]
     assert test.parallel(["-k", "tensor", "-x"], cores=2)[:2] == ["-n", "4"]
     assert test.parallel([], cores=1) == []
@@ -90,8 +89,8 @@ def test_the_tests_are_spread_over_the_cores_unless_told_otherwise() -> None:
 
 
 def test_kernels_of_every_processor_are_compiled_for_the_exhaustive_tests_alone_and_none_where_no_test_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     compiled: list[int] = []
     monkeypatch.setattr(test, "compile_kernels", lambda targets: compiled.append(len(targets)))
     monkeypatch.setattr(test, "run_child", lambda command, environment: 0)
@@ -101,16 +100,14 @@ def test_kernels_of_every_processor_are_compiled_for_the_exhaustive_tests_alone_
     assert compiled == [1, 1, 2, 2, 2]
 
 
-def test_the_demo_overwrites_no_earlier_run(tmp_path: Path) -> None:
+def test_the_demo_overwrites_no_earlier_run(tmp_path):
     assert demo.unused_folder(tmp_path) == "runs/demo"
     (tmp_path / "runs" / "demo").mkdir(parents=True)
     (tmp_path / "runs" / "demo-2").mkdir()
     assert demo.unused_folder(tmp_path) == "runs/demo-3"
 
 
-def test_the_demo_names_no_pictures_that_it_has_not_made(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_demo_names_no_pictures_that_it_has_not_made(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(demo, "DEMO_FOLDER", str(tmp_path / "demo"))
     monkeypatch.setattr(demo, "run_child", lambda command: 0)
     assert demo.run(["--help"]) == demo.run(["--out", "elsewhere"]) == 0
@@ -128,8 +125,8 @@ def in_this_process(command: list[str]) -> int:
     [(["--epochs", "1", "--nodes", "2", "--on", "simulation"], 0.3), *exhaustively(([], 0.97))],
 )
 def test_the_demo_reads_at_least_97_percent_of_the_digits_and_makes_its_pictures(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], least: float
-) -> None:
+    monkeypatch, tmp_path, arguments, least
+):
     monkeypatch.setattr(demo, "DEMO_FOLDER", str(tmp_path / "demo"))
     if arguments:
         monkeypatch.setattr(demo, "run_child", in_this_process)

@@ -16,8 +16,7 @@ import pytest
 from course.building import text
 from course.building.assignment_rules import broken_rules
 from course.building.execution import execute
-from course.building.imports import modules_in
-from course.building.sources import Source, sources
+from course.building.sources import sources
 from course.commands import release
 from course.judging import Status
 from course.judging.judged_notebook import check_cells, checks_of, judge_notebook
@@ -26,6 +25,7 @@ from tests.course.grading.submitted_class import brief
 from tests.tiers import all_but_first_exhaustive
 
 ASSIGNMENTS = [source for source in sources() if not source.is_lecture]
+TRACKED = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("[bcmt]*/**/*.py")}
 BETWEEN = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(?P<lines>.*?)### END \1", re.S)
 ORDINARY = re.compile(r"(else:|try:|return \w+|continue|break|pass|[\])}]+|return|\"\"\"|.{0,9})$")
 """Lines that say nothing: they may stand in a solution and in the release as well."""
@@ -58,7 +58,7 @@ def secret_lines(cell: nbformat.NotebookNode) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("source", all_but_first_exhaustive(ASSIGNMENTS), ids=lambda source: source.name)
-def test_a_release_gets_no_points_and_is_not_attempted(source: Source):
+def test_a_release_gets_no_points_and_is_not_attempted(source):
     exercises = None if source is not ASSIGNMENTS[0] else 1
     release, solution = (
         brief(source.name, nbformat.read(path, 4), exercises) for path in (source.exercise, source.executed)
@@ -73,9 +73,7 @@ def test_a_release_gets_no_points_and_is_not_attempted(source: Source):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("source", all_but_first_exhaustive(ASSIGNMENTS), ids=lambda source: source.name)
-def test_in_a_kernel_a_solution_displays_all_points_as_committed_and_what_is_not_written_none(
-    source: Source, tmp_path: Path
-):
+def test_in_a_kernel_a_solution_displays_all_points_as_committed_and_what_is_not_written_none(source, tmp_path):
     """In the first tier two exercises, of which the second is not written."""
     solution, release = text.read(source.path), nbformat.read(source.exercise, as_version=4)
     unwritten = ""
@@ -111,7 +109,7 @@ def displayed_points(notebook: nbformat.NotebookNode) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def edition(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def edition(tmp_path_factory):
     """The students' edition, as the command writes it."""
     if not (release.ROOT / ".git").exists():
         pytest.skip("the edition is made of the files that git tracks, and this is no clone")
@@ -120,19 +118,21 @@ def edition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_whatever_a_released_file_imports_is_released(edition: Path):
+FROM = re.compile(r"^ *from ([\w.]+) import (\([^)]*\)|[^#\n]*)|^ *import ([\w.]+)", re.MULTILINE)
+
+
+def test_whatever_a_released_file_imports_is_released(edition):
     missing = set()
     for path in edition.rglob("*.py"):
-        name = path.relative_to(edition)
-        for module in modules_in(path.read_text(encoding="utf-8"), ".".join(name.parent.parts)):
-            place = Path(*module.split("."))
-            here = [ROOT / f"{place}.py", ROOT / place / "__init__.py"]
-            missing |= {(str(name), module) for file in here if file.is_file()
-                        and not (edition / file.relative_to(ROOT)).is_file()}  # fmt: skip
+        for package, names, module in FROM.findall(path.read_text(encoding="utf-8")):
+            for place in [module or package, *(f"{package}.{name}" for name in re.findall(r"\w+", names))]:
+                for name in (f"{place.replace('.', '/')}.py", f"{place.replace('.', '/')}/__init__.py"):
+                    if name in TRACKED and not (edition / name).is_file():
+                        missing.add((path.relative_to(edition).as_posix(), place))
     assert missing == set()
 
 
-def test_the_edition_has_nothing_of_the_teachers_side(edition: Path):
+def test_the_edition_has_nothing_of_the_teachers_side(edition):
     there = {path.relative_to(edition).as_posix() for path in edition.rglob("*")}
     assert {"exercises", "course/checks"} <= there
     assert not there & set(release.TEACHERS)
@@ -142,7 +142,7 @@ def test_the_edition_has_nothing_of_the_teachers_side(edition: Path):
             assert not re.search(r'^[ "]*### BEGIN HIDDEN', content, re.MULTILINE)  # a line of a cell, or of its text
 
 
-def test_the_readme_of_the_edition_names_no_folder_and_links_to_no_file_that_is_not_there(edition: Path):
+def test_the_readme_of_the_edition_names_no_folder_and_links_to_no_file_that_is_not_there(edition):
     readme = (edition / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([^|]+)`[^|]* \| .* \| `", readme, re.M)
     folders = [name for row in rows for name in re.findall(r"[\w/]+/(?=`|$)", row)]
@@ -159,12 +159,12 @@ def test_the_readme_of_the_edition_is_otherwise_that_of_the_course():
     )
 
 
-def test_a_folder_that_is_there_is_not_written_into(edition: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_folder_that_is_there_is_not_written_into(edition, capsys):
     assert release.run([str(edition)]) == 2
     assert "already there" in capsys.readouterr().err
 
 
-def test_the_students_commands_checks_and_texts_are_released(edition: Path):
+def test_the_students_commands_checks_and_texts_are_released(edition):
     released_files = {path.relative_to(edition).as_posix() for path in edition.rglob("*") if path.is_file()}
     wanted = set(release.students_commands()) | {"pyproject.toml", "uv.lock", "README.md", "tests/conftest.py"}
     wanted |= {name for name in release.tracked(ROOT) if name.startswith(("course/checks/", "minidl/", "notebooks/"))}
@@ -200,7 +200,7 @@ print(imported, *failed, sep="\n")
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_every_module_of_the_course_and_every_import_of_a_notebook_works_in_the_release(edition: Path):
+def test_every_module_of_the_course_and_every_import_of_a_notebook_works_in_the_release(edition):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL],
@@ -213,7 +213,7 @@ def test_every_module_of_the_course_and_every_import_of_a_notebook_works_in_the_
 
 
 @pytest.mark.timeout(300)
-def test_the_floors_can_be_checked_in_the_release(edition: Path):
+def test_the_floors_can_be_checked_in_the_release(edition):
     lint = "from importlinter.cli import lint_imports_command; lint_imports_command()"
     done = subprocess.run(
         [sys.executable, "-c", lint, "--no-cache"],
@@ -222,7 +222,7 @@ def test_the_floors_can_be_checked_in_the_release(edition: Path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_no_file_of_the_release_has_a_hidden_test_or_the_body_of_a_solution(edition: Path):
+def test_no_file_of_the_release_has_a_hidden_test_or_the_body_of_a_solution(edition):
     cells = [cell for source in ASSIGNMENTS for cell in text.read(source.path).cells]
     secret = {line.strip() for cell in cells for line in secret_lines(cell) if telling(line.strip())}
     for path in edition.rglob("*"):
@@ -237,9 +237,7 @@ def telling(line: str) -> bool:
     return len(line) > 60 or (line.startswith("check.") and "=" in line)
 
 
-def test_on_a_full_disk_nothing_is_released_and_a_sentence_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_a_full_disk_nothing_is_released_and_a_sentence_says_so(tmp_path, monkeypatch, capsys):
     copied: list[Path] = []
     monkeypatch.setattr(release, "students_files", lambda files: list(files)[:10])
 
@@ -257,16 +255,14 @@ def test_on_a_full_disk_nothing_is_released_and_a_sentence_says_so(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_where_no_folder_can_be_is_refused_in_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_place_where_no_folder_can_be_is_refused_in_a_sentence(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(release, "students_files", lambda files: list(files)[:10])
     (tmp_path / "file").write_text("")
     assert release.run([str(tmp_path / "file" / "edition")]) == 2
     assert capsys.readouterr().err.endswith("cannot be written: Not a directory.\n")
 
 
-def test_a_file_that_imports_what_is_left_out_is_left_out_too(tmp_path: Path):
+def test_a_file_that_imports_what_is_left_out_is_left_out_too(tmp_path):
     programs = {
         "course/commands/overview.py": "from course.grading import shown",
         "course/grading/shown.py": "",

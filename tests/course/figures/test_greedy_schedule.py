@@ -22,7 +22,7 @@ def depth(pieces: Pieces, name: str) -> float:
 
 
 @pytest.mark.parametrize("machines", [1, 3, 64])
-def test_it_keeps_to_the_rules_and_to_the_bounds(machines: int):
+def test_it_keeps_to_the_rules_and_to_the_bounds(machines):
     for seed in range(4):
         pieces = random_graph(seed)
         schedule = greedy_schedule(pieces, machines)

@@ -10,7 +10,7 @@ from course.figures.live_memory import LiveMemory
 N = 100_000  # numbers: large beside what the interpreter itself makes
 
 
-def test_what_was_made_inside_is_counted_until_it_goes() -> None:
+def test_what_was_made_inside_is_counted_until_it_goes():
     outside = np.ones(N)
     with LiveMemory(unit=8 * N) as memory:
         memory.note()
@@ -27,13 +27,13 @@ def test_what_was_made_inside_is_counted_until_it_goes() -> None:
     assert second[0] == 3
 
 
-def test_after_an_error_nothing_is_traced_any_more() -> None:
+def test_after_an_error_nothing_is_traced_any_more():
     with pytest.raises(ZeroDivisionError), LiveMemory():
         _ = 1 / 0
     assert not tracemalloc.is_tracing()
 
 
-def test_one_inside_another_is_refused_and_the_outer_one_goes_on() -> None:
+def test_one_inside_another_is_refused_and_the_outer_one_goes_on():
     with LiveMemory(unit=8 * N) as outer:
         with pytest.raises(RuntimeError, match="cannot stand inside another"):
             LiveMemory().__enter__()

@@ -9,7 +9,7 @@ from minidl.cluster.trace.trace import Trace
 
 
 @pytest.fixture(scope="module")
-def traces() -> list[Trace]:
+def traces():
     return ways_to_train.traces()
 
 

@@ -48,7 +48,7 @@ class Class(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=[("right", "wrong", "empty", "damaged"), *exhaustively((KINDS,))], ids=len)
-def graded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Class:
+def graded(request, tmp_path_factory):
     """A class of a brief course that was graded once: of four students, and of one of each kind."""
     folder = tmp_path_factory.mktemp("graded")
     brief_course(folder / "course")
@@ -56,7 +56,7 @@ def graded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return Class(kinds, folder, graded_in(folder, "--seconds", "15"))
 
 
-def test_every_submission_has_a_row_a_feedback_page_and_the_points_that_its_kind_deserves(graded: Class) -> None:
+def test_every_submission_has_a_row_a_feedback_page_and_the_points_that_its_kind_deserves(graded):
     table = {row["student"]: row for row in rows(graded.folder / "graded" / "grades.csv")}
     assert sorted(table) == sorted(graded.kinds)
     assert len(list((graded.folder / "graded" / "feedback").rglob("*.html"))) == len(graded.kinds)
@@ -78,7 +78,7 @@ def test_every_submission_has_a_row_a_feedback_page_and_the_points_that_its_kind
         assert ("left out" in remarks) == (kind == "hostile cell")
 
 
-def test_each_exercise_has_a_row_with_its_outcome_and_the_short_answers_have_their_text(graded: Class) -> None:
+def test_each_exercise_has_a_row_with_its_outcome_and_the_short_answers_have_their_text(graded):
     table = rows(graded.folder / "graded" / "exercises.csv")
     outcomes = {(graded.kinds[row["student"]], row["outcome"]) for row in table}
     assert {("right", "correct"), ("wrong", "wrong"), ("empty", "not attempted")} <= outcomes
@@ -88,7 +88,7 @@ def test_each_exercise_has_a_row_with_its_outcome_and_the_short_answers_have_the
     assert all(row["message"] and row["points"] == "" for row in by_hand)
 
 
-def test_feedback_shows_the_messages_and_nothing_of_the_hidden_tests(graded: Class) -> None:
+def test_feedback_shows_the_messages_and_nothing_of_the_hidden_tests(graded):
     for row in rows(graded.folder / "graded" / "exercises.csv"):
         path = graded.folder / "graded" / "feedback" / row["student"] / f"{row['assignment']}.html"
         page = path.read_text(encoding="utf-8")
@@ -101,9 +101,7 @@ def test_feedback_shows_the_messages_and_nothing_of_the_hidden_tests(graded: Cla
                 assert not [line for line in hidden.splitlines() if "=" in line and line.strip() in text]
 
 
-def test_points_by_hand_are_added_up_by_the_same_command_which_grades_nobody_again(
-    graded: Class, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_points_by_hand_are_added_up_by_the_same_command_which_grades_nobody_again(graded, capsys):
     shutil.copytree(graded.folder / "graded", graded.folder / "by hand")
     path = graded.folder / "by hand" / "exercises.csv"
     text = path.read_text(encoding="utf-8-sig").replace(f"{BY_HAND},,", f'{BY_HAND},"1,5",')
@@ -132,20 +130,20 @@ def test_points_by_hand_are_added_up_by_the_same_command_which_grades_nobody_aga
         ([str(ROOT / "exercises"), "--to", sys.prefix], "or Python"),
     ],
 )
-def test_wrong_input_is_answered_in_a_sentence(capsys: pytest.CaptureFixture[str], arguments, sentence) -> None:
+def test_wrong_input_is_answered_in_a_sentence(capsys, arguments, sentence):
     assert grade.run(arguments) == grade.NOTHING_TO_GRADE
     assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", [["--seconds", "0"], ["--seconds", "nan"], ["--workers", "-1"]])
-def test_bounds_that_are_not_positive_are_refused(capsys: pytest.CaptureFixture[str], option: list[str]) -> None:
+def test_bounds_that_are_not_positive_are_refused(capsys, option):
     with pytest.raises(SystemExit) as ended:
         grade.run(["nowhere", *option])
     assert ended.value.code == 2
     assert f"{option[1]} is not more than 0" in capsys.readouterr().err
 
 
-def test_names_are_anything_and_two_files_of_a_student_are_two_rows(tmp_path: Path) -> None:
+def test_names_are_anything_and_two_files_of_a_student_are_two_rows(tmp_path):
     names = ("Zoë Ødegård/x.ipynb", "王 小明.ipynb", "[/b] [red]\u200b/x.ipynb", "ada/first.ipynb", "ada/x (1).ipynb")
     for name in names:
         path = tmp_path / "class" / name.replace("x", FIRST)
@@ -159,9 +157,7 @@ def test_names_are_anything_and_two_files_of_a_student_are_two_rows(tmp_path: Pa
     assert (tmp_path / "graded" / "grades.csv").read_bytes().startswith(b"\xef\xbb\xbf")  # for Excel
 
 
-def test_archives_and_other_files_are_named_and_a_class_of_damaged_files_has_its_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_archives_and_other_files_are_named_and_a_class_of_damaged_files_has_its_table(tmp_path, capsys):
     (tmp_path / "class" / "__MACOSX").mkdir(parents=True)
     for name in ("ada.zip", "bob.ipynb.txt", "._cyd.ipynb", "__MACOSX/x.ipynb", "dan.ipynb"):
         (tmp_path / "class" / name).write_text("nothing")
@@ -174,7 +170,7 @@ def test_archives_and_other_files_are_named_and_a_class_of_damaged_files_has_its
 
 
 @pytest.mark.parametrize("editor", ["Colab", "one that keeps nothing"])
-def test_from_other_editors_answers_are_known_without_metadata_and_ids_but_not_short_ones(editor: str) -> None:
+def test_from_other_editors_answers_are_known_without_metadata_and_ids_but_not_short_ones(editor):
     reference = nbformat.read(SOLUTIONS[FIRST], as_version=4)
     student = nbformat.read(ROOT / "exercises" / FIRST / f"{FIRST}.ipynb", as_version=4)
     short = [cell.id for cell in student.cells if role(cell, "grade") and role(cell, "solution")]
@@ -194,7 +190,7 @@ def test_from_other_editors_answers_are_known_without_metadata_and_ids_but_not_s
     assert all(re.match(r"the cell of the short answer '\w+' is missing: is its text in", one) for one in remarks)
 
 
-def test_no_text_is_a_formula_in_a_spreadsheet_whatever_it_takes_for_a_separator(tmp_path: Path) -> None:
+def test_no_text_is_a_formula_in_a_spreadsheet_whatever_it_takes_for_a_separator(tmp_path):
     acting = {
         "=1": "'=1", "x;=1": "x;'=1", "x; -1": "x; '-1", "a\n=1": "a\n'=1", "\ufeff@f": "\ufeff'@f",
         "\uff1d1": "'\uff1d1", "\tx": "'\tx", "a - b": "a - b", "'=1": "'=1",
@@ -208,8 +204,8 @@ def test_no_text_is_a_formula_in_a_spreadsheet_whatever_it_takes_for_a_separator
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
 def test_what_is_graded_when_ctrl_c_or_a_kill_ends_the_grader_is_kept_and_the_next_one_goes_on(
-    number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    number, tmp_path, capsys
+):
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / f"ada {FIRST}.ipynb").write_text("{")
     slow = notebook(FIRST, "empty")

@@ -17,7 +17,7 @@ from tests.course.grading.submitted_class import FIRST, SOLUTIONS, graded_in, ro
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Two students whose files are no notebooks, which is seen in no time."""
     (tmp_path / "class").mkdir()
     for name in ("ada", "bob"):

@@ -29,7 +29,7 @@ STAND_IN = Path(__file__).with_name("container_engine.py")
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def engine(tmp_path, monkeypatch):
     """The folder of the stand-in, which is called podman, and docker as well."""
     home = tmp_path / "engine"
     (home / "bin").mkdir(parents=True)
@@ -44,7 +44,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def submissions(tmp_path: Path) -> Path:
+def submissions(tmp_path):
     """A class of two students, one of whom handed in no notebook, in a folder with a comma and a space in its name."""
     folder = tmp_path / "a class, b"
     path = folder / "ada" / f"{NAME}.ipynb"
@@ -61,7 +61,7 @@ def calls(home: Path) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_the_same_table_comes_out_and_the_container_is_bound(engine: Path, submissions: Path, tmp_path: Path) -> None:
+def test_the_same_table_comes_out_and_the_container_is_bound(engine, submissions, tmp_path):
     (submissions / "ada" / f"{NAME}.ipynb").write_text("[]")
     to = tmp_path / "graded"
     assert grade.run([str(submissions), "--to", str(tmp_path / "here")]) == 1
@@ -94,9 +94,7 @@ def test_the_same_table_comes_out_and_the_container_is_bound(engine: Path, submi
     [signal.SIGKILL, *(pytest.param(one, marks=pytest.mark.exhaustive) for one in (signal.SIGINT, signal.SIGTERM))],
     ids=lambda number: number.name,
 )
-def test_when_the_command_is_ended_the_container_ends(
-    number: signal.Signals, engine: Path, submissions: Path, tmp_path: Path
-) -> None:
+def test_when_the_command_is_ended_the_container_ends(number, engine, submissions, tmp_path):
     path = submissions / "ada" / f"{NAME}.ipynb"
     notebook = nbformat.read(path, as_version=4)
     notebook.cells[:0] = [nbformat.v4.new_code_cell("import time\nwhile True: time.sleep(1)")]
@@ -132,7 +130,7 @@ def wait_for(found):
     return value
 
 
-def test_without_podman_and_docker_a_sentence_says_so(submissions, tmp_path, monkeypatch, capsys) -> None:
+def test_without_podman_and_docker_a_sentence_says_so(submissions, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert grade.run([str(submissions), "--to", str(tmp_path / "graded"), "--container"]) == 2
     assert capsys.readouterr().err == (
@@ -141,7 +139,7 @@ def test_without_podman_and_docker_a_sentence_says_so(submissions, tmp_path, mon
     assert not (tmp_path / "graded").exists()
 
 
-def test_a_daemon_that_does_not_run_is_named(engine, submissions, tmp_path, capsys) -> None:
+def test_a_daemon_that_does_not_run_is_named(engine, submissions, tmp_path, capsys):
     (engine / "down").touch()
     assert grade.run([str(submissions), "--to", str(tmp_path / "graded"), "--container"]) == 2
     assert capsys.readouterr().err == (
@@ -151,7 +149,7 @@ def test_a_daemon_that_does_not_run_is_named(engine, submissions, tmp_path, caps
     )
 
 
-def test_an_image_that_cannot_be_built_is_named(engine, submissions, tmp_path, capfd) -> None:
+def test_an_image_that_cannot_be_built_is_named(engine, submissions, tmp_path, capfd):
     (engine / "no_network").touch()
     assert grade.run([str(submissions), "--to", str(tmp_path / "graded"), "--container"]) == 2
     told = capfd.readouterr().err
@@ -161,7 +159,7 @@ def test_an_image_that_cannot_be_built_is_named(engine, submissions, tmp_path, c
 
 
 @pytest.mark.parametrize("to", ["file/graded", "/proc/graded"])
-def test_results_that_cannot_be_written_are_a_sentence(engine, submissions, tmp_path, capsys, to) -> None:
+def test_results_that_cannot_be_written_are_a_sentence(engine, submissions, tmp_path, capsys, to):
     (tmp_path / "file").touch()
     assert grade.run([str(submissions), "--to", str(tmp_path / to), "--container"]) == 2
     told = capsys.readouterr().err.splitlines()[-1]
@@ -169,14 +167,14 @@ def test_results_that_cannot_be_written_are_a_sentence(engine, submissions, tmp_
 
 
 @pytest.mark.parametrize("to", ["", ".."])
-def test_results_are_not_written_around_the_submissions(engine, submissions, capsys, to) -> None:
+def test_results_are_not_written_around_the_submissions(engine, submissions, capsys, to):
     owner = (submissions / "ada").stat().st_uid
     assert grade.run([str(submissions), "--to", str(submissions / to), "--container"]) == 2
     assert "give the results a folder of their own" in capsys.readouterr().err
     assert (submissions / "ada").stat().st_uid == owner
 
 
-def test_a_deadline_without_a_time_zone_is_this_computers_in_the_container_too(tmp_path, monkeypatch) -> None:
+def test_a_deadline_without_a_time_zone_is_this_computers_in_the_container_too(tmp_path, monkeypatch):
     zone = tmp_path / "localtime"
     zone.write_bytes(b"TZif2" + bytes(100) + b"\nCET-1CEST,M3.5.0,M10.5.0/3\n")
     monkeypatch.delenv("TZ", raising=False)
@@ -191,7 +189,7 @@ def test_a_deadline_without_a_time_zone_is_this_computers_in_the_container_too(t
     assert "TZ=EST5EDT,M3.2.0,M11.1.0" in outside.run_command("podman", "name", "image", parser, options)
 
 
-def test_every_option_reaches_the_command_in_the_container() -> None:
+def test_every_option_reaches_the_command_in_the_container():
     arguments = ["submissions", "--to", "there", "--assignment", "04", "--seconds", "3", "--workers", "5"]
     parser = grade.parser()
     options = parser.parse_args([*arguments, "--container"])

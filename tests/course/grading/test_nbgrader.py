@@ -66,9 +66,7 @@ def nbgrader(folder: Path, steps: list[list[str]], by: str, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("names", "by"), [((FIRST,), "Python"), *exhaustively((tuple(SOLUTIONS), "Python"), ((FIRST,), "commands"))]
 )
-def test_nbgrader_makes_the_same_release_to_the_byte(
-    names: tuple[str, ...], by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nbgrader_makes_the_same_release_to_the_byte(names, by, tmp_path, monkeypatch):
     for name in names:
         shutil.copytree(SOLUTIONS[name].parent, tmp_path / "solutions" / name)
     nbgrader(tmp_path, [["generate_assignment", name] for name in names], by, monkeypatch)
@@ -78,9 +76,7 @@ def test_nbgrader_makes_the_same_release_to_the_byte(
 
 
 @pytest.mark.parametrize("by", ["Python", *exhaustively("commands")])
-def test_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(
-    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(by, tmp_path, monkeypatch):
     """generate_assignment, autograde, generate_feedback and export; with cyd one of the exercises is right."""
     brief_course(tmp_path)
     students = {"cyd": "right", "dan": "deleted"} | ({"bob": "empty"} if by == "commands" else {})

@@ -54,7 +54,7 @@ def graded(folder: Path, *students: str, grade: Callable[[str], Grade] = grade_o
     return folder_of_results
 
 
-def test_each_grade_is_in_both_tables_as_soon_as_it_is_there(tmp_path: Path) -> None:
+def test_each_grade_is_in_both_tables_as_soon_as_it_is_there(tmp_path):
     with Results(tmp_path) as folder:
         folder.begin(wanted("bob", "ada"))
         for count, student in enumerate(("bob", "ada"), 1):
@@ -67,7 +67,7 @@ def test_each_grade_is_in_both_tables_as_soon_as_it_is_there(tmp_path: Path) -> 
     assert tuple(rows(tmp_path / "exercises.csv")[0]) == EXERCISE_COLUMNS
 
 
-def test_what_is_graded_and_unchanged_is_not_graded_again_and_comes_back_whole(tmp_path: Path) -> None:
+def test_what_is_graded_and_unchanged_is_not_graded_again_and_comes_back_whole(tmp_path):
     before = graded(tmp_path, "ada", "bob").grades
     with Results(tmp_path) as folder:
         assert folder.begin(wanted("ada", "bob", "cyd")) == {("ada", ASSIGNMENT), ("bob", ASSIGNMENT)}
@@ -84,7 +84,7 @@ def test_what_is_graded_and_unchanged_is_not_graded_again_and_comes_back_whole(t
 TABLE = ("grades.csv", "exercises.csv")
 
 
-def test_after_a_kill_in_the_middle_of_a_row_the_tables_are_as_without_it(tmp_path: Path) -> None:
+def test_after_a_kill_in_the_middle_of_a_row_the_tables_are_as_without_it(tmp_path):
     graded(tmp_path / "whole", "ada", "bob", "cyd")
     for cut in (1, 10, 40):
         with Results(tmp_path / str(cut)) as folder:
@@ -106,9 +106,7 @@ def same_tables(one: Path, other: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["state kept", "rows noted", "one table written", "page written"])
-def test_after_a_kill_between_two_writes_the_tables_are_as_without_it(
-    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_kill_between_two_writes_the_tables_are_as_without_it(moment, tmp_path, monkeypatch):
     class Killed(BaseException):
         pass
 
@@ -163,9 +161,7 @@ FORMS = (
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_points_by_hand_are_kept_and_added_up_whatever_a_spreadsheet_makes_of_the_table(
-    form: str, tmp_path: Path
-) -> None:
+def test_points_by_hand_are_kept_and_added_up_whatever_a_spreadsheet_makes_of_the_table(form, tmp_path):
     students = ("ada", "Zoë", "=cmd", "007")
     graded(tmp_path, *students)
     edited(tmp_path / "exercises.csv", {("ada", "why"): "2.5", ("Zoë", "why"): "1", ("'=cmd", "why"): "3"}, form)
@@ -182,7 +178,7 @@ def test_points_by_hand_are_kept_and_added_up_whatever_a_spreadsheet_makes_of_th
     assert exercises["007", "why"] == ""
 
 
-def test_a_student_number_of_which_a_spreadsheet_drops_the_zeros_is_known(tmp_path: Path) -> None:
+def test_a_student_number_of_which_a_spreadsheet_drops_the_zeros_is_known(tmp_path):
     graded(tmp_path, "007", "ada")
     path = tmp_path / "exercises.csv"
     edited(path, {("007", "why"): "2"}, "German Excel")
@@ -191,7 +187,7 @@ def test_a_student_number_of_which_a_spreadsheet_drops_the_zeros_is_known(tmp_pa
     assert [row["by_hand"] for row in rows(tmp_path / "grades.csv")] == ["2.0", "0.0"]
 
 
-def test_points_by_hand_in_place_of_a_checks_count_by_their_difference_and_can_be_taken_back(tmp_path: Path) -> None:
+def test_points_by_hand_in_place_of_a_checks_count_by_their_difference_and_can_be_taken_back(tmp_path):
     graded(tmp_path, "ada")
     for points, by_hand, total in (
         ("1.5", "-0.5", "1.5"),
@@ -205,9 +201,7 @@ def test_points_by_hand_in_place_of_a_checks_count_by_their_difference_and_can_b
         assert (row["points"], row["by_hand"], row["total"]) == ("2.0", by_hand, total)
 
 
-def test_points_by_hand_stay_where_a_submission_is_graded_anew_with_a_remark_if_its_answer_has_changed(
-    tmp_path: Path,
-) -> None:
+def test_points_by_hand_stay_where_a_submission_is_graded_anew_with_a_remark_if_its_answer_has_changed(tmp_path):
     graded(tmp_path, "ada")
     edited(tmp_path / "exercises.csv", {("ada", "why"): "2"}, "as it is")
     graded(tmp_path, "ada", grade=lambda name: grade_of(name, earned=0.0), fingerprint="second")
@@ -219,7 +213,7 @@ def test_points_by_hand_stay_where_a_submission_is_graded_anew_with_a_remark_if_
     assert row["remarks"] == "points by hand were given before it changed, look again: why"
 
 
-def test_points_by_hand_that_are_written_while_a_class_is_graded_are_taken_at_its_end(tmp_path: Path) -> None:
+def test_points_by_hand_that_are_written_while_a_class_is_graded_are_taken_at_its_end(tmp_path):
     with Results(tmp_path) as folder:
         folder.begin(wanted("ada", "bob"))
         add(folder, grade_of("ada"))
@@ -229,9 +223,7 @@ def test_points_by_hand_that_are_written_while_a_class_is_graded_are_taken_at_it
     assert [row["total"] for row in rows(tmp_path / "grades.csv")] == ["5.0", "2.0"]
 
 
-def test_points_by_hand_outlive_a_kill_right_after_they_were_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_points_by_hand_outlive_a_kill_right_after_they_were_read(tmp_path, monkeypatch):
     graded(tmp_path, "ada")
     edited(tmp_path / "exercises.csv", {("ada", "why"): "3"}, "as it is")
     with monkeypatch.context() as patch, Results(tmp_path) as folder:
@@ -242,7 +234,7 @@ def test_points_by_hand_outlive_a_kill_right_after_they_were_read(
     assert [grade.total for grade in graded(tmp_path, "ada").grades.values()] == [5.0]
 
 
-def test_points_of_short_answers_are_read_from_a_table_without_its_state(tmp_path: Path) -> None:
+def test_points_of_short_answers_are_read_from_a_table_without_its_state(tmp_path):
     graded(tmp_path, "ada")
     edited(tmp_path / "exercises.csv", {("ada", "why"): "3"}, "as it is")
     (tmp_path / "state" / "graded.sqlite").unlink()
@@ -250,7 +242,7 @@ def test_points_of_short_answers_are_read_from_a_table_without_its_state(tmp_pat
     assert (tmp_path / "grades.csv").exists()
 
 
-def test_points_by_hand_that_are_no_number_are_named_and_not_lost(tmp_path: Path) -> None:
+def test_points_by_hand_that_are_no_number_are_named_and_not_lost(tmp_path):
     for place, points in enumerate(("1 1/2", "01.05.2026", "1.5 points")):
         folder = tmp_path / str(place)
         graded(folder, "ada", "bob")
@@ -261,7 +253,7 @@ def test_points_by_hand_that_are_no_number_are_named_and_not_lost(tmp_path: Path
         assert [row["by_hand"] for row in rows(folder / "grades.csv")] == ["0.0", "2.0"]
 
 
-def test_points_by_hand_of_a_name_that_a_spreadsheet_has_turned_into_a_date_are_named(tmp_path: Path) -> None:
+def test_points_by_hand_of_a_name_that_a_spreadsheet_has_turned_into_a_date_are_named(tmp_path):
     graded(tmp_path, "12-05")
     table = rows(tmp_path / "exercises.csv")
     for row in table:
@@ -270,7 +262,7 @@ def test_points_by_hand_of_a_name_that_a_spreadsheet_has_turned_into_a_date_are_
     assert graded(tmp_path, "12-05").not_taken == [f"2026-12-05, why: nobody of that name has handed in {ASSIGNMENT}"]
 
 
-def test_points_by_hand_that_an_answer_cannot_have_count_and_are_remarked_on(tmp_path: Path) -> None:
+def test_points_by_hand_that_an_answer_cannot_have_count_and_are_remarked_on(tmp_path):
     graded(tmp_path, "ada", "bob", "cyd")
     points = {("ada", "why"): "30", ("bob", "why"): "-1", ("cyd", "why"): "3"}
     edited(tmp_path / "exercises.csv", points, "as it is")
@@ -291,7 +283,7 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize("change", OTHERWISE.values(), ids=OTHERWISE)
-def test_what_a_teacher_writes_otherwise_is_kept_beside(change: Callable[[str], str], tmp_path: Path) -> None:
+def test_what_a_teacher_writes_otherwise_is_kept_beside(change, tmp_path):
     graded(tmp_path, "ada", grade=lambda name: grade_of(name, earned=0.0))
     path = tmp_path / "exercises.csv"
     text = change(path.read_bytes().decode("utf-8-sig"))
@@ -302,7 +294,7 @@ def test_what_a_teacher_writes_otherwise_is_kept_beside(change: Callable[[str], 
     assert graded(tmp_path, "ada").kept_files == []
 
 
-def test_half_a_surrogate_pair_in_a_remark_is_nothing_that_a_teacher_wrote(tmp_path: Path) -> None:
+def test_half_a_surrogate_pair_in_a_remark_is_nothing_that_a_teacher_wrote(tmp_path):
     odd = grade_of("ada", answer="half \ud800")
     odd.judgement.remarks.append("two cells are called 'half \ud800': both were run, the later one counts")
     for _ in range(2):
@@ -319,9 +311,7 @@ def full_data_base(*_: object) -> None:
 
 
 @pytest.mark.parametrize("where", ["page", "state", "row"])
-def test_on_a_full_disk_all_that_was_graded_stays_and_the_next_run_goes_on(
-    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_full_disk_all_that_was_graded_stays_and_the_next_run_goes_on(where, tmp_path, monkeypatch):
     graded(tmp_path / "whole", "ada", "bob")
     with Results(tmp_path / "full") as folder:
         folder.begin(wanted("ada", "bob"))
@@ -344,7 +334,7 @@ def test_on_a_full_disk_all_that_was_graded_stays_and_the_next_run_goes_on(
     same_tables(tmp_path / "full", tmp_path / "whole")
 
 
-def test_a_row_that_fits_only_in_part_is_taken_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_fits_only_in_part_is_taken_out_again(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     grade_tables.append([{"student": "ada", "of": 1.0}], path, ("student", "of"))
     before, write = path.read_bytes(), os.write
@@ -354,9 +344,7 @@ def test_a_row_that_fits_only_in_part_is_taken_out_again(tmp_path: Path, monkeyp
     assert path.read_bytes() == before
 
 
-def test_folders_of_a_killed_run_are_removed_and_those_of_others_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_of_a_killed_run_are_removed_and_those_of_others_are_not(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
@@ -373,7 +361,7 @@ def test_folders_of_a_killed_run_are_removed_and_those_of_others_are_not(
             )
 
 
-def test_a_check_that_failed_of_itself_is_made_again_until_points_are_given_for_it(tmp_path: Path) -> None:
+def test_a_check_that_failed_of_itself_is_made_again_until_points_are_given_for_it(tmp_path):
     def failed(student: str) -> Grade:
         outcome = Outcome("add", 2.0, (PartResult("the check works", 2.0, Status.WRONG, "…"),), defect="OSError: full")
         return Grade(student, ASSIGNMENT, Judgement({"check_add": [outcome]}, []), [])
@@ -391,7 +379,7 @@ def test_a_check_that_failed_of_itself_is_made_again_until_points_are_given_for_
         assert folder.finish()[0].total == 1.5
 
 
-def test_what_is_not_handed_in_any_more_is_named_and_its_points_by_hand_come_back_with_it(tmp_path: Path) -> None:
+def test_what_is_not_handed_in_any_more_is_named_and_its_points_by_hand_come_back_with_it(tmp_path):
     graded(tmp_path, "ada", "bob")
     edited(tmp_path / "exercises.csv", {("ada", "why"): "2"}, "as it is")
     without = graded(tmp_path, "bob")
@@ -402,7 +390,7 @@ def test_what_is_not_handed_in_any_more_is_named_and_its_points_by_hand_come_bac
     assert again.grades["ada", ASSIGNMENT].given == {"why": 2.0}
 
 
-def test_points_by_hand_to_look_at_again_are_named_and_confirmed_by_writing_them_once_more(tmp_path: Path) -> None:
+def test_points_by_hand_to_look_at_again_are_named_and_confirmed_by_writing_them_once_more(tmp_path):
     graded(tmp_path, "ada")
     table = tmp_path / "exercises.csv"
     edited(table, {("ada", "why"): "2"}, "as it is")
@@ -422,7 +410,7 @@ def test_points_by_hand_to_look_at_again_are_named_and_confirmed_by_writing_them
     assert rows(tmp_path / "grades.csv")[0]["by_hand"] == "2.0"
 
 
-def test_a_damaged_state_is_kept_beside_and_all_is_graded_anew(tmp_path: Path) -> None:
+def test_a_damaged_state_is_kept_beside_and_all_is_graded_anew(tmp_path):
     graded(tmp_path, "ada")
     (tmp_path / "state" / "graded.sqlite").write_bytes(b"no data base" * 1000)
     with Results(tmp_path) as folder:
@@ -430,7 +418,7 @@ def test_a_damaged_state_is_kept_beside_and_all_is_graded_anew(tmp_path: Path) -
     assert (tmp_path / "state" / "graded.sqlite.damaged").exists()
 
 
-def test_a_grade_that_another_version_has_kept_in_another_form_is_made_anew(tmp_path: Path) -> None:
+def test_a_grade_that_another_version_has_kept_in_another_form_is_made_anew(tmp_path):
     graded(tmp_path, "ada", "bob")
     with sqlite3.connect(tmp_path / "state" / "graded.sqlite") as connection:
         connection.execute(
@@ -441,7 +429,7 @@ def test_a_grade_that_another_version_has_kept_in_another_form_is_made_anew(tmp_
         assert folder.begin(wanted("ada", "bob")) == {("bob", ASSIGNMENT)}
 
 
-def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(CannotWriteError, match=r"cannot be written to .*file/to: Not a directory"),

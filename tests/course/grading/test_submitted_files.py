@@ -22,14 +22,14 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture
-def release(tmp_path: Path) -> Path:
+def release(tmp_path):
     """A notebook that can be read, as a student has it."""
     (tmp_path / "release").mkdir()
     return Path(shutil.copy(ROOT / "exercises" / FIRST / f"{FIRST}.ipynb", tmp_path / "release"))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     place = tmp_path / "class"
     place.mkdir()
     return place
@@ -60,7 +60,7 @@ NO_FILES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-def test_what_is_no_file_has_a_row_that_says_so(folder: Path) -> None:
+def test_what_is_no_file_has_a_row_that_says_so(folder):
     for name, (make, _) in NO_FILES.items():
         make(folder / f"{name}.ipynb")
     rows = found(folder)
@@ -70,7 +70,7 @@ def test_what_is_no_file_has_a_row_that_says_so(folder: Path) -> None:
         assert rows[name].notebook is None
 
 
-def test_a_link_to_a_folder_is_a_row_and_what_is_in_there_is_none(folder: Path, release: Path) -> None:
+def test_a_link_to_a_folder_is_a_row_and_what_is_in_there_is_none(folder, release):
     (folder / "ada").symlink_to(release.parent)
     (folder / "round").mkdir()
     (folder / "round" / "round").symlink_to(folder)
@@ -79,9 +79,7 @@ def test_a_link_to_a_folder_is_a_row_and_what_is_in_there_is_none(folder: Path, 
     }  # fmt: skip
 
 
-def test_a_file_that_becomes_a_link_a_pipe_or_nothing_before_it_is_graded_is_not_read(
-    folder: Path, release: Path
-) -> None:
+def test_a_file_that_becomes_a_link_a_pipe_or_nothing_before_it_is_graded_is_not_read(folder, release):
     for change, says in (
         (lambda path: path.symlink_to(release), "cannot be read"),
         (os.mkfifo, "is not a file"),
@@ -97,7 +95,7 @@ def test_a_file_that_becomes_a_link_a_pipe_or_nothing_before_it_is_graded_is_not
         path.unlink(missing_ok=True)
 
 
-def test_hard_links_are_read_with_a_remark(folder: Path, release: Path) -> None:
+def test_hard_links_are_read_with_a_remark(folder, release):
     shutil.copy(release, folder / "ada.ipynb")
     os.link(folder / "ada.ipynb", folder / "bob.ipynb")
     ada, bob = found(folder)["ada"], found(folder)["bob"]
@@ -106,9 +104,7 @@ def test_hard_links_are_read_with_a_remark(folder: Path, release: Path) -> None:
     assert "it is one file with the submission of ada" in bob.remark
 
 
-def test_a_folder_that_the_system_refuses_is_a_row(
-    folder: Path, release: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_the_system_refuses_is_a_row(folder, release, monkeypatch):
     scan = os.scandir
 
     def refuses(path: Path) -> Iterator[os.DirEntry[str]]:
@@ -125,7 +121,7 @@ def test_a_folder_that_the_system_refuses_is_a_row(
     }
 
 
-def test_paths_of_any_length_and_depth_are_rows(folder: Path, release: Path) -> None:
+def test_paths_of_any_length_and_depth_are_rows(folder, release):
     shutil.copy(release, folder / ("a" * 249 + ".ipynb"))
     place, here = folder, os.getcwd()
     for _ in range(MOST_FOLDERS):
@@ -158,22 +154,20 @@ NAMES = {
 }
 
 
-def test_names_are_shown_without_what_breaks_a_line_and_differ(folder: Path, release: Path) -> None:
+def test_names_are_shown_without_what_breaks_a_line_and_differ(folder, release):
     for name in NAMES:
         (folder / name).mkdir()
         shutil.copy(release, folder / name / "answers.ipynb")
     assert set(found(folder)) == {f"{shown}/answers" for shown in NAMES.values()}
 
 
-def test_names_that_differ_only_in_what_cannot_be_shown_are_two_students(folder: Path, release: Path) -> None:
+def test_names_that_differ_only_in_what_cannot_be_shown_are_two_students(folder, release):
     for name in ("ada\x01.ipynb", "ada\x02.ipynb"):
         shutil.copy(release, folder / name)
     assert sorted(found(folder)) == ["ada?", "ada? (2)"]
 
 
-def test_names_alike_but_for_case_or_form_are_two_students_with_two_pages_and_a_remark(
-    folder: Path, release: Path
-) -> None:
+def test_names_alike_but_for_case_or_form_are_two_students_with_two_pages_and_a_remark(folder, release):
     for name in ("zo\u00eb", "zoe\u0308", "ada", "Ada", "bob"):
         shutil.copy(release, folder / f"{name}.ipynb")
     rows = found(folder)
@@ -187,7 +181,7 @@ def test_names_alike_but_for_case_or_form_are_two_students_with_two_pages_and_a_
     assert f"feedback/bob/{FIRST}.html".lower() in pages
 
 
-def test_a_page_lies_below_the_feedback_under_names_that_files_can_have() -> None:
+def test_a_page_lies_below_the_feedback_under_names_that_files_can_have():
     for student in ("..", "../../etc", "/etc", ".", "a/../..", "x" * 250, "é" * 120, "/".join("y" * 900)):
         (place,) = places_of([Submission(student, FIRST, Path("x.ipynb"))])
         assert place.parts[0] == "feedback"
@@ -207,14 +201,14 @@ def test_a_page_lies_below_the_feedback_under_names_that_files_can_have() -> Non
         ("ada.ipynb", "ada"),
     ],
 )
-def test_any_layout_tells_who_it_is_and_what_it_answers(folder: Path, release: Path, path: str, student: str) -> None:
+def test_any_layout_tells_who_it_is_and_what_it_answers(folder, release, path, student):
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(release, folder / path)
     (one,) = find(folder, list(SOLUTIONS))
     assert (one.student, one.assignment, one.problem, one.remark) == (student, FIRST, "", "")
 
 
-def test_a_notebook_of_unknown_origin_needs_an_assignment_and_one_of_another_origin_has_a_remark(folder: Path) -> None:
+def test_a_notebook_of_unknown_origin_needs_an_assignment_and_one_of_another_origin_has_a_remark(folder):
     nbformat.write(nbformat.v4.new_notebook(), folder / "ada.ipynb")
     assert "--assignment" in find(folder, list(SOLUTIONS))[0].problem
     assert find(folder, list(SOLUTIONS), FIRST)[0].assignment == FIRST
@@ -226,9 +220,7 @@ def test_a_notebook_of_unknown_origin_needs_an_assignment_and_one_of_another_ori
     assert find(folder, list(SOLUTIONS), FIRST)[0].remark == ""
 
 
-def test_a_copy_that_a_browser_or_jupyter_has_named_is_remarked_on_with_its_original(
-    folder: Path, release: Path
-) -> None:
+def test_a_copy_that_a_browser_or_jupyter_has_named_is_remarked_on_with_its_original(folder, release):
     (folder / "ada").mkdir()
     for name in (FIRST, f"{FIRST} (1)", f"{FIRST}-Copy1", f"{FIRST} of mine"):
         shutil.copy(release, folder / "ada" / f"{name}.ipynb")
@@ -239,7 +231,7 @@ def test_a_copy_that_a_browser_or_jupyter_has_named_is_remarked_on_with_its_orig
     assert remarks[" of mine"] == ""
 
 
-def test_files_that_claim_the_same_are_named_by_their_place_in_the_folder(folder: Path, release: Path) -> None:
+def test_files_that_claim_the_same_are_named_by_their_place_in_the_folder(folder, release):
     (folder / "ada" / FIRST).mkdir(parents=True)
     for place in ("ada", f"ada/{FIRST}"):
         shutil.copy(release, folder / place / f"{FIRST}.ipynb")
@@ -248,7 +240,7 @@ def test_files_that_claim_the_same_are_named_by_their_place_in_the_folder(folder
     assert first.remark == "one of 2 files of ada for this assignment"
 
 
-def test_a_number_in_a_name_is_a_guess_and_the_one_in_a_date_is_none(folder: Path) -> None:
+def test_a_number_in_a_name_is_a_guess_and_the_one_in_a_date_is_none(folder):
     for name in ("ada 01.ipynb", "bob 2027-04-01.ipynb", "cyd 01.04.2027.ipynb", "dan_20270401.ipynb"):
         nbformat.write(nbformat.v4.new_notebook(), folder / name)
     rows = {one.path.name[:3]: one for one in find(folder, list(SOLUTIONS))}
@@ -271,7 +263,7 @@ TOO_MUCH = {
 }  # fmt: skip
 
 
-def test_a_notebook_that_would_fill_the_memory_is_told_so(folder: Path) -> None:
+def test_a_notebook_that_would_fill_the_memory_is_told_so(folder):
     for content, says in TOO_MUCH.values():
         (folder / "ada.ipynb").write_bytes(content)
         assert says in found(folder)["ada"].problem
@@ -285,13 +277,13 @@ READ = {
 }
 
 
-def test_odd_json_of_a_notebook_is_read() -> None:
+def test_odd_json_of_a_notebook_is_read():
     for content in READ.values():
         (cell,) = NotebookFile(Path("x.ipynb"), content).notebook().cells
         assert cell.source == ("x = 2" if b"x = 1" in content else "")
 
 
-def test_a_class_of_odd_files_has_a_row_each_and_ends(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_class_of_odd_files_has_a_row_each_and_ends(folder, capsys):
     for name, (make, _) in NO_FILES.items():
         make(folder / f"{name}.ipynb")
     (folder / "blanks.ipynb").write_bytes(TOO_MUCH["blanks"][0])

@@ -13,7 +13,7 @@ Typing = Callable[..., list[str]]
 
 
 @pytest.fixture
-def typing(monkeypatch: pytest.MonkeyPatch) -> Typing:
+def typing(monkeypatch):
     """Puts a person in front of the kernel who types these lines; returns the lines that are left."""
 
     def types(*lines: str | type[BaseException]) -> list[str | type[BaseException]]:
@@ -32,11 +32,11 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Typing:
     return types  # type: ignore[return-value]
 
 
-def test_nobody_is_in_front_of_a_test() -> None:
+def test_nobody_is_in_front_of_a_test():
     assert not frontend.person_is_there()
 
 
-def test_without_a_person_a_guess_shows_its_question_and_returns_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_person_a_guess_shows_its_question_and_returns_at_once(capsys):
     made = guess("When?", unit="s")
     assert (made.value, str(made)) == (None, "(no guess)")
 
@@ -49,17 +49,17 @@ NUMBERS = [
 ]  # fmt: skip
 
 
-def test_numbers_are_understood_as_people_type_them() -> None:
+def test_numbers_are_understood_as_people_type_them():
     assert [number(typed, unit) for typed, unit, _ in NUMBERS] == [value for _, _, value in NUMBERS]
 
 
-def test_what_is_no_number_in_the_unit_is_refused_in_a_sentence() -> None:
+def test_what_is_no_number_in_the_unit_is_refused_in_a_sentence():
     for typed in ("", "many", "nan", "inf", "1/0", "800 ms", "1 2"):
         with pytest.raises(UnusableError, match="Please type a number in s, such as"):
             number(typed, "s")
 
 
-def test_a_choice_is_its_text_its_letter_or_its_beginning_and_keeps_its_type() -> None:
+def test_a_choice_is_its_text_its_letter_or_its_beginning_and_keeps_its_type():
     for typed in ("tree", "Tree", "b", "B", "b)", "t", "`tree`"):
         assert chosen(typed, ["ring", "tree"]) == "tree"
     assert chosen("16", [2, 4, 16]) == 16
@@ -69,36 +69,36 @@ def test_a_choice_is_its_text_its_letter_or_its_beginning_and_keeps_its_type() -
             chosen(typed, ["ring", "tree"])
 
 
-def test_an_ambiguous_beginning_is_refused() -> None:
+def test_an_ambiguous_beginning_is_refused():
     with pytest.raises(UnusableError):
         chosen("ri", ["ring", "right"])
 
 
-def test_an_unusable_line_is_asked_again(typing: Typing, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unusable_line_is_asked_again(typing, capsys):
     left = typing("", "soon", "0,5")
     assert guess("When?", unit="s") == Guess(0.5, "s")
     assert left == []
     assert capsys.readouterr().out.count("Please type a number in s") == 2
 
 
-def test_a_question_mark_gives_up(typing: Typing) -> None:
+def test_a_question_mark_gives_up(typing):
     typing("?")
     assert guess("Which?", ["ring", "tree"]).value is None
 
 
-def test_an_interrupt_ends_the_question_without_a_traceback(typing: Typing) -> None:
+def test_an_interrupt_ends_the_question_without_a_traceback(typing):
     typing(KeyboardInterrupt)
     with pytest.raises(GuessInterruptedError, match="Run this cell again") as caught:
         guess("When?")
     assert caught.value._render_traceback_() == [str(caught.value)]
 
 
-def test_a_guess_is_shown_with_its_unit() -> None:
+def test_a_guess_is_shown_with_its_unit():
     shown = [str(Guess(0.8, "s")), str(Guess(1000000.0)), str(Guess(50.0, "%")), str(Guess("ring"))]
     assert shown == ["0.8 s", "1,000,000", "50%", "ring"]
 
 
-def test_a_question_that_cannot_be_answered_is_refused() -> None:
+def test_a_question_that_cannot_be_answered_is_refused():
     for choices, unit in ((["ring"], ""), (["ring", "Ring"], ""), (["ring", "tree"], "s")):
         with pytest.raises(ValueError, match="choices"):
             guess("Which?", choices, unit=unit)

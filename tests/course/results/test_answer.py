@@ -19,7 +19,7 @@ def notebook(tmp_path: Path, *sources: str, check: str = "") -> Path:
     return path
 
 
-def test_a_function_comes_with_the_imports_and_functions_of_other_cells(tmp_path: Path) -> None:
+def test_a_function_comes_with_the_imports_and_functions_of_other_cells(tmp_path):
     path = notebook(
         tmp_path,
         "import numpy as np",
@@ -29,7 +29,7 @@ def test_a_function_comes_with_the_imports_and_functions_of_other_cells(tmp_path
     assert answer(path, "f")(np.ones(3)) == 6
 
 
-def test_experiments_checks_magics_and_broken_cells_do_no_harm(tmp_path: Path) -> None:
+def test_experiments_checks_magics_and_broken_cells_do_no_harm(tmp_path):
     path = notebook(
         tmp_path,
         "print(1 / 0)",
@@ -42,7 +42,7 @@ def test_experiments_checks_magics_and_broken_cells_do_no_harm(tmp_path: Path) -
     assert answer(path, "f")() == 1
 
 
-def test_a_missing_function_and_a_missing_notebook_are_said_in_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_function_and_a_missing_notebook_are_said_in_a_sentence(tmp_path):
     with pytest.raises(NoAnswerError, match="defines no function f"):
         answer(notebook(tmp_path, "x = 1"), "f")
     with pytest.raises(NoAnswerError, match="nowhere"):

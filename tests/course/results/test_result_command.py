@@ -21,7 +21,7 @@ SIGNATURE = "def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):\n    "
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def small(tmp_path, monkeypatch):
     """An empty clone, in which Part I is a small training."""
     monkeypatch.setattr(result, "PARTS", (replace(PARTS[0], settings=LETTERS), PARTS[1]))
     return tmp_path
@@ -32,7 +32,7 @@ def work(root: Path, body: str) -> None:
     small_course.write(root / "work/02_minibatch_sgd/02_minibatch_sgd.ipynb", small_course.notebook([cell], "1"))
 
 
-def test_without_an_answer_the_library_trains_and_that_is_said(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_an_answer_the_library_trains_and_that_is_said(small, capsys):
     assert result.run(["1", "--steps", "2"], small) == 0
     said = capsys.readouterr().out
     assert "There is no work/02_minibatch_sgd" in said
@@ -42,7 +42,7 @@ def test_without_an_answer_the_library_trains_and_that_is_said(small: Path, caps
     assert (small / "runs/part_1/hardest.png").exists()
 
 
-def test_the_readers_function_trains_and_no_run_is_overwritten(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readers_function_trains_and_no_run_is_overwritten(small, capsys):
     work(small, "raise NotImplementedError")
     assert result.run(["1", "--steps", "1"], small) == 0
     assert "adam_step is not written yet." in capsys.readouterr().out
@@ -56,7 +56,7 @@ def test_the_readers_function_trains_and_no_run_is_overwritten(small: Path, caps
     assert history.History.read(small / "runs/part_1-2/history.json").answer.startswith("adam_step of work")
 
 
-def test_a_notebook_that_is_named_must_have_a_usable_answer(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_notebook_that_is_named_must_have_a_usable_answer(small, capsys):
     work(small, "return w + 1, m, v")
     path = small / "work/02_minibatch_sgd/02_minibatch_sgd.ipynb"
     assert result.run(["1", "--by", str(path)], small) == 2
@@ -65,7 +65,7 @@ def test_a_notebook_that_is_named_must_have_a_usable_answer(small: Path, capsys:
 
 
 @pytest.mark.parametrize(("part", "guessing"), [(1, np.log(26)), (2, 3.1)], ids=["letters", "text"])
-def test_the_recorded_history_is_of_a_network_that_learned(part: int, guessing: float) -> None:
+def test_the_recorded_history_is_of_a_network_that_learned(part, guessing):
     """guessing: the loss of equal chances for all letters; of a predictor that knows the frequencies of characters."""
     recorded = history.recorded(part)
     assert recorded.part == part
@@ -75,7 +75,7 @@ def test_the_recorded_history_is_of_a_network_that_learned(part: int, guessing: 
     assert recorded.machine["cores"]
 
 
-def test_a_ring_that_never_ends_or_is_not_written_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ring_that_never_ends_or_is_not_written_is_refused(monkeypatch):
     def endless(comm: Any, x: Any) -> Any:
         while True:
             pass

@@ -27,7 +27,7 @@ def sum_at_rank_0(comm: Any, x: Any) -> Any:
     return comm.broadcast(x if total is None else total)
 
 
-def test_the_letters_are_learned_by_the_given_rule() -> None:
+def test_the_letters_are_learned_by_the_given_rule():
     told = []
     long = glyph_resnet.train(adam_step, LETTERS, lambda step, row: told.append((step, row is not None)))
     assert told == [(1, False), (2, True), (3, True)]
@@ -39,7 +39,7 @@ def test_the_letters_are_learned_by_the_given_rule() -> None:
         np.testing.assert_allclose(ours.numpy(), library.numpy(), atol=1e-4)
 
 
-def test_a_rule_that_changes_nothing_leaves_the_initial_weights() -> None:
+def test_a_rule_that_changes_nothing_leaves_the_initial_weights():
     begun = glyph_resnet.train(lambda w, m, v, *_: (w, m, v), replace(LETTERS, steps=1))
     ended = glyph_resnet.train(lambda w, m, v, *_: (w, m, v), LETTERS)
     for before, after in zip(begun.model.parameters(), ended.model.parameters(), strict=True):
@@ -51,13 +51,13 @@ def weights(all_reduce: Any, nodes: int) -> dict[str, Any]:
     return result
 
 
-def test_two_nodes_train_the_gpt_as_one_node_does() -> None:
+def test_two_nodes_train_the_gpt_as_one_node_does():
     alone, together = weights(python_gpt.library_all_reduce, 1), weights(python_gpt.library_all_reduce, 2)
     for name, values in alone.items():
         np.testing.assert_allclose(together[name], values, atol=1e-4)
 
 
-def test_the_gradients_of_the_gpt_are_those_that_the_given_all_reduce_returns() -> None:
+def test_the_gradients_of_the_gpt_are_those_that_the_given_all_reduce_returns():
     mine, theirs = weights(sum_at_rank_0, 2), weights(python_gpt.library_all_reduce, 2)
     unsummed = weights(lambda comm, x: x, 2)
     assert all(np.allclose(mine[name], theirs[name], atol=1e-6) for name in theirs)
@@ -65,13 +65,13 @@ def test_the_gradients_of_the_gpt_are_those_that_the_given_all_reduce_returns() 
 
 
 @pytest.mark.timeout(120)
-def test_the_gpt_is_trained_on_processes_and_writes_a_text() -> None:
+def test_the_gpt_is_trained_on_processes_and_writes_a_text():
     trained = python_gpt.train(python_gpt.library_all_reduce, replace(TEXT, steps=1))
     assert [row["step"] for row in trained.rows] == [1]
     assert len(python_gpt.written(trained.model, 5, "def ")) == 9
 
 
-def test_the_rate_rises_then_falls_to_a_tenth() -> None:
+def test_the_rate_rises_then_falls_to_a_tenth():
     settings = python_gpt.Settings()
     rates = [python_gpt.learning_rate(step, settings) for step in range(settings.steps)]
     assert max(rates) == pytest.approx(settings.lr)
@@ -79,7 +79,7 @@ def test_the_rate_rises_then_falls_to_a_tenth() -> None:
     assert rates[-1] == pytest.approx(settings.lr / 10, rel=1e-3)
 
 
-def test_the_trial_passes_the_librarys_functions_and_refuses_wrong_ones() -> None:
+def test_the_trial_passes_the_librarys_functions_and_refuses_wrong_ones():
     rule, total = PARTS
     assert rule.problem(rule.library) == rule.problem(adam_step) == total.problem(total.library) == ""
     assert "Adam" in rule.problem(lambda w, m, v, t, gradient, *_: (w - gradient, m, v))

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,7 +49,7 @@ class FakeInstaller:
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
+def clone(tmp_path):
     """A folder with what the set-up reads of a clone."""
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "minidl"\n')
     (tmp_path / "uv.lock").write_text("version = 1\n")
@@ -57,7 +57,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ready(clone: Path) -> Path:
+def ready(clone):
     """A clone whose environment stands."""
     bring_up_to_date(clone, (), VERSION, FakeInstaller())
     return clone
@@ -70,7 +70,7 @@ def reason(clone: Path, version: tuple[int, int] = VERSION) -> str:
     return todo.reason
 
 
-def test_the_first_start_makes_the_environment_and_the_second_installs_nothing(clone: Path) -> None:
+def test_the_first_start_makes_the_environment_and_the_second_installs_nothing(clone):
     installer = FakeInstaller()
     bring_up_to_date(clone, (), VERSION, installer)
     bring_up_to_date(clone, (), VERSION, installer)
@@ -78,7 +78,7 @@ def test_the_first_start_makes_the_environment_and_the_second_installs_nothing(c
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "uv.lock"])
-def test_a_changed_input_refreshes_the_environment_in_place(ready: Path, name: str) -> None:
+def test_a_changed_input_refreshes_the_environment_in_place(ready, name):
     (ready / ".venv" / "kept").touch()
     with (ready / name).open("a") as file:
         file.write("# changed\n")
@@ -90,7 +90,7 @@ def test_a_changed_input_refreshes_the_environment_in_place(ready: Path, name: s
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt(), SetupError("no network")])
-def test_a_set_up_that_did_not_finish_is_done_anew(clone: Path, interruption: BaseException) -> None:
+def test_a_set_up_that_did_not_finish_is_done_anew(clone, interruption):
     with pytest.raises(type(interruption)):
         bring_up_to_date(clone, (), VERSION, FakeInstaller(raises=interruption))
     assert "did not finish" in reason(clone)
@@ -106,7 +106,7 @@ def test_a_set_up_that_did_not_finish_is_done_anew(clone: Path, interruption: Ba
     assert "did not finish" in reason(clone)
 
 
-def test_a_refresh_without_a_network_leaves_the_environment_in_use_and_is_tried_again(ready: Path) -> None:
+def test_a_refresh_without_a_network_leaves_the_environment_in_use_and_is_tried_again(ready):
     (ready / "uv.lock").write_text("version = 2\n")
     with pytest.raises(SetupError):
         bring_up_to_date(ready, (), VERSION, FakeInstaller(raises=SetupError("no network")))
@@ -118,9 +118,7 @@ def test_a_refresh_without_a_network_leaves_the_environment_in_use_and_is_tried_
 
 
 @pytest.mark.parametrize("missing", [[], ["a-new-package"]])
-def test_a_command_goes_on_unrefreshed_unless_a_package_is_missing(
-    missing: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_goes_on_unrefreshed_unless_a_package_is_missing(missing, monkeypatch, capsys):
     def fail(*_: object) -> None:
         raise SetupError("no network")
 
@@ -138,7 +136,7 @@ def test_a_command_goes_on_unrefreshed_unless_a_package_is_missing(
     assert "going on with the packages of before" in capsys.readouterr().err
 
 
-def test_a_set_up_killed_at_any_moment_leaves_no_matching_record(clone: Path) -> None:
+def test_a_set_up_killed_at_any_moment_leaves_no_matching_record(clone):
     seen: list[object] = []
 
     def installer(root: Path, anew: bool, lock: int, extras: tuple[str, ...]) -> None:
@@ -151,7 +149,7 @@ def test_a_set_up_killed_at_any_moment_leaves_no_matching_record(clone: Path) ->
     assert seen == [bootstrap.UNFINISHED, bootstrap.UNFINISHED]
 
 
-def test_a_file_edited_during_the_set_up_counts_as_changed_afterwards(clone: Path) -> None:
+def test_a_file_edited_during_the_set_up_counts_as_changed_afterwards(clone):
     def installer(root: Path, anew: bool, lock: int, extras: tuple[str, ...]) -> None:
         FakeInstaller()(root, anew, lock, extras)
         (root / "pyproject.toml").write_text('[project]\nname = "edited"\n')
@@ -160,7 +158,7 @@ def test_a_file_edited_during_the_set_up_counts_as_changed_afterwards(clone: Pat
     assert "has changed" in reason(clone)
 
 
-def test_an_environment_without_its_interpreter_or_its_configuration_is_damaged(ready: Path) -> None:
+def test_an_environment_without_its_interpreter_or_its_configuration_is_damaged(ready):
     python = bootstrap.interpreter(ready / ".venv")
     python.unlink()
     python.symlink_to(ready / "an uninstalled Python")
@@ -170,14 +168,14 @@ def test_an_environment_without_its_interpreter_or_its_configuration_is_damaged(
     assert "damaged" in reason(ready)
 
 
-def test_a_damaged_record_counts_as_unfinished(ready: Path) -> None:
+def test_a_damaged_record_counts_as_unfinished(ready):
     for record in ("", "{", "[]", "null", '{"finished": tr'):
         (ready / ".venv" / bootstrap.RECORD).write_text(record)
         assert "did not finish" in reason(ready)
 
 
 @pytest.mark.parametrize("obstacle", ["file", "empty folder", "dangling link"])
-def test_whatever_lies_in_the_place_of_the_environment_is_replaced(clone: Path, obstacle: str) -> None:
+def test_whatever_lies_in_the_place_of_the_environment_is_replaced(clone, obstacle):
     venv = clone / ".venv"
     if obstacle == "file":
         venv.touch()
@@ -189,7 +187,7 @@ def test_whatever_lies_in_the_place_of_the_environment_is_replaced(clone: Path, 
     assert plan(clone, (), VERSION) is None
 
 
-def test_a_link_to_another_folder_is_replaced_and_the_folder_left_alone(ready: Path, tmp_path: Path) -> None:
+def test_a_link_to_another_folder_is_replaced_and_the_folder_left_alone(ready, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     (ready / ".venv").rename(elsewhere)
     (ready / ".venv").symlink_to(elsewhere)
@@ -198,7 +196,7 @@ def test_a_link_to_another_folder_is_replaced_and_the_folder_left_alone(ready: P
     assert not (ready / ".venv").is_symlink()
 
 
-def test_another_minor_version_of_python_makes_the_environment_anew(ready: Path) -> None:
+def test_another_minor_version_of_python_makes_the_environment_anew(ready):
     assert plan(ready, (), (3, 11)) is None
     assert reason(ready, (3, 13)) == "The environment .venv is of Python 3.11: making it anew for Python 3.13."
     installer = FakeInstaller("3.13.0")
@@ -207,7 +205,7 @@ def test_another_minor_version_of_python_makes_the_environment_anew(ready: Path)
     assert plan(ready, (), (3, 13)) is None
 
 
-def test_packages_for_tests_are_added_by_the_first_command_that_needs_them_and_stay(clone: Path) -> None:
+def test_packages_for_tests_are_added_by_the_first_command_that_needs_them_and_stay(clone):
     installer = FakeInstaller()
     bring_up_to_date(clone, (), VERSION, installer)
     assert installer.extras == ("course",)
@@ -220,24 +218,24 @@ def test_packages_for_tests_are_added_by_the_first_command_that_needs_them_and_s
     assert plan(clone, ("dev",), VERSION) is None
 
 
-def test_a_student_installs_neither_mypy_nor_hypothesis_nor_mpich() -> None:
+def test_a_student_installs_neither_mypy_nor_hypothesis_nor_mpich():
     names = {name for name, _ in requirements.named(requirements.lines(ROOT, requirements.EXTRAS))}
     assert not names & {"mypy", "hypothesis", "mpich"}
 
 
-def test_the_version_is_read_as_uv_writes_it_too(ready: Path) -> None:
+def test_the_version_is_read_as_uv_writes_it_too(ready):
     (ready / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\nuv = 0.9\nversion_info = 3.12.1\n")
     assert bootstrap.python_of(ready / ".venv") == "3.12"
 
 
-def test_an_environment_made_by_hand_is_completed_and_not_deleted(ready: Path) -> None:
+def test_an_environment_made_by_hand_is_completed_and_not_deleted(ready):
     (ready / ".venv" / bootstrap.RECORD).unlink()
     installer = FakeInstaller()
     bring_up_to_date(ready, (), VERSION, installer)
     assert installer.calls == [False]
 
 
-def test_a_moved_clone_makes_its_environment_anew(ready: Path, tmp_path: Path) -> None:
+def test_a_moved_clone_makes_its_environment_anew(ready, tmp_path):
     moved = tmp_path / "moved"
     moved.mkdir()
     for name in (".venv", "pyproject.toml", "uv.lock"):
@@ -245,7 +243,7 @@ def test_a_moved_clone_makes_its_environment_anew(ready: Path, tmp_path: Path) -
     assert "moved or copied" in reason(moved)
 
 
-def test_of_three_starts_at_once_one_installs_and_the_others_wait(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_three_starts_at_once_one_installs_and_the_others_wait(clone, monkeypatch):
     said: list[str] = []
     two_wait = threading.Event()
 
@@ -266,7 +264,7 @@ def test_of_three_starts_at_once_one_installs_and_the_others_wait(clone: Path, m
 
 
 @pytest.mark.skipif(os.name == "nt", reason="descriptors are not inherited on Windows")
-def test_an_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> None:
+def test_an_installer_that_outlives_its_parent_keeps_the_lock(tmp_path):
     lock = tmp_path / "lock"
     child = "import sys; sys.stdin.read()"
     with exclusive(lock, say=print) as descriptor:
@@ -288,24 +286,20 @@ def test_an_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) ->
 
 
 @pytest.fixture
-def step(tmp_path: Path) -> Iterator[SetupStep]:
+def step(tmp_path):
     """A step whose log lies in a folder of its own."""
     with exclusive(tmp_path / "lock", say=print) as descriptor:
         yield SetupStep(tmp_path / "log", tmp_path, descriptor)
 
 
-def test_a_step_logs_what_its_tool_prints_and_returns_its_exit_code(
-    step: SetupStep, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_logs_what_its_tool_prints_and_returns_its_exit_code(step, capsys):
     code = step.run("Trying", [sys.executable, "-c", "import sys; print('said'); sys.exit(3)"])
     assert code == 3
     assert step.last_line() == "said"
     assert re.fullmatch(r"Trying \.\.\.\nTrying: failed after \d+ s\n", capsys.readouterr().err)
 
 
-def test_a_line_of_progress_counts_seconds_on_a_terminal_and_elsewhere_stands_every_15_seconds(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_of_progress_counts_seconds_on_a_terminal_and_elsewhere_stands_every_15_seconds(capsys, monkeypatch):
     line = ProgressLine("Fetching", terminal=False)
     for seconds in (0.5, 14.9, 15.0, 15.5, 29.9, 30.0):
         line.show(seconds, "half")
@@ -320,9 +314,7 @@ def test_a_line_of_progress_counts_seconds_on_a_terminal_and_elsewhere_stands_ev
     assert capsys.readouterr().err == "\rFetching: failed after 3 s\n"
 
 
-def test_without_ensurepip_and_uv_the_message_names_the_package_to_install(
-    step: SetupStep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ensurepip_and_uv_the_message_names_the_package_to_install(step, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ensurepip", None)
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     with pytest.raises(SetupError, match=r"apt install python3\.\d+-venv") as caught:
@@ -330,23 +322,21 @@ def test_without_ensurepip_and_uv_the_message_names_the_package_to_install(
     assert caught.value.exit_code == 2
 
 
-def test_with_the_environment_at_hand_nothing_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_the_environment_at_hand_nothing_is_set_up(monkeypatch):
     monkeypatch.setenv("MINIDL_NO_VENV", "1")
     monkeypatch.setattr(bootstrap, "bring_up_to_date", lambda *_: pytest.fail("a set-up was started"))
     monkeypatch.setattr(bootstrap.requirements, "missing", lambda *_: [])
     bootstrap.ensure_environment([], ())
 
 
-def test_with_the_environment_at_hand_missing_packages_are_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_the_environment_at_hand_missing_packages_are_named(monkeypatch, capsys):
     monkeypatch.setenv("MINIDL_NO_VENV", "1")
     monkeypatch.setattr(bootstrap.requirements, "installed", lambda name: name != "pytest-timeout")
     assert command_line.main(["test"]) == 2
     assert "lacks pytest-timeout:" in capsys.readouterr().err
 
 
-def test_an_unwritable_folder_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_folder_gets_a_sentence(monkeypatch):
     def refuse(root: Path, extras: tuple[str, ...]) -> None:
         raise PermissionError(13, "Permission denied", str(root / ".venv"))
 

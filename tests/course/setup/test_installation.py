@@ -35,9 +35,7 @@ steps: list[NotedStep] = []
 
 
 @pytest.mark.parametrize(("home", "no_cache"), [("home", None), ("new/home", None), ("file/home", "1")])
-def test_with_a_home_where_nothing_can_be_written_uv_installs_without_a_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str, no_cache: str | None
-) -> None:
+def test_with_a_home_where_nothing_can_be_written_uv_installs_without_a_cache(tmp_path, monkeypatch, home, no_cache):
     (tmp_path / "home").mkdir()
     (tmp_path / "file").touch()
     for name in ("UV_CACHE_DIR", "UV_NO_CACHE", "XDG_CACHE_HOME"):
@@ -62,8 +60,8 @@ UV, OWN_UV, PIP = "/usr/bin/uv sync", "bin/uv sync", "pip install --editable .[c
     ],
 )
 def test_uv_installs_the_locked_packages_and_pip_those_of_pyproject_where_uv_is_not_there_or_fails(
-    monkeypatch: pytest.MonkeyPatch, uvs: list[str], failing: tuple[str, ...], tools: list[str]
-) -> None:
+    monkeypatch, uvs, failing, tools
+):
     def which(name: str, path: str = "/usr/bin") -> str | None:
         return next((f"{place}/{name}" for place in uvs if path.endswith(place)), None)
 
@@ -79,7 +77,7 @@ def test_uv_installs_the_locked_packages_and_pip_those_of_pyproject_where_uv_is_
         install(Path("root"), False, 0, ("course",))
 
 
-def test_a_lock_that_is_older_than_the_ranges_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_older_than_the_ranges_is_not_installed(monkeypatch):
     monkeypatch.setattr(requirements, "lock_is_current", lambda root: False)
     step = NotedStep()
     assert install_with_uv(ROOT, "uv", Path(".venv/bin/python"), step, ("course", "dev"))

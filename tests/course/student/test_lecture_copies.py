@@ -28,7 +28,7 @@ def notebook(*sources: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     (tmp_path / "notebooks").mkdir()
     write(tmp_path, notebook("print(6 * 7)"))
     return tmp_path
@@ -43,7 +43,7 @@ def copied(root: Path) -> dict[str, Any]:
     return content
 
 
-def test_the_copy_has_the_cells_but_no_outputs_and_the_lecture_keeps_them(root: Path) -> None:
+def test_the_copy_has_the_cells_but_no_outputs_and_the_lecture_keeps_them(root):
     [sentence] = copy_lectures(root)
     assert "01_lines" in sentence
     text, code = copied(root)["cells"]
@@ -53,7 +53,7 @@ def test_the_copy_has_the_cells_but_no_outputs_and_the_lecture_keeps_them(root: 
     assert copy_lectures(root) == []
 
 
-def test_a_copy_that_was_run_is_refreshed_only_when_the_lecture_changes(root: Path) -> None:
+def test_a_copy_that_was_run_is_refreshed_only_when_the_lecture_changes(root):
     copy_lectures(root)
     ran = copied(root)
     ran["cells"][1]["outputs"] = notebook("")["cells"][1]["outputs"]
@@ -68,7 +68,7 @@ def test_a_copy_that_was_run_is_refreshed_only_when_the_lecture_changes(root: Pa
     assert copied(root)["cells"][1]["outputs"] == []
 
 
-def test_a_copy_that_the_reader_changed_is_kept(root: Path) -> None:
+def test_a_copy_that_the_reader_changed_is_kept(root):
     copy_lectures(root)
     mine = copied(root)
     mine["cells"][1]["source"] = ["print('mine')"]
@@ -80,7 +80,7 @@ def test_a_copy_that_the_reader_changed_is_kept(root: Path) -> None:
     assert copied(root) == mine
 
 
-def test_a_file_of_that_name_that_is_no_copy_is_kept(root: Path) -> None:
+def test_a_file_of_that_name_that_is_no_copy_is_kept(root):
     (root / "work").mkdir()
     for content in ("", "[]", "{}", '{"cells": [], "metadata": {}}'):
         (root / "work" / LECTURE).write_text(content)
@@ -89,7 +89,7 @@ def test_a_file_of_that_name_that_is_no_copy_is_kept(root: Path) -> None:
         assert (root / "work" / LECTURE).read_text() == content
 
 
-def test_links_of_a_copy_lead_to_copies_or_into_the_course() -> None:
+def test_links_of_a_copy_lead_to_copies_or_into_the_course():
     lectures = {path.name: path for path in (ROOT / LECTURES).glob("*.ipynb")}
     for lecture in lectures.values():
         for match in LINK.finditer(prose(lecture)):
@@ -98,23 +98,19 @@ def test_links_of_a_copy_lead_to_copies_or_into_the_course() -> None:
                 assert target in lectures or leads_somewhere(copy_of(lecture, ROOT), target), (lecture.name, target)
 
 
-def test_a_damaged_lecture_is_named_and_the_others_are_copied(root: Path) -> None:
+def test_a_damaged_lecture_is_named_and_the_others_are_copied(root):
     (root / "notebooks" / "02_circles.ipynb").write_text("{")
     assert copy_lectures(root)[-1].startswith("Damaged, and not copied: 02_circles. ")
     assert copy_of(root / "notebooks" / LECTURE, root).exists()
 
 
-def test_a_folder_that_cannot_be_written_is_refused_in_a_sentence(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_written_is_refused_in_a_sentence(root, capsys):
     (root / "work").write_text("a file, where the folder of the copies belongs")
     assert lab.run(["--no-browser", "--allow-root"], root) == 2
     assert "The copies of the lectures cannot be written: " in capsys.readouterr().err
 
 
-def test_root_is_told_what_to_type(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_is_told_what_to_type(root, capsys, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert lab.run(["00", "--no-browser"], root) == 2
     assert "    python3 -m course lab 00 --no-browser --allow-root\n" in capsys.readouterr().err

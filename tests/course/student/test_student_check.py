@@ -48,7 +48,7 @@ def broadcast_tree(comm, x):
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     """A clone with the first two exercises of chapter 04, started."""
     release = nbformat.read(CHAPTER.exercises(ROOT), as_version=4)
     CHAPTER.exercises(tmp_path).parent.mkdir(parents=True)

@@ -20,7 +20,7 @@ from tests.course.small_course import CHAPTER, clone
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     return clone(tmp_path)
 
 

@@ -13,7 +13,7 @@ from tests.course.small_course import CHAPTER, cell, clone, exercises, write
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     return clone(tmp_path)
 
 
