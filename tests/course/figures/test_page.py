@@ -32,3 +32,8 @@ def test_a_picture_is_followed_by_its_words(shown):
     page.see("the picture", "it falls.")  # type: ignore[arg-type]
     assert shown[0] == "the picture"
     assert shown[1].data == "*In words: it falls.*"  # type: ignore[attr-defined]
+
+
+def test_words_that_begin_with_in_words_are_refused():
+    with pytest.raises(ValueError, match="must not begin so itself"):
+        page.in_words("In words: it rises.")

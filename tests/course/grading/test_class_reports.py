@@ -66,14 +66,8 @@ def test_a_roster_gives_a_table_of_the_class_and_files_to_import_once_the_points
     (moodle,) = graded.glob("gradebook/moodle_*.csv")
     assert [row[CHAPTER] for row in rows(moodle)] == ["19.5", "10.5"]
     assert told[-1].endswith(f"canvas_{CHAPTER}.csv, moodle_{CHAPTER}.csv.")
-
-
-def test_points_that_are_taken_back_are_taken_out_of_the_gradebook(folder):
-    roster = ["--roster", str(folder / "roster.csv")]
-    written(folder, roster, why=2.0)
-    assert list((folder / "graded" / "gradebook").glob("*"))
-    written(folder, roster)
-    assert not list((folder / "graded" / "gradebook").glob("*"))
+    written(folder, roster)  # the points are taken back
+    assert not list((graded / "gradebook").glob("*"))
 
 
 @pytest.mark.parametrize(("name", "has"), [("gradebook/canvas_*", b"Points Possible"), ("*.png", b"PNG")])

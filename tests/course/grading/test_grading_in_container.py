@@ -158,19 +158,18 @@ def test_an_image_that_cannot_be_built_is_named(engine, submissions, tmp_path, c
     assert str(outside.CONTAINERFILE) in told
 
 
-@pytest.mark.parametrize("to", ["file/graded", "/proc/graded"])
-def test_results_that_cannot_be_written_are_a_sentence(engine, submissions, tmp_path, capsys, to):
+def test_results_that_cannot_be_written_are_a_sentence(engine, submissions, tmp_path, capsys):
     (tmp_path / "file").touch()
-    assert grade.run([str(submissions), "--to", str(tmp_path / to), "--container"]) == 2
+    assert grade.run([str(submissions), "--to", str(tmp_path / "file" / "graded"), "--container"]) == 2
     told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith(f"The results cannot be written to {tmp_path / to}: ")
+    assert told.startswith(f"The results cannot be written to {tmp_path / 'file' / 'graded'}: ")
 
 
-@pytest.mark.parametrize("to", ["", ".."])
-def test_results_are_not_written_around_the_submissions(engine, submissions, capsys, to):
+def test_results_are_not_written_around_the_submissions(engine, submissions, capsys):
     owner = (submissions / "ada").stat().st_uid
-    assert grade.run([str(submissions), "--to", str(submissions / to), "--container"]) == 2
-    assert "give the results a folder of their own" in capsys.readouterr().err
+    for to in ("", ".."):
+        assert grade.run([str(submissions), "--to", str(submissions / to), "--container"]) == 2
+        assert "give the results a folder of their own" in capsys.readouterr().err
     assert (submissions / "ada").stat().st_uid == owner
 
 

@@ -44,10 +44,10 @@ def test_an_assignment_may_have_a_deadline_of_its_own():
     assert policy([f"04={DEADLINE}"]).deadline("01_backpropagation") is None
 
 
-@pytest.mark.parametrize("day", ["2027-01-31", "04=2027-01-31", "20270131"])
-def test_a_deadline_that_is_a_day_ends_with_the_day(day):
-    deadline = policy([day]).deadline("04_messages_and_collectives")
-    assert deadline == datetime(2027, 1, 31, 23, 59, 59).astimezone()
+def test_a_deadline_that_is_a_day_ends_with_the_day():
+    for day in ("2027-01-31", "04=2027-01-31", "20270131"):
+        deadline = policy([day]).deadline("04_messages_and_collectives")
+        assert deadline == datetime(2027, 1, 31, 23, 59, 59).astimezone()
 
 
 @pytest.mark.parametrize(

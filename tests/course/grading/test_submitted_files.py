@@ -15,7 +15,7 @@ from course.commands import grade
 from course.grading.feedback.places import MOST_OF_NAME, places_of
 from course.grading.submissions.files import MOST_FOLDERS
 from course.grading.submissions.submission import Submission, find
-from course.notebooks.notebook_file import MOST_CELLS, MOST_SOURCE, NotebookFile
+from course.notebooks.notebook_file import MOST_CELLS, MOST_SOURCE
 from tests.course.grading.submitted_class import FIRST, ROOT, SOLUTIONS, graded_in, rows
 
 pytestmark = pytest.mark.timeout(120)
@@ -113,58 +113,28 @@ def test_a_folder_that_the_system_refuses_is_a_row(folder, release, monkeypatch)
         return scan(path)
 
     (folder / "ada").mkdir()
-    shutil.copy(release, folder / "bob.ipynb")
     monkeypatch.setattr(os, "scandir", refuses)
-    assert {name: one.problem for name, one in found(folder).items()} == {
-        "ada": "the folder cannot be read: Permission denied",
-        "bob": "",
-    }
+    assert found(folder)["ada"].problem == "the folder cannot be read: Permission denied"
 
 
-def test_paths_of_any_length_and_depth_are_rows(folder, release):
-    shutil.copy(release, folder / ("a" * 249 + ".ipynb"))
-    place, here = folder, os.getcwd()
-    for _ in range(MOST_FOLDERS):
+def test_folders_that_are_too_deep_are_a_row(folder):
+    place = folder
+    for _ in range(MOST_FOLDERS + 2):
         place = place / "b"
     place.mkdir(parents=True)
-    try:
-        os.chdir(place)
-        for _ in range(10):  # beyond what the system takes as one path
-            os.mkdir("c" * 250)
-            os.chdir("c" * 250)
-            for _ in range(5):
-                os.mkdir("d" * 250)
-                os.chdir("d" * 250)
-    finally:
-        os.chdir(here)
-    rows = found(folder)
-    assert rows["a" * 249].problem == ""
-    assert [one.problem[:16] for name, one in rows.items() if name != "a" * 249] == ["it is more than "]
+    assert [one.problem[:16] for one in found(folder).values()] == ["it is more than "]
 
 
 NAMES = {
-    "two\nlines": "two?lines",
-    "bell\x07": "bell?",
-    "half \udce9": "half ?",
-    "\u202etxt": "?txt",
-    "tab\t": "tab?",
-    "dots...": "dots",
-    "con": "con",
-    "a\x1b[31mred": "a?[31mred",
-}
+    "two\nlines": "two?lines", "half \udce9": "half ?", "\u202etxt": "?txt", "dots...": "dots",
+    "a\x1b[31mred": "a?[31mred", "ada\x01": "ada?", "ada\x02": "ada? (2)",
+}  # fmt: skip
 
 
 def test_names_are_shown_without_what_breaks_a_line_and_differ(folder, release):
     for name in NAMES:
-        (folder / name).mkdir()
-        shutil.copy(release, folder / name / "answers.ipynb")
-    assert set(found(folder)) == {f"{shown}/answers" for shown in NAMES.values()}
-
-
-def test_names_that_differ_only_in_what_cannot_be_shown_are_two_students(folder, release):
-    for name in ("ada\x01.ipynb", "ada\x02.ipynb"):
-        shutil.copy(release, folder / name)
-    assert sorted(found(folder)) == ["ada?", "ada? (2)"]
+        shutil.copy(release, folder / f"{name}.ipynb")
+    assert set(found(folder)) == set(NAMES.values())
 
 
 def test_names_alike_but_for_case_or_form_are_two_students_with_two_pages_and_a_remark(folder, release):
@@ -267,20 +237,6 @@ def test_a_notebook_that_would_fill_the_memory_is_told_so(folder):
     for content, says in TOO_MUCH.values():
         (folder / "ada.ipynb").write_bytes(content)
         assert says in found(folder)["ada"].problem
-
-
-READ = {
-    "long numbers": START + CELL.replace(b"{}", b'{"a": %s}' % (b"9" * 100_000)) + END,
-    "no numbers": START + CELL.replace(b"{}", b'{"a": NaN, "b": [Infinity, -1e999]}') + END,
-    "a key twice": START + CELL.replace(b'"source": ""', b'"source": "x = 1", "source": "x = 2"') + END,
-    "blanks in front": b" " * 1_000_000 + START + CELL + END,
-}
-
-
-def test_odd_json_of_a_notebook_is_read():
-    for content in READ.values():
-        (cell,) = NotebookFile(Path("x.ipynb"), content).notebook().cells
-        assert cell.source == ("x = 2" if b"x = 1" in content else "")
 
 
 def test_a_class_of_odd_files_has_a_row_each_and_ends(folder, capsys):

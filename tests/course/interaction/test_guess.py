@@ -32,11 +32,8 @@ def typing(monkeypatch):
     return types  # type: ignore[return-value]
 
 
-def test_nobody_is_in_front_of_a_test():
+def test_without_a_person_a_guess_shows_its_question_and_returns_at_once():
     assert not frontend.person_is_there()
-
-
-def test_without_a_person_a_guess_shows_its_question_and_returns_at_once(capsys):
     made = guess("When?", unit="s")
     assert (made.value, str(made)) == (None, "(no guess)")
 
@@ -67,9 +64,6 @@ def test_a_choice_is_its_text_its_letter_or_its_beginning_and_keeps_its_type():
     for typed in ("", "c", "treering", "2"):
         with pytest.raises(UnusableError, match=r"one of: a\) ring, b\) tree"):
             chosen(typed, ["ring", "tree"])
-
-
-def test_an_ambiguous_beginning_is_refused():
     with pytest.raises(UnusableError):
         chosen("ri", ["ring", "right"])
 
@@ -79,10 +73,7 @@ def test_an_unusable_line_is_asked_again(typing, capsys):
     assert guess("When?", unit="s") == Guess(0.5, "s")
     assert left == []
     assert capsys.readouterr().out.count("Please type a number in s") == 2
-
-
-def test_a_question_mark_gives_up(typing):
-    typing("?")
+    typing("?")  # gives up
     assert guess("Which?", ["ring", "tree"]).value is None
 
 

@@ -96,18 +96,15 @@ def test_ticks_that_a_picture_names_itself_stay(shown):
     assert [label.get_text() for label in shown[0].axes[0].get_xticklabels()] == ["three", "thirty"]
 
 
-@pytest.mark.parametrize(
-    ("multiples", "sentence"),
-    [
+@pytest.mark.parametrize("is_there", [False, True])
+def test_multiples_of_unknown_names_and_values_are_refused(is_there, monkeypatch):
+    monkeypatch.setattr(frontend, "person_is_there", lambda: is_there)
+    for multiples, sentence in (
         ([{"node": 2}], "the parameter 'node', but the parameters are nodes, network"),
         ([{"nodes": 3}], r"nodes=3, which is not among its values \[2, 4\]"),
-    ],
-)
-@pytest.mark.parametrize("is_there", [False, True])
-def test_multiples_of_unknown_names_and_values_are_refused(multiples, sentence, is_there, monkeypatch):
-    monkeypatch.setattr(frontend, "person_is_there", lambda: is_there)
-    with pytest.raises(ValueError, match=sentence):
-        explore(draw, "it rises.", nodes=[2, 4], network=["slow"], multiples=multiples)
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            explore(draw, "it rises.", nodes=[2, 4], network=["slow"], multiples=multiples)
 
 
 def test_an_error_of_draw_leaves_no_figure(shown):
@@ -161,11 +158,6 @@ def test_a_redrawn_picture_hides_while_its_error_is_shown():
     assert picture.image.layout.visibility == "hidden"
     slider.value = 1
     assert (picture.image.layout.visibility, picture.image.value) == ("visible", b"1")
-
-
-def test_words_that_begin_with_in_words_are_refused():
-    with pytest.raises(ValueError, match="must not begin so itself"):
-        page.in_words("In words: it rises.")
 
 
 def test_a_bar_yields_its_cases_and_is_gone_at_the_end(monkeypatch):

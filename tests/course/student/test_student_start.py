@@ -21,22 +21,18 @@ def sources(path: Path) -> list[str]:
     return ["".join(one["source"]) for one in json.loads(path.read_text())["cells"]]
 
 
-def test_it_copies_the_exercises_and_says_what_comes_next(root, capsys):
+def test_it_copies_the_exercises_with_the_files_beside_them_and_says_what_comes_next(root, capsys):
+    beside = CHAPTER.exercises(root).parent / "data" / "numbers.csv"
+    beside.parent.mkdir()
+    beside.write_text("1,2")
     assert start.run(["messages_and_collectives"], root) == 0
+    assert (CHAPTER.work(root).parent / "data" / "numbers.csv").read_text() == "1,2"
+    assert not list((root / "work").rglob("*.tmp"))
     assert CHAPTER.work(root).read_bytes() == CHAPTER.exercises(root).read_bytes()
     told = capsys.readouterr().out
     assert f"work/{CHAPTER.name}/{CHAPTER.name}.ipynb" in told
     assert "course lab 04\n" in told
     assert "course check 04\n" in told
-
-
-def test_files_beside_the_exercises_come_along(root):
-    beside = CHAPTER.exercises(root).parent / "data" / "numbers.csv"
-    beside.parent.mkdir()
-    beside.write_text("1,2")
-    start.run(["04"], root)
-    assert (CHAPTER.work(root).parent / "data" / "numbers.csv").read_text() == "1,2"
-    assert not list((root / "work").rglob("*.tmp"))
 
 
 def test_a_second_start_leaves_what_was_written_as_it_is(root, capsys):
@@ -74,30 +70,20 @@ def test_changed_exercises_are_laid_beside_with_the_students_answers_and_cells(r
     assert "is there already" in capsys.readouterr().out
 
 
-def test_new_exercises_that_were_laid_beside_are_not_overwritten_either(root):
+def test_new_exercises_that_were_laid_beside_are_not_overwritten_and_answers_to_none_are_plain_cells(root):
     start.run(["04"], root)
     write(CHAPTER.exercises(root), exercises(version="2"))
     start.run(["04"], root)
     first = CHAPTER.work(root).with_name(f"{CHAPTER.name}.new.ipynb")
     write(first, exercises("return x + x", version="2"))
-    start.run(["04"], root)
-    assert "return x + x" in sources(first)[2]
-    write(CHAPTER.exercises(root), exercises(version="3"))
-    start.run(["04"], root)
-    assert "return x + x" in sources(first)[2]
-    assert CHAPTER.work(root).with_name(f"{CHAPTER.name}.new-2.ipynb").exists()
-
-
-def test_answers_to_exercises_that_are_gone_are_kept_as_plain_cells(root):
-    start.run(["04"], root)
     write(CHAPTER.work(root), exercises("return 2 * x"))
-    new = exercises(version="2")
+    new = exercises(version="3")
     del new["cells"][2:4]
     write(CHAPTER.exercises(root), new)
     start.run(["04"], root)
-    beside = json.loads(CHAPTER.work(root).with_name(f"{CHAPTER.name}.new.ipynb").read_text())
-    kept = [one for one in beside["cells"] if "return 2 * x" in "".join(one["source"])]
-    assert len(kept) == 1
+    assert "return x + x" in sources(first)[2]
+    second = CHAPTER.work(root).with_name(f"{CHAPTER.name}.new-2.ipynb")
+    assert len([source for source in sources(second) if "return 2 * x" in source]) == 1
 
 
 def test_a_copy_that_check_would_refuse_is_called_no_notebook_and_is_not_touched(root, capsys):
