@@ -162,12 +162,9 @@ def test_the_readme_of_the_edition_is_otherwise_that_of_the_course():
     )
 
 
-def test_a_folder_that_is_there_is_not_written_into(edition, capsys):
+def test_the_students_commands_checks_and_texts_are_released_and_once_only(edition, capsys):
     assert release.run([str(edition)]) == 2
     assert "already there" in capsys.readouterr().err
-
-
-def test_the_students_commands_checks_and_texts_are_released(edition):
     released_files = {path.relative_to(edition).as_posix() for path in edition.rglob("*") if path.is_file()}
     wanted = set(release.students_commands()) | {"pyproject.toml", "uv.lock", "README.md", "tests/conftest.py"}
     wanted |= {name for name in release.tracked(ROOT) if name.startswith(("course/checks/", "minidl/", "notebooks/"))}
@@ -199,9 +196,12 @@ def telling(line: str) -> bool:
     return len(line) > 60 or (line.startswith("check.") and "=" in line)
 
 
-def test_on_a_full_disk_nothing_is_released_and_a_sentence_says_so(tmp_path, monkeypatch, capsys):
+def test_where_nothing_can_be_written_nothing_is_released_and_a_sentence_says_so(tmp_path, monkeypatch, capsys):
     copied: list[Path] = []
     monkeypatch.setattr(release, "students_files", lambda files: list(files)[:10])
+    (tmp_path / "file").write_text("")
+    assert release.run([str(tmp_path / "file" / "edition")]) == 2
+    assert capsys.readouterr().err.endswith("cannot be written: Not a directory.\n")
 
     def copy(source: Path, place: Path) -> None:
         if len(copied) == 3:
@@ -209,19 +209,11 @@ def test_on_a_full_disk_nothing_is_released_and_a_sentence_says_so(tmp_path, mon
         copied.append(place)
         place.write_bytes(source.read_bytes())
 
-    with monkeypatch.context() as patch:
-        patch.setattr(release.shutil, "copy2", copy)
-        assert release.run([str(tmp_path / "edition")]) == 2
+    monkeypatch.setattr(release.shutil, "copy2", copy)
+    assert release.run([str(tmp_path / "edition")]) == 2
     assert capsys.readouterr().err == f"{tmp_path / 'edition'} cannot be written: No space left on device.\n"
     assert len(copied) == 3
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_place_where_no_folder_can_be_is_refused_in_a_sentence(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(release, "students_files", lambda files: list(files)[:10])
-    (tmp_path / "file").write_text("")
-    assert release.run([str(tmp_path / "file" / "edition")]) == 2
-    assert capsys.readouterr().err.endswith("cannot be written: Not a directory.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_file_that_imports_what_is_left_out_is_left_out_too(tmp_path):

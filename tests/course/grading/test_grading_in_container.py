@@ -130,39 +130,28 @@ def wait_for(found):
     return value
 
 
-def test_without_podman_and_docker_a_sentence_says_so(submissions, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert grade.run([str(submissions), "--to", str(tmp_path / "graded"), "--container"]) == 2
-    assert capsys.readouterr().err == (
-        "--container needs podman or docker, and neither is here: install one of them.\n"
-    )
-    assert not (tmp_path / "graded").exists()
+def test_what_is_missing_for_a_container_is_told_in_a_sentence(engine, submissions, tmp_path, capfd, monkeypatch):
+    def told(to: str = "graded") -> str:
+        assert grade.run([str(submissions), "--to", str(tmp_path / to), "--container"]) == 2
+        return capfd.readouterr().err
 
-
-def test_a_daemon_that_does_not_run_is_named(engine, submissions, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    (engine / "no_network").touch()
+    image = told()
+    assert "no such host" in image
+    assert "The image could not be built: the lines above say why." in image
+    assert str(outside.CONTAINERFILE) in image
+    (engine / "no_network").unlink()
+    assert told("file/graded").splitlines()[-1].startswith(f"The results cannot be written to {tmp_path}/file/graded: ")
     (engine / "down").touch()
-    assert grade.run([str(submissions), "--to", str(tmp_path / "graded"), "--container"]) == 2
-    assert capsys.readouterr().err == (
+    assert told() == (
         "`podman info` says: Cannot connect to the daemon. Is it running?\n"
         "`docker info` says: Cannot connect to the daemon. Is it running?\n"
         "Start it (docker: its daemon), then type the same command again.\n"
     )
-
-
-def test_an_image_that_cannot_be_built_is_named(engine, submissions, tmp_path, capfd):
-    (engine / "no_network").touch()
-    assert grade.run([str(submissions), "--to", str(tmp_path / "graded"), "--container"]) == 2
-    told = capfd.readouterr().err
-    assert "no such host" in told
-    assert "The image could not be built: the lines above say why." in told
-    assert str(outside.CONTAINERFILE) in told
-
-
-def test_results_that_cannot_be_written_are_a_sentence(engine, submissions, tmp_path, capsys):
-    (tmp_path / "file").touch()
-    assert grade.run([str(submissions), "--to", str(tmp_path / "file" / "graded"), "--container"]) == 2
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith(f"The results cannot be written to {tmp_path / 'file' / 'graded'}: ")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert told() == "--container needs podman or docker, and neither is here: install one of them.\n"
+    assert not (tmp_path / "graded").exists()
 
 
 def test_results_are_not_written_around_the_submissions(engine, submissions, capsys):
