@@ -1,4 +1,4 @@
-"""The set-up decides rightly what `.venv` needs. The installer is a fake: it notes its calls and installs nothing."""
+"""The set-up decides what `.venv` needs, and runs tools for it. Fakes note their calls, and install nothing."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from course import command_line
 from course.setup import bootstrap, installation, requirements
-from course.setup.bootstrap import SetupError, bring_up_to_date, plan
+from course.setup.bootstrap import ROOT, SetupError, bring_up_to_date, plan
 from course.setup.exclusive import exclusive
+from course.setup.installation import install, install_with_uv
 from course.setup.step import ProgressLine, SetupStep
 
-ROOT = bootstrap.ROOT
 VERSION = (3, 11)
 
 pytestmark = pytest.mark.timeout(300)
@@ -343,3 +343,73 @@ def test_what_another_system_needs_is_not_missing_here(tmp_path, monkeypatch):
     assert requirements.missing(tmp_path, ()) == []
     monkeypatch.setattr("platform.system", lambda: "Plan9")
     assert requirements.missing(tmp_path, ()) == ["no-such-package"]
+
+
+class NotedStep(SetupStep):
+    """Notes the command and the environment of each step, and runs none; the steps named in `failing` fail."""
+
+    failing: tuple[str, ...] = ()
+
+    def __init__(self, *_: object) -> None:
+        self.log = Path("nowhere.log")
+        self.commands: list[str] = []
+        self.environments: list[dict[str, str]] = []
+        steps.append(self)
+
+    def run(self, title: str | None, command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
+        self.commands.append(" ".join(command))
+        self.environments.append(dict(environment or {}))
+        return int(any(name in self.commands[-1] for name in self.failing))
+
+
+steps: list[NotedStep] = []
+
+
+@pytest.mark.parametrize(("home", "no_cache"), [("home", None), ("new/home", None), ("file/home", "1")])
+def test_with_a_home_where_nothing_can_be_written_uv_installs_without_a_cache(tmp_path, monkeypatch, home, no_cache):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "file").touch()
+    for name in ("UV_CACHE_DIR", "UV_NO_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / home))
+    step = NotedStep()
+    assert install_with_uv(ROOT, "uv", tmp_path / ".venv" / "bin" / "python", step, ())
+    assert [environment.get("UV_NO_CACHE") for environment in step.environments] == [no_cache]
+
+
+UV, OWN_UV, PIP = "/usr/bin/uv sync", "bin/uv sync", "pip install --editable .[course]"
+
+
+@pytest.mark.parametrize(
+    ("uvs", "failing", "tools"),
+    [
+        (["/usr/bin"], (), [UV]),
+        (["/usr/bin"], (UV,), [UV, "pip --version", "pip install uv", PIP]),
+        ([".venv/bin"], ("pip --version",), ["pip --version", "ensurepip", OWN_UV]),
+        ([".venv/bin"], (OWN_UV,), ["pip --version", OWN_UV, PIP]),
+        ([], (), ["pip --version", "pip install uv", PIP]),
+    ],
+)
+def test_uv_installs_the_locked_packages_and_pip_those_of_pyproject_where_uv_is_not_there_or_fails(
+    monkeypatch, uvs, failing, tools
+):
+    def which(name: str, path: str = "/usr/bin") -> str | None:
+        return next((f"{place}/{name}" for place in uvs if path.endswith(place)), None)
+
+    monkeypatch.setattr(shutil, "which", which)
+    monkeypatch.setattr(requirements, "lock_is_current", lambda root: True)
+    monkeypatch.setattr(installation, "SetupStep", NotedStep)
+    monkeypatch.setattr(NotedStep, "failing", failing)
+    install(Path("root"), False, 0, ("course",))
+    assert [tool for tool, command in zip(tools, steps[-1].commands, strict=True) if tool not in command] == []
+    monkeypatch.setattr(NotedStep, "failing", (*failing, PIP, "sync"))
+    monkeypatch.setattr(NotedStep, "tail", lambda self: "no route to host")
+    with pytest.raises(SetupError, match="no route to host"):
+        install(Path("root"), False, 0, ("course",))
+
+
+def test_a_lock_that_is_older_than_the_ranges_is_not_installed(monkeypatch):
+    monkeypatch.setattr(requirements, "lock_is_current", lambda root: False)
+    step = NotedStep()
+    assert install_with_uv(ROOT, "uv", Path(".venv/bin/python"), step, ("course", "dev"))
+    assert step.commands == ["uv pip install --editable .[course,dev] --compile-bytecode --python .venv/bin/python"]
