@@ -198,7 +198,9 @@ def telling(line: str) -> bool:
 
 def test_where_nothing_can_be_written_nothing_is_released_and_a_sentence_says_so(tmp_path, monkeypatch, capsys):
     copied: list[Path] = []
-    monkeypatch.setattr(release, "students_files", lambda files: list(files)[:10])
+    monkeypatch.setattr(
+        release, "tracked", lambda root: ["README.md", "LICENSE", "pyproject.toml", "uv.lock", "Makefile"]
+    )
     (tmp_path / "file").write_text("")
     assert release.run([str(tmp_path / "file" / "edition")]) == 2
     assert capsys.readouterr().err.endswith("cannot be written: Not a directory.\n")

@@ -77,14 +77,14 @@ def test_nbgrader_makes_the_same_release_to_the_byte(names, by, tmp_path, monkey
 
 @pytest.mark.parametrize("by", ["Python", *exhaustively("commands")])
 def test_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(by, tmp_path, monkeypatch):
-    """generate_assignment, autograde, generate_feedback and export; with cyd one of the exercises is right."""
+    """generate_assignment, autograde, generate_feedback and export; of dan's, who deleted checks, one is empty."""
     brief_course(tmp_path)
-    students = {"cyd": "right", "dan": "deleted"} | ({"bob": "empty"} if by == "commands" else {})
+    students = {"dan": "deleted"} | ({"bob": "empty", "cyd": "right"} if by == "commands" else {})
     for student, kind in students.items():
         path = tmp_path / ".nbgrader" / "submitted" / student / FIRST / f"{FIRST}.ipynb"
         path.parent.mkdir(parents=True)
         one = notebook(FIRST, kind)
-        if student == "cyd":
+        if student == "dan":
             next(cell for cell in one.cells if cell.get("metadata", {}).get("nbgrader", {}).get("solution")).source = ""
         one.cells.append(nbformat.v4.new_markdown_cell("<script>steal()</script><img src='https://spy.example/x.png'>"))
         nbformat.write(one, path)
@@ -97,7 +97,7 @@ def test_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(by, tm
     graded_in(tmp_path)
     ours = {row["student"]: float(row["points"]) for row in rows(tmp_path / "graded" / "grades.csv")}
     assert exported == ours
-    assert exported.get("bob", 0) == 0 < exported["cyd"] < exported["dan"]
+    assert exported.get("bob", 0) == 0 < exported["dan"] < exported.get("cyd", 20)
     pages = list((tmp_path / ".nbgrader" / "feedback").rglob("*.html"))
     assert len(pages) == len(students)
     for page in pages:

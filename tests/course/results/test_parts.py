@@ -150,8 +150,9 @@ def test_without_an_answer_the_library_trains_and_that_is_said(small, capsys):
 
 def test_the_readers_function_trains_and_no_run_is_overwritten(small, capsys):
     work(small, "raise NotImplementedError")
-    assert result.run(["1", "--steps", "1"], small) == 0
+    assert result.chosen(PARTS[0], None, small)[0] is PARTS[0].library
     assert "adam_step is not written yet." in capsys.readouterr().out
+    (small / "runs/part_1").mkdir(parents=True)
     work(
         small,
         "m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2\n    "
