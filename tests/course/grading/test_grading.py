@@ -209,7 +209,8 @@ def test_what_is_graded_when_ctrl_c_or_a_kill_ends_the_grader_is_kept_and_the_ne
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / f"ada {FIRST}.ipynb").write_text("{")
     slow = notebook(FIRST, "empty")
-    slow.cells.insert(0, nbformat.v4.new_code_cell("import time\ntime.sleep(600)"))
+    sleeps = [nbformat.v4.new_code_cell("import time\ntime.sleep(600)") for _ in range(30)]  # each is ended after 20 s
+    slow.cells[:0] = sleeps
     nbformat.write(slow, tmp_path / "class" / f"bob {FIRST}.ipynb")
     options = ["--workers", "2", "--seconds", "500"]
     command = [sys.executable, "-m", "course", "grade", "class", "--to", "graded", *options]
@@ -223,7 +224,7 @@ def test_what_is_graded_when_ctrl_c_or_a_kill_ends_the_grader_is_kept_and_the_ne
             )
         )
         process.send_signal(number)
-        told = process.communicate(timeout=300)[1]  # the cell would sleep for 500 s
+        told = process.communicate(timeout=300)[1]  # the cells would sleep for 600 s
     if number == signal.SIGINT:
         assert process.returncode == grade.INTERRUPTED, told
         assert "Interrupted: 1 of 2 are graded, the others are not." in told

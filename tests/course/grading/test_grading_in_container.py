@@ -97,7 +97,8 @@ def test_the_same_table_comes_out_and_the_container_is_bound(engine, submissions
 def test_when_the_command_is_ended_the_container_ends(number, engine, submissions, tmp_path):
     path = submissions / "ada" / f"{NAME}.ipynb"
     notebook = nbformat.read(path, as_version=4)
-    notebook.cells[:0] = [nbformat.v4.new_code_cell("import time\nwhile True: time.sleep(1)")]
+    endless = "import time\nwhile True: time.sleep(1)"
+    notebook.cells[:0] = [nbformat.v4.new_code_cell(endless) for _ in range(30)]  # each is ended after 20 s
     nbformat.write(notebook, path)
     to = tmp_path / "graded"
     command = [sys.executable, "-c", "import sys; from course.commands import grade; sys.exit(grade.run(sys.argv[1:]))"]
