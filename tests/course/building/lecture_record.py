@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from course.building.imports import imported, modules_in, reached
+from course.building.imports import imported, modules_in
 from course.building.sources import Source
 
 PACKAGES = ("minidl", "course")
@@ -60,8 +60,15 @@ def imports_of(source: Source) -> set[str]:
     starts = imported(str(source), program, known)
     # `from course import progress` is a command (course/__init__.py)
     starts |= known.keys() & {f"{name.replace('.', '/commands/')}.py" for name in modules_in(program)}
-    starts |= {name for name in known if name.startswith(BY_NAME)}
-    return reached(starts, imports_in(source.root))
+    by_name = BY_NAME if source.is_lecture else (*BY_NAME, "course/judging", "course/sandbox", "course/probes")
+    starts |= {name for name in known if name.startswith(by_name)}
+    found, waiting = set(), list(starts)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += imports_in(source.root, name)
+    return found
 
 
 @cache
@@ -77,10 +84,9 @@ def packages(root: Path) -> dict[str, str]:
 
 
 @cache
-def imports_in(root: Path) -> dict[str, set[str]]:
-    """What each file of the packages imports of them."""
-    names = [name for name in packages(root) if name.endswith(".py")]
-    return {name: imported(name, (root / name).read_text(encoding="utf-8"), names) for name in names}
+def imports_in(root: Path, name: str) -> set[str]:
+    """What a file of the packages imports of them."""
+    return imported(name, (root / name).read_text(encoding="utf-8"), packages(root)) if name.endswith(".py") else set()
 
 
 def contents(path: Path) -> str:

@@ -21,6 +21,7 @@ from course.commands import release
 from course.judging import Status
 from course.judging.judged_notebook import check_cells, checks_of, judge_notebook
 from course.setup.bootstrap import ROOT
+from tests.course.building import lecture_record
 from tests.course.grading.submitted_class import brief
 from tests.tiers import all_but_first_exhaustive
 
@@ -73,8 +74,13 @@ def test_a_release_gets_no_points_and_is_not_attempted(source):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("source", all_but_first_exhaustive(ASSIGNMENTS), ids=lambda source: source.name)
-def test_in_a_kernel_a_solution_displays_all_points_as_committed_and_what_is_not_written_none(source, tmp_path):
-    """In the first tier two exercises, of which the second is not written."""
+def test_in_a_kernel_a_solution_displays_all_points_as_committed_and_what_is_not_written_none(
+    source, tmp_path, pytestconfig
+):
+    """In the first tier two exercises, of which the second is not written; the others once they have changed."""
+    record = getattr(pytestconfig, "cache", None) if source is not ASSIGNMENTS[0] else None
+    if lecture_record.has_run(source, record):
+        pytest.skip("this text has passed here with the same library and versions")
     solution, release = text.read(source.path), nbformat.read(source.exercise, as_version=4)
     unwritten = ""
     if source is ASSIGNMENTS[0]:
@@ -91,6 +97,7 @@ def test_in_a_kernel_a_solution_displays_all_points_as_committed_and_what_is_not
             assert cell == committed[cell.id], "the committed one is not what runs now"
         elif cell.id == unwritten:
             assert "not attempted" in cell.outputs[0].data["text/plain"]
+    lecture_record.note(source, record)
 
 
 def checking_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
