@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from itertools import cycle, islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +27,7 @@ from rich.table import Table  # noqa: E402
 
 from course.commands import grade  # noqa: E402
 from course.grading import grader  # noqa: E402
-from tests.course.grading.submitted_class import hand_in  # noqa: E402
+from tests.course.grading.submitted_class import KINDS, SOLUTIONS, hand_in  # noqa: E402
 
 
 def main() -> None:
@@ -38,7 +39,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
-        kinds = hand_in(folder / "submitted", options.submissions)
+        turns = islice(cycle(KINDS), options.submissions)
+        kinds = hand_in(folder / "submitted", turns, cycle(SOLUTIONS), exercises=None)
         load = os.getloadavg()[0]
         seconds, outcomes, total = graded(folder, options)
     console = Console()

@@ -1,4 +1,4 @@
-"""A lecture of each chapter, in a browser: its cells run, its guesses wait, and moving a slider changes the picture."""
+"""A lecture, with `--all` one of each chapter, in a browser: cells run, guesses wait, a slider changes its picture."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ pytest.importorskip("selenium", reason="needs selenium: pip install 'minidl[brow
 
 from course.setup.bootstrap import ROOT
 from tests.course.browser.lab_in_browser import CHROMEDRIVER, CHROMIUM, OpenNotebook, chromium, lab_server, wait_for
+from tests.tiers import all_but_first_exhaustive
 
 WITH_PANEL = sorted(
     path for path in (ROOT / "notebooks").glob("*.ipynb") if "explore(" in path.read_text(encoding="utf-8")
@@ -24,7 +25,7 @@ SECONDS_A_LECTURE = 400.0  # on a loaded machine
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver")
-@pytest.mark.parametrize("lecture", LECTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("lecture", all_but_first_exhaustive(LECTURES), ids=lambda path: path.stem)
 def test_the_sliders_of_a_lecture_change_its_pictures(lecture: Path, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     (clone / "notebooks").mkdir(parents=True)

@@ -9,20 +9,23 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from course.building.imports import imported, modules_in
 from course.building.sources import Source
 
 PACKAGES = ("minidl", "course")
-"""What a lecture imports, by itself or through its ranks. All of it counts: ranks and cells import at run time."""
+"""What a lecture imports, by itself or through its ranks."""
 
 TEXTS = ("course/lectures", "course/assignments")
 """Parts of these packages that no lecture imports."""
+
+BY_NAME = ("minidl/kernels", "minidl/cluster/engines", "course/building/execution.py")
+"""What is imported by a name that is known at run time only, and what runs the lectures: it counts for all."""
 
 MADE = ("__pycache__", ".ipynb_checkpoints")
 
@@ -44,27 +47,46 @@ def place(source: Source) -> str:
 
 
 def fingerprint(source: Source) -> str:
-    """A hash of the text, its notebook, the packages that it imports, Python, and what is installed."""
-    parts = [contents(source.path), contents(source.executed), packages(source.root), environment()]
+    """A hash of the text, its notebook, the files that it imports, all data files, Python, and what is installed."""
+    files = sorted({*imports_of(source), *(name for name in packages(source.root) if not name.endswith(".py"))})
+    hashes = [f"{name} {packages(source.root)[name]}" for name in files]
+    parts = [contents(source.path), contents(source.executed), *hashes, environment()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
+def imports_of(source: Source) -> set[str]:
+    """The files of the packages that a lecture imports anywhere, directly or indirectly."""
+    program, known = source.path.read_text(encoding="utf-8"), packages(source.root)
+    starts = imported(str(source), program, known)
+    # `from course import progress` is a command (course/__init__.py)
+    starts |= known.keys() & {f"{name.replace('.', '/commands/')}.py" for name in modules_in(program)}
+    by_name = BY_NAME if source.is_lecture else (*BY_NAME, "course/judging", "course/sandbox", "course/probes")
+    starts |= {name for name in known if name.startswith(by_name)}
+    found, waiting = set(), list(starts)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += imports_in(source.root, name)
+    return found
+
+
 @cache
-def packages(root: Path) -> str:
-    """A hash of every file that a lecture can import, data included."""
-    hashed = hashlib.sha256()
-    for path in imported(root):
-        hashed.update(f"{path.relative_to(root).as_posix()} {contents(path)}\n".encode())
-    return hashed.hexdigest()
+def packages(root: Path) -> dict[str, str]:
+    """The files of the packages and their hashes, data included, without the texts."""
+    texts = {root / name for name in TEXTS}
+    return {
+        path.relative_to(root).as_posix(): contents(path)
+        for package in PACKAGES
+        for path in sorted((root / package).rglob("*"))
+        if path.is_file() and not set(path.parts) & set(MADE) and not set(path.parents) & texts
+    }
 
 
-def imported(root: Path) -> Iterator[Path]:
-    """The files of the packages, without the texts, in a fixed order."""
-    texts = [root / name for name in TEXTS]
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*")):
-            if path.is_file() and not set(path.parts) & set(MADE) and not set(path.parents) & set(texts):
-                yield path
+@cache
+def imports_in(root: Path, name: str) -> set[str]:
+    """What a file of the packages imports of them."""
+    return imported(name, (root / name).read_text(encoding="utf-8"), packages(root)) if name.endswith(".py") else set()
 
 
 def contents(path: Path) -> str:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from course.building.sources import Source
+from course.building.sources import Source, sources
 from tests.course.building import lecture_record
+
+FILES = {
+    "course/lectures/01_one.py": "# %%\nfrom minidl import a\nfrom course import progress",
+    "course/lectures/02_two.py": "import minidl",
+    "course/commands/progress.py": "from course.student import points",
+    "course/student/points.py": "",
+    "course/grading/grade.py": "",
+    "course/figures/page.css": "",
+    "notebooks/01_one.ipynb": "",
+    "minidl/__init__.py": "",
+    "minidl/a.py": "def f():\n    import minidl.b",
+    "minidl/b.py": "",
+    "minidl/c.py": "import minidl.a",
+    "minidl/kernels/jit.py": "",
+    "minidl/__pycache__/a.pyc": "",
+}
 
 
 class Kept(dict[str, Any]):
@@ -18,57 +33,50 @@ class Kept(dict[str, Any]):
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Source:
-    """A lecture in a small clone; nothing is remembered of the files of another."""
-    for name in ("course/lectures/01_one.py", "course/lectures/02_two.py", "notebooks/01_one.ipynb", "minidl/a.py"):
+def source(tmp_path):
+    """A lecture in a small clone."""
+    for name, content in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(name)
+        (tmp_path / name).write_text(content)
+    forget()
     return Source(tmp_path / "course/lectures/01_one.py", tmp_path)
 
 
-@pytest.fixture(autouse=True)
-def _no_memory() -> None:
+def forget() -> None:
     lecture_record.packages.cache_clear()
-    lecture_record.environment.cache_clear()
+    lecture_record.imports_in.cache_clear()
 
 
-def test_a_lecture_that_ran_need_not_run_again(source: Source) -> None:
+def test_a_lecture_that_ran_runs_again_once_a_file_that_it_imports_or_a_data_file_has_changed(source):
     kept: Any = Kept()
     assert not lecture_record.has_run(source, kept)
     lecture_record.note(source, kept)
     assert lecture_record.has_run(source, kept)
+    again = set()
+    for name, content in {**FILES, "minidl/new.json": "", "minidl/new.py": ""}.items():
+        (source.root / name).write_text(content + "\n# changed")
+        forget()
+        again |= set() if lecture_record.has_run(source, kept) else {name}
+        (source.root / name).unlink() if name not in FILES else (source.root / name).write_text(content)
+    others = {"course/lectures/02_two.py", "course/grading/grade.py", "minidl/c.py", "minidl/__pycache__/a.pyc"}
+    assert again == FILES.keys() - others | {"minidl/new.json"}
 
 
-@pytest.mark.parametrize(
-    "changed",
-    ["course/lectures/01_one.py", "notebooks/01_one.ipynb", "minidl/a.py", "minidl/new/b.py", "course/figures/page.py"],
-)
-def test_it_runs_again_once_its_text_its_notebook_or_a_file_that_it_can_import_has_changed(
-    source: Source, changed: str
-) -> None:
-    before = lecture_record.fingerprint(source)
-    (source.root / changed).parent.mkdir(parents=True, exist_ok=True)
-    (source.root / changed).write_text("changed")
-    lecture_record.packages.cache_clear()
-    assert lecture_record.fingerprint(source) != before
-
-
-def test_it_runs_again_once_a_package_has_another_version(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs_again_once_a_package_has_another_version(source, monkeypatch):
     before = lecture_record.fingerprint(source)
     monkeypatch.setattr(lecture_record.metadata, "distributions", list)
-    lecture_record.environment.cache_clear()
+    monkeypatch.setattr(lecture_record, "environment", lecture_record.environment.__wrapped__)
     assert lecture_record.fingerprint(source) != before
 
 
-def test_another_lecture_and_compiled_files_do_not_count(source: Source) -> None:
-    before = lecture_record.fingerprint(source)
-    for name in ("course/lectures/02_two.py", "minidl/__pycache__/a.pyc"):
-        (source.root / name).parent.mkdir(exist_ok=True)
-        (source.root / name).write_text("changed")
-    lecture_record.packages.cache_clear()
-    assert lecture_record.fingerprint(source) == before
-
-
-def test_without_a_cache_every_lecture_runs(source: Source) -> None:
+def test_without_a_cache_every_lecture_runs(source):
     lecture_record.note(source, None)
     assert not lecture_record.has_run(source, None)
+
+
+def test_a_real_lecture_imports_what_its_ranks_import_and_nothing_that_grades():
+    forget()
+    names = lecture_record.imports_of(next(one for one in sources() if one.name == "04b_collectives"))
+    assert {"minidl/cluster/engines/processes/preload.py", "minidl/kernels/jit/__init__.py"} <= names
+    assert {"minidl/cluster/launch.py", "course/interaction/explore.py"} <= names
+    assert not [name for name in names if name.startswith(("course/grading/", "course/judging/", "minidl/cli/"))]

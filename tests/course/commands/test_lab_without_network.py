@@ -11,19 +11,21 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from jupyterlab_server.config import get_page_config
 
 from course.chapters import FIRST_LECTURE
 from course.commands import lab
 from tests.course.grading.submitted_class import ROOT
+from tests.tiers import exhaustively
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@contextmanager
+def lab_server(home: Path) -> Iterator[str]:
     """Where the lab is; it keeps its files in a folder of its own."""
-    home = tmp_path_factory.mktemp("lab")
     own = {f"JUPYTER_{name}_DIR": str(home / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
     options = ["--no-browser", "--allow-root", "--port=0", "--ServerApp.port_retries=0", "--IdentityProvider.token="]
     with (home / "log").open("w") as log:
@@ -65,11 +67,22 @@ def get(url: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_page_of_the_lab_names_no_address_outside_and_asks_for_no_news(address: str) -> None:
-    page = get(f"{address}lab/tree/{FIRST_LECTURE}")
-    assert re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\W*(?:https?:)?//[^>]*>", page) == []
-    config = json.loads(re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
-    assert config["news"] == {"disabled": True}
-    assert "@jupyterlab/apputils-extension:announcements" in config["disabledExtensions"]
-    assert config["extensionManager"]["can_install"] is False
-    assert json.loads(get(f"{address}lab/api/update"))["notification"] is None
+@pytest.mark.parametrize("is_served", [False, *exhaustively(True)], ids=["as set", "as served"])
+def test_the_page_of_the_lab_names_no_address_outside_and_asks_for_no_news(is_served, tmp_path, monkeypatch):
+    if not is_served:
+        monkeypatch.setenv("JUPYTER_CONFIG_PATH", lab.environment(ROOT)["JUPYTER_CONFIG_PATH"])
+        config = get_page_config([])
+        settings = json.loads((ROOT / "course" / "jupyter" / "jupyter_lab_config.json").read_text())["LabApp"]
+        assert settings["news_url"] is None
+        assert settings["check_for_updates_class"].endswith("NeverCheckForUpdate")
+        assert settings["extension_manager"] == "readonly"
+        assert "@jupyterlab/apputils-extension:announcements" in config["disabledExtensions"]
+        return
+    with lab_server(tmp_path) as address:
+        page = get(f"{address}lab/tree/{FIRST_LECTURE}")
+        assert re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\W*(?:https?:)?//[^>]*>", page) == []
+        config = json.loads(re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+        assert config["news"] == {"disabled": True}
+        assert "@jupyterlab/apputils-extension:announcements" in config["disabledExtensions"]
+        assert config["extensionManager"]["can_install"] is False
+        assert json.loads(get(f"{address}lab/api/update"))["notification"] is None

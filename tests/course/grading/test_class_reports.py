@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import os
 from pathlib import Path
@@ -12,37 +11,34 @@ import pytest
 
 from course.commands import grade
 from course.grading.grade import Grade
-from course.grading.reports import class_reports
+from course.grading.reports import class_reports, picture
 from course.grading.results.results import CannotWriteError
 from course.grading.submissions.submission import Submission
 from course.judging import Outcome, PartResult, Status
 from course.judging.judged_notebook import Judgement
 from course.setup.bootstrap import ROOT
+from tests.course.grading.submitted_class import graded_in, rows
 
 CHAPTER = "04_messages_and_collectives"
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
 
 
 @pytest.fixture
 def folder(tmp_path):
     """Two students who handed in, and a roster of three."""
     for student in ("ada", "bob"):
-        path = tmp_path / "submissions" / student / CHAPTER / f"{CHAPTER}.ipynb"
+        path = tmp_path / "class" / student / CHAPTER / f"{CHAPTER}.ipynb"
         path.parent.mkdir(parents=True)
         path.write_text("this is no notebook", encoding="utf-8")
     (tmp_path / "roster.csv").write_text("name,login\nAda L,ada\nBob M,bob\nCyd N,cyd\n", encoding="utf-8")
     return tmp_path
 
 
-def written(folder: Path, options: list[str], **given: float) -> list[str]:
+def written(folder: Path, options: list[str], is_drawn: bool = False, **given: float) -> list[str]:
     """The sentences for a class in which ada has all points and bob half of them, each with an answer in words."""
-    arguments = [str(folder / "submissions"), "--to", str(folder / "graded"), *options]
+    arguments = [str(folder / "class"), "--to", str(folder / "graded"), *options]
     reference = nbformat.read(ROOT / "solutions" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
     submissions = [
-        Submission(student, CHAPTER, folder / "submissions" / student / CHAPTER / f"{CHAPTER}.ipynb")
+        Submission(student, CHAPTER, folder / "class" / student / CHAPTER / f"{CHAPTER}.ipynb")
         for student in ("ada", "bob")
     ]
     graded = []
@@ -51,7 +47,10 @@ def written(folder: Path, options: list[str], **given: float) -> list[str]:
         judgement = Judgement({"check_ring": [Outcome("ring", 18.0, parts)]})
         graded.append(Grade(student, CHAPTER, judgement, [("why", 2.0, "because")], given))
     reports = class_reports.chosen(grade.parser().parse_args(arguments))
-    return list(class_reports.write(graded, submissions, {CHAPTER: reference}, reports))
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_drawn:
+            patch.setattr(picture, "save_picture", lambda tallies, path: path.write_bytes(b""))
+        return list(class_reports.write(graded, submissions, {CHAPTER: reference}, reports))
 
 
 def test_a_roster_gives_a_table_of_the_class_and_files_to_import_once_the_points_are_complete(folder):
@@ -67,17 +66,10 @@ def test_a_roster_gives_a_table_of_the_class_and_files_to_import_once_the_points
     (moodle,) = graded.glob("gradebook/moodle_*.csv")
     assert [row[CHAPTER] for row in rows(moodle)] == ["19.5", "10.5"]
     assert told[-1].endswith(f"canvas_{CHAPTER}.csv, moodle_{CHAPTER}.csv.")
+    written(folder, roster)  # the points are taken back
+    assert not list((graded / "gradebook").glob("*"))
 
 
-def test_points_that_are_taken_back_are_taken_out_of_the_gradebook(folder):
-    roster = ["--roster", str(folder / "roster.csv")]
-    written(folder, roster, why=2.0)
-    assert list((folder / "graded" / "gradebook").glob("*"))
-    written(folder, roster)
-    assert not list((folder / "graded" / "gradebook").glob("*"))
-
-
-@pytest.mark.usefixtures("pictures")
 @pytest.mark.parametrize(("name", "has"), [("gradebook/canvas_*", b"Points Possible"), ("*.png", b"PNG")])
 def test_on_a_full_disk_a_gradebook_and_a_picture_are_whole_or_not_there(folder, monkeypatch, name, has):
     real = Path.write_bytes
@@ -91,13 +83,12 @@ def test_on_a_full_disk_a_gradebook_and_a_picture_are_whole_or_not_there(folder,
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", full)
         with pytest.raises(CannotWriteError, match="No space left"):
-            written(folder, ["--roster", str(folder / "roster.csv")], why=1.0)
+            written(folder, ["--roster", str(folder / "roster.csv")], is_drawn=True, why=1.0)
     assert not list((folder / "graded").glob(name))
 
 
-@pytest.mark.usefixtures("pictures")
 def test_statistics_and_their_picture_are_always_there(folder):
-    told = written(folder, [])
+    told = written(folder, [], is_drawn=True)
     statistics = rows(folder / "graded" / "statistics.csv")
     assert [(row["part"], row["share_got_it"], row["reason_1"]) for row in statistics] == [
         ("", "0.5", "a cause"), ("the sum", "1.0", ""), ("the cost", "0.5", "a cause"),
@@ -109,8 +100,9 @@ def test_statistics_and_their_picture_are_always_there(folder):
 
 @pytest.mark.timeout(120)
 def test_with_a_roster_a_class_of_damaged_files_has_its_table(folder, capsys):
-    arguments = [str(folder / "submissions"), "--to", str(folder / "graded"), "--roster", str(folder / "roster.csv")]
-    assert grade.run([*arguments, "--assignment", "04", "--deadline", "2020-01-01"]) == 1
+    assert (
+        graded_in(folder, "--roster", str(folder / "roster.csv"), "--assignment", "04", "--deadline", "2020-01-01") == 1
+    )
     table = rows(folder / "graded" / "class.csv")
     assert [row["status"] for row in table] == ["not gradable", "not gradable", "not handed in"]
     assert "is not a notebook" in table[0]["remark"]
@@ -131,7 +123,7 @@ def test_with_a_roster_a_class_of_damaged_files_has_its_table(folder, capsys):
 def test_options_that_make_no_sense_are_refused_in_a_sentence_before_anything_is_graded(
     folder, capsys, options, sentence
 ):
-    assert grade.run([str(folder / "submissions"), "--to", str(folder / "graded"), *options]) == 2
+    assert graded_in(folder, *options) == 2
     told = capsys.readouterr().err.strip()
     assert sentence in told
     assert "\n" not in told
@@ -142,7 +134,7 @@ def test_alike_answers_are_listed_with_their_lines(folder):
     pytest.importorskip("rapidfuzz")
     for student in ("ada", "bob"):
         notebook = nbformat.read(ROOT / "solutions" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
-        nbformat.write(notebook, folder / "submissions" / student / CHAPTER / f"{CHAPTER}.ipynb")
+        nbformat.write(notebook, folder / "class" / student / CHAPTER / f"{CHAPTER}.ipynb")
     told = written(folder, ["--similarity"])
     pairs = rows(folder / "graded" / "similar.csv")
     assert {(row["student_1"], row["student_2"], row["similarity"]) for row in pairs} == {("ada", "bob", "1.0")}

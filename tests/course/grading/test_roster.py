@@ -57,33 +57,24 @@ def test_the_tables_of_canvas_moodle_and_teachers_are_rosters(roster, text, kind
     assert [student.name for student in read.students] == names
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_a_roster_may_be_in_any_of_the_usual_encodings(roster, encoding):
-    assert roster(MOODLE.replace("\n", "\r\n"), encoding).students[1].name == "Zoë O'Hara"
+def test_a_roster_may_be_in_any_of_the_usual_encodings(roster):
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "cp1252"):
+        assert roster(MOODLE.replace("\n", "\r\n"), encoding).students[1].name == "Zoë O'Hara"
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "is empty"),
-        ("\n\n", "is empty"),
-        ("name,id\n", "has no students"),
-        ("colour,size\nred,4\n", "no column with names, ids, logins or email addresses"),
-        ("name,name\na,b\n", "two columns of one name"),
-        ("PK\3\4 a spreadsheet", "save it as CSV"),
-        ("name\na\0b\n", "is not text"),
-    ],
-)
-def test_what_is_no_roster_is_refused_in_a_sentence(roster, text, sentence):
-    with pytest.raises(TableError, match=sentence):
-        roster(text)
+NO_ROSTERS = {
+    "": "is empty", "\n\n": "is empty", "name,id\n": "has no students", "name,name\na,b\n": "two columns of one name",
+    "colour,size\nred,4\n": "no column with names, ids, logins or email addresses",
+    "PK\3\4 a spreadsheet": "save it as CSV", "name\na\0b\n": "is not text",
+}  # fmt: skip
 
 
-def test_a_roster_that_is_not_there_is_refused_in_a_sentence(tmp_path):
+def test_what_is_no_roster_is_refused_in_a_sentence(roster, tmp_path):
+    for text, sentence in NO_ROSTERS.items():
+        with pytest.raises(TableError, match=sentence):
+            roster(text)
     with pytest.raises(TableError, match="cannot be read: No such file"):
         read_roster(tmp_path / "nobody.csv")
-    with pytest.raises(TableError, match="cannot be read: Is a directory"):
-        read_roster(tmp_path)
 
 
 @pytest.mark.parametrize(

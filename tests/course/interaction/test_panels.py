@@ -21,7 +21,7 @@ def draw(axes: Axes, nodes: int, network: str) -> None:
 
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def shown(monkeypatch):
     """What was shown, in order."""
     found: list[Any] = []
     for place in (page, "course.interaction.redrawn"):
@@ -31,7 +31,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.fixture
-def person(monkeypatch: pytest.MonkeyPatch) -> None:
+def person(monkeypatch):
     monkeypatch.setattr(frontend, "person_is_there", lambda: True)
 
 
@@ -39,7 +39,7 @@ def titles(figure: Any) -> list[str]:
     return [axes.get_title(loc="left") for axes in figure.axes]
 
 
-def test_a_panel_without_a_person_is_one_figure_of_the_chosen_settings(shown: list[Any]) -> None:
+def test_a_panel_without_a_person_is_one_figure_of_the_chosen_settings(shown):
     explore(draw, "it rises.", nodes=[2, 4], network=["slow", "fast"], multiples=[{}, {"nodes": 4, "network": "fast"}])
     figure, words = shown
     assert titles(figure) == ["nodes 2, network slow", "nodes 4, network fast"]
@@ -47,7 +47,7 @@ def test_a_panel_without_a_person_is_one_figure_of_the_chosen_settings(shown: li
     assert words.data == "*In words: it rises.*"
 
 
-def test_a_panel_without_multiples_shows_up_to_four_values_of_its_first_parameter(shown: list[Any]) -> None:
+def test_a_panel_without_multiples_shows_up_to_four_values_of_its_first_parameter(shown):
     explore(draw, "it rises.", nodes=[1, 2, 3, 4, 5, 6, 7], network=["slow"])
     assert titles(shown[0]) == [f"nodes {nodes}, network slow" for nodes in (1, 3, 5, 7)]
 
@@ -59,7 +59,7 @@ def two_scales(axes: Any, nodes: int) -> None:
     axes.twinx().set_ylabel("rate")
 
 
-def test_what_all_small_multiples_say_alike_stands_once(shown: list[Any]) -> None:
+def test_what_all_small_multiples_say_alike_stands_once(shown):
     explore(two_scales, "it rises.", nodes=[100, 1000])
     first, second, left_twin, right_twin = shown[0].axes
     assert first.get_legend() is not None
@@ -72,13 +72,13 @@ def legend_of_its_setting(axes: Any, B: int, ms_per_step: int) -> None:
     axes.legend()
 
 
-def test_legends_that_differ_stay_and_names_of_parameters_are_readable(shown: list[Any]) -> None:
+def test_legends_that_differ_stay_and_names_of_parameters_are_readable(shown):
     explore(legend_of_its_setting, "it rises.", B=[16, 64], ms_per_step=[2])
     assert [axes.get_legend() is not None for axes in shown[0].axes] == [True, True]
     assert titles(shown[0]) == ["B = 16, ms/step 2", "B = 64, ms/step 2"]
 
 
-def test_logarithmic_axes_of_small_multiples_are_named_in_plain_numbers(shown: list[Any]) -> None:
+def test_logarithmic_axes_of_small_multiples_are_named_in_plain_numbers(shown):
     explore(two_scales, "it rises.", nodes=[100, 1000], shared=False)
     shown[0].canvas.draw()
     names = [label.get_text() for label in shown[0].axes[1].get_xticklabels()]
@@ -91,35 +91,30 @@ def own_ticks(axes: Any, nodes: int) -> None:
     axes.set_xticks([3, 30], ["three", "thirty"])
 
 
-def test_ticks_that_a_picture_names_itself_stay(shown: list[Any]) -> None:
+def test_ticks_that_a_picture_names_itself_stay(shown):
     explore(own_ticks, "it rises.", nodes=[2, 4])
     assert [label.get_text() for label in shown[0].axes[0].get_xticklabels()] == ["three", "thirty"]
 
 
-@pytest.mark.parametrize(
-    ("multiples", "sentence"),
-    [
+@pytest.mark.parametrize("is_there", [False, True])
+def test_multiples_of_unknown_names_and_values_are_refused(is_there, monkeypatch):
+    monkeypatch.setattr(frontend, "person_is_there", lambda: is_there)
+    for multiples, sentence in (
         ([{"node": 2}], "the parameter 'node', but the parameters are nodes, network"),
         ([{"nodes": 3}], r"nodes=3, which is not among its values \[2, 4\]"),
-    ],
-)
-@pytest.mark.parametrize("is_there", [False, True])
-def test_multiples_of_unknown_names_and_values_are_refused(
-    multiples: list[dict[str, Any]], sentence: str, is_there: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(frontend, "person_is_there", lambda: is_there)
-    with pytest.raises(ValueError, match=sentence):
-        explore(draw, "it rises.", nodes=[2, 4], network=["slow"], multiples=multiples)
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            explore(draw, "it rises.", nodes=[2, 4], network=["slow"], multiples=multiples)
 
 
-def test_an_error_of_draw_leaves_no_figure(shown: list[Any]) -> None:
+def test_an_error_of_draw_leaves_no_figure(shown):
     with pytest.raises(ZeroDivisionError):
         explore(lambda axes, nodes: axes.plot([1 / nodes]), "it fails.", nodes=[0, 1])
     assert shown == []
 
 
 @pytest.mark.usefixtures("person")
-def test_a_person_gets_a_slider_for_numbers_and_a_list_for_texts(shown: list[Any]) -> None:
+def test_a_person_gets_a_slider_for_numbers_and_a_list_for_texts(shown):
     explore(draw, "it rises.", nodes=[2, 4], network=["slow", "fast"])
     slider, choice, _, image = shown[0].children
     assert isinstance(slider, ipywidgets.SelectionSlider)
@@ -134,7 +129,7 @@ def test_a_person_gets_a_slider_for_numbers_and_a_list_for_texts(shown: list[Any
 
 
 @pytest.mark.usefixtures("person")
-def test_buttons_step_to_the_ends_and_no_further(shown: list[Any]) -> None:
+def test_buttons_step_to_the_ends_and_no_further(shown):
     step_through(lambda axes, frame: axes.plot([0, frame]), "it grows.", frames=range(3), multiples=[0, 2])
     back, slider, forward = shown[0].children[0].children
     assert (back.disabled, slider.value, forward.disabled) == (True, 0, False)
@@ -146,7 +141,7 @@ def test_buttons_step_to_the_ends_and_no_further(shown: list[Any]) -> None:
     assert slider.value == 1
 
 
-def test_frames_stand_side_by_side_without_a_person(shown: list[Any]) -> None:
+def test_frames_stand_side_by_side_without_a_person(shown):
     step_through(
         lambda axes, frame: axes.plot([0, frame]), "it grows.", frames=range(3), multiples=[0, 2], name="round"
     )
@@ -155,7 +150,7 @@ def test_frames_stand_side_by_side_without_a_person(shown: list[Any]) -> None:
         step_through(draw, "it grows.", frames=range(3), multiples=[7])
 
 
-def test_a_redrawn_picture_hides_while_its_error_is_shown() -> None:
+def test_a_redrawn_picture_hides_while_its_error_is_shown():
     slider = ipywidgets.SelectionSlider(options=[1, 0])
     picture = Redrawn(lambda x: b"%d" % (1 / x), {"x": slider})
     with pytest.raises(ZeroDivisionError):  # outside a notebook the error is not shown, but raised
@@ -165,12 +160,7 @@ def test_a_redrawn_picture_hides_while_its_error_is_shown() -> None:
     assert (picture.image.layout.visibility, picture.image.value) == ("visible", b"1")
 
 
-def test_words_that_begin_with_in_words_are_refused() -> None:
-    with pytest.raises(ValueError, match="must not begin so itself"):
-        page.in_words("In words: it rises.")
-
-
-def test_a_bar_yields_its_cases_and_is_gone_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_yields_its_cases_and_is_gone_at_the_end(monkeypatch):
     assert list(bar(iter("abc"), "spelling")) == ["a", "b", "c"]
     pictures: list[str] = []
 
@@ -193,13 +183,13 @@ def test_a_bar_yields_its_cases_and_is_gone_at_the_end(monkeypatch: pytest.Monke
     assert pictures[-1] == ""
 
 
-def test_warming_up_from_the_cache_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warming_up_from_the_cache_shows_nothing(capsys):
     warm_up()
     warm_up()
     assert capsys.readouterr().out == ""
 
 
-def test_a_slider_goes_from_the_least_to_the_greatest_and_starts_at_the_default() -> None:
+def test_a_slider_goes_from_the_least_to_the_greatest_and_starts_at_the_default():
     slider = widget("layers", [8, 3, 24, 4])
     assert [value for _, value in slider.options] == [3, 4, 8, 24]
     assert slider.value == 8

@@ -20,23 +20,15 @@ LECTURE = "01_lines.ipynb"
 
 def notebook(*sources: str) -> dict[str, Any]:
     """A notebook of one text and code cells with outputs."""
-    code = [
-        {
-            "cell_type": "code",
-            "execution_count": 1,
-            "id": f"c{place}",
-            "metadata": {},
-            "outputs": [{"output_type": "stream", "name": "stdout", "text": ["42\n"]}],
-            "source": [source],
-        }
-        for place, source in enumerate(sources)
-    ]
+    output = {"output_type": "stream", "name": "stdout", "text": ["42\n"]}
+    code = {"cell_type": "code", "execution_count": 1, "metadata": {}, "outputs": [output]}
     text = {"cell_type": "markdown", "id": "t", "metadata": {}, "source": ["# Lines\n", "[next](02_circles.ipynb)"]}
-    return {"cells": [text, *code], "metadata": {"minidl": {"sha256": "a"}}, "nbformat": 4, "nbformat_minor": 5}
+    cells = [text, *({**code, "id": f"c{place}", "source": [source]} for place, source in enumerate(sources))]
+    return {"cells": cells, "metadata": {"minidl": {"sha256": "a"}}, "nbformat": 4, "nbformat_minor": 5}
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     (tmp_path / "notebooks").mkdir()
     write(tmp_path, notebook("print(6 * 7)"))
     return tmp_path
@@ -51,9 +43,12 @@ def copied(root: Path) -> dict[str, Any]:
     return content
 
 
-def test_the_copy_has_the_cells_but_no_outputs_and_the_lecture_keeps_them(root: Path) -> None:
-    [sentence] = copy_lectures(root)
+def test_the_copy_has_the_cells_but_no_outputs_and_the_lecture_keeps_them(root):
+    (root / "notebooks" / "02_circles.ipynb").write_text("{")
+    sentence, damaged = copy_lectures(root)
     assert "01_lines" in sentence
+    assert damaged.startswith("Damaged, and not copied: 02_circles. ")
+    (root / "notebooks" / "02_circles.ipynb").unlink()
     text, code = copied(root)["cells"]
     assert (text["source"], code["source"]) == (["# Lines\n", "[next](02_circles.ipynb)"], ["print(6 * 7)"])
     assert (code["outputs"], code["execution_count"]) == ([], None)
@@ -61,7 +56,7 @@ def test_the_copy_has_the_cells_but_no_outputs_and_the_lecture_keeps_them(root: 
     assert copy_lectures(root) == []
 
 
-def test_a_copy_that_was_run_is_refreshed_only_when_the_lecture_changes(root: Path) -> None:
+def test_a_copy_that_was_run_is_refreshed_only_when_the_lecture_changes(root):
     copy_lectures(root)
     ran = copied(root)
     ran["cells"][1]["outputs"] = notebook("")["cells"][1]["outputs"]
@@ -76,7 +71,7 @@ def test_a_copy_that_was_run_is_refreshed_only_when_the_lecture_changes(root: Pa
     assert copied(root)["cells"][1]["outputs"] == []
 
 
-def test_a_copy_that_the_reader_changed_is_kept(root: Path) -> None:
+def test_a_copy_that_the_reader_changed_is_kept(root):
     copy_lectures(root)
     mine = copied(root)
     mine["cells"][1]["source"] = ["print('mine')"]
@@ -88,41 +83,31 @@ def test_a_copy_that_the_reader_changed_is_kept(root: Path) -> None:
     assert copied(root) == mine
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"cells": [], "metadata": {}}'])
-def test_a_file_of_that_name_that_is_no_copy_is_kept(root: Path, content: str) -> None:
+def test_a_file_of_that_name_that_is_no_copy_is_kept(root):
     (root / "work").mkdir()
-    (root / "work" / LECTURE).write_text(content)
-    [sentence] = copy_lectures(root)
-    assert "are kept: 01_lines" in sentence
-    assert (root / "work" / LECTURE).read_text() == content
+    for content in ("", "[]", "{}", '{"cells": [], "metadata": {}}'):
+        (root / "work" / LECTURE).write_text(content)
+        [sentence] = copy_lectures(root)
+        assert "are kept: 01_lines" in sentence
+        assert (root / "work" / LECTURE).read_text() == content
 
 
-@pytest.mark.parametrize("lecture", sorted((ROOT / LECTURES).glob("*.ipynb")), ids=lambda path: path.stem)
-def test_links_of_a_copy_lead_to_copies_or_into_the_course(lecture: Path) -> None:
-    lectures = {path.name for path in lecture.parent.glob("*.ipynb")}
-    for match in LINK.finditer(prose(lecture)):
-        target = next(filter(None, match.groups())).partition("#")[0]
-        if target and not ELSEWHERE.match(target):
-            assert target in lectures or leads_somewhere(copy_of(lecture, ROOT), target), target
+def test_links_of_a_copy_lead_to_copies_or_into_the_course():
+    lectures = {path.name: path for path in (ROOT / LECTURES).glob("*.ipynb")}
+    for lecture in lectures.values():
+        for match in LINK.finditer(prose(lecture)):
+            target = next(filter(None, match.groups())).partition("#")[0]
+            if target and not ELSEWHERE.match(target):
+                assert target in lectures or leads_somewhere(copy_of(lecture, ROOT), target), (lecture.name, target)
 
 
-def test_a_damaged_lecture_is_named_and_the_others_are_copied(root: Path) -> None:
-    (root / "notebooks" / "02_circles.ipynb").write_text("{")
-    assert copy_lectures(root)[-1].startswith("Damaged, and not copied: 02_circles. ")
-    assert copy_of(root / "notebooks" / LECTURE, root).exists()
-
-
-def test_a_folder_that_cannot_be_written_is_refused_in_a_sentence(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_written_is_refused_in_a_sentence(root, capsys):
     (root / "work").write_text("a file, where the folder of the copies belongs")
     assert lab.run(["--no-browser", "--allow-root"], root) == 2
     assert "The copies of the lectures cannot be written: " in capsys.readouterr().err
 
 
-def test_root_is_told_what_to_type(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_is_told_what_to_type(root, capsys, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert lab.run(["00", "--no-browser"], root) == 2
     assert "    python3 -m course lab 00 --no-browser --allow-root\n" in capsys.readouterr().err

@@ -1,0 +1,326 @@
+"""The pictures of the lectures show what was computed, and say where it comes from."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+
+import numpy as np
+import pytest
+from IPython.core.formatters import DisplayFormatter
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+
+from course.figures import page, task_graph, ways_to_train
+from course.figures.decision_map import SIDE, draw
+from course.figures.greedy_schedule import Pieces, greedy_schedule
+from course.figures.histograms import Histogram, histograms
+from course.figures.live_memory import LiveMemory
+from course.figures.rank_grid import draw_broadcasts, draw_groups
+from course.figures.time_shares import time_shares
+from course.figures.waiting import Run, waiting
+from course.figures.who_has_what import coded, decoded, step_by_step, table
+from minidl.cluster.trace.trace import Trace
+from minidl.plots import style
+from minidl.tensor.dependency_graph import Task
+
+CASES = [Histogram("equal", {7: 4}), Histogram("random", {0: 3, 2: 1}, {0: 0.5, 1: 0.25})]
+
+
+def test_computing_and_waiting_add_up_to_the_time_of_the_run():
+    [axes] = waiting([Run("lockstep", [1.0, 2.5], 4.0)], source="simulated", columns=1).axes
+    spans = sorted((bar.get_y(), bar.get_x(), bar.get_width()) for bar in axes.patches)
+    assert [(start, width) for _, start, width in spans] == [(0, 1.0), (1.0, 3.0), (0, 2.5), (2.5, 1.5)]
+
+
+def test_worker_0_is_the_uppermost_one_and_unused_axes_are_hidden():
+    figure = waiting([Run("one", [1.0], 1.0), Run("two", [1.0], 2.0)], source="simulated")
+    assert all(axes.yaxis_inverted() for axes in figure.axes[:2])
+    assert [axes.get_visible() for axes in figure.axes] == [True, True, False]
+
+
+def test_bars_are_the_shares_in_percent():
+    figure = histograms(CASES, xlabel="staleness", ylabel="share (%)", source="simulated")
+    heights = [[(bar.get_center()[0], bar.get_height()) for bar in axes.patches] for axes in figure.axes]
+    assert heights == [[(7.0, 100.0)], [(0.0, 75.0), (2.0, 25.0)]]
+    assert figure.get_supxlabel() == "simulated"
+
+
+def test_points_are_the_formulas_shares_in_percent():
+    first, second = histograms(CASES, xlabel="staleness", ylabel="share (%)", source="formula").axes
+    assert len(first.get_lines()) == 0
+    assert second.get_lines()[0].get_xydata().tolist() == [[0, 50], [1, 25]]
+
+
+def test_the_shares_of_each_program_add_up_to_its_time():
+    times = {"queue": (10.0, (0.5, 0.2, 0.3)), "tree": (4.0, (1.0, 0.0, 0.0))}
+    [axes] = time_shares(times, xlabel="time (ms)", title="two programs", source="simulated").axes
+    spans = [(round(bar.get_x(), 9), round(bar.get_width(), 9)) for bar in axes.patches]
+    assert spans[::2] == [(0, 5.0), (5.0, 2.0), (7.0, 3.0)]
+    assert spans[1::2] == [(0, 4.0), (4.0, 0), (4.0, 0)]
+
+
+def test_the_first_program_is_the_uppermost_one():
+    times = {"first": (1.0, (1.0, 0.0, 0.0)), "second": (1.0, (1.0, 0.0, 0.0))}
+    [axes] = time_shares(times, xlabel="", title="", source="simulated").axes
+    assert axes.yaxis_inverted()
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["first", "second"]
+
+
+CORNERS = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.float64)
+XOR = np.array([0, 1, 1, 0])
+
+
+def test_every_classifier_is_asked_all_over_the_plane_and_has_a_map():
+    asked = []
+
+    def line(points):
+        asked.append(points)
+        return points.sum(axis=1) > 0.5
+
+    figure = draw({"one": line, "two": lambda points: np.zeros(len(points))}, CORNERS, XOR)
+    [points] = asked
+    assert points.shape == (SIDE * SIDE, 2)
+    assert points.dtype == np.float32
+    assert np.allclose([points.min(axis=0), points.max(axis=0)], [[-0.4, -0.4], [1.4, 1.4]])
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["one", "two"]
+    assert figure.get_supxlabel() == "measured; tinted: answered 1"
+
+
+def test_the_tint_lies_where_the_answer_is_1():
+    def upper_left(points):
+        return (points[:, 0] < 0.5) & (points[:, 1] > 0.5)
+
+    axes = draw({"one": upper_left}, CORNERS, XOR).axes[0]
+    tinted = axes.collections[-1].get_paths()[1]  # the second of the two levels
+    assert [bool(tinted.contains_point(corner)) for corner in CORNERS] == [False, True, False, False]
+
+
+def test_the_corners_carry_the_classes_that_they_should_have():
+    drawn = draw({"one": lambda points: np.ones(len(points))}, CORNERS, XOR).axes[0].get_lines()
+    assert [line.get_label() for line in drawn] == ["should be 0", "should be 1"]
+    assert [line.get_xydata().tolist() for line in drawn] == [[[0, 0], [1, 1]], [[0, 1], [1, 0]]]
+
+
+def random_graph(seed: int) -> Pieces:
+    """Forty pieces, each of which needs up to three earlier ones."""
+    chance = random.Random(seed)
+    needs = [chance.sample(range(i), min(i, chance.randrange(4))) for i in range(40)]
+    return {str(i): (chance.choice((0.25, 1.0, 2.0)), [str(j) for j in needs[i]]) for i in range(40)}
+
+
+def depth(pieces: Pieces, name: str) -> float:
+    seconds, needs = pieces[name]
+    return seconds + max((depth(pieces, need) for need in needs), default=0.0)
+
+
+@pytest.mark.parametrize("machines", [1, 3, 64])
+def test_it_keeps_to_the_rules_and_to_the_bounds(machines):
+    for seed in range(4):
+        pieces = random_graph(seed)
+        schedule = greedy_schedule(pieces, machines)
+        ends = {done.name: done.end for done in schedule}
+        assert sorted(ends) == sorted(pieces)
+        free = [0.0] * machines
+        for done in schedule:
+            seconds, needs = pieces[done.name]
+            assert done.end == done.start + seconds
+            assert all(ends[need] <= done.start for need in needs)
+            assert free[done.machine] <= done.start
+            free[done.machine] = done.end
+        work, longest = sum(seconds for seconds, _ in pieces.values()), max(depth(pieces, name) for name in pieces)
+        assert max(work / machines, longest) <= max(free) <= (work / machines + longest if machines > 1 else work)
+
+
+def test_pieces_that_can_never_begin_are_refused():
+    with pytest.raises(ValueError, match="none of these can ever begin: a, b"):
+        greedy_schedule({"a": (1.0, ["b"]), "b": (1.0, ["a"])}, 2)
+    with pytest.raises(ValueError, match="at least one machine"):
+        greedy_schedule({}, 0)
+
+
+N = 100_000  # numbers: large beside what the interpreter itself makes
+
+
+def test_what_was_made_inside_is_counted_until_it_goes():
+    outside = np.ones(N)
+    with LiveMemory(unit=8 * N) as memory:
+        memory.note()
+        first = outside + 1
+        memory.note()
+        second = outside + 2
+        memory.note()
+        del first
+        memory.note()
+        del outside
+        memory.note()
+    assert [round(note, 1) for note in memory.notes] == [0, 1, 2, 1, 1]
+    assert memory.peak == pytest.approx(2, abs=0.05)
+    assert second[0] == 3
+
+
+def test_after_an_error_nothing_is_traced_any_more():
+    with pytest.raises(ZeroDivisionError), LiveMemory():
+        _ = 1 / 0
+    assert not tracemalloc.is_tracing()
+
+
+def test_one_inside_another_is_refused_and_the_outer_one_goes_on():
+    with LiveMemory(unit=8 * N) as outer:
+        with pytest.raises(RuntimeError, match="cannot stand inside another"):
+            LiveMemory().__enter__()
+        array = np.ones(N)
+        outer.note()
+    assert round(outer.notes[0]) == len(array) // N
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What was shown, in order."""
+    found: list[object] = []
+    monkeypatch.setattr(page, "display", lambda *things: found.extend(things))
+    return found
+
+
+def test_a_table_has_its_rows_and_says_where_they_come_from(shown):
+    page.table(["rate", "loss"], [[0.5, "1.0"], [2, "**3**"]], "measured")
+    [text] = shown
+    assert DisplayFormatter().format(text)[0]["text/markdown"] == (
+        "| rate | loss |\n| --- | --- |\n| 0.5 | 1.0 |\n| 2 | **3** |\n\n*measured*"
+    )
+
+
+def test_a_ragged_table_is_refused(shown):
+    with pytest.raises(ValueError, match=r"2 columns, but 1 values in the row of 0\.5"):
+        page.table(["rate", "loss"], [[0.5]], "measured")
+    assert shown == []
+
+
+def test_a_picture_is_followed_by_its_words(shown):
+    page.see("the picture", "it falls.")  # type: ignore[arg-type]
+    assert shown[0] == "the picture"
+    assert shown[1].data == "*In words: it falls.*"  # type: ignore[attr-defined]
+
+
+def test_words_that_begin_with_in_words_are_refused():
+    with pytest.raises(ValueError, match="must not begin so itself"):
+        page.in_words("In words: it rises.")
+
+
+def test_every_rank_stands_on_a_square_in_the_colour_of_its_group():
+    axes = Figure().subplots()
+    draw_groups(axes, (2, 2, 2), ("dp", "pp", "tp"), [[0, 4], [1, 5], [2, 6], [3, 7]])
+    colours = {}
+    for text in axes.texts:
+        if text.get_text().isdigit():
+            x, y = text.get_position()
+            (square,) = [patch for patch in axes.patches if patch.contains_point(axes.transData.transform((x, y)))]
+            colours[int(text.get_text())] = to_hex(square.get_facecolor()).upper()
+    assert [colours[rank] for rank in range(8)] == [*style.SERIES[:4], *style.SERIES[:4]]
+
+
+def test_one_column_sends_along_the_rows_and_one_row_along_the_columns():
+    axes = Figure().subplots()
+    draw_broadcasts(axes, (2, 4), column=1, row=0)
+    arrows = [text for text in axes.texts if isinstance(text, Annotation)]
+    along_rows = [each for each in arrows if each.xyann[1] == each.xy[1]]
+    assert len(along_rows) == 2 * 3
+    assert {each.xyann[0] for each in along_rows} == {1.5}
+    assert len(arrows) - len(along_rows) == 4
+
+
+TASKS = {f"F{i}": Task("forward", 10, ()) for i in range(4)}
+TASKS |= {f"B{i}": Task("backward", 20, (f"F{i}",)) for i in range(4)}
+TASKS |= {"sum of gradient 0": Task("sum", 12, tuple(f"B{i}" for i in range(4)))}
+
+
+def test_a_sum_of_four_is_three_additions_two_deep():
+    graph = task_graph.added_in_pairs(TASKS, flops_per_unit=2)
+    sums = [name for name, kind in graph.kinds.items() if kind == "sum"]
+    assert [graph.pieces[name] for name in sums[:2]] == [(2.0, ("B0", "B1")), (2.0, ("B2", "B3"))]
+    assert graph.pieces[sums[2]] == (2.0, tuple(sums[:2]))
+    assert sum(time for time, _ in graph.pieces.values()) == sum(task.flops for task in TASKS.values()) / 2
+    assert max(span.end for span in task_graph.earliest(graph.pieces).values()) == 5 + 10 + 2 + 2
+
+
+def test_the_critical_path_is_as_long_as_the_graph_is_deep():
+    graph = task_graph.added_in_pairs(TASKS, flops_per_unit=1)
+    path = task_graph.critical_path(graph.pieces)
+    assert path[:2] == ["F0", "B0"]
+    assert sum(graph.pieces[name][0] for name in path) == 10 + 20 + 4 + 4
+
+
+def test_a_picture_has_a_row_for_each_image():
+    axes = task_graph.draw(task_graph.added_in_pairs(TASKS, 1), "flop").axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == [f"image {i}" for i in range(4)]
+
+
+@pytest.fixture(scope="module")
+def traces():
+    return ways_to_train.traces()
+
+
+def waited(trace: Trace, rank: int) -> float:
+    """Share of the run that a rank waits."""
+    seconds = sum(event.end - event.start for event in trace.events if event.rank == rank and event.kind == "wait")
+    return seconds / trace.events[-1].end
+
+
+def test_the_three_fast_nodes_wait_for_the_slow_one_unless_there_is_a_server(traces):
+    synchronous, local, server = traces
+    for rank in range(ways_to_train.NODES):
+        is_slow = rank == ways_to_train.SLOW
+        assert (waited(synchronous, rank) > 0.4) == (waited(local, rank) > 0.4) == (not is_slow)
+        assert waited(server, rank) < 0.1
+
+
+def test_who_waits_less_often_ends_earlier(traces):
+    ends = [trace.events[-1].end for trace in traces]
+    assert ends == sorted(ends, reverse=True)
+    assert all(trace.source == "simulated" for trace in traces)
+
+
+def test_there_is_a_panel_for_each_way():
+    panels = [axes for axes in ways_to_train.draw().axes if axes.get_title(loc="left")]
+    assert len(panels) == len(ways_to_train.WAYS)
+
+
+def test_a_sum_of_coded_numbers_says_what_it_is_the_sum_of():
+    everyone = sum(coded(rank, 8) for rank in range(8))
+    assert [decoded(number) for number in everyone] == [(set(range(8)), chunk) for chunk in range(8)]
+    assert decoded(coded(2, 4)[3] + coded(0, 4)[3]) == ({0, 2}, 3)
+
+
+def test_a_table_writes_ranks_as_letters_and_the_chunk_as_a_number():
+    panel = table("now", [[coded(0, 2)[0], None], [coded(1, 2)[0], coded(0, 2)[1] + coded(1, 2)[1]]])
+    assert [[tuple(cell) for cell in row] for row in panel.cells] == [
+        [("A0", 0.5), ("", 0.0)],
+        [("B0", 0.5), ("AB1", 1.0)],
+    ]
+
+
+def test_the_ring_passes_one_chunk_a_step_to_the_next_rank_until_all_have_all():
+    start, *steps = step_by_step("ring", 4)
+    assert len(steps) == 6
+    assert [[cell.text for cell in row] for row in start.cells] == [[letter] * 4 for letter in "ABCD"]
+    for step in steps:
+        assert sorted((arrow.src, arrow.dst) for arrow in step.arrows) == [(0, 1), (1, 2), (2, 3), (3, 0)]
+    complete = [sum(cell.share == 1 for row in step.cells for cell in row) for step in steps]
+    assert complete == [0, 0, 4, 8, 12, 16]
+
+
+def test_doubling_and_halving_send_the_parts_that_the_titles_say():
+    for algorithm, titles in {
+        "recursive_doubling": ["step 1: n each", "step 2: n each", "step 3: n each"],
+        "rabenseifner": [f"step {k + 1}: n/{part} each" for k, part in enumerate((2, 4, 8, 8, 4, 2))],
+    }.items():
+        _, *steps = step_by_step(algorithm, 8)
+        assert [step.title for step in steps] == titles
+        assert all(cell.share == 1 for row in steps[-1].cells for cell in row)
+
+
+def test_what_cannot_be_drawn_step_by_step_is_refused():
+    for algorithm, nodes in (("rabenseifner", 6), ("tree", 4), ("ring", 9)):
+        with pytest.raises(ValueError, match="cannot be drawn"):
+            step_by_step(algorithm, nodes)
