@@ -114,12 +114,12 @@ def test_only_one_check_is_made_if_one_exercise_is_named() -> None:
 
 
 def test_cells_that_block_exit_or_fail_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judged_notebook, "CELL_SECONDS", 2.0)
-    cells = ("while True: pass", "import os\nos._exit(3)", "exit()", "x = 1\n1 / 0", "%%nosuchmagic")
+    monkeypatch.setattr(judged_notebook, "CELL_SECONDS", 5.0)
+    cells = ("import time\ntime.sleep(1000)", "import os\nos._exit(3)", "exit()", "x = 1\n1 / 0", "%%nosuchmagic")
     outcome, judgement = judged(student(*cells, exercise=FORMULA))
     assert outcome.status is Status.CORRECT
     loops, exits, zero, *_ = judgement.remarks
-    assert loops == "cell 1 was left out: did not finish within 2 s; it was in cell 1, line 1: while True: pass"
+    assert loops == "cell 1 was left out: did not finish within 5 s; it was in cell 1, line 2: time.sleep(1000)"
     assert exits == "cell 2 was left out: it ended its process with exit code 3, as `os._exit(3)` does"
     assert zero == "cell 4 raised ZeroDivisionError: division by zero (at cell 4, line 2: 1 / 0)"
 

@@ -19,7 +19,7 @@ from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
-LIMITS = Limits(seconds=6.0, memory=2 * 2**30, file_size=2**20, reply=2**20, printed=1000, processes=30)
+LIMITS = Limits(seconds=30.0, memory=2 * 2**30, file_size=2**20, reply=2**20, printed=1000, processes=30)
 OF_STUCK = replace(LIMITS, seconds=1.0)  # of an answer that never comes
 SECRET = f"a secret of the check: {uuid.uuid4()}"
 
