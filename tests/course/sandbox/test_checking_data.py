@@ -203,20 +203,20 @@ def test_an_incomplete_message_is_not_waited_for_and_one_too_long_is_garbage(pip
     os.write(writes, LENGTH.pack(50) + b"begin")
     assert receiver.receive(time.monotonic() + 0.05) is None
     os.write(writes, b"x" * 45 + LENGTH.pack(101))
-    assert receiver.receive(time.monotonic() + 1) == b"begin" + b"x" * 45
+    assert receiver.receive(time.monotonic() + 60) == b"begin" + b"x" * 45
     with pytest.raises(Garbage):
-        receiver.receive(time.monotonic() + 1)
+        receiver.receive(time.monotonic() + 60)
 
 
 def test_a_closed_end_is_noticed_on_both_sides() -> None:
     reads, writes = os.pipe()
     os.close(writes)
     with pytest.raises(Broken):
-        Receiver(reads, 100).receive(time.monotonic() + 1)
+        Receiver(reads, 100).receive(time.monotonic() + 60)
     assert read_message(reads) is None
     os.close(reads)
     reads, writes = os.pipe()
     os.close(reads)
     with pytest.raises(Broken):
-        Sender(writes).send(b"x", time.monotonic() + 1)
+        Sender(writes).send(b"x", time.monotonic() + 60)
     os.close(writes)
