@@ -24,7 +24,7 @@ class Student:
 
     def __init__(self) -> None:
         self.source = ""
-        self.session = StudentSession(self._load, Limits(seconds=2.0, reply=2**22))
+        self.session = StudentSession(self._load, Limits(seconds=5.0, reply=2**22))
 
     def _load(self, session: StudentSession) -> None:
         session.sources.add("<cell program>", "cell program", self.source)

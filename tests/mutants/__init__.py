@@ -1,15 +1,45 @@
 """Known answers: wrong ones that a check must reject for the right reason, and unusual right ones that it must accept.
 
-One folder for each chapter, named as in `course/checks/`, and one file for each exercise, with the lists MUTANTS and
-ALTERNATIVES.
-`tests/course/checks/test_mutants.py` runs them.
+One folder for each chapter, named as in `course/checks/`, and in it one file `*_answers.py` for each exercise, with
+
+    EXERCISE   its name
+    PARTS      the titles of the parts of its check, in their order, under short names
+    ANSWERS    the answers, each below a line `=== ...`
+
+        === base
+        def f(x):
+            y = x + 1
+            return 2 * y
+        === wrong: no factor :: values, memory :: expected 4
+        -    return 2 * y
+        +    return y
+        === wrong: no result :: all :: without a `return`
+        def f(x):
+            pass
+        === right: in one line
+        def f(x):
+            return 2 * x + 2
+
+A wrong answer has a name, the parts that it must lose, and text that the message or the likely cause must contain; then
+perhaps "raised" or "stuck", where it does not end with a wrong result, and "hidden only", where only the hidden cases
+find it. Lines that begin with `::` continue such a line. The answer is a student's cell, or it changes the closest
+base or right answer above it: lines with `-` (below lines with a space, which stay) become those with `+`; an empty
+line separates two changes that would run together. What is replaced must be there exactly once.
+`tests/course/checks/test_mutants.py` judges all answers.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
 
 from course.judging import Status
+
+CHANGE = re.compile(r"((?:[ -].*\n)+)((?:[+].*\n)*)")
+"""Lines that stay or go, and the lines that come in their place."""
 
 
 @dataclass(frozen=True)
@@ -41,3 +71,59 @@ class Alternative:
     exercise: str
     idea: str
     code: str
+
+
+def of_chapter(name: str, folder: Iterable[str]) -> tuple[list[Mutant], list[Alternative]]:
+    """The wrong and the right answers of a chapter: `of_chapter(__name__, __path__)` in its `__init__.py`."""
+    found = [import_module(f"{name}.{file.name}") for file in iter_modules(folder)]
+    both = [answers(one.EXERCISE, one.PARTS, one.ANSWERS) for one in found]
+    return [each for wrong, _ in both for each in wrong], [each for _, right in both for each in right]
+
+
+def answers(exercise: str, parts: dict[str, str], text: str) -> tuple[list[Mutant], list[Alternative]]:
+    """Read the answers to an exercise."""
+    base, wrong, right = "", [], []
+    for block in re.split(r"^=== ", text.strip("\n"), flags=re.MULTILINE)[1:]:
+        header, _, body = block.replace("\n::", " ::").strip("\n").partition("\n")
+        kind, _, words = header.partition(": ")
+        if kind == "wrong":
+            mistake, names, says, *more = (word.strip() for word in words.split("::"))
+            loses = [name.strip() for name in names.split(",")]
+            status = next((each for each in Status if each.name.lower() in more), Status.WRONG)
+            wrong.append(
+                Mutant(
+                    exercise, mistake, changed(base, body, f"{exercise}, {mistake!r}") if body[0] in " -+" else body,
+                    tuple(title for name, title in parts.items() if name in loses or names == "all"),
+                    says, status, "hidden only" in more,
+                )
+            )  # fmt: skip
+            if unknown := {*loses, *more} - {*parts, "all", status.name.lower(), "hidden only"}:
+                raise ValueError(f"{exercise}, {mistake!r}: no part and no outcome is called {', '.join(unknown)}")
+        else:
+            base = body
+            right += [Alternative(exercise, words, body)] if kind == "right" else []
+    return wrong, right
+
+
+def changed(base: str, changes: str, name: str) -> str:
+    r"""`base` with these lines changed.
+
+    >>> changed("a\nb\nc", " a\n-b\n+B", "an example")
+    'a\nB\nc'
+    >>> changed("a\nb\nc", "-x\n+y", "an example")
+    Traceback (most recent call last):
+        ...
+    ValueError: an example: these lines are in the base 0 times, not once:
+    x
+    <BLANKLINE>
+    """
+    if rest := CHANGE.sub("", f"{changes}\n").strip():
+        raise ValueError(f"{name}: these lines change nothing: {rest}")
+    code = f"\n{base}\n"
+    for before, after in CHANGE.findall(f"{changes}\n"):
+        old = "\n" + "".join(line[1:] for line in before.splitlines(keepends=True))
+        new = "\n" + "".join(line[1:] for line in (before + after).splitlines(keepends=True) if line[0] != "-")
+        if code.count(old) != 1:
+            raise ValueError(f"{name}: these lines are in the base {code.count(old)} times, not once:{old}")
+        code = code.replace(old, new)
+    return code.strip("\n")

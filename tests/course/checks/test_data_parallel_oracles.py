@@ -24,19 +24,9 @@ from minidl import Tensor, data, optim
 SLOW_NETWORK = (4e-5, 2e-9)
 FAST_NETWORK = (5e-6, 0.05e-9)
 ODD = [
-    None,
-    "text",
-    math.nan,
-    -math.inf,
-    10**5000,
-    1j,
-    Foreign("Work"),
-    [1.0, "text"],
-    [[1, 2], [3]],
-    [np.array(["text"] * 3), np.array(["text"] * 3)],
-    (np.ones(3), None),
-    np.array(["text"]),
-]
+    None, "text", math.nan, -math.inf, 10**5000, 1j, Foreign("Work"), [1.0, "text"], [[1, 2], [3]],
+    [np.array(["text"] * 3), np.array(["text"] * 3)], (np.ones(3), None), np.array(["text"]),
+]  # fmt: skip
 
 
 class Always:

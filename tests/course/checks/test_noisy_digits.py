@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
-from course.checks.minibatch_sgd import noisy_digits, training_picture
-from course.checks.minibatch_sgd.training_picture import draw_training
+from course.checks.minibatch_sgd import noisy_digits
 from course.checks.minibatch_sgd.training_run import TrainingRun
 from course.checks.minibatch_sgd.training_steps import BATCH_SIZE, COPIES, descended
 from course.judging import Wrong
 from minidl import functional as F
-from minidl import optim
 
 SEEDS = (5, 3, 8)
 TARGET = 0.3
@@ -90,64 +85,3 @@ def test_weights_that_are_not_numbers_are_judged_without_a_warning():
     run.compare_choice()
     with pytest.raises(Wrong, match="at most 30%"):
         run.compare_learning(TARGET)
-
-
-def good(model, train_set, validation_set, test_set, lr, epochs, batch_size, seed):
-    optimizer = optim.SGD(model.parameters(), lr=lr)
-    for epoch in range(epochs):
-        order = np.random.default_rng((seed, epoch)).permutation(len(train_set))
-        for start in range(0, len(order), batch_size):
-            x, y = train_set[order[start : start + batch_size]]
-            optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            optimizer.step()
-        validation_set.error(model)
-    return test_set.error(model)
-
-
-def not_written(*_):
-    raise NotImplementedError
-
-
-def broken(*_):
-    raise KeyError("lr")
-
-
-def never_asks(*_):
-    return 0.0
-
-
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was displayed, as if in a notebook."""
-    things: list[Any] = []
-    monkeypatch.setattr(training_picture, "in_notebook", lambda: True)
-    monkeypatch.setattr(training_picture, "display", things.append)
-    return things
-
-
-def test_the_picture_of_a_loop_says_in_words_what_it_shows(shown, capsys):
-    draw_training(good)
-    assert [type(thing).__mro__[1] for thing in shown] == [Figure]
-    said = capsys.readouterr().out
-    assert "Test error of the final weights" in said
-    assert "at the last call" in said
-
-
-@pytest.mark.parametrize(
-    ("train", "sentence"),
-    [
-        (not_written, "not written yet"),
-        (broken, "KeyError: 'lr'"),
-        (never_asks, "validation_set.error was never asked"),
-    ],
-)
-def test_where_there_is_nothing_to_draw_a_line_says_why(train, sentence, shown, capsys):
-    draw_training(train)
-    assert capsys.readouterr().out.startswith(f"Nothing to draw: {sentence}")
-    assert shown == []
-
-
-def test_nothing_is_done_where_nobody_looks(capsys):
-    draw_training(broken)
-    assert capsys.readouterr().out == ""

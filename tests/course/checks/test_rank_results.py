@@ -14,31 +14,11 @@ from course.judging.ranks.rank_run import RankRun
 from course.sandbox.exchange.plain_data import Foreign
 
 ODD = [
-    None,
-    True,
-    0,
-    10**5000,
-    "text",
-    b"bytes",
-    Foreign("Tensor", "Tensor([1.0])"),
-    [],
-    {},
-    {0: np.ones(3)},
-    np.array("text"),
-    np.array(["a"] * 30),
-    np.full(30, np.nan),
-    np.full(30, np.inf),
-    np.full(30, 1e308),
-    np.ones(30, dtype=complex),
-    np.ones(30, dtype=np.float32),
-    np.ones(30, dtype=bool),
-    np.ones((30, 1)),
-    np.zeros(0),
-    np.ones(30, dtype="datetime64[s]"),
-    np.float64(1.0),
-    [[]] * 3,
-    [np.ones(10), None, Foreign("Work")],
-]
+    None, True, 0, 10**5000, "text", b"bytes", Foreign("Tensor", "Tensor([1.0])"), [], {}, {0: np.ones(3)},
+    np.array("text"), np.array(["a"] * 30), np.full(30, np.nan), np.full(30, np.inf), np.full(30, 1e308),
+    np.ones(30, dtype=complex), np.ones(30, dtype=np.float32), np.ones(30, dtype=bool), np.ones((30, 1)), np.zeros(0),
+    np.ones(30, dtype="datetime64[s]"), np.float64(1.0), [[]] * 3, [np.ones(10), None, Foreign("Work")],
+]  # fmt: skip
 
 
 def all_told(p: int) -> tuple[list[frozenset[int]], list[int]]:
@@ -85,12 +65,12 @@ def test_sums_in_any_order_of_adding_are_right_and_float32_is_not():
         assert raised.value.cause == rank_results.ALMOST
 
 
-@pytest.mark.parametrize("damage", [np.float32, lambda x: x + 0.0, np.nan_to_num, lambda x: np.clip(x, -1e300, 1e300)])
-def test_a_broadcast_is_a_copy_to_the_bit(damage: Any):
+def test_a_broadcast_is_a_copy_to_the_bit():
     x = to_be_copied(2, 9, seed=0)
     rank_results.copied(run_of([x, x.copy()], [(x,), (None,)]), x)
-    with np.errstate(over="ignore"), pytest.raises(Wrong, match="on rank 1 of 2"):
-        rank_results.copied(run_of([x, damage(x)], [(x,), (None,)]), x)
+    for damage in (np.float32, lambda x: x + 0.0, np.nan_to_num, lambda x: np.clip(x, -1e300, 1e300)):
+        with np.errstate(over="ignore"), pytest.raises(Wrong, match="on rank 1 of 2"):
+            rank_results.copied(run_of([x, damage(x)], [(x,), (None,)]), x)
 
 
 def test_the_cause_of_a_wrong_broadcast_is_found_from_its_messages():
@@ -180,9 +160,9 @@ def ring_run(order: list[int], nbytes: int = 8, times: int = 1) -> RankRun:
     return RankRun([None] * p, [()] * p, traffic, float(times * (p - 1)), sends, [], *all_told(p))
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1, 3], [0, 3, 1, 2]])
-def test_a_ring_may_go_in_any_order(order: list[int]):
-    rank_messages.round_the_ring(ring_run(order), "ring_all_gather", [1, 1, 1, 1], times=1)
+def test_a_ring_may_go_in_any_order():
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1, 3]):
+        rank_messages.round_the_ring(ring_run(order), "ring_all_gather", [1, 1, 1, 1], times=1)
 
 
 def test_padded_chunks_are_a_ring_s_and_missing_ones_are_not():

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
-import pytest
 
 from course.checks.messages_and_collectives import ring_lookalikes
 from course.checks.messages_and_collectives.ring_lookalikes import PROGRAMS, TRACES, broken_conditions
 
-SIZES = [(2, 6), (3, 10), (4, 8), (4, 3), (5, 3), (6, 12)]
+SIZES = [(2, 6), (3, 10), (4, 3), (6, 12)]
 RINGS = {"ring", "ring_to_the_left", "ring_in_another_order"}
 
 
-@pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.sums])
-@pytest.mark.parametrize(("p", "n"), SIZES)
-def test_every_rank_ends_with_the_sum(name: str, p: int, n: int):
-    _, results = ring_lookalikes.run(name, p, n)
-    for got in results:
-        np.testing.assert_allclose(got, p * np.arange(n) + p * (p - 1) / 2)
+def test_every_rank_ends_with_the_sum():
+    for name, (p, n) in product([name for name, program in PROGRAMS.items() if program.sums], SIZES):
+        _, results = ring_lookalikes.run(name, p, n)
+        for got in results:
+            np.testing.assert_allclose(got, p * np.arange(n) + p * (p - 1) / 2, err_msg=f"{name}, {p} ranks")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize(("p", "n"), [(4, 3), (6, 14)])
-def test_only_rings_fulfil_all_conditions(name: str, p: int, n: int):
-    sends, _ = ring_lookalikes.run(name, p, n)
-    assert (broken_conditions(sends, p, n) == []) is (name in RINGS)
+def test_only_rings_fulfil_all_conditions():
+    for name, (p, n) in product(PROGRAMS, [(4, 3), (6, 14)]):
+        sends, _ = ring_lookalikes.run(name, p, n)
+        assert (broken_conditions(sends, p, n) == []) is (name in RINGS), name
 
 
 def test_every_group_has_a_ring_and_an_answer_without_one_condition_loses_half_of_the_groups():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -56,13 +57,13 @@ def test_a_message_carries_nothing_that_its_sender_received_after_posting_it(net
 
 
 @on_any_network
-@pytest.mark.parametrize("algorithm", sorted(ALL_REDUCE))
-@pytest.mark.parametrize("nodes", [1, 2, 3, 5, 8])
-def test_every_all_reduce_algorithm_carries_all_ranks_values_to_every_rank(network, algorithm, nodes):
-    def summing(comm: Communicator) -> None:
-        comm.all_reduce(np.ones(24), algorithm=algorithm)
+def test_every_all_reduce_algorithm_carries_all_ranks_values_to_every_rank(network):
+    for nodes, algorithm in product((1, 3, 5, 8), sorted(ALL_REDUCE)):
 
-    assert heard(summing, nodes, network) == [set(range(nodes))] * nodes
+        def summing(comm: Communicator, algorithm: str = algorithm) -> None:
+            comm.all_reduce(np.ones(24), algorithm=algorithm)
+
+        assert heard(summing, nodes, network) == [set(range(nodes))] * nodes, algorithm
 
 
 @on_any_network

@@ -47,17 +47,18 @@ def test_only_a_process_in_the_chapter_s_folder_records_results(
 DAMAGED = ["", "{", "[]", '{"04_x": 3}', '{"04_x": {"ring": {"points": "many"}}}', "\x00\xff"]
 
 
-@pytest.mark.parametrize("text", DAMAGED)
-def test_a_damaged_record_is_renamed_with_a_message(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "progress.json").write_text(text, encoding="latin-1")
-    assert progress_record.read(tmp_path) == {}
-    progress_record.store("04_x", [outcome()], tmp_path)
-    assert progress_record.read(tmp_path)["04_x"]["ring"]["points"] == 3.0
-    if len(text) > 2:
-        assert (tmp_path / "progress.damaged.json").read_text(encoding="latin-1") == text
-        assert "was damaged and begins anew" in capsys.readouterr().out
+def test_a_damaged_record_is_renamed_with_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, text in enumerate(DAMAGED):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "progress.json").write_text(text, encoding="latin-1")
+        assert progress_record.read(folder) == {}
+        progress_record.store("04_x", [outcome()], folder)
+        assert progress_record.read(folder)["04_x"]["ring"]["points"] == 3.0
+        said = capsys.readouterr().out
+        if len(text) > 2:
+            assert (folder / "progress.damaged.json").read_text(encoding="latin-1") == text
+            assert "was damaged and begins anew" in said
 
 
 def test_a_record_that_cannot_be_written_costs_no_result(
@@ -123,14 +124,14 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("text", "says"), UNREADABLE.items(), ids=[text[:20] for text in UNREADABLE])
-def test_a_file_that_is_no_notebook_gets_a_sentence(text: str, says: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_notebook_gets_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "n.ipynb"
-    path.write_text(text)
-    with pytest.raises(NotANotebookError) as error:
-        read_notebook(path)
-    assert str(error.value).startswith(str(path))
-    assert says in str(error.value)
+    for text, says in UNREADABLE.items():
+        path.write_text(text)
+        with pytest.raises(NotANotebookError) as error:
+            read_notebook(path)
+        assert str(error.value).startswith(str(path))
+        assert says in str(error.value)
 
 
 def test_a_missing_file_a_folder_and_other_bytes_get_a_sentence(tmp_path: Path) -> None:

@@ -60,13 +60,6 @@ def test_a_value_that_cannot_be_sent_is_named() -> None:
     assert "what it uses as `LOCK`, a lock, cannot be sent there" in outcome.first_fault.message
 
 
-@pytest.mark.parametrize("value", [6.0, None])
-def test_a_check_given_the_result_asks_for_the_function(value: object) -> None:
-    outcome = outcome_of(value)
-    assert outcome.status is Status.RAISED
-    assert "check.double(double), without brackets" in outcome.first_fault.message
-
-
 def test_a_check_without_a_function_says_that_it_got_nothing_and_nothing_of_brackets() -> None:
     with judging() as outcomes:
         double()
@@ -76,27 +69,21 @@ def test_a_check_without_a_function_says_that_it_got_nothing_and_nothing_of_brac
     )
 
 
-def test_what_a_check_got_in_place_of_a_function_has_the_right_article_and_a_word_that_students_know() -> None:
+def test_a_check_given_the_result_asks_for_the_function_and_names_what_it_got() -> None:
     for value, kind in (
         (3, "an int"),
         (6.0, "a float"),
         (np.zeros(2), "a numpy.ndarray"),
         (sys.stdout, "an open file"),
     ):
-        assert f"got {kind}: write" in outcome_of(value).first_fault.message
+        outcome = outcome_of(value)
+        assert outcome.status is Status.RAISED
+        assert f"got {kind}: write" in outcome.first_fault.message
+        assert "check.double(double), without brackets" in outcome.first_fault.message
 
 
 def test_the_wrong_number_of_arguments_is_reported() -> None:
-    assert "takes 2 positional arguments but 1 was given" in outcome_of(twice_of_two).first_fault.message.replace(
-        "missing 1 required positional argument: 'y'", "takes 2 positional arguments but 1 was given"
-    )
-
-
-def twice_of_two(x: float, y: float) -> float:
-    return x + y
-
-
-twice_of_two.__module__ = "__main__"
+    assert "missing 1 required positional argument: 'y'" in outcome_of(lambda x, y: x + y).first_fault.message
 
 
 def test_a_class_is_called_like_a_function() -> None:
@@ -188,6 +175,12 @@ def run(kernel: BlockingKernelClient, source: str) -> tuple[str, str]:
     return "".join(shown), reply["content"].get("ename", "")
 
 
+def interrupt_until(kernel: BlockingKernelClient, has_ended: threading.Event) -> None:
+    """Interrupt the kernel, and again if that was before it has begun."""
+    while not has_ended.wait(3.0):
+        kernel.interrupt()
+
+
 def test_in_a_kernel_the_student_s_line_is_named_and_an_interrupt_ends_the_check(kernel: BlockingKernelClient) -> None:
     assert run(kernel, SETUP) == ("", "")
     run(kernel, RAISES)
@@ -195,9 +188,12 @@ def test_in_a_kernel_the_student_s_line_is_named_and_an_interrupt_ends_the_check
     assert "f raised IndexError: list index out of range" in shown
     assert "It was raised in cell [2], line 3 in f: return y[x]" in shown
     run(kernel, LOOPS)
-    timer = threading.Timer(3.0, kernel.interrupt)
-    timer.start()
+    has_ended = threading.Event()
+    interrupts = threading.Thread(target=interrupt_until, args=(kernel, has_ended))
+    interrupts.start()
     shown, error = run(kernel, "chapter.exercises['f'](f)")
+    has_ended.set()
+    interrupts.join()
     assert error == "KeyboardInterrupt"
     left = "import psutil\n[p.cmdline() for p in psutil.Process().children(recursive=True)][1:]"  # the first is warm
     assert run(kernel, left) == ("[]", "")

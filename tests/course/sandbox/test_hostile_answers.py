@@ -15,11 +15,12 @@ from course.judging.process import strays as stray_processes
 from course.judging.process.student_process import START_SECONDS
 from course.judging.process.student_session import StudentSession
 from course.sandbox.limits import Limits
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
-LIMITS = Limits(seconds=6.0, memory=2 * 2**30, file_size=2**20, reply=2**20, printed=1000, processes=30)
-OF_STUCK = replace(LIMITS, seconds=2.0)  # of an answer that never comes
+LIMITS = Limits(seconds=30.0, memory=2 * 2**30, file_size=2**20, reply=2**20, printed=1000, processes=30)
+OF_STUCK = replace(LIMITS, seconds=1.0)  # of an answer that never comes
 SECRET = f"a secret of the check: {uuid.uuid4()}"
 
 chapter = ChapterChecks("99_hostile")
@@ -45,38 +46,26 @@ class Case:
     says: str = ""
 
 
-ALIKE = {"prints without end", "waits for a lock"}
-"""As "writes without end" and "sleeps, deaf to signals", which the first tier runs; these run with `--all`."""
-
-
 RAISED, STUCK, WRONG, CORRECT = Status.RAISED, Status.STUCK, Status.WRONG, Status.CORRECT
 
 CASES = [
     # without end
-    Case("loops", "while True: pass", STUCK, "twice: did not finish within 2 s; it was in cell twice, line"),
+    Case("loops", "while True: pass", STUCK, "twice: did not finish within 1 s; it was in cell twice, line"),
     Case("recurses", "return twice(x)", RAISED, "twice raised RecursionError"),
-    Case("recurses with a raised limit", "import sys; sys.setrecursionlimit(10**9)\n"
-         "f = lambda _: sorted([1], key=f)\nreturn f(1)", RAISED, "ecursion"),
     Case("sleeps, deaf to signals", "import signal, time\nfor s in (1, 2, 14, 15): signal.signal(s, signal.SIG_IGN)\n"
          "time.sleep(1000)", STUCK, "time.sleep(1000)"),
-    Case("waits for a lock", "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()", STUCK),
-    Case("runs in a C loop", "return sum(range(10**12))", STUCK, "did not finish within 2 s"),
+    Case("runs in a C loop", "return sum(range(10**12))", STUCK, "did not finish within 1 s"),
     # ending the process
     Case("exits", "import os; os._exit(0)", RAISED, "ended its process with exit code 0"),
-    Case("exits politely", "import sys; sys.exit(3)", RAISED, "twice raised SystemExit: 3"),
-    Case("raises KeyboardInterrupt", "raise KeyboardInterrupt", RAISED, "twice raised KeyboardInterrupt\n"),
     Case("alarms itself", "import signal, time; signal.alarm(1); time.sleep(10)", RAISED, "SIGALRM"),
     Case("crashes", "import ctypes; ctypes.string_at(0)", RAISED, "SIGSEGV"),
     Case("kills the check", "import os; os.kill(os.getppid(), 9)", RAISED, "may not send a signal"),
-    Case("kills everybody", "import os; os.kill(-1, 9)", RAISED, "may not send a signal"),
     # memory
     Case("one big array", "import numpy; return numpy.ones(10**10)", RAISED, "MemoryError"),
     Case("many small things", "x = []\nwhile True: x.append(bytes(10**6))", RAISED, "twice raised MemoryError"),
     Case("returns a lot", "import numpy; return numpy.ones(10**6)", RAISED, "the check takes at most"),
     Case("returns many items", "return [0] * 600_000", RAISED, "return arrays"),
-    Case("returns a lot, seemingly", "import numpy; return numpy.broadcast_to(0.0, (10**6, 10**6))", RAISED, "Memory"),
     # output
-    Case("prints without end", "while True: print('x' * 10000)", STUCK, "did not finish"),
     Case("writes without end", "import os\nwhile True: os.write(2, b'x' * 10000)", STUCK, "did not finish"),
     Case("writes to the terminal", "open('/dev/tty', 'w').write('x')", RAISED, "OSError"),
     Case("asks", "return input('what is x?')", RAISED, "cannot ask with input()"),
@@ -106,17 +95,13 @@ CASES = [
     Case("removes its folder", "import shutil; shutil.rmtree('../work', ignore_errors=True); return 2 * x", CORRECT),
     Case("removes the student's file", "import os; os.remove(MINE); return 2 * x", RAISED,
          "may write only where it runs"),
-    Case("overwrites it", "open(MINE, 'w').close(); return 2 * x", RAISED, "may write only where it runs"),
     Case("reads it", "assert open('mine.txt').read() == 'kept' == open(MINE).read(); return 2 * x", CORRECT),
     Case("writes where it is", "open('mine.txt', 'w').write('new'); return 2 * x", CORRECT),
     Case("fills the disk", "open('much', 'wb').write(bytes(2**21))", RAISED, "File too large"),
-    Case("leaves temporary files", "import tempfile; tempfile.mkdtemp(); return 2 * x", CORRECT),
     # values
     Case("a generator", "yield 1", WRONG, "got a generator"),
-    Case("a long number", "return 10**5000", WRONG, "got a whole number of 5,001 digits"),
     Case("an endless number", "return 1 << 2**27", WRONG, "got a whole number of 40,403,563 digits"),
     Case("long numbers in lists", "return [10**4000] * 1000", WRONG, "got a list of 1000"),
-    Case("a coroutine", "async def f(): pass\nreturn f()", WRONG, "got a coroutine"),
     Case("a list in itself", "a = []; a.append(a); return a", WRONG, "got a list"),
     Case("lists in lists", "a = [1]\nfor _ in range(60): a = [a, a]\nreturn a", RAISED, "200,000 items"),
     Case("equal to everything", "class E:\n  __array_priority__ = 1e9\n  def __eq__(s, o): return True\n"
@@ -124,11 +109,6 @@ CASES = [
     Case("an array equal to everything", "import numpy\nclass A(numpy.ndarray):\n"
          "  __eq__ = __le__ = lambda s, o: True\n"
          "return x.view(A)", WRONG, "expected 2"),
-    Case("an array with a hostile type", "import numpy\nclass A(numpy.ndarray):\n"
-         "  shape = dtype = property(lambda s: 1/0)\n"
-         "return x.view(A)", WRONG, "expected 2"),
-    Case("lies about its class", "class L:\n  __class__ = property(lambda s: float)\n"
-         "  def __float__(s): raise SystemExit\nreturn L()", RAISED, "TypeError"),
     Case("hostile when shown", "class R:\n  def __repr__(s): raise SystemExit\nreturn R()", RAISED, "SystemExit"),
     Case("long when shown", "class R:\n  def __repr__(s): return 'x' * 10**8\nreturn R()", WRONG, "got a R"),
     Case("runs when unpickled", "import os\nclass P:\n  def __reduce__(s): return os._exit, (1,)\nreturn P()", WRONG,
@@ -144,6 +124,14 @@ CASES = [
          "      if isinstance(v, str) and v.startswith('a sec') and v.count('-') == 4: return v\n"
          "  except Exception: pass\nreturn 2 * x", CORRECT),
 ]  # fmt: skip
+
+FIRST = [
+    "loops", "recurses", "sleeps, deaf to signals", "crashes", "kills the check", "many small things", "returns a lot",
+    "returns many items", "asks", "writes to all", "forks, and both return", "leaves a daemon", "forks without end",
+    "removes its folder", "removes the student's file", "fills the disk", "a generator", "an endless number",
+    "equal to everything", "hostile when shown", "runs when unpickled", "arrays of objects", "looks for secrets",
+]  # fmt: skip
+"""Those of the first tier."""
 
 
 class Room:
@@ -175,22 +163,20 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
     room.session.close()
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, id=case.name, marks=[pytest.mark.exhaustive] if case.name in ALIKE else []) for case in CASES],
-)
-def test_an_answer_ends_with_a_clear_outcome(case: Case, room: Room, capfd: pytest.CaptureFixture[str]) -> None:
-    room.session.limits = OF_STUCK if case.status is STUCK else LIMITS
-    outcome = room.outcome(case.body)
-    assert outcome.status is case.status, outcome
-    if case.says:
-        assert case.says in f"{outcome.first_fault.message}\n"
-    assert len(outcome.printed) <= LIMITS.printed
-    assert room.mine.read_text() == "kept"
-    assert capfd.readouterr() == ("", "")  # nothing reaches the terminal
-    if case.name.startswith(("leaves", "removes", "writes where")):
-        room.session.close()
-    if room.session.process is None:
-        assert stray_processes.marked(room.process._mark) == []
-        assert not room.process.scratch.root.exists()
-        assert not room.session.output._reader.is_alive()
+@pytest.mark.parametrize("is_first", [True, *exhaustively(False)], ids=["first", "others"])
+def test_an_answer_ends_with_a_clear_outcome(is_first: bool, room: Room, capfd: pytest.CaptureFixture[str]) -> None:
+    for case in (case for case in CASES if (case.name in FIRST) is is_first):
+        room.session.limits = OF_STUCK if case.status is STUCK else LIMITS
+        outcome = room.outcome(case.body)
+        assert outcome.status is case.status, (case.name, outcome)
+        if case.says:
+            assert case.says in f"{outcome.first_fault.message}\n", case.name
+        assert len(outcome.printed) <= LIMITS.printed, case.name
+        assert room.mine.read_text() == "kept", case.name
+        assert capfd.readouterr() == ("", ""), case.name  # nothing reaches the terminal
+        if case.name.startswith(("leaves", "removes", "writes where")):
+            room.session.close()
+        if room.session.process is None:
+            assert stray_processes.marked(room.process._mark) == [], case.name
+            assert not room.process.scratch.root.exists(), case.name
+            assert not room.session.output._reader.is_alive(), case.name

@@ -20,6 +20,7 @@ from course.sandbox.errors.ending import Died, TooLong
 from course.sandbox.exchange import plain_data
 from course.sandbox.limits import Limits
 from tests.course.student_on_ranks import Student
+from tests.tiers import all_but_first_exhaustive
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -79,9 +80,8 @@ DEEP = "import os\nfor _ in range(1500): os.mkdir('folder'); os.chdir('folder')\
 
 
 def test_folders_too_deep_to_be_walked_are_too_many_files_and_are_removed() -> None:
-    with StudentSession(
-        loading("import os, time\ndef f():\n    " + DEEP.replace("\n", "\n    ") + "\n    time.sleep(20)")
-    ) as session:
+    source = "import os, time\ndef f():\n    " + DEEP.replace("\n", "\n    ") + "\n    time.sleep(1000)"
+    with StudentSession(loading(source), Limits(seconds=100.0)) as session:
         assert session.request("parameters", ("f",)) == ("value", [])  # it is there
         root = session.process.scratch.root
         with pytest.raises(Died, match="too many of them"):
@@ -111,22 +111,21 @@ UNNAMED = {
 
 
 @needs_linux
-@pytest.mark.parametrize("way", UNNAMED)
+@pytest.mark.parametrize("way", all_but_first_exhaustive(list(UNNAMED)))
 def test_files_without_a_name_count_as_written(way: str) -> None:
     source = "import mmap, os, time\nkept = []\ndef f():\n    for _ in range(4):\n"
-    source += f"        {UNNAMED[way]}\n    time.sleep(20)"
-    with StudentSession(loading(source), Limits(written=10**8)) as session, pytest.raises(Died, match="GB of files"):
+    source += f"        {UNNAMED[way]}\n    time.sleep(1000)"
+    limits = Limits(seconds=100.0, written=10**8)
+    with StudentSession(loading(source), limits) as session, pytest.raises(Died, match="GB of files"):
         call(session)
 
 
 @needs_linux
 def test_memory_that_processes_share_counts() -> None:
-    source = (
-        "import mmap, time\ndef f():\n    kept = mmap.mmap(-1, 2**29)\n    kept.write(bytes(2**29))\n    time.sleep(20)"
-    )
-    with StudentSession(loading(source)) as session:
+    source = "import mmap, time\ndef f():\n    kept = mmap.mmap(-1, 2**29)\n    kept.write(bytes(2**29))\n"
+    with StudentSession(loading(f"{source}    time.sleep(1000)"), Limits(seconds=100.0)) as session:
         assert session.request("parameters", ("f",)) == ("value", [])  # it is there
-        session.process.limits = Limits(memory=3 * 2**27)
+        session.process.limits = Limits(seconds=100.0, memory=3 * 2**27)
         with pytest.raises(Died, match="GB of memory"):
             call(session)
 
@@ -134,9 +133,9 @@ def test_memory_that_processes_share_counts() -> None:
 @needs_linux
 def test_threads_are_bounded() -> None:
     source = "import threading, time\nthreading.stack_size(2**15)\ndef f():\n    for _ in range(300):\n"
-    source += "        threading.Thread(target=time.sleep, args=(20,), daemon=True).start()\n    time.sleep(20)"
+    source += "        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n    time.sleep(1000)"
     with (
-        StudentSession(loading(source), Limits(threads=200)) as session,
+        StudentSession(loading(source), Limits(seconds=100.0, threads=200)) as session,
         pytest.raises(Died, match="more than 200 are not"),
     ):
         call(session)

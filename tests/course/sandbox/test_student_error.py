@@ -8,20 +8,18 @@ from course.sandbox.errors.sources import Sources
 from course.sandbox.errors.student_error import described
 from minidl import cluster
 
-NODES = 3
 
-
-@pytest.mark.parametrize("early", [0, 1, 2])
-def test_a_rank_that_returns_early_leaves_the_line_that_waits_for_it_as_the_place(early: int) -> None:
-    text = f"def program(comm):\n    if comm.rank == {early}:\n        return\n    comm.recv({early})\n"
-    sources, names = Sources(), {}
-    sources.add("<cell early>", "cell early", text)
-    exec(compile(text, "<cell early>", "exec"), names)
-    with pytest.raises(cluster.Deadlock) as caught:
-        cluster.launch(names["program"], nodes=NODES, on="simulation")
-    seen = described(caught.value, sources)
-    assert seen["rank"] == early
-    assert seen["place"].startswith("cell early, line 4")
+def test_a_rank_that_returns_early_leaves_the_line_that_waits_for_it_as_the_place() -> None:
+    for early in range(3):
+        text = f"def program(comm):\n    if comm.rank == {early}:\n        return\n    comm.recv({early})\n"
+        sources, names = Sources(), {}
+        sources.add("<cell early>", "cell early", text)
+        exec(compile(text, "<cell early>", "exec"), names)
+        with pytest.raises(cluster.Deadlock) as caught:
+            cluster.launch(names["program"], nodes=3, on="simulation")
+        seen = described(caught.value, sources)
+        assert seen["rank"] == early
+        assert seen["place"].startswith("cell early, line 4")
 
 
 def test_of_several_tracebacks_that_of_the_rank_at_fault_has_the_place() -> None:
@@ -42,17 +40,17 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("text", "kind"), KINDS.values(), ids=KINDS)
-def test_not_attempted_is_only_a_function_that_does_nothing_but_raise(text: str, kind: str) -> None:
-    sources, names = Sources(), {}
-    sources.add("<cell f>", "cell f", text)
-    exec(compile(text, "<cell f>", "exec"), names)
-    with pytest.raises(NotImplementedError) as caught:
-        names["f"](1)
-    seen = described(caught.value, sources)
-    assert seen["kind"] == kind
-    assert seen["place"].startswith("cell f, line")
-    assert "raise NotImplementedError" in seen["place"]
+def test_not_attempted_is_only_a_function_that_does_nothing_but_raise() -> None:
+    for what, (text, kind) in KINDS.items():
+        sources, names = Sources(), {}
+        sources.add("<cell f>", "cell f", text)
+        exec(compile(text, "<cell f>", "exec"), names)
+        with pytest.raises(NotImplementedError) as caught:
+            names["f"](1)
+        seen = described(caught.value, sources)
+        assert seen["kind"] == kind, what
+        assert seen["place"].startswith("cell f, line"), what
+        assert "raise NotImplementedError" in seen["place"], what
 
 
 def test_students_whose_cells_have_the_same_name_keep_their_own_lines() -> None:

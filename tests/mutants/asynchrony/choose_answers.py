@@ -1,12 +1,14 @@
-"""Answers to `choose`."""
+"""Known answers to `choose`."""
 
-from __future__ import annotations
+EXERCISE = "choose"
+PARTS = {
+    "network": "slow networks: the server, and the all-reduce",
+    "stragglers": "stragglers: random ones, and a persistent one",
+    "stale": "stale gradients: more of them are needed",
+}
 
-from course.judging import Status
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-MODEL = """
+ANSWERS = r"""
+=== base
 def choose(cluster):
     p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest
     ring = 2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)
@@ -17,148 +19,60 @@ def choose(cluster):
     rate = min(rate, 1 / x)
     penalty = 1 + cluster.penalty * (p - 1)
     return "synchronous" if (longest + ring) / p < penalty / rate else "asynchronous"
-"""
-NETWORK = "slow networks: the server, and the all-reduce"
-STRAGGLERS = "stragglers: random ones, and a persistent one"
-STALE = "stale gradients: more of them are needed"
-ALL = (NETWORK, STRAGGLERS, STALE)
-
-
-def model(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
-    """A mistake in the formulas."""
-    return Mutant("choose", mistake, changed(MODEL, *replacements), loses, says)
-
-
-MUTANTS = [
-    Mutant("choose", "always synchronous", "def choose(cluster):\n    return 'synchronous'", ALL, "always synchronous"),
-    Mutant(
-        "choose", "always asynchronous", "def choose(cluster):\n    return 'asynchronous'", ALL, "always asynchronous"
-    ),
-    model(
-        "the staleness penalty is forgotten",
-        (STRAGGLERS, STALE),
-        "The staleness penalty is left out",
-        "penalty = 1 + cluster.penalty * (p - 1)",
-        "penalty = 1",
-    ),
-    model(
-        "no straggler at all",
-        ALL,
-        "The regret is more than 10%",
-        "slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest",
-        "slowest = cluster.workers, 0.0, 1.0, 1.0",
-    ),
-    model(
-        "no persistent straggler",
-        ALL,
-        "The persistent straggler is left out",
-        "cluster.slow_factor, cluster.slowest",
-        "cluster.slow_factor, 1.0",
-    ),
-    model(
-        "no random stragglers",
-        (STRAGGLERS,),
-        "The random stragglers are left out",
-        "cluster.slow_share, cluster.slow_factor",
-        "0.0, 1.0",
-    ),
-    model(
-        "the queue at the server is forgotten",
-        (NETWORK,),
-        "The server serves one worker at a time",
-        "    rate = min(rate, 1 / x)\n",
-        "",
-    ),
-    model(
-        "the network is forgotten",
-        (NETWORK,),
-        "The network's time is left out",
-        "(longest + ring) / p",
-        "longest / p",
-        "    rate = min(rate, 1 / x)\n",
-        "",
-        "+ x)",
-        ")",
-    ),
-    model(
-        "a synchronous step takes the mean of the workers' times",
-        ALL,
-        "as long as the slowest of its gradients",
-        "longest = cluster.seconds * max(slowest, 1 + (1 - (1 - q) ** p) * (f - 1))",
-        "longest = mean * (p - 1 + slowest) / p",
-    ),
-    model(
-        "whole vectors go round the ring",
-        (NETWORK,),
-        "a chunk of nbytes / p bytes",
-        "cluster.nbytes / p * cluster.beta",
-        "cluster.nbytes * cluster.beta",
-    ),
-    model("the other way round", ALL, "the other choice each time", "< penalty / rate", "> penalty / rate"),
-    Mutant(
-        "choose",
-        "another word",
-        changed(MODEL, '"asynchronous"', '"async"'),
-        ALL,
-        "expected 'synchronous' or 'asynchronous', got 'async'",
-    ),
-    Mutant(
-        "choose",
-        "prints",
-        changed(MODEL, "return ", "print(", '"asynchronous"', '"asynchronous")'),
-        ALL,
-        "without a `return`",
-    ),
-    Mutant(
-        "choose",
-        "an attribute that is not there",
-        changed(MODEL, "cluster.penalty", "cluster.staleness"),
-        ALL,
-        "AttributeError",
-        Status.RAISED,
-    ),
-    model(
-        "the all-reduce is forgotten",
-        (NETWORK,),
-        "The all-reduce is left out",
-        "(longest + ring) / p",
-        "longest / p",
-    ),
-    model(
-        "alpha is forgotten in the ring",
-        (NETWORK,),
-        "takes alpha seconds",
-        "2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)",
-        "2 * (p - 1) * cluster.nbytes / p * cluster.beta",
-    ),
-    model(
-        "random delays do not touch asynchronous workers",
-        (STRAGGLERS,),
-        "Delays hold up asynchronous workers",
-        "mean = cluster.seconds * (1 + q * (f - 1))",
-        "mean = cluster.seconds",
-    ),
-    model(
-        "some worker is delayed in every synchronous step",
-        (STRAGGLERS,),
-        "only if at least one of its p gradients is",
-        "1 + (1 - (1 - q) ** p) * (f - 1)",
-        "f",
-    ),
-    model(
-        "the seconds of workers and of the server add up",
-        ALL,
-        "the longer of the two times counts",
-        "rate = min(rate, 1 / x)",
-        "rate = 1 / (mean / p + x)",
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative(
-        "choose",
-        "plays both, step by step",
-        """
+=== wrong: always synchronous :: all :: always synchronous
+def choose(cluster):
+    return 'synchronous'
+=== wrong: always asynchronous :: all :: always asynchronous
+def choose(cluster):
+    return 'asynchronous'
+=== wrong: the staleness penalty is forgotten :: stragglers, stale :: The staleness penalty is left out
+-    penalty = 1 + cluster.penalty * (p - 1)
++    penalty = 1
+=== wrong: no straggler at all :: all :: The regret is more than 10%
+-    p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest
++    p, q, f, slowest = cluster.workers, 0.0, 1.0, 1.0
+=== wrong: no persistent straggler :: all :: The persistent straggler is left out
+-    p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest
++    p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, 1.0
+=== wrong: no random stragglers :: stragglers :: The random stragglers are left out
+-    p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest
++    p, q, f, slowest = cluster.workers, 0.0, 1.0, cluster.slowest
+=== wrong: the queue at the server is forgotten :: network :: The server serves one worker at a time
+-    rate = min(rate, 1 / x)
+=== wrong: the network is forgotten :: network :: The network's time is left out
+-    rate = (p - 1) / (mean + x) + 1 / (mean * slowest + x)
+-    rate = min(rate, 1 / x)
++    rate = (p - 1) / (mean ) + 1 / (mean * slowest )
+-    return "synchronous" if (longest + ring) / p < penalty / rate else "asynchronous"
++    return "synchronous" if longest / p < penalty / rate else "asynchronous"
+=== wrong: a synchronous step takes the mean of the workers' times :: all :: as long as the slowest of its gradients
+-    longest = cluster.seconds * max(slowest, 1 + (1 - (1 - q) ** p) * (f - 1))
++    longest = mean * (p - 1 + slowest) / p
+=== wrong: whole vectors go round the ring :: network :: a chunk of nbytes / p bytes
+-    ring = 2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)
++    ring = 2 * (p - 1) * (cluster.alpha + cluster.nbytes * cluster.beta)
+=== wrong: the other way round :: all :: the other choice each time
+-    return "synchronous" if (longest + ring) / p < penalty / rate else "asynchronous"
++    return "synchronous" if (longest + ring) / p > penalty / rate else "asynchronous"
+=== wrong: another word :: all :: expected 'synchronous' or 'asynchronous', got 'async'
+-    return "synchronous" if (longest + ring) / p < penalty / rate else "asynchronous"
++    return "synchronous" if (longest + ring) / p < penalty / rate else "async"
+=== wrong: the all-reduce is forgotten :: network :: The all-reduce is left out
+-    return "synchronous" if (longest + ring) / p < penalty / rate else "asynchronous"
++    return "synchronous" if longest / p < penalty / rate else "asynchronous"
+=== wrong: alpha is forgotten in the ring :: network :: takes alpha seconds
+-    ring = 2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)
++    ring = 2 * (p - 1) * cluster.nbytes / p * cluster.beta
+=== wrong: random delays do not touch asynchronous workers :: stragglers :: Delays hold up asynchronous workers
+-    mean = cluster.seconds * (1 + q * (f - 1))
++    mean = cluster.seconds
+=== wrong: some worker is delayed in every synchronous step :: stragglers :: only if at least one of its p gradients is
+-    longest = cluster.seconds * max(slowest, 1 + (1 - (1 - q) ** p) * (f - 1))
++    longest = cluster.seconds * max(slowest, f)
+=== wrong: the seconds of workers and of the server add up :: all :: the longer of the two times counts
+-    rate = min(rate, 1 / x)
++    rate = 1 / (mean / p + x)
+=== right: plays both, step by step
 import heapq
 
 def choose(cluster):
@@ -178,12 +92,7 @@ def choose(cluster):
         heapq.heappush(ready, (free + times[rng.integers(steps), worker], worker))
     alone = free / count * (1 + cluster.penalty * (p - 1))
     return "synchronous" if together < alone else "asynchronous"
-""",
-    ),
-    Alternative(
-        "choose",
-        "learning per second, with the harmonic mean of the workers",
-        """
+=== right: learning per second, with the harmonic mean of the workers
 def choose(cluster):
     p, c = cluster.workers, cluster
     seconds = c.seconds * np.array([c.slowest] + [1.0] * (p - 1))
@@ -195,6 +104,4 @@ def choose(cluster):
     workers = np.sum(1 / (slow * seconds + 1 / server))
     learning = {"synchronous": p / step, "asynchronous": min(server, workers) / (1 + c.penalty * (p - 1))}
     return max(learning, key=learning.get)
-""",
-    ),
-]
+"""

@@ -1,12 +1,15 @@
-"""Answers to `gossip`."""
+"""Known answers to `gossip`."""
 
-from __future__ import annotations
+EXERCISE = "gossip"
+PARTS = {
+    "once": "one step: each machine's own average",
+    "often": "several steps: the mean stays, and the distance to it shrinks by the consensus factor",
+    "messages": "in each step one message of n words to each neighbour, and nothing else",
+    "together": "all machines send at the same time",
+}
 
-from course.judging import Status
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-RIGHT = """
+ANSWERS = r"""
+=== base
 def gossip(comm, x, weights, steps):
     own = comm.rank
     others = [rank for rank in weights if rank != own]
@@ -19,126 +22,57 @@ def gossip(comm, x, weights, steps):
             send.wait()
         x = new
     return x
-"""
-ONCE = "one step: each machine's own average"
-OFTEN = "several steps: the mean stays, and the distance to it shrinks by the consensus factor"
-MESSAGES = "in each step one message of n words to each neighbour, and nothing else"
-TOGETHER = "all machines send at the same time"
-ALL = (ONCE, OFTEN, MESSAGES, TOGETHER)
-
-
-def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str, status: Status = Status.WRONG) -> Mutant:
-    """A mistake in a line or two."""
-    return Mutant("gossip", mistake, changed(RIGHT, *replacements), loses, says, status)
-
-
-MUTANTS = [
-    wrong(
-        "the machine's own number is missing",
-        (ONCE, OFTEN, TOGETHER),
-        "own number is missing",
-        "weights[own] * x",
-        "0 * x",
-    ),
-    wrong(
-        "the plain mean with the neighbours",
-        (ONCE, OFTEN, TOGETHER),
-        "weights are not used",
-        "new = weights[own] * x",
-        "new = x / len(weights)",
-        "weights[rank] * comm",
-        "1 / len(weights) * comm",
-    ),
-    wrong(
-        "sums", (ONCE, OFTEN, TOGETHER), "sums without weights", "weights[own] * x", "x", "weights[rank] * comm", "comm"
-    ),
-    wrong(
-        "the numbers of the beginning in each step",
-        (OFTEN,),
-        "numbers of the beginning are sent",
-        "        x = new\n",
-        "",
-        "    for _ in range(steps):",
-        "    new = x\n    for _ in range(steps):",
-        "weights[own] * x",
-        "weights[own] * new",
-        "return x",
-        "return new",
-    ),
-    wrong(
-        "one step too few",
-        (ONCE, OFTEN, MESSAGES, TOGETHER),
-        "numbers of the beginning",
-        "range(steps)",
-        "range(steps - 1)",
-    ),
-    wrong(
-        "one step too many", (ONCE, OFTEN, MESSAGES, TOGETHER), "one step too many", "range(steps)", "range(steps + 1)"
-    ),
-    wrong(
-        "messages in float32",
-        (ONCE, OFTEN, MESSAGES, TOGETHER),
-        "expected",
-        "comm.isend(x, rank)",
-        "comm.isend(x.astype(np.float32), rank)",
-    ),
-    wrong(
-        "a message twice",
-        (MESSAGES, TOGETHER),
-        "one message to each neighbour",
-        "for rank in others]\n        new",
-        "for rank in others for _ in (0, 1)]\n        new",
-        "weights[rank] * comm.recv(rank)",
-        "weights[rank] / 2 * (comm.recv(rank) + comm.recv(rank))",
-    ),
-    wrong(
-        "a barrier in each step",
-        (MESSAGES, TOGETHER),
-        "comm.barrier",
-        "        x = new\n",
-        "        x = new\n        comm.barrier()\n",
-    ),
-    wrong(
-        "from whomever it comes",
-        (OFTEN,),
-        "expected",
-        "comm.recv(rank)",
-        "comm.recv(set(others))",
-    ),
-    wrong(
-        "in any order, so that a fast neighbour counts twice",
-        (OFTEN,),
-        "expected",
-        "weights[rank] * comm.recv(rank)",
-        "(got := comm.recv(set(others))) * weights[comm.last_source]",
-    ),
-    Mutant(
-        "gossip",
-        "everybody gathers everything",
-        """
+=== wrong: the machine's own number is missing :: once, often, together :: own number is missing
+-        new = weights[own] * x
++        new = 0 * x
+=== wrong: the plain mean with the neighbours :: once, often, together :: weights are not used
+-        new = weights[own] * x
++        new = x / len(weights)
+-            new = new + weights[rank] * comm.recv(rank)
++            new = new + 1 / len(weights) * comm.recv(rank)
+=== wrong: sums :: once, often, together :: sums without weights
+-        new = weights[own] * x
++        new = x
+-            new = new + weights[rank] * comm.recv(rank)
++            new = new + comm.recv(rank)
+=== wrong: the numbers of the beginning in each step :: often :: numbers of the beginning are sent
+     others = [rank for rank in weights if rank != own]
++    new = x
+-        new = weights[own] * x
++        new = weights[own] * new
+-        x = new
+-    return x
++    return new
+=== wrong: one step too few :: all :: numbers of the beginning
+-    for _ in range(steps):
++    for _ in range(steps - 1):
+=== wrong: one step too many :: all :: one step too many
+-    for _ in range(steps):
++    for _ in range(steps + 1):
+=== wrong: messages in float32 :: all :: expected
+-        sends = [comm.isend(x, rank) for rank in others]
++        sends = [comm.isend(x.astype(np.float32), rank) for rank in others]
+=== wrong: a message twice :: messages, together :: one message to each neighbour
+-        sends = [comm.isend(x, rank) for rank in others]
++        sends = [comm.isend(x, rank) for rank in others for _ in (0, 1)]
+-            new = new + weights[rank] * comm.recv(rank)
++            new = new + weights[rank] / 2 * (comm.recv(rank) + comm.recv(rank))
+=== wrong: a barrier in each step :: messages, together :: comm.barrier
+         x = new
++        comm.barrier()
+=== wrong: in any order, so that a fast neighbour counts twice :: often :: expected
+-            new = new + weights[rank] * comm.recv(rank)
++            new = new + (got := comm.recv(set(others))) * weights[comm.last_source]
+=== wrong: everybody gathers everything :: messages, together :: comm.all_gather
 def gossip(comm, x, weights, steps):
     for _ in range(steps):
         parts = comm.all_gather(x)
         x = sum(weights[rank] * parts[rank] for rank in weights)
     return x
-""",
-        (MESSAGES, TOGETHER),
-        "comm.all_gather",
-    ),
-    Mutant(
-        "gossip",
-        "an all-reduce",
-        """
+=== wrong: an all-reduce :: all :: mean of all machines
 def gossip(comm, x, weights, steps):
     return comm.all_reduce(x.copy()) / comm.size
-""",
-        (ONCE, OFTEN, MESSAGES, TOGETHER),
-        "mean of all machines",
-    ),
-    Mutant(
-        "gossip",
-        "one neighbour after the other",
-        """
+=== wrong: one neighbour after the other :: together :: holds up its neighbours
 def gossip(comm, x, weights, steps):
     for _ in range(steps):
         new = weights[comm.rank] * x
@@ -147,14 +81,7 @@ def gossip(comm, x, weights, steps):
                 new = new + weights[rank] * comm.sendrecv(x, rank, rank)
         x = new
     return x
-""",
-        (TOGETHER,),
-        "holds up its neighbours",
-    ),
-    Mutant(
-        "gossip",
-        "the lower rank of a pair sends first",
-        """
+=== wrong: the lower rank of a pair sends first :: together :: comm.isend
 def gossip(comm, x, weights, steps):
     for _ in range(steps):
         new = weights[comm.rank] * x
@@ -168,14 +95,7 @@ def gossip(comm, x, weights, steps):
                 new = new + weights[rank] * comm.recv(rank)
         x = new
     return x
-""",
-        (TOGETHER,),
-        "comm.isend",
-    ),
-    Mutant(
-        "gossip",
-        "machines use what their neighbours have already mixed",
-        """
+=== wrong: machines use what their neighbours have already mixed :: once, often, together :: expected
 def gossip(comm, x, weights, steps):
     for _ in range(steps):
         new = weights[comm.rank] * x
@@ -189,62 +109,32 @@ def gossip(comm, x, weights, steps):
             comm.send(new, rank)
         x = new
     return x
-""",
-        (ONCE, OFTEN, TOGETHER),
-        "expected",
-    ),
-    wrong(
-        "everybody receives first",
-        ALL,
-        "rank",
-        "        sends = [comm.isend(x, rank) for rank in others]\n",
-        "",
-        "        for send in sends:\n            send.wait()\n",
-        "        for rank in others:\n            comm.send(x, rank)\n",
-        status=Status.STUCK,
-    ),
-    wrong(
-        "sends to itself, too",
-        (MESSAGES,),
-        "knows its own number",
-        "for rank in others]",
-        "for rank in weights]",
-        "new = weights[own] * x",
-        "new = weights[own] * comm.recv(own)",
-    ),
-    wrong(
-        "messages that are already weighted, with the weight behind",
-        (MESSAGES,),
-        "nothing else",
-        "comm.isend(x, rank)",
-        "comm.isend(np.append(weights[rank] * x, weights[rank]), rank)",
-        "weights[rank] * comm.recv(rank)",
-        "comm.recv(rank)[:-1]",
-    ),
-    wrong(
-        "never waits for its sends",
-        (MESSAGES,),
-        "without waiting for the end of",
-        "        for send in sends:\n            send.wait()\n",
-        "",
-    ),
-    wrong("the array is changed", (ONCE,), "changed its argument x", "        x = new\n", "        x[:] = new\n"),
-    wrong(
-        "the weights are changed",
-        (ONCE,),
-        "changed its argument weights: its keys",
-        "    own = comm.rank\n",
-        "    own = comm.rank\n    mine = weights.pop(own)\n",
-        "weights[own] * x",
-        "mine * x",
-    ),
-]
+=== wrong: everybody receives first :: all :: rank :: stuck
+-        sends = [comm.isend(x, rank) for rank in others]
 
-ALTERNATIVES = [
-    Alternative(
-        "gossip",
-        "receives are begun first",
-        """
+-        for send in sends:
+-            send.wait()
++        for rank in others:
++            comm.send(x, rank)
+=== wrong: sends to itself, too :: messages :: knows its own number
+-        sends = [comm.isend(x, rank) for rank in others]
+-        new = weights[own] * x
++        sends = [comm.isend(x, rank) for rank in weights]
++        new = weights[own] * comm.recv(own)
+=== wrong: messages that are already weighted, with the weight behind :: messages :: nothing else
+-        sends = [comm.isend(x, rank) for rank in others]
++        sends = [comm.isend(np.append(weights[rank] * x, weights[rank]), rank) for rank in others]
+-            new = new + weights[rank] * comm.recv(rank)
++            new = new + comm.recv(rank)[:-1]
+=== wrong: never waits for its sends :: messages :: without waiting for the end of
+-        for send in sends:
+-            send.wait()
+=== wrong: the weights are changed :: once :: changed its argument weights: its keys
+     own = comm.rank
++    mine = weights.pop(own)
+-        new = weights[own] * x
++        new = mine * x
+=== right: receives are begun first
 def gossip(comm, x, weights, steps):
     near = sorted(set(weights) - {comm.rank})
     x = np.array(x)
@@ -257,12 +147,7 @@ def gossip(comm, x, weights, steps):
         parts[comm.rank] = x
         x = np.sum([weights[rank] * parts[rank] for rank in sorted(parts)], axis=0)
     return x
-""",
-    ),
-    Alternative(
-        "gossip",
-        "moves towards the neighbours; weighted messages in order of arrival",
-        """
+=== right: moves towards the neighbours; weighted messages in order of arrival
 def gossip(comm, x, weights, steps):
     near = set(weights) - {comm.rank}
     for step in range(steps):
@@ -275,6 +160,4 @@ def gossip(comm, x, weights, steps):
             send.wait()
         x = new
     return x.copy()
-""",
-    ),
-]
+"""

@@ -1,12 +1,15 @@
-"""Answers to `majority`."""
+"""Known answers to `majority`."""
 
-from __future__ import annotations
+EXERCISE = "majority"
+PARTS = {
+    "sums": "the sum of each round: all gradients that are ready",
+    "once": "each gradient counts once, late ones too: in a round, or in what is left",
+    "times": "a round begins when the drawn machine is ready, and waits for nobody else",
+    "messages": "one all-reduce of n words in a round, and ceil(lg p) empty messages at most",
+}
 
-from course.judging import Status
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-RIGHT = """
+ANSWERS = r"""
+=== base
 def majority(comm, p, n, drawn):
     training = p + comm.rank
     sums, waiting, is_done = [], [], False
@@ -38,69 +41,34 @@ def majority(comm, p, n, drawn):
         else:
             left = left + came
     return sums, left
-"""
-SUMS = "the sum of each round: all gradients that are ready"
-ONCE = "each gradient counts once, late ones too: in a round, or in what is left"
-TIMES = "a round begins when the drawn machine is ready, and waits for nobody else"
-MESSAGES = "one all-reduce of n words in a round, and ceil(lg p) empty messages at most"
-ALL = (SUMS, ONCE, TIMES, MESSAGES)
+=== wrong: one array for all sums, and for what is left :: sums, once, messages :: used again in each round
+     sums, waiting, is_done = [], [], False
++    total = np.zeros(n)
+-        total = np.zeros(n)
++        total[:] = 0.0
+-    left = sum(waiting, np.zeros(n))
++    total[:] = sum(waiting, np.zeros(n))
++    left = total
+-            left = left + came
++            left += came
+=== wrong: gradients count again in later rounds :: sums, once, messages :: begin anew with zeros
+-        is_active = parent is None and len(waiting) > 0
++        is_active = False
+-        waiting = []
 
-
-def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str, status: Status = Status.WRONG) -> Mutant:
-    """A mistake in a line or two."""
-    return Mutant("majority", mistake, changed(RIGHT, *replacements), loses, says, status)
-
-
-MUTANTS = [
-    wrong(
-        "one array for all sums, and for what is left",
-        (SUMS, ONCE, MESSAGES),
-        "used again in each round",
-        "        total = np.zeros(n)",
-        "        total[:] = 0.0",
-        "[], [], False",
-        "[], [], False\n    total = np.zeros(n)",
-        "    left = sum(waiting, np.zeros(n))",
-        "    total[:] = sum(waiting, np.zeros(n))\n    left = total",
-        "left = left + came",
-        "left += came",
-    ),
-    wrong(
-        "gradients count again in later rounds",
-        (SUMS, ONCE, MESSAGES),
-        "begin anew with zeros",
-        "        waiting = []\n",
-        "",
-        "is_active = parent is None and len(waiting) > 0",
-        "is_active = False",
-        "left = sum(waiting, np.zeros(n))",
-        "left = np.zeros(n)",
-    ),
-    wrong(
-        "the newest gradient replaces those that wait",
-        (SUMS, ONCE, MESSAGES),
-        "only the newest one",
-        "waiting.append(came)",
-        "waiting = [came]",
-    ),
-    wrong(
-        "a gradient that comes while another one waits is dropped",
-        (SUMS, ONCE, MESSAGES),
-        "only the oldest one",
-        "waiting.append(came)",
-        "waiting = waiting or [came]",
-    ),
-    wrong(
-        "late gradients are dropped: only those of the drawn machine count",
-        (SUMS, ONCE, MESSAGES),
-        "Only the drawn machine's",
-        "        for gradient in waiting:\n",
-        "        for gradient in waiting if parent is None else []:\n",
-    ),
-    Mutant(
-        "majority",
-        "an ordinary all-reduce, which waits for all machines",
-        """
+-    left = sum(waiting, np.zeros(n))
++    left = np.zeros(n)
+=== wrong: the newest gradient replaces those that wait :: sums, once, messages :: only the newest one
+-                waiting.append(came)
++                waiting = [came]
+=== wrong: a gradient that comes while another one waits is dropped :: sums, once, messages :: only the oldest one
+-                waiting.append(came)
++                waiting = waiting or [came]
+=== wrong: late gradients are dropped: only those of the drawn machine count :: sums, once, messages
+:: Only the drawn machine's
+-        for gradient in waiting:
++        for gradient in waiting if parent is None else []:
+=== wrong: an ordinary all-reduce, which waits for all machines :: all :: ordinary all-reduce
 def majority(comm, p, n, drawn):
     sums, left = [], np.zeros(n)
     for root in drawn:
@@ -110,148 +78,70 @@ def majority(comm, p, n, drawn):
     while (came := comm.recv(p + comm.rank)).size:
         left += came
     return sums, left
-""",
-        ALL,
-        "ordinary all-reduce",
-    ),
-    wrong(
-        "machines that are not ready wait for their own gradient",
-        ALL,
-        "expected",
-        "                is_active = True\n            elif",
-        "                is_active = True\n                if not waiting and not is_done:\n"
-        "                    waiting.append(comm.recv(training))\n            elif",
-    ),
-    wrong(
-        "one array for all rounds",
-        (SUMS, ONCE, MESSAGES),
-        "changes in the list",
-        "sums, waiting, is_done = [], [], False\n",
-        "sums, waiting, is_done, total = [], [], False, np.zeros(n)\n",
-        "        total = np.zeros(n)\n",
-        "        total[:] = 0\n",
-    ),
-    wrong(
-        "the number of gradients goes along in the sum",
-        (MESSAGES,),
-        "n words",
-        "        machines(comm, p).all_reduce(total)\n",
-        "        total = machines(comm, p).all_reduce(np.append(total, len(waiting)))[:n]\n",
-    ),
-    wrong(
-        "sums in float32",
-        (SUMS, ONCE, MESSAGES),
-        "expected",
-        "        machines(comm, p).all_reduce(total)\n",
-        "        total = machines(comm, p).all_reduce(total.astype(np.float32)).astype(float)\n",
-    ),
-    wrong(
-        "the gradients are gathered",
-        (MESSAGES,),
-        "no comm.all_gather",
-        "        machines(comm, p).all_reduce(total)\n",
-        "        total = sum(machines(comm, p).all_gather(total))\n",
-    ),
-    wrong(
-        "the drawn machine begins without a gradient",
-        ALL,
-        "These are zeros",
-        "is_active = parent is None and len(waiting) > 0",
-        "is_active = parent is None",
-    ),
-    wrong(
-        "training is in the all-reduce",
-        ALL,
-        "can never complete",
-        "machines(comm, p).all_reduce",
-        "comm.all_reduce",
-        status=Status.STUCK,
-    ),
-    wrong("the mean", (SUMS, ONCE, MESSAGES), "mean over the machines", "sums.append(total)", "sums.append(total / p)"),
-    wrong("what is left is not received", (ONCE,), "until the empty", "    while not is_done:", "    while False:"),
-    wrong(
-        "the gradients of the last round are left, too",
-        (ONCE,),
-        "expected",
-        "    left = sum(waiting, np.zeros(n))",
-        "    left = total.copy() * 0 + sum(last, np.zeros(n))",
-        "        waiting = []\n",
-        "        last, waiting = waiting, []\n",
-    ),
-    wrong(
-        "the drawn machine activates all others itself",
-        (MESSAGES,),
-        "along the tree",
-        "parent, children = tree(p, root, comm.rank)",
-        "parent, children = root, []\n        if comm.rank == root:\n"
-        "            parent, children = None, [r for r in range(p) if r != root]",
-    ),
-    wrong(
-        "the gradient goes along with the activation",
-        (MESSAGES,),
-        "expected empty arrays",
-        "comm.send(np.zeros(0), child)",
-        "comm.send(sum(waiting, np.zeros(n)), child)",
-    ),
-    wrong(
-        "a second all-reduce, of the number of gradients",
-        (TIMES, MESSAGES),
-        "one in each round",
-        "        sums.append(total)",
-        "        machines(comm, p).all_reduce(np.ones(1))\n        sums.append(total)",
-    ),
-    wrong(
-        "a machine that is drawn waits for a new gradient, whatever it has",
-        ALL,
-        "",
-        "            if comm.last_source == parent:",
-        "            if comm.last_source == parent and waiting:\n                is_active = True\n"
-        "            elif comm.last_source == parent:",
-        "                is_active = True\n            elif len",
-        "                waiting.append(comm.recv(training))\n                is_active = True\n            elif len",
-    ),
-    wrong(
-        "whoever is ready begins (solo)",
-        ALL,
-        "rank",
-        "                is_active = parent is None\n",
-        "                is_active = True\n",
-        status=Status.WRONG,
-    ),
-    wrong(
-        "the children are not activated",
-        ALL,
-        "rank",
-        "            comm.send(np.zeros(0), child)\n",
-        "            pass\n",
-        status=Status.STUCK,
-    ),
-    wrong("always the tree of machine 0", ALL, "", "tree(p, root, comm.rank)", "tree(p, 0, comm.rank)"),
-    wrong(
-        "the end of training is forgotten",
-        ALL,
-        "can never complete",
-        "                is_done = True\n            else:\n                waiting",
-        "                pass\n            else:\n                waiting",
-        status=Status.STUCK,
-    ),
-    wrong(
-        "the empty array is taken for a gradient",
-        ALL,
-        "can never complete",
-        "            elif len(came) == 0:\n                is_done = True\n",
-        "",
-        "waiting.append(came)",
-        "waiting.append(np.resize(came, n) if len(came) else np.zeros(n))",
-        status=Status.STUCK,
-    ),
-]
+=== wrong: one array for all rounds :: sums, once, messages :: changes in the list
+-    sums, waiting, is_done = [], [], False
++    sums, waiting, is_done, total = [], [], False, np.zeros(n)
+-        total = np.zeros(n)
++        total[:] = 0
+=== wrong: the number of gradients goes along in the sum :: messages :: n words
+-        machines(comm, p).all_reduce(total)
++        total = machines(comm, p).all_reduce(np.append(total, len(waiting)))[:n]
+=== wrong: sums in float32 :: sums, once, messages :: expected
+-        machines(comm, p).all_reduce(total)
++        total = machines(comm, p).all_reduce(total.astype(np.float32)).astype(float)
+=== wrong: the gradients are gathered :: messages :: no comm.all_gather
+-        machines(comm, p).all_reduce(total)
++        total = sum(machines(comm, p).all_gather(total))
+=== wrong: the drawn machine begins without a gradient :: all :: These are zeros
+-        is_active = parent is None and len(waiting) > 0
++        is_active = parent is None
+=== wrong: training is in the all-reduce :: all :: can never complete :: stuck
+-        machines(comm, p).all_reduce(total)
++        comm.all_reduce(total)
+=== wrong: the mean :: sums, once, messages :: mean over the machines
+-        sums.append(total)
++        sums.append(total / p)
+=== wrong: what is left is not received :: once :: until the empty
+-    while not is_done:
++    while False:
+=== wrong: the gradients of the last round are left, too :: once :: expected
+-        waiting = []
++        last, waiting = waiting, []
+-    left = sum(waiting, np.zeros(n))
++    left = total.copy() * 0 + sum(last, np.zeros(n))
+=== wrong: the drawn machine activates all others itself :: messages :: along the tree
+-        parent, children = tree(p, root, comm.rank)
++        parent, children = root, []
++        if comm.rank == root:
++            parent, children = None, [r for r in range(p) if r != root]
+=== wrong: the gradient goes along with the activation :: messages :: expected empty arrays
+-            comm.send(np.zeros(0), child)
++            comm.send(sum(waiting, np.zeros(n)), child)
+=== wrong: a second all-reduce, of the number of gradients :: times, messages :: one in each round
+         machines(comm, p).all_reduce(total)
++        machines(comm, p).all_reduce(np.ones(1))
+=== wrong: a machine that is drawn waits for a new gradient, whatever it has :: all ::
+-            if comm.last_source == parent:
++            if comm.last_source == parent and waiting:
++                is_active = True
++            elif comm.last_source == parent:
++                waiting.append(comm.recv(training))
+=== wrong: whoever is ready begins (solo) :: all :: rank
+-                is_active = parent is None
++                is_active = True
+=== wrong: the children are not activated :: all :: rank :: stuck
+-            comm.send(np.zeros(0), child)
++            pass
+=== wrong: always the tree of machine 0 :: all ::
+-        parent, children = tree(p, root, comm.rank)
++        parent, children = tree(p, 0, comm.rank)
+=== wrong: the empty array is taken for a gradient :: all :: can never complete :: stuck
+-            elif len(came) == 0:
+-                is_done = True
 
-ALTERNATIVES = [
-    Alternative(
-        "majority",
-        "any message; running totals in one array",
-        """
+-                waiting.append(came)
++                waiting.append(np.resize(came, n) if len(came) else np.zeros(n))
+=== right: any message; running totals in one array
 def majority(comm, p, n, drawn):
     from minidl.cluster import ANY
     group, running, counted, sums, at_work = machines(comm, p), np.zeros(n), np.zeros(n), [], True
@@ -274,12 +164,7 @@ def majority(comm, p, n, drawn):
         at_work = came.size > 0
         running = running + came if at_work else running
     return tuple(sums), running - counted
-""",
-    ),
-    Alternative(
-        "majority",
-        "the activation spreads along a hypercube, as in minidl",
-        """
+=== right: the activation spreads along a hypercube, as in minidl
 def majority(comm, p, n, drawn):
     me, training = comm.rank, p + comm.rank
     near = {me ^ 1 << bit for bit in range((p - 1).bit_length())} & set(range(p))
@@ -316,6 +201,4 @@ def majority(comm, p, n, drawn):
         came = comm.recv(training)
         take()
     return sums, pending
-""",
-    ),
-]
+"""

@@ -1,11 +1,14 @@
-"""Answers to `mixing_matrix`."""
+"""Known answers to `mixing_matrix`."""
 
-from __future__ import annotations
+EXERCISE = "mixing_matrix"
+PARTS = {
+    "rows": "averages over neighbours: the rows sum to 1",
+    "columns": "the mean stays: the columns sum to 1, too, on every graph",
+    "factor": "machines agree fast enough",
+}
 
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-RIGHT = """
+ANSWERS = r"""
+=== right: weight 1 / (1 + the largest number) for each pair, symmetric
 def mixing_matrix(neighbours):
     p = len(neighbours)
     most = max(len(near) for near in neighbours)
@@ -15,140 +18,59 @@ def mixing_matrix(neighbours):
             W[i, j] = 1 / (1 + most)
         W[i, i] = 1 - len(near) / (1 + most)
     return W
-"""
-ROWS = "averages over neighbours: the rows sum to 1"
-COLUMNS = "the mean stays: the columns sum to 1, too, on every graph"
-FACTOR = "machines agree fast enough"
-
-
-def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str, hidden_only: bool = False) -> Mutant:
-    """A mistake in a line or two."""
-    return Mutant("mixing_matrix", mistake, changed(RIGHT, *replacements), loses, says, hidden_only=hidden_only)
-
-
-MUTANTS = [
-    wrong(
-        "the mean of itself and its neighbours",
-        (COLUMNS,),
-        "different numbers of neighbours",
-        "1 / (1 + most)",
-        "1 / (1 + len(near))",
-        "len(near) / (1 + most)",
-        "len(near) / (1 + len(near))",
-    ),
-    wrong(
-        "the transposed mean of itself and its neighbours",
-        (ROWS, COLUMNS, FACTOR),
-        "row",
-        "1 / (1 + most)",
-        "1 / (1 + len(near))",
-        "len(near) / (1 + most)",
-        "len(near) / (1 + len(near))",
-        "return W",
-        "return W.T",
-    ),
-    wrong(
-        "a third each, as on a ring",
-        (ROWS, COLUMNS, FACTOR),
-        "nothing is left",
-        "1 / (1 + most)",
-        "1 / 3",
-        "len(near) / (1 + most)",
-        "len(near) / 3",
-    ),
-    wrong(
-        "the mean of the neighbours, without itself",
-        (COLUMNS, FACTOR),
-        "column",
-        "1 / (1 + most)",
-        "1 / len(near)",
-        "W[i, i] = 1 - len(near) / (1 + most)",
-        "W[i, i] = 0.0 if near else 1.0",
-    ),
-    wrong(
-        "no weight for the machine with the most neighbours",
-        (FACTOR,),
-        "consensus factor",
-        "1 / (1 + most)",
-        "1 / max(1, most)",
-        "len(near) / (1 + most)",
-        "len(near) / max(1, most)",
-    ),
-    wrong(
-        "very small weights",
-        (FACTOR,),
-        "weights of some pairs are too small",
-        "1 / (1 + most)",
-        "0.1 / (1 + most)",
-        "len(near) / (1 + most)",
-        "0.1 * len(near) / (1 + most)",
-    ),
-    wrong(
-        "half for itself, to be safe",
-        (FACTOR,),
-        "weights of some pairs are too small",
-        "    return W",
-        "    return (W + np.eye(p)) / 2",
-    ),
-    wrong(
-        "nearly nothing for itself",
-        (FACTOR,),
-        "keeps too little of its own",
-        "1 / (1 + most)",
-        "0.9 / max(1, most)",
-        "len(near) / (1 + most)",
-        "0.9 * len(near) / max(1, most)",
-    ),
-    wrong("the identity", (ROWS, COLUMNS, FACTOR), "nobody hears", "    return W", "    return np.eye(p)"),
-    wrong(
-        "1 / p for all", (ROWS, COLUMNS, FACTOR), "no neighbours", "    return W", "    return np.full((p, p), 1 / p)"
-    ),
-    wrong(
-        "own weight forgotten",
-        (ROWS, COLUMNS, FACTOR),
-        "own weight is the rest",
-        "        W[i, i] = 1 - len(near) / (1 + most)\n",
-        "",
-    ),
-    wrong(
-        "the same own weight for all",
-        (ROWS, COLUMNS, FACTOR),
-        "own weight is the rest",
-        "1 - len(near) / (1 + most)",
-        "1 / (1 + most)",
-    ),
-    wrong(
-        "one direction only",
-        (ROWS, COLUMNS, FACTOR),
-        "hear of each other",
-        "for j in near:",
-        "for j in [j for j in near if j > i]:",
-    ),
-    wrong(
-        "pairs with the smaller number of neighbours",
-        (ROWS, COLUMNS, FACTOR),
-        "nothing is left",
-        "            W[i, j] = 1 / (1 + most)\n        W[i, i] = 1 - len(near) / (1 + most)",
-        "            W[i, j] = 1 / (1 + min(len(near), len(neighbours[j])))\n        W[i, i] = 1 - W[i].sum()",
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative(
-        "mixing_matrix",
-        "the identity less a multiple of the Laplacian",
-        """
+=== wrong: the mean of itself and its neighbours :: columns :: different numbers of neighbours
+-            W[i, j] = 1 / (1 + most)
+-        W[i, i] = 1 - len(near) / (1 + most)
++            W[i, j] = 1 / (1 + len(near))
++        W[i, i] = 1 - len(near) / (1 + len(near))
+=== wrong: the transposed mean of itself and its neighbours :: all :: row
+-            W[i, j] = 1 / (1 + most)
+-        W[i, i] = 1 - len(near) / (1 + most)
+-    return W
++            W[i, j] = 1 / (1 + len(near))
++        W[i, i] = 1 - len(near) / (1 + len(near))
++    return W.T
+=== wrong: the mean of the neighbours, without itself :: columns, factor :: column
+-            W[i, j] = 1 / (1 + most)
+-        W[i, i] = 1 - len(near) / (1 + most)
++            W[i, j] = 1 / len(near)
++        W[i, i] = 0.0 if near else 1.0
+=== wrong: no weight for the machine with the most neighbours :: factor :: consensus factor
+-            W[i, j] = 1 / (1 + most)
+-        W[i, i] = 1 - len(near) / (1 + most)
++            W[i, j] = 1 / max(1, most)
++        W[i, i] = 1 - len(near) / max(1, most)
+=== wrong: half for itself, to be safe :: factor :: weights of some pairs are too small
+-    return W
++    return (W + np.eye(p)) / 2
+=== wrong: nearly nothing for itself :: factor :: keeps too little of its own
+-            W[i, j] = 1 / (1 + most)
+-        W[i, i] = 1 - len(near) / (1 + most)
++            W[i, j] = 0.9 / max(1, most)
++        W[i, i] = 1 - 0.9 * len(near) / max(1, most)
+=== wrong: the identity :: all :: nobody hears
+-    return W
++    return np.eye(p)
+=== wrong: 1 / p for all :: all :: no neighbours
+-    return W
++    return np.full((p, p), 1 / p)
+=== wrong: the same own weight for all :: all :: own weight is the rest
+-        W[i, i] = 1 - len(near) / (1 + most)
++        W[i, i] = 1 / (1 + most)
+=== wrong: one direction only :: all :: hear of each other
+-        for j in near:
++        for j in [j for j in near if j > i]:
+=== wrong: pairs with the smaller number of neighbours :: all :: nothing is left
+-            W[i, j] = 1 / (1 + most)
+-        W[i, i] = 1 - len(near) / (1 + most)
++            W[i, j] = 1 / (1 + min(len(near), len(neighbours[j])))
++        W[i, i] = 1 - W[i].sum()
+=== right: the identity less a multiple of the Laplacian
 def mixing_matrix(neighbours):
     A = np.array([[float(j in near) for j in range(len(neighbours))] for near in neighbours])
     degrees = np.diag(A.sum(axis=1))
     return np.eye(len(A)) - (degrees - A) / (1 + degrees.max())
-""",
-    ),
-    Alternative("mixing_matrix", "weight 1 / (1 + the largest number) for each pair, symmetric", RIGHT),
-    Alternative(
-        "mixing_matrix",
-        "Metropolis' weights, made doubly stochastic step by step",
-        """
+=== right: Metropolis' weights, made doubly stochastic step by step
 def mixing_matrix(neighbours):
     p = len(neighbours)
     W = np.eye(p)
@@ -160,6 +82,4 @@ def mixing_matrix(neighbours):
                 step[i], step[j] = 1, -1
                 W -= weight * np.outer(step, step)
     return W
-""",
-    ),
-]
+"""

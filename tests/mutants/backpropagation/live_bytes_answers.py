@@ -1,177 +1,98 @@
-"""Answers to `live_bytes`."""
+"""Known answers to `live_bytes`."""
 
-from __future__ import annotations
+EXERCISE = "live_bytes"
+PARTS = {
+    "evaluation": "evaluation",
+    "kept": "training, nothing freed",
+    "freed": "training, freed as backward passes",
+}
 
-from tests.mutants import Alternative, Mutant
-
-EVALUATION, KEPT, FREED = "evaluation", "training, nothing freed", "training, freed as backward passes"
-
-
-def memory(mistake: str, evaluation: str, kept: str, freed: str, loses: tuple[str, ...], says: str) -> Mutant:
-    """Three expressions of a, the activations' numbers, and w, the weights'; empty for the right one."""
-    return Mutant("live_bytes", mistake, chain(evaluation, kept, freed), loses, says)
-
-
-def chain(evaluation: str = "", kept: str = "", freed: str = "") -> str:
-    return f"""
+ANSWERS = r"""
+=== right: closed forms
 def live_bytes(widths, batch, mode):
     a = [batch * n for n in widths]
     w = [0] + [m * n for m, n in zip(widths, widths[1:])]
     L = range(1, len(a))
     if mode == "evaluation":
-        return {evaluation or "8 * max(a[i - 1] + a[i] for i in L)"}
+        return 8 * max(a[i - 1] + a[i] for i in L)
     if mode == "nothing freed":
-        return {kept or "8 * (2 * sum(a) - a[0] + sum(w))"}
-    return {freed or "8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)"}
-"""
-
-
-MUTANTS = [
-    memory(
-        "numbers, not bytes",
-        "max(a[i - 1] + a[i] for i in L)",
-        "2 * sum(a) - a[0] + sum(w)",
-        "max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)",
-        (EVALUATION, KEPT, FREED),
-        "numbers, not bytes",
-    ),
-    memory(
-        "4 bytes a number",
-        "4 * max(a[i - 1] + a[i] for i in L)",
-        "4 * (2 * sum(a) - a[0] + sum(w))",
-        "4 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)",
-        (EVALUATION, KEPT, FREED),
-        "8 bytes here, not 4",
-    ),
-    memory(
-        "the last layer is missing",
-        "8 * max([a[i - 1] + a[i] for i in L[:-1]] or [0])",
-        "",
-        "",
-        (EVALUATION,),
-        "The last layer is missing",
-    ),
-    memory(
-        "looks between the steps",
-        "",
-        "",
-        "8 * max([sum(a) + a[-1]] + [sum(a[:i]) + (i > 1) * a[i - 1] + sum(w[i:]) for i in L])",
-        (FREED,),
-        "the peak lies within a step",
-    ),
-    memory(
-        "the weights' gradients are freed",
-        "",
-        "",
-        "8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + w[i] for i in L)",
-        (FREED,),
-        "The gradients of the weights were freed",
-    ),
-    memory(
-        "only the activation is freed",
-        "",
-        "",
-        "8 * max(sum(a[:i + 1]) + sum(a[i:]) + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)",
-        (FREED,),
-        "frees the activation's gradient, too",
-    ),
-    memory(
-        "no gradient of the output",
-        "",
-        "8 * (2 * sum(a) - a[0] - a[-1] + sum(w))",
-        "8 * max(sum(a[:i + 1]) + (i < len(w) - 1) * a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)",
-        (KEPT, FREED),
-        "The gradient of the last activation, L, is missing",
-    ),
-    memory("evaluation keeps all", "8 * sum(a)", "", "", (EVALUATION,), "in evaluation an activation is freed"),
-    memory("the largest alone", "8 * max(a)", "", "", (EVALUATION,), "live at once"),
-    memory(
-        "the two largest, neighbours or not", "8 * sum(sorted(a)[-2:])", "", "", (EVALUATION,), "need not be neighbours"
-    ),
-    memory(
-        "the weights' gradients are missing",
-        "",
-        "8 * (2 * sum(a) - a[0])",
-        "8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] for i in L)",
-        (KEPT, FREED),
-        "gradients of the weights are missing",
-    ),
-    memory(
-        "a gradient for the input",
-        "",
-        "8 * (2 * sum(a) + sum(w))",
-        "8 * max(sum(a[:i + 1]) + a[i] + a[i - 1] + sum(w[i:]) for i in L)",
-        (KEPT, FREED),
-        "Nobody asks",
-    ),
-    memory("nothing is freed", "", "", "8 * (2 * sum(a) - a[0] + sum(w))", (FREED,), "freed as backward passes"),
-    memory(
-        "the end of the forward pass",
-        "",
-        "",
-        "8 * sum(a)",
-        (FREED,),
-        "when the forward pass ends",
-    ),
-    memory(
-        "only the last layer's step",
-        "",
-        "",
-        "8 * (sum(a) + a[-1] + (len(a) > 2) * a[-2] + w[-1])",
-        (FREED,),
-        "'training'): expected",
-    ),
-    memory(
-        "the weights count",
-        "8 * (max(a[i - 1] + a[i] for i in L) + sum(w))",
-        "8 * (2 * sum(a) - a[0] + 2 * sum(w))",
-        "8 * (max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L) + sum(w))",
-        (EVALUATION, KEPT, FREED),
-        "in any case",
-    ),
-    Mutant(
-        "live_bytes",
-        "the list is used up",
-        chain().replace("    a = [batch", "    a = [batch", 1).replace("    L = ", "    widths.reverse()\n    L = "),
-        (EVALUATION,),
-        "live_bytes changed its argument widths[0]",
-    ),
-    Mutant(
-        "live_bytes",
-        "numbers of 32 bits",
-        chain()
-        .replace("[batch * n for n in widths]", "np.array(widths, np.int32) * np.int32(batch)")
-        .replace(
-            "[0] + [m * n for m, n in zip(widths, widths[1:])]",
-            "np.array([0] + [np.int32(m) * np.int32(n) for m, n in zip(widths, widths[1:])], np.int32)",
-        ),
-        (EVALUATION, KEPT, FREED),
-        "'evaluation'): expected",
-    ),
-    memory(
-        "the gradient of the output twice",
-        "",
-        "8 * (2 * sum(a) - a[0] + a[-1] + sum(w))",
-        "8 * max(sum(a[:i + 1]) + a[-1] + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)",
-        (KEPT, FREED),
-        "'nothing freed'): expected",
-    ),
-    memory(
-        "weights with a bias",
-        "",
-        "8 * (2 * sum(a) - a[0] + sum(w) + sum(widths[1:]))",
-        "8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) + sum(widths[i:]) for i in L)",
-        (KEPT, FREED),
-        "'nothing freed'): expected",
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative("live_bytes", "closed forms", chain()),
-    Alternative(
-        "live_bytes",
-        "played through",
-        """
+        return 8 * (2 * sum(a) - a[0] + sum(w))
+    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
+=== wrong: numbers, not bytes :: all :: numbers, not bytes
+-        return 8 * max(a[i - 1] + a[i] for i in L)
++        return max(a[i - 1] + a[i] for i in L)
+-        return 8 * (2 * sum(a) - a[0] + sum(w))
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++        return 2 * sum(a) - a[0] + sum(w)
++    return max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
+=== wrong: 4 bytes a number :: all :: 8 bytes here, not 4
+-        return 8 * max(a[i - 1] + a[i] for i in L)
++        return 4 * max(a[i - 1] + a[i] for i in L)
+-        return 8 * (2 * sum(a) - a[0] + sum(w))
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++        return 4 * (2 * sum(a) - a[0] + sum(w))
++    return 4 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
+=== wrong: the last layer is missing :: evaluation :: The last layer is missing
+-        return 8 * max(a[i - 1] + a[i] for i in L)
++        return 8 * max([a[i - 1] + a[i] for i in L[:-1]] or [0])
+=== wrong: looks between the steps :: freed :: the peak lies within a step
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++    return 8 * max([sum(a) + a[-1]] + [sum(a[:i]) + (i > 1) * a[i - 1] + sum(w[i:]) for i in L])
+=== wrong: the weights' gradients are freed :: freed :: The gradients of the weights were freed
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + w[i] for i in L)
+=== wrong: only the activation is freed :: freed :: frees the activation's gradient, too
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++    return 8 * max(sum(a[:i + 1]) + sum(a[i:]) + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
+=== wrong: no gradient of the output :: kept, freed :: The gradient of the last activation, L, is missing
+-        return 8 * (2 * sum(a) - a[0] + sum(w))
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++        return 8 * (2 * sum(a) - a[0] - a[-1] + sum(w))
++    return 8 * max(sum(a[:i + 1]) + (i < len(w) - 1) * a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
+=== wrong: evaluation keeps all :: evaluation :: in evaluation an activation is freed
+-        return 8 * max(a[i - 1] + a[i] for i in L)
++        return 8 * sum(a)
+=== wrong: the largest alone :: evaluation :: live at once
+-        return 8 * max(a[i - 1] + a[i] for i in L)
++        return 8 * max(a)
+=== wrong: the two largest, neighbours or not :: evaluation :: need not be neighbours
+-        return 8 * max(a[i - 1] + a[i] for i in L)
++        return 8 * sum(sorted(a)[-2:])
+=== wrong: the weights' gradients are missing :: kept, freed :: gradients of the weights are missing
+-        return 8 * (2 * sum(a) - a[0] + sum(w))
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++        return 8 * (2 * sum(a) - a[0])
++    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] for i in L)
+=== wrong: a gradient for the input :: kept, freed :: Nobody asks
+-        return 8 * (2 * sum(a) - a[0] + sum(w))
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++        return 8 * (2 * sum(a) + sum(w))
++    return 8 * max(sum(a[:i + 1]) + a[i] + a[i - 1] + sum(w[i:]) for i in L)
+=== wrong: nothing is freed :: freed :: freed as backward passes
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++    return 8 * (2 * sum(a) - a[0] + sum(w))
+=== wrong: the end of the forward pass :: freed :: when the forward pass ends
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++    return 8 * sum(a)
+=== wrong: only the last layer's step :: freed :: 'training'): expected
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++    return 8 * (sum(a) + a[-1] + (len(a) > 2) * a[-2] + w[-1])
+=== wrong: the weights count :: all :: in any case
+-        return 8 * max(a[i - 1] + a[i] for i in L)
++        return 8 * (max(a[i - 1] + a[i] for i in L) + sum(w))
+-        return 8 * (2 * sum(a) - a[0] + sum(w))
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++        return 8 * (2 * sum(a) - a[0] + 2 * sum(w))
++    return 8 * (max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L) + sum(w))
+=== wrong: the list is used up :: evaluation :: live_bytes changed its argument widths[0]
+     w = [0] + [m * n for m, n in zip(widths, widths[1:])]
++    widths.reverse()
+=== wrong: weights with a bias :: kept, freed :: 'nothing freed'): expected
+-        return 8 * (2 * sum(a) - a[0] + sum(w))
+-    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
++        return 8 * (2 * sum(a) - a[0] + sum(w) + sum(widths[1:]))
++    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) + sum(widths[i:]) for i in L)
+=== right: played through
 def live_bytes(widths, batch, mode):
     a, L = np.array(widths) * batch, len(widths) - 1
     now = peak = a[0]
@@ -191,6 +112,4 @@ def live_bytes(widths, batch, mode):
         if mode == "training":
             now -= 2 * a[l]
     return 8 * peak
-""",
-    ),
-]
+"""

@@ -1,150 +1,74 @@
-"""Answers to `vjp_max`."""
+"""Known answers to `vjp_max`."""
 
-from __future__ import annotations
+EXERCISE = "vjp_max"
+PARTS = {
+    "largest": "the largest of each row gets the gradient",
+    "ties": "ties share it",
+}
 
-from course.judging import Status
-from tests.mutants import Alternative, Mutant
-
-LARGEST = "the largest of each row gets the gradient"
-TIES = "ties share it"
-
-
-def vjp_max(mistake: str, body: str, loses: tuple[str, ...], says: str, status: Status = Status.WRONG) -> Mutant:
-    return Mutant("vjp_max", mistake, f"def vjp_max(g, x):\n    {body}\n", loses, says, status)
-
-
-MUTANTS = [
-    vjp_max(
-        "the last of the tied elements gets all",
-        "out = np.zeros_like(x)\n    last = x.shape[1] - 1 - x[:, ::-1].argmax(axis=1)\n"
-        "    out[np.arange(len(x)), last] = g\n    return out",
-        (TIES,),
-        "All of g went to the last",
-    ),
-    vjp_max(
-        "divided by the ties of all rows",
-        "m = x == x.max(axis=1, keepdims=True)\n    return m * g[:, None] / max(m.sum(), 1)",
-        (LARGEST, TIES),
-        "each row counts its own",
-    ),
-    vjp_max(
-        "fails without rows",
-        "return np.stack([d * (row == row.max()) / (row == row.max()).sum() for d, row in zip(g, x)])",
-        (LARGEST,),
-        "need at least one array to stack",
-        Status.RAISED,
-    ),
-    vjp_max(
-        "each tied element gets all",
-        "return (x == x.max(axis=1, keepdims=True)) * g[:, None]",
-        (TIES,),
-        "may get g only once",
-    ),
-    vjp_max(
-        "the first of the tied elements gets all",
-        "out = np.zeros_like(x)\n    out[np.arange(len(x)), x.argmax(axis=1)] = g\n    return out",
-        (TIES,),
-        "All of g went to the first",
-    ),
-    vjp_max(
-        "the maximum of the whole array",
-        "m = (x == x.max()) if x.size else x\n    return m / np.maximum(m.sum(axis=1, keepdims=True), 1) * g[:, None]",
-        (LARGEST, TIES),
-        "vjp_max(g, x)",
-    ),
-    vjp_max(
-        "close is taken for equal",
-        "m = np.isclose(x, x.max(axis=1, keepdims=True))\n    return m / m.sum(axis=1, keepdims=True) * g[:, None]",
-        (LARGEST,),
-        "vjp_max(g, x), x of shape (",
-    ),
-    vjp_max(
-        "multiplied by the value",
-        "m = x == x.max(axis=1, keepdims=True)\n    return m / m.sum(axis=1, keepdims=True) * g[:, None] * x",
-        (LARGEST, TIES),
-        "whatever the value of x",
-    ),
-    vjp_max(
-        "g is missing",
-        "m = x == x.max(axis=1, keepdims=True)\n    return m / m.sum(axis=1, keepdims=True)",
-        (LARGEST, TIES),
-        "g is missing",
-    ),
-    vjp_max(
-        "shared among all elements",
-        "return np.ones_like(x) * g[:, None] / x.shape[1]",
-        (LARGEST, TIES),
-        "vjp_max(g, x)",
-    ),
-    vjp_max(
-        "the maximum of the columns",
-        "m = x == (x.max(axis=0) if len(x) else 0)\n"
-        "    return m / np.maximum(m.sum(axis=1, keepdims=True), 1) * g[:, None]",
-        (LARGEST, TIES),
-        "vjp_max(g, x)",
-    ),
-    vjp_max(
-        "g is not given an axis",
-        "m = x == x.max(axis=1, keepdims=True)\n    return m / m.sum(axis=1, keepdims=True) * g",
-        (LARGEST, TIES),
-        "could not be broadcast",
-        Status.RAISED,
-    ),
-    vjp_max(
-        "g is divided in place",
-        "m = x == x.max(axis=1, keepdims=True)\n    g /= m.sum(axis=1)\n    return m * g[:, None]",
-        (TIES,),
-        "vjp_max changed its argument g at [0]",
-    ),
-    vjp_max(
-        "x is shifted in place",
-        "x -= x.max(axis=1, keepdims=True)\n    m = x == 0\n    return m / m.sum(axis=1, keepdims=True) * g[:, None]",
-        (LARGEST,),
-        "vjp_max changed its argument x at [0, 0]",
-    ),
-    vjp_max(
-        "equal up to rounding",
-        "m = x >= x.max(axis=1, keepdims=True) - 1e-12\n    return m / m.sum(axis=1, keepdims=True) * g[:, None]",
-        (LARGEST,),
-        "vjp_max(g, x), x of shape (",
-    ),
-    vjp_max(
-        "a steep softmax",
-        "e = np.exp(1e6 * (x - x.max(axis=1, keepdims=True)))\n"
-        "    return e / e.sum(axis=1, keepdims=True) * g[:, None]",
-        (LARGEST,),
-        "vjp_max(g, x), x of shape (",
-    ),
-    vjp_max(
-        "one flag for all rows that have ties",
-        "m = x == x.max(axis=1, keepdims=True)\n    return m * g[:, None] / (m.sum(axis=1).max() if len(x) else 1)",
-        (TIES,),
-        "ties",
-    ),
-    vjp_max(
-        "in single precision",
-        "m = (x == x.max(axis=1, keepdims=True)).astype(np.float32)\n"
-        "    return m / m.sum(axis=1, keepdims=True) * g.astype(np.float32)[:, None]",
-        (LARGEST, TIES),
-        "vjp_max(g, x)",
-    ),
-]
-
-MUTANTS += [
-    vjp_max(
-        "g is laid along the columns where it fits",
-        "m = x == x.max(axis=1, keepdims=True)\n"
-        "    return m / m.sum(axis=1, keepdims=True) * (g if len(g) == x.shape[1] else g[:, None])",
-        (LARGEST, TIES),
-        "g alone along the columns",
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative(
-        "vjp_max",
-        "row by row",
-        """
+ANSWERS = r"""
+=== base
+def vjp_max(g, x):
+    m = x == x.max(axis=1, keepdims=True)
+    return m * g[:, None] / m.sum(axis=1, keepdims=True)
+=== wrong: the last of the tied elements gets all :: ties :: All of g went to the last
+def vjp_max(g, x):
+    out = np.zeros_like(x)
+    last = x.shape[1] - 1 - x[:, ::-1].argmax(axis=1)
+    out[np.arange(len(x)), last] = g
+    return out
+=== wrong: divided by the ties of all rows :: all :: each row counts its own
+-    return m * g[:, None] / m.sum(axis=1, keepdims=True)
++    return m * g[:, None] / max(m.sum(), 1)
+=== wrong: fails without rows :: largest :: need at least one array to stack :: raised
+def vjp_max(g, x):
+    return np.stack([d * (row == row.max()) / (row == row.max()).sum() for d, row in zip(g, x)])
+=== wrong: each tied element gets all :: ties :: may get g only once
+def vjp_max(g, x):
+    return (x == x.max(axis=1, keepdims=True)) * g[:, None]
+=== wrong: the first of the tied elements gets all :: ties :: All of g went to the first
+def vjp_max(g, x):
+    out = np.zeros_like(x)
+    out[np.arange(len(x)), x.argmax(axis=1)] = g
+    return out
+=== wrong: the maximum of the whole array :: all :: vjp_max(g, x)
+def vjp_max(g, x):
+    m = (x == x.max()) if x.size else x
+    return m / np.maximum(m.sum(axis=1, keepdims=True), 1) * g[:, None]
+=== wrong: multiplied by the value :: all :: whatever the value of x
+-    return m * g[:, None] / m.sum(axis=1, keepdims=True)
++    return m / m.sum(axis=1, keepdims=True) * g[:, None] * x
+=== wrong: g is missing :: all :: g is missing
+-    return m * g[:, None] / m.sum(axis=1, keepdims=True)
++    return m / m.sum(axis=1, keepdims=True)
+=== wrong: g is divided in place :: ties :: vjp_max changed its argument g at [0]
+-    return m * g[:, None] / m.sum(axis=1, keepdims=True)
++    g /= m.sum(axis=1)
++    return m * g[:, None]
+=== wrong: x is shifted in place :: largest :: vjp_max changed its argument x at [0, 0]
+def vjp_max(g, x):
+    x -= x.max(axis=1, keepdims=True)
+    m = x == 0
+    return m / m.sum(axis=1, keepdims=True) * g[:, None]
+=== wrong: equal up to rounding :: largest :: vjp_max(g, x), x of shape (
+def vjp_max(g, x):
+    m = x >= x.max(axis=1, keepdims=True) - 1e-12
+    return m / m.sum(axis=1, keepdims=True) * g[:, None]
+=== wrong: a steep softmax :: largest :: vjp_max(g, x), x of shape (
+def vjp_max(g, x):
+    e = np.exp(1e6 * (x - x.max(axis=1, keepdims=True)))
+    return e / e.sum(axis=1, keepdims=True) * g[:, None]
+=== wrong: one flag for all rows that have ties :: ties :: ties
+-    return m * g[:, None] / m.sum(axis=1, keepdims=True)
++    return m * g[:, None] / (m.sum(axis=1).max() if len(x) else 1)
+=== wrong: in single precision :: all :: vjp_max(g, x)
+def vjp_max(g, x):
+    m = (x == x.max(axis=1, keepdims=True)).astype(np.float32)
+    return m / m.sum(axis=1, keepdims=True) * g.astype(np.float32)[:, None]
+=== wrong: g is laid along the columns where it fits :: all :: g alone along the columns
+-    return m * g[:, None] / m.sum(axis=1, keepdims=True)
++    return m / m.sum(axis=1, keepdims=True) * (g if len(g) == x.shape[1] else g[:, None])
+=== right: row by row
 def vjp_max(g, x):
     out = np.zeros(x.shape)
     for i, row in enumerate(x):
@@ -152,28 +76,16 @@ def vjp_max(g, x):
         for j in winners:
             out[i, j] = g[i] / len(winners)
     return out
-""",
-    ),
-    Alternative(
-        "vjp_max",
-        "by where",
-        """
+=== right: by where
 def vjp_max(g, x):
     z = x.max(axis=1, keepdims=True)
     count = np.count_nonzero(x == z, axis=1)
     return np.where(x == z, g.reshape(-1, 1) / count.reshape(-1, 1), 0)
-""",
-    ),
-    Alternative(
-        "vjp_max",
-        "counts the equal ones of a sorted row",
-        """
+=== right: counts the equal ones of a sorted row
 def vjp_max(g, x):
     out = np.zeros(x.shape)
     for i in range(x.shape[0]):
         values, places, counts = np.unique(x[i], return_inverse=True, return_counts=True)
         out[i, np.flatnonzero(places == len(values) - 1)] = g[i] / counts[-1]
     return out
-""",
-    ),
-]
+"""

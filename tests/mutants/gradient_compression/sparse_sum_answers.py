@@ -1,11 +1,15 @@
-"""Answers to `sparse_sum`."""
+"""Known answers to `sparse_sum`."""
 
-from __future__ import annotations
+EXERCISE = "sparse_sum"
+PARTS = {
+    "sum": "the sum, the same on all ranks",
+    "partners": "one message to one partner in each of log2(p) rounds",
+    "pairs": "8 bytes an entry: equal entries are added up before they are sent on",
+    "switch": "the whole vector as soon as it has no more bytes than pairs, and not before",
+}
 
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-RIGHT = """
+ANSWERS = r"""
+=== base
 def sparse_sum(comm, indices, values, n):
     total = np.zeros(n, np.float32)
     total[indices] = values
@@ -22,188 +26,91 @@ def sparse_sum(comm, indices, values, n):
             total = total + came
         distance *= 2
     return total
-"""
-SUM = "the sum, the same on all ranks"
-PARTNERS = "one message to one partner in each of log2(p) rounds"
-PAIRS = "8 bytes an entry: equal entries are added up before they are sent on"
-SWITCH = "the whole vector as soon as it has no more bytes than pairs, and not before"
-ALL = (SUM, PARTNERS, PAIRS, SWITCH)
-
-
-def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
-    """A mistake in a line or two."""
-    return Mutant("sparse_sum", mistake, changed(RIGHT, *replacements), loses, says)
-
-
-MUTANTS = [
-    wrong(
-        "never dense",
-        (SWITCH,),
-        "no fewer bytes than the whole vector",
-        "pairs(held, total[held]) if 8 * len(held) < 4 * n else total",
-        "pairs(held, total[held])",
-    ),
-    wrong(
-        "always dense",
-        (PAIRS, SWITCH),
-        "pairs would be fewer bytes",
-        "pairs(held, total[held]) if 8 * len(held) < 4 * n else total",
-        "total",
-    ),
-    wrong(
-        "dense only when full",
-        (SWITCH,),
-        "no fewer bytes than the whole vector",
-        "8 * len(held) < 4 * n",
-        "len(held) < n",
-    ),
-    wrong(
-        "the switch by the rank's own entries",
-        (SWITCH,),
-        "no fewer bytes than the whole vector",
-        "8 * len(held) < 4 * n",
-        "8 * len(indices) < 4 * n",
-    ),
-    wrong(
-        "overwritten",
-        ALL,
-        "overwritten instead of added",
-        "total[more] += those",
-        "total[more] = those",
-    ),
-    wrong(
-        "only the own entries are sent on",
-        ALL,
-        "own entries were sent on",
-        "held = np.flatnonzero(total)",
-        "held = np.asarray(indices)",
-        "total[held]",
-        "np.asarray(values)",
-    ),
-    wrong(
-        "gathered",
-        (PARTNERS, PAIRS, SWITCH),
-        "p - 1 times",
-        "    distance = 1\n",
-        "    for each in comm.all_gather(pairs(indices, values)):\n"
-        "        if each is not None:\n"
-        "            pass\n"
-        "    total = np.zeros(n, np.float32)\n"
-        "    for each in comm.all_gather(pairs(indices, values)):\n"
-        "        more, those = unpacked(each)\n"
-        "        total[more] += those\n"
-        "    return total\n"
-        "    distance = 1\n",
-    ),
-    wrong(
-        "an all-reduce",
-        (PARTNERS, PAIRS, SWITCH),
-        "whole vectors",
-        "    distance = 1\n",
-        "    comm.all_reduce(total)\n    return total\n    distance = 1\n",
-    ),
-    wrong(
-        "the farthest partner first",
-        (PARTNERS, PAIRS, SWITCH),
-        "the other order",
-        "    distance = 1\n    while distance < comm.size:",
-        "    distance = comm.size // 2\n    while distance >= 1:",
-        "distance *= 2",
-        "distance //= 2",
-    ),
-    wrong(
-        "a round too few",
-        ALL,
-        "The first round alone was made",
-        "while distance < comm.size:",
-        "while distance < min(comm.size, 2):",
-    ),
-    wrong(
-        "concatenated, so that equal entries stay",
-        (PAIRS, SWITCH),
-        "sent several times",
-        "    total = np.zeros(n, np.float32)\n    total[indices] = values\n",
-        "    total = np.zeros(n, np.float32)\n"
-        "    total[indices] = values\n"
-        "    have, what = np.asarray(indices), np.asarray(values)\n",
-        "        held = np.flatnonzero(total)\n"
-        "        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total\n",
-        "        message = pairs(have, what) if 8 * len(have) < 4 * n else total\n",
-        "            total[more] += those\n",
-        "            total[more] += 0\n"
-        "            np.add.at(total, more, those)\n"
-        "            have, what = np.append(have, more), np.append(what, those)\n",
-        "            total = total + came\n",
-        "            total = total + came\n            have = np.arange(n)\n",
-    ),
-    wrong(
-        "64-bit values",
-        (PAIRS, SWITCH),
-        "8 bytes",
-        "message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total",
-        "message = np.stack([held, total[held].astype(np.float64).view(np.int64)]) if 8 * len(held) < 4 * n else total",
-        "came.dtype == np.int32",
-        "came.dtype == np.int64",
-        "more, those = unpacked(came)",
-        "more, those = came[0], came[1].view(np.float64)",
-    ),
-    wrong(
-        "two messages a round",
-        (PARTNERS, PAIRS, SWITCH),
-        "two messages",
-        "        came = comm.sendrecv(message, partner, partner)\n"
-        "        if came.dtype == np.int32:\n"
-        "            more, those = unpacked(came)\n"
-        "            total[more] += those\n"
-        "        else:\n"
-        "            total = total + came\n",
-        "        if 8 * len(held) < 4 * n or 1:\n"
-        "            more = comm.sendrecv(held.astype(np.int32), partner, partner)\n"
-        "            those = comm.sendrecv(total[held], partner, partner)\n"
-        "            total[more] += those\n",
-    ),
-    wrong(
-        "the mean",
-        ALL,
-        "the sum is wanted",
-        "return total",
-        "return total / np.float32(comm.size)",
-    ),
-    wrong(
-        "in float64",
-        ALL,
-        "float64",
-        "total = np.zeros(n, np.float32)",
-        "total = np.zeros(n)",
-    ),
-    wrong(
-        "entries also with as many bytes as the vector",
-        (SWITCH,),
-        "if 8 j < 4 n",
-        "8 * len(held) < 4 * n",
-        "8 * len(held) <= 4 * n",
-    ),
-    wrong(
-        "half of an odd number, rounded down",
-        (SWITCH,),
-        "if 8 j < 4 n",
-        "8 * len(held) < 4 * n",
-        "len(held) < n // 2",
-    ),
-    wrong(
-        "only positive numbers",
-        ALL,
-        "expected",
-        "np.flatnonzero(total)",
-        "np.flatnonzero(total > 0)",
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative(
-        "sparse_sum",
-        "a dictionary of entries",
-        """
+=== wrong: never dense :: switch :: no fewer bytes than the whole vector
+-        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
++        message = pairs(held, total[held])
+=== wrong: always dense :: pairs, switch :: pairs would be fewer bytes
+-        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
++        message = total
+=== wrong: the switch by the rank's own entries :: switch :: no fewer bytes than the whole vector
+-        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
++        message = pairs(held, total[held]) if 8 * len(indices) < 4 * n else total
+=== wrong: overwritten :: all :: overwritten instead of added
+-            total[more] += those
++            total[more] = those
+=== wrong: only the own entries are sent on :: all :: own entries were sent on
+-        held = np.flatnonzero(total)
+-        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
++        held = np.asarray(indices)
++        message = pairs(held, np.asarray(values)) if 8 * len(held) < 4 * n else total
+=== wrong: gathered :: partners, pairs, switch :: p - 1 times
+     total[indices] = values
++    for each in comm.all_gather(pairs(indices, values)):
++        if each is not None:
++            pass
++    total = np.zeros(n, np.float32)
++    for each in comm.all_gather(pairs(indices, values)):
++        more, those = unpacked(each)
++        total[more] += those
++    return total
+=== wrong: an all-reduce :: partners, pairs, switch :: whole vectors
+     total[indices] = values
++    comm.all_reduce(total)
++    return total
+=== wrong: the farthest partner first :: partners, pairs, switch :: the other order
+-    distance = 1
+-    while distance < comm.size:
++    distance = comm.size // 2
++    while distance >= 1:
+-        distance *= 2
++        distance //= 2
+=== wrong: a round too few :: all :: The first round alone was made
+-    while distance < comm.size:
++    while distance < min(comm.size, 2):
+=== wrong: concatenated, so that equal entries stay :: pairs, switch :: sent several times
+     total[indices] = values
++    have, what = np.asarray(indices), np.asarray(values)
+-        held = np.flatnonzero(total)
+-        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
++        message = pairs(have, what) if 8 * len(have) < 4 * n else total
+-            total[more] += those
++            total[more] += 0
++            np.add.at(total, more, those)
++            have, what = np.append(have, more), np.append(what, those)
+             total = total + came
++            have = np.arange(n)
+=== wrong: 64-bit values :: pairs, switch :: 8 bytes
+-        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
++        message = np.stack([held, total[held].astype(np.float64).view(np.int64)]) if 8 * len(held) < 4 * n else total
+-        if came.dtype == np.int32:
+-            more, those = unpacked(came)
++        if came.dtype == np.int64:
++            more, those = came[0], came[1].view(np.float64)
+=== wrong: two messages a round :: partners, pairs, switch :: two messages
+-        came = comm.sendrecv(message, partner, partner)
+-        if came.dtype == np.int32:
+-            more, those = unpacked(came)
++        if 8 * len(held) < 4 * n or 1:
++            more = comm.sendrecv(held.astype(np.int32), partner, partner)
++            those = comm.sendrecv(total[held], partner, partner)
+-        else:
+-            total = total + came
+=== wrong: the mean :: all :: the sum is wanted
+-    return total
++    return total / np.float32(comm.size)
+=== wrong: in float64 :: all :: float64
+-    total = np.zeros(n, np.float32)
++    total = np.zeros(n)
+=== wrong: entries also with as many bytes as the vector :: switch :: if 8 j < 4 n
+-        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
++        message = pairs(held, total[held]) if 8 * len(held) <= 4 * n else total
+=== wrong: half of an odd number, rounded down :: switch :: if 8 j < 4 n
+-        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
++        message = pairs(held, total[held]) if len(held) < n // 2 else total
+=== wrong: only positive numbers :: all :: expected
+-        held = np.flatnonzero(total)
++        held = np.flatnonzero(total > 0)
+=== right: a dictionary of entries
 def sparse_sum(comm, indices, values, n):
     entries = dict(zip(indices.tolist(), values))
     for i in range(comm.size.bit_length() - 1):
@@ -222,12 +129,7 @@ def sparse_sum(comm, indices, values, n):
     total = np.zeros(n, np.float32)
     total[list(entries)] = list(entries.values())
     return total
-""",
-    ),
-    Alternative(
-        "sparse_sum",
-        "recursively, with isend and irecv",
-        """
+=== right: recursively, with isend and irecv
 def sparse_sum(comm, indices, values, n):
     total = np.zeros(n, dtype="float32")
     np.add.at(total, indices, values)
@@ -250,6 +152,4 @@ def sparse_sum(comm, indices, values, n):
         return from_round(total + more, 2 * distance)
 
     return from_round(total, 1)
-""",
-    ),
-]
+"""

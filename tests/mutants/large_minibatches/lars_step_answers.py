@@ -1,11 +1,17 @@
-"""Answers to `lars_step`."""
+"""Known answers to `lars_step`."""
 
-from __future__ import annotations
+EXERCISE = "lars_step"
+PARTS = {
+    "first": "a first step: the ratio of each matrix, and 1 for biases",
+    "many": "many steps with momentum, while the rate changes",
+    "zero": "norms of 0 have ratio 1",
+    "unit": "another unit of a gradient makes the same step",
+    "place": "in place: the same array objects, and the gradients as they were",
+    "memory": "memory for a few arrays of one layer",
+}
 
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-LARS = """
+ANSWERS = r"""
+=== base
 def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):
     for i, (w, g, v) in enumerate(zip(weights, gradients, velocities)):
         ratio, a, b = 1.0, np.linalg.norm(w), np.linalg.norm(g)
@@ -14,158 +20,86 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
         v *= momentum
         v += lr * ratio * (g + weight_decay * w)
         w -= v
-"""
-FIRST = "a first step: the ratio of each matrix, and 1 for biases"
-MANY = "many steps with momentum, while the rate changes"
-ZERO = "norms of 0 have ratio 1"
-UNIT = "another unit of a gradient makes the same step"
-PLACE = "in place: the same array objects, and the gradients as they were"
-MEMORY = "memory for a few arrays of one layer"
-VALUES = (FIRST, MANY, ZERO, UNIT, PLACE)
-RATIO = "trust * a / (b + weight_decay * a)"
-
-
-def lars(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
-    """A mistake in one line."""
-    return Mutant("lars_step", mistake, changed(LARS, *replacements), loses, says)
-
-
-MUTANTS = [
-    lars(
-        "one ratio for all layers",
-        VALUES,
-        "One ratio was taken for all layers",
-        "    for i,",
-        "    A, B = (np.sqrt(sum((x**2).sum() for x in xs)) for xs in (weights, gradients))\n    for i,",
-        RATIO,
-        "trust * A / (B + weight_decay * A)",
-    ),
-    lars(
-        "no weight decay in the denominator",
-        (FIRST, MANY, ZERO, PLACE),
-        "missing in the denominator",
-        RATIO,
-        "trust * a / b",
-    ),
-    lars(
-        "the norm of the sum in the denominator",
-        (FIRST, MANY, ZERO, PLACE),
-        "not the norm of the sum",
-        RATIO,
-        "trust * a / np.linalg.norm(g + weight_decay * w)",
-    ),
-    lars("the ratio upside down", VALUES, "The ratio is upside down", RATIO, "trust * (b + weight_decay * a) / a"),
-    lars(
-        "squared norms", VALUES, "The norms were squared", RATIO, "trust * a**2 / (b**2 + weight_decay * a**2)"
-    ),
-    lars(
-        "the weight decay without the ratio",
-        (FIRST, MANY, ZERO, PLACE),
-        "it is a factor of g + decay * w",
-        "lr * ratio * (g + weight_decay * w)",
-        "lr * (ratio * g + weight_decay * w)",
-    ),
-    lars(
-        "the weight decay only in the ratio",
-        (FIRST, MANY, ZERO, PLACE),
-        "the weight decay is to be in the step, too",
-        "(g + weight_decay * w)",
-        "g",
-    ),
-    lars(
-        "the rate outside the velocity",
-        VALUES,
-        "The learning rate belongs into the velocity",
-        "v += lr * ratio",
-        "v += ratio",
-        "w -= v",
-        "w -= lr * v",
-    ),
-    lars(
-        "no exception for a norm of 0",
-        (ZERO,),
-        "A matrix of zeros would never move",
-        " and a > 0 and b > 0",
-        "",
-        RATIO,
-        "trust * a / np.float64(b + weight_decay * a)",
-    ),
-    lars(
-        "an epsilon beside the norm",
-        (MANY, UNIT),
-        "expected",
-        "(b + weight_decay * a)",
-        "(b + weight_decay * a + 1e-8)",
-    ),
-    lars("biases have a ratio, too", (FIRST, MANY, PLACE), "with one axis have the ratio 1", "w.ndim > 1 and ", ""),
-    lars(
-        "a matrix of one row or column is taken for a bias", (FIRST, MANY, UNIT, PLACE), "this is SGD", "w.ndim > 1",
-        "min(w.shape) > 1 and w.ndim > 1"
-    ),
-    lars(
-        "the ratio is limited to 10", (UNIT,), "expected", RATIO, f"min(10.0, {RATIO})"
-    ),
-    lars(
-        "no weight decay for biases",
-        (FIRST, MANY, PLACE),
-        "Biases are to have weight decay as well",
-        "(g + weight_decay * w)",
-        "(g + (w.ndim > 1) * weight_decay * w)",
-    ),
-    lars("plain SGD", VALUES, "this is SGD", "ratio = trust", "unused = trust"),
-    lars(
-        "makes new arrays, and puts them into the lists",
-        (PLACE, MEMORY),
-        "another array object than before",
-        "        w -= v\n",
-        "        weights[i] = w - v\n",
-    ),
-    lars(
-        "writes weight decay into the gradient",
-        (PLACE,),
-        "writes into the gradient",
-        "        v += lr * ratio * (g + weight_decay * w)\n",
-        "        g += weight_decay * w\n        v += lr * ratio * g\n",
-    ),
-    lars(
-        "changes nothing", (*VALUES, MEMORY), "velocities are as they were",
-         "        v *= momentum\n", "        w, v = w.copy(), momentum * v\n"
-    ),
-    Mutant(
-        "lars_step",
-        "copies of all layers",
-        """
-def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):
-    new = []
-    for w, g, v in zip(weights, gradients, velocities):
-        ratio, a, b = 1.0, np.linalg.norm(w), np.linalg.norm(g)
-        if w.ndim > 1 and a > 0 and b > 0:
-            ratio = trust * a / (b + weight_decay * a)
-        new.append(momentum * v + lr * ratio * (g + weight_decay * w))
-    for w, v, fresh in zip(weights, velocities, new):
-        v[...] = fresh
-        w -= v
-""",
-        (MEMORY,),
-        "All layers seem to be copied",
-    ),
-    lars("up the slope", VALUES, "The step goes up", "w -= v", "w += v"),
-    lars(
-        "the old velocity",
-        VALUES,
-        "moved by the old velocity",
-        "        v *= momentum\n",
-        "        before = v.copy()\n        v *= momentum\n",
-        "w -= v",
-        "w -= before",
-    ),
-]  # fmt: skip
-
-ALTERNATIVES = [
-    Alternative(
-        "lars_step",
-        "without a name for the ratio, by whole-array assignments",
-        """
+=== wrong: one ratio for all layers :: first, many, zero, unit, place :: One ratio was taken for all layers
+ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):
++    A, B = (np.sqrt(sum((x**2).sum() for x in xs)) for xs in (weights, gradients))
+-            ratio = trust * a / (b + weight_decay * a)
++            ratio = trust * A / (B + weight_decay * A)
+=== wrong: no weight decay in the denominator :: first, many, zero, place :: missing in the denominator
+-            ratio = trust * a / (b + weight_decay * a)
++            ratio = trust * a / b
+=== wrong: the norm of the sum in the denominator :: first, many, zero, place :: not the norm of the sum
+-            ratio = trust * a / (b + weight_decay * a)
++            ratio = trust * a / np.linalg.norm(g + weight_decay * w)
+=== wrong: the ratio upside down :: first, many, zero, unit, place :: The ratio is upside down
+-            ratio = trust * a / (b + weight_decay * a)
++            ratio = trust * (b + weight_decay * a) / a
+=== wrong: squared norms :: first, many, zero, unit, place :: The norms were squared
+-            ratio = trust * a / (b + weight_decay * a)
++            ratio = trust * a**2 / (b**2 + weight_decay * a**2)
+=== wrong: the weight decay without the ratio :: first, many, zero, place :: it is a factor of g + decay * w
+-        v += lr * ratio * (g + weight_decay * w)
++        v += lr * (ratio * g + weight_decay * w)
+=== wrong: the weight decay only in the ratio :: first, many, zero, place :: the weight decay is to be in the step, too
+-        v += lr * ratio * (g + weight_decay * w)
++        v += lr * ratio * g
+=== wrong: the rate outside the velocity :: first, many, zero, unit, place
+:: The learning rate belongs into the velocity
+-        v += lr * ratio * (g + weight_decay * w)
+-        w -= v
++        v += ratio * (g + weight_decay * w)
++        w -= lr * v
+=== wrong: no exception for a norm of 0 :: zero :: A matrix of zeros would never move
+-        if w.ndim > 1 and a > 0 and b > 0:
+-            ratio = trust * a / (b + weight_decay * a)
++        if w.ndim > 1:
++            ratio = trust * a / np.float64(b + weight_decay * a)
+=== wrong: an epsilon beside the norm :: many, unit :: expected
+-            ratio = trust * a / (b + weight_decay * a)
++            ratio = trust * a / (b + weight_decay * a + 1e-8)
+=== wrong: biases have a ratio, too :: first, many, place :: with one axis have the ratio 1
+-        if w.ndim > 1 and a > 0 and b > 0:
++        if a > 0 and b > 0:
+=== wrong: a matrix of one row or column is taken for a bias :: first, many, unit, place :: this is SGD
+-        if w.ndim > 1 and a > 0 and b > 0:
++        if min(w.shape) > 1 and w.ndim > 1 and a > 0 and b > 0:
+=== wrong: the ratio is limited to 10 :: unit :: expected
+-            ratio = trust * a / (b + weight_decay * a)
++            ratio = min(10.0, trust * a / (b + weight_decay * a))
+=== wrong: no weight decay for biases :: first, many, place :: Biases are to have weight decay as well
+-        v += lr * ratio * (g + weight_decay * w)
++        v += lr * ratio * (g + (w.ndim > 1) * weight_decay * w)
+=== wrong: plain SGD :: first, many, zero, unit, place :: this is SGD
+-            ratio = trust * a / (b + weight_decay * a)
++            unused = trust * a / (b + weight_decay * a)
+=== wrong: makes new arrays, and puts them into the lists :: place, memory :: another array object than before
+-        w -= v
++        weights[i] = w - v
+=== wrong: writes weight decay into the gradient :: place :: writes into the gradient
+-        v += lr * ratio * (g + weight_decay * w)
++        g += weight_decay * w
++        v += lr * ratio * g
+=== wrong: changes nothing :: all :: velocities are as they were
+-        v *= momentum
++        w, v = w.copy(), momentum * v
+=== wrong: copies of all layers :: memory :: All layers seem to be copied
+-    for i, (w, g, v) in enumerate(zip(weights, gradients, velocities)):
++    new = []
++    for w, g, v in zip(weights, gradients, velocities):
+-        v *= momentum
+-        v += lr * ratio * (g + weight_decay * w)
++        new.append(momentum * v + lr * ratio * (g + weight_decay * w))
++    for w, v, fresh in zip(weights, velocities, new):
++        v[...] = fresh
+=== wrong: up the slope :: first, many, zero, unit, place :: The step goes up
+-        w -= v
++        w += v
+=== wrong: the old velocity :: first, many, zero, unit, place :: moved by the old velocity
+             ratio = trust * a / (b + weight_decay * a)
++        before = v.copy()
+-        w -= v
++        w -= before
+=== right: without a name for the ratio, by whole-array assignments
 def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):
     def size(x):
         return float(np.sqrt(np.sum(x * x)))
@@ -177,12 +111,7 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
             local = lr * trust / (size(g) / size(w) + weight_decay)
         velocities[layer][...] = momentum * velocities[layer] + local * (g + weight_decay * w)
         weights[layer][...] = w - velocities[layer]
-""",
-    ),
-    Alternative(
-        "lars_step",
-        "row by row, the last layer first",
-        """
+=== right: row by row, the last layer first
 def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):
     for w, g, v in reversed(list(zip(weights, gradients, velocities))):
         rate = lr
@@ -192,6 +121,4 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
         for row in range(len(w)):
             v[row] = momentum * v[row] + rate * (g[row] + weight_decay * w[row])
             w[row] -= v[row]
-""",
-    ),
-]
+"""

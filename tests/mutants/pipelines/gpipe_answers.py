@@ -1,157 +1,84 @@
-"""Answers to `gpipe`."""
+"""Known answers to `gpipe`."""
 
-from __future__ import annotations
+EXERCISE = "gpipe"
+PARTS = {
+    "actions": "every action once, the forwards first, the update last",
+    "time": "a minibatch takes (M + K - 1) (t_F + t_B) seconds",
+}
 
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-RIGHT = """
+ANSWERS = r"""
+=== base
 def gpipe(K, M, s):
     forwards = [f"F{m}" for m in range(M)]
     backwards = [f"B{m}" for m in range(M)]
     return forwards + backwards + ["U0"]
-"""
-ACTIONS = "every action once, the forwards first, the update last"
-TIME = "a minibatch takes (M + K - 1) (t_F + t_B) seconds"
-
-
-def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
-    return Mutant("gpipe", mistake, changed(RIGHT, *replacements), loses, says)
-
-
-MUTANTS = [
-    wrong(
-        "one micro-batch after the other",
-        (ACTIONS, TIME),
-        "all forwards before the first backward",
-        'forwards + backwards + ["U0"]',
-        '[action for pair in zip(forwards, backwards) for action in pair] + ["U0"]',
-    ),
-    wrong(
-        "the last micro-batch is missing",
-        (ACTIONS, TIME),
-        "is there 0 times",
-        "range(M)]\n    backwards",
-        "range(M - 1)]\n    backwards",
-        'f"B{m}" for m in range(M)',
-        'f"B{m}" for m in range(M - 1)',
-    ),
-    wrong(
-        "as many micro-batches as stages",
-        (ACTIONS, TIME),
-        "K is the number of stages, M that of micro-batches",
-        "range(M)",
-        "range(K)",
-    ),
-    wrong("micro-batches from 1", (ACTIONS, TIME), "numbered from 0", "range(M)", "range(1, M + 1)"),
-    wrong("an update for each micro-batch", (ACTIONS,), "One minibatch is one update", '["U0"]', '["U0"] * M'),
-    wrong(
-        "the update before the last backward",
-        (ACTIONS,),
-        "it comes after the last backward",
-        'backwards + ["U0"]',
-        'backwards[:-1] + ["U0"] + backwards[-1:]',
-    ),
-    wrong("no update", (ACTIONS,), "The minibatch ends with an update", ' + ["U0"]', ""),
-    wrong(
-        "the backwards in another order on every other stage",
-        (TIME,),
-        "not in the same order on all stages",
-        "forwards + backwards",
-        "forwards + backwards[:: 1 if s % 2 else -1]",
-    ),
-    wrong(
-        "waiting is in the list",
-        (ACTIONS, TIME),
-        "waiting is no action",
-        "return forwards",
-        'return [""] * s + forwards',
-    ),
-    wrong(
-        "the lists of all stages",
-        (ACTIONS, TIME),
-        "expected actions such as 'F0'",
-        'return forwards + backwards + ["U0"]',
-        'return [forwards + backwards + ["U0"] for _ in range(K)]',
-    ),
-    wrong(
-        "a text instead of a list",
-        (ACTIONS, TIME),
-        "expected a list of actions",
-        'return forwards + backwards + ["U0"]',
-        'return " ".join(forwards + backwards + ["U0"])',
-    ),
-    wrong(
-        "the forwards in descending order",
-        (ACTIONS,),
-        "The micro-batches come in the order of their numbers",
-        "return forwards",
-        "return forwards[::-1]",
-    ),
-    wrong(
-        "sorted as texts", (ACTIONS,), "in this order", '["U0"]', '["U0"]', "return forwards", "return sorted(forwards)"
-    ),
-    wrong("the update has the number of the last micro-batch", (ACTIONS,), "U0 on every stage", '"U0"', 'f"U{M - 1}"'),
-    wrong("the update has the number of the stage", (ACTIONS,), "U0 on every stage", '"U0"', 'f"U{s}"'),
-    wrong("small letters", (ACTIONS, TIME), "a capital letter", 'f"F', 'f"f', 'f"B', 'f"b'),
-    wrong("a space before the number", (ACTIONS, TIME), "directly behind it", "F{m}", "F {m}"),
-    wrong(
-        "pairs of a letter and a number",
-        (ACTIONS, TIME),
-        "An action is a string",
-        'f"F{m}"',
-        '("F", m)',
-        'f"B{m}"',
-        '("B", m)',
-    ),
-    wrong(
-        "each stage begins with another micro-batch",
-        (ACTIONS, TIME),
-        "The micro-batches come in the order of their numbers",
-        'f"F{m}"',
-        'f"F{(m + s) % M}"',
-    ),
-    Mutant(
-        "gpipe",
-        "one list for all calls",
-        """
+=== wrong: one micro-batch after the other :: all :: all forwards before the first backward
+-    return forwards + backwards + ["U0"]
++    return [action for pair in zip(forwards, backwards) for action in pair] + ["U0"]
+=== wrong: the last micro-batch is missing :: all :: is there 0 times
+def gpipe(K, M, s):
+    forwards = [f"F{m}" for m in range(M - 1)]
+    backwards = [f"B{m}" for m in range(M - 1)]
+    return forwards + backwards + ["U0"]
+=== wrong: as many micro-batches as stages :: all :: K is the number of stages, M that of micro-batches
+def gpipe(K, M, s):
+    forwards = [f"F{m}" for m in range(K)]
+    backwards = [f"B{m}" for m in range(K)]
+    return forwards + backwards + ["U0"]
+=== wrong: micro-batches from 1 :: all :: numbered from 0
+def gpipe(K, M, s):
+    forwards = [f"F{m}" for m in range(1, M + 1)]
+    backwards = [f"B{m}" for m in range(1, M + 1)]
+    return forwards + backwards + ["U0"]
+=== wrong: an update for each micro-batch :: actions :: One minibatch is one update
+-    return forwards + backwards + ["U0"]
++    return forwards + backwards + ["U0"] * M
+=== wrong: the update before the last backward :: actions :: it comes after the last backward
+-    return forwards + backwards + ["U0"]
++    return forwards + backwards[:-1] + ["U0"] + backwards[-1:]
+=== wrong: no update :: actions :: The minibatch ends with an update
+-    return forwards + backwards + ["U0"]
++    return forwards + backwards
+=== wrong: the backwards in another order on every other stage :: time :: not in the same order on all stages
+-    return forwards + backwards + ["U0"]
++    return forwards + backwards[:: 1 if s % 2 else -1] + ["U0"]
+=== wrong: waiting is in the list :: all :: waiting is no action
+-    return forwards + backwards + ["U0"]
++    return [""] * s + forwards + backwards + ["U0"]
+=== wrong: the lists of all stages :: all :: expected actions such as 'F0'
+-    return forwards + backwards + ["U0"]
++    return [forwards + backwards + ["U0"] for _ in range(K)]
+=== wrong: the forwards in descending order :: actions :: The micro-batches come in the order of their numbers
+-    return forwards + backwards + ["U0"]
++    return forwards[::-1] + backwards + ["U0"]
+=== wrong: sorted as texts :: actions :: in this order
+-    return forwards + backwards + ["U0"]
++    return sorted(forwards) + backwards + ["U0"]
+=== wrong: the update has the number of the stage :: actions :: U0 on every stage
+-    return forwards + backwards + ["U0"]
++    return forwards + backwards + [f"U{s}"]
+=== wrong: a space before the number :: all :: directly behind it
+-    forwards = [f"F{m}" for m in range(M)]
++    forwards = [f"F {m}" for m in range(M)]
+=== wrong: each stage begins with another micro-batch :: all :: The micro-batches come in the order of their numbers
+-    forwards = [f"F{m}" for m in range(M)]
++    forwards = [f"F{(m + s) % M}" for m in range(M)]
+=== wrong: one list for all calls :: all :: made outside of the function
 actions = []
 def gpipe(K, M, s):
     actions.extend([f"{kind}{m}" for kind in "FB" for m in range(M)] + ["U0"])
     return actions
-""",
-        (ACTIONS, TIME),
-        "made outside of the function",
-    ),
-    Mutant(
-        "gpipe",
-        "actions are yielded",
-        """
+=== wrong: actions are yielded :: all :: returns a generator
 def gpipe(K, M, s):
     for kind in "FB":
         for m in range(M):
             yield f"{kind}{m}"
     yield "U0"
-""",
-        (ACTIONS, TIME),
-        "returns a generator",
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative(
-        "gpipe",
-        "the backwards in descending order, as the paper draws them",
-        """
+=== right: the backwards in descending order, as the paper draws them
 def gpipe(K, M, s):
     order = tuple(range(M))
     return tuple("F%d" % m for m in order) + tuple("B%d" % m for m in order[::-1]) + ("U0",)
-""",
-    ),
-    Alternative(
-        "gpipe",
-        "a generator",
-        """
+=== right: a generator
 def gpipe(K, M, s):
     def actions():
         for kind in "FB":
@@ -159,26 +86,8 @@ def gpipe(K, M, s):
                 yield kind + str(m)
         yield "U0"
     return list(actions())
-""",
-    ),
-    Alternative(
-        "gpipe",
-        "an array of strings",
-        """
+=== right: an array of strings
 def gpipe(K, M, s):
     numbers = np.arange(M).astype(str)
     return np.concatenate([np.char.add("F", numbers), np.char.add("B", numbers), ["U0"]])
-""",
-    ),
-    Alternative(
-        "gpipe",
-        "recursion, and backwards in an order of their own",
-        """
-def gpipe(K, M, s):
-    if M == 0:
-        return ["U0"]
-    fewer = gpipe(K, M - 1, s)
-    return fewer[: M - 1] + [f"F{M - 1}"] + [f"B{M - 1}"] + fewer[M - 1 :]
-""",
-    ),
-]
+"""

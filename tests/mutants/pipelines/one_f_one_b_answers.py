@@ -1,11 +1,14 @@
-"""Answers to `one_f_one_b`."""
+"""Known answers to `one_f_one_b`."""
 
-from __future__ import annotations
+EXERCISE = "one_f_one_b"
+PARTS = {
+    "actions": "every action once, in order, the update last",
+    "time": "a minibatch takes (M + K - 1) (t_F + t_B) seconds",
+    "memory": "stage s keeps the activations of at most min(M, K - s) micro-batches",
+}
 
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-RIGHT = """
+ANSWERS = r"""
+=== base
 def one_f_one_b(K, M, s):
     warm_up = min(M, K - 1 - s)
     actions = [f"F{m}" for m in range(warm_up)]
@@ -15,116 +18,61 @@ def one_f_one_b(K, M, s):
     for m in range(M - warm_up, M):
         actions.append(f"B{m}")
     return actions + ["U0"]
-"""
-ACTIONS = "every action once, in order, the update last"
-TIME = "a minibatch takes (M + K - 1) (t_F + t_B) seconds"
-MEMORY = "stage s keeps the activations of at most min(M, K - s) micro-batches"
-
-
-def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
-    return Mutant("one_f_one_b", mistake, changed(RIGHT, *replacements), loses, says)
-
-
-MUTANTS = [
-    wrong("the warm-up is one short", (TIME,), "one forward short", "min(M, K - 1 - s)", "max(0, min(M, K - 2 - s))"),
-    wrong("the warm-up is one long", (MEMORY,), "one forward too long", "min(M, K - 1 - s)", "min(M, K - s)"),
-    wrong("GPipe", (MEMORY,), "that is GPipe", "min(M, K - 1 - s)", "M"),
-    wrong("no warm-up", (TIME,), "Without a warm-up", "min(M, K - 1 - s)", "0"),
-    wrong("the warm-up grows with the stage", (TIME, MEMORY), "waits for ever", "min(M, K - 1 - s)", "min(M, s)"),
-    wrong(
-        "the same warm-up on all stages",
-        (TIME, MEMORY),
-        "all gradients come later",
-        "min(M, K - 1 - s)",
-        "min(M, K - 1)",
-    ),
-    wrong(
-        "more forwards than micro-batches",
-        (ACTIONS, TIME, MEMORY),
-        "is of a micro-batch that there is not",
-        "min(M, K - 1 - s)",
-        "K - 1 - s",
-        "range(M - warm_up, M)",
-        "range(max(0, M - warm_up), M)",
-    ),
-    wrong(
-        "a backward before the forward in each pair",
-        (ACTIONS, TIME),
-        "comes before F0",
-        '        actions.append(f"F{warm_up + m}")\n        actions.append(f"B{m}")',
-        '        actions.append(f"B{m}")\n        actions.append(f"F{warm_up + m}")',
-    ),
-    wrong(
-        "the backwards of the warm-up are missing",
-        (ACTIONS, TIME, MEMORY),
-        "is there 0 times",
-        "for m in range(M - warm_up, M):",
-        "for m in range(M - warm_up, M - warm_up):",
-    ),
-    wrong(
-        "an update after each backward",
-        (ACTIONS,),
-        "One minibatch is one update",
-        'actions.append(f"B{m}")',
-        'actions += [f"B{m}", "U0"]',
-    ),
-    wrong(
-        "the update before the remaining backwards",
-        (ACTIONS,),
-        "it comes after the last backward",
-        "    for m in range(M - warm_up, M):",
-        '    actions.append("U0")\n    for m in range(M - warm_up, M):',
-        'return actions + ["U0"]',
-        "return actions",
-    ),
-    wrong(
-        "the newest micro-batch goes back first",
-        (ACTIONS, TIME),
-        "in this order",
-        'actions.append(f"B{m}")\n    for m in range(M - warm_up, M):',
-        'actions.append(f"B{warm_up + m}")\n    for m in reversed(range(warm_up)):',
-    ),
-    wrong(
-        "the remaining backwards in descending order",
-        (ACTIONS, TIME),
-        "in this order",
-        "for m in range(M - warm_up, M):",
-        "for m in reversed(range(M - warm_up, M)):",
-    ),
-    wrong(
-        "the warm-up has more forwards than there are micro-batches",
-        (ACTIONS, TIME, MEMORY),
-        "is less than K",
-        "min(M, K - 1 - s)",
-        "K - 1 - s",
-    ),
-    wrong("a warm-up of both ways", (MEMORY,), "too long", "min(M, K - 1 - s)", "min(M, 2 * (K - 1 - s))"),
-    wrong("a warm-up of all stages", (TIME, MEMORY), "all gradients come later", "min(M, K - 1 - s)", "min(M, K)"),
-    wrong(
-        "after the warm-up a backward comes first",
-        (TIME,),
-        "one forward short",
-        "min(M, K - 1 - s)",
-        "min(M, max(1, K - 1 - s))",
-        '        actions.append(f"F{warm_up + m}")\n        actions.append(f"B{m}")',
-        '        actions.append(f"B{m}")\n        actions.append(f"F{warm_up + m}")',
-    ),
-    wrong(
-        "updates as in PipeDream",
-        (ACTIONS,),
-        "One minibatch is one update",
-        'actions.append(f"B{m}")',
-        'actions += [f"B{m}", f"U{m}"]',
-        'actions + ["U0"]',
-        "actions",
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative(
-        "one_f_one_b",
-        "a forward while there is room, else a backward",
-        """
+=== wrong: the warm-up is one short :: time :: one forward short
+-    warm_up = min(M, K - 1 - s)
++    warm_up = max(0, min(M, K - 2 - s))
+=== wrong: the warm-up is one long :: memory :: one forward too long
+-    warm_up = min(M, K - 1 - s)
++    warm_up = min(M, K - s)
+=== wrong: GPipe :: memory :: that is GPipe
+-    warm_up = min(M, K - 1 - s)
++    warm_up = M
+=== wrong: no warm-up :: time :: Without a warm-up
+-    warm_up = min(M, K - 1 - s)
++    warm_up = 0
+=== wrong: the warm-up grows with the stage :: time, memory :: waits for ever
+-    warm_up = min(M, K - 1 - s)
++    warm_up = min(M, s)
+=== wrong: the same warm-up on all stages :: time, memory :: all gradients come later
+-    warm_up = min(M, K - 1 - s)
++    warm_up = min(M, K - 1)
+=== wrong: more forwards than micro-batches :: all :: is of a micro-batch that there is not
+-    warm_up = min(M, K - 1 - s)
++    warm_up = K - 1 - s
+-    for m in range(M - warm_up, M):
++    for m in range(max(0, M - warm_up), M):
+=== wrong: a backward before the forward in each pair :: actions, time :: comes before F0
+     for m in range(M - warm_up):
++        actions.append(f"B{m}")
+         actions.append(f"F{warm_up + m}")
+-        actions.append(f"B{m}")
+=== wrong: the backwards of the warm-up are missing :: all :: is there 0 times
+-    for m in range(M - warm_up, M):
++    for m in range(M - warm_up, M - warm_up):
+=== wrong: the update before the remaining backwards :: actions :: it comes after the last backward
+         actions.append(f"F{warm_up + m}")
+         actions.append(f"B{m}")
++    actions.append("U0")
+-    return actions + ["U0"]
++    return actions
+=== wrong: the remaining backwards in descending order :: actions, time :: in this order
+-    for m in range(M - warm_up, M):
++    for m in reversed(range(M - warm_up, M)):
+=== wrong: the warm-up has more forwards than there are micro-batches :: all :: is less than K
+-    warm_up = min(M, K - 1 - s)
++    warm_up = K - 1 - s
+=== wrong: a warm-up of both ways :: memory :: too long
+-    warm_up = min(M, K - 1 - s)
++    warm_up = min(M, 2 * (K - 1 - s))
+=== wrong: updates as in PipeDream :: actions :: One minibatch is one update
+         actions.append(f"F{warm_up + m}")
+-        actions.append(f"B{m}")
++        actions += [f"B{m}", f"U{m}"]
+-        actions.append(f"B{m}")
+-    return actions + ["U0"]
++        actions += [f"B{m}", f"U{m}"]
++    return actions
+=== right: a forward while there is room, else a backward
 def one_f_one_b(K, M, s):
     actions, forwards, backwards = [], 0, 0
     while backwards < M:
@@ -136,34 +84,13 @@ def one_f_one_b(K, M, s):
             backwards += 1
     actions.append("U0")
     return actions
-""",
-    ),
-    Alternative(
-        "one_f_one_b",
-        "sorted by the moment at which each action would begin in a pipeline of equal times",
-        """
+=== right: sorted by the moment at which each action would begin in a pipeline of equal times
 def one_f_one_b(K, M, s):
     room = min(M, K - s)
     place = {f"F{m}": (m if m < room else room + 2 * (m - room) + 1, 0) for m in range(M)}
     place |= {f"B{m}": (room + 2 * m, 1) for m in range(M)}
     return [*sorted(place, key=place.get), "U0"]
-""",
-    ),
-    Alternative(
-        "one_f_one_b",
-        "each backward stands K - 1 - s places behind its forward",
-        """
-from itertools import chain
-def one_f_one_b(K, M, s):
-    behind = K - 1 - s
-    pairs = ((f"F{i}" * (i < M), f"B{i - behind}" * (i >= behind)) for i in range(M + behind))
-    return tuple(action for action in chain(*pairs, ["U0"]) if action)
-""",
-    ),
-    Alternative(
-        "one_f_one_b",
-        "all stages are played, and a backward comes before a forward",
-        """
+=== right: all stages are played, and a backward comes before a forward
 def one_f_one_b(K, M, s):
     ends, lists, free = {}, [[] for _ in range(K)], [0] * K
     forwards, backwards, now = [0] * K, [0] * K, 0
@@ -180,6 +107,4 @@ def one_f_one_b(K, M, s):
                 forwards[j] += 1
         now += 1
     return lists[s] + ["U0"]
-""",
-    ),
-]
+"""

@@ -1,161 +1,78 @@
-"""Answers to `barrier_time`."""
+"""Known answers to `barrier_time`."""
 
-from __future__ import annotations
+EXERCISE = "barrier_time"
+PARTS = {
+    "exponential": "exponentially distributed times",
+    "few": "a few measured times",
+    "many": "many measured times and many workers",
+}
 
-from course.judging import Status
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-EXPONENTIAL = "exponentially distributed times"
-FEW = "a few measured times"
-MANY = "many measured times and many workers"
-
-BARRIER = """
+ANSWERS = r"""
+=== base
 def barrier_time(times, p):
     if np.ndim(times) == 0:
         return times * sum(1 / i for i in range(1, p + 1))
     at_most = np.arange(len(times) + 1) / len(times)
     return float(np.sum(np.sort(times) * np.diff(at_most**p)))
-"""
-HARMONIC = "times * sum(1 / i for i in range(1, p + 1))"
-ORDERED = "float(np.sum(np.sort(times) * np.diff(at_most**p)))"
-
-MUTANTS = [
-    Mutant(
-        "barrier_time",
-        "the mean instead of the last one",
-        "def barrier_time(times, p):\n    return float(np.mean(times))",
-        loses=(EXPONENTIAL, FEW, MANY),
-        says="not the average one",
-    ),
-    Mutant(
-        "barrier_time",
-        "one worker after the other",
-        "def barrier_time(times, p):\n    return float(p * np.mean(times))",
-        loses=(EXPONENTIAL, FEW, MANY),
-        says="at the same time",
-    ),
-    Mutant(
-        "barrier_time",
-        "the harmonic sum for any distribution",
-        "def barrier_time(times, p):\n    return float(np.mean(times) * sum(1 / i for i in range(1, p + 1)))",
-        loses=(FEW, MANY),
-        says="for exponentially distributed times only",
-    ),
-    Mutant(
-        "barrier_time",
-        "the sum to p - 1",
-        changed(BARRIER, "p + 1", "p"),
-        loses=(EXPONENTIAL,),
-        says="sum to p - 1",
-    ),
-    Mutant(
-        "barrier_time",
-        "the logarithm",
-        changed(BARRIER, HARMONIC, "times * np.log(p)"),
-        loses=(EXPONENTIAL,),
-        says="for large p only",
-    ),
-    Mutant(
-        "barrier_time",
-        "the longest time of all",
-        changed(BARRIER, ORDERED, "float(np.max(times))"),
-        loses=(FEW, MANY),
-        says="the longest time of all",
-    ),
-    Mutant(
-        "barrier_time",
-        "does not sort",
-        changed(BARRIER, "np.sort(times)", "times"),
-        loses=(FEW, MANY),
-        says="Sort the times first",
-    ),
-    Mutant(
-        "barrier_time",
-        "estimated by random numbers",
-        changed(BARRIER, ORDERED, "float(np.random.default_rng(0).choice(times, (2000, p)).max(axis=1).mean())"),
-        loses=(FEW, MANY),
-        says="Close: was it estimated by random numbers",
-    ),
-    Mutant(
-        "barrier_time",
-        "equal times count once",
-        changed(BARRIER, "    at_most", "    times = np.unique(times)\n    at_most"),
-        loses=(FEW,),
-        says="measured twice counts twice",
-    ),
-    Mutant(
-        "barrier_time",
-        "without replacement",
-        """
+=== wrong: the mean instead of the last one :: all :: not the average one
+def barrier_time(times, p):
+    return float(np.mean(times))
+=== wrong: one worker after the other :: all :: at the same time
+def barrier_time(times, p):
+    return float(p * np.mean(times))
+=== wrong: the harmonic sum for any distribution :: few, many :: for exponentially distributed times only
+def barrier_time(times, p):
+    return float(np.mean(times) * sum(1 / i for i in range(1, p + 1)))
+=== wrong: the sum to p - 1 :: exponential :: sum to p - 1
+-        return times * sum(1 / i for i in range(1, p + 1))
++        return times * sum(1 / i for i in range(1, p))
+=== wrong: the logarithm :: exponential :: for large p only
+-        return times * sum(1 / i for i in range(1, p + 1))
++        return times * np.log(p)
+=== wrong: the longest time of all :: few, many :: the longest time of all
+-    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
++    return float(np.max(times))
+=== wrong: does not sort :: few, many :: Sort the times first
+-    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
++    return float(np.sum(times * np.diff(at_most**p)))
+=== wrong: estimated by random numbers :: few, many :: Close: was it estimated by random numbers
+-    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
++    return float(np.random.default_rng(0).choice(times, (2000, p)).max(axis=1).mean())
+=== wrong: equal times count once :: few :: measured twice counts twice
+         return times * sum(1 / i for i in range(1, p + 1))
++    times = np.unique(times)
+=== wrong: without replacement :: few, many :: with replacement
 def barrier_time(times, p):
     from itertools import combinations
 
     if np.ndim(times) == 0:
         return times * sum(1 / i for i in range(1, p + 1))
     return float(np.mean([max(each) for each in combinations(times, min(p, len(times)))]))
-""",
-        loses=(FEW, MANY),
-        says="with replacement",
-        status=Status.WRONG,
-    ),
-    Mutant(
-        "barrier_time",
-        "all cases are listed",
-        """
+=== wrong: all cases are listed :: many ::  :: stuck
 def barrier_time(times, p):
     from itertools import product
 
     if np.ndim(times) == 0:
         return times * sum(1 / i for i in range(1, p + 1))
     return sum(map(max, product(times.tolist(), repeat=p))) / len(times) ** p
-""",
-        loses=(MANY,),
-        says="",
-        status=Status.STUCK,
-    ),
-    Mutant(
-        "barrier_time",
-        "a quantile",
-        changed(BARRIER, ORDERED, "float(np.quantile(times, p / (p + 1)))"),
-        loses=(FEW, MANY),
-        says="quantile",
-    ),
-    Mutant(
-        "barrier_time",
-        "one worker too few for measured times",
-        changed(BARRIER, "at_most**p", "at_most ** (p - 1)"),
-        loses=(FEW, MANY),
-        says="the last of p - 1 workers",
-    ),
-    Mutant(
-        "barrier_time",
-        "the fastest worker",
-        changed(BARRIER, "np.sort(times)", "np.sort(times)[::-1]"),
-        loses=(FEW, MANY),
-        says="the fastest of p workers",
-    ),
-    Mutant(
-        "barrier_time",
-        "sorts the caller's array",
-        changed(BARRIER, "    at_most", "    times.sort()\n    at_most", "np.sort(times)", "times"),
-        loses=(FEW,),
-        says="barrier_time changed its argument",
-    ),
-    Mutant(
-        "barrier_time",
-        "exponential only",
-        "def barrier_time(times, p):\n    return times * sum(1 / i for i in range(1, p + 1))",
-        loses=(FEW, MANY),
-        says="expected a number",
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative(
-        "barrier_time",
-        "the area above the distribution function",
-        """
+=== wrong: a quantile :: few, many :: quantile
+-    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
++    return float(np.quantile(times, p / (p + 1)))
+=== wrong: one worker too few for measured times :: few, many :: the last of p - 1 workers
+-    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
++    return float(np.sum(np.sort(times) * np.diff(at_most ** (p - 1))))
+=== wrong: the fastest worker :: few, many :: the fastest of p workers
+-    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
++    return float(np.sum(np.sort(times)[::-1] * np.diff(at_most**p)))
+=== wrong: sorts the caller's array :: few :: barrier_time changed its argument
+         return times * sum(1 / i for i in range(1, p + 1))
++    times.sort()
+-    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
++    return float(np.sum(times * np.diff(at_most**p)))
+=== wrong: exponential only :: few, many :: expected a number
+def barrier_time(times, p):
+    return times * sum(1 / i for i in range(1, p + 1))
+=== right: the area above the distribution function
 def barrier_time(times, p):
     if np.ndim(times) == 0:
         return sum(times / waiting for waiting in range(p, 0, -1))  # until the next of those still working is there
@@ -163,12 +80,7 @@ def barrier_time(times, p):
     gaps = np.diff(ordered, prepend=0.0)
     someone_late = 1 - (np.arange(len(ordered)) / len(ordered)) ** p
     return float(gaps @ someone_late)
-""",
-    ),
-    Alternative(
-        "barrier_time",
-        "each value with its count, in a loop",
-        """
+=== right: each value with its count, in a loop
 def barrier_time(times, p):
     if isinstance(times, (int, float)):
         return times * float(np.sum(1 / np.arange(p, 0, -1)))
@@ -178,6 +90,4 @@ def barrier_time(times, p):
         total += value * (up_to**p - chance)
         chance = up_to**p
     return total
-""",
-    ),
-]
+"""

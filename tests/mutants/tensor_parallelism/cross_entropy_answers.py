@@ -1,12 +1,15 @@
-"""Answers to `cross_entropy`."""
+"""Known answers to `cross_entropy`."""
 
-from __future__ import annotations
+EXERCISE = "cross_entropy"
+PARTS = {
+    "loss": "the loss, the same on each rank",
+    "gradient": "the gradient of this rank's logits",
+    "large": "large and small logits",
+    "traffic": "at most three all-reduces, of 3 n words together",
+}
 
-from course.judging import Status
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-RIGHT = """
+ANSWERS = r"""
+=== base
 def cross_entropy(comm, logits, targets, start):
     n, own = logits.shape
     rows = np.flatnonzero((targets >= start) & (targets < start + own))
@@ -23,19 +26,7 @@ def cross_entropy(comm, logits, targets, start):
     glogits = e / total[:, None]
     glogits[rows, columns] -= 1
     return loss, glogits / n
-"""
-LOSS = "the loss, the same on each rank"
-GRADIENT = "the gradient of this rank's logits"
-LARGE = "large and small logits"
-TRAFFIC = "at most three all-reduces, of 3 n words together"
-
-
-def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
-    """A mistake in a line or two."""
-    return Mutant("cross_entropy", mistake, changed(RIGHT, *replacements), loses, says)
-
-
-GATHERED = """
+=== wrong: the logits are gathered :: traffic :: no comm.all_gather
 def cross_entropy(comm, logits, targets, start):
     n, own = logits.shape
     whole = np.concatenate(comm.all_gather(logits), axis=1)
@@ -45,106 +36,50 @@ def cross_entropy(comm, logits, targets, start):
     glogits = e / e.sum(axis=1, keepdims=True)
     glogits[np.arange(n), targets] -= 1
     return float(np.mean(np.log(e.sum(axis=1)) - chosen)), glogits[:, start : start + own] / n
-"""
-
-MUTANTS = [
-    Mutant("cross_entropy", "the logits are gathered", GATHERED, (TRAFFIC,), "no comm.all_gather"),
-    wrong(
-        "each rank with a maximum of its own",
-        (LOSS, GRADIENT, LARGE),
-        "the rank's own maximum",
-        '    comm.all_reduce(largest, op="max")\n',
-        "",
-    ),
-    wrong(
-        "no maximum",
-        (LARGE,),
-        "cross_entropy on rank",
-        '    largest = logits.max(axis=1)\n    comm.all_reduce(largest, op="max")\n',
-        "    largest = np.zeros(n)\n",
-    ),
-    wrong(
-        "one maximum of all samples",
-        (LARGE,),
-        "cross_entropy on rank",
-        "largest = logits.max(axis=1)",
-        "largest = np.full(n, logits.max())",
-    ),
-    wrong("the maxima are added up", (LARGE,), "cross_entropy", ', op="max"', ""),
-    wrong(
-        "the sum of this rank alone",
-        (LOSS, GRADIENT, LARGE),
-        "cross_entropy on rank",
-        "    comm.all_reduce(total)\n",
-        "",
-    ),
-    wrong(
-        "the target's logit of this rank alone",
-        (LOSS, LARGE),
-        "cross_entropy on rank",
-        "    comm.all_reduce(chosen)\n",
-        "",
-    ),
-    wrong(
-        "targets of other ranks are clipped",
-        (LOSS, LARGE),
-        "cross_entropy on rank",
-        "chosen[rows] = logits[rows, columns]",
-        "chosen[:] = logits[np.arange(n), np.clip(targets - start, 0, own - 1)]",
-    ),
-    wrong(
-        "targets of other ranks take a column of this one",
-        (GRADIENT, LARGE),
-        "take columns of this one",
-        "glogits[rows, columns] -= 1",
-        "glogits[np.arange(n), (targets - start) % own] -= 1",
-    ),
-    wrong(
-        "the sum over the samples",
-        (LOSS, GRADIENT, LARGE),
-        "not the mean",
-        "np.mean(",
-        "np.sum(",
-        "glogits / n",
-        "glogits",
-    ),
-    wrong("the gradient of the sum", (GRADIENT, LARGE), "divide by n", "glogits / n", "glogits"),
-    wrong(
-        "the gradient divided by p, too", (GRADIENT, LARGE), "divided by p", "glogits / n", "glogits / n / comm.size"
-    ),
-    wrong(
-        "no 1 is subtracted", (GRADIENT, LARGE), "in the column of each target", "    glogits[rows, columns] -= 1\n", ""
-    ),
-    wrong("the maximum is not added again", (LOSS, LARGE), "is missing from the loss", " + largest", ""),
-    wrong(
-        "the exponentials are all-reduced",
-        (TRAFFIC,),
-        "cross_entropy on rank",
-        "    comm.all_reduce(chosen)\n",
-        "    comm.all_reduce(chosen)\n    comm.all_reduce(np.zeros((n, 7)))\n",
-    ),
-    wrong(
-        "the gradient of all columns",
-        (GRADIENT, LARGE),
-        "",
-        "return loss, glogits / n",
-        "return loss, np.tile(glogits / n, comm.size)",
-    ),
-    Mutant(
-        "cross_entropy",
-        "targets are used as columns",
-        changed(RIGHT, "columns = targets[rows] - start", "columns = targets[rows]"),
-        (LOSS, GRADIENT, LARGE, TRAFFIC),
-        "IndexError",
-        Status.RAISED,
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative(
-        "cross_entropy",
-        "two all-reduces",
-        """
+=== wrong: each rank with a maximum of its own :: loss, gradient, large :: the rank's own maximum
+-    comm.all_reduce(largest, op="max")
+=== wrong: one maximum of all samples :: large :: cross_entropy on rank
+-    largest = logits.max(axis=1)
++    largest = np.full(n, logits.max())
+=== wrong: the maxima are added up :: large :: cross_entropy
+-    comm.all_reduce(largest, op="max")
++    comm.all_reduce(largest)
+=== wrong: the sum of this rank alone :: loss, gradient, large :: cross_entropy on rank
+-    comm.all_reduce(total)
+=== wrong: the target's logit of this rank alone :: loss, large :: cross_entropy on rank
+-    comm.all_reduce(chosen)
+=== wrong: targets of other ranks are clipped :: loss, large :: cross_entropy on rank
+-    chosen[rows] = logits[rows, columns]
++    chosen[:] = logits[np.arange(n), np.clip(targets - start, 0, own - 1)]
+=== wrong: targets of other ranks take a column of this one :: gradient, large :: take columns of this one
+-    glogits[rows, columns] -= 1
++    glogits[np.arange(n), (targets - start) % own] -= 1
+=== wrong: the sum over the samples :: loss, gradient, large :: not the mean
+-    loss = np.mean(np.log(total) + largest - chosen)
++    loss = np.sum(np.log(total) + largest - chosen)
+-    return loss, glogits / n
++    return loss, glogits
+=== wrong: the gradient of the sum :: gradient, large :: divide by n
+-    return loss, glogits / n
++    return loss, glogits
+=== wrong: the gradient divided by p, too :: gradient, large :: divided by p
+-    return loss, glogits / n
++    return loss, glogits / n / comm.size
+=== wrong: no 1 is subtracted :: gradient, large :: in the column of each target
+-    glogits[rows, columns] -= 1
+=== wrong: the maximum is not added again :: loss, large :: is missing from the loss
+-    loss = np.mean(np.log(total) + largest - chosen)
++    loss = np.mean(np.log(total) - chosen)
+=== wrong: the exponentials are all-reduced :: traffic :: cross_entropy on rank
+     comm.all_reduce(chosen)
++    comm.all_reduce(np.zeros((n, 7)))
+=== wrong: the gradient of all columns :: gradient, large ::
+-    return loss, glogits / n
++    return loss, np.tile(glogits / n, comm.size)
+=== wrong: targets are used as columns :: all :: IndexError :: raised
+-    columns = targets[rows] - start
++    columns = targets[rows]
+=== right: two all-reduces
 def cross_entropy(comm, logits, targets, start):
     n, own = logits.shape
     hot = targets[:, None] == np.arange(start, start + own)
@@ -152,12 +87,7 @@ def cross_entropy(comm, logits, targets, start):
     e = np.exp(logits - top)
     pair = comm.all_reduce(np.stack([e.sum(1), np.where(hot, logits - top, 0).sum(1)]))
     return float((np.log(pair[0]) - pair[1]).sum() / n), (e / pair[0][:, None] - hot) / n
-""",
-    ),
-    Alternative(
-        "cross_entropy",
-        "maxima of all ranks by one sum of a matrix is too much, so three short ones",
-        """
+=== right: maxima of all ranks by one sum of a matrix is too much, so three short ones
 def cross_entropy(comm, logits, targets, start):
     n, own = logits.shape
     c = np.array([max(row) for row in logits])
@@ -174,6 +104,4 @@ def cross_entropy(comm, logits, targets, start):
         if 0 <= targets[i] - start < own:
             grad[i, targets[i] - start] -= 1
     return np.mean(np.log(s) - t), grad / n
-""",
-    ),
-]
+"""

@@ -1,53 +1,54 @@
-"""Answers to `mesh_groups`."""
+"""Known answers to `mesh_groups`."""
 
-from __future__ import annotations
+EXERCISE = "mesh_groups"
+PARTS = {
+    "tp": "the groups that divide layers",
+    "others": "the groups of stages and of replicas",
+}
 
-from tests.mutants import Alternative, Mutant
-
-TP = "the groups that divide layers"
-OTHERS = "the groups of stages and of replicas"
-
-
-def numbered(rank: str) -> str:
-    """An answer in which the rank with the coordinates d, s and t is `rank`."""
-    return f"""
+ANSWERS = r"""
+=== right: three loops
 def mesh_groups(dp, pp, tp):
     D, S, T = range(dp), range(pp), range(tp)
-    return {{
-        "dp": [sorted({rank} for d in D) for s in S for t in T],
-        "pp": [sorted({rank} for s in S) for d in D for t in T],
-        "tp": [sorted({rank} for t in T) for d in D for s in S],
-    }}
-"""
-
-
-def wrong(mistake: str, loses: tuple[str, ...], says: str, rank: str) -> Mutant:
-    """Ranks numbered in another order."""
-    return Mutant("mesh_groups", mistake, numbered(rank), loses, says)
-
-
-MUTANTS = [
-    wrong("tp outermost", (TP, OTHERS), "the tensor coordinate changes first", "(t * pp + s) * dp + d"),
-    wrong("the stage first", (TP, OTHERS), "the tensor coordinate changes first", "(d * tp + t) * pp + s"),
-    wrong("the replica before the stage", (OTHERS,), "the stage changes after the replica", "(s * dp + d) * tp + t"),
-    wrong(
-        "the stage outermost, the replica first",
-        (TP, OTHERS),
-        "the tensor coordinate changes first",
-        "(s * tp + t) * dp + d",
-    ),
-    wrong("ranks from 1 on", (TP, OTHERS), "", "(d * pp + s) * tp + t + 1"),
-    Mutant(
-        "mesh_groups",
-        "names interchanged",
-        numbered("(d * pp + s) * tp + t").replace('"dp"', '"?"').replace('"tp"', '"dp"').replace('"?"', '"tp"'),
-        (TP, OTHERS),
-        "",
-    ),
-    Mutant(
-        "mesh_groups",
-        "groups of the ranks that share a coordinate",
-        """
+    return {
+        "dp": [sorted((d * pp + s) * tp + t for d in D) for s in S for t in T],
+        "pp": [sorted((d * pp + s) * tp + t for s in S) for d in D for t in T],
+        "tp": [sorted((d * pp + s) * tp + t for t in T) for d in D for s in S],
+    }
+=== wrong: the stage first :: all :: the tensor coordinate changes first
+-        "dp": [sorted((d * pp + s) * tp + t for d in D) for s in S for t in T],
+-        "pp": [sorted((d * pp + s) * tp + t for s in S) for d in D for t in T],
+-        "tp": [sorted((d * pp + s) * tp + t for t in T) for d in D for s in S],
++        "dp": [sorted((d * tp + t) * pp + s for d in D) for s in S for t in T],
++        "pp": [sorted((d * tp + t) * pp + s for s in S) for d in D for t in T],
++        "tp": [sorted((d * tp + t) * pp + s for t in T) for d in D for s in S],
+=== wrong: the replica before the stage :: others :: the stage changes after the replica
+-        "dp": [sorted((d * pp + s) * tp + t for d in D) for s in S for t in T],
+-        "pp": [sorted((d * pp + s) * tp + t for s in S) for d in D for t in T],
+-        "tp": [sorted((d * pp + s) * tp + t for t in T) for d in D for s in S],
++        "dp": [sorted((s * dp + d) * tp + t for d in D) for s in S for t in T],
++        "pp": [sorted((s * dp + d) * tp + t for s in S) for d in D for t in T],
++        "tp": [sorted((s * dp + d) * tp + t for t in T) for d in D for s in S],
+=== wrong: the stage outermost, the replica first :: all :: the tensor coordinate changes first
+-        "dp": [sorted((d * pp + s) * tp + t for d in D) for s in S for t in T],
+-        "pp": [sorted((d * pp + s) * tp + t for s in S) for d in D for t in T],
+-        "tp": [sorted((d * pp + s) * tp + t for t in T) for d in D for s in S],
++        "dp": [sorted((s * tp + t) * dp + d for d in D) for s in S for t in T],
++        "pp": [sorted((s * tp + t) * dp + d for s in S) for d in D for t in T],
++        "tp": [sorted((s * tp + t) * dp + d for t in T) for d in D for s in S],
+=== wrong: ranks from 1 on :: all ::
+-        "dp": [sorted((d * pp + s) * tp + t for d in D) for s in S for t in T],
+-        "pp": [sorted((d * pp + s) * tp + t for s in S) for d in D for t in T],
+-        "tp": [sorted((d * pp + s) * tp + t for t in T) for d in D for s in S],
++        "dp": [sorted((d * pp + s) * tp + t + 1 for d in D) for s in S for t in T],
++        "pp": [sorted((d * pp + s) * tp + t + 1 for s in S) for d in D for t in T],
++        "tp": [sorted((d * pp + s) * tp + t + 1 for t in T) for d in D for s in S],
+=== wrong: names interchanged :: all ::
+-        "dp": [sorted((d * pp + s) * tp + t for d in D) for s in S for t in T],
++        "tp": [sorted((d * pp + s) * tp + t for d in D) for s in S for t in T],
+-        "tp": [sorted((d * pp + s) * tp + t for t in T) for d in D for s in S],
++        "dp": [sorted((d * pp + s) * tp + t for t in T) for d in D for s in S],
+=== wrong: groups of the ranks that share a coordinate :: all :: only one coordinate differs
 def mesh_groups(dp, pp, tp):
     ranks = np.arange(dp * pp * tp).reshape(dp, pp, tp)
     return {
@@ -55,43 +56,19 @@ def mesh_groups(dp, pp, tp):
         "pp": [sorted(ranks[:, s].ravel().tolist()) for s in range(pp)],
         "tp": [sorted(ranks[:, :, t].ravel().tolist()) for t in range(tp)],
     }
-""",
-        (TP, OTHERS),
-        "only one coordinate differs",
-    ),
-    Mutant(
-        "mesh_groups",
-        "only the groups of the first ranks",
-        """
+=== wrong: only the groups of the first ranks :: all :: also if it is alone in it
 def mesh_groups(dp, pp, tp):
     return {
         "dp": [list(range(0, dp * pp * tp, pp * tp))],
         "pp": [list(range(0, pp * tp, tp))],
         "tp": [list(range(tp))],
     }
-""",
-        (TP, OTHERS),
-        "also if it is alone in it",
-    ),
-    Mutant(
-        "mesh_groups",
-        "groups of one rank are left out",
-        numbered("(d * pp + s) * tp + t")
-        .replace("return {", "found = {")
-        .replace(
-            "    }\n", "    }\n    return {name: [g for g in groups if len(g) > 1] for name, groups in found.items()}\n"
-        ),
-        (TP, OTHERS),
-        "also if it is alone in it",
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative("mesh_groups", "three loops", numbered("(d * pp + s) * tp + t")),
-    Alternative(
-        "mesh_groups",
-        "by coordinates of each rank",
-        """
+=== wrong: groups of one rank are left out :: all :: also if it is alone in it
+-    return {
++    found = {
+     }
++    return {name: [g for g in groups if len(g) > 1] for name, groups in found.items()}
+=== right: by coordinates of each rank
 def mesh_groups(dp, pp, tp):
     found = {"tp": {}, "pp": {}, "dp": {}}
     for rank in range(dp * pp * tp):
@@ -101,6 +78,4 @@ def mesh_groups(dp, pp, tp):
         found["pp"].setdefault((d, t), []).append(rank)
         found["dp"].setdefault((s, t), []).append(rank)
     return {name: [tuple(group) for group in groups.values()] for name, groups in found.items()}
-""",
-    ),
-]
+"""

@@ -1,12 +1,14 @@
-"""Answers to `summa`."""
+"""Known answers to `summa`."""
 
-from __future__ import annotations
+EXERCISE = "summa"
+PARTS = {
+    "blocks": "each rank's block of C",
+    "words": "the words that each rank receives",
+    "panels": "messages of one panel at most",
+}
 
-from course.judging import Status
-from tests.mutants import Alternative, Mutant
-from tests.mutants.changed import changed
-
-RIGHT = """
+ANSWERS = r"""
+=== base
 def summa(comm, pr, pc, width, a, b):
     row, column = row_and_column(comm, pr, pc)
     of_a, of_b = a.shape[1], b.shape[0]
@@ -19,23 +21,7 @@ def summa(comm, pr, pc, width, a, b):
         panel_b = b[first_b : first_b + width].copy() if column.rank == i else None
         c += row.broadcast(panel_a, src=j) @ column.broadcast(panel_b, src=i)
     return c
-"""
-BLOCKS = "each rank's block of C"
-WORDS = "the words that each rank receives"
-PANELS = "messages of one panel at most"
-ALL = (BLOCKS, WORDS, PANELS)
-
-
-def wrong(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
-    """A mistake in a line or two."""
-    return Mutant("summa", mistake, changed(RIGHT, *replacements), loses, says)
-
-
-MUTANTS = [
-    Mutant(
-        "summa",
-        "whole matrices are gathered",
-        """
+=== wrong: whole matrices are gathered :: words, panels :: Whole matrices are gathered
 def summa(comm, pr, pc, width, a, b):
     blocks = comm.all_gather(a)
     A = np.block([[blocks[i * pc + j] for j in range(pc)] for i in range(pr)])
@@ -43,96 +29,40 @@ def summa(comm, pr, pc, width, a, b):
     B = np.block([[blocks[i * pc + j] for j in range(pc)] for i in range(pr)])
     i, j = divmod(comm.rank, pc)
     return A[i * a.shape[0] : (i + 1) * a.shape[0]] @ B[:, j * b.shape[1] : (j + 1) * b.shape[1]]
-""",
-        (WORDS, PANELS),
-        "Whole matrices are gathered",
-    ),
-    Mutant(
-        "summa",
-        "rows and columns are gathered",
-        """
-def summa(comm, pr, pc, width, a, b):
-    row, column = row_and_column(comm, pr, pc)
-    return np.concatenate(row.all_gather(a), axis=1) @ np.concatenate(column.all_gather(b))
-""",
-        (PANELS,),
-        "Whole blocks are sent",
-    ),
-    Mutant(
-        "summa",
-        "whole blocks are broadcast",
-        """
+=== wrong: whole blocks are broadcast :: panels :: Whole blocks are sent
 def summa(comm, pr, pc, width, a, b):
     row, column = row_and_column(comm, pr, pc)
     A = np.concatenate([row.broadcast(a if row.rank == j else None, src=j) for j in range(pc)], axis=1)
     B = np.concatenate([column.broadcast(b if column.rank == i else None, src=i) for i in range(pr)])
     return A @ B
-""",
-        (PANELS,),
-        "Whole blocks are sent",
-    ),
-    wrong("only the last panels", ALL, "Only the last panels", "c += row", "c = row"),
-    wrong("the owner in turn", ALL, "summa", "i, j = t // of_b, t // of_a", "i, j = t // width % pr, t // width % pc"),
-    wrong(
-        "owners of A and of B interchanged",
-        ALL,
-        "summa",
-        "i, j = t // of_b, t // of_a",
-        "i, j = t // of_a % pr, t // of_b % pc",
-    ),
-    Mutant(
-        "summa",
-        "blocks of B taken for those of A",
-        changed(RIGHT, "of_a, of_b = a.shape[1], b.shape[0]", "of_a = of_b = a.shape[1]"),
-        ALL,
-        "src must be from 0 to 1",
-        Status.RAISED,
-    ),
-    wrong(
-        "the first panel of the block each time",
-        ALL,
-        "summa on rank",
-        "first_a, first_b = t % of_a, t % of_b",
-        "first_a, first_b = 0, 0",
-    ),
-    wrong("one panel too few", ALL, "summa", "range(0, k, width)", "range(0, k - width, width)"),
-    wrong(
-        "own panels alone",
-        ALL,
-        "summa",
-        "        c += row.broadcast(panel_a, src=j) @ column.broadcast(panel_b, src=i)\n",
-        "        if panel_a is not None and panel_b is not None:\n            c += panel_a @ panel_b\n",
-    ),
-    wrong(
-        "each panel sent twice",
-        (WORDS,),
-        "words received, got",
-        "        c += row",
-        "        row.broadcast(panel_a, src=j)\n        c += row",
-    ),
-    wrong(
-        "the groups are made for each panel",
-        (PANELS,),
-        "one call of row_and_column",
-        "        i, j = t // of_b, t // of_a\n",
-        "        i, j = t // of_b, t // of_a\n        row, column = row_and_column(comm, pr, pc)\n",
-    ),
-    wrong("the block divided by the ranks", ALL, "divided by the number of ranks", "return c", "return c / comm.size"),
-    Mutant(
-        "summa",
-        "panels are broadcast to all ranks",
-        changed(RIGHT, "row.broadcast(panel_a, src=j)", "comm.broadcast(panel_a, src=comm.rank // pc * pc + j)"),
-        ALL,
-        "summa",
-        Status.RAISED,
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative(
-        "summa",
-        "panels of one column at a time",
-        """
+=== wrong: only the last panels :: all :: Only the last panels
+-        c += row.broadcast(panel_a, src=j) @ column.broadcast(panel_b, src=i)
++        c = row.broadcast(panel_a, src=j) @ column.broadcast(panel_b, src=i)
+=== wrong: the owner in turn :: all :: summa
+-        i, j = t // of_b, t // of_a
++        i, j = t // width % pr, t // width % pc
+=== wrong: owners of A and of B interchanged :: all :: summa
+-        i, j = t // of_b, t // of_a
++        i, j = t // of_a % pr, t // of_b % pc
+=== wrong: blocks of B taken for those of A :: all :: src must be from 0 to 1 :: raised
+-    of_a, of_b = a.shape[1], b.shape[0]
++    of_a = of_b = a.shape[1]
+=== wrong: the first panel of the block each time :: all :: summa on rank
+-        first_a, first_b = t % of_a, t % of_b
++        first_a, first_b = 0, 0
+=== wrong: each panel sent twice :: words :: words received, got
+         panel_b = b[first_b : first_b + width].copy() if column.rank == i else None
++        row.broadcast(panel_a, src=j)
+=== wrong: the groups are made for each panel :: panels :: one call of row_and_column
+         i, j = t // of_b, t // of_a
++        row, column = row_and_column(comm, pr, pc)
+=== wrong: the block divided by the ranks :: all :: divided by the number of ranks
+-    return c
++    return c / comm.size
+=== wrong: panels are broadcast to all ranks :: all :: summa :: raised
+-        c += row.broadcast(panel_a, src=j) @ column.broadcast(panel_b, src=i)
++        c += comm.broadcast(panel_a, src=comm.rank // pc * pc + j) @ column.broadcast(panel_b, src=i)
+=== right: panels of one column at a time
 def summa(comm, pr, pc, width, a, b):
     row, column = row_and_column(comm, pr, pc)
     c = np.zeros((len(a), b.shape[1]))
@@ -144,12 +74,7 @@ def summa(comm, pr, pc, width, a, b):
             right = np.ascontiguousarray(b[u]) if column.rank == i else np.empty(b.shape[1])
             c += np.outer(row.broadcast(left, src=j), column.broadcast(right, src=i))
     return c
-""",
-    ),
-    Alternative(
-        "summa",
-        "from the last panel to the first",
-        """
+=== right: from the last panel to the first
 def summa(comm, pr, pc, width, a, b):
     row, column = row_and_column(comm, pr, pc)
     parts = []
@@ -160,6 +85,4 @@ def summa(comm, pr, pc, width, a, b):
         mine = a[:, t - j * a.shape[1] :][:, :width].copy() if row.rank == j else None
         parts.append(row.broadcast(mine, src=j) @ panel_b)
     return np.sum(parts, axis=0)
-""",
-    ),
-]
+"""
