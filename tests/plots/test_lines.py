@@ -41,23 +41,20 @@ def tone(number: int) -> tuple[str, str, str]:
     return str(line.get_color()), str(line.get_linestyle()), str(line.get_marker())
 
 
-@pytest.mark.parametrize("most", [16, 22, 55])
-def test_whole_numbers_are_counted_in_whole_numbers(most: int) -> None:
-    figure = lines.draw([Panel([Line("a", [0, most], [0, most])], "nodes", "times")], source="measured")
-    figure.draw_without_rendering()
-    for ticks in (figure.axes[0].get_xticks(), figure.axes[0].get_yticks()):
-        assert list(ticks) == [int(tick) for tick in ticks]
+def test_whole_numbers_are_counted_in_whole_numbers() -> None:
+    for most in (16, 22, 55):
+        figure = lines.draw([Panel([Line("a", [0, most], [0, most])], "nodes", "times")], source="measured")
+        figure.draw_without_rendering()
+        for ticks in (figure.axes[0].get_xticks(), figure.axes[0].get_yticks()):
+            assert list(ticks) == [int(tick) for tick in ticks]
 
 
-def test_more_series_than_colours_can_be_drawn() -> None:
+def test_no_picture_is_wider_than_a_page_and_there_may_be_more_series_than_colours() -> None:
     many = [Line(str(k), [0, 1], [k, k]) for k in range(9)]
-    assert lines.draw([Panel(many, "x", "y")], source="measured")._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(("panels", "inches"), [(1, 5.5), (2, 8.6), (3, 9.6), (4, 9.6)])
-def test_no_picture_is_wider_than_a_page(panels: int, inches: float) -> None:
-    figure = lines.draw([Panel([Line("a", [0, 1], [0, 1])], "x", "y")] * panels, source="measured")
-    assert figure.get_size_inches()[0] == pytest.approx(inches)
+    for panels, inches in ((1, 5.5), (2, 8.6), (3, 9.6), (4, 9.6)):
+        figure = lines.draw([Panel(many, "x", "y")] * panels, source=("measured", "simulated", "formula"))
+        assert figure.get_size_inches()[0] == pytest.approx(inches)
+        assert figure.get_supxlabel() == "measured, simulated and formula"
 
 
 def test_mistakes_are_named() -> None:
@@ -78,8 +75,3 @@ def test_a_logarithmic_axis_names_at_least_two_values_and_no_two_touch() -> None
         boxes = sorted((tick.label1.get_window_extent() for tick in ticks), key=lambda box: (box.x0, box.y0))
         assert not any(one.overlaps(other) for one, other in pairwise(boxes))
         assert not any(tick.label1.get_text() for tick in axis.get_minor_ticks())
-
-
-def test_several_sources_are_written_as_a_list() -> None:
-    figure = lines.draw([Panel([], "x", "y")], source=("measured", "simulated", "formula"))
-    assert figure.get_supxlabel() == "measured, simulated and formula"

@@ -29,37 +29,26 @@ def planted(change: Any) -> list[Difference]:
     return differences(RECORD, there)
 
 
-def test_equal_records_have_no_difference() -> None:
-    assert planted(lambda there: None) == []
-
-
-def test_a_float_that_differs_in_its_last_bit_is_found() -> None:
+def test_a_float_or_an_array_that_differs_in_one_bit_type_or_shape_is_found() -> None:
     def change(there: Any) -> None:
         there["training"]["history"][0]["loss"] = exact(np.nextafter(0.5, 1))
 
+    assert planted(lambda there: None) == []
     (found,) = planted(change)
     assert (found.case, found.path) == ("training", "history/[0]/loss")
     assert found.here != found.there
-
-
-def test_an_array_that_differs_in_one_bit_type_or_shape_is_found() -> None:
     array = np.zeros(4, "float32")
     other = array.copy()
     other[2] = -0.0
     assert len({str(exact(x)) for x in (array, other, array.astype("float64"), array.reshape(2, 2))}) == 4
+    assert len({leaves(value)[""] for value in (True, 1, None, 1.0)}) == 4
 
 
-def test_a_count_of_the_ledger_is_found_with_both_values() -> None:
+def test_counts_defaults_and_what_one_side_alone_has_are_found() -> None:
     (found,) = planted(lambda there: there["training"]["ledger"][0]["all_reduce"].__setitem__(1, 44))
     assert found == Difference("training", "ledger/[0]/all_reduce/[1]", "40", "44")
-
-
-def test_a_default_that_changed_is_found() -> None:
     (found,) = planted(lambda there: there.update(signature="(lr=0.1, momentum=0.9)"))
     assert found.there == "(lr=0.1, momentum=0.9)"
-
-
-def test_cases_and_values_on_one_side_alone_are_found() -> None:
     (lost,) = planted(lambda there: there.pop("signature"))
     (new,) = planted(lambda there: there.update(more=1))
     (column,) = planted(lambda there: there["training"]["history"][0].update(lr=1))
@@ -67,19 +56,12 @@ def test_cases_and_values_on_one_side_alone_are_found() -> None:
     assert [found.path for found in planted(lambda there: there.update(nothing={"a": 1}))] == ["", "a"]
 
 
-def test_an_error_in_place_of_a_result_is_one_difference() -> None:
+def test_an_error_in_place_of_a_result_is_one_difference_and_types_of_errors_are_distinguished() -> None:
     (found,) = planted(lambda there: there.update(training=error(KeyError("loss"))))
     assert (found.case, found.here, found.there) == ("training", "(a result)", "KeyError: 'loss'")
-
-
-def test_a_changed_type_of_error_is_distinguished_from_an_argument_no_longer_accepted() -> None:
     accepted, value_error, type_error = "LocalSGD(period=2)", "refused by ValueError", "refused by TypeError"
     assert Difference("", "", value_error, type_error).is_error_type
     assert not Difference("", "", accepted, type_error).is_error_type
-
-
-def test_true_and_1_and_none_are_different_values() -> None:
-    assert len({leaves(value)[""] for value in (True, 1, None, 1.0)}) == 4
 
 
 def test_errors_are_compared_without_addresses_and_tracebacks() -> None:
