@@ -104,9 +104,6 @@ def refuses(command: str, sentences: Mapping[str, str]) -> None:
         assert sorted(Path().iterdir()) == before, words
 
 
-# ---- in a new process ----
-
-
 def environment(**changes: str) -> dict[str, str]:
     """What a new process sees: this checkout, numpy's kernels, and no width or colour of this terminal."""
     kept = {name: value for name, value in os.environ.items() if name not in OF_THE_TERMINAL}
@@ -159,9 +156,6 @@ def wait_for(folder: Path, pattern: str, count: int = 1, seconds: float = 120.0)
     while len(list(folder.glob(pattern))) < count:
         assert time.monotonic() < end, f"no {count} {pattern} in {folder} after {seconds} s"
         time.sleep(0.005)
-
-
-# ---- checkpoints ----
 
 
 def assert_same_bits(one: Path, other: Path) -> None:

@@ -131,9 +131,6 @@ def test_data_that_cannot_be_fetched_or_read_is_named_with_where_to_put_the_file
     assert err.count("\n") == 1
 
 
-# ---- checkpoints ----
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """The folder of a finished run of two epochs."""
@@ -207,9 +204,6 @@ def test_a_run_goes_on_only_as_what_it_was_and_for_more_epochs(checkpoint, finis
     other.config |= {"strategy": None} | {"model": "lenet", "data": "digits"}
     other.save(checkpoint)
     assert "the checkpoint is of another model" in refused("train", "--resume", checkpoint, "--epochs", 3)
-
-
-# ---- the run folder ----
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten_and_a_file_in_its_place_is_named(finished):

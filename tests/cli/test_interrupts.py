@@ -113,26 +113,19 @@ def test_several_ctrl_c_in_the_first_epoch_leave_a_checkpoint_of_the_beginning(f
     assert Checkpoint.load(folder / "out/checkpoint.npz").epoch == 0
 
 
-@pytest.mark.parametrize("delay", [0.0, *exhaustively(0.2, 0.5)])
-def test_ctrl_c_while_the_nodes_start_leaves_no_process(folder, delay):
-    process = start(folder, *TRAIN, "--nodes", 4, "--out", "out")
+@pytest.mark.parametrize(
+    ("kernels", "delay"),
+    [("numpy", 0.0), *exhaustively(("numpy", 0.2), ("numpy", 0.5), ("numba", 0.0), ("numba", 1.0), ("numba", 3.0))],
+)
+def test_ctrl_c_while_the_nodes_start_or_the_kernels_are_compiled_leaves_no_process(folder, kernels, delay):
+    first_time = {"MINIDL_KERNELS": kernels, "NUMBA_CACHE_DIR": str(folder / "cache")}
+    process = start(folder, *TRAIN, "--nodes", 4, "--out", "out", **first_time)
     wait_for(folder, "out")
     time.sleep(delay)
     code, out, err = interrupt(process, signal.SIGINT, whole_group=True)
     assert (code, err) == (130, "")
     assert ("--resume out" in out) == (folder / "out/checkpoint.npz").exists()
     assert not list((folder / "out").glob(".*"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", [0.0, *exhaustively(1.0, 3.0)])
-def test_ctrl_c_while_the_kernels_are_compiled_for_the_first_time_leaves_no_process(tmp_path, delay):
-    kernels = {"MINIDL_KERNELS": "numba", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    process = start(tmp_path, "train", "--model", "mlp", "--nodes", 2, "--out", "out", **kernels)
-    wait_for(tmp_path, "out")
-    time.sleep(delay)
-    code, _, err = interrupt(process, signal.SIGINT, whole_group=True)
-    assert (code, err) == (130, "")
 
 
 @pytest.mark.parametrize(

@@ -43,18 +43,39 @@ def command(folder: Path, ranks: int, *arguments: object) -> subprocess.Complete
     return under_mpiexec(folder, ranks, "-m", "minidl", *arguments)
 
 
-@pytest.mark.parametrize("begun", [False, *exhaustively(True)])
-def test_the_copies_are_the_nodes_of_one_run_which_is_told_and_saved_once_with_the_bits_of_processes(tmp_path, begun):
-    if begun:
+MEASURE = ("simulate", "--measured", "--algorithm", "ring", "--bytes", 4096, "--out", "out")
+COMPARE = ("compare", "--strategies", "serial", "synchronous", *TRAIN, "--epochs", 1, "--out", "out")
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "file"),
+    [
+        (("train", *TRAIN, "--epochs", 2, "--out", "out"), "  2/2", "out/metrics.csv"),
+        *exhaustively(
+            (("train", "--resume", "out", "--epochs", 2), "  2/2", "out/metrics.csv"),
+            (MEASURE, "ratio: measured / simulated", "out/times.csv"),
+            (COMPARE, "ranks of MPI", "out/runs.csv"),
+            (("calibrate", "--repetitions", 2, "-o", "net.json"), "4 MiB", "net.json"),
+        ),
+    ],
+    ids=["train", "resume", "simulate", "compare", "calibrate"],
+)
+def test_the_copies_are_the_nodes_of_one_run_which_is_told_and_written_once(tmp_path, words, said, file):
+    """It has the bits of a run on processes."""
+    if "--resume" in words:
         assert command(tmp_path, 2, "train", *TRAIN, "--epochs", 1, "--on", "mpi", "--out", "out").returncode == 0
-    words = ("--resume", "out") if begun else (*TRAIN, "--on", "mpi", "--out", "out")
-    result = command(tmp_path, 2, "train", *words, "--epochs", 2)
+    result = command(tmp_path, 2, *words, *(() if "--resume" in words else ("--on", "mpi")))
     assert (result.returncode, result.stderr) == (0, "")
-    assert "2 nodes" in result.stdout
-    assert result.stdout.count("  2/2") == 1
-    assert result.stdout.count("test accuracy") == 1
-    succeeds("train", *TRAIN, "--epochs", 2, "--nodes", 2, "--out", "processes")
-    assert_same_bits(tmp_path / "out", tmp_path / "processes")
+    assert result.stdout.count(said) == 1
+    text = (tmp_path / file).read_text()
+    if file.endswith(".csv"):
+        *_, last = csv.DictReader(text.splitlines())
+        assert last.get("nodes", "2") == "2"
+        assert len(text.splitlines()) == 1 + (1 if words is MEASURE else 2)
+    if words[0] == "train":
+        assert result.stdout.count("test accuracy") == 1
+        succeeds("train", *TRAIN, "--epochs", 2, "--nodes", 2, "--out", "processes")
+        assert_same_bits(tmp_path / "out", tmp_path / "processes")
 
 
 @pytest.mark.parametrize(
@@ -79,29 +100,6 @@ def test_what_cannot_be_ends_in_one_sentence_that_is_said_once(arguments, senten
     assert sentence in lines[0]
     assert "Traceback" not in result.stderr
     assert process_census.wait_until_gone(process_census.ranks(os.getpid())) == []
-
-
-MEASURE = ("simulate", "--measured", "--algorithm", "ring", "--bytes", 4096, "--out", "out")
-COMPARE = ("compare", "--strategies", "serial", "synchronous", *TRAIN, "--epochs", 1, "--out", "out")
-CALIBRATE = ("calibrate", "--repetitions", 2, "-o", "net.json")
-
-
-@pytest.mark.parametrize(
-    ("words", "said", "file"),
-    [
-        (MEASURE, "ratio: measured / simulated", "out/times.csv"),
-        *exhaustively((COMPARE, "ranks of MPI", "out/runs.csv"), (CALIBRATE, "4 MiB", "net.json")),
-    ],
-)
-def test_other_commands_are_told_and_written_once_too(tmp_path, words, said, file):
-    result = command(tmp_path, 2, *words, "--on", "mpi")
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.count(said) == 1
-    text = (tmp_path / file).read_text()
-    if file.endswith(".csv"):
-        *_, last = csv.DictReader(text.splitlines())
-        assert last["nodes"] == "2"
-        assert len(text.splitlines()) == 1 + (2 if words is COMPARE else 1)
 
 
 SCRIPT = """

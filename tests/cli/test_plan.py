@@ -17,7 +17,7 @@ def test_one_replica_has_the_same_bits_wherever_the_model_is_cut_and_if_it_recom
 
 
 def test_a_plan_may_divide_layers_and_a_minibatch_may_have_fewer_samples_than_nodes(tmp_path):
-    succeeds(*TRAIN, "--plan", "dp=2,pp=2,tp=2,micro_batches=2", "--batch-size", 4, "--out", "divided")
+    succeeds(*TRAIN, "--plan", "dp=2,pp=2,tp=2,micro_batches=2", "--batch-size", 7, "--out", "divided")
     assert json.loads((tmp_path / "divided" / "config.json").read_text())["nodes"] == 8
 
 

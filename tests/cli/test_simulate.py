@@ -81,26 +81,22 @@ def test_a_new_folder_in_runs_gets_table_pictures_and_traces():
     assert f"In {folder}: {', '.join(files)}" in said
 
 
-def timelines(said: str) -> list[str]:
+def timelines(*arguments: object) -> list[str]:
+    _, said = simulate(*arguments)
     return [line.removeprefix("Timeline: ") for line in said.splitlines() if line.startswith("Timeline: ")]
 
 
-def test_the_timelines_are_of_the_runs_that_were_named():
-    _, said = simulate("--nodes", "2,4", "--algorithm", "ring,tree", "--trace-of", "tree:4", "--trace-of", "2")
-    assert timelines(said) == [
+def test_the_timelines_are_of_the_runs_that_were_named_or_of_fastest_and_slowest_that_a_picture_shows_well():
+    named = ("--trace-of", "tree:4", "--trace-of", "2")
+    assert timelines("--nodes", "2,4", "--algorithm", "ring,tree", *named) == [
         "all_reduce (tree) of 100 MB on 4 nodes, 10gbe",
         "all_reduce (ring) of 100 MB on 2 nodes, 10gbe",
     ]
-
-
-def test_the_timelines_are_else_of_the_fastest_and_the_slowest_that_a_picture_shows_well():
-    _, said = simulate("--nodes", "2,4,16", "--algorithm", "tree,ring,auto")
-    assert timelines(said) == [
+    assert timelines("--nodes", "2,4,16", "--algorithm", "tree,ring,auto") == [
         "all_reduce (auto, rabenseifner) of 100 MB on 4 nodes, 10gbe",
         "all_reduce (tree) of 100 MB on 4 nodes, 10gbe",
     ]
-    _, said = simulate("--collective", "broadcast", "--nodes", "2")
-    assert timelines(said) == ["broadcast (tree) of 100 MB on 2 nodes, 10gbe"]
+    assert timelines("--collective", "broadcast", "--nodes", "2") == ["broadcast (tree) of 100 MB on 2 nodes, 10gbe"]
 
 
 def test_thousands_of_nodes_are_simulated_and_their_timeline_is_not_drawn():
@@ -131,22 +127,22 @@ def test_alpha_and_beta_take_the_place_of_the_presets():
     assert number(row, "simulated_seconds") == pytest.approx(2 * 400 + 2 * 400, rel=1e-9)
 
 
-RACKS = ("--racks", "8x8", "--nic", "1us,1200Gbit", "--uplink", "5us,100Gbit")
+RACKS = ("--racks", "4x4", "--nic", "1us,1200Gbit", "--uplink", "5us,100Gbit")
 
 
-def test_on_eight_machines_of_eight_gpus_groups_that_are_machines_win_as_the_formula_says():
-    rows, said = simulate(*RACKS, "--per-group", 8, "--algorithm", "ring,hierarchical,ordered,auto")
-    assert {row["nodes"] for row in rows} == {"64"}
+def test_on_four_machines_of_four_gpus_groups_that_are_machines_win_as_the_formula_says():
+    rows, said = simulate(*RACKS, "--per-group", 4, "--algorithm", "ring,hierarchical,ordered,auto")
+    assert {row["nodes"] for row in rows} == {"16"}
     ring, hierarchical, ordered, auto = rows
-    machines = Network.tree(8, 8, nic=(1e-6, 150e9), uplink=(5e-6, 12.5e9))
-    for row, options in ((ring, {}), (hierarchical, {"per_group": 8})):
-        seconds = cost.all_reduce_on(machines, row["algorithm"], 64, 10**8, **options)
+    machines = Network.tree(4, 4, nic=(1e-6, 150e9), uplink=(5e-6, 12.5e9))
+    for row, options in ((ring, {}), (hierarchical, {"per_group": 4})):
+        seconds = cost.all_reduce_on(machines, row["algorithm"], 16, 10**8, **options)
         assert number(row, "simulated_seconds") == pytest.approx(seconds, rel=1e-3)
         assert number(row, "formula_seconds") == seconds
     assert number(hierarchical, "simulated_seconds") < number(ring, "simulated_seconds")
-    assert (auto["chosen"], auto["per_group"], ring["per_group"]) == ("hierarchical", "8", "")
+    assert (auto["chosen"], auto["per_group"], ring["per_group"]) == ("hierarchical", "4", "")
     assert ordered["formula_seconds"] == ""
-    assert "hierarchical: 8 x 8 " in said
+    assert "hierarchical: 4 x 4 " in said
     assert "-: there is no formula for links that are shared" in said
 
 
@@ -164,7 +160,7 @@ def test_the_table_fits_a_terminal_and_says_the_groups_of_hierarchical():
     lines = [" ".join(line.split()) for line in said.splitlines()]
     assert "auto: rabenseifner 150.2 ms 150.2 ms 1.00 8 188 MB" in lines
     assert "…" not in said
-    assert max(len(line) for line in lines if not line.startswith("Timeline")) <= 80
+    assert max(len(line) for line in said.splitlines() if not line.startswith(("Timeline", "In "))) <= 80
 
 
 def test_the_calls_are_made_for_real_beside_the_simulation_of_a_network_fitted_to_this_machine():
@@ -190,9 +186,6 @@ def test_every_collective_can_be_measured(collective):
     assert number(row, "measured_seconds_median") > 0
 
 
-# ---- the picture ----
-
-
 def outcomes(networks: tuple[str, ...], sizes: list[int], nodes: list[int]) -> list[cases.SimulatedCase]:
     named = [(name, Network.preset(name)) for name in networks]
     return [cases.simulated(case) for case in cases.combinations("all_reduce", ["ring", "auto"], named, sizes, nodes)]
@@ -213,9 +206,6 @@ def test_the_picture_is_against_nodes_or_bytes_and_says_simulated():
     (axes,) = report.picture(outcomes(("10gbe",), [4000], [4])).axes  # a single place: bars
     assert [label.get_text() for label in axes.get_yticklabels()] == ["ring", "auto"]
     assert len(axes.patches) == 2
-
-
-# ---- bad input ----
 
 
 def test_bad_input_is_refused_in_one_sentence_before_there_is_a_folder():

@@ -1,6 +1,5 @@
 """On a terminal a bar moves, nothing is wider than the terminal, and what remains is the same as elsewhere."""
 
-import io
 import os
 import re
 import struct
@@ -8,9 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from rich.console import Console
 
-from minidl.cli.display import results_table, show
 from tests.cli.command import environment
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,10 +19,10 @@ termios = pytest.importorskip("termios", reason="pseudo-terminals are POSIX")
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def on_a_terminal(folder, *arguments, columns=80):
-    """Everything that the command writes to a terminal that is `columns` wide, and its exit code."""
+def on_a_terminal(folder, *arguments):
+    """Everything that the command writes to a terminal of 80 columns, and its exit code."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with subprocess.Popen(
         [sys.executable, "-m", "minidl", *map(str, arguments)],
         cwd=folder,
@@ -66,19 +63,3 @@ def test_a_bar_moves_beneath_the_columns_and_a_line_an_epoch_and_the_table_remai
     assert max(map(len, lines[:-1])) <= 80  # the last one names the folder
     assert "…" not in text
     assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")  # the cursor is shown again
-
-
-@pytest.mark.parametrize("columns", [1, 40])
-def test_a_narrow_terminal_cuts_no_number(columns):
-    assert shown(columns) == shown(100)
-
-
-def shown(columns):
-    """A table of 45 columns on a console of that width."""
-    table = results_table("Times", "measured")
-    for name in ("algorithm", "simulated"):
-        table.add_column(name, no_wrap=True)
-    table.add_row("hierarchical: 128 groups of 128 nodes", "840 ms")
-    console = Console(file=io.StringIO(), width=columns)
-    show(console, table)
-    return console.file.getvalue()

@@ -30,9 +30,6 @@ def metrics(folder):
         return list(csv.DictReader(file))
 
 
-# ---- the files of a run, and what it says ----
-
-
 @pytest.fixture(scope="module", params=[1, 2], ids=["one node", "two nodes"])
 def run(request, tmp_path_factory):
     """A finished run on processes: the number of nodes, its folder, and what it said."""
@@ -150,9 +147,6 @@ def test_tensorboard_gets_a_row_an_epoch(tmp_path):
     succeeds(*SPIRALS, "--epochs", 2, "--tensorboard", "--out", "out")
     (events,) = (tmp_path / "out").glob("events.out.tfevents.*")
     assert events.read_bytes().count(b"loss/test") == 2
-
-
-# ---- strategy, optimizer, engine and network ----
 
 
 def test_a_strategy_with_settings_trains_and_is_kept_in_the_configuration(tmp_path):

@@ -30,15 +30,12 @@ def test_points_have_no_line_and_lines_no_markers() -> None:
 
 def test_series_of_one_tone_look_alike_and_others_differ_also_in_grey() -> None:
     series = [Line("measured", [0], [0], "both", 2), Line("formula", [0], [0], "both", 2), Line("other", [0], [0])]
-    one, same, other = lines.draw([Panel(series, "x", "y")], source="formula").axes[0].get_lines()
-    assert (one.get_color(), one.get_linestyle()) == (same.get_color(), same.get_linestyle())
-    assert tone(0) != tone(1)
-    assert one.get_color() == other.get_color()  # the third line has tone 2 by its place
-
-
-def tone(number: int) -> tuple[str, str, str]:
-    line = lines.draw([Panel([Line("", [0], [0], "both", number)], "x", "y")], source="formula").axes[0].get_lines()[0]
-    return str(line.get_color()), str(line.get_linestyle()), str(line.get_marker())
+    series += [Line("", [0], [0], "both", number) for number in (0, 1)]
+    drawn = lines.draw([Panel(series, "x", "y")], source="formula").axes[0].get_lines()
+    one, same, other, first, second = ((x.get_color(), str(x.get_linestyle()), str(x.get_marker())) for x in drawn)
+    assert one == same
+    assert all(a != b for a, b in zip(first, second, strict=True))
+    assert one[0] == other[0]  # the third line has tone 2 by its place
 
 
 def test_whole_numbers_are_counted_in_whole_numbers() -> None:

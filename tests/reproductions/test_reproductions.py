@@ -13,11 +13,19 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks.reproductions import activation_checkpointing, pipeline_schedules, tensor_parallelism, weight_stashing
+from benchmarks.reproductions import (
+    activation_checkpointing,
+    pipeline_schedules,
+    quantizers,
+    tensor_parallelism,
+    weight_stashing,
+)
 from benchmarks.reproductions.backup_workers import finishing, together
 from benchmarks.reproductions.learning_per_second import steps_to_target
 from benchmarks.reproductions.reproduction import RESULTS, Reproduction
 from minidl import kernels
+from minidl.compress import QSGD
+from minidl.kernels import Array
 from minidl.nn import segments
 from minidl.parallel import EagerSGD, pipeline
 from tests.tiers import exhaustively
@@ -69,40 +77,30 @@ def test_what_an_experiment_must_show_does_show(name: str, tmp_path: Path) -> No
     assert (tmp_path / f"{name}.png").exists()
 
 
-# ---- backup workers and eager SGD ----
-
-
-def simulated(needed: int, workers: int, updates: int) -> float:
-    """Mean time of an update by the first `needed` fresh gradients, each worker finishing what it began."""
-    rng, now, version = np.random.default_rng(0), 0.0, 0
-    ready, began_with = rng.exponential(size=workers), np.zeros(workers, int)
-    waiting: list[int] = []
-    while version < updates:
-        worker = int(ready.argmin())
-        now, ready[worker] = ready[worker], np.inf
-        beginners = [worker]
-        if began_with[worker] == version:
-            waiting.append(worker)
-            beginners = []
-        if len(waiting) == needed:
-            version += 1
-            beginners, waiting = waiting, []
-        for beginner in beginners:
-            ready[beginner], began_with[beginner] = now + rng.exponential(), version
-    return now / updates
-
-
-def test_the_time_of_workers_is_by_harmonic_numbers_or_that_of_a_plain_event_simulation() -> None:
+def test_the_time_of_workers_is_by_harmonic_numbers_and_an_eager_majority_counts_late_gradients() -> None:
     for workers, published in ((8, 2.718), (9, 1.829), (10, 1.429)):
         assert together(8, workers) == pytest.approx(published, abs=5e-4)
-    for needed, workers in ((8, 8), (8, 9), (4, 8)):
-        assert finishing(needed, workers) == pytest.approx(simulated(needed, workers, 5_000), rel=0.03)
-    needed = EagerSGD("majority").needed(8)  # which would be far off, did it not count late gradients
+    assert finishing(8, 8) == pytest.approx(together(8, 8))
+    assert finishing(1, 2) == pytest.approx(1 / 2 + 1 / 2 * 1 / 2)  # half of the first gradients are outdated
+    needed = EagerSGD("majority").needed(8)
     assert together(needed, 8) == pytest.approx(0.635, abs=5e-4)
     assert finishing(needed, 8) / together(needed, 8) > 1.6
 
 
-# ---- pipelines ----
+class ScaledQSGD(QSGD):
+    """Every decoded number is too large by 2 %."""
+
+    def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
+        return 1.02 * super().dequantize(scales, symbols, shape)
+
+
+def test_a_bias_of_2_percent_fails_the_verdict_on_quantizers(tmp_path: Path) -> None:
+    v = np.random.default_rng(5).normal(size=300)
+    for quantizer, holds in ((ScaledQSGD, False), (QSGD, True)):
+        variance = quantizers.rounding_variance(v, float(np.linalg.norm(v)), 4)
+        reproduction = silent(tmp_path)
+        quantizers.show_biases(reproduction, {"one": quantizers.moments(quantizer(4, v.size), v, variance)})
+        assert [verdict for verdict, _ in reproduction.verdicts] == [holds]
 
 
 def test_the_cases_cover_every_schedule_and_equal_their_formulas(
@@ -132,9 +130,6 @@ def test_eight_stages_train_with_stashing_and_fail_without(seeds: int, epochs: i
         for rule in ("stashing", "latest")
     )
     assert mean(latest) > mean(stashing) + 20
-
-
-# ---- what is counted ----
 
 
 def test_the_activations_that_live_are_k_plus_n_over_k_and_fewer_in_unequal_segments() -> None:

@@ -57,9 +57,6 @@ def test_what_is_not_installed_or_not_wanted_is_left_out_and_named(monkeypatch):
         assert simulation_run.simgrid_version(python) is None
 
 
-# ---- the sides, and the turns that they take ----
-
-
 def test_a_library_that_ends_before_it_answers_says_why(tmp_path):
     program = tmp_path / "ends.py"
     program.write_text("raise SystemExit('there is no such library here')")
@@ -148,7 +145,7 @@ def test_all_reduces_take_turns_and_the_slowest_rank_counts(monkeypatch):
 def test_a_simulated_message_takes_the_time_of_the_launch_over_the_messages(monkeypatch):
     clock = iter([100.0, 102.4])
     monkeypatch.setattr(simulation_run, "MESSAGES", 100)
-    monkeypatch.setattr(simulation_run.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(simulation_run, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     engine = simulation_run.cluster.Simulation(trace="full")
     assert simulation_run.minidl_seconds(4, engine) == pytest.approx(2.4 / 96)  # 4 all-reduces of 24 messages
 
@@ -168,9 +165,6 @@ def test_what_was_measured_is_kept_if_a_part_fails_or_is_stopped(tmp_path, monke
         done = minidl(tmp_path, "bench", "launch", "step", "--out", code)
         assert (done.returncode, done.stderr) == (code, said)
         assert sorted(path.name for path in Path(str(code)).iterdir()) == ["bench.csv", "bench.md"]
-
-
-# ---- what is measured ----
 
 
 def test_the_memory_of_a_step_is_the_most_that_lives_at_once():
