@@ -43,6 +43,18 @@ def command(folder: Path, ranks: int, *arguments: object) -> subprocess.Complete
     return under_mpiexec(folder, ranks, "-m", "minidl", *arguments)
 
 
+SCRIPT = """
+from minidl import data, nn, optim, parallel
+
+job = parallel.Job(
+    model=lambda: nn.models.MLP(2, 16, 3), data=lambda: data.spirals(n=50),
+    optimizer=lambda parameters: optim.SGD(parameters, lr=0.1), epochs=2,
+)
+report = parallel.train(job, parallel.LocalSGD(2), nodes=2, on="mpi", folder="run")
+print("is_writer", report.is_writer, flush=True)
+report.save("saved")
+"""
+
 MEASURE = ("simulate", "--measured", "--algorithm", "ring", "--bytes", 4096, "--out", "out")
 COMPARE = ("compare", "--strategies", "serial", "synchronous", *TRAIN, "--epochs", 1, "--out", "out")
 
@@ -56,15 +68,20 @@ COMPARE = ("compare", "--strategies", "serial", "synchronous", *TRAIN, "--epochs
             (MEASURE, "ratio: measured / simulated", "out/times.csv"),
             (COMPARE, "ranks of MPI", "out/runs.csv"),
             (("calibrate", "--repetitions", 2, "-o", "net.json"), "4 MiB", "net.json"),
+            (("script.py",), "is_writer True", "saved/metrics.csv"),
         ),
     ],
-    ids=["train", "resume", "simulate", "compare", "calibrate"],
+    ids=["train", "resume", "simulate", "compare", "calibrate", "script"],
 )
 def test_the_copies_are_the_nodes_of_one_run_which_is_told_and_written_once(tmp_path, words, said, file):
     """It has the bits of a run on processes."""
     if "--resume" in words:
         assert command(tmp_path, 2, "train", *TRAIN, "--epochs", 1, "--on", "mpi", "--out", "out").returncode == 0
-    result = command(tmp_path, 2, *words, *(() if "--resume" in words else ("--on", "mpi")))
+    if words == ("script.py",):
+        (tmp_path / "script.py").write_text(SCRIPT)
+        result = under_mpiexec(tmp_path, 2, *words)
+    else:
+        result = command(tmp_path, 2, *words, *(() if "--resume" in words else ("--on", "mpi")))
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.count(said) == 1
     text = (tmp_path / file).read_text()
@@ -100,28 +117,6 @@ def test_what_cannot_be_ends_in_one_sentence_that_is_said_once(arguments, senten
     assert sentence in lines[0]
     assert "Traceback" not in result.stderr
     assert process_census.wait_until_gone(process_census.ranks(os.getpid())) == []
-
-
-SCRIPT = """
-from minidl import data, nn, optim, parallel
-
-job = parallel.Job(
-    model=lambda: nn.models.MLP(2, 16, 3), data=lambda: data.spirals(n=50),
-    optimizer=lambda parameters: optim.SGD(parameters, lr=0.1), epochs=1,
-)
-report = parallel.train(job, parallel.LocalSGD(2), nodes=2, on="mpi", folder="run")
-print("is_writer", report.is_writer, flush=True)
-report.save("saved")
-"""
-
-
-def test_a_report_is_saved_once_by_a_script(tmp_path):
-    (tmp_path / "script.py").write_text(SCRIPT)
-    result = under_mpiexec(tmp_path, 2, "script.py")
-    assert result.returncode == 0, result.stderr
-    assert sorted(result.stdout.split()) == ["False", "True", "is_writer", "is_writer"]
-    assert (tmp_path / "saved" / "checkpoint.npz").exists()
-    assert (tmp_path / "run" / "checkpoint.npz").exists()
 
 
 def test_the_copies_notice_each_other_by_the_variables_of_their_launcher(monkeypatch):

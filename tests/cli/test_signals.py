@@ -51,7 +51,7 @@ typer.run(command)
 HALF_MADE = "self.handle  # never set\n\n    def __init__(self):\n        signal.raise_signal(signal.SIGINT)"
 
 
-def run(happens, times=1, rest=100, program=PROGRAM):
+def run(happens, times=1, rest=100, program=PROGRAM, before=with_default_signals):
     """Exit code and errors of a program that frees `times` objects, each time runs `happens`, then sleeps."""
     program = program.format(happens=happens, times=times, rest=rest)
     done = subprocess.run(
@@ -60,7 +60,7 @@ def run(happens, times=1, rest=100, program=PROGRAM):
         capture_output=True,
         text=True,
         timeout=110,
-        preexec_fn=with_default_signals,
+        preexec_fn=before,
     )
     return done.returncode, done.stderr
 
@@ -86,3 +86,8 @@ def test_another_error_while_an_object_is_freed_is_printed_as_ever():
     assert code == 1
     for text in ("Exception ignored", "ZeroDivisionError", "nothing came"):
         assert text in errors
+
+
+def test_a_hang_up_that_nohup_lets_it_ignore_changes_nothing():
+    ignoring = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    assert run("signal.raise_signal(signal.SIGHUP)", rest=0, before=ignoring) == (1, "nothing came\n")
