@@ -1,44 +1,113 @@
-"""The command as a user runs it: in a process of its own, in an empty folder, with the kernels that start at once."""
+"""The command `minidl`, called in the process of the tests, or started in a new one where that is the claim."""
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
+import functools
+import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
-from minidl.cli.app import app
+from minidl.cli import app, own
+from minidl.cli.models import MODELS
+from minidl.cli.strategies import COMPRESSORS, STRATEGIES
 from minidl.parallel import Checkpoint
-from tests.cli import ready_process, undrawn
 
 ROOT = Path(__file__).parents[2]
-QUICK = ("--model", "mlp", "--epochs", "2")  # a fraction of a second
-SLOW = ("--model", "resnet", "--epochs", "3")  # about a second an epoch with the kernels of numpy
+QUICK = ("--model", "mlp", "--epochs", "2")  # a fifth of a second
 
-READ_WHEN_IT_RUNS = {"_MINIDL_COMPLETE", "COMP_WORDS", "COMP_CWORD"}
-"""Variables that the command looks for when it runs; of others it may have read the values when it was imported."""
+OF_THE_TERMINAL = ("COLUMNS", "FORCE_COLOR", "NO_COLOR")
+"""Variables of the terminal that runs the tests: no run of the command sees them."""
 
 
-def environment(**changes: str) -> dict[str, str]:
-    """What a run sees: this checkout, numpy's kernels, and no width or colour of the terminal that runs the tests."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")}
-    return kept | {"PYTHONPATH": str(ROOT), "MINIDL_KERNELS": "numpy"} | changes
+@functools.cache
+def entry() -> Any:
+    """All commands, as the module `minidl.cli` calls them."""
+    return typer.main.get_command(app.app)
 
 
 def minidl(folder: Path, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end: in a copy of the ready process, where its environment is that of these tests."""
+    """Call the command in this process, in `folder`, with numpy's kernels, off a terminal, to its end.
+
+    An error that the command does not answer is raised here. What `--import` has registered is forgotten.
+    """
     words = [str(argument) for argument in arguments]
-    if changes.keys() <= READ_WHEN_IT_RUNS:
-        is_drawn = not undrawn.is_in_place()
-        if done := ready_process.run(folder, words, environment(), changes, is_drawn):
-            return done
-    return run_anew(folder, *words, **changes)
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, forgetting_own_names():
+        patch.chdir(folder)
+        for name in OF_THE_TERMINAL:
+            patch.delenv(name, raising=False)
+        for name, value in ({"MINIDL_KERNELS": "numpy"} | changes).items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        with pytest.raises(SystemExit) as ending:
+            contextvars.Context().run(entry(), words, prog_name="minidl")
+    code = ending.value.code
+    assert code is None or isinstance(code, int)
+    return subprocess.CompletedProcess(words, code or 0, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def forgetting_own_names() -> Iterator[None]:
+    """Restore afterwards what `--import` changes: the names that can be typed, imported modules, the import path."""
+    changed: list[dict[str, Any]] = [STRATEGIES, COMPRESSORS, MODELS, own.DATA]  # type: ignore[list-item]
+    before, path = [dict(known) for known in changed], list(sys.path)
+    try:
+        yield
+    finally:
+        for known, names in zip(changed, before, strict=True):
+            known.clear()
+            known.update(names)
+        sys.path[:] = path
+        for name in [name for name in sys.modules if name.startswith(own._PREFIX)]:
+            del sys.modules[name]
+
+
+def succeeds(*arguments: object, **changes: str) -> str:
+    """What the command, called in this process and in the current folder, prints; it ends with exit code 0."""
+    done = minidl(Path(), *arguments, **changes)
+    assert (done.returncode, done.stderr) == (0, ""), arguments
+    return done.stdout
+
+
+def refused(*arguments: object, **changes: str) -> str:
+    """What the command, called in the current folder, prints as an error; it ends with exit code 2."""
+    done = minidl(Path(), *arguments, **changes)
+    assert done.returncode == 2, (arguments, done.stderr)
+    return done.stderr
+
+
+def refuses(command: str, sentences: Mapping[str, str]) -> None:
+    """Assert that the command answers each of these words with one sentence, and makes no file.
+
+    sentences: what is typed after the command, and what the error contains.
+    """
+    before = sorted(Path().iterdir())
+    for words, sentence in sentences.items():
+        err = refused(*shlex.split(command), *shlex.split(words))
+        assert err.startswith(f"minidl {shlex.split(command)[0]}: "), words
+        assert err.count("\n") == 1, words
+        assert sentence in err, words
+        assert sorted(Path().iterdir()) == before, words
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """What a new process sees: this checkout, numpy's kernels, and no width or colour of this terminal."""
+    kept = {name: value for name, value in os.environ.items() if name not in OF_THE_TERMINAL}
+    return kept | {"PYTHONPATH": str(ROOT), "MINIDL_KERNELS": "numpy"} | changes
 
 
 def run_anew(folder: Path, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -81,47 +150,26 @@ def read_until(process: subprocess.Popen[str], text: str) -> None:
     raise AssertionError(f"ended without {text!r}: {process.communicate()[1]}")
 
 
-def wait_for(path: Path, seconds: float = 60.0) -> None:
-    """Wait until there is a file."""
+def wait_for(folder: Path, pattern: str, count: int = 1, seconds: float = 120.0) -> None:
+    """Wait until there are so many files of this name in the folder."""
     end = time.monotonic() + seconds
-    while not path.exists():
-        assert time.monotonic() < end, f"no {path} after {seconds} s"
+    while len(list(folder.glob(pattern))) < count:
+        assert time.monotonic() < end, f"no {count} {pattern} in {folder} after {seconds} s"
         time.sleep(0.005)
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The sentence on standard error with which the command, called in this process, ends with exit code 2."""
-    with pytest.raises(SystemExit) as ending:
-        contextvars.Context().run(app, [str(argument) for argument in arguments], prog_name="minidl")
-    _, err = capsys.readouterr()
-    assert ending.value.code == 2, err
-    assert "Traceback" not in err
-    return err
 
 
 def assert_same_bits(one: Path, other: Path) -> None:
     """The weights, buffers and optimizer states of the checkpoints of two run folders are equal to the bit."""
     a, b = (Checkpoint.load(folder / "checkpoint.npz") for folder in (one, other))
-    assert a.epoch == b.epoch
-    assert_equal_trees(a.model, b.model)
-    assert_equal_trees(a.optimizer, b.optimizer)
-    assert a.schedule == b.schedule
+    assert (a.epoch, a.schedule) == (b.epoch, b.schedule)
     assert [row["loss"] for row in a.history] == [row["loss"] for row in b.history]
+    assert bits([a.model, a.optimizer]) == bits([b.model, b.optimizer])
 
 
-def assert_equal_trees(a: object, b: object) -> None:
-    if isinstance(a, dict):
-        assert isinstance(b, dict)
-        assert a.keys() == b.keys()
-        for key in a:
-            assert_equal_trees(a[key], b[key])
-    elif isinstance(a, list):
-        assert isinstance(b, list)
-        for left, right in zip(a, b, strict=True):
-            assert_equal_trees(left, right)
-    elif isinstance(a, np.ndarray):
-        assert isinstance(b, np.ndarray)
-        assert a.dtype == b.dtype
-        assert a.tobytes() == b.tobytes()
-    else:
-        assert a == b
+def bits(tree: Any) -> Any:
+    """The tree with each array's type and bytes in its place."""
+    if isinstance(tree, dict):
+        return {key: bits(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [bits(value) for value in tree]
+    return (tree.dtype, tree.tobytes()) if isinstance(tree, np.ndarray) else tree

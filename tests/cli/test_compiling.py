@@ -45,11 +45,11 @@ def test_the_kernels_of_each_model_are_compiled_once(compiled: list[str]) -> Non
     compile_for("mlp", "mlp", "gpt", "mlp", "gpt")
     assert compiled == ["mlp", "gpt"]
     assert os.environ[cache.MODEL_VARIABLE] == "gpt"
-
-
-def test_a_model_of_ones_own_needs_all_kernels_and_then_no_model_needs_more(compiled: list[str]) -> None:
-    compile_for("mine", "yours", "mlp", "vgg16")
-    assert compiled == [cache.ALL]
+    with kernels.use("numpy"):  # which needs no compilation
+        compile_kernels(Console(quiet=True), "processes", "vgg16")
+    assert compiled == ["mlp", "gpt"]
+    compile_for("mine", "yours", "mlp", "vgg16")  # one's own needs all, and then no model needs more
+    assert compiled == ["mlp", "gpt", cache.ALL]
 
 
 @pytest.mark.parametrize("what", ["sources", "numba", "processor"])
@@ -78,9 +78,3 @@ def test_where_no_note_can_be_written_the_kernels_are_called_each_time(compiled:
     folder.chmod(0o555)
     compile_for("mlp", "mlp")
     assert compiled == ["mlp", "mlp"]
-
-
-def test_the_kernels_of_numpy_need_no_compilation(compiled: list[str]) -> None:
-    with kernels.use("numpy"):
-        compile_kernels(Console(quiet=True), "processes", "mlp")
-    assert compiled == []

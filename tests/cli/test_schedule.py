@@ -2,127 +2,91 @@
 
 from __future__ import annotations
 
-import contextvars
 from pathlib import Path
 
 import pytest
 
-from minidl.cli.app import app
 from minidl.parallel import pipeline
-from tests.cli.command import minidl, refused
-
-pytestmark = pytest.mark.timeout(300)
+from tests.cli.command import refused, refuses, succeeds
 
 
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def schedule(*arguments: object) -> None:
-    """Call the command in this process; it leaves the folder `out`."""
-    with pytest.raises(SystemExit) as ending:
-        contextvars.Context().run(app, ["schedule", "--out", "out", *map(str, arguments)], prog_name="minidl")
-    assert ending.value.code == 0
-
-
-def test_the_command_prints_the_timeline_the_table_and_the_bubble(tmp_path):
-    done = minidl(tmp_path, "schedule", "--kind", "1f1b", "--stages", 4, "--micro-batches", 8)
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+def test_the_command_prints_the_timeline_the_table_and_the_bubble():
+    said = succeeds("schedule", "--kind", "1f1b", "--stages", 4, "--micro-batches", 8)
+    lines = said.splitlines()
     assert lines[:4] == str(pipeline.simulate(pipeline.OneFOneB(4, 8))).splitlines()
     rows = [line.split() for line in lines if line.split() and line.split()[0] in "0123"]
     assert rows == [["0", "24", "9", "4"], ["1", "24", "6", "3"], ["2", "24", "3", "2"], ["3", "24", "0", "1"]]
     bubble = "which is 27.27 % of the total time and 37.5 % of the ideal time"
     assert f"Bubble: 9 units idle of 33, {bubble}; the closed form says 9." in lines
+    assert "waits: between the first and the last action of the stage" in " ".join(said.split())
     (folder,) = Path("runs").iterdir()
-    assert "waits: between the first and the last action of the stage" in " ".join(done.stdout.split())
     assert lines[-1] == f"In {folder}: schedule.csv, schedule.png"
-
-
-def test_the_defaults_are_those_of_the_readme(capsys):
-    schedule()
-    shown = capsys.readouterr().out
-    schedule("--kind", "1f1b", "--stages", 4, "--micro-batches", 8)
-    assert capsys.readouterr().out == shown
+    assert succeeds("schedule").splitlines()[:-1] == lines[:-1]  # the defaults are those of the README
 
 
 @pytest.mark.parametrize("kind", ["zb-v", "pipedream"])
-def test_the_file_that_it_writes_is_read_again(capsys, kind):
-    schedule("--kind", kind, "--stages", 3, "--micro-batches", 5)
-    first = capsys.readouterr().out.split("\n\n")
-    schedule("--file", "out/schedule.csv")
-    second = capsys.readouterr().out.split("\n\n")
+def test_the_file_that_it_writes_is_read_again(kind):
+    first = succeeds("schedule", "--kind", kind, "--stages", 3, "--micro-batches", 5, "--out", "out").split("\n\n")
+    second = succeeds("schedule", "--file", "out/schedule.csv").split("\n\n")
     assert first[:2] == second[:2]
     assert "no closed form (Listed: no formula is known for this schedule)." in second[2]
 
 
-@pytest.mark.parametrize(("chunks", "idle"), [(1, 18), (2, 9), (4, 4.5)])
-def test_times_are_of_a_whole_stage(capsys, chunks, idle):
-    schedule("--kind", "interleaved", "--chunks-per-stage", chunks, "--forward", 2, "--input", 3, "--weight", 1)
-    shown = capsys.readouterr().out
-    assert f"Bubble: {idle} units idle of {48 + idle}," in shown
-    assert f"the closed form says {idle}." in shown
+def test_times_are_of_a_whole_stage():
+    for chunks, idle in ((1, 18), (2, 9), (4, 4.5)):
+        times = ("--forward", 2, "--input", 3, "--weight", 1)
+        shown = succeeds("schedule", "--kind", "interleaved", "--chunks-per-stage", chunks, *times)
+        assert f"Bubble: {idle} units idle of {48 + idle}," in shown
+        assert f"the closed form says {idle}." in shown
 
 
-def test_messages_take_time(capsys):
-    schedule("--kind", "gpipe", "--message", 0.5)
-    shown = capsys.readouterr().out
+def test_messages_take_time():
+    shown = succeeds("schedule", "--kind", "gpipe", "--message", 0.5)
     assert "Bubble: 12 units idle of 36" in shown
     assert "no closed form (formulas hold for messages that take no time, got message=0.5)." in shown
 
 
-def test_a_narrow_terminal_gets_the_actions_without_columns(capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "60")
-    schedule()
-    assert "stage 0: F0 F1 F2 F3 B0 F4 B1" in capsys.readouterr().out
+def test_a_narrow_terminal_gets_the_actions_without_columns():
+    assert "stage 0: F0 F1 F2 F3 B0 F4 B1" in succeeds("schedule", FORCE_COLOR="1", COLUMNS="60")
+    assert "stage 0: F0 F1 F2 F3 .  ." in succeeds("schedule", FORCE_COLOR="1", COLUMNS="200")
+    assert "stage 0: F0 F1 F2 F3 B0 F4 B1" in succeeds("schedule", "--micro-batches", 1000)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("--kind", "1fb1"), "--kind must be 'naive', 'gpipe', '1f1b'"),
-        (("--kind", "1fb1"), "got '1fb1': did you mean '1f1b'?"),
-        (("--stages", 0), "--stages must be from 1 to 1000, got 0"),
-        (("--micro-batches", -1), "--micro-batches must be at least 1, got -1"),
-        (("--kind", "interleaved", "--chunks-per-stage", 0), "--chunks-per-stage must be at least 1, got 0"),
-        (("--chunks-per-stage", 2), "OneFOneB: chunks_per_stage must be 1, got 2"),
-        (("--kind", "interleaved", "--micro-batches", 7), "7 micro-batches cannot be divided into groups of 4"),
-        (("--kind", ""), "--kind must be 'naive', 'gpipe', '1f1b'"),
-        (("--stages", 1000, "--micro-batches", 1000), "are more than a picture can show: ask for at most 200,000"),
-        (("--stages", 100_000, "--micro-batches", 1), "--stages must be from 1 to 1000, got 100000"),
-        (("--forward", "1e308"), "--forward must be from 0 to 1000000000000, got 1e+308"),
-        (("--forward", -1), "--forward must be from 0 to 1000000000000, got -1"),
-        (("--forward", "nan"), "--forward must be"),
-        (("--message", "inf"), "--message must be"),
-        (("--forward", 0, "--input", 0, "--weight", 0), "nothing takes any time: give --forward"),
-        (("--file", "missing.csv"), "cannot read or write missing.csv: No such file or directory"),
-        (("--file", ".", "--stages", 2), "--file has the whole schedule: leave out --stages"),
-        (("--file", "."), "cannot read or write .: Is a directory"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused_in_one_sentence(capsys, arguments, sentence):
-    err = refused(capsys, "schedule", *arguments)
-    assert err.startswith("minidl schedule: ")
-    assert sentence in err
-    assert err.count("\n") == 1
-    assert not Path("runs").exists()
+def test_what_cannot_be_shown_is_refused_in_one_sentence():
+    refuses(
+        "schedule",
+        {
+            "--kind 1fb1": "got '1fb1': did you mean '1f1b'?",
+            "--kind ''": "--kind must be 'naive', 'gpipe', '1f1b'",
+            "--stages 0": "--stages must be from 1 to 1000, got 0",
+            "--stages 100000 --micro-batches 1": "--stages must be from 1 to 1000, got 100000",
+            "--micro-batches -1": "--micro-batches must be at least 1, got -1",
+            "--kind interleaved --chunks-per-stage 0": "--chunks-per-stage must be at least 1, got 0",
+            "--chunks-per-stage 2": "OneFOneB: chunks_per_stage must be 1, got 2",
+            "--kind interleaved --micro-batches 7": "7 micro-batches cannot be divided into groups of 4",
+            "--stages 1000 --micro-batches 1000": "are more than a picture can show: ask for at most 200,000",
+            "--forward 1e308": "--forward must be from 0 to 1000000000000, got 1e+308",
+            "--forward -1": "--forward must be from 0 to 1000000000000, got -1",
+            "--forward nan": "--forward must be",
+            "--message inf": "--message must be",
+            "--forward 0 --input 0 --weight 0": "nothing takes any time: give --forward",
+            "--file missing.csv": "cannot read or write missing.csv: No such file or directory",
+            "--file . --stages 2": "--file has the whole schedule: leave out --stages",
+            "--file .": "cannot read or write .: Is a directory",
+        },
+    )
 
 
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
+def test_a_bad_file_is_refused_with_its_name_and_its_first_bad_action():
+    for rows, sentence in (
         (["0F0,0F1,0B0", "1F0,1F1,1B0,1B1"], "stage 0: U0 (update) needs B1 or W1, which is missing"),
         (["0F0,0F0,0B0", "1F0,1B0"], "stage 0: F0 (forward) is there twice"),
         (["0F0,0B0,0F1,0B1", "1F1,1F0,1B1,1B0"], "deadlock"),
         (["0F0,0X0"], "'0X0' is no action: write the number of the chunk"),
         ([""], "a schedule has a line for each stage, got none"),
-    ],
-)
-def test_a_bad_file_is_refused_with_its_name_and_its_first_bad_action(capsys, rows, sentence):
-    Path("bad.csv").write_text("\n".join(rows))
-    err = refused(capsys, "schedule", "--file", "bad.csv")
-    assert err.startswith("minidl schedule: bad.csv: ")
-    assert sentence in err
-    assert err.count("\n") == 1
+    ):
+        Path("bad.csv").write_text("\n".join(rows))
+        err = refused("schedule", "--file", "bad.csv")
+        assert err.startswith("minidl schedule: bad.csv: ")
+        assert sentence in err
+        assert err.count("\n") == 1

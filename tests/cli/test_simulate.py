@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextvars
 import csv
 import json
 from pathlib import Path
 
 import pytest
 
-from minidl.cli.app import app
 from minidl.cli.quantities import parse_bytes, parse_rate, parse_seconds
 from minidl.cli.simulate import cases, report
 from minidl.cluster import cost
 from minidl.cluster.cost.network import Network
-from tests.cli.command import minidl, refused
+from tests.cli.command import refuses, succeeds
 from tests.tiers import all_but_first_exhaustive
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,18 +20,11 @@ pytestmark = pytest.mark.timeout(300)
 ALPHA, BETA = 20e-6, 8e-10  # of 10gbe
 
 
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def simulate(*arguments: object) -> list[dict[str, str]]:
-    """The rows of the CSV that the command, called in this process, leaves in the folder `out`."""
-    with pytest.raises(SystemExit) as ending:
-        contextvars.Context().run(app, ["simulate", "--out", "out", *map(str, arguments)], prog_name="minidl")
-    assert ending.value.code == 0
+def simulate(*arguments: object) -> tuple[list[dict[str, str]], str]:
+    """The rows of the table that the command leaves in the folder `out`, and what it prints."""
+    said = succeeds("simulate", "--out", "out", *arguments)
     with Path("out/times.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(file)), said
 
 
 def number(row: dict[str, str], name: str) -> float:
@@ -41,7 +32,7 @@ def number(row: dict[str, str], name: str) -> float:
 
 
 def test_a_ring_takes_as_long_as_by_hand_and_sends_as_much():
-    rows = simulate("--algorithm", "ring", "--nodes", "2,4,10", "--bytes", "4MB")
+    rows, _ = simulate("--algorithm", "ring", "--nodes", "2,4,10", "--bytes", "4MB")
     assert [row["nodes"] for row in rows] == ["2", "4", "10"]
     for row, p in zip(rows, (2, 4, 10), strict=True):
         seconds = 2 * (p - 1) * (ALPHA + 4_000_000 / p * BETA)
@@ -51,17 +42,17 @@ def test_a_ring_takes_as_long_as_by_hand_and_sends_as_much():
         assert int(row["bytes_sent"]) == 2 * (p - 1) * 4_000_000 // p
 
 
-@pytest.mark.parametrize("collective", cases.PROGRAMS)
-def test_every_collective_and_algorithm_takes_as_long_as_its_formula_says(collective):
-    sizes = () if collective == "barrier" else ("--bytes", "4000,1MB")
-    rows = simulate("--collective", collective, "--nodes", "2,3,8", *sizes, "--gamma", 1e-10)
-    assert len(rows) == (2 if sizes else 1) * 3 * len(cases.ALGORITHMS[collective])
-    for row in rows:
-        assert number(row, "simulated_seconds") == pytest.approx(number(row, "formula_seconds"), rel=1e-9), row
+def test_every_collective_and_algorithm_takes_as_long_as_its_formula_says():
+    for collective in cases.PROGRAMS:
+        sizes = () if collective == "barrier" else ("--bytes", "4000,1MB")
+        rows, _ = simulate("--collective", collective, "--nodes", "2,3,8", *sizes, "--gamma", 1e-10)
+        assert len(rows) == (2 if sizes else 1) * 3 * len(cases.ALGORITHMS[collective])
+        for row in rows:
+            assert number(row, "simulated_seconds") == pytest.approx(number(row, "formula_seconds"), rel=1e-9), row
 
 
-def test_auto_says_what_it_picked_and_is_among_the_fastest(capsys):
-    rows = simulate("--nodes", "2,6,32", "--bytes", "64,64KiB,100MB")
+def test_auto_says_what_it_picked_and_is_among_the_fastest():
+    rows, said = simulate("--nodes", "2,6,32", "--bytes", "64,64KiB,100MB")
     assert {row["algorithm"] for row in rows} == set(cases.ALGORITHMS["all_reduce"])
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
@@ -73,59 +64,51 @@ def test_auto_says_what_it_picked_and_is_among_the_fastest(capsys):
         fastest = min(number(row, "simulated_seconds") for row in group)
         assert number(auto, "simulated_seconds") <= 1.1 * fastest
     assert len({row["chosen"] for row in rows if row["algorithm"] == "auto"}) > 1
-    assert "auto: recursive_doubling" in capsys.readouterr().out
+    assert "auto: recursive_doubling" in said
 
 
 @pytest.mark.usefixtures("pictures")
-def test_the_folder_gets_table_pictures_and_a_trace(capsys):
-    simulate("--nodes", "2,4", "--bytes", "1MB")
+def test_a_new_folder_in_runs_gets_table_pictures_and_traces():
+    said = succeeds("simulate", "--nodes", "2,4", "--bytes", "1MB")
+    (folder,) = Path("runs").iterdir()
+    assert folder.name.startswith("simulate-all_reduce-")
     files = ["timeline.png", "times.csv", "times.png", "trace-parameter_server-4.json", "trace-rabenseifner-4.json"]
-    assert sorted(path.name for path in Path("out").iterdir()) == files
+    assert sorted(path.name for path in folder.iterdir()) == files
     for name in ("times.png", "timeline.png"):
-        assert Path("out", name).read_bytes().startswith(b"\x89PNG")
-    assert "simulated" in json.dumps(json.loads(Path("out/trace-rabenseifner-4.json").read_text())).lower()
-    out = capsys.readouterr().out
-    assert "all_reduce of 1 MB, 10gbe: simulated, and by the formula" in out
-    assert f"In out: {', '.join(files)}" in out
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+    assert "simulated" in json.dumps(json.loads((folder / "trace-rabenseifner-4.json").read_text())).lower()
+    assert "all_reduce of 1 MB, 10gbe: simulated, and by the formula" in said
+    assert f"In {folder}: {', '.join(files)}" in said
 
 
-def timelines(out: str) -> list[str]:
-    return [line.removeprefix("Timeline: ") for line in out.splitlines() if line.startswith("Timeline: ")]
+def timelines(*arguments: object) -> list[str]:
+    _, said = simulate(*arguments)
+    return [line.removeprefix("Timeline: ") for line in said.splitlines() if line.startswith("Timeline: ")]
 
 
-def test_the_timelines_are_of_the_runs_that_were_named(capsys):
-    simulate("--nodes", "2,4", "--algorithm", "ring,tree", "--trace-of", "tree:4", "--trace-of", "ring:2")
-    assert timelines(capsys.readouterr().out) == [
+def test_the_timelines_are_of_the_runs_that_were_named_or_of_fastest_and_slowest_that_a_picture_shows_well():
+    named = ("--trace-of", "tree:4", "--trace-of", "2")
+    assert timelines("--nodes", "2,4", "--algorithm", "ring,tree", *named) == [
         "all_reduce (tree) of 100 MB on 4 nodes, 10gbe",
         "all_reduce (ring) of 100 MB on 2 nodes, 10gbe",
     ]
-
-
-def test_the_timelines_are_else_of_the_fastest_and_the_slowest_that_a_picture_shows_well(capsys):
-    simulate("--nodes", "2,4,16", "--algorithm", "tree,ring,auto")
-    assert timelines(capsys.readouterr().out) == [
+    assert timelines("--nodes", "2,4,16", "--algorithm", "tree,ring,auto") == [
         "all_reduce (auto, rabenseifner) of 100 MB on 4 nodes, 10gbe",
         "all_reduce (tree) of 100 MB on 4 nodes, 10gbe",
     ]
-    simulate("--collective", "broadcast", "--nodes", "2")
-    assert timelines(capsys.readouterr().out) == ["broadcast (tree) of 100 MB on 2 nodes, 10gbe"]
+    assert timelines("--collective", "broadcast", "--nodes", "2") == ["broadcast (tree) of 100 MB on 2 nodes, 10gbe"]
 
 
-def test_thousands_of_nodes_are_simulated_and_their_timeline_is_not_drawn(capsys):
-    (row,) = simulate("--collective", "barrier", "--nodes", 2048, "--alpha", 1, "--beta", 0)
+def test_thousands_of_nodes_are_simulated_and_their_timeline_is_not_drawn():
+    (row,), said = simulate("--collective", "barrier", "--nodes", 2048, "--alpha", 1, "--beta", 0)
     assert number(row, "simulated_seconds") == 11
-    assert "No timeline of more than 64 nodes is drawn unless --trace-of names it" in capsys.readouterr().out
+    assert (row["bytes"], row["bytes_sent"]) == ("0", "0")  # a barrier has none
+    assert "No timeline of more than 64 nodes is drawn unless --trace-of names it" in said
     assert not Path("out/timeline.png").exists()
 
 
-def test_a_barrier_has_no_bytes(capsys):
-    (row,) = simulate("--collective", "barrier", "--nodes", 2)
-    assert (row["bytes"], row["bytes_sent"]) == ("0", "0")
-    assert "barrier (dissemination) of 0 B on 2 nodes" in capsys.readouterr().out
-
-
 def test_networks_sizes_and_nodes_are_all_combined():
-    rows = simulate(
+    rows, _ = simulate(
         "--network", "1gbe", "--network", "nvlink", "--bytes", "1MB,2MB", "--nodes", "2,3", "--algorithm", "ring"
     )
     assert [(row["network"], row["bytes"], row["nodes"]) for row in rows] == [
@@ -137,49 +120,51 @@ def test_networks_sizes_and_nodes_are_all_combined():
 
 
 def test_alpha_and_beta_take_the_place_of_the_presets():
-    (row,) = simulate("--algorithm", "tree", "--nodes", 2, "--bytes", 400, "--alpha", 1e-3)
+    two = ("--algorithm", "tree", "--nodes", 2, "--bytes", 400)
+    (row,), _ = simulate(*two, "--alpha", 1e-3)
     assert number(row, "simulated_seconds") == pytest.approx(2 * (1e-3 + 400 * BETA), rel=1e-9)
-    (row,) = simulate("--algorithm", "tree", "--nodes", 2, "--bytes", 400, "--alpha", 0, "--beta", 1, "--gamma", 2)
+    (row,), _ = simulate(*two, "--alpha", 0, "--beta", 1, "--gamma", 2)
     assert number(row, "simulated_seconds") == pytest.approx(2 * 400 + 2 * 400, rel=1e-9)
 
 
-RACKS = ("--racks", "8x8", "--nic", "1us,1200Gbit", "--uplink", "5us,100Gbit")
+RACKS = ("--racks", "4x4", "--nic", "1us,1200Gbit", "--uplink", "5us,100Gbit")
 
 
-def test_on_eight_machines_of_eight_gpus_groups_that_are_machines_win_as_the_formula_says(capsys):
-    rows = simulate(*RACKS, "--per-group", 8, "--algorithm", "ring,hierarchical,ordered,auto")
-    assert {row["nodes"] for row in rows} == {"64"}
+def test_on_four_machines_of_four_gpus_groups_that_are_machines_win_as_the_formula_says():
+    rows, said = simulate(*RACKS, "--per-group", 4, "--algorithm", "ring,hierarchical,ordered,auto")
+    assert {row["nodes"] for row in rows} == {"16"}
     ring, hierarchical, ordered, auto = rows
-    machines = Network.tree(8, 8, nic=(1e-6, 150e9), uplink=(5e-6, 12.5e9))
-    for row, options in ((ring, {}), (hierarchical, {"per_group": 8})):
-        seconds = cost.all_reduce_on(machines, row["algorithm"], 64, 10**8, **options)
+    machines = Network.tree(4, 4, nic=(1e-6, 150e9), uplink=(5e-6, 12.5e9))
+    for row, options in ((ring, {}), (hierarchical, {"per_group": 4})):
+        seconds = cost.all_reduce_on(machines, row["algorithm"], 16, 10**8, **options)
         assert number(row, "simulated_seconds") == pytest.approx(seconds, rel=1e-3)
         assert number(row, "formula_seconds") == seconds
     assert number(hierarchical, "simulated_seconds") < number(ring, "simulated_seconds")
-    assert (auto["chosen"], auto["per_group"], ring["per_group"]) == ("hierarchical", "8", "")
+    assert (auto["chosen"], auto["per_group"], ring["per_group"]) == ("hierarchical", "4", "")
     assert ordered["formula_seconds"] == ""
-    out = capsys.readouterr().out
-    assert "hierarchical: 8 x 8 " in out
-    assert "-: there is no formula for links that are shared" in out
+    assert "hierarchical: 4 x 4 " in said
+    assert "-: there is no formula for links that are shared" in said
 
 
 def test_the_folder_of_racks_has_their_file_which_stands_for_a_name():
-    (row,) = simulate(*RACKS, "--algorithm", "ring")
+    (row,), _ = simulate(*RACKS, "--algorithm", "ring")
     Path("out/network.json").rename("racks.json")
-    (again,) = simulate("--networks", "racks.json", "--algorithm", "ring")
+    (again,), _ = simulate("--networks", "racks.json", "--algorithm", "ring")
     assert again["simulated_seconds"] == row["simulated_seconds"]
 
 
-def test_hierarchical_on_a_flat_network_says_its_groups(capsys):
-    simulate("--algorithm", "hierarchical", "--nodes", "8,12")
-    out = capsys.readouterr().out
-    assert "hierarchical: 4 x 2 " in out
-    assert "hierarchical: 4 x 3 " in out
-    assert "hierarchical: groups x nodes in each" in out
+def test_the_table_fits_a_terminal_and_says_the_groups_of_hierarchical():
+    _, said = simulate("--algorithm", "hierarchical,tree,auto", "--nodes", "12,16")
+    assert "hierarchical: 4 x 3 " in said
+    assert "hierarchical: groups x nodes in each" in said
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    assert "auto: rabenseifner 150.2 ms 150.2 ms 1.00 8 188 MB" in lines
+    assert "…" not in said
+    assert max(len(line) for line in said.splitlines() if not line.startswith(("Timeline", "In "))) <= 80
 
 
-def test_the_calls_are_made_for_real_beside_the_simulation_of_a_network_fitted_to_this_machine(capsys):
-    rows = simulate("--measured", "--nodes", 2, "--bytes", "4KiB,8KiB", "--algorithm", "ring,tree")
+def test_the_calls_are_made_for_real_beside_the_simulation_of_a_network_fitted_to_this_machine():
+    rows, said = simulate("--measured", "--nodes", 2, "--bytes", "4KiB,8KiB", "--algorithm", "ring,tree")
     for row in rows:
         least, median, most = (number(row, f"measured_seconds_{name}") for name in ("least", "median", "most"))
         assert 0 < least <= median <= most
@@ -190,29 +175,15 @@ def test_the_calls_are_made_for_real_beside_the_simulation_of_a_network_fitted_t
     assert number(rows[0], "simulated_seconds") == pytest.approx(
         cost.ring(2, 4096, network.alpha, network.beta, network.gamma, 4)
     )
-    assert "ratio: measured / simulated" in capsys.readouterr().out
+    assert "ratio: measured / simulated" in said
 
 
 @pytest.mark.parametrize(
     "collective", all_but_first_exhaustive([name for name in cases.ALGORITHMS if name != "all_reduce"])
 )
 def test_every_collective_can_be_measured(collective):
-    (row,) = simulate("--measured", "--collective", collective, "--nodes", 2, "--bytes", 4096, "--network", "10gbe")
+    (row,), _ = simulate("--measured", "--collective", collective, "--nodes", 2, "--bytes", 4096, "--network", "10gbe")
     assert number(row, "measured_seconds_median") > 0
-
-
-def test_a_user_sees_a_table_that_fits_a_terminal_and_gets_a_new_folder_in_runs(tmp_path):
-    result = minidl(tmp_path, "simulate", "--nodes", "16", "--algorithm", "tree,auto", COLUMNS="80")
-    assert result.returncode == 0, result.stderr
-    (line,) = (line for line in result.stdout.splitlines() if "auto: " in line)
-    assert " ".join(line.split()) == "auto: rabenseifner 150.2 ms 150.2 ms 1.00 8 188 MB"
-    assert "…" not in result.stdout
-    (folder,) = Path("runs").iterdir()
-    assert folder.name.startswith("simulate-all_reduce-")
-    assert (folder / "times.csv").exists()
-
-
-# ---- the picture ----
 
 
 def outcomes(networks: tuple[str, ...], sizes: list[int], nodes: list[int]) -> list[cases.SimulatedCase]:
@@ -220,134 +191,73 @@ def outcomes(networks: tuple[str, ...], sizes: list[int], nodes: list[int]) -> l
     return [cases.simulated(case) for case in cases.combinations("all_reduce", ["ring", "auto"], named, sizes, nodes)]
 
 
-@pytest.mark.parametrize(
-    ("networks", "sizes", "nodes", "panels", "xlabel", "x"),
-    [
-        (("10gbe",), [4000], [2, 4], 1, "nodes", [2, 4]),
-        (("10gbe",), [4000, 8000], [4], 1, "bytes", [4000, 8000]),
-        (("1gbe", "10gbe"), [4000, 8000], [2, 4, 8], 4, "nodes", [2, 4, 8]),
-    ],
-)
-def test_the_picture_is_against_nodes_or_bytes_and_says_simulated(networks, sizes, nodes, panels, xlabel, x):
-    figure = report.picture(outcomes(networks, sizes, nodes))
-    assert len(figure.axes) == panels
-    last = figure.axes[-1]
-    assert last.get_xlabel() == xlabel
-    assert [list(line.get_xdata()) for line in last.lines] == [x, x]
-    assert figure.get_supxlabel() == "simulated"
-    assert figure.get_suptitle() == "all_reduce"
-
-
-def test_a_single_place_is_drawn_as_bars():
-    figure = report.picture(outcomes(("10gbe",), [4000], [4]))
-    (axes,) = figure.axes
+def test_the_picture_is_against_nodes_or_bytes_and_says_simulated():
+    for networks, sizes, nodes, xlabel, x in (
+        (("10gbe",), [4000], [2, 4], "nodes", [2, 4]),
+        (("10gbe",), [4000, 8000], [4], "bytes", [4000, 8000]),
+        (("1gbe", "10gbe"), [4000, 8000], [2, 4, 8], "nodes", [2, 4, 8]),
+    ):
+        figure = report.picture(outcomes(networks, sizes, nodes))
+        assert len(figure.axes) == (1 if xlabel == "bytes" else len(networks) * len(sizes))
+        last = figure.axes[-1]
+        assert last.get_xlabel() == xlabel
+        assert [list(line.get_xdata()) for line in last.lines] == [x, x]
+        assert (figure.get_suptitle(), figure.get_supxlabel()) == ("all_reduce", "simulated")
+    (axes,) = report.picture(outcomes(("10gbe",), [4000], [4])).axes  # a single place: bars
     assert [label.get_text() for label in axes.get_yticklabels()] == ["ring", "auto"]
     assert len(axes.patches) == 2
 
 
-# ---- bad input ----
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("--collective", "allreduce"), "or 'barrier', got 'allreduce': did you mean 'all_reduce'?"),
-        (("--algorithm", "rign"), "or 'auto', got 'rign': did you mean 'ring'?"),
-        (("--collective", "broadcast", "--algorithm", "ring"), "broadcast is always done by 'tree': leave out --algo"),
-        (("--network", "10gb"), "or 'nvlink', got '10gb': did you mean '10gbe'?"),
-        (("--network", "none"), "--network must be '1gbe', '10gbe'"),
-        (("--racks", "8"), "--racks takes the number of racks and of nodes in each, such as 8x8, got '8'"),
-        (
-            ("--racks", "8x8"),
-            "--racks needs --nic too: the latency and the speed of that link, such as",
-        ),
-        ((*RACKS[:4], "--uplink", "5us"), "--uplink takes a latency and a speed, such as 5us,100Gbit, got '5us'"),
-        ((*RACKS[:4], "--uplink", "5us,9"), "--uplink 5us,9: '9' is no speed: write it as 100Gbit or 12.5GB/s"),
-        ((*RACKS[:4], "--uplink", "5,1Gbit,2"), "'1Gbit,2' is no speed: write it as 100Gbit or 12.5GB/s"),
-        (("--racks", "100000x100000", *RACKS[2:]), "has 10,000,000,000 nodes: at most 1,024 are simulated"),
-        ((*RACKS, "--nodes", 65), "65 nodes have no place in"),
-        ((*RACKS, "--network", "1gbe"), "--racks describes the network by --nic and --uplink: leave out --network"),
-        ((*RACKS, "--beta", 0), "--racks describes the network by --nic and --uplink: leave out --beta"),
-        (("--nic", "1us,1Gbit"), "--nic is a link of racks: give --racks too, such as --racks 8x8"),
-        (("--per-group", 3, "--nodes", 8), "per_group must divide the number of ranks, 8; got 3"),
-        (("--per-group", 2, "--algorithm", "ring"), "--per-group is for hierarchical: leave it out, or add"),
-        (("--on", "mpi"), "--on says where --measured makes the calls for real: give --measured too"),
-        (("--measured", "--on", "simulation"), "--on must be 'processes' or 'mpi', got 'simulation'"),
-        (("--measured", "--networks", "1gbe,10gbe"), "--measured is set beside one network: give at most one"),
-        (("--measured", "--nodes", 1000), "nodes run on one machine, got --nodes 1000"),
-        (("--nodes", "1"), "--nodes must be from 2 to 16384, got 1"),
-        (("--nodes", "0"), "--nodes must be from 2 to 16384, got 0"),
-        (("--nodes", "2,1000000000"), "--nodes must be from 2 to 16384, got 1000000000"),
-        ((*RACKS, "--nodes", "2,2000"), "--nodes 2000: at most 1,024 nodes in racks are simulated"),
-        (("--collective", "all_to_all", "--nodes", 5000), "--nodes 5000: an all_to_all is simulated on at most 4,096"),
-        (("--nodes", "-4"), "--nodes takes whole numbers with commas between, such as 2,4,8, got '-4'"),
-        (("--nodes", "four"), "--nodes takes whole numbers with commas between, such as 2,4,8, got 'four'"),
-        (("--nodes", ","), "--nodes was given without a value"),
-        (("--bytes", "100 apples"), "'100 apples' is not a number of bytes: write it as 4096, 64KiB or 100MB"),
-        ((*RACKS[:4], "--uplink", "5\N{LATIN SMALL LETTER LONG S},1Gbit"), "' is no time: write it as 5us, 1.5ms"),
-        (("--bytes", "-1"), "'-1' is not a number of bytes"),
-        (("--bytes", "6"), "--bytes 6: a vector of float32 has a multiple of 4 bytes, above 0"),
-        (("--bytes", "0"), "--bytes 0: a vector of float32 has a multiple of 4 bytes, above 0"),
-        (("--bytes", "1.23456KB"), "'1.23456KB' is not a whole number of bytes"),
-        (("--bytes", "1e999"), "'1e999' is not a whole number of bytes"),
-        (("--alpha", -1), "alpha (seconds per message) must be at least 0, got -1.0"),
-        (("--beta", "nan"), "beta (seconds per byte) must be finite and at least 0, got nan"),
-        (("--gamma", "inf"), "gamma (seconds per byte) must be finite and at least 0, got inf"),
-        (("--beta", 1e20), "s: give fewer bytes, a smaller --alpha or --beta"),
-        (("--alpha", 0, "--beta", 0), "alpha 0, beta 0, takes no time at all: give an --alpha above 0"),
-        (("--collective", "barrier", "--alpha", 0), "takes no time at all: give an --alpha above 0"),
-        (
-            ("--collective", "barrier", "--bytes", "1MB"),
-            "--bytes is the size of a vector, and a barrier sends none: leave it out",
-        ),
-        (("--network", "1gbe,10gbe", "--alpha", 1), "give at most one --network with them"),
-        (("--trace-of", "ring:5"), "--trace-of ring:5 is none of the runs: name one of them by ALGORITHM:NODES, such"),
-        (
-            ("--bytes", ",".join(f"{n}MB" for n in range(1, 14))),
-            "are 13 panels of a picture, in which at most 12 can be read",
-        ),
-    ],
-)
-def test_bad_input_is_refused_in_one_sentence_before_there_is_a_folder(capsys, arguments, sentence):
-    err = refused(capsys, "simulate", "--out", "out", *arguments)
-    assert err.startswith("minidl simulate: ")
-    assert sentence in err
-    assert err.count("\n") == 1
-    assert not Path("out").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "nbytes"),
-    [("4", 4), ("4B", 4), ("64KiB", 65536), ("64kib", 65536), ("1.5 MB", 1_500_000), ("2g", 2 * 10**9), ("1e6", 10**6)],
-)
-def test_bytes_are_read_as_people_write_them(text, nbytes):
-    assert parse_bytes(text) == nbytes
-
-
-@pytest.mark.parametrize("unit", ["Gbit", "gbit", "Gb", "Gbps", "Gb/s", " Gbit/s"])
-def test_a_small_b_is_a_bit_in_a_speed(unit):
-    assert parse_rate(f"100{unit}") == 12.5e9
-
-
-@pytest.mark.parametrize("unit", ["GB", "gB", "GB/s", " GBps"])
-def test_a_large_b_is_a_byte_in_a_speed(unit):
-    assert parse_rate(f"100{unit}") == 100e9
-
-
-@pytest.mark.parametrize("unit", ["us", "US", "\N{MICRO SIGN}s", "\N{GREEK SMALL LETTER MU}s"])
-def test_microseconds_are_typed_with_either_mu(unit):
-    assert parse_seconds(f"5{unit}") == 5e-6
-
-
-def test_a_file_in_the_place_of_the_folder_is_named(capsys):
-    Path("taken").write_text("")
-    assert "cannot write into the run folder taken" in refused(
-        capsys, "simulate", "--out", "taken", "--nodes", 2, "--algorithm", "ring"
+def test_bad_input_is_refused_in_one_sentence_before_there_is_a_folder():
+    racks = "--racks 8x8 --nic 1us,1200Gbit"
+    uplink = f"{racks} --uplink 5us,100Gbit"
+    refuses(
+        "simulate --out out",
+        {
+            "--collective allreduce": "or 'barrier', got 'allreduce': did you mean 'all_reduce'?",
+            "--algorithm rign": "or 'auto', got 'rign': did you mean 'ring'?",
+            "--collective broadcast --algorithm ring": "broadcast is always done by 'tree': leave out --algo",
+            "--network none": "--network must be '1gbe', '10gbe'",
+            "--racks 8": "--racks takes the number of racks and of nodes in each, such as 8x8, got '8'",
+            "--racks 8x8": "--racks needs --nic too: the latency and the speed of that link, such as",
+            f"{racks} --uplink 5us": "--uplink takes a latency and a speed, such as 5us,100Gbit, got '5us'",
+            f"{racks} --uplink 5us,9": "--uplink 5us,9: '9' is no speed: write it as 100Gbit or 12.5GB/s",
+            f"{racks} --uplink 5\N{LATIN SMALL LETTER LONG S},1Gbit": "' is no time: write it as 5us, 1.5ms",
+            f"{uplink} --racks 100000x100000": "has 10,000,000,000 nodes: at most 1,024 are simulated",
+            f"{uplink} --nodes 65": "65 nodes have no place in",
+            f"{uplink} --nodes 2,2000": "--nodes 2000: at most 1,024 nodes in racks are simulated",
+            f"{uplink} --network 1gbe": "--racks describes the network by --nic and --uplink: leave out --network",
+            f"{uplink} --beta 0": "--racks describes the network by --nic and --uplink: leave out --beta",
+            "--nic 1us,1Gbit": "--nic is a link of racks: give --racks too, such as --racks 8x8",
+            "--per-group 3 --nodes 8": "per_group must divide the number of ranks, 8; got 3",
+            "--per-group 2 --algorithm ring": "--per-group is for hierarchical: leave it out, or add",
+            "--on mpi": "--on says where --measured makes the calls for real: give --measured too",
+            "--measured --on simulation": "--on must be 'processes' or 'mpi', got 'simulation'",
+            "--measured --networks 1gbe,10gbe": "--measured is set beside one network: give at most one",
+            "--nodes 1": "--nodes must be from 2 to 16384, got 1",
+            "--collective all_to_all --nodes 5000": "--nodes 5000: an all_to_all is simulated on at most 4,096",
+            "--nodes -4": "--nodes takes whole numbers with commas between, such as 2,4,8, got '-4'",
+            "--nodes ,": "--nodes was given without a value",
+            "--bytes '100 apples'": "'100 apples' is not a number of bytes: write it as 4096, 64KiB or 100MB",
+            "--bytes 6": "--bytes 6: a vector of float32 has a multiple of 4 bytes, above 0",
+            "--bytes 1.23456KB": "'1.23456KB' is not a whole number of bytes",
+            "--bytes 1e999": "'1e999' is not a whole number of bytes",
+            "--alpha -1": "alpha (seconds per message) must be at least 0, got -1.0",
+            "--beta 1e20": "s: give fewer bytes, a smaller --alpha or --beta",
+            "--alpha 0 --beta 0": "alpha 0, beta 0, takes no time at all: give an --alpha above 0",
+            "--collective barrier --bytes 1MB": "--bytes is the size of a vector, and a barrier sends none: leave it",
+            "--network 1gbe,10gbe --alpha 1": "give at most one --network with them",
+            "--trace-of ring:5": "--trace-of ring:5 is none of the runs: name one of them by ALGORITHM:NODES, such",
+            f"--bytes {','.join(f'{n}MB' for n in range(1, 14))}": "are 13 panels of a picture, in which at most 12",
+        },
     )
 
 
-def test_help_says_what_the_options_mean(tmp_path):
-    result = minidl(tmp_path, "simulate", "--help")
-    assert result.returncode == 0
-    for word in ("--collective", "--trace-of", "ALGORITHM:NODES", "virtual clock"):
-        assert word in result.stdout
+def test_amounts_are_read_as_people_write_them():
+    sizes = {"4": 4, "4B": 4, "64kib": 65536, "1.5 MB": 1_500_000, "2g": 2 * 10**9, "1e6": 10**6}
+    assert {text: parse_bytes(text) for text in sizes} == sizes
+    bits = {f"100{unit}": 12.5e9 for unit in ("Gbit", "gbit", "Gb", "Gbps", "Gb/s", " Gbit/s")}
+    rates = bits | {f"100{unit}": 100e9 for unit in ("GB", "gB", "GB/s", " GBps")}
+    assert {text: parse_rate(text) for text in rates} == rates
+    times = {f"5{unit}": 5e-6 for unit in ("us", "US", "\N{MICRO SIGN}s", "\N{GREEK SMALL LETTER MU}s")}
+    assert {text: parse_seconds(text) for text in times} == times

@@ -27,14 +27,10 @@ def test_the_more_a_cell_holds_the_darker_it_is() -> None:
 
 def test_what_arrived_has_an_arrow_and_a_frame() -> None:
     panels = [Panel("before", CELLS), Panel("after", CELLS, [Arrow(0, 1, 0), Arrow(2, 0, 1)])]
-    before, after = chunks.draw(panels, columns=2, source="simulated").axes
+    figure = chunks.draw([*panels, panels[0]], columns=2, source="formula")
+    before, after, _, empty = figure.axes
+    assert (empty.axison, figure.get_supxlabel()) == (False, "formula")
     assert [sum(isinstance(text, Annotation) for text in axes.texts) for axes in (before, after)] == [0, 2]
     frames = [[box.get_linewidth() for box in axes.patches if isinstance(box, Rectangle)] for axes in (before, after)]
     assert len(set(frames[0])) == 1
     assert [index for index, width in enumerate(frames[1]) if width > min(frames[1])] == [1, 2]
-
-
-def test_places_that_no_panel_takes_stay_empty_and_the_caption_says_the_source() -> None:
-    figure = chunks.draw([Panel("", CELLS)] * 3, columns=2, source="formula")
-    assert [axes.axison for axes in figure.axes] == [True, True, True, False]
-    assert figure.get_supxlabel() == "formula"

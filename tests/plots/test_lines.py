@@ -30,34 +30,28 @@ def test_points_have_no_line_and_lines_no_markers() -> None:
 
 def test_series_of_one_tone_look_alike_and_others_differ_also_in_grey() -> None:
     series = [Line("measured", [0], [0], "both", 2), Line("formula", [0], [0], "both", 2), Line("other", [0], [0])]
-    one, same, other = lines.draw([Panel(series, "x", "y")], source="formula").axes[0].get_lines()
-    assert (one.get_color(), one.get_linestyle()) == (same.get_color(), same.get_linestyle())
-    assert tone(0) != tone(1)
-    assert one.get_color() == other.get_color()  # the third line has tone 2 by its place
+    series += [Line("", [0], [0], "both", number) for number in (0, 1)]
+    drawn = lines.draw([Panel(series, "x", "y")], source="formula").axes[0].get_lines()
+    one, same, other, first, second = ((x.get_color(), str(x.get_linestyle()), str(x.get_marker())) for x in drawn)
+    assert one == same
+    assert all(a != b for a, b in zip(first, second, strict=True))
+    assert one[0] == other[0]  # the third line has tone 2 by its place
 
 
-def tone(number: int) -> tuple[str, str, str]:
-    line = lines.draw([Panel([Line("", [0], [0], "both", number)], "x", "y")], source="formula").axes[0].get_lines()[0]
-    return str(line.get_color()), str(line.get_linestyle()), str(line.get_marker())
+def test_whole_numbers_are_counted_in_whole_numbers() -> None:
+    for most in (16, 22, 55):
+        figure = lines.draw([Panel([Line("a", [0, most], [0, most])], "nodes", "times")], source="measured")
+        figure.draw_without_rendering()
+        for ticks in (figure.axes[0].get_xticks(), figure.axes[0].get_yticks()):
+            assert list(ticks) == [int(tick) for tick in ticks]
 
 
-@pytest.mark.parametrize("most", [16, 22, 55])
-def test_whole_numbers_are_counted_in_whole_numbers(most: int) -> None:
-    figure = lines.draw([Panel([Line("a", [0, most], [0, most])], "nodes", "times")], source="measured")
-    figure.draw_without_rendering()
-    for ticks in (figure.axes[0].get_xticks(), figure.axes[0].get_yticks()):
-        assert list(ticks) == [int(tick) for tick in ticks]
-
-
-def test_more_series_than_colours_can_be_drawn() -> None:
+def test_no_picture_is_wider_than_a_page_and_there_may_be_more_series_than_colours() -> None:
     many = [Line(str(k), [0, 1], [k, k]) for k in range(9)]
-    assert lines.draw([Panel(many, "x", "y")], source="measured")._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(("panels", "inches"), [(1, 5.5), (2, 8.6), (3, 9.6), (4, 9.6)])
-def test_no_picture_is_wider_than_a_page(panels: int, inches: float) -> None:
-    figure = lines.draw([Panel([Line("a", [0, 1], [0, 1])], "x", "y")] * panels, source="measured")
-    assert figure.get_size_inches()[0] == pytest.approx(inches)
+    for panels, inches in ((1, 5.5), (2, 8.6), (3, 9.6), (4, 9.6)):
+        figure = lines.draw([Panel(many, "x", "y")] * panels, source=("measured", "simulated", "formula"))
+        assert figure.get_size_inches()[0] == pytest.approx(inches)
+        assert figure.get_supxlabel() == "measured, simulated and formula"
 
 
 def test_mistakes_are_named() -> None:
@@ -78,8 +72,3 @@ def test_a_logarithmic_axis_names_at_least_two_values_and_no_two_touch() -> None
         boxes = sorted((tick.label1.get_window_extent() for tick in ticks), key=lambda box: (box.x0, box.y0))
         assert not any(one.overlaps(other) for one, other in pairwise(boxes))
         assert not any(tick.label1.get_text() for tick in axis.get_minor_ticks())
-
-
-def test_several_sources_are_written_as_a_list() -> None:
-    figure = lines.draw([Panel([], "x", "y")], source=("measured", "simulated", "formula"))
-    assert figure.get_supxlabel() == "measured, simulated and formula"

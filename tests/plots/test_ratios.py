@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from minidl.plots.ratios import Panel, Point, draw
 
 
-@pytest.mark.parametrize("ratio", [0.56, 0.3, 0.01, 1.5, 1.03])
-def test_the_axis_names_at_least_three_ratios(ratio: float) -> None:
-    points = [Point("gpt", "1 node", ratio, (ratio * 0.95, ratio * 1.05))]
-    figure = draw([Panel("scaling", points, "ratio")], source="measured")
-    figure.canvas.draw()
-    (axes,) = figure.axes
-    low, high = axes.get_xlim()
-    named = [label for label in axes.get_xticklabels() if label.get_text() and low <= label.get_position()[0] <= high]
-    assert len(named) >= 3
+def test_the_axis_names_at_least_three_ratios() -> None:
+    for ratio in (0.56, 0.3, 0.01, 1.5, 1.03):
+        points = [Point("gpt", "1 node", ratio, (ratio * 0.95, ratio * 1.05))]
+        figure = draw([Panel("scaling", points, "ratio")], source="measured")
+        figure.draw_without_rendering()
+        (axes,) = figure.axes
+        low, high = axes.get_xlim()
+        named = [
+            label for label in axes.get_xticklabels() if label.get_text() and low <= label.get_position()[0] <= high
+        ]
+        assert len(named) >= 3, ratio

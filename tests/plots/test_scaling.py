@@ -16,12 +16,6 @@ def looks(*lines: Line) -> list[tuple[str, str]]:
     return [(str(line.get_color()), str(line.get_marker())) for line in figure.axes[0].get_lines()]
 
 
-def test_lines_take_the_looks_in_their_order():
-    first, second = looks(Line("tree", X, [1.0, 2.0]), Line("ring", X, [3.0, 4.0]))
-    assert (first[0], second[0]) == style.SERIES[:2]
-    assert first[1] != second[1]
-
-
 def test_a_line_with_a_series_looks_the_same_wherever_it_stands():
     ring = Line("ring", X, [1.0, 2.0], series=3)
     alone, among = looks(ring), looks(Line("tree", X, [3.0, 4.0], series=1), ring)
@@ -37,7 +31,8 @@ def test_a_long_heading_does_not_reach_the_legend():
     assert heading.get_window_extent().x1 <= figure.legends[0].get_window_extent().x0
 
 
-def test_a_choice_takes_no_look_from_the_others():
+def test_lines_take_the_looks_in_their_order_and_a_choice_takes_none_from_the_others():
     chosen = Line("auto", X, [1.0, 2.0], is_choice=True)
-    _, tree = looks(chosen, Line("tree", X, [1.0, 2.0]))
-    assert tree[0] == style.SERIES[0]
+    _, first, second = looks(chosen, Line("tree", X, [1.0, 2.0]), Line("ring", X, [3.0, 4.0]))
+    assert (first[0], second[0]) == style.SERIES[:2]
+    assert first[1] != second[1]

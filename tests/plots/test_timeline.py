@@ -33,33 +33,32 @@ def area(picture: np.ndarray, colour: str) -> int:
     return int((np.abs(picture - wanted).max(axis=-1) <= 1).sum())
 
 
+def assert_areas(picture: np.ndarray, rel: float = 0.08, **seconds: float) -> None:
+    """Each colour's area in proportion to the time, that of waiting being `wait`."""
+    one = area(picture, style.ACTIVITY["wait"]) / seconds["wait"]
+    for kind, expected in seconds.items():
+        assert area(picture, style.ACTIVITY[kind]) / one == pytest.approx(expected, rel=rel), kind
+
+
 def test_every_activity_has_the_area_of_its_time() -> None:
     picture = pixels(timeline.draw(ROWS, ranks=2, source="measured"))
-    seconds = {"compute": 1.5, "wait": 1.0, "send": 0.5, "receive": 0.5, "reduce": 0.5}
-    for kind, expected in seconds.items():
-        share = area(picture, style.ACTIVITY[kind]) / area(picture, style.ACTIVITY["wait"])
-        assert share == pytest.approx(expected, rel=0.08), kind
+    assert_areas(picture, compute=1.5, wait=1.0, send=0.5, receive=0.5, reduce=0.5)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 16, 64])
-def test_names_of_ranks_stay_apart_from_1_to_64(ranks: int) -> None:
-    figure = timeline.draw([(r, "compute", 0.0, 1.0, "") for r in range(ranks)], ranks=ranks, source="simulated")
-    figure.canvas.draw()
-    boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
-    boxes.sort(key=lambda box: box.y0)
-    assert len(boxes) >= min(ranks, 16)
-    assert all(lower.y1 <= upper.y0 for lower, upper in pairwise(boxes))
+def test_names_of_ranks_stay_apart_from_1_to_64() -> None:
+    for ranks in (1, 17, 64):
+        figure = timeline.draw([(r, "compute", 0.0, 1.0, "") for r in range(ranks)], ranks=ranks, source="simulated")
+        figure.draw_without_rendering()
+        boxes = sorted((label.get_window_extent() for label in figure.axes[0].get_yticklabels()), key=lambda b: b.y0)
+        assert len(boxes) >= min(ranks, 16)
+        assert all(lower.y1 <= upper.y0 for lower, upper in pairwise(boxes))
 
 
-@pytest.mark.parametrize(("end", "unit"), [(3.0, "s"), (0.3, "ms"), (0.0003, "µs")])
-def test_the_time_axis_has_a_unit_that_fits(end: float, unit: str) -> None:
-    figure = timeline.draw([(0, "compute", 0.0, end, "")], ranks=1, source="measured")
-    assert figure.axes[0].get_xlabel() == f"time ({unit})"
-
-
-def test_the_caption_says_where_the_numbers_come_from() -> None:
-    figure = timeline.draw(ROWS, ranks=2, source="simulated", note="the last 3 events were not kept")
-    assert figure.get_supxlabel() == "simulated; the last 3 events were not kept"
+def test_the_time_axis_has_a_unit_that_fits_and_the_caption_says_where_the_numbers_come_from() -> None:
+    for end, unit in ((3.0, "s"), (0.3, "ms"), (0.0003, "µs")):
+        figure = timeline.draw([(0, "compute", 0.0, end, "")], ranks=1, source="simulated", note="3 events are lost")
+        assert figure.axes[0].get_xlabel() == f"time ({unit})"
+        assert figure.get_supxlabel() == "simulated; 3 events are lost"
     with pytest.raises(ValueError, match="source must be 'measured', 'simulated' or 'formula'"):
         timeline.draw(ROWS, ranks=2, source="guessed")
 
@@ -70,10 +69,7 @@ def test_where_bars_are_too_many_the_areas_stay_true() -> None:
     kinds = ["compute", "wait", "wait", "reduce", "compute"] * 6000
     rows = [(0, kind, a, b, "") for kind, a, b in zip(kinds, edges, edges[1:], strict=False)]
     figure = timeline.draw(rows, ranks=1, source="measured")
-    picture = pixels(figure)
-    for kind, share in {"compute": 0.4, "reduce": 0.2, "wait": 0.4}.items():
-        found = area(picture, style.ACTIVITY[kind])
-        assert found / area(picture, style.ACTIVITY["wait"]) == pytest.approx(share / 0.4, rel=0.08), kind
+    assert_areas(pixels(figure), compute=0.4, reduce=0.2, wait=0.4)
     assert "stacked by their share" in figure.get_supxlabel()
 
 
@@ -91,16 +87,12 @@ def rows_of(picture: np.ndarray, kind: str) -> np.ndarray:
 
 
 def test_of_an_exchange_the_send_lies_above_the_receive_and_each_has_half_the_bar() -> None:
-    whole = pixels(timeline.draw([(0, "send", 0.0, 1.0, "")], ranks=1, source="measured"))
+    whole = rows_of(pixels(timeline.draw([(0, "send", 0.0, 1.0, "")], ranks=1, source="measured")), "send")
     picture = pixels(timeline.draw(exchange(0.0, 1.0, 0), ranks=1, source="measured"))
     above, below = rows_of(picture, "send"), rows_of(picture, "receive")
     assert above.max() < below.min()
-    assert len(above) == pytest.approx(
-        len(rows_of(whole, "send")) / 2, abs=2.5
-    )  # edges are drawn wider before matplotlib 3.11
-    assert len(below) == pytest.approx(
-        len(rows_of(whole, "send")) / 2, abs=2.5
-    )  # edges are drawn wider before matplotlib 3.11
+    for half in (above, below):  # edges are drawn wider before matplotlib 3.11
+        assert len(half) == pytest.approx(len(whole) / 2, abs=2.5)
 
 
 def test_where_exchanges_are_too_many_sends_still_lie_above_receives_with_half_the_area_each() -> None:
@@ -110,40 +102,37 @@ def test_where_exchanges_are_too_many_sends_still_lie_above_receives_with_half_t
     figure = timeline.draw(rows, ranks=1, source="measured")
     picture = pixels(figure)
     assert "stacked by their share" in figure.get_supxlabel()
-    for kind in ("send", "receive"):
-        assert area(picture, style.ACTIVITY[kind]) / area(picture, style.ACTIVITY["wait"]) == pytest.approx(
-            0.5, rel=0.1
-        )
+    assert_areas(picture, send=0.5, receive=0.5, wait=1.0, rel=0.1)
     assert rows_of(picture, "wait").mean() < rows_of(picture, "send").mean() < rows_of(picture, "receive").mean()
-    assert gaps(figure) == []
+    assert lines_of(figure) == []
     assert not figure.axes[0].texts
 
 
-def gaps(figure: object) -> list[float]:
-    """Where the white lines between messages are, from left to right."""
+def gaps(*rows: timeline.Row) -> list[float]:
+    """Where the white lines between messages are, from left to right, with a wait at the end."""
+    figure = timeline.draw([*rows, (0, "wait", 9.0, 10.0, "")], ranks=1, source="simulated")
+    return lines_of(figure)
+
+
+def lines_of(figure: object) -> list[float]:
     lines = next(one for one in figure.axes[0].collections if isinstance(one, LineCollection))  # type: ignore[attr-defined]
     return sorted(float(line[0, 0]) for line in lines.get_segments())
 
 
 def test_messages_that_follow_each_other_are_told_apart_where_there_is_room() -> None:
     def sends(*spans: tuple[float, float, int]) -> list[float]:
-        rows = [Bar(0, "send", start, end, "", message=message) for start, end, message in spans]
-        return gaps(timeline.draw([*rows, (0, "wait", 9.0, 10.0, "")], ranks=1, source="simulated"))
+        return gaps(*(Bar(0, "send", start, end, "", message=message) for start, end, message in spans))
 
     assert sends((0.0, 2.0, 1), (2.0, 4.0, 2), (4.0, 6.0, 3)) == [2.0, 4.0]
     assert sends((0.0, 2.0, 1), (2.0, 4.0, 1)) == []  # one message in two parts
     assert sends((0.0, 2.0, 1), (3.0, 4.0, 2)) == []  # something else lies between
     assert sends((0.0, 2.0, 1), (2.0, 2.01, 2)) == []  # no room
-    assert gaps(timeline.draw([*exchange(0.0, 1.0, 1), *exchange(1.0, 2.0, 2)], ranks=1, source="simulated")) == [
-        1.0,
-        1.0,
-    ]
+    assert gaps(*exchange(0.0, 1.0, 1), *exchange(1.0, 2.0, 2)) == [1.0, 1.0]
 
 
 def test_bars_of_different_labels_that_follow_each_other_have_a_line_between_them() -> None:
     def lines(*spans: tuple[str, float, float, str]) -> list[float]:
-        rows: list[timeline.Row] = [(0, kind, start, end, label) for kind, start, end, label in spans]
-        return gaps(timeline.draw([*rows, (0, "wait", 9.0, 10.0, "")], ranks=1, source="simulated"))
+        return gaps(*((0, *span) for span in spans))
 
     assert lines(("compute", 0, 1, "forward"), ("compute", 1, 3, "backward"), ("compute", 3, 4, "update")) == [1, 3]
     assert lines(("compute", 0, 1, "forward"), ("compute", 1, 3, "forward")) == []  # one piece of work in two calls
@@ -151,7 +140,7 @@ def test_bars_of_different_labels_that_follow_each_other_have_a_line_between_the
     assert lines(("compute", 0, 1, "forward"), ("reduce", 1, 2, "backward")) == []  # the colours tell them apart
     assert lines(("compute", 0, 1, "F"), ("compute", 1, 1.01, "tiny"), ("compute", 1.01, 2, "B")) == [1.01]
     run = cluster.launch(step, nodes=2, on="simulation")
-    assert gaps(run.trace.plot()) == [pytest.approx(2.0)] * 2  # milliseconds, on each rank
+    assert lines_of(run.trace.plot()) == [pytest.approx(2.0)] * 2  # milliseconds, on each rank
 
 
 def step(comm: cluster.Communicator) -> None:
@@ -185,7 +174,7 @@ def test_the_letters_of_a_message_stay_inside_its_bar() -> None:
         for k, (start, end) in enumerate(pairwise(np.linspace(0.0, 1.0, rank + 2).tolist())):
             rows += [bar._replace(rank=rank) for bar in exchange(start, end, k, to=10 + k % 6)]
     figure = timeline.draw(rows, ranks=16, source="simulated", end=1.0)
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     axes = figure.axes[0]
     spans = {((bar[2] + bar[3]) / 2, bar[0]): bar[3] - bar[2] for bar in rows}
     assert len(axes.texts) > 80
@@ -198,15 +187,10 @@ def test_the_letters_of_a_message_stay_inside_its_bar() -> None:
 
 def test_what_runs_beside_the_program_lies_below_its_bar() -> None:
     rows = [(0, "compute", 0.0, 1.0, ""), (0, "send", 0.0, 1.0, "", 1), (0, "reduce", 0.0, 1.0, "", 2)]
-    picture = pixels(timeline.draw(rows, ranks=1, source="measured"))[60:]  # without the legend
-    height = {
-        kind: np.mean(
-            np.nonzero((np.abs(picture - np.array(colors.to_rgb(style.ACTIVITY[kind])) * 255) <= 1).all(-1))[0]
-        )
-        for kind in ("compute", "send", "reduce")
-    }
-    assert height["compute"] < height["send"] < height["reduce"]
-    assert area(picture, style.ACTIVITY["compute"]) > 3 * area(picture, style.ACTIVITY["send"])
+    picture = pixels(timeline.draw(rows, ranks=1, source="measured"))
+    program, first, second = (rows_of(picture, kind) for kind in ("compute", "send", "reduce"))
+    assert program.max() < first.min() <= first.max() < second.min()
+    assert len(program) > 3 * len(first)
 
 
 def test_a_fault_is_marked_and_in_the_legend_only_if_there_is_one() -> None:
@@ -216,6 +200,10 @@ def test_a_fault_is_marked_and_in_the_legend_only_if_there_is_one() -> None:
     assert area(pixels(figure)[60:], style.FAULT) > 20
     plain = timeline.draw(ROWS, ranks=2, source="measured")
     assert [text.get_text() for text in plain.legends[0].get_texts()] == list(style.ACTIVITY)
+    rows = [(0, "compute", 0.0, 1.0, ""), (0, "reduce", 1.0, 1.0, ""), (0, "send", 1.0, 2.0, "")]
+    legend = timeline.draw(rows, ranks=1, source="simulated").legends[0]  # of what is in the chart alone
+    assert [text.get_text() for text in legend.get_texts()] == ["compute", "send"]
+    assert timeline.draw([], ranks=2, source="measured").axes[0].get_ylim() == (1.6, -0.6)
 
 
 def test_an_outline_goes_round_spans_that_follow_each_other_and_joins_the_ranks() -> None:
@@ -230,6 +218,7 @@ def test_an_outline_goes_round_spans_that_follow_each_other_and_joins_the_ranks(
 
 
 def test_runs_one_above_the_other_share_their_scale_and_each_says_what_it_is() -> None:
+    """A long title is broken into lines that fit the picture."""
     short = [(0, "compute", 0.0, 0.5, "")]
     figure = timeline.compare(
         [timeline.Panel(ROWS, 2, "measured", "processes"), timeline.Panel(short, 1, "simulated", note="a note")]
@@ -240,9 +229,6 @@ def test_runs_one_above_the_other_share_their_scale_and_each_says_what_it_is() -
     assert lower.get_title(loc="left") == "simulated, 0.5 s, a note"
     assert (upper.get_xlabel(), lower.get_xlabel()) == ("", "time (s)")
     assert figure.get_supxlabel() == "measured and simulated"
-
-
-def test_a_long_title_is_broken_into_lines_that_fit_the_picture() -> None:
     panel = timeline.Panel(ROWS, 2, "simulated", "all_reduce of 100 MB on " + "a/network/in/a/folder/" * 6 + "net.json")
     figure = timeline.compare([panel, panel])
     figure.draw_without_rendering()
@@ -264,16 +250,6 @@ def test_stretches_of_one_activity_have_a_border_where_there_is_room() -> None:
     borders = timeline.draw(rows, ranks=1, source="measured").axes[0].collections[-3]
     edges = [sorted({round(x, 6) for x, _ in path.vertices}) for path in borders.get_paths()]  # type: ignore[union-attr, misc]
     assert edges == [[0.0, 500.0], [600.0, 1000.0]]  # milliseconds
-
-
-def test_the_legend_names_the_activities_in_the_chart_alone() -> None:
-    rows = [(0, "compute", 0.0, 1.0, ""), (0, "reduce", 1.0, 1.0, ""), (0, "send", 1.0, 2.0, "")]
-    legend = timeline.draw(rows, ranks=1, source="simulated").legends[0]
-    assert [text.get_text() for text in legend.get_texts()] == ["compute", "send"]
-
-
-def test_an_empty_trace_is_an_empty_picture() -> None:
-    assert timeline.draw([], ranks=2, source="measured").axes[0].get_ylim() == (1.6, -0.6)
 
 
 def test_the_activities_differ_in_lightness() -> None:

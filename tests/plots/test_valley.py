@@ -37,7 +37,6 @@ def test_contours_are_those_of_the_loss_and_a_path_that_leaves_does_not_move_the
 def test_maps_that_are_not_needed_are_hidden() -> None:
     figure = valley.draw(bowl, {str(k): [(0.0, 0.0)] for k in range(4)}, **VIEW)  # type: ignore[arg-type]
     assert [axes.get_visible() for axes in figure.axes] == [True] * 4 + [False] * 2
-    assert len(valley.draw(bowl, {"one": [(0.0, 0.0)]}, **VIEW).axes) == 1  # type: ignore[arg-type]
 
 
 def test_a_path_of_another_shape_is_refused() -> None:

@@ -24,22 +24,15 @@ def test_the_table_of_the_readme_is_made_of_the_files() -> None:
     assert text == made, "run `python -m benchmarks.reproductions --readme` and commit the README"
 
 
-def test_every_experiment_says_in_a_sentence_what_it_shows() -> None:
-    assert entries()
-    for entry in entries():
+def test_every_experiment_says_what_it_shows_and_has_its_results_beside_it() -> None:
+    of = entries()
+    assert {*FAST} <= {entry.name for entry in of}
+    for entry in of:
         assert entry.summary.endswith((".", "?")), entry
         assert entry.title
-
-
-def test_the_experiments_that_are_tested_fresh_exist() -> None:
-    assert set(FAST) <= {entry.name for entry in entries()}
-
-
-@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.name)
-def test_every_experiment_has_its_results_beside_it(entry: Entry) -> None:
-    for kind in (".csv", ".png"):
-        assert (RESULTS / f"{entry.name}{kind}").exists(), f"run `python -m benchmarks.reproductions {entry.name}`"
-    assert [row for row in entry.verdicts() if row[1] != "holds"] == []
+        for kind in (".csv", ".png"):
+            assert (RESULTS / f"{entry.name}{kind}").exists(), f"run `python -m benchmarks.reproductions {entry.name}`"
+        assert [row for row in entry.verdicts() if row[1] != "holds"] == []
 
 
 def test_what_is_no_experiment_is_left_out(tmp_path: Path) -> None:
@@ -78,7 +71,7 @@ def test_a_run_keeps_its_verdicts_and_the_list_shows_them(tmp_path: Path) -> Non
 
 
 @pytest.fixture
-def three(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
+def three(monkeypatch: pytest.MonkeyPatch) -> None:
     """One experiment that breaks, one that fails, one that holds."""
 
     def breaks(reproduction: Reproduction) -> None:
@@ -91,10 +84,12 @@ def three(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
         monkeypatch.setitem(sys.modules, f"benchmarks.reproductions.{name}", module)
     found = [Entry(name, name, "A sentence.") for name in shown]
     monkeypatch.setattr(catalogue, "entries", lambda: found)
-    return found
 
 
-def test_all_are_run_also_after_one_that_breaks_and_the_exit_code_tells(three: list[Entry], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("three")
+def test_all_are_run_also_after_one_that_breaks_and_the_exit_code_tells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     console = quiet()
     assert command.main(["--all", "--folder", str(tmp_path)], console) == 1
     end = said(console)[said(console).rindex("experiment") :]
@@ -106,9 +101,6 @@ def test_all_are_run_also_after_one_that_breaks_and_the_exit_code_tells(three: l
     assert "RuntimeError" in said(console)
     assert command.main(["one_holds", "--folder", str(tmp_path)], quiet()) == 0
     assert command.main(["one_fails", "one_holds", "--folder", str(tmp_path)], quiet()) == 1
-
-
-def test_an_unknown_experiment_is_refused(three: list[Entry], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ending:
         command.main(["nothing"], quiet())
     assert ending.value.code == 2

@@ -29,57 +29,41 @@ def planted(change: Any) -> list[Difference]:
     return differences(RECORD, there)
 
 
-def test_equal_records_have_no_difference() -> None:
+def test_every_value_that_differs_is_found_with_both_sides() -> None:
+    def history(there: Any) -> Any:
+        return there["training"]["history"][0]
+
     assert planted(lambda there: None) == []
-
-
-def test_a_float_that_differs_in_its_last_bit_is_found() -> None:
-    def change(there: Any) -> None:
-        there["training"]["history"][0]["loss"] = exact(np.nextafter(0.5, 1))
-
-    (found,) = planted(change)
+    (found,) = planted(lambda there: history(there).update(loss=exact(np.nextafter(0.5, 1))))
     assert (found.case, found.path) == ("training", "history/[0]/loss")
     assert found.here != found.there
-
-
-def test_an_array_that_differs_in_one_bit_type_or_shape_is_found() -> None:
-    array = np.zeros(4, "float32")
-    other = array.copy()
-    other[2] = -0.0
-    assert len({str(exact(x)) for x in (array, other, array.astype("float64"), array.reshape(2, 2))}) == 4
-
-
-def test_a_count_of_the_ledger_is_found_with_both_values() -> None:
     (found,) = planted(lambda there: there["training"]["ledger"][0]["all_reduce"].__setitem__(1, 44))
     assert found == Difference("training", "ledger/[0]/all_reduce/[1]", "40", "44")
-
-
-def test_a_default_that_changed_is_found() -> None:
     (found,) = planted(lambda there: there.update(signature="(lr=0.1, momentum=0.9)"))
     assert found.there == "(lr=0.1, momentum=0.9)"
-
-
-def test_cases_and_values_on_one_side_alone_are_found() -> None:
-    (lost,) = planted(lambda there: there.pop("signature"))
-    (new,) = planted(lambda there: there.update(more=1))
-    (column,) = planted(lambda there: there["training"]["history"][0].update(lr=1))
+    (lost,), (new,), (column,) = (
+        planted(change)
+        for change in (
+            lambda there: there.pop("signature"),
+            lambda there: there.update(more=1),
+            lambda there: history(there).update(lr=1),
+        )
+    )
     assert (lost.there, new.here, column.here) == (ABSENT, ABSENT, ABSENT)
     assert [found.path for found in planted(lambda there: there.update(nothing={"a": 1}))] == ["", "a"]
-
-
-def test_an_error_in_place_of_a_result_is_one_difference() -> None:
     (found,) = planted(lambda there: there.update(training=error(KeyError("loss"))))
     assert (found.case, found.here, found.there) == ("training", "(a result)", "KeyError: 'loss'")
 
 
-def test_a_changed_type_of_error_is_distinguished_from_an_argument_no_longer_accepted() -> None:
+def test_bits_types_and_shapes_are_distinguished_and_errors_of_another_type() -> None:
+    array = np.zeros(4, "float32")
+    other = array.copy()
+    other[2] = -0.0
+    assert len({str(exact(x)) for x in (array, other, array.astype("float64"), array.reshape(2, 2))}) == 4
+    assert len({leaves(value)[""] for value in (True, 1, None, 1.0)}) == 4
     accepted, value_error, type_error = "LocalSGD(period=2)", "refused by ValueError", "refused by TypeError"
     assert Difference("", "", value_error, type_error).is_error_type
     assert not Difference("", "", accepted, type_error).is_error_type
-
-
-def test_true_and_1_and_none_are_different_values() -> None:
-    assert len({leaves(value)[""] for value in (True, 1, None, 1.0)}) == 4
 
 
 def test_errors_are_compared_without_addresses_and_tracebacks() -> None:

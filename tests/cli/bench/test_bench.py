@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-import contextvars
 from contextlib import ExitStack
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from minidl import Tensor, nn, optim
-from minidl.cli.app import app
 from minidl.cli.bench import memory, scaling
+from minidl.cli.bench.collectives import run as collectives_run
 from minidl.cli.bench.comparisons import Comparison
 from minidl.cli.bench.peer import MeasurementError, Side
 from minidl.cli.bench.run import MEASURED, Asked, checked
-from minidl.cli.bench.simulation.run import simgrid_version
+from minidl.cli.bench.simulation import run as simulation_run
+from minidl.cli.bench.step import run as step_run
 from minidl.cli.bench.step.profile import time_by_operation
-from minidl.cli.bench.step.run import PEERS
 from minidl.cores import cores
-from tests.cli.command import minidl, refused
+from tests.cli.command import minidl, refuses, succeeds
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["stepp"], "the benchmark must be"),
-        (["--workload", "lennet"], "--workload must be"),
-        (["--threads", "0"], f"--threads must be from 1 to {cores()}, got 0"),
-        (["--threads", str(cores() + 1)], f"--threads must be from 1 to {cores()}, got {cores() + 1}"),
-        (["--threads", "two"], "--threads takes whole numbers with commas between, such as 1,2, got 'two'"),
-        (["--nodes", "1"], "--nodes must be at least 2, got 1"),
-        (["--bytes", "6"], "--bytes 6: a vector of float32 has a multiple of 4 bytes"),
-        (["--rounds", "0"], "--rounds must be at least 1, got 0"),
-        (["--against", "tensorflow"], "--against must be"),
-    ],
-)
-def test_bad_input_is_refused_in_a_sentence(capsys, tmp_path, monkeypatch, arguments, sentence):
-    monkeypatch.chdir(tmp_path)
-    assert sentence in " ".join(refused(capsys, "bench", *arguments).split())
-    assert not list(tmp_path.iterdir())
+def test_bad_input_is_refused_in_a_sentence():
+    refuses(
+        "bench",
+        {
+            "stepp": "the benchmark must be",
+            "--workload lennet": "--workload must be",
+            "--threads 0": f"--threads must be from 1 to {cores()}, got 0",
+            f"--threads {cores() + 1}": f"--threads must be from 1 to {cores()}, got {cores() + 1}",
+            "--threads two": "--threads takes whole numbers with commas between, such as 1,2, got 'two'",
+            "--nodes 1": "--nodes must be at least 2, got 1",
+            "--bytes 6": "--bytes 6: a vector of float32 has a multiple of 4 bytes",
+            "--rounds 0": "--rounds must be at least 1, got 0",
+            "--against tensorflow": "--against must be",
+        },
+    )
 
 
 def asked(**changes: object) -> Asked:
@@ -49,22 +47,14 @@ def asked(**changes: object) -> Asked:
     return checked(dict.fromkeys(nothing) | {"rounds": 1, "profile": False, "simgrid_python": "python3"} | changes)
 
 
-def test_what_is_not_installed_is_left_out_and_named(monkeypatch):
+def test_what_is_not_installed_or_not_wanted_is_left_out_and_named(monkeypatch):
     monkeypatch.setattr("minidl.cli.bench.run.is_installed", lambda package: package != "jax")
-    everything = asked()
-    assert everything.peers(PEERS) == ["PyTorch eager", "torch.compile"]
+    everything, alone = asked(), asked(against=["none"])
+    assert everything.peers(step_run.PEERS) == ["PyTorch eager", "torch.compile"]
     assert everything.skipped == ["jax.jit is left out: jax is not installed"]
-
-
-@pytest.mark.parametrize("python", ["/nonexistent", "/", "true", "false"])
-def test_a_program_that_is_no_interpreter_with_simgrid_has_no_version_of_it(python):
-    assert simgrid_version(python) is None
-
-
-def test_against_none_leaves_minidl_alone():
-    alone = asked(against=["none"])
-    assert alone.peers(PEERS) == []
-    assert alone.skipped == []
+    assert (alone.peers(step_run.PEERS), alone.skipped) == ([], [])
+    for python in ("/nonexistent", "/", "true", "false"):  # no interpreters with SimGrid
+        assert simulation_run.simgrid_version(python) is None
 
 
 def test_a_library_that_ends_before_it_answers_says_why(tmp_path):
@@ -95,28 +85,86 @@ def test_ctrl_c_ends_a_side_in_the_middle_of_an_answer(tmp_path):
         Side("theirs", str(program), [], ranks=1, stack=stack).ask()
 
 
-@pytest.mark.parametrize(
-    ("error", "code", "sentence"),
-    [
-        (MeasurementError("the sums are wrong"), 1, "minidl bench: step: the sums are wrong"),
-        (KeyboardInterrupt(), 130, ""),
-    ],
-)
-def test_what_was_measured_is_kept_if_a_part_fails_or_is_stopped(capsys, tmp_path, monkeypatch, error, code, sentence):
+class FakeSide:
+    """A side that answers each request from a table, and keeps the requests."""
+
+    def __init__(self, name, answers):
+        self.name, self.answers, self.asked = name, answers, []
+
+    def ask(self, *request):
+        self.asked.append(request)
+        found = self.answers[request[0]]
+        return found.pop(0) if isinstance(found, list) else [found]
+
+
+def with_sides(monkeypatch, module, **answers):
+    """Let the benchmark start these sides, by name, in place of processes."""
+    sides = {name: FakeSide(name, found) for name, found in answers.items()}
+    monkeypatch.setattr(module, "started", lambda names, start, skipped: [sides[name] for name in names])
+    return sides
+
+
+def test_training_steps_take_turns_and_a_side_that_learns_otherwise_is_left_out(monkeypatch):
+    ours = {"prepare": (2.0, 1.0), "block": [[0.1], [0.1], [0.2]], "flops": 2 * 1024**3, "matrix": [[0.05], [0.05]]}
+    sides = with_sides(
+        monkeypatch,
+        step_run,
+        minidl=ours,
+        alike={"prepare": (2.0, 1.0005), "block": [[0.5], [0.4], [0.4]]},
+        other={"prepare": (2.0, 1.1)},
+    )
+    told, skipped = [], []
+    run = step_run.StepRun(1, ["alike", "other"], 2, lambda *said: told.append(said), skipped, ExitStack())
+    assert list(run.compare("lenet")) == [
+        Comparison("step", "lenet", "1 thread", [0.1, 0.2], "alike", [0.4, 0.4], pytest.approx((0.5 + 0.25) / 2))
+    ]
+    assert skipped == ["lenet, 1 thread: other: its first losses differ from minidl's by 0.1: other work"]
+    blocks = [count for name, *count in sides["minidl"].asked if name == "block"]
+    assert blocks == [[2], [5], [5]]  # half a second each
+    turns = [f"{name}, round {turn} of 2" for turn in (1, 2) for name in ("minidl", "alike")]
+    said = [f"{name} prepares" for name in ("minidl", "alike", "other")] + turns
+    assert told == [("lenet", f"1 thread: {each}") for each in said]
+
+
+def test_all_reduces_take_turns_and_the_slowest_rank_counts(monkeypatch):
+    with_sides(
+        monkeypatch,
+        collectives_run,
+        minidl={4096: [[(0.01, True), (0.02, True)], [(0.1, True), (0.2, True)]]},
+        gloo={4096: [[(0.01, True), (0.02, True)], [(0.4, True), (0.3, True)]]},
+    )
+    told = []
+    found = list(collectives_run.compare(2, [4096], ["gloo"], 1, lambda *said: told.append(said), []))
+    assert found == [Comparison("collectives", "4 KiB", "2 nodes", [0.2], "gloo", [0.4])]
+    assert told == [("4 KiB", f"2 nodes: {name}, round 1 of 1") for name in ("minidl", "gloo")]
+    with_sides(monkeypatch, collectives_run, minidl={4096: [[(0.01, True), (0.02, False)]]})
+    with pytest.raises(MeasurementError, match="the all-reduce of minidl gives wrong numbers"):
+        list(collectives_run.compare(2, [4096], [], 1, lambda *_: None, []))
+
+
+def test_a_simulated_message_takes_the_time_of_the_launch_over_the_messages(monkeypatch):
+    clock = iter([100.0, 102.4])
+    monkeypatch.setattr(simulation_run, "MESSAGES", 100)
+    monkeypatch.setattr(simulation_run, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    engine = simulation_run.cluster.Simulation(trace="full")
+    assert simulation_run.minidl_seconds(4, engine) == pytest.approx(2.4 / 96)  # 4 all-reduces of 24 messages
+
+
+def test_what_was_measured_is_kept_if_a_part_fails_or_is_stopped(tmp_path, monkeypatch):
     def launches(*_):
         yield Comparison("launch", "nodes that do nothing", "4 nodes", [0.1])
 
     def steps(*_):
-        raise error
+        raise errors.pop(0)
         yield
 
+    errors = [MeasurementError("the sums are wrong"), KeyboardInterrupt()]
     monkeypatch.setitem(MEASURED, "launch", launches)
     monkeypatch.setitem(MEASURED, "step", steps)
-    with pytest.raises(SystemExit) as ending:
-        contextvars.Context().run(app, ["bench", "launch", "step", "--out", str(tmp_path)], prog_name="minidl")
-    assert ending.value.code == code
-    assert capsys.readouterr().err.strip() == sentence
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.csv", "bench.md"]
+    for code, said in ((1, "minidl bench: step: the sums are wrong\n"), (130, "")):
+        done = minidl(tmp_path, "bench", "launch", "step", "--out", code)
+        assert (done.returncode, done.stderr) == (code, said)
+        assert sorted(path.name for path in Path(str(code)).iterdir()) == ["bench.csv", "bench.md"]
 
 
 def test_the_memory_of_a_step_is_the_most_that_lives_at_once():
@@ -165,19 +213,27 @@ def test_the_whole_step_of_a_profile_includes_the_update():
     assert backward.pop("(all)") == pytest.approx(sum(backward.values()))
 
 
+ALL = {
+    "step": ["step", "mlp-small", "1 thread"],
+    "memory": ["memory", "mlp-small", "1 thread"],
+    "collectives": ["collectives", "4 KB", "2 nodes"],
+    "simulation": ["simulation", "a message by messages", "4 ranks"],
+    "launch": ["launch", "nodes that do nothing", "2 nodes"],
+    "scaling": ["scaling", "mlp-small", "2 nodes"],
+}
+"""The benchmarks, and the first row of each."""
+
+
 @pytest.mark.slow
-def test_every_benchmark_measures_minidl_alone(tmp_path):
+@pytest.mark.parametrize("names", [[*ALL][:-1], *exhaustively(["scaling"])], ids=["all but scaling", "scaling"])
+def test_every_benchmark_measures_minidl_alone(monkeypatch, names):
+    monkeypatch.setattr(simulation_run, "MESSAGES", 100)
     small = ("--workload", "mlp-small", "--threads", 1, "--nodes", 2, "--bytes", "4KB", "--ranks", 4, "--rounds", 1)
-    ended = minidl(tmp_path, "bench", *small, "--against", "none", "--profile", "--out", "out")
-    assert ended.returncode == 0, ended.stderr
-    assert "mlp-small, 1 thread" in ended.stdout
-    rows = [line.split(",")[:3] for line in (tmp_path / "out" / "bench.csv").read_text().splitlines()]
-    assert rows[1:] == [
-        ["step", "mlp-small", "1 thread"],
-        ["memory", "mlp-small", "1 thread"],
-        *([["scaling", "mlp-small", "2 nodes"]] if cores() > 1 else []),
-        ["collectives", "4 KB", "2 nodes"],
-        ["simulation", "a message by messages", "4 ranks"],
-        ["simulation", "a message at once", "4 ranks"],
-        ["launch", "nodes that do nothing", "2 nodes"],
-    ]
+    said = succeeds("bench", *names, *small, "--against", "none", "--profile", "--out", "out")
+    if names == ["scaling"] and cores() == 1:
+        return
+    rows = [line.split(",")[:3] for line in Path("out", "bench.csv").read_text().splitlines()][1:]
+    second = [["simulation", "a message at once", "4 ranks"]] if "simulation" in names else []
+    assert [row for row in rows if row not in second] == [ALL[name] for name in names]
+    assert ("mlp-small, 1 thread" in said) == ("step" in names)
+    assert len(rows) == len(names) + len(second)

@@ -1,0 +1,112 @@
+"""Help, examples and completion: what a user meets before the first run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+
+import pytest
+
+import minidl as package
+from minidl import data, kernels
+from minidl.cli import engines
+from minidl.cli.examples import EXAMPLES
+from minidl.cli.models import MODELS
+from minidl.cli.simulate.cases import ALGORITHMS
+from minidl.cluster.cost.presets import PRESETS
+from tests.cli.command import minidl, refused, succeeds
+from tests.tiers import exhaustively
+
+pytestmark = pytest.mark.timeout(600)
+
+OF_TRAINING = (*MODELS, *data.NAMES, *kernels.NAMES, *PRESETS, *engines.ENGINES)
+NAMED = {
+    "train": OF_TRAINING,
+    "compare": (*OF_TRAINING, "strategies", "slow", "jitter", "target", "list"),
+    "simulate": (*ALGORITHMS, *PRESETS, "ALGORITHM", "NODES", "virtual"),
+}
+"""Words on the page of help: every model, data set, network and collective, and options."""
+
+
+def test_version_and_help(tmp_path):
+    assert succeeds("--version") == f"minidl {package.__version__}\n"
+    nothing = minidl(tmp_path)
+    assert nothing.returncode == 2
+    for page in (nothing.stdout + nothing.stderr, succeeds("--help"), succeeds("train", "-h")):
+        assert page.startswith("Usage: minidl")
+        assert max(map(len, page.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_help_fits_the_terminal_names_everything_and_shows_the_examples_unbroken(command):
+    page = succeeds(command, "--help")
+    assert max(map(len, page.splitlines())) <= 80
+    assert set(NAMED.get(command, ())) <= set(re.findall(r"\w+", page))
+    assert "Examples:" in page
+    for line in EXAMPLES[command].strip().splitlines():
+        assert f"  {line}\n" in page
+
+
+QUICK = ("--list", "simulate --nodes", "--kind")  # a fraction of a second each
+LINES = [
+    line.strip()
+    for text in EXAMPLES.values()
+    for line in text.replace("\\\n", " ").splitlines()  # continued lines
+    if line.strip() and not line.startswith("mpiexec")
+]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [line for line in LINES if any(mark in line for mark in QUICK)]
+    + exhaustively(*(line for line in LINES if not any(mark in line for mark in QUICK))),
+)
+def test_every_example_of_help_runs_as_it_is_typed(line):
+    succeeds(*shlex.split(line)[1:])
+
+
+def test_tab_offers_commands_and_values(tmp_path):
+    (tmp_path / "net.json").write_text("{}")
+    offered = {
+        "s": ["schedule", "simulate"],
+        "train --model ": ["mlp", "resnet", "gpt"],
+        "train --data g": ["glyphs"],
+        "train --network ": ["1gbe", "nvlink", "net.json"],
+        "train --strategy loc": ["local_sgd"],
+        "train --optimizer ada": ["adagrad", "adam", "adamw"],
+        "train --kernels n": ["numpy", "numba"],
+        "compare --networks ": ["1gbe", "net.json"],
+        "compare --strategies par": ["parameter_server"],
+        "compare --on ": ["processes", "simulation", "mpi"],
+        "simulate --collective b": ["broadcast", "barrier"],
+        "simulate --algorithm r": ["ring", "rabenseifner"],
+        "schedule --kind z": ["zb-h1", "zb-v"],
+        "calibrate --pattern ": ["ping-pong", "exchange"],
+        "bench --against torch": ["torch"],
+    }
+    for words, some in offered.items():
+        asked = {"_MINIDL_COMPLETE": "complete_bash", "COMP_WORDS": f"minidl {words}"}
+        done = minidl(tmp_path, **asked, COMP_CWORD=str(len(words.split(" "))))
+        assert set(some) <= set(done.stdout.split()), words
+
+
+def test_a_mistyped_command_or_option_is_answered_with_the_nearest():
+    assert "Did you mean 'train'?" in refused("trian")
+    assert "--nodes" in refused("train", "--ndoes", 4)
+    for words in (("--nodes", "four"), ("--epochs", "2.5"), ("--lr", "fast"), ("--nodes",)):
+        assert words[0] in refused("train", *words)
+
+
+def test_an_error_is_red_and_is_not_broken_into_lines(monkeypatch):
+    err = refused("train", "--model", "resnte", COLUMNS="40", FORCE_COLOR="1", TERM="xterm-256color")
+    assert err == (
+        "\x1b[31mminidl train: --model must be 'mlp', 'lenet', 'resnet', 'alexnet', 'vgg16' or 'gpt', got 'resnte': "
+        "did you mean 'resnet'?\x1b[0m\n"
+    )
+
+
+def test_without_tensorboardx_the_message_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    assert "pip install 'minidl[tensorboard]'" in refused("train", "--model", "mlp", "--tensorboard")
+    assert list(tmp_path.iterdir()) == []
