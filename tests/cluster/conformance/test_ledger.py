@@ -10,7 +10,7 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster import Communicator
-from tests.cluster.conformance.runs import ENGINES, engines
+from tests.cluster.conformance.runs import ENGINES, HAS_MPI
 from tests.tiers import exhaustively
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -50,8 +50,15 @@ def program(comm: Communicator) -> None:
     comm.barrier()
 
 
-@engines
-@pytest.mark.parametrize("p", [5, *exhaustively(1, 4, 8)])
+@pytest.mark.parametrize(
+    ("engine", "p"),
+    [
+        *(("processes", 5), ("simulation", 4)),
+        *exhaustively(
+            ("processes", 8), ("simulation", 1), ("simulation at once", 5), *([("mpi", 5)] if HAS_MPI else [])
+        ),
+    ],
+)
 def test_messages_and_bytes_are_those_of_the_formulas(engine: str, p: int) -> None:
     trace = cluster.launch(program, nodes=p, on=ENGINES[engine](), timeout=20, deadline=150).trace
     messages: Counter[tuple[str, int]] = Counter()
