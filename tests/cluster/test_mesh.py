@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from minidl import cluster
 from minidl.cluster import Communicator, Mesh
 from minidl.cluster.trace.recording import Traffic
-from tests.tiers import all_but_first_exhaustive, exhaustively
+from tests.tiers import exhaustively
 
 NAMES = ("dp", "pp", "spatial", "tp")
 ON = cluster.Simulation(network=cluster.Network(1e-5, 1e-9))
@@ -81,19 +81,16 @@ def all_selections(comm: Communicator, shape: tuple[int, ...], order: int) -> in
     return len({id(group._calls) for group in groups.values()})
 
 
-@pytest.mark.parametrize("p", all_but_first_exhaustive([6, *(p for p in range(1, 13) if p != 6)]))
-def test_every_selection_of_axes_is_a_group_of_its_own_with_every_collective(p: int) -> None:
+@pytest.mark.parametrize(
+    ("p", "most"), [(6, 3), (4, 4), *exhaustively((1, 3), (5, 3), (8, 4), (12, 4))], ids=lambda number: f"{number}"
+)
+def test_every_selection_of_axes_is_a_group_of_its_own_with_every_collective(p: int, most: int) -> None:
     def program(comm: Communicator) -> None:
-        for axes in (1, 2, 3):
+        for axes in range(1, most + 1):
             for number, shape in enumerate(factorisations(p, axes)):
                 all_selections(comm, shape, number)
 
     simulated(program, p)
-
-
-@pytest.mark.parametrize("p", all_but_first_exhaustive([4, 8, 12]))
-def test_four_axes_are_joined_as_fewer(p: int) -> None:
-    simulated(lambda comm: [all_selections(comm, shape, 0) for shape in factorisations(p, 4)], p)
 
 
 @pytest.mark.timeout(120)
@@ -120,7 +117,7 @@ def messages(run: cluster.Run) -> dict[str, int]:
     return total
 
 
-@pytest.mark.parametrize("shape", [(2, 2, 2), (3, 1, 4, 1), (1, 2, 3)])
+@pytest.mark.parametrize("shape", [(3, 1, 4, 1), (8, 4, 10)])
 def test_a_mesh_costs_one_all_reduce_of_a_number_and_its_groups_nothing(shape: tuple[int, ...]) -> None:
     def program(comm: Communicator) -> None:
         names = NAMES[: len(shape)]
@@ -134,7 +131,7 @@ def test_a_mesh_costs_one_all_reduce_of_a_number_and_its_groups_nothing(shape: t
     assert run.seconds == tree.seconds
 
 
-@pytest.mark.parametrize("shape", [(6,), (1, 6), (6, 1, 1, 1), (1, 6, 1)])
+@pytest.mark.parametrize("shape", [(6,), (6, 1, 1, 1), (1, 6, 1)])
 def test_a_mesh_with_one_axis_of_several_ranks_is_the_communicator_and_costs_nothing(shape: tuple[int, ...]) -> None:
     def program(comm: Communicator) -> None:
         names = NAMES[: len(shape)]
@@ -147,15 +144,6 @@ def test_a_mesh_with_one_axis_of_several_ranks_is_the_communicator_and_costs_not
     run = simulated(program, 6)
     assert (messages(run), run.seconds) == ({}, 0.0)
     assert run.trace.events == simulated(lambda comm: None, 6).trace.events
-
-
-def test_a_mesh_of_1024_ranks_takes_two_messages_a_rank() -> None:
-    def program(comm: Communicator) -> int:
-        return comm.mesh((8, 8, 16), NAMES[:3])["dp", "spatial"].size
-
-    run = simulated(program, 1024)
-    assert run.results == [128] * 1024
-    assert messages(run) == {"mesh": 2 * 1023}
 
 
 def test_a_split_sends_as_many_bytes_a_message_on_many_ranks_as_on_two() -> None:
@@ -334,23 +322,22 @@ def test_a_mesh_says_what_it_is() -> None:
     of_rank_4(check)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error", "text"),
-    [
-        (lambda mesh: mesh.rank_at(dp=2), ValueError, "^dp must be .*, got 2: <Mesh: .*> has ranks 0 to 1 along it$"),
-        (lambda mesh: mesh.rank_at(tp=-1), ValueError, "^tp must be .*, got -1: "),
-        (lambda mesh: mesh.rank_at(tp=1.0), TypeError, "^tp must be a whole number"),
-        (lambda mesh: mesh.rank_at(pp=0), ValueError, "^this mesh has no axis 'pp': choose one of dp, tp$"),
-        (lambda mesh: mesh.coordinates_of(6), ValueError, "^rank must be .*, got 6"),
-        (lambda mesh: mesh["pp"], KeyError, "this mesh has no axis 'pp': choose one of dp, tp"),
-        (lambda mesh: mesh["dp", "pp"], KeyError, "this mesh has no axis 'pp': choose one of dp, tp"),
-        (lambda mesh: mesh["dp", "dp"], KeyError, r"each axis of a mesh is named once, got \('dp', 'dp'\)"),
-    ],
-)
-def test_what_a_mesh_does_not_have_is_refused(wrong: Any, error: type[Exception], text: str) -> None:
+WRONG = [
+    (lambda mesh: mesh.rank_at(dp=2), ValueError, "^dp must be .*, got 2: <Mesh: .*> has ranks 0 to 1 along it$"),
+    (lambda mesh: mesh.rank_at(tp=-1), ValueError, "^tp must be .*, got -1: "),
+    (lambda mesh: mesh.rank_at(tp=1.0), TypeError, "^tp must be a whole number"),
+    (lambda mesh: mesh.rank_at(pp=0), ValueError, "^this mesh has no axis 'pp': choose one of dp, tp$"),
+    (lambda mesh: mesh.coordinates_of(6), ValueError, "^rank must be .*, got 6"),
+    (lambda mesh: mesh["dp", "pp"], KeyError, "this mesh has no axis 'pp': choose one of dp, tp"),
+    (lambda mesh: mesh["dp", "dp"], KeyError, r"each axis of a mesh is named once, got \('dp', 'dp'\)"),
+]
+
+
+def test_what_a_mesh_does_not_have_is_refused() -> None:
     def check(mesh: Mesh[Communicator]) -> None:
-        with pytest.raises(error, match=text):
-            wrong(mesh)
+        for wrong, error, text in WRONG:
+            with pytest.raises(error, match=text):
+                wrong(mesh)
 
     of_rank_4(check)
 
@@ -358,8 +345,6 @@ def test_what_a_mesh_does_not_have_is_refused(wrong: Any, error: type[Exception]
 # Wrong programs, and ranks that die
 
 
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("on", ["simulation", "processes"])
 @pytest.mark.parametrize(
     ("other", "text"),
     [
@@ -370,7 +355,7 @@ def test_what_a_mesh_does_not_have_is_refused(wrong: Any, error: type[Exception]
         (lambda comm: comm.split(0), "split"),
     ],
 )
-def test_a_rank_that_makes_another_mesh_or_another_call_is_told_apart(on: str, other: Any, text: str) -> None:
+def test_a_rank_that_makes_another_mesh_or_another_call_is_told_apart(other: Any, text: str) -> None:
     def program(comm: Communicator) -> None:
         if comm.rank == 2:
             other(comm)
@@ -379,7 +364,7 @@ def test_a_rank_that_makes_another_mesh_or_another_call_is_told_apart(on: str, o
         comm.barrier()
 
     with pytest.raises(cluster.CollectiveMismatch, match=text) as caught:
-        cluster.launch(program, nodes=4, on=on, timeout=20)
+        simulated(program, 4)
     assert "mesh(shape=(1, 4), axes=('dp', 'tp'))" in str(caught.value)
 
 

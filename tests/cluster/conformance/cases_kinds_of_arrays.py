@@ -98,11 +98,13 @@ def arrays_of_every_kind_are_received_into_one_that_is_contiguous(comm: Communic
 def a_message_that_is_refused_is_over_for_its_sender_too(comm: Communicator) -> None:
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     for size in (10, 20_000):
-        for message in (np.ones(size), [np.ones(size)]):
+        refused = (
+            (np.ones(size), rf"was given a float32 array of shape \({size},\), but the message is float64 of shape"),
+            ([np.ones(size)], "was given an array, but the message is a list: give it none"),
+        )
+        for message, sentence in refused:
             sent = comm.isend(message, right)
-            with pytest.raises(
-                (ValueError, TypeError), match=rf"a receive was given a float32 array of shape \({size},\)"
-            ):
+            with pytest.raises((ValueError, TypeError), match=sentence):
                 comm.recv(left, out=np.ones(size, np.float32))
             sent.wait()
     assert comm.all_reduce(1) == comm.size

@@ -129,7 +129,7 @@ def _mistakes(comm: Communicator) -> list[tuple[Callable[[], Any], str]]:
         (lambda: comm.send(1, 0.5), "dst must be a whole number"),  # type: ignore[arg-type]
         (
             lambda: comm.broadcast(1, True),
-            f"src must be a whole number from 0 to {p - 1}, got True of type bool: write 1",
+            f"src must be a whole number from 0 to {p - 1}, got True of type bool: ",
         ),
         (lambda: comm.send(1, 0, tag=-1), "tag must be from 0 to 4294967295, got -1"),
         (lambda: comm.recv(0, tag=2**32), "tag must be from 0 to 4294967295, got 4294967296"),
@@ -143,18 +143,21 @@ def _mistakes(comm: Communicator) -> list[tuple[Callable[[], Any], str]]:
         (lambda: comm.broadcast(x, src=p), "src must be from 0"),
         (lambda: comm.reduce(x, dst=p), "dst must be from 0"),
         (lambda: comm.gather(x, dst=-1), "dst must be from 0"),
-        (lambda: comm.scatter([1] * (p + 1), src=comm.rank), str(p + 1)),
-        (lambda: comm.scatter(3, src=comm.rank), "scatter"),
-        (lambda: comm.all_to_all([1] * (p + 1)), str(p + 1)),
-        (lambda: comm.reduce_scatter(3.0), "reduce_scatter"),
+        (
+            lambda: comm.scatter([1] * (p + 1), src=comm.rank),
+            f"scatter takes a list of {p} items, one for each rank, got {p + 1}",
+        ),
+        (lambda: comm.scatter(3, src=comm.rank), "got int"),
+        (lambda: comm.all_to_all([1] * (p + 1)), f"all_to_all takes a list of {p} items"),
+        (lambda: comm.reduce_scatter(3.0), "takes an array, not float"),
         (lambda: comm.world_rank(p), "rank must be from 0"),
-        (lambda: comm.compute(seconds=-1), "seconds must be at least 0, got -1"),
-        (lambda: comm.compute(flops=math.inf), "flops must be finite"),
-        (lambda: comm.compute(seconds=math.inf), "seconds must be finite"),
-        (lambda: comm.compute(nbytes=math.nan), "nbytes must be"),
-        (lambda: comm.mesh((p + 1,), ("dp",)), str(p + 1)),
-        (lambda: comm.mesh((p, 1), ("dp",)), "dp"),
-        (lambda: comm.mesh((p, 1), ("dp", "dp")), "dp"),
+        (lambda: comm.compute(seconds=-1), "work must be finite and at least 0, got flops=0.0, seconds=-1"),
+        (lambda: comm.compute(flops=math.inf), "got flops=inf"),
+        (lambda: comm.compute(seconds=math.inf), "seconds=inf"),
+        (lambda: comm.compute(nbytes=math.nan), "nbytes=nan"),
+        (lambda: comm.mesh((p + 1,), ("dp",)), "does not have the"),
+        (lambda: comm.mesh((p, 1), ("dp",)), "needs 2 different names"),
+        (lambda: comm.mesh((p, 1), ("dp", "dp")), "needs 2 different names"),
     ]
 
 

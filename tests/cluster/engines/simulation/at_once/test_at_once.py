@@ -36,7 +36,7 @@ def run(program: Callable[..., Any], nodes: int, batched: bool, **options: Any) 
     return cluster.launch(program, nodes=nodes, on=AtOnce(network, batched=batched, **options))
 
 
-@pytest.mark.parametrize("nodes", [2, 7, 8, *exhaustively(3, 4, 5, 6, 9, 12, 16, 17)])
+@pytest.mark.parametrize("nodes", [7, 8, *exhaustively(2, 3, 12)])
 @pytest.mark.parametrize("name", CALLS)
 def test_a_collective_has_the_same_results_times_and_events(name: str, nodes: int) -> None:
     def program(comm: Communicator) -> Any:
@@ -122,7 +122,7 @@ def formula(name: str, nodes: int, nbytes: int) -> float:
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize("nodes", [64, *exhaustively(100, 1024)])
+@pytest.mark.parametrize("nodes", [64, *exhaustively(100)])
 def test_many_ranks_take_the_time_of_the_formula_and_post_no_message(
     name: str, nodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,14 +136,6 @@ def test_many_ranks_take_the_time_of_the_formula_and_post_no_message(
     assert simulated.seconds == pytest.approx(formula(name, nodes, nbytes), rel=1e-9)
     if name == "ring":
         assert {traffic["all_reduce"].messages for traffic in simulated.trace.ledger()} == {2 * (nodes - 1)}
-
-
-def test_a_ring_of_4096_ranks_is_played() -> None:
-    def program(comm: Communicator) -> None:
-        comm.all_reduce(Phantom(4096 * 4), algorithm="ring")
-
-    simulated = cluster.launch(program, nodes=4096, on=cluster.Simulation(NETWORK, trace="ledger"))
-    assert simulated.seconds == pytest.approx(formula("ring", 4096, 4096 * 4), rel=1e-9)
 
 
 def test_a_trace_keeps_the_same_first_events(monkeypatch: pytest.MonkeyPatch) -> None:
