@@ -48,27 +48,6 @@ def test_work_that_is_over_before_the_message_arrives_is_done_in_full():
     assert outcome(lambda comm: comm.compute(seconds=0.5)) == (False, 0.5, "stop", 1.25)
 
 
-def test_many_pieces_of_work_end_at_the_moment_when_the_message_arrives():
-    def pieces(comm):
-        for _ in range(10):
-            comm.compute(seconds=0.4)
-
-    assert outcome(pieces) == (True, 1.25, "stop", 1.25)
-
-
-def test_the_work_of_a_group_of_ranks_ends_as_well():
-    def program(comm):
-        half = comm.split(comm.rank)
-        if comm.rank == 0:
-            comm.send("stop", 1)
-            return None
-        with comm.until(comm.irecv(0)) as block:
-            half.compute(seconds=10)
-        return block.interrupted, comm.now()
-
-    assert cluster.launch(program, nodes=2, on="simulation").results[1] == (True, 0.0)
-
-
 def test_counted_arithmetic_ends_at_the_moment_when_the_message_arrives():
     def products(comm):
         two_seconds()
@@ -170,19 +149,6 @@ def test_helpers_have_the_core_of_a_rank_whose_work_has_ended():
     reducing = cluster.Network(alpha=0.0, beta=0.0, gamma=0.1 / 40)  # 0.1 s a chunk of five numbers
     results = cluster.launch(program, nodes=2, on="simulation", network=reducing).results
     assert results == pytest.approx([11.1, 11.1], abs=1e-12)
-
-
-def test_nothing_is_left_of_the_work_that_was_not_done():
-    def program(comm):
-        if comm.rank == 0:
-            comm.send("stop", 1)
-        else:
-            with comm.until(comm.irecv(0)):
-                comm.compute(seconds=1e6)
-        comm.recv(1 - comm.rank)
-
-    with pytest.raises(cluster.Deadlock):  # found at once, not after a timeout that this work would have outlasted
-        cluster.launch(program, nodes=2, on="simulation", timeout=60)
 
 
 def test_another_message_does_not_end_the_work():

@@ -192,24 +192,6 @@ def test_a_run_without_events_has_an_empty_path() -> None:
     assert (len(path), path.seconds, path.summary()) == (0, 0.0, "critical path: there are no events")
 
 
-def test_on_processes_it_is_without_gap_from_the_start_of_the_run_to_its_end() -> None:
-    def program(comm: cluster.Communicator) -> None:
-        for _ in range(3):
-            comm.mark("work")
-            comm.compute(seconds=0.05 if comm.rank == 2 else 0.005)
-            comm.all_reduce(np.ones(50_000), algorithm="ring")
-
-    run = cluster.launch(program, nodes=3)
-    path = run.trace.critical_path()
-    assert all(before.end == after.start for before, after in pairwise(path))
-    assert path.note == ""
-    assert path[0].start == min(e.start for e in run.trace.events if e.rank == path[0].rank)
-    assert path[-1].end == max(e.end for e in run.trace.events)
-    worked = sum(e.end - e.start for e in path if e.rank == 2 and e.kind == "compute")
-    assert worked > 0.1
-    assert not [e for e in path if e.kind == "wait"]
-
-
 def test_a_nanosecond_more_of_work_prolongs_a_simulated_run_exactly_if_it_is_on_the_path() -> None:
     def program(comm: cluster.Communicator, work: np.ndarray) -> None:
         for seconds in work[:, comm.rank]:

@@ -12,7 +12,8 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster.engines.processes.deadlock import DeadlockWatch
-from minidl.cluster.engines.processes.shared_page import EPOCH, WAIT_WORDS, Page, Waits, create_page
+from minidl.cluster.engines.processes.shared_page import Page, Waits, create_page
+from tests.cluster.blocked import wait_until_blocked
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -25,14 +26,6 @@ def deadlock_of(program: Program, on: str = "processes", nodes: int = 3) -> clus
     with pytest.raises(cluster.Deadlock) as caught:
         cluster.launch(program, nodes=nodes, on=on, timeout=50, deadline=150)
     return caught.value
-
-
-def wait_until_blocked(comm: cluster.Communicator, ranks: list[int]) -> None:
-    """Return when each of these ranks waits for a message, as the page shows that it shares with the launcher."""
-    page = np.frombuffer(comm._owner.endpoint._published._words.obj, np.uint64)
-    waits = page[: comm.size * WAIT_WORDS].reshape(comm.size, WAIT_WORDS)
-    while not (waits[ranks, EPOCH] % 2 == 1).all():
-        time.sleep(0.01)
 
 
 def waits_of(error: cluster.ClusterError) -> dict[int, tuple[str, int, int | None, int | None]]:
@@ -54,15 +47,6 @@ def test_a_circle_of_receives_is_shown_with_operation_call_tag_and_line(on: str)
     assert len(texts) == 3
     for lines in texts:
         assert any(line.startswith("minidl.cluster.diagnosis.errors.Deadlock: ") for line in lines)
-
-
-@pytest.mark.parametrize("on", ENGINES)
-def test_in_a_notebook_the_line_is_that_of_the_cell_of_the_function(on: str) -> None:
-    names: dict[str, Program] = {}
-    exec(compile("\ndef program(comm):\n    comm.recv(1 - comm.rank)\n", "/tmp/ipykernel_815/2947.py", "exec"), names)
-    told = str(deadlock_of(names["program"], on, nodes=2)).split("Traceback")[0]
-    assert told.count("in recv (call 1), tag 0, at line 3 of the notebook cell of program") == 2
-    assert "ipykernel" not in told
 
 
 @pytest.mark.parametrize("on", ENGINES)
@@ -137,7 +121,7 @@ def test_some_ranks_in_a_deadlock_end_the_others_that_compute() -> None:
 def test_those_who_wait_for_ranks_in_a_circle_are_stuck_as_well() -> None:
     def program(comm: cluster.Communicator) -> None:
         if comm.rank == 0:  # closes the circle when the others are blocked: sooner, it is found without them
-            wait_until_blocked(comm, [1, 2, 3])
+            wait_until_blocked(comm, 1, 2, 3)
         comm.recv({0: 1, 1: 0, 2: 1, 3: 2}[comm.rank])
 
     assert str(deadlock_of(program, nodes=4)).startswith("deadlock: ranks 0, 1, 2 and 3 wait")
