@@ -193,6 +193,17 @@ def test_waiting_for_a_rank_that_has_returned_is_a_deadlock_and_not_a_matter_of_
     assert [(wait.rank, wait.peer) for wait in error.waits] == [(1, 0)]
 
 
+@pytest.mark.parametrize("on", ["processes", "simulation"])
+@pytest.mark.parametrize(("nodes", "who", "at_fault"), [(2, "rank 1", [1]), (3, "every other rank", [0, None])])
+def test_a_receive_from_any_is_a_deadlock_when_the_others_have_returned(
+    nodes: int, who: str, at_fault: list[int | None], on: str
+) -> None:
+    error = failure_of(lambda comm: comm.recv(cluster.ANY) if comm.rank == 0 else None, nodes=nodes, on=on)
+    assert isinstance(error, cluster.Deadlock)
+    assert f"{who} has already returned from the program" in str(error)
+    assert error.rank in at_fault
+
+
 def test_messages_that_nobody_receives_do_not_hinder_the_end() -> None:
     def program(comm: cluster.Communicator) -> str:
         if comm.rank == 0:

@@ -169,21 +169,6 @@ def assert_apart(groups: list[Communicator | None]) -> None:
         np.testing.assert_array_equal(work.wait(), np.full(3, group.size * (1.0 + place)))
 
 
-def test_meshes_and_splits_may_follow_each_other_and_be_nested() -> None:
-    def program(comm: Communicator) -> None:
-        few = comm.split(0 if comm.rank < 5 else None)  # from now on, ranks 0 to 4 have made more groups
-        groups = [comm, few, few and few.split(few.rank % 2), few and few.first_ranks(5), comm.first_ranks(12)]
-        first, second = comm.mesh((3, 4), ("a", "b")), comm.mesh((2, 6), ("a", "b"))
-        inner = first["b"].mesh((2, 2), ("c", "d"))
-        quarter = comm.split(comm.rank // 3).mesh((1, 3), ("e", "f"))
-        groups += [first["b"], second["b"], inner["d"], inner["c"], second["a"], first["a"], quarter["e"], first[()]]
-        groups += [comm.split(0, key=-comm.rank)]
-        assert quarter["f"].size == 3
-        assert_apart(groups)
-
-    simulated(program, 12)
-
-
 @st.composite
 def steps(draw: st.DrawFn) -> tuple[int, list[Any]]:
     """A number of ranks, and groups to be made: splits of a group, meshes of it, its first ranks; by number."""
@@ -380,14 +365,6 @@ def test_a_rank_that_died_fails_the_groups_that_need_it_and_no_other() -> None:
     faults = cluster.FaultPlan().kill(3, at="all_reduce")
     run = simulated(program, 4, faults=faults, on_failure="continue")
     assert run.results == [1, 1, None, None]
-
-
-def test_a_rank_may_die_in_the_middle_of_making_a_mesh() -> None:
-    def program(comm: Communicator) -> None:
-        comm.mesh((2, 2), ("dp", "tp"))
-
-    with pytest.raises(cluster.RankFailed, match="rank 1"):
-        simulated(program, 4, faults=cluster.FaultPlan().kill(1, at="mesh"))
 
 
 def test_the_ledger_adds_up_by_axis_and_timelines_name_it(tmp_path: Path) -> None:

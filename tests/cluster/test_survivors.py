@@ -89,6 +89,24 @@ def test_a_receive_from_anybody_skips_the_failed(on: str) -> None:
     assert survive(program, nodes=4, on=on).results == [[2, 3], None, [], []]
 
 
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_receive_from_some_raises_as_soon_as_all_of_them_have_failed_while_others_live(on: str) -> None:
+    def program(comm: cluster.Communicator) -> Any:
+        if comm.rank == 0:
+            first = comm.recv({1, 2})
+            with pytest.raises(cluster.RankFailed) as caught:
+                comm.recv({1, 2})
+            comm.send("go on", 3)
+            return first, caught.value.rank
+        if comm.rank == 1:
+            comm.send("last words", 0)
+        if comm.rank < 3:
+            raise ValueError("lost")
+        return comm.recv(0)
+
+    assert survive(program, nodes=4, on=on).results == [("last words", 1), None, None, "go on"]
+
+
 @pytest.mark.parametrize(
     ("on", "algorithm"),
     [("processes", "auto"), ("processes", "ring"), *(("simulation", name) for name in ("auto", "tree", "ordered"))],
@@ -198,17 +216,6 @@ def test_a_program_that_looks_whether_a_message_is_here_learns_that_its_sender_h
 
     run = survive(program, nodes=2, on=on)
     assert run.results == ["rank 1 has failed", None]
-
-
-@pytest.mark.parametrize("on", ENGINES)
-def test_a_message_that_a_rank_may_yet_send_to_itself_is_not_completed(on: str) -> None:
-    def program(comm: cluster.Communicator) -> list[bool]:
-        message = comm.irecv(comm.rank)
-        before = message.is_completed()
-        comm.send("hello", comm.rank)
-        return [before, message.is_completed()]
-
-    assert survive(program, nodes=2, on=on).results == [[False, True]] * 2
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from minidl import cluster
 from minidl.cluster import Communicator
@@ -126,6 +127,24 @@ def a_receive_from_any_takes_one_senders_messages_in_order(comm: Communicator) -
         assert source == comm.last_source
         received[source].append(number)
     return received[1:]
+
+
+@case(at_least=3)
+def a_receive_from_some_leaves_the_messages_of_others(comm: Communicator) -> Any:
+    group = comm.split(0, key=-comm.rank)
+    assert group is not None
+    if group.rank:
+        group.send(group.rank, 0)
+        return group.send("ready", 0, tag=1)
+    for rank in range(1, group.size):
+        group.recv(rank, tag=1)
+    later = range(2, group.size)
+    heard = sorted(group.recv({*later} if number % 2 else [*later]) for number in later)
+    assert heard == [*later]
+    for ranks, sentence in ((set(), "got an empty collection"), ({0, group.size}, "src must be from 0 to")):
+        with pytest.raises(ValueError, match=sentence):
+            group.recv(ranks)
+    return group.recv(cluster.ANY), group.last_source
 
 
 @case(at_least=2)
