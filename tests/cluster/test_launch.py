@@ -150,11 +150,7 @@ def test_results_and_arguments_may_be_large() -> None:
         ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
         ({"seed": "a"}, TypeError, "seed must be a whole number .* got 'a'"),
         ({"on": "simulator"}, ValueError, "on must be 'processes', 'simulation' or 'mpi', got 'simulator'"),
-        (
-            {"on": "threads"},
-            ValueError,
-            r"pass one of these, or an engine such as cluster.Simulation\(\)",
-        ),
+        ({"on": "threads"}, ValueError, r"pass one of these, or an engine such as cluster.Simulation\(\)"),
         ({"on_failure": "raises"}, ValueError, "on_failure must be 'raise' or 'continue', got 'raises'"),
         ({"timeout": 0}, ValueError, "timeout must be above 0, got 0: give seconds"),
         ({"timeout": "60"}, TypeError, "timeout must be a number above 0, got '60' of type str: write 60"),

@@ -82,10 +82,7 @@ print([box.value for box in run.results], all(isinstance(box, Box) for box in ru
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("method", "program"),
-    [("forkserver", "program"), *exhaustively(("spawn", "compute"))],
-)
+@pytest.mark.parametrize(("method", "program"), [("forkserver", "program"), *exhaustively(("spawn", "compute"))])
 def test_ctrl_c_ends_all_ranks_and_the_caller_can_go_on(tmp_path: Path, method: str, program: str) -> None:
     process = start(tmp_path, ENDLESS.format(method=method, program=program))
     pids = started_ranks(process, 3)
@@ -121,10 +118,7 @@ print(cluster.launch(lambda comm: comm.rank, nodes=2).results)
     assert err == ""
 
 
-@pytest.mark.parametrize(
-    ("method", "program"),
-    [("spawn", "compute"), *exhaustively(("forkserver", "program"))],
-)
+@pytest.mark.parametrize(("method", "program"), [("spawn", "compute"), *exhaustively(("forkserver", "program"))])
 def test_when_the_caller_is_killed_its_ranks_and_servers_end_too(tmp_path: Path, method: str, program: str) -> None:
     process = start(tmp_path, ENDLESS.format(method=method, program=program))
     started_ranks(process, 3)

@@ -127,10 +127,7 @@ def _mistakes(comm: Communicator) -> list[tuple[Callable[[], Any], str]]:
         (lambda: comm.send(1, -2), "dst must be from 0"),
         (lambda: comm.recv(p + 3), f"src must be from 0 to {p - 1}, got {p + 3}"),
         (lambda: comm.send(1, 0.5), "dst must be a whole number"),  # type: ignore[arg-type]
-        (
-            lambda: comm.broadcast(1, True),
-            f"src must be a whole number from 0 to {p - 1}, got True of type bool: ",
-        ),
+        (lambda: comm.broadcast(1, True), f"src must be a whole number from 0 to {p - 1}, got True of type bool: "),
         (lambda: comm.send(1, 0, tag=-1), "tag must be from 0 to 4294967295, got -1"),
         (lambda: comm.recv(0, tag=2**32), "tag must be from 0 to 4294967295, got 4294967296"),
         (lambda: comm.all_reduce(x, "avg"), "op must be 'sum', 'mean', 'max', 'min' or 'prod', got 'avg'"),

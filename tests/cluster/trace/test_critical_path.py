@@ -137,10 +137,7 @@ def test_what_a_lane_does_next_waits_for_what_it_did_before_if_the_program_had_b
 
 
 def test_messages_that_take_no_time_cannot_send_the_path_round_in_circles() -> None:
-    events = [
-        message(0, "wait", 0.0, 1.0, 1, 0.0, 1.0, "recv"),
-        message(1, "wait", 0.0, 1.0, 0, 0.0, 1.0, "recv"),
-    ]
+    events = [message(0, "wait", 0.0, 1.0, 1, 0.0, 1.0, "recv"), message(1, "wait", 0.0, 1.0, 0, 0.0, 1.0, "recv")]
     path = find_critical_path(events, True)
     assert pieces(path) == [(1, "wait", 0.0, 1.0)]
     assert path.shares() == (0, 0, 1)

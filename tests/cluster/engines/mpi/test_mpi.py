@@ -573,11 +573,7 @@ def test_under_mpiexec_a_run_that_fails_makes_launch_raise_on_all_and_the_script
 
 
 @pytest.mark.parametrize(
-    "what",
-    [
-        "os.kill(os.getpid(), signal.SIGKILL)",
-        *exhaustively("os.kill(os.getpid(), signal.SIGSTOP)"),
-    ],
+    "what", ["os.kill(os.getpid(), signal.SIGKILL)", *exhaustively("os.kill(os.getpid(), signal.SIGSTOP)")]
 )
 def test_under_mpiexec_a_rank_that_is_lost_ends_the_job(tmp_path: Path, what: str) -> None:
     done = under_mpiexec(
