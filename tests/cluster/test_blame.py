@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from typing import Any
@@ -47,14 +46,6 @@ def test_a_rank_that_died_as_well_is_said_to_be_dead() -> None:
     run = cluster.launch(program, nodes=2, on_failure="continue")
     assert "rank 1 did not answer: the process ended with exit code 4" in str(run.failures[0])
     assert "rank 0 did not answer: the process ended with exit code 3" in str(run.failures[1])
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other signals")
-def test_a_signal_without_a_name_is_told_by_its_number() -> None:
-    def program(comm: cluster.Communicator) -> None:
-        os.kill(os.getpid(), 37)
-
-    assert str(failure_of(program, nodes=1)).startswith("the process was killed by signal 37\nrank 0 of 1")
 
 
 @pytest.mark.parametrize("on", ENGINES)

@@ -121,23 +121,6 @@ def test_an_array_is_free_again_when_the_program_knows_that_the_operation_is_don
     assert run(program) == [8.0, 8.0]
 
 
-def test_views_overlap_where_they_share_an_element() -> None:
-    def program(comm: cluster.Communicator) -> list[float]:
-        x = np.ones(10)
-        even = comm.all_reduce(x[::2], async_op=True)
-        odd = comm.all_reduce(x[1::2], async_op=True)
-        for overlapping in (x, x[::-1], x[2:3], x.reshape(2, 5)[1], np.broadcast_to(x[4:5], 3)):
-            with pytest.raises(RuntimeError, match="all_gather uses an array that all_reduce at"):
-                comm.all_gather([overlapping])
-        comm.all_gather(x[:0])
-        even.wait()
-        comm.all_gather(x[2:3])
-        odd.wait()
-        return list(comm.all_reduce(x))
-
-    assert run(program) == [[4.0] * 10] * 2
-
-
 @pytest.mark.parametrize("on", ["simulation", "processes"])
 def test_work_in_the_background_may_not_use_what_the_program_has_in_flight(on: str) -> None:
     def program(comm: cluster.Communicator) -> None:

@@ -79,20 +79,6 @@ def test_every_call_of_the_communicator_and_a_look_leave_the_block_once_the_mess
     assert outcome(waiting, on=COUNTING) == (True, 1.25, "stop", 1.25)
 
 
-def test_what_was_computed_before_the_block_is_no_part_of_it():
-    def program(comm):
-        if comm.rank == 0:
-            comm.send("stop", 1)
-            return None
-        news = comm.irecv(0)
-        two_seconds()
-        with comm.until(news) as block:
-            two_seconds()
-        return block.interrupted, comm.now()
-
-    assert cluster.launch(program, nodes=2, on=COUNTING).results[1] == (True, 2.0)
-
-
 def test_a_block_takes_no_time_when_the_message_has_come_before():
     def program(comm):
         if comm.rank == 0:
@@ -166,28 +152,6 @@ def test_another_message_does_not_end_the_work():
         return begun.interrupted, block.interrupted, comm.now(), first.wait(), other.wait()
 
     assert cluster.launch(program, nodes=2, on="simulation").results[1] == (False, False, 4.5, "first", "other")
-
-
-def test_jitter_and_speed_hold_for_work_that_may_end_early():
-    def program(comm, is_block):
-        news = comm.irecv(1 - comm.rank)
-        if is_block:
-            with comm.until(news):
-                comm.compute(seconds=1)
-        else:
-            comm.compute(seconds=1)
-        ended = comm.now()
-        comm.send(None, 1 - comm.rank)
-        comm.compute(seconds=1)
-        return ended, comm.now()
-
-    slow = cluster.Simulation(node=cluster.Node(1e9, 1e9, jitter=0.0, speeds=[1, 0.5]))
-    assert cluster.launch(program, (True,), nodes=2, on=slow).results == [(1, 2), (1, 3)]
-    jittery = cluster.Simulation(node=cluster.Node(1e9, 1e9, jitter=0.5))
-    blocks, plain = (cluster.launch(program, (is_block,), nodes=2, on=jittery).results for is_block in (True, False))
-    first = min(range(2), key=lambda rank: plain[rank][0])
-    assert blocks[first] == plain[first]
-    assert blocks[1 - first][0] == plain[first][0]
 
 
 def test_an_error_in_the_block_goes_its_way_and_another_block_may_follow():

@@ -143,19 +143,6 @@ def every_collective_beside_the_program(comm: Communicator) -> None:
 
 
 @case()
-def what_others_gave_is_nobodys_own(comm: Communicator) -> None:
-    """Items that come back may be written: they are copies, and so is this rank's own."""
-    mine = np.ones(3)
-    items = comm.all_gather(mine)
-    for item in items:
-        item += 1
-    assert all((item == 2).all() for item in items)
-    assert (mine == 1).all()
-    comm.barrier()
-    assert (comm.all_gather(np.ones(3))[-1] == 1).all()
-
-
-@case()
 def many_at_once_beside_the_program_end_right_in_whatever_order_they_are_waited_for(comm: Communicator) -> None:
     p = comm.size
     arrays = [np.full(n, comm.rank + 1.0) for n in (3, 20_000, 0, 17, 9000)]

@@ -98,29 +98,6 @@ def test_a_crash_of_the_interpreter_is_named_with_its_line() -> None:
     assert "in string_at" in error.tracebacks[1]
 
 
-def test_a_rank_that_is_killed_in_a_call_is_named_with_that_call() -> None:
-    def program(comm: cluster.Communicator) -> None:
-        if comm.rank == 0:
-            process = comm.recv(1)
-            comm.recv(1)
-            os.kill(process, signal.SIGKILL)
-        elif comm.rank == 1:
-            comm.send(os.getpid(), 0)
-            comm.send(None, 0)
-            comm.recv(0, tag=5)
-        comm.barrier()
-
-    error = failure_of(program, nodes=2)
-    assert (error.rank, error.operation) in [(1, "recv"), (1, "send"), (1, None)]  # it may not be there yet
-    second = str(error).splitlines()[1]
-    places = {
-        f"rank 1 of 2, in recv (call 3), at {line_of(program, 8)}",
-        f"rank 1 of 2, in send (call 2), at {line_of(program, 7)}",
-        f"rank 1 of 2, after send (call 2) at {line_of(program, 7)}",
-    }
-    assert second in places
-
-
 def test_a_rank_that_exits_without_a_word_is_named_with_its_last_call() -> None:
     def program(comm: cluster.Communicator) -> None:
         for _ in range(3):

@@ -121,21 +121,6 @@ def test_the_path_goes_through_what_ran_beside_the_program() -> None:
     assert path[1].lane == 2
 
 
-def test_what_a_lane_does_next_waits_for_what_it_did_before_if_the_program_had_begun_it_by_then() -> None:
-    events = [
-        compute(0, 0.0, 1.0),
-        Event(0, "wait", 1.0, 4.0, 0, -1, "", "all_reduce", 3),
-        message(0, "receive", 1.0, 2.0, 1, 1.0, 0.0, "all_reduce", lane=1)._replace(call=1),
-        message(0, "receive", 2.1, 4.0, 1, 2.1, 0.0, "all_reduce", lane=1)._replace(call=2),
-    ]
-    assert pieces(find_critical_path(events, False)) == [
-        (0, "compute", 0.0, 1.0),
-        (0, "receive", 1.0, 2.0),
-        (0, "wait", 2.0, 2.1),
-        (0, "receive", 2.1, 4.0),
-    ]
-
-
 def test_messages_that_take_no_time_cannot_send_the_path_round_in_circles() -> None:
     events = [message(0, "wait", 0.0, 1.0, 1, 0.0, 1.0, "recv"), message(1, "wait", 0.0, 1.0, 0, 0.0, 1.0, "recv")]
     path = find_critical_path(events, True)
@@ -153,22 +138,6 @@ def test_a_lane_that_its_program_began_at_the_moment_when_that_had_waited_for_it
         message(0, "receive", 1.0, 1.5, 1, 1.0, 0.0, "all_reduce", lane=1)._replace(call=2),
     ]
     assert pieces(find_critical_path(events, True)) == [(0, "wait", 0.0, 1.0), (0, "compute", 1.0, 2.0)]
-
-
-def test_on_a_free_network_with_collectives_beside_the_program_the_path_is_whole() -> None:
-    def program(comm: cluster.Communicator) -> None:
-        for step in range(4):
-            works = [comm.all_reduce(np.ones(9), algorithm="ring", async_op=True) for _ in range(2)]
-            comm.compute(seconds=(comm.rank + step) % 3)
-            comm.sendrecv(step, (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size)
-            for work in works:
-                work.wait()
-
-    run = cluster.launch(program, nodes=3, on="simulation")
-    path = run.trace.critical_path()
-    assert all(before.end == after.start for before, after in pairwise(path))
-    assert (path[0].start, path[-1].end, path.note) == (0.0, run.seconds, "")
-    assert path.shares().compute == 1.0
 
 
 def test_where_events_were_not_kept_the_path_says_where_it_begins() -> None:

@@ -98,32 +98,28 @@ def test_beyond_the_bound_only_ledger_and_shares_go_on_and_the_trace_says_so() -
     assert trace.shares().compute > 0
 
 
-def test_the_picture_is_drawn_and_saved(run: cluster.Run, tmp_path: Path) -> None:
+def names(figure: Figure) -> set[str]:
+    return {text.get_text() for text in figure.legends[0].get_texts()}
+
+
+def test_the_picture_is_drawn_and_saved_and_the_critical_path_outlined_on_demand(
+    run: cluster.Run, tmp_path: Path
+) -> None:
     figure = run.trace.plot(tmp_path / "timeline.png", start=0.0, end=0.05, title="a title")
     assert (tmp_path / "timeline.png").read_bytes().startswith(b"\x89PNG")
-    kinds = {event.kind for event in run.trace.events if event.start < min(event.end, 0.05)}
-    assert {text.get_text() for text in figure.legends[0].get_texts()} == kinds
-
-
-def test_two_runs_are_drawn_one_above_the_other(run: cluster.Run, tmp_path: Path) -> None:
-    again = cluster.launch(lambda comm: comm.barrier(), nodes=3).trace
-    figure = cluster.plot_traces([run.trace, again], tmp_path / "both.png", titles=["first", "second"], end=0.01)
-    assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
-    upper, lower = figure.axes
-    assert upper.get_title(loc="left").startswith("measured: first")
-    assert lower.get_title(loc="left").startswith("measured: second")
-    assert upper.get_xlim() == lower.get_xlim()
-    assert len(figure.legends) == 1
-    with pytest.raises(ValueError, match="one for each of the 2 traces, got 1"):
-        cluster.plot_traces([run.trace, again], titles=["first"])
-
-
-def test_the_critical_path_is_outlined_on_demand(run: cluster.Run) -> None:
-    def names(figure: Figure) -> list[str]:
-        return [text.get_text() for text in figure.legends[0].get_texts()]
-
+    assert names(figure) == {event.kind for event in run.trace.events if event.start < min(event.end, 0.05)}
     assert "critical path" not in names(run.trace.plot())
     assert "critical path" in names(run.trace.plot(critical_path=True))
+
+
+def test_two_runs_are_drawn_one_above_the_other(run: cluster.Run) -> None:
+    again = cluster.launch(lambda comm: comm.barrier(), nodes=3, on="simulation").trace
+    upper, lower = cluster.plot_traces([run.trace, again], titles=["first", "second"], end=0.01).axes
+    assert upper.get_title(loc="left").startswith("measured: first")
+    assert lower.get_title(loc="left").startswith("simulated: second")
+    assert upper.get_xlim() == lower.get_xlim()
+    with pytest.raises(ValueError, match="one for each of the 2 traces, got 1"):
+        cluster.plot_traces([run.trace, again], titles=["first"])
 
 
 def test_collectives_beside_the_program_are_events_in_a_lane_of_their_own() -> None:

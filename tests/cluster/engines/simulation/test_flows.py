@@ -180,18 +180,3 @@ def test_only_flows_that_share_links_with_a_change_get_new_rates(monkeypatch):
     transfers = [(0, 1, 1000, 0.0, ()), (2, 3, 100, 0.0, ()), (4, 3, 200, 0.0, ())]
     assert finish_times(tree, transfers) == [10.0, 2.0, 3.0]
     assert solved == [2, 1]  # 2 -> 3 and 4 -> 3 begin; 2 -> 3 ends and 4 -> 3 gets faster; 0 -> 1 shares no link
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(0, 10**6), st.floats(0, 1e-2)), max_size=25)
-)
-def test_no_transfer_beats_its_path_alone_and_the_same_transfers_give_the_same_bits(messages):
-    tree = Tree(4, 2, nic=(1e-5, 1e8), uplink=(2e-5, 1.5e8))
-    transfers = [(*message, ()) for message in messages]
-    finished = finish_times(tree, transfers)
-    assert finished == finish_times(tree, transfers)
-    for (src, dst, nbytes, start, _), end in zip(transfers, finished, strict=True):
-        latency, links = tree.path(src, dst)
-        alone = latency + nbytes / min((tree.capacities[link] for link in links), default=math.inf)
-        assert end - start >= alone * (1 - 1e-9) - 1e-12

@@ -113,22 +113,6 @@ def test_ports_that_become_free_at_the_same_instant_do_so_together() -> None:
     assert simulate(program, nodes=5, network=NETWORK).results == pytest.approx([0.303, 0.101, 0.101, 0.202, 0.303])
 
 
-def test_a_message_that_waits_for_its_receiver_does_not_stand_in_the_way_of_another() -> None:
-    def program(comm: cluster.Communicator) -> float:
-        if comm.rank == 0:  # the first message cannot start before 1 s
-            works = [comm.isend(np.zeros(BIG, np.uint8), dst) for dst in (1, 2)]
-            works[1].wait()
-            second = comm.now()
-            works[0].wait()
-            return second
-        if comm.rank == 1:
-            comm.compute(seconds=1.0)
-        comm.recv(0)
-        return comm.now()
-
-    assert simulate(program, nodes=3, network=NETWORK).results == pytest.approx([0.101, 1.101, 0.101])
-
-
 def test_a_busy_port_is_given_to_whoever_was_ready_first_and_can_start() -> None:
     def program(comm: cluster.Communicator) -> float:
         x = np.zeros(BIG, np.uint8)
@@ -290,14 +274,6 @@ def test_what_kernels_do_is_counted_and_charged_at_the_next_call() -> None:
     assert simulate(program).results == [0, 0]
 
 
-def test_a_reduction_takes_gamma_a_byte() -> None:
-    def program(comm: cluster.Communicator) -> float:
-        comm.reduce_into(np.ones(1000), np.ones(1000))
-        return comm.now()
-
-    assert simulate(program, network=cluster.Network(0, 0, gamma=1e-3)).results == [8.0, 8.0]
-
-
 # Beside the program
 
 
@@ -330,18 +306,6 @@ def test_reductions_beside_the_program_take_the_core_from_it() -> None:
 
     reduced = 3 * 8 * (BIG // 4) * 1e-6  # three chunks of a quarter
     assert simulate(program, nodes=4, network=network).results == pytest.approx([5 + reduced] * 4)
-
-
-def test_two_reductions_beside_the_program_have_the_core_one_after_the_other() -> None:
-    def program(comm: cluster.Communicator) -> float:
-        groups = [comm, comm.split(0)]
-        works = [group.all_reduce(np.ones(1000), async_op=True, algorithm="recursive_doubling") for group in groups]
-        for work in works:
-            work.wait()
-        comm.compute(seconds=1.0)  # the helpers are done: this is as long as ever
-        return comm.now()
-
-    assert simulate(program, network=cluster.Network(0, 0, gamma=1e-3)).results == pytest.approx([17.0, 17.0])
 
 
 # Ranks share nothing
@@ -386,17 +350,6 @@ def test_ambient_state_belongs_to_the_rank() -> None:
     assert variable not in state
 
 
-def test_what_ranks_print_appears_in_the_order_of_the_ranks(capsys: pytest.CaptureFixture[str]) -> None:
-    def program(comm: cluster.Communicator) -> None:
-        print("first")
-        comm.barrier()
-        print("second", end="")
-
-    simulate(program)
-    lines = ["[rank 0] first", "[rank 0] second", "[rank 1] first", "[rank 1] second"]
-    assert capsys.readouterr().out.splitlines() == lines
-
-
 def test_a_rank_that_redirects_its_output_does_not_get_that_of_others(capsys: pytest.CaptureFixture[str]) -> None:
     def program(comm: cluster.Communicator) -> str:
         import contextlib
@@ -433,18 +386,6 @@ def test_a_listener_hears_copies_while_the_run_goes_on(capsys: pytest.CaptureFix
     simulate(program, listener=listener)
     assert heard == [(1, [1, 0.5]), (0, [0, 1.0])]
     assert capsys.readouterr().out == "heard\nheard\n"
-
-
-def test_a_simulation_can_run_within_a_simulated_rank() -> None:
-    def inner(comm: cluster.Communicator) -> Any:
-        comm.compute(seconds=1.0)
-        return comm.all_reduce(1)
-
-    def outer(comm: cluster.Communicator) -> Any:
-        run = cluster.launch(inner, nodes=3, on="simulation")
-        return run.results, run.seconds, comm.all_reduce(1), comm.now()
-
-    assert simulate(outer).results == [([3, 3, 3], 1.0, 2, 0.0)] * 2
 
 
 # A message without contents
@@ -542,25 +483,3 @@ def test_the_network_may_be_given_to_the_launch_or_to_the_engine_but_not_two() -
     assert cluster.launch(program, nodes=2, on="simulation", network="1gbe").seconds == inside.seconds > 0
     with pytest.raises(ValueError, match="two networks were given"):
         cluster.launch(program, nodes=2, on=cluster.Simulation("1gbe"), network="10gbe")
-
-
-def test_a_tree_of_racks_has_its_own_model_of_the_network() -> None:
-    tree = cluster.Network.tree(2, 2, nic=(1e-3, 1e6), uplink=(0.0, 1e6))
-
-    def program(comm: cluster.Communicator) -> float:  # both messages go over one uplink
-        comm.sendrecv(np.zeros(BIG, np.uint8), (comm.rank + 2) % 4, (comm.rank + 2) % 4)
-        return comm.now()
-
-    assert simulate(program, nodes=4, network=tree).results == pytest.approx([0.202] * 4)
-    with pytest.raises(ValueError, match="no place"):
-        simulate(program, nodes=5, network=tree)
-
-
-def test_a_thousand_ranks_are_no_matter() -> None:
-    def program(comm: cluster.Communicator) -> int:
-        comm.barrier()
-        return comm.all_reduce(1, algorithm="recursive_doubling")
-
-    run = simulate(program, nodes=1024, network=NETWORK)
-    assert run.results == [1024] * 1024
-    assert run.seconds == pytest.approx(10 * 1e-3 + 10 * (1e-3 + 8e-6), rel=1e-9)

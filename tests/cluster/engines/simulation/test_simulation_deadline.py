@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -124,16 +123,6 @@ def test_the_deadline_of_an_outer_simulation_ends_an_inner_one() -> None:
         cluster.launch(program, args=(sleep,), nodes=2, on="simulation", deadline=100)
 
     late(outer, nodes=2)
-
-
-def test_simulations_in_threads_keep_their_deadline_where_ranks_make_calls() -> None:
-    def busy(comm: cluster.Communicator) -> None:
-        while True:
-            comm.barrier()
-
-    with ThreadPoolExecutor(2) as threads:
-        errors = list(threads.map(lambda _: late(busy), range(2)))
-    assert [error.rank for error in errors] == [None, None]
 
 
 def test_ctrl_c_while_a_simulation_begins_leaves_no_deadline_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster import Communicator, Phantom, cost
-from minidl.cluster.engines.simulation import endpoint, engine
+from minidl.cluster.engines.simulation import endpoint
 from minidl.cluster.trace.rows import RowsOfColumns
 from tests.cluster.engines.simulation.at_once.of_two_ranks import AtOnce, counted
 from tests.tiers import exhaustively
@@ -68,19 +68,6 @@ def test_splits_and_meshes_of_many_ranks_post_no_message(monkeypatch: pytest.Mon
     assert {traffic["split"].messages for traffic in simulated.trace.ledger()} == {63}
 
 
-def test_what_ranks_gather_is_their_own_unless_it_cannot_change() -> None:
-    def program(comm: Communicator) -> list[float]:
-        arrays, numbers = comm.all_gather(np.full(2, comm.rank)), comm.all_gather(comm.rank)
-        arrays[0][...] = numbers[0] = 7 + comm.rank
-        comm.barrier()
-        return [*(float(x[0]) for x in arrays), *numbers]
-
-    with counted() as count:
-        results = run(program, 3, batched=True).results
-    assert +count == {"played": 3}
-    assert results == [[7 + rank, 1, 2, 7 + rank, 1, 2] for rank in range(3)]
-
-
 def test_gathered_lists_do_not_all_exist_at_the_same_time() -> None:
     def program(comm: Communicator) -> int:
         return len(comm.all_gather(comm.rank))
@@ -116,19 +103,6 @@ def test_many_ranks_take_the_time_of_the_formula_and_post_no_message(
     assert simulated.seconds == pytest.approx(formula(name, nodes, nbytes), rel=1e-9)
     if name == "ring":
         assert {traffic["all_reduce"].messages for traffic in simulated.trace.ledger()} == {2 * (nodes - 1)}
-
-
-def test_a_trace_keeps_the_same_first_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "EVENTS_OF_A_RANK", 11)
-
-    def program(comm: Communicator) -> None:
-        for _ in range(3):
-            comm.all_reduce(np.ones(10), algorithm="ring")
-
-    at_once, by_messages = run(program, 5, batched=True), run(program, 5, batched=False)
-    assert at_once.trace.events == by_messages.trace.events
-    assert len(at_once.trace.events) == 5 * 11
-    assert at_once.trace.dropped == by_messages.trace.dropped > 0
 
 
 def test_rows_of_the_trace_are_made_only_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,20 +157,6 @@ def test_what_cannot_be_played_at_once_is_sent_message_by_message(program: Calla
     by_messages = run(program, 4, batched=False)
     assert at_once.results == by_messages.results
     assert at_once.trace.events == by_messages.trace.events
-
-
-def test_messages_that_take_no_time_have_the_same_events_in_meetings_that_are_dissolved() -> None:
-    def program(comm: Communicator) -> None:
-        comm.compute(seconds=0.001 * (comm.rank % 3))
-        comm.all_reduce(np.ones(40), algorithm="ring")
-        comm.barrier()
-        comm.split(0)
-        comm.all_reduce(np.ones(20), algorithm="recursive_doubling")
-
-    with counted() as count:
-        at_once = run(program, 7, batched=True, network=cluster.Network(0.0, 0.0))
-    assert +count == {"dissolved": 4}
-    assert at_once.trace.events == run(program, 7, batched=False, network=cluster.Network(0.0, 0.0)).trace.events
 
 
 @pytest.mark.parametrize(
