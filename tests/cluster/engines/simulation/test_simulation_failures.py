@@ -40,7 +40,8 @@ def test_failure_is_sticky(on: str) -> None:
     def program(comm: cluster.Communicator) -> None:
         if comm.rank == 1:
             raise ValueError("first")
-        for call in (comm.barrier, comm.now, lambda: comm.send(1, 0), lambda: comm.recv(0), comm.barrier):
+        looks = [comm.now] if on == "simulation" else []
+        for call in (comm.barrier, *looks, lambda: comm.send(1, 0), lambda: comm.recv(0), comm.barrier):
             with pytest.raises(cluster.RankFailed):
                 call()
         raise TypeError("second")
