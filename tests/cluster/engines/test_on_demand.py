@@ -36,7 +36,7 @@ print(imported())
         "[]",
         "['mpi']",
         "[0, 1] ['simulation', 'mpi', 'greenlet']",
-        "['processes', 'simulation', 'mpi', 'greenlet']",
+        "['processes', 'simulation', 'mpi', 'multiprocess', 'greenlet']",
     ]
 
 
