@@ -40,55 +40,24 @@ def test_a_rank_answers_while_it_computes(on):
     assert run.trace.ledger()[0]["send"].messages == 2
 
 
-def fails(comm):
-    work = comm.split(0).background(divided)
-    comm.compute(seconds=0.01)
-    work.wait()
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_the_work_raises_is_raised_by_wait_or_at_the_end_of_the_program(waits: bool, on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        work = comm.split(0).background(lambda inside: 1 // inside.rank)
+        comm.compute(seconds=0.01)
+        if waits:
+            work.wait()
 
-
-def divided(comm):
-    return 1 // comm.rank
+    with pytest.raises(cluster.RankFailed, match="ZeroDivisionError") as caught:
+        cluster.launch(program, nodes=2, on=on)
+    assert caught.value.rank == 0
 
 
 @pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_wait_raises_what_the_work_has_raised(on):
-    with pytest.raises(cluster.RankFailed, match="ZeroDivisionError"):
-        cluster.launch(fails, nodes=2, on=on)
-
-
-def fails_unheard(comm):
-    comm.split(0).background(divided)
-    comm.compute(seconds=0.01)
-
-
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_what_nobody_has_waited_for_raises_at_the_end_of_the_program(on):
-    with pytest.raises(cluster.RankFailed, match="ZeroDivisionError"):
-        cluster.launch(fails_unheard, nodes=2, on=on)
-
-
-def never_sends(comm):
-    comm.split(0).background(lambda inside: inside.recv(1 - inside.rank)).wait()
-
-
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_background_work_that_waits_for_what_nobody_sends_is_a_deadlock(on):
+def test_background_work_that_waits_for_what_nobody_sends_is_a_deadlock(on: str) -> None:
     with pytest.raises(cluster.Deadlock):
-        cluster.launch(never_sends, nodes=2, on=on)
-
-
-def looks_while_its_work_answers(comm):
-    group = comm.split(0)
-    if comm.rank == 0:
-        answering = group.background(lambda inside: [inside.send(inside.recv(1), 1) for _ in range(1000)])
-        while not answering.is_completed():
-            pass
-        answering.wait()
-    else:
-        for number in range(1000):
-            group.send(number, 0)
-            assert group.recv(0) == number
-    return True
+        cluster.launch(lambda comm: comm.background(lambda inside: inside.recv(1 - inside.rank)).wait(), nodes=2, on=on)
 
 
 @pytest.mark.parametrize(("on", "nodes"), [("simulation", 1), ("simulation", 2), ("processes", 2)])
@@ -115,10 +84,22 @@ def test_work_that_receives_from_its_own_rank_is_a_deadlock_once_the_program_wai
 
 
 @pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_a_program_that_looks_whether_work_is_done_keeps_no_message_from_it(on):
+def test_a_program_that_looks_whether_work_is_done_keeps_no_message_from_it(on: str) -> None:
     """Either thread may take what arrives; the one whose message it is wakes at once, not after the timeout."""
-    run = cluster.launch(looks_while_its_work_answers, nodes=2, on=on, timeout=55.0, deadline=150)
-    assert run.results == [True, True]
+
+    def program(comm: cluster.Communicator) -> None:
+        group = comm.split(0)
+        if comm.rank == 0:
+            answering = group.background(lambda inside: [inside.send(inside.recv(1), 1) for _ in range(1000)])
+            while not answering.is_completed():
+                pass
+            answering.wait()
+        else:
+            for number in range(1000):
+                group.send(number, 0)
+                assert group.recv(0) == number
+
+    cluster.launch(program, nodes=2, on=on, timeout=55.0, deadline=150)
 
 
 @pytest.mark.parametrize("on", ["processes", "simulation"])

@@ -41,36 +41,20 @@ def test_the_others_go_on_and_the_run_says_who_failed_however_long_the_text_is(o
 
 
 @pytest.mark.parametrize("on", ENGINES)
-def test_an_operation_with_a_failed_rank_raises_and_names_it(on: str) -> None:
-    def program(comm: cluster.Communicator) -> list[int | None]:
-        if comm.rank == 1:
-            raise ValueError("lost")
-        ranks = []
-        for operation in (lambda: comm.recv(1), lambda: comm.send(np.zeros(100_000), 1)):
-            with pytest.raises(cluster.RankFailed, match="rank 1 failed: ValueError: lost") as caught:
-                operation()
-            ranks.append(caught.value.rank)
-        return ranks
-
-    assert survive(program, on=on).results == [[1, 1], None, [1, 1]]
-
-
-@pytest.mark.parametrize("on", ENGINES)
-def test_what_a_rank_sent_before_it_failed_is_received(on: str) -> None:
-    def program(comm: cluster.Communicator) -> list[int]:
+def test_what_a_rank_sent_before_it_failed_is_received_and_operations_with_it_raise_and_name_it(on: str) -> None:
+    def program(comm: cluster.Communicator) -> tuple[list[int], list[int | None]] | None:
         if comm.rank == 1:
             for number in range(100):
                 comm.send(number, 0)
             raise ValueError("lost")
-        heard = []
-        try:
-            while comm.rank == 0:
-                heard.append(comm.recv(1))
-        except cluster.RankFailed:
-            pass
-        return heard
+        heard, ranks = [comm.recv(1) for _ in range(100 if comm.rank == 0 else 0)], []
+        for operation in (lambda: comm.recv(1), lambda: comm.send(np.zeros(100_000), 1)):
+            with pytest.raises(cluster.RankFailed, match="rank 1 failed: ValueError: lost") as caught:
+                operation()
+            ranks.append(caught.value.rank)
+        return heard, ranks
 
-    assert survive(program, on=on).results == [list(range(100)), None, []]
+    assert survive(program, on=on).results == [([*range(100)], [1, 1]), None, ([], [1, 1])]
 
 
 @pytest.mark.parametrize("on", ENGINES)

@@ -259,22 +259,6 @@ def test_a_call_in_an_except_handler_has_no_line_and_says_where_it_is() -> None:
     assert call_site().key != ANYWHERE
 
 
-@pytest.mark.parametrize(("on", "nodes"), [("processes", 2), ("simulation", 3), ("simulation", 4)])
-def test_a_call_that_one_rank_skips_in_a_loop_of_two_lines_is_found_with_any_number_of_ranks(
-    on: str, nodes: int
-) -> None:
-    def program(comm: cluster.Communicator) -> None:
-        for step in range(6):
-            if (comm.rank, step) != (1, 3):
-                comm.all_reduce(np.ones(4))
-            comm.all_reduce(np.ones(4))
-
-    text = str(mismatch_of(program, on, nodes))
-    assert "in a different order, or one leaves out a call" in text
-    assert line_of(program, 3) in text
-    assert line_of(program, 4) in text
-
-
 @pytest.mark.parametrize("on", ENGINES)
 def test_a_rank_300_calls_behind_is_compared_with_what_the_others_called_then(on: str) -> None:
     def program(comm: cluster.Communicator) -> None:

@@ -146,7 +146,7 @@ def ring(comm: cluster.Communicator, times: int) -> None:
 
 
 def test_a_long_trace_is_written_in_little_memory(tmp_path: Path) -> None:
-    trace = cluster.launch(ring, args=(6,), nodes=16, on="simulation", network="10gbe").trace
+    trace = cluster.launch(ring, args=(3,), nodes=16, on="simulation", network="10gbe").trace
     events = len(trace.events)
     del trace.__dict__["events"]
     tracemalloc.start()
@@ -155,7 +155,7 @@ def test_a_long_trace_is_written_in_little_memory(tmp_path: Path) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert events > 5_000
+    assert events > 2_500
     assert peak < 150 * events  # with a document of all entries in memory: more than 1,000
     assert (tmp_path / "trace.json").stat().st_size > 200 * events
 

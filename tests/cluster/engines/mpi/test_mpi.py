@@ -152,20 +152,12 @@ def stops(comm: Communicator) -> None:
     comm.all_reduce(np.ones(10))
 
 
-def computes_without_end(comm: Communicator) -> None:
-    comm.barrier()
-    while comm.rank == 1:
-        pass
-    comm.barrier()
-
-
 @pytest.mark.parametrize(
     ("program", "kind", "culprits", "said"),
     [
         (raises, cluster.RankFailed, {1}, "ZeroDivisionError: of this test"),
         *exhaustively(
             (ends_without_a_word, cluster.RankFailed, {1}, "the process died"),
-            (computes_without_end, cluster.CommTimeout, {1}, "did not complete within 3 s"),
             (stops, cluster.CommTimeout, {0, 2}, "did not complete within 3 s"),
         ),
     ],
@@ -176,8 +168,6 @@ def test_a_run_that_fails_comes_back_with_the_cause(program: Any, kind: type, cu
     assert type(caught.value) is kind
     assert caught.value.rank in culprits
     assert said in str(caught.value).splitlines()[0]
-    if program is computes_without_end:
-        assert f"rank 1 did not answer: it was computing at {__file__}:" in str(caught.value)
 
 
 def test_the_rank_that_died_is_named_although_mpiexec_has_killed_the_others_and_no_file_stays() -> None:
@@ -649,7 +639,7 @@ def test_under_mpiexec_os_exit_of_a_rank_does_not_end_the_job_with_code_0(
     assert f"rank 1 left the program by os._exit({status}) without a result" in done.stderr
 
 
-def test_a_rank_that_aborts_the_job_waits_until_its_output_is_read() -> None:
+def test_a_rank_that_aborts_the_job_waits_until_its_output_is_read(tmp_path: Path) -> None:
     from minidl.cluster.engines.mpi.abort import wait_until_read
 
     reader, writer = os.pipe()
@@ -665,14 +655,9 @@ def test_a_rank_that_aborts_the_job_waits_until_its_output_is_read() -> None:
     os.close(reader)
     os.close(writer)
     wait_until_read(writer, 60.0)
-
-
-def test_what_is_written_to_a_file_is_not_waited_for(tmp_path: Path) -> None:
-    from minidl.cluster.engines.mpi.abort import wait_until_read
-
     with (tmp_path / "output").open("wb", buffering=0) as file:
         file.write(b"last words")
-        wait_until_read(file.fileno(), 60.0)
+        wait_until_read(file.fileno(), 60.0)  # what is written to a file is not waited for
 
 
 # The launching process
