@@ -164,13 +164,3 @@ def many_at_once_beside_the_program_end_right_in_whatever_order_they_are_waited_
 def work_that_is_not_waited_for_is_done_before_the_ranks_end(comm: Communicator) -> None:
     comm.all_reduce(np.ones(10), async_op=True)
     comm.all_reduce(np.ones(10))
-
-
-@case(alike=True)
-def objects_of_every_kind_travel_in_collectives(comm: Communicator) -> list[Any]:
-    values = [None, True, 2**70, 1.5, 1j, "text", b"bytes", (1, 2), [3], {4}, {"key": [5]}, np.float32(6), range(7)]
-    for value in values:
-        assert comm.broadcast(value if comm.rank == 0 else None) == value
-    gathered = comm.all_gather(values[comm.rank % len(values)])
-    assert gathered == [values[rank % len(values)] for rank in range(comm.size)]
-    return gathered

@@ -62,23 +62,6 @@ def computation_is_left_when_the_message_arrives(comm: Communicator) -> Any:
     return stop.wait()[-1]
 
 
-@case(at_least=2)
-def computation_that_no_message_ends_is_done_in_full(comm: Communicator) -> Any:
-    if comm.rank != 1:
-        if comm.rank == 0:
-            comm.recv(1)
-            comm.send("too late", 1)
-        return None
-    began, stop = comm.now(), comm.irecv(0)
-    with comm.until(stop) as block:
-        comm.compute(seconds=0.01)
-        block.look()
-    assert not block.interrupted
-    assert comm.now() - began >= 0.01 - 1e-9
-    comm.send("done", 0)
-    return stop.wait()
-
-
 @case()
 def all_ranks_see_a_shared_array(comm: Communicator) -> None:
     counts = comm.shared_array("counts", (comm.size, 2), np.int64)

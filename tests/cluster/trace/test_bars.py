@@ -54,22 +54,6 @@ def test_halves_begin_and_end_with_the_transfers_and_the_rest_of_the_bar_is_whol
     ]
 
 
-def test_a_message_is_on_its_way_only_when_both_sides_are_ready() -> None:
-    """Rank 0 is busy with its send from 0 to 4, and has been ready to receive since 0; rank 1 sends from 2 on."""
-    events = [
-        message("send", 0, 0.0, 4.0, 1, 3.0, None),
-        message("receive", 0, 4.0, 5.0, 1, 0.0, 2.0),
-        message("send", 1, 2.0, 2.0, 0, 2.0, None),
-    ]
-    found = [(bar.kind, bar.start, bar.end, bar.half) for bar in bars(events) if bar.rank == 0]
-    assert found == [
-        ("send", 0.0, 2.0, ""),
-        ("send", 2.0, 4.0, "upper"),
-        ("receive", 2.0, 4.0, "lower"),
-        ("receive", 4.0, 5.0, ""),
-    ]
-
-
 def test_a_wait_and_an_arithmetic_stay_whole_while_a_message_is_on_its_way() -> None:
     events = [
         message("send", 0, 0.0, 0.0, 1, 0.0, None),

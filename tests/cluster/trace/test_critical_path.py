@@ -67,18 +67,6 @@ def test_the_summary_names_the_ranks_and_what_they_did() -> None:
     assert "  1 other ranks: 50% of it" in find_critical_path(LATE_SENDER, True).summary(ranks=1)
 
 
-def test_a_late_receiver_holds_up_the_sender() -> None:
-    events = [
-        compute(0, 0.0, 1.0),
-        message(0, "send", 1.0, 1.0, 1, 1.0, None),
-        message(0, "wait", 1.0, 5.0, 1, 1.0, 5.0),
-        message(0, "send", 5.0, 7.0, 1, 1.0, 5.0),
-        compute(1, 0.0, 5.0),
-        message(1, "receive", 5.0, 6.9, 0, 5.0, 1.0, "recv"),
-    ]
-    assert pieces(find_critical_path(events, True)) == [(1, "compute", 0.0, 5.0), (0, "send", 5.0, 7.0)]
-
-
 def test_a_simulated_transfer_counts_from_the_later_half_even_if_other_messages_hide_its_beginning() -> None:
     """Rank 1 receives from 0 until 2 s while it sends to 2, which was ready only at 1 s: 2 is to blame, not 0."""
     events = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -66,22 +65,6 @@ def test_splits_and_meshes_of_many_ranks_post_no_message(monkeypatch: pytest.Mon
     simulated = cluster.launch(program, nodes=64, on=cluster.Simulation(NETWORK, trace="ledger"))
     assert simulated.results == [[32, rank // 2, 32, rank] for rank in range(64)]
     assert {traffic["split"].messages for traffic in simulated.trace.ledger()} == {63}
-
-
-def test_gathered_lists_do_not_all_exist_at_the_same_time() -> None:
-    def program(comm: Communicator) -> int:
-        return len(comm.all_gather(comm.rank))
-
-    def bytes_of_a_rank(nodes: int) -> float:
-        cluster.launch(program, nodes=nodes, on=cluster.Simulation(NETWORK, trace="ledger"))
-        tracemalloc.start()
-        try:
-            cluster.launch(program, nodes=nodes, on=cluster.Simulation(NETWORK, trace="ledger"))
-            return tracemalloc.get_traced_memory()[1] / nodes
-        finally:
-            tracemalloc.stop()
-
-    assert bytes_of_a_rank(512) < 1.1 * bytes_of_a_rank(128)  # 1.22 times, if all ranks had their lists
 
 
 def formula(name: str, nodes: int, nbytes: int) -> float:
