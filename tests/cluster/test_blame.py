@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster
+from tests.cluster.blocked import all_reports_awaited
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -56,7 +57,8 @@ def test_who_waits_for_a_collective_beside_the_program_is_in_the_table_of_a_dead
         works = [comm.all_reduce(np.ones(4), algorithm="parameter_server", async_op=True) for _ in range(3)]
         works[-1].wait()
 
-    error = failure_of(program, nodes=3, on=on)
+    with all_reports_awaited():
+        error = failure_of(program, nodes=3, on=on)
     assert isinstance(error, cluster.Deadlock)
     waits = {wait.rank: (wait.peer, wait.operation, wait.tag) for wait in error.waits}
     assert waits[2] == (1, "recv", 0)
@@ -215,7 +217,8 @@ def test_a_wait_that_fails_names_the_operation_and_the_line_that_began_it(on: st
 
 @pytest.mark.parametrize("on", ["processes", "simulation"])
 def test_what_fails_without_being_waited_for_names_its_operation_and_the_line_that_began_it(on: str) -> None:
-    error = failure_of(begin_and_return, nodes=3, on=on)
+    with all_reports_awaited():
+        error = failure_of(begin_and_return, nodes=3, on=on)
     place = f"{__file__}:{begin_and_return.__code__.co_firstlineno + 2}"
     assert error.rank == 1
     assert error.operation == "all_reduce"

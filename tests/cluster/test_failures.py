@@ -14,7 +14,7 @@ import pytest
 
 from minidl import cluster
 from tests.cluster import process_census
-from tests.cluster.blocked import wait_until_blocked
+from tests.cluster.blocked import all_reports_awaited, wait_until_blocked
 from tests.cluster.conformance.runs import ENGINES, HAS_MPI
 from tests.tiers import exhaustively
 
@@ -56,7 +56,8 @@ def test_an_exception_reaches_the_caller_cause_first_with_rank_place_and_traceba
             inner(1)
         comm.recv(2, tag=3)
 
-    error = failure_of(program, on=ENGINES[on]())
+    with all_reports_awaited():
+        error = failure_of(program, on=ENGINES[on]())
     first, second, *rest = str(error).splitlines()
     assert type(error) is cluster.RankFailed
     assert first == "ZeroDivisionError: division by zero"
@@ -144,7 +145,8 @@ def test_a_rank_that_is_killed_ends_the_run() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         comm.recv(1)
 
-    error = failure_of(program)
+    with all_reports_awaited():
+        error = failure_of(program)
     assert str(error).startswith("the process was killed by SIGKILL\nrank 1 of 4")
     assert error.rank == 1
     assert {(wait.rank, wait.peer) for wait in error.waits} == {(0, 1), (2, 1), (3, 1)}

@@ -12,6 +12,7 @@ from minidl import cluster
 from minidl.cluster.diagnosis.call_order import HISTORY, CallOrder, Reordering
 from minidl.cluster.diagnosis.call_site import ANYWHERE, Site, call_site
 from minidl.cluster.diagnosis.fingerprints import Fingerprint, FingerprintTable
+from tests.cluster.blocked import all_reports_awaited
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -24,7 +25,7 @@ def line_of(program: Program, offset: int) -> str:
 
 
 def mismatch_of(program: Program, on: str, nodes: int = 4) -> cluster.CollectiveMismatch:
-    with pytest.raises(cluster.CollectiveMismatch) as caught:
+    with pytest.raises(cluster.CollectiveMismatch) as caught, all_reports_awaited():
         cluster.launch(program, nodes=nodes, on=on)
     raised = [text.splitlines() for text in caught.value.tracebacks.values()]
     assert raised

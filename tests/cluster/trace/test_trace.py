@@ -113,7 +113,7 @@ def test_the_picture_is_drawn_and_saved_and_the_critical_path_outlined_on_demand
 
 
 def test_two_runs_are_drawn_one_above_the_other(run: cluster.Run) -> None:
-    again = cluster.launch(lambda comm: comm.barrier(), nodes=3, on="simulation").trace
+    again = cluster.launch(lambda comm: comm.barrier(), nodes=3, on="simulation", network="1gbe").trace
     upper, lower = cluster.plot_traces([run.trace, again], titles=["first", "second"], end=0.01).axes
     assert upper.get_title(loc="left").startswith("measured: first")
     assert lower.get_title(loc="left").startswith("simulated: second")

@@ -13,7 +13,7 @@ import pytest
 from minidl import cluster
 from minidl.cluster.engines.processes.deadlock import DeadlockWatch
 from minidl.cluster.engines.processes.shared_page import Page, Waits, create_page
-from tests.cluster.blocked import wait_until_blocked
+from tests.cluster.blocked import all_reports_awaited, wait_until_blocked
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -23,7 +23,8 @@ LARGE = 100_000  # numbers: a send of these waits for its receiver
 
 
 def deadlock_of(program: Program, on: str = "processes", nodes: int = 3) -> cluster.Deadlock:
-    with pytest.raises(cluster.Deadlock) as caught:
+    """The error of a run whose ranks are all in the deadlock."""
+    with pytest.raises(cluster.Deadlock) as caught, all_reports_awaited():
         cluster.launch(program, nodes=nodes, on=on, timeout=50, deadline=150)
     return caught.value
 
@@ -87,9 +88,10 @@ def test_some_ranks_in_a_deadlock_end_the_others_that_compute() -> None:
             time.sleep(60)
         comm.recv(1 - comm.rank)
 
-    error = deadlock_of(program)
-    assert str(error).startswith("deadlock: ranks 0 and 1 wait for messages that can never come\n")
-    assert "rank 2 did not answer" in str(error)
+    with pytest.raises(cluster.Deadlock) as caught:
+        cluster.launch(program, nodes=3, timeout=50, deadline=150)
+    assert str(caught.value).startswith("deadlock: ranks 0 and 1 wait for messages that can never come\n")
+    assert "rank 2 did not answer" in str(caught.value)
 
 
 def test_those_who_wait_for_ranks_in_a_circle_are_stuck_as_well() -> None:
