@@ -74,33 +74,6 @@ def test_a_busy_moment_slows_all_sizes_alike_and_leaves_their_medians() -> None:
     assert dict(_medians(sizes, [reductions])) == pytest.approx({n: n * 1e-9 for n in sizes})
 
 
-class ColdAfterALargeMessage(BusyAtFirst):
-    """A rank whose first message after one of 100,000 bytes takes ten times as long."""
-
-    cold = False
-
-    def send(self, x: np.ndarray, dst: int) -> None:
-        self.seconds += (1e-6 + x.nbytes * 1e-9) * (10 if self.cold else 1)
-        self.cold = x.nbytes >= 100_000
-
-    def recv(self, src: int, out: np.ndarray) -> None:
-        self.seconds += 1e-6 + out.nbytes * 1e-9
-
-
-def test_the_first_message_after_the_largest_one_is_not_counted() -> None:
-    sizes = [0, 1000, 100_000]
-    comm: Any = ColdAfterALargeMessage(operations=0)
-    messages, _ = _measure(comm, sizes, 5, "ping-pong")
-    assert dict(_medians(sizes, [messages])) == pytest.approx({n: 1e-6 + n * 1e-9 for n in sizes})
-
-
-def test_a_slowed_network_is_seen_to_be_slow() -> None:
-    slow = cluster.Network(alpha=2e-3, beta=2e-8)
-    found = cluster.calibrate(nodes=2, network=slow, sizes=[100, 1_000_000], repetitions=3)
-    assert found.measured[0][1] >= slow.time(100)
-    assert found.measured[1][1] >= slow.time(1_000_000)
-
-
 def test_the_fit_weighs_small_and_large_messages_alike_and_leans_to_neither_side() -> None:
     rng = np.random.default_rng(0)
     sizes = np.geomspace(10, 1e7, 400)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import exhaustively
+
 pytestmark = pytest.mark.timeout(300)
 
 DEFINITIONS = """
@@ -38,21 +40,20 @@ WANT = "[15.0, 15.0]\n"
 
 
 @pytest.mark.slow
-def test_compiled_functions_of_a_script_run_on_every_rank_that_is_forked(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(DEFINITIONS + LAUNCH.format(method="forkserver"))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=110, check=False)
-    assert (done.stdout, done.stderr) == (WANT, "")
-
-
-@pytest.mark.slow
-def test_compiled_functions_of_notebook_cells_run_on_every_rank_that_is_spawned() -> None:
+@pytest.mark.parametrize("where", ["script", *exhaustively("notebook")])
+def test_compiled_functions_run_on_every_rank_that_is_forked_or_spawned(where: str, tmp_path: Path) -> None:
+    if where == "script":
+        script = tmp_path / "script.py"
+        script.write_text(DEFINITIONS + LAUNCH.format(method="forkserver"))
+        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=200, check=False)
+        assert (done.stdout, done.stderr) == (WANT, "")
+        return
     nbformat = pytest.importorskip("nbformat", reason="notebooks need the extra `dev`")
     nbclient = pytest.importorskip("nbclient", reason="notebooks need the extra `dev`")
     pytest.importorskip("ipykernel", reason="notebooks need the extra `dev`")
     first, second = DEFINITIONS.split("class Layer")
     sources = [first, "class Layer" + second, LAUNCH.format(method="spawn")]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source.strip()) for source in sources])
-    nbclient.NotebookClient(notebook, timeout=100, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=200, kernel_name="python3").execute()
     texts = ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
     assert texts == ["", "", WANT]

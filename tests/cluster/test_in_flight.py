@@ -42,53 +42,53 @@ THEN_WRITES: dict[str, Start] = {
     "all_reduce with async_op": lambda comm, x: comm.all_reduce(x, async_op=True),
     "recv": lambda comm, x: comm.recv(1, out=x),
     "irecv": lambda comm, x: comm.irecv(1, out=x),
-    "sendrecv": lambda comm, x: comm.sendrecv(np.ones(4), 1, 1, out=x),
+    "sendrecv into it": lambda comm, x: comm.sendrecv(np.ones(4), 1, 1, out=x),
     "broadcast": lambda comm, x: comm.broadcast(x, src=1),
     "reduce": lambda comm, x: comm.reduce(x),
 }
 
 
-def refused(begin: Start, then: Start, on: str = "simulation") -> str:
-    """What rank 0 is told when it begins one operation and then calls the other on the same array."""
+def refused(begin: Start, thens: dict[str, Start], on: str = "simulation") -> dict[str, str]:
+    """What rank 0 is told when it begins an operation and then calls others on the same array, in a group as well."""
 
-    def program(comm: cluster.Communicator) -> str:
-        x = np.ones(4)
-        work = begin(comm, x)
-        text = ""
+    def program(comm: cluster.Communicator) -> dict[str, str]:
+        x, texts, group = np.ones(4), {}, comm.split(0)
+        assert group is not None
+        work = begin(comm, x) if comm.rank == 0 or not receives else comm.send(np.ones(4), 0)
         if comm.rank == 0:
-            with pytest.raises(RuntimeError) as caught:
-                then(comm, x)
-            text = str(caught.value)
-        elif "irecv" in text_of_irecv:
-            comm.send(np.ones(4), 0)
-            work = None
+            sent = comm.bytes_sent
+            for name, then in thens.items():
+                for communicator in (comm, group):
+                    with pytest.raises(RuntimeError) as caught:
+                        then(communicator, x)
+                texts[name] = str(caught.value)
+            assert comm.bytes_sent == sent
         if work is not None:
             work.wait()
-        comm.all_reduce(np.ones(4))
-        return text
+        comm.all_reduce(x)
+        return texts
 
-    text_of_irecv = "irecv" if begin is WRITES["irecv"] else ""
-    text: str = cluster.launch(program, nodes=2, on=on, deadline=60).results[0]
-    return text
+    receives = begin is WRITES["irecv"]
+    return cluster.launch(program, nodes=2, on=on, deadline=60).results[0]  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("then", [*THEN_READS, *THEN_WRITES])
 @pytest.mark.parametrize("begin", WRITES)
-def test_what_an_operation_in_flight_writes_no_other_uses(begin: str, then: str) -> None:
-    text = refused(WRITES[begin], {**THEN_READS, **THEN_WRITES}[then])
-    assert text.startswith(f"{then.split()[0]} uses an array that {begin} at {__file__}:")
-    assert "still writes: call wait() on what that returned first, or pass x.copy()" in text
+def test_what_an_operation_in_flight_writes_no_other_uses(begin: str) -> None:
+    texts = refused(WRITES[begin], THEN_READS | THEN_WRITES)
+    for then, text in texts.items():
+        assert text.startswith(f"{then.split()[0]} uses an array that {begin} at {__file__}:")
+        assert "still writes: call wait() on what that returned first, or pass x.copy()" in text
 
 
-@pytest.mark.parametrize("then", THEN_WRITES)
 @pytest.mark.parametrize("begin", READS)
-def test_what_an_operation_in_flight_reads_no_other_writes(begin: str, then: str) -> None:
-    assert "still reads" in refused(READS[begin], THEN_WRITES[then])
+def test_what_an_operation_in_flight_reads_no_other_writes(begin: str) -> None:
+    for text in refused(READS[begin], THEN_WRITES).values():
+        assert "still reads" in text
 
 
-@pytest.mark.parametrize("on", ["processes", "simulation"])
-def test_the_rule_holds_on_every_engine(on: str) -> None:
-    assert "still writes" in refused(WRITES["all_reduce"], THEN_READS["send"], on)
+def test_the_rule_holds_on_processes_too() -> None:
+    (text,) = refused(WRITES["all_reduce"], {"send": THEN_READS["send"]}, "processes").values()
+    assert "still writes" in text
 
 
 def run(program: Callable[[cluster.Communicator], Any], on: str = "simulation") -> list[Any]:
@@ -106,17 +106,6 @@ def test_operations_that_only_read_may_overlap() -> None:
     assert run(program) == [6, 6]
 
 
-def test_an_array_that_isend_has_copied_may_be_used_at_once() -> None:
-    def program(comm: cluster.Communicator) -> list[float]:
-        x, other = np.ones(10_000), 1 - comm.rank
-        work = comm.isend(x, other)
-        comm.all_reduce(x)
-        return [comm.recv(other)[0], x[0], work.wait()]
-
-    for on in ("processes", "simulation"):
-        assert run(program, on) == [[1.0, 2.0, None]] * 2
-
-
 @pytest.mark.parametrize("ends", ["wait", "is_completed"])
 def test_an_array_is_free_again_when_the_program_knows_that_the_operation_is_done(ends: str) -> None:
     def program(comm: cluster.Communicator) -> float:
@@ -130,34 +119,6 @@ def test_an_array_is_free_again_when_the_program_knows_that_the_operation_is_don
         return float(x[0])
 
     assert run(program) == [8.0, 8.0]
-
-
-def test_views_overlap_where_they_share_an_element() -> None:
-    def program(comm: cluster.Communicator) -> list[float]:
-        x = np.ones(10)
-        even = comm.all_reduce(x[::2], async_op=True)
-        odd = comm.all_reduce(x[1::2], async_op=True)
-        for overlapping in (x, x[::-1], x[2:3], x.reshape(2, 5)[1], np.broadcast_to(x[4:5], 3)):
-            with pytest.raises(RuntimeError, match="all_gather uses an array that all_reduce at"):
-                comm.all_gather([overlapping])
-        comm.all_gather(x[:0])
-        even.wait()
-        comm.all_gather(x[2:3])
-        odd.wait()
-        return list(comm.all_reduce(x))
-
-    assert run(program) == [[4.0] * 10] * 2
-
-
-def test_the_groups_of_a_rank_share_what_is_in_flight() -> None:
-    def program(comm: cluster.Communicator) -> None:
-        group, x = comm.split(0), np.ones(4)
-        work = group.all_reduce(x, async_op=True)
-        with pytest.raises(RuntimeError, match="still writes"):
-            comm.send(x, 1 - comm.rank)
-        work.wait()
-
-    run(program)
 
 
 @pytest.mark.parametrize("on", ["simulation", "processes"])
@@ -174,7 +135,7 @@ def test_work_in_the_background_may_not_use_what_the_program_has_in_flight(on: s
 def test_arrays_in_flight_are_found_as_if_all_pairs_were_compared() -> None:
     rng = np.random.default_rng(0)
     whole, flight, uses, refused = np.zeros((40, 40)), InFlight(), dict[int, tuple[Any, bool]](), 0
-    for step in range(3000):
+    for step in range(1000):
         rows, columns = (slice(*sorted(rng.integers(0, 41, 2)), rng.integers(1, 4)) for _ in range(2))
         view, writes = whole[rows, columns].T if step % 2 else whole[rows, columns], bool(rng.integers(2))
         wrong = any((writes or other) and np.shares_memory(view, used) for used, other in uses.values())
@@ -191,7 +152,7 @@ def test_arrays_in_flight_are_found_as_if_all_pairs_were_compared() -> None:
             over = int(rng.choice(list(uses)))
             flight.end(over)
             del uses[over]
-    assert 300 < refused < 2700
+    assert 100 < refused < 900
     for step in uses:
         flight.end(step)
     assert not flight.uses
@@ -212,22 +173,6 @@ def test_a_check_does_not_look_at_arrays_that_lie_elsewhere(monkeypatch: pytest.
         flight.check("irecv", None, row)
         flight.begin(row.ctypes.data, "irecv", "here", None, row)
     assert compared == 0
-
-
-def test_nothing_is_sent_and_no_call_is_counted_when_an_array_is_refused() -> None:
-    def program(comm: cluster.Communicator) -> tuple[int, float]:
-        x, y = np.ones(4), np.ones(4)
-        work = comm.all_reduce(x, async_op=True)
-        before = comm.bytes_sent
-        if comm.rank == 0:
-            with pytest.raises(RuntimeError):
-                comm.all_reduce(x)
-        sent = comm.bytes_sent - before
-        comm.all_reduce(y)
-        work.wait()
-        return sent, float(y[0])
-
-    assert [total for _, total in run(program)] == [2.0, 2.0]
 
 
 def test_a_list_that_contains_itself_is_sent_by_a_concurrent_collective() -> None:

@@ -40,33 +40,9 @@ def outcome(*args, **launch):
     return launched(*args, **launch).results[1]
 
 
-def test_stated_work_ends_at_the_moment_when_the_message_arrives():
+def test_stated_work_ends_at_the_moment_when_the_message_arrives_if_it_is_not_over_before():
     assert outcome(lambda comm: comm.compute(seconds=10)) == (True, 1.25, "stop", 1.25)
-
-
-def test_work_that_is_over_before_the_message_arrives_is_done_in_full():
     assert outcome(lambda comm: comm.compute(seconds=0.5)) == (False, 0.5, "stop", 1.25)
-
-
-def test_many_pieces_of_work_end_at_the_moment_when_the_message_arrives():
-    def pieces(comm):
-        for _ in range(10):
-            comm.compute(seconds=0.4)
-
-    assert outcome(pieces) == (True, 1.25, "stop", 1.25)
-
-
-def test_the_work_of_a_group_of_ranks_ends_as_well():
-    def program(comm):
-        half = comm.split(comm.rank)
-        if comm.rank == 0:
-            comm.send("stop", 1)
-            return None
-        with comm.until(comm.irecv(0)) as block:
-            half.compute(seconds=10)
-        return block.interrupted, comm.now()
-
-    assert cluster.launch(program, nodes=2, on="simulation").results[1] == (True, 0.0)
 
 
 def test_counted_arithmetic_ends_at_the_moment_when_the_message_arrives():
@@ -98,20 +74,6 @@ def test_every_call_of_the_communicator_and_a_look_leave_the_block_once_the_mess
         return left.value.until
 
     assert outcome(waiting, on=COUNTING) == (True, 1.25, "stop", 1.25)
-
-
-def test_what_was_computed_before_the_block_is_no_part_of_it():
-    def program(comm):
-        if comm.rank == 0:
-            comm.send("stop", 1)
-            return None
-        news = comm.irecv(0)
-        two_seconds()
-        with comm.until(news) as block:
-            two_seconds()
-        return block.interrupted, comm.now()
-
-    assert cluster.launch(program, nodes=2, on=COUNTING).results[1] == (True, 2.0)
 
 
 def test_a_block_takes_no_time_when_the_message_has_come_before():
@@ -172,19 +134,6 @@ def test_helpers_have_the_core_of_a_rank_whose_work_has_ended():
     assert results == pytest.approx([11.1, 11.1], abs=1e-12)
 
 
-def test_nothing_is_left_of_the_work_that_was_not_done():
-    def program(comm):
-        if comm.rank == 0:
-            comm.send("stop", 1)
-        else:
-            with comm.until(comm.irecv(0)):
-                comm.compute(seconds=1e6)
-        comm.recv(1 - comm.rank)
-
-    with pytest.raises(cluster.Deadlock):  # found at once, not after a timeout that this work would have outlasted
-        cluster.launch(program, nodes=2, on="simulation", timeout=60)
-
-
 def test_another_message_does_not_end_the_work():
     def program(comm):
         if comm.rank == 0:
@@ -200,28 +149,6 @@ def test_another_message_does_not_end_the_work():
         return begun.interrupted, block.interrupted, comm.now(), first.wait(), other.wait()
 
     assert cluster.launch(program, nodes=2, on="simulation").results[1] == (False, False, 4.5, "first", "other")
-
-
-def test_jitter_and_speed_hold_for_work_that_may_end_early():
-    def program(comm, is_block):
-        news = comm.irecv(1 - comm.rank)
-        if is_block:
-            with comm.until(news):
-                comm.compute(seconds=1)
-        else:
-            comm.compute(seconds=1)
-        ended = comm.now()
-        comm.send(None, 1 - comm.rank)
-        comm.compute(seconds=1)
-        return ended, comm.now()
-
-    slow = cluster.Simulation(node=cluster.Node(1e9, 1e9, jitter=0.0, speeds=[1, 0.5]))
-    assert cluster.launch(program, (True,), nodes=2, on=slow).results == [(1, 2), (1, 3)]
-    jittery = cluster.Simulation(node=cluster.Node(1e9, 1e9, jitter=0.5))
-    blocks, plain = (cluster.launch(program, (is_block,), nodes=2, on=jittery).results for is_block in (True, False))
-    first = min(range(2), key=lambda rank: plain[rank][0])
-    assert blocks[first] == plain[first]
-    assert blocks[1 - first][0] == plain[first][0]
 
 
 def test_an_error_in_the_block_goes_its_way_and_another_block_may_follow():
@@ -253,6 +180,6 @@ def test_only_a_receive_ends_work_and_blocks_do_not_stand_in_each_other():
 
 
 def test_a_rank_that_is_slow_on_purpose_leaves_the_block_too():
-    faults = cluster.FaultPlan().slow(1, 200)  # half a second of work takes 100 s
+    faults = cluster.FaultPlan().slow(1, 20)  # half a second of work takes 10 s
     run = launched(lambda comm: comm.compute(seconds=0.5), 0.6, on="processes", network=None, faults=faults)
     assert run.results[1][0] is True

@@ -62,9 +62,7 @@ def test_without_anonymous_memory_a_temporary_file_serves() -> None:
             comm.all_reduce(x, algorithm=algorithm)
         return float(x[0])
 
-    before = set(os.listdir("/tmp"))
     assert cluster.launch(program, nodes=2).results == [4.0, 4.0]
-    assert {name for name in set(os.listdir("/tmp")) - before if name.startswith("minidl")} == set()
 
 
 def test_a_sandbox_that_refuses_anonymous_memory_gets_a_temporary_file(monkeypatch: pytest.MonkeyPatch) -> None:

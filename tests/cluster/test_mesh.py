@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from minidl import cluster
 from minidl.cluster import Communicator, Mesh
 from minidl.cluster.trace.recording import Traffic
-from tests.tiers import all_but_first_exhaustive, exhaustively
+from tests.tiers import exhaustively
 
 NAMES = ("dp", "pp", "spatial", "tp")
 ON = cluster.Simulation(network=cluster.Network(1e-5, 1e-9))
@@ -81,19 +81,16 @@ def all_selections(comm: Communicator, shape: tuple[int, ...], order: int) -> in
     return len({id(group._calls) for group in groups.values()})
 
 
-@pytest.mark.parametrize("p", all_but_first_exhaustive([6, *(p for p in range(1, 13) if p != 6)]))
-def test_every_selection_of_axes_is_a_group_of_its_own_with_every_collective(p: int) -> None:
+@pytest.mark.parametrize(
+    ("p", "most"), [(6, 3), (4, 4), *exhaustively((1, 3), (5, 3), (8, 4), (12, 4))], ids=lambda number: f"{number}"
+)
+def test_every_selection_of_axes_is_a_group_of_its_own_with_every_collective(p: int, most: int) -> None:
     def program(comm: Communicator) -> None:
-        for axes in (1, 2, 3):
+        for axes in range(1, most + 1):
             for number, shape in enumerate(factorisations(p, axes)):
                 all_selections(comm, shape, number)
 
     simulated(program, p)
-
-
-@pytest.mark.parametrize("p", all_but_first_exhaustive([4, 8, 12]))
-def test_four_axes_are_joined_as_fewer(p: int) -> None:
-    simulated(lambda comm: [all_selections(comm, shape, 0) for shape in factorisations(p, 4)], p)
 
 
 @pytest.mark.timeout(120)
@@ -120,7 +117,7 @@ def messages(run: cluster.Run) -> dict[str, int]:
     return total
 
 
-@pytest.mark.parametrize("shape", [(2, 2, 2), (3, 1, 4, 1), (1, 2, 3)])
+@pytest.mark.parametrize("shape", [(3, 1, 4, 1), (8, 4, 10)])
 def test_a_mesh_costs_one_all_reduce_of_a_number_and_its_groups_nothing(shape: tuple[int, ...]) -> None:
     def program(comm: Communicator) -> None:
         names = NAMES[: len(shape)]
@@ -134,7 +131,7 @@ def test_a_mesh_costs_one_all_reduce_of_a_number_and_its_groups_nothing(shape: t
     assert run.seconds == tree.seconds
 
 
-@pytest.mark.parametrize("shape", [(6,), (1, 6), (6, 1, 1, 1), (1, 6, 1)])
+@pytest.mark.parametrize("shape", [(6,), (6, 1, 1, 1), (1, 6, 1)])
 def test_a_mesh_with_one_axis_of_several_ranks_is_the_communicator_and_costs_nothing(shape: tuple[int, ...]) -> None:
     def program(comm: Communicator) -> None:
         names = NAMES[: len(shape)]
@@ -147,15 +144,6 @@ def test_a_mesh_with_one_axis_of_several_ranks_is_the_communicator_and_costs_not
     run = simulated(program, 6)
     assert (messages(run), run.seconds) == ({}, 0.0)
     assert run.trace.events == simulated(lambda comm: None, 6).trace.events
-
-
-def test_a_mesh_of_1024_ranks_takes_two_messages_a_rank() -> None:
-    def program(comm: Communicator) -> int:
-        return comm.mesh((8, 8, 16), NAMES[:3])["dp", "spatial"].size
-
-    run = simulated(program, 1024)
-    assert run.results == [128] * 1024
-    assert messages(run) == {"mesh": 2 * 1023}
 
 
 def test_a_split_sends_as_many_bytes_a_message_on_many_ranks_as_on_two() -> None:
@@ -179,21 +167,6 @@ def assert_apart(groups: list[Communicator | None]) -> None:
     works = [group.all_reduce(np.full(3, 1.0 + place), async_op=True) for place, group in mine]
     for (place, group), work in reversed(list(zip(mine, works, strict=True))):
         np.testing.assert_array_equal(work.wait(), np.full(3, group.size * (1.0 + place)))
-
-
-def test_meshes_and_splits_may_follow_each_other_and_be_nested() -> None:
-    def program(comm: Communicator) -> None:
-        few = comm.split(0 if comm.rank < 5 else None)  # from now on, ranks 0 to 4 have made more groups
-        groups = [comm, few, few and few.split(few.rank % 2), few and few.first_ranks(5), comm.first_ranks(12)]
-        first, second = comm.mesh((3, 4), ("a", "b")), comm.mesh((2, 6), ("a", "b"))
-        inner = first["b"].mesh((2, 2), ("c", "d"))
-        quarter = comm.split(comm.rank // 3).mesh((1, 3), ("e", "f"))
-        groups += [first["b"], second["b"], inner["d"], inner["c"], second["a"], first["a"], quarter["e"], first[()]]
-        groups += [comm.split(0, key=-comm.rank)]
-        assert quarter["f"].size == 3
-        assert_apart(groups)
-
-    simulated(program, 12)
 
 
 @st.composite
@@ -334,23 +307,22 @@ def test_a_mesh_says_what_it_is() -> None:
     of_rank_4(check)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error", "text"),
-    [
-        (lambda mesh: mesh.rank_at(dp=2), ValueError, "^dp must be .*, got 2: <Mesh: .*> has ranks 0 to 1 along it$"),
-        (lambda mesh: mesh.rank_at(tp=-1), ValueError, "^tp must be .*, got -1: "),
-        (lambda mesh: mesh.rank_at(tp=1.0), TypeError, "^tp must be a whole number"),
-        (lambda mesh: mesh.rank_at(pp=0), ValueError, "^this mesh has no axis 'pp': choose one of dp, tp$"),
-        (lambda mesh: mesh.coordinates_of(6), ValueError, "^rank must be .*, got 6"),
-        (lambda mesh: mesh["pp"], KeyError, "this mesh has no axis 'pp': choose one of dp, tp"),
-        (lambda mesh: mesh["dp", "pp"], KeyError, "this mesh has no axis 'pp': choose one of dp, tp"),
-        (lambda mesh: mesh["dp", "dp"], KeyError, r"each axis of a mesh is named once, got \('dp', 'dp'\)"),
-    ],
-)
-def test_what_a_mesh_does_not_have_is_refused(wrong: Any, error: type[Exception], text: str) -> None:
+WRONG = [
+    (lambda mesh: mesh.rank_at(dp=2), ValueError, "^dp must be .*, got 2: <Mesh: .*> has ranks 0 to 1 along it$"),
+    (lambda mesh: mesh.rank_at(tp=-1), ValueError, "^tp must be .*, got -1: "),
+    (lambda mesh: mesh.rank_at(tp=1.0), TypeError, "^tp must be a whole number"),
+    (lambda mesh: mesh.rank_at(pp=0), ValueError, "^this mesh has no axis 'pp': choose one of dp, tp$"),
+    (lambda mesh: mesh.coordinates_of(6), ValueError, "^rank must be .*, got 6"),
+    (lambda mesh: mesh["dp", "pp"], KeyError, "this mesh has no axis 'pp': choose one of dp, tp"),
+    (lambda mesh: mesh["dp", "dp"], KeyError, r"each axis of a mesh is named once, got \('dp', 'dp'\)"),
+]
+
+
+def test_what_a_mesh_does_not_have_is_refused() -> None:
     def check(mesh: Mesh[Communicator]) -> None:
-        with pytest.raises(error, match=text):
-            wrong(mesh)
+        for wrong, error, text in WRONG:
+            with pytest.raises(error, match=text):
+                wrong(mesh)
 
     of_rank_4(check)
 
@@ -358,8 +330,6 @@ def test_what_a_mesh_does_not_have_is_refused(wrong: Any, error: type[Exception]
 # Wrong programs, and ranks that die
 
 
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("on", ["simulation", "processes"])
 @pytest.mark.parametrize(
     ("other", "text"),
     [
@@ -370,7 +340,7 @@ def test_what_a_mesh_does_not_have_is_refused(wrong: Any, error: type[Exception]
         (lambda comm: comm.split(0), "split"),
     ],
 )
-def test_a_rank_that_makes_another_mesh_or_another_call_is_told_apart(on: str, other: Any, text: str) -> None:
+def test_a_rank_that_makes_another_mesh_or_another_call_is_told_apart(other: Any, text: str) -> None:
     def program(comm: Communicator) -> None:
         if comm.rank == 2:
             other(comm)
@@ -379,30 +349,8 @@ def test_a_rank_that_makes_another_mesh_or_another_call_is_told_apart(on: str, o
         comm.barrier()
 
     with pytest.raises(cluster.CollectiveMismatch, match=text) as caught:
-        cluster.launch(program, nodes=4, on=on, timeout=20)
+        simulated(program, 4)
     assert "mesh(shape=(1, 4), axes=('dp', 'tp'))" in str(caught.value)
-
-
-def test_a_rank_that_died_fails_the_groups_that_need_it_and_no_other() -> None:
-    def program(comm: Communicator) -> int | None:
-        mesh = comm.mesh((2, 2), ("dp", "tp"))
-        if comm.rank == 2:
-            with pytest.raises(cluster.RankFailed, match="rank 3"):
-                mesh["tp"].all_reduce(2)
-            return None
-        return int(mesh["tp"].all_reduce(comm.rank))
-
-    faults = cluster.FaultPlan().kill(3, at="all_reduce")
-    run = simulated(program, 4, faults=faults, on_failure="continue")
-    assert run.results == [1, 1, None, None]
-
-
-def test_a_rank_may_die_in_the_middle_of_making_a_mesh() -> None:
-    def program(comm: Communicator) -> None:
-        comm.mesh((2, 2), ("dp", "tp"))
-
-    with pytest.raises(cluster.RankFailed, match="rank 1"):
-        simulated(program, 4, faults=cluster.FaultPlan().kill(1, at="mesh"))
 
 
 def test_the_ledger_adds_up_by_axis_and_timelines_name_it(tmp_path: Path) -> None:
@@ -436,20 +384,18 @@ def test_the_ledger_adds_up_by_axis_and_timelines_name_it(tmp_path: Path) -> Non
     trace.to_chrome(tmp_path / "trace.json")
     calls = [each for each in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if each["ph"] == "X"]
     assert {each["args"]["axis"] for each in calls if each["name"] == "all_reduce"} == {"tp"}
+    with pytest.raises(ValueError, match="no communicator along the axis 'sp' was used; axes of this run: '', 'dp'"):
+        trace.ledger("sp")
+    with pytest.raises(ValueError, match="by must be 'activity' or 'axis', got 'axes'"):
+        trace.plot(by="axes")
 
 
 def test_an_axis_with_all_ranks_has_its_name_in_the_ledger() -> None:
     def program(comm: Communicator) -> None:
         mesh = comm.mesh((1, 4), ("dp", "tp"))
-        mesh["tp"].all_reduce(np.ones(10))
-        comm.all_reduce(np.ones(10))
+        for group in (mesh["tp"], comm, mesh["dp"]):  # the last of one rank alone
+            group.all_reduce(np.ones(10))
         mesh["tp"].background(lambda inside: inside.all_reduce(np.ones(10))).wait()
-        mesh["dp"].all_reduce(np.ones(10))
 
     trace = simulated(program, 4).trace
-    assert [ledger["all_reduce"].calls for ledger in trace.ledger("tp")] == [2] * 4
-    assert [ledger["all_reduce"].calls for ledger in trace.ledger("")] == [2] * 4  # one of them alone
-    with pytest.raises(ValueError, match="no communicator along the axis 'pp' was used; axes of this run: '', 'tp'"):
-        trace.ledger("pp")
-    with pytest.raises(ValueError, match="by must be 'activity' or 'axis', got 'axes'"):
-        trace.plot(by="axes")
+    assert [[ledger["all_reduce"].calls for ledger in trace.ledger(axis)] for axis in ("tp", "")] == [[2] * 4] * 2

@@ -88,6 +88,11 @@ class Failure:
     recording: Recording | None
     at_fault: int | None
 
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether the connection to other ranks failed, and the rank does not know why."""
+        return self.kind == "RankFailed" and self.at_fault is None
+
 
 class ControlSocket:
     """The rank's end of the socket: it blocks; several threads may send."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from minidl import cluster
 from minidl.cluster import Communicator
@@ -106,28 +105,3 @@ def a_group_can_be_split_again(comm: Communicator) -> tuple[int, list[int]]:
     assert all((rank < comm.size // 2) == (comm.rank < comm.size // 2) for rank in ranks)
     assert comm.all_reduce(1) == comm.size
     return quarter.rank, ranks
-
-
-@case()
-def a_mesh_has_a_communicator_along_each_axis(comm: Communicator) -> dict[str, int]:
-    rows = max(extent for extent in range(1, 5) if comm.size % extent == 0)
-    columns = comm.size // rows
-    mesh = comm.mesh((rows, 1, columns), ("dp", "pp", "tp"))
-    assert list(mesh) == ["dp", "pp", "tp"]
-    assert mesh.coordinates == {"dp": comm.rank // columns, "pp": 0, "tp": comm.rank % columns}
-    row, column = mesh["tp"], mesh["dp"]
-    assert (row.size, row.rank, column.size, column.rank) == (columns, comm.rank % columns, rows, comm.rank // columns)
-    assert row.all_gather(comm.rank) == [comm.rank // columns * columns + i for i in range(columns)]
-    assert column.all_gather(comm.rank) == [comm.rank % columns + i * columns for i in range(rows)]
-    assert mesh["pp"].all_reduce(comm.rank) == comm.rank
-    x, y = np.full(9, 1.0), np.full(9, 2.0)
-    works = row.all_reduce(x, async_op=True), column.all_reduce(y, async_op=True)
-    for work in works:
-        work.wait()
-    assert (x == columns).all()
-    assert (y == 2.0 * rows).all()
-    for algorithm in ALGORITHMS:
-        check(row, 11, "float64", "sum", algorithm)
-    with pytest.raises(KeyError, match="dp, pp, tp"):
-        mesh["ep"]
-    return mesh.coordinates

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
-
 from minidl import cluster
 from minidl.cluster import Communicator
 from minidl.cluster.engines.protocol import Engine
@@ -24,7 +22,6 @@ from tests.cluster.conformance.registry import CASES
 from tests.cluster.engines.simulation.at_once.of_two_ranks import AtOnce
 
 MODULES = (cases_messages, cases_all_reduce, cases_collectives, cases_groups, cases_kinds_of_arrays, cases_node)
-SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 16)
 TIMEOUT, DEADLINE = 60.0, 150.0
 
 ENGINES: dict[str, Callable[[], Engine]] = {
@@ -36,8 +33,6 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 
 HAS_MPI = importlib.util.find_spec("mpi4py") is not None
 INSTALLED = [engine for engine in ENGINES if engine != "mpi" or HAS_MPI]
-
-engines = pytest.mark.parametrize("engine", INSTALLED)
 
 
 @dataclass

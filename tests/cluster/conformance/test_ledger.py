@@ -1,80 +1,63 @@
-"""Messages and bytes of every rank are those of the formulas, in every engine."""
+"""Messages and bytes of every rank are those of the collectives' algorithms, in every engine."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster import Communicator
-from tests.cluster.conformance.runs import ENGINES, engines
+from minidl.cluster import Communicator, collectives
+from tests.cluster import rendezvous
+from tests.cluster.conformance.runs import ENGINES, HAS_MPI
 from tests.tiers import exhaustively
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-N = 240  # float64 numbers, divisible by every number of ranks here
+NAMED = [name for name in collectives.ALL_REDUCE if name not in ("pipelined_chain", "hierarchical")]
+X = np.ones(241)  # no multiple of a number of ranks here
 
-# For p ranks and lg p: the messages of each rank, and the numbers in all of these together.
-Formula = Callable[[int, int], tuple[int, int]]
-EACH: dict[str, Formula] = {
-    "ring": lambda p, lg: (2 * (p - 1), 2 * (p - 1) * N // p),
-    "ordered": lambda p, lg: (2 * (p - 1), 2 * (p - 1) * N // p),
-    "recursive_doubling": lambda p, lg: (lg, lg * N),
-    "rabenseifner": lambda p, lg: (2 * lg, 2 * (p - 1) * N // p),
-    "all_gather": lambda p, lg: (p - 1, (p - 1) * N),
-    "reduce_scatter": lambda p, lg: (p - 1, (p - 1) * N // p),
-    "all_to_all": lambda p, lg: (p - 1, (p - 1) * N),
-}
-POWERS_OF_TWO = {"recursive_doubling", "rabenseifner"}
-ALL_TOGETHER: dict[str, Formula] = {
-    "tree": lambda p, lg: (2 * (p - 1), 2 * (p - 1) * N),
-    "parameter_server": lambda p, lg: (2 * (p - 1), 2 * (p - 1) * N),
-    "broadcast": lambda p, lg: (p - 1, (p - 1) * N),
-    "reduce": lambda p, lg: (p - 1, (p - 1) * N),
+OTHERS = {
+    "all_gather": lambda comm: collectives.all_gather_ring(comm, X),
+    "reduce_scatter": lambda comm: collectives.reduce_scatter_ring(comm, X),
+    "broadcast": lambda comm: collectives.broadcast_tree(comm, X.copy(), 0),
+    "reduce": lambda comm: collectives.reduce_tree(comm, X, 0, "sum"),
+    "all_to_all": lambda comm: collectives.all_to_all_pairwise(comm, [X] * comm.size),
+    "barrier": lambda comm: collectives.barrier_dissemination(comm),
 }
 
 
-def program(comm: Communicator) -> None:
-    for algorithm in ("ring", "ordered", "recursive_doubling", "rabenseifner", "tree", "parameter_server"):
-        comm.mark(algorithm)
-        comm.all_reduce(np.ones(N), algorithm=algorithm)
+def program(comm: Communicator) -> list[int]:
+    sent = [comm.bytes_sent]
+    for algorithm in NAMED:
+        comm.all_reduce(X.copy(), algorithm=algorithm)
+        sent.append(comm.bytes_sent)
     for name in ("all_gather", "reduce_scatter", "broadcast", "reduce"):
-        comm.mark(name)
-        getattr(comm, name)(np.ones(N))
-    comm.mark("all_to_all")
-    comm.all_to_all([np.ones(N)] * comm.size)
-    comm.mark("barrier")
+        getattr(comm, name)(X.copy())
+    comm.all_to_all([X] * comm.size)
     comm.barrier()
+    return [int(nbytes) for nbytes in np.diff(sent)]
 
 
-@engines
-@pytest.mark.parametrize("p", [5, *exhaustively(1, 4, 8)])
-def test_messages_and_bytes_are_those_of_the_formulas(engine: str, p: int) -> None:
-    trace = cluster.launch(program, nodes=p, on=ENGINES[engine](), timeout=20, deadline=150).trace
-    messages: Counter[tuple[str, int]] = Counter()
-    nbytes: Counter[tuple[str, int]] = Counter()
-    for event in trace.events:
-        if event.kind == "send" and event.nbytes > 0:
-            messages[event.label, event.rank] += 1
-            nbytes[event.label, event.rank] += event.nbytes
-    lg = (p - 1).bit_length()
-    for name, formula in EACH.items():
-        if p == 1 << lg or name not in POWERS_OF_TWO:
-            count, numbers = formula(p, lg)
-            assert [messages[name, rank] for rank in range(p)] == [count] * p, name
-            assert [nbytes[name, rank] for rank in range(p)] == [8 * numbers] * p, name
-    for name, formula in ALL_TOGETHER.items():
-        count, numbers = formula(p, lg)
-        assert sum(messages[name, rank] for rank in range(p)) == count, name
-        assert sum(nbytes[name, rank] for rank in range(p)) == 8 * numbers, name
-    assert [messages["parameter_server", rank] for rank in range(p)] == [p - 1] + [1] * (p - 1)
-    for rank in trace.ledger():
-        traffic = rank["barrier"]
-        assert traffic[:4] == (lg, 0, lg, 0), "a message of no bytes a round"
-    ledger = trace.ledger()
+def counted(p: int, function: Any) -> list[tuple[int, int]]:
+    """Messages and bytes that each rank sends on a network that only counts."""
+    outcome = rendezvous.run(p, function)
+    return [(outcome.messages(rank), outcome.nbytes(rank)) for rank in range(p)]
+
+
+@pytest.mark.parametrize(
+    ("engine", "p"),
+    [("processes", 5), ("simulation", 4), *exhaustively(("simulation at once", 5), *[("mpi", 5)] * HAS_MPI)],
+)
+def test_messages_and_bytes_are_those_of_the_algorithms(engine: str, p: int) -> None:
+    run = cluster.launch(program, nodes=p, on=ENGINES[engine](), timeout=20, deadline=150)
+    ledger = run.trace.ledger()
+    for number, algorithm in enumerate(NAMED):
+        expected = counted(p, lambda comm: collectives.ALL_REDUCE[algorithm](comm, X.copy(), "sum"))  # noqa: B023
+        assert [result[number] for result in run.results] == [nbytes for _, nbytes in expected], algorithm
+    for name, function in OTHERS.items():
+        assert [(rank[name].messages, rank[name].nbytes) for rank in ledger] == counted(p, function), name
     for operation in ledger[0]:
         sent = sum(rank[operation].nbytes for rank in ledger)
         assert sent == sum(rank[operation].nbytes_received for rank in ledger), operation

@@ -25,39 +25,27 @@ def test_numbers_of_numpy_and_fractions_become_floats():
     assert all(type(value) is float for value in (network.alpha, network.beta, network.gamma))
 
 
-@pytest.mark.parametrize("name", ["alpha", "beta", "gamma"])
-@pytest.mark.parametrize("value", [-1e-9, float("nan"), float("inf"), -float("inf")])
-def test_a_cost_that_is_negative_or_not_finite_is_refused_by_its_name(name, value):
-    costs = {"alpha": 1e-6, "beta": 1e-9, "gamma": 0.0} | {name: value}
-    with pytest.raises(ValueError, match=rf"{name} \(seconds per .*\) must be (finite and )?at least 0, got {value}"):
-        Network(**costs)
-
-
-@pytest.mark.parametrize("value", ["1e-6", None, 1j, True, [1e-6]])
-def test_a_cost_that_is_no_number_is_refused_by_its_name(value):
-    with pytest.raises(TypeError, match=r"beta \(seconds per byte\) must be a number"):
-        Network(1e-6, value)
-
-
 @pytest.mark.parametrize(
-    ("name", "bits_a_second"),
-    [("1gbe", 1e9), ("10gbe", 10e9), ("100gbe", 100e9), ("infiniband", 200e9), ("nvlink", 8 * 450e9)],
+    ("costs", "error", "message"),
+    [
+        ({"alpha": -1e-9}, ValueError, r"alpha \(seconds per .*\) must be at least 0, got -1e-09"),
+        ({"beta": float("nan")}, ValueError, r"beta \(seconds per .*\) must be finite and at least 0, got nan"),
+        ({"gamma": float("inf")}, ValueError, r"gamma \(seconds per .*\) must be finite and at least 0, got inf"),
+        *(({"beta": no}, TypeError, "beta .* must be a number") for no in ("1e-6", None, 1j, True, [1e-6])),
+    ],
 )
-def test_a_preset_moves_the_bits_a_second_of_its_line(name, bits_a_second):
-    network = Network.preset(name)
-    assert network.beta * bits_a_second == pytest.approx(8, rel=1e-12)
-    assert 1e-7 < network.alpha < 1e-4
+def test_a_cost_that_is_no_finite_number_of_at_least_0_is_refused_by_its_name(costs, error, message):
+    with pytest.raises(error, match=message):
+        Network(**({"alpha": 1e-6, "beta": 1e-9, "gamma": 0.0} | costs))
 
 
-def test_presets_are_listed_from_slow_to_fast_and_found_whatever_the_case():
-    betas = [Network.preset(name).beta for name in PRESETS]
-    assert betas == sorted(betas, reverse=True)
+def test_presets_move_the_bits_a_second_of_their_lines_and_are_found_whatever_the_case():
+    lines = {"1gbe": 1e9, "10gbe": 10e9, "100gbe": 100e9, "infiniband": 200e9, "nvlink": 8 * 450e9}
+    assert list(PRESETS) == list(lines)  # from slow to fast
+    for name, bits_a_second in lines.items():
+        assert Network.preset(name).beta * bits_a_second == pytest.approx(8, rel=1e-12)
+        assert 1e-7 < Network.preset(name).alpha < 1e-4
     assert Network.preset("10GbE") == Network.preset("10gbe")
-
-
-def test_an_unknown_preset_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"network must be '1gbe', '10gbe', .*, got 'wifi'"):
-        Network.of("wifi")
 
 
 def test_a_network_is_accepted_by_name_or_as_itself_or_not_at_all():
@@ -67,6 +55,8 @@ def test_a_network_is_accepted_by_name_or_as_itself_or_not_at_all():
     assert Network.of(None) is None
     with pytest.raises(TypeError, match=r"a cluster\.Network or the name of a preset, got int"):
         Network.of(10)
+    with pytest.raises(ValueError, match=r"network must be '1gbe', '10gbe', .*, got 'wifi'"):
+        Network.of("wifi")
 
 
 def test_residuals_compare_what_was_measured_with_the_model():

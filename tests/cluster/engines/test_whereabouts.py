@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,30 @@ import numpy as np
 import pytest
 
 from minidl import cluster
+from minidl.cluster.engines.os_process.supervisor import Supervisor
 from minidl.cluster.engines.whereabouts import SLOTS, Notes, create_notes, whereabouts
 
 pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Any], None]:
+    """A listener that moves the deadline of the run to half a second after all ranks have told it something."""
+    runs: list[Supervisor] = []
+    told: set[int] = set()
+    begin = Supervisor.supervise
+
+    def supervise(run: Supervisor) -> Any:
+        runs.append(run)
+        return begin(run)
+
+    def listener(rank: int, _: Any) -> None:
+        told.add(rank)
+        if len(told) == len(runs[-1].ranks):
+            runs[-1]._ends_at = time.monotonic() + 0.5
+
+    monkeypatch.setattr(Supervisor, "supervise", supervise)
+    return listener
 
 
 def failure_of(program: Any, nodes: int = 3, **keywords: Any) -> cluster.ClusterError:
@@ -29,19 +51,20 @@ def line_of(program: Any, line: int) -> str:
     return f"{Path(__file__)}:{program.__code__.co_firstlineno + line}"
 
 
-def test_a_rank_that_computes_without_end_is_named_with_its_line() -> None:
+def test_a_rank_that_computes_without_end_is_named_with_its_line(late: Any) -> None:
     def program(comm: cluster.Communicator) -> None:
         comm.barrier()
+        comm.tell("begun")
         while comm.rank == 1:
             pass
         comm.barrier()
 
-    for limits in ({"timeout": 1.0}, {"timeout": 60.0, "deadline": 3.0}):
+    for limits in ({"timeout": 3.0}, {"timeout": 60.0, "deadline": 150.0, "listener": late}):
         error = failure_of(program, **limits)
         assert isinstance(error, cluster.CommTimeout)
         assert error.rank == 1
         (silence,) = [line for line in str(error).splitlines() if line.startswith("rank 1 did not answer")]
-        places = [line_of(program, 2), line_of(program, 3)]
+        places = [line_of(program, line) for line in (2, 3, 4)]
         said = [f"it was computing at {place}, after barrier (call 1) at {line_of(program, 1)}" for place in places]
         assert silence.removeprefix("rank 1 did not answer: ") in said
 
@@ -55,7 +78,7 @@ def test_a_rank_that_sleeps_below_a_hundred_frames_is_named_with_its_line() -> N
             sleep_below(300)
         comm.recv(1)
 
-    error = failure_of(program, nodes=2, timeout=1.0)
+    error = failure_of(program, nodes=2, timeout=3.0)
     assert error.rank == 1
     assert f"it was computing at {line_of(program, 2)}, before its first communicator call" in str(error)
     assert "in sleep_below" in error.tracebacks[1]
@@ -73,29 +96,6 @@ def test_a_crash_of_the_interpreter_is_named_with_its_line() -> None:
     assert first == "the process was killed by SIGSEGV"
     assert second == f"rank 1 of 3, computing at {line_of(program, 2)}, before its first communicator call"
     assert "in string_at" in error.tracebacks[1]
-
-
-def test_a_rank_that_is_killed_in_a_call_is_named_with_that_call() -> None:
-    def program(comm: cluster.Communicator) -> None:
-        if comm.rank == 0:
-            process = comm.recv(1)
-            comm.recv(1)
-            os.kill(process, signal.SIGKILL)
-        elif comm.rank == 1:
-            comm.send(os.getpid(), 0)
-            comm.send(None, 0)
-            comm.recv(0, tag=5)
-        comm.barrier()
-
-    error = failure_of(program, nodes=2)
-    assert (error.rank, error.operation) in [(1, "recv"), (1, "send"), (1, None)]  # it may not be there yet
-    second = str(error).splitlines()[1]
-    places = {
-        f"rank 1 of 2, in recv (call 3), at {line_of(program, 8)}",
-        f"rank 1 of 2, in send (call 2), at {line_of(program, 7)}",
-        f"rank 1 of 2, after send (call 2) at {line_of(program, 7)}",
-    }
-    assert second in places
 
 
 def test_a_rank_that_exits_without_a_word_is_named_with_its_last_call() -> None:
@@ -118,23 +118,25 @@ def test_a_fault_on_purpose_is_named_with_the_call_in_which_it_strikes(on: str, 
         comm.all_reduce(np.ones(4))
 
     plan = getattr(cluster.FaultPlan(), fault)(1, at="all_reduce")
-    error = failure_of(program, on=on, faults=plan, timeout=1.0)
+    error = failure_of(program, on=on, faults=plan, timeout=3.0)
     assert error.rank == 1
     assert error.operation == "all_reduce"
     assert f"in all_reduce (call 2), at {line_of(program, 2)}" in str(error)
     assert fault == "kill" or "rank 1 did not answer: it was stopped" in str(error)
 
 
-def test_a_listener_of_its_own_signals_does_not_hide_a_rank() -> None:
+def test_a_listener_of_its_own_signals_does_not_hide_a_rank(late: Any) -> None:
     def program(comm: cluster.Communicator) -> None:
         for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
+        comm.barrier()
+        comm.tell("begun")
         while comm.rank == 0:
             time.sleep(0.01)
 
-    error = failure_of(program, nodes=2, deadline=3.0)
+    error = failure_of(program, nodes=2, deadline=150.0, listener=late)
     assert error.rank == 0
-    assert f"computing at {line_of(program, 4)}" in str(error) or f"computing at {line_of(program, 3)}" in str(error)
+    assert any(f"computing at {line_of(program, line)}" in str(error) for line in (4, 5, 6))
 
 
 def test_notes_name_the_last_call_however_many_places_have_made_one() -> None:

@@ -37,11 +37,6 @@ def test_an_exchange_is_a_send_above_and_a_receive_below_from_its_begin_to_its_e
         assert send.message != receive.message
 
 
-def test_what_is_laid_out_for_all_names_no_rank() -> None:
-    [bar] = bars([Event(0, "send", 0.0, 1.0, 4000, -1, "", "all_reduce", 1, 0, None, None)])
-    assert bar.label == "to all\n4 KB"
-
-
 def test_halves_begin_and_end_with_the_transfers_and_the_rest_of_the_bar_is_whole() -> None:
     """Rank 1 was ready at 1, rank 0 at 0: rank 0 receives from 1 to 5, and its own send is on its way from 2 to 3."""
     events = [
@@ -59,22 +54,6 @@ def test_halves_begin_and_end_with_the_transfers_and_the_rest_of_the_bar_is_whol
     ]
 
 
-def test_a_message_is_on_its_way_only_when_both_sides_are_ready() -> None:
-    """Rank 0 is busy with its send from 0 to 4, and has been ready to receive since 0; rank 1 sends from 2 on."""
-    events = [
-        message("send", 0, 0.0, 4.0, 1, 3.0, None),
-        message("receive", 0, 4.0, 5.0, 1, 0.0, 2.0),
-        message("send", 1, 2.0, 2.0, 0, 2.0, None),
-    ]
-    found = [(bar.kind, bar.start, bar.end, bar.half) for bar in bars(events) if bar.rank == 0]
-    assert found == [
-        ("send", 0.0, 2.0, ""),
-        ("send", 2.0, 4.0, "upper"),
-        ("receive", 2.0, 4.0, "lower"),
-        ("receive", 4.0, 5.0, ""),
-    ]
-
-
 def test_a_wait_and_an_arithmetic_stay_whole_while_a_message_is_on_its_way() -> None:
     events = [
         message("send", 0, 0.0, 0.0, 1, 0.0, None),
@@ -84,16 +63,6 @@ def test_a_wait_and_an_arithmetic_stay_whole_while_a_message_is_on_its_way() -> 
     ]
     found = [(bar.kind, bar.start, bar.end, bar.half) for bar in bars(events) if bar.rank == 0]
     assert found == [("wait", 0.0, 2.0, ""), ("reduce", 2.0, 3.0, "")]
-
-
-def test_the_two_records_of_one_send_are_one_message_with_its_bytes() -> None:
-    events = events_of(lambda comm: comm.send(np.zeros(50_000), 1) if comm.rank == 0 else comm.recv(0))
-    sends = [event for event in events if event.kind == "send"]
-    assert [event.nbytes for event in sends] == [400_000, 0]  # posted, delivered
-    (bar,) = (bar for bar in bars(events) if bar.kind == "send")
-    (receive,) = (bar for bar in bars(events) if bar.kind == "receive")
-    assert (bar.label, bar.half) == ("to 1\n400 KB", "")
-    assert bar.message == receive.message
 
 
 def test_messages_posted_at_one_moment_to_one_rank_are_told_apart() -> None:
@@ -109,13 +78,15 @@ def test_messages_posted_at_one_moment_to_one_rank_are_told_apart() -> None:
     assert {bar.label for bar in shown} == {"to 1\n400 KB", "to 1\n800 KB", "from 1\n400 KB", "from 1\n800 KB"}
 
 
-@pytest.mark.parametrize("algorithm", ALL_REDUCE)
 @pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_the_bars_cover_the_events_exactly_whatever_the_algorithm(algorithm: str, on: str) -> None:
+def test_the_bars_cover_the_events_exactly_whatever_the_algorithm(on: str) -> None:
     """A half counts half: all bars of a rank together have the time of all its events, none above another."""
-    trace = cluster.launch(
-        lambda comm: comm.all_reduce(np.zeros(30_000), algorithm=algorithm), nodes=4, on=on, network=SLOW
-    ).trace
+
+    def program(comm: cluster.Communicator) -> None:
+        for algorithm in ALL_REDUCE:
+            comm.all_reduce(np.zeros(30_000), algorithm=algorithm)
+
+    trace = cluster.launch(program, nodes=4, on=on, network=SLOW if on == "simulation" else None).trace
     covered: dict[int, float] = defaultdict(float)
     tracks = defaultdict(list)
     for bar in bars(trace.events):

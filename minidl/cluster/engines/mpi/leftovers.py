@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FOLDER = Path("/dev/shm")
 MAPPED = re.compile(r"/dev/shm/(?:mpich_|ucx_shm_posix_|sm_segment)\S+")  # MPICH, its transport UCX, Open MPI
 HWLOC = "HWLOC_XMLFILE"
+MAPPING_SECONDS = 0.2  # from making a segment to mapping it, at most
 
 
 def forget_names(comm: MPI.Intracomm) -> None:
@@ -99,14 +100,24 @@ def segments() -> set[str]:
 
 
 def remove_unused(known: set[str]) -> None:
-    """Remove this user's segments that are not in `known` and that no process has mapped."""
+    """Remove this user's segments that are not in `known` and that no process has mapped.
+
+    They are looked up twice, because another job may have made one that it is about to map.
+    """
+    unused = _unused(known)
+    if unused:
+        time.sleep(MAPPING_SECONDS)
+    for path in unused & _unused(known):
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(path).st_uid == os.getuid():
+                os.unlink(path)
+
+
+def _unused(known: set[str]) -> set[str]:
     new = segments() - known
-    if new:
-        held = set().union(*(_mapped_by(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()))
-        for path in new - held:
-            with contextlib.suppress(FileNotFoundError):
-                if os.stat(path).st_uid == os.getuid():
-                    os.unlink(path)
+    if not new:
+        return new
+    return new.difference(*(_mapped_by(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()))
 
 
 def _mapped_by(process: str) -> set[str]:

@@ -54,6 +54,7 @@ class Supervisor:
         self._ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
         self._next_look = 0.0
         self._selector = selectors.DefaultSelector()
+        self._deaths = selectors.DefaultSelector()  # of processes alone: epoll returns them in the order of their ends
         self._failed: list[RankProcess] = []  # in the order in which the failures were noticed
         self._has_begun = False
         self._is_ending = False
@@ -63,7 +64,8 @@ class Supervisor:
         for rank in self.ranks:
             rank.link.setblocking(False)
             self._selector.register(rank.link, selectors.EVENT_READ, rank)
-            self._selector.register(rank.process.sentinel, selectors.EVENT_READ, rank)
+            for selector in (self._selector, self._deaths):
+                selector.register(rank.process.sentinel, selectors.EVENT_READ, rank)
         goes_on = self._terms.on_failure == "continue"
         try:
             while not all(rank.has_ended for rank in self.ranks) and (goes_on or not self._failed):
@@ -71,7 +73,7 @@ class Supervisor:
                 self._listen(min(LOOK_SECONDS, self._ends_at - time.monotonic()))
                 self._look()
             if self._failed and not goes_on:
-                culprit = self._failed[0]
+                culprit = self._root_cause()
                 death = "" if culprit.failure else culprit.cause_of_death
                 self._end_all(abort_error(culprit.rank, culprit.failure, death))
                 raise self._error(culprit)
@@ -94,6 +96,7 @@ class Supervisor:
         """End every process and close every descriptor; Ctrl-C takes effect only afterwards."""
         with interrupts_held():
             self._selector.close()
+            self._deaths.close()
             for rank in self.ranks:
                 if rank.was_started and not rank.has_reported and rank.process.is_alive():
                     rank.process.kill()
@@ -103,18 +106,37 @@ class Supervisor:
     # Receiving reports
 
     def _listen(self, seconds: float) -> None:
-        for key, _ in self._selector.select(max(0.0, seconds)):
+        """Wait for reports and deaths; handle a death before what it may have caused on other ranks.
+
+        mpiexec kills the other ranks after the first one has died, and MPI fails on them. On a busy machine the
+        launcher finds all of this at the same time.
+        """
+        ready = self._selector.select(max(0.0, seconds))
+        self._note_deaths()
+        closed = []
+        for key, _ in ready:
             rank: RankProcess = key.data
-            if rank.is_gone:
-                continue
-            has_died = key.fileobj is not rank.link
-            while (data := _received(rank.link)) is not None:
-                for kind, body in rank.reader.feed(data):
-                    self._handle(rank, kind, body)
-                if not data or not has_died:  # a rank that sends without end must not keep the launcher here
-                    break
-            if has_died or data == b"":
+            if key.fileobj is rank.link and not rank.is_gone and self._read(rank) == b"":
+                closed.append(rank)
+        if closed:
+            self._note_deaths()  # a dying process closes its connection a moment before it has ended
+        for rank in closed:
+            if not rank.is_gone:
                 self._gone(rank)
+
+    def _note_deaths(self) -> None:
+        for key, _ in self._deaths.select(0.0):
+            rank: RankProcess = key.data
+            while self._read(rank):
+                pass
+            self._gone(rank)
+
+    def _read(self, rank: RankProcess) -> bytes | None:
+        """Handle what has arrived from the rank, at most READ_BYTES; returns it as `_received` does."""
+        data = _received(rank.link)
+        for kind, body in rank.reader.feed(data or b""):
+            self._handle(rank, kind, body)
+        return data
 
     def _handle(self, rank: RankProcess, kind: int, body: bytes) -> None:
         if kind == control.READY:
@@ -144,6 +166,7 @@ class Supervisor:
         rank.is_gone = True
         self._selector.unregister(rank.link)
         self._selector.unregister(rank.process.sentinel)
+        self._deaths.unregister(rank.process.sentinel)
         if not rank.has_reported:
             self._fail(rank)
 
@@ -172,6 +195,18 @@ class Supervisor:
             dead = {rank.rank for rank in self._failed} | {rank.rank for rank in self.ranks if rank.is_aborted}
             if stuck := self._deadlocks.look(returned, dead):
                 self._end_deadlock(stuck)
+
+    def _root_cause(self) -> RankProcess:
+        """The rank that failed first; if MPI failed on it, wait PATIENCE_SECONDS for the death that may have caused it.
+
+        MPI fails on a rank as soon as another one begins to end, before the launcher can see that.
+        """
+        first, end = self._failed[0], time.monotonic() + PATIENCE_SECONDS
+        while first.failure is not None and first.failure.is_unexplained and (left := end - time.monotonic()) > 0:
+            first = next((rank for rank in self._failed if rank.failure is None), first)
+            if first.failure is not None:
+                self._listen(left)
+        return first
 
     def _failed_by_now(self) -> bool:
         return bool(self._failed) and self._terms.on_failure == "raise"

@@ -148,14 +148,6 @@ def test_when_the_thread_that_polls_fails_another_polls_on(two: tuple[SocketMail
     assert got == ["on time"]
 
 
-def test_tags_have_64_bits(two: tuple[SocketMailbox, SocketMailbox]) -> None:
-    here, there = two
-    for tag in ((1 << 64) - 1, 1 << 63):
-        there.post_send(tag, 0, tag)
-    assert receive(here, 1 << 63) == 1 << 63
-    assert receive(here, (1 << 64) - 1) == (1 << 64) - 1
-
-
 def test_only_a_wait_that_is_not_short_is_on_the_page(
     two: tuple[SocketMailbox, SocketMailbox], page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:

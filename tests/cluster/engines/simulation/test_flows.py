@@ -105,7 +105,7 @@ paths = st.lists(st.sets(st.integers(0, 5), max_size=4).map(sorted), max_size=12
 speeds = st.lists(st.floats(1e-3, 1e12), min_size=6, max_size=6)
 
 
-@settings(deadline=None)  # on a busy machine an example may take longer
+@settings(deadline=None, max_examples=60)  # on a busy machine an example may take longer
 @given(paths, speeds)
 def test_rates_are_max_min_fair_for_each_flow_has_a_full_link_in_which_nobody_is_faster(flows, capacities):
     rates = fair_rates(flows, capacities)
@@ -121,21 +121,12 @@ def test_rates_are_max_min_fair_for_each_flow_has_a_full_link_in_which_nobody_is
         )
 
 
-@settings(deadline=None)  # on a busy machine an example may take longer
-@given(paths, speeds, st.randoms(use_true_random=False))
-def test_rates_do_not_depend_on_the_order_of_the_flows(flows, capacities, random):
-    order = list(range(len(flows)))
-    random.shuffle(order)
-    rates = fair_rates(flows, capacities)
-    assert fair_rates([flows[i] for i in order], capacities) == pytest.approx([rates[i] for i in order], rel=1e-12)
-
-
 def test_the_textbook_example_of_a_long_flow_across_short_ones():
     # One flow over three links, each of which has another flow of its own.
     assert fair_rates([(0, 1, 2), (0,), (1,), (2,)], [1.0, 2.0, 3.0]) == [0.5, 0.5, 1.5, 2.5]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("workers", [1, 7, 100])
 def test_pushes_to_a_parameter_server_overlap_their_latencies_and_share_its_card(workers):
     tree = Tree(1, workers + 1, nic=(25e-6, 125e6), uplink=(0.0, 1.0))
     pushes = [(worker, 0, 1_000_000, 0.0, ()) for worker in range(1, workers + 1)]
@@ -148,26 +139,11 @@ def test_what_a_short_flow_takes_a_long_one_gets_back_afterwards():
     assert finish_times(tree, [(0, 2, 300, 0.0, ()), (1, 2, 100, 1.0, ())]) == [4.0, 3.0]
 
 
-def test_latency_alone_is_not_shared():
-    tree = Tree(1, 9, nic=(1.0, 100.0), uplink=(0.0, 1.0))
-    assert finish_times(tree, [(i, 0, 0, 0.5, ()) for i in range(1, 9)]) == [2.5] * 8
-
-
 def test_a_message_to_oneself_takes_no_time():
     assert finish_times(Tree(1, 2, (1.0, 1.0), (1.0, 1.0)), [(1, 1, 10**9, 3.0, ())]) == [3.0]
 
 
-def test_transfers_that_end_together_are_handed_out_together():
-    flows = Flows(Tree(1, 11, nic=(1e-6, 3e8), uplink=(0.0, 1.0)))
-    transfers = [Transfer(i, 10, 10_007) for i in range(10)]
-    for transfer in transfers:
-        flows.ready(transfer, 0.1)
-    assert flows.advance(flows.next_event()) == []  # the latencies are over
-    assert flows.advance(flows.next_event()) == transfers
-    assert flows.next_event() == math.inf
-
-
-@pytest.mark.parametrize("nbytes", [1, 7, 11, 10_007])
+@pytest.mark.parametrize("nbytes", [7, 10_007])
 def test_ends_that_differ_by_rounding_alone_are_one_instant(nbytes):
     flows = Flows(Tree(1, 4, nic=(0.0, 1e9), uplink=(0.0, 1.0)))
     alone, first, second = Transfer(0, 1, 3 * nbytes), Transfer(2, 3, nbytes), Transfer(2, 3, 2 * nbytes)
@@ -204,17 +180,3 @@ def test_only_flows_that_share_links_with_a_change_get_new_rates(monkeypatch):
     transfers = [(0, 1, 1000, 0.0, ()), (2, 3, 100, 0.0, ()), (4, 3, 200, 0.0, ())]
     assert finish_times(tree, transfers) == [10.0, 2.0, 3.0]
     assert solved == [2, 1]  # 2 -> 3 and 4 -> 3 begin; 2 -> 3 ends and 4 -> 3 gets faster; 0 -> 1 shares no link
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(0, 10**6), st.floats(0, 1e-2)), max_size=25)
-)
-def test_no_transfer_beats_its_path_alone_and_the_same_transfers_give_the_same_bits(messages):
-    tree = Tree(4, 2, nic=(1e-5, 1e8), uplink=(2e-5, 1.5e8))
-    transfers = [(*message, ()) for message in messages]
-    finished = finish_times(tree, transfers)
-    assert finished == finish_times(tree, transfers)
-    for (src, dst, nbytes, start, _), end in zip(transfers, finished, strict=True):
-        latency, links = tree.path(src, dst)
-        alone = latency + nbytes / min((tree.capacities[link] for link in links), default=math.inf)
-        assert end - start >= alone * (1 - 1e-9) - 1e-12

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import tracemalloc
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster import Communicator, Phantom, cost
-from minidl.cluster.engines.simulation import endpoint, engine
+from minidl.cluster.engines.simulation import endpoint
 from minidl.cluster.trace.rows import RowsOfColumns
 from tests.cluster.engines.simulation.at_once.of_two_ranks import AtOnce, counted
 from tests.tiers import exhaustively
@@ -36,7 +34,7 @@ def run(program: Callable[..., Any], nodes: int, batched: bool, **options: Any) 
     return cluster.launch(program, nodes=nodes, on=AtOnce(network, batched=batched, **options))
 
 
-@pytest.mark.parametrize("nodes", [2, 7, 8, *exhaustively(3, 4, 5, 6, 9, 12, 16, 17)])
+@pytest.mark.parametrize("nodes", [7, 8, *exhaustively(2, 3, 12)])
 @pytest.mark.parametrize("name", CALLS)
 def test_a_collective_has_the_same_results_times_and_events(name: str, nodes: int) -> None:
     def program(comm: Communicator) -> Any:
@@ -57,25 +55,6 @@ def test_a_collective_has_the_same_results_times_and_events(name: str, nodes: in
     assert at_once.seconds == by_messages.seconds
 
 
-@pytest.mark.parametrize("name", [*ALGORITHMS, "hierarchical"])
-def test_signed_zeros_nans_and_complex_products_have_the_bits_of_the_messages(name: str) -> None:
-    def program(comm: Communicator) -> list[bytes]:
-        seen = []
-        for op, dtype, size in product(("sum", "prod", "max", "min"), ("float32", "float16", "complex64"), (1, 133)):
-            x = np.where(comm.rng.random(size) < 0.5, 0.0, comm.rng.normal(size=size))
-            x[comm.rng.random(size) < 0.1] = np.nan
-            x = (x * comm.rng.choice([-1.0, 1.0], size)).astype(dtype)
-            if dtype == "complex64":
-                x = np.exp(1j * comm.rng.random(size)).astype(dtype) if op == "prod" else x + np.complex64(1j) * x[::-1]
-            seen.append(comm.all_reduce(x, op, algorithm=name).tobytes())
-        return seen
-
-    with counted() as count, np.errstate(invalid="ignore"):
-        at_once = run(program, 6, batched=True)
-        assert +count == {"played": 24}
-        assert at_once.results == run(program, 6, batched=False).results
-
-
 def test_splits_and_meshes_of_many_ranks_post_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(endpoint.SimulatedEndpoint, "post_send")
 
@@ -88,41 +67,12 @@ def test_splits_and_meshes_of_many_ranks_post_no_message(monkeypatch: pytest.Mon
     assert {traffic["split"].messages for traffic in simulated.trace.ledger()} == {63}
 
 
-def test_what_ranks_gather_is_their_own_unless_it_cannot_change() -> None:
-    def program(comm: Communicator) -> list[float]:
-        arrays, numbers = comm.all_gather(np.full(2, comm.rank)), comm.all_gather(comm.rank)
-        arrays[0][...] = numbers[0] = 7 + comm.rank
-        comm.barrier()
-        return [*(float(x[0]) for x in arrays), *numbers]
-
-    with counted() as count:
-        results = run(program, 3, batched=True).results
-    assert +count == {"played": 3}
-    assert results == [[7 + rank, 1, 2, 7 + rank, 1, 2] for rank in range(3)]
-
-
-def test_gathered_lists_do_not_all_exist_at_the_same_time() -> None:
-    def program(comm: Communicator) -> int:
-        return len(comm.all_gather(comm.rank))
-
-    def bytes_of_a_rank(nodes: int) -> float:
-        cluster.launch(program, nodes=nodes, on=cluster.Simulation(NETWORK, trace="ledger"))
-        tracemalloc.start()
-        try:
-            cluster.launch(program, nodes=nodes, on=cluster.Simulation(NETWORK, trace="ledger"))
-            return tracemalloc.get_traced_memory()[1] / nodes
-        finally:
-            tracemalloc.stop()
-
-    assert bytes_of_a_rank(512) < 1.1 * bytes_of_a_rank(128)  # 1.22 times, if all ranks had their lists
-
-
 def formula(name: str, nodes: int, nbytes: int) -> float:
     return cost.all_reduce(name, nodes, nbytes, NETWORK.alpha, NETWORK.beta, NETWORK.gamma)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize("nodes", [64, *exhaustively(100, 1024)])
+@pytest.mark.parametrize("nodes", [64, *exhaustively(100)])
 def test_many_ranks_take_the_time_of_the_formula_and_post_no_message(
     name: str, nodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,27 +86,6 @@ def test_many_ranks_take_the_time_of_the_formula_and_post_no_message(
     assert simulated.seconds == pytest.approx(formula(name, nodes, nbytes), rel=1e-9)
     if name == "ring":
         assert {traffic["all_reduce"].messages for traffic in simulated.trace.ledger()} == {2 * (nodes - 1)}
-
-
-def test_a_ring_of_4096_ranks_is_played() -> None:
-    def program(comm: Communicator) -> None:
-        comm.all_reduce(Phantom(4096 * 4), algorithm="ring")
-
-    simulated = cluster.launch(program, nodes=4096, on=cluster.Simulation(NETWORK, trace="ledger"))
-    assert simulated.seconds == pytest.approx(formula("ring", 4096, 4096 * 4), rel=1e-9)
-
-
-def test_a_trace_keeps_the_same_first_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "EVENTS_OF_A_RANK", 11)
-
-    def program(comm: Communicator) -> None:
-        for _ in range(3):
-            comm.all_reduce(np.ones(10), algorithm="ring")
-
-    at_once, by_messages = run(program, 5, batched=True), run(program, 5, batched=False)
-    assert at_once.trace.events == by_messages.trace.events
-    assert len(at_once.trace.events) == 5 * 11
-    assert at_once.trace.dropped == by_messages.trace.dropped > 0
 
 
 def test_rows_of_the_trace_are_made_only_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,20 +140,6 @@ def test_what_cannot_be_played_at_once_is_sent_message_by_message(program: Calla
     by_messages = run(program, 4, batched=False)
     assert at_once.results == by_messages.results
     assert at_once.trace.events == by_messages.trace.events
-
-
-def test_messages_that_take_no_time_have_the_same_events_in_meetings_that_are_dissolved() -> None:
-    def program(comm: Communicator) -> None:
-        comm.compute(seconds=0.001 * (comm.rank % 3))
-        comm.all_reduce(np.ones(40), algorithm="ring")
-        comm.barrier()
-        comm.split(0)
-        comm.all_reduce(np.ones(20), algorithm="recursive_doubling")
-
-    with counted() as count:
-        at_once = run(program, 7, batched=True, network=cluster.Network(0.0, 0.0))
-    assert +count == {"dissolved": 4}
-    assert at_once.trace.events == run(program, 7, batched=False, network=cluster.Network(0.0, 0.0)).trace.events
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def all_that_is_seen(seed: int, engine: type[cluster.Simulation], batched: bool)
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("first", [0, *exhaustively(*range(PROGRAMS, 20 * PROGRAMS, PROGRAMS))])
+@pytest.mark.parametrize("first", [0, *exhaustively(*range(PROGRAMS, 5 * PROGRAMS, PROGRAMS))])
 def test_everything_is_the_same_at_once_and_message_by_message(first: int) -> None:
     with counted() as count, warnings.catch_warnings(action="ignore"):
         for seed in range(first, first + PROGRAMS):
