@@ -5,35 +5,21 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import cluster, optim, parallel
-from tests.parallel.jobs import blobs, small_job
+from minidl import optim, parallel
+from tests.parallel.jobs import small_job
 
 pytestmark = pytest.mark.timeout(300)
 
 RULE = partial(optim.LargeBatchLR, batch_size=32, base_batch_size=8, warmup_epochs=1, milestones=[2])
 
 
-@pytest.mark.parametrize(("nodes", "on"), [(2, "processes"), (4, "simulation")])
-def test_a_scaled_and_warmed_up_rate_trains_many_nodes_as_it_trains_one(nodes, on):
+def test_a_scaled_and_warmed_up_rate_trains_many_nodes_as_it_trains_one():
     job = small_job(schedule=RULE, batch_size=32)
-    truth = parallel.train(job)
-    report = parallel.train(job, parallel.Synchronous(), nodes=nodes, on=on)
+    truth = parallel.train(job, on="simulation")
+    report = parallel.train(job, parallel.Synchronous(), 4, "simulation")
     for name, array in truth.checkpoint.model.items():
         assert np.abs(report.checkpoint.model[name] - array).max() < 1e-10
     assert [row["lr"] for row in report.history] == [row["lr"] for row in truth.history]
-
-
-@pytest.mark.parametrize(("nodes", "algorithm"), [(2, "ring"), (4, "ring"), (4, "recursive_doubling")])
-def test_twice_the_minibatch_sends_half_the_bytes_a_sample(nodes, algorithm):
-    """A gradient is as long whatever the minibatch: its bytes are shared by more samples."""
-
-    def bytes_of_an_epoch(batch_size: int) -> int:
-        job = small_job(data=partial(blobs, 64), batch_size=batch_size, epochs=2)
-        strategy = parallel.Synchronous(algorithm=algorithm)
-        first, second = parallel.train(job, strategy, nodes, cluster.Simulation(trace="ledger")).history
-        return int(second["bytes"] - first["bytes"])  # without those that spread the first weights
-
-    assert bytes_of_an_epoch(8) == 2 * bytes_of_an_epoch(16) == 4 * bytes_of_an_epoch(32) > 0
 
 
 def warm_up(optimizer, steps_per_epoch, momentum_correction):

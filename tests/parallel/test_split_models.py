@@ -80,9 +80,12 @@ def assert_same_run(report, truth, tolerance=1e-10):
         ]
 
 
-@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-@pytest.mark.parametrize(("dp", "m", "on"), [(1, 1, "simulation"), (1, 3, "processes"), (2, 2, "simulation")])
-def test_two_stages_train_to_the_numbers_of_one_node(job, dp, m, on):
+@pytest.mark.parametrize(
+    ("name", "dp", "m", "on"),
+    [("LeNet", 1, 1, "simulation"), ("ResNet", 2, 2, "simulation"), ("tied GPT", 1, 3, "processes")],
+)
+def test_two_stages_train_to_the_numbers_of_one_node(name, dp, m, on):
+    job = JOBS[name]
     truth = parallel.train(job, Serial(shards=dp, micro_batches=m), on="simulation")
     report = parallel.train(job, TwoStages(m), nodes=2 * dp, on=on)
     assert_same_run(report, truth)
@@ -91,8 +94,8 @@ def test_two_stages_train_to_the_numbers_of_one_node(job, dp, m, on):
     assert report.accuracy == truth.accuracy
 
 
-@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_a_split_run_resumes_on_one_node_and_back(job, tmp_path):
+def test_a_split_run_resumes_on_one_node_and_back(tmp_path):
+    job = JOBS["tied GPT"]
     truth = parallel.train(replace(job, epochs=4), Serial(micro_batches=2), on="simulation")
     split = parallel.train(job, TwoStages(2), 2, on="simulation", folder=tmp_path / "split")
     one = parallel.train(
@@ -116,8 +119,9 @@ class Restored(TwoStages):
         session._evaluates_together = True
 
 
-@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_a_checkpoint_comes_back_to_the_bit_from_any_factorization(job, tmp_path):
+@pytest.mark.parametrize("name", ["ResNet", "tied GPT"])
+def test_a_checkpoint_comes_back_to_the_bit_from_any_factorization(name, tmp_path):
+    job = replace(JOBS[name], epochs=1)
     saved = parallel.train(job, Serial(micro_batches=2), on="simulation", folder=tmp_path).checkpoint
     again = parallel.train(
         replace(job, epochs=9), Restored(2), 4, on="simulation", resume=tmp_path / "checkpoint.npz"

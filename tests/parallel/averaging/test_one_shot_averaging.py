@@ -15,10 +15,9 @@ def weights(report):
     return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
 
 
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_it_is_the_mean_of_serial_runs_on_the_shards(on):
+def test_it_is_the_mean_of_serial_runs_on_the_shards():
     job = small_job(batch_size=7, shards="by_label")
-    report = parallel.train(job, OneShotAveraging(), nodes=3, on=on)
+    report = parallel.train(job, OneShotAveraging(), nodes=3, on="simulation")
     alone = [serial_on_class(job, label) for label in range(3)]
     assert np.abs(weights(report) - np.mean(alone, axis=0)).max() < 1e-12
     assert len(set(report.digests)) == 1
@@ -49,7 +48,7 @@ def test_there_is_one_round():
         assert ledger["all_reduce"].messages == 2  # of one recursive doubling among four
 
 
-@pytest.mark.parametrize(("nodes", "batch_size"), [(2, 16), (3, 5), (5, 60), (7, 4)])
+@pytest.mark.parametrize(("nodes", "batch_size"), [(3, 5), (7, 60)])
 def test_the_rate_falls_with_the_passes_over_a_shard_however_many_nodes_there_are(nodes, batch_size):
     job = small_job(batch_size=batch_size, epochs=4)  # halved every two epochs
     report = parallel.train(job, OneShotAveraging(), nodes, "simulation")
@@ -67,7 +66,7 @@ def test_a_schedule_that_begins_below_the_rate_begins_there():
 
 
 def test_one_node_is_serial():
-    truth = parallel.train(small_job())
+    truth = parallel.train(small_job(), on="simulation")
     report = parallel.train(small_job(), OneShotAveraging(), on="simulation")
     assert np.abs(weights(report) - weights(truth)).max() < 1e-12
 

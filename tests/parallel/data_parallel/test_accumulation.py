@@ -13,8 +13,7 @@ from tests.parallel.test_strategies import Uneven, weights
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3])
-@pytest.mark.parametrize("accumulate", [2, 3, 7])
+@pytest.mark.parametrize(("nodes", "accumulate"), [(1, 3), (3, 2), (2, 7)])
 def test_the_gradients_of_micro_batches_add_up_to_that_of_the_minibatch(nodes, accumulate):
     job = small_job(model=Uneven, data=partial(blobs, 34))  # 16, 16 and 2 samples: micro-batches are ragged, and empty
     truth = parallel.train(job, on="simulation")

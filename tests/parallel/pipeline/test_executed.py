@@ -10,7 +10,6 @@ import pytest
 from minidl import cluster, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import pipeline
-from tests.tiers import exhaustively
 
 WIDTH, DEPTH = 32, 8  # every chunk of up to eight computes the same
 FORWARD = 2 * WIDTH**2 * 4  # flops of a micro-batch of 4 samples through one layer
@@ -49,7 +48,6 @@ def order(timeline: pipeline.Timeline) -> list[list[str]]:
     [
         *((kind, "simulation") for kind in SYNCHRONOUS),
         ("zb-h1", "processes"),
-        *exhaustively(*((kind, "processes") for kind in SYNCHRONOUS if kind != "zb-h1")),
     ],
 )
 def test_the_executed_order_is_the_simulated_one(kind: str, on: str):
@@ -58,7 +56,7 @@ def test_the_executed_order_is_the_simulated_one(kind: str, on: str):
     assert order(pipeline.executed(report.trace, made, minibatch=1)) == order(pipeline.simulate(made))
 
 
-@pytest.mark.parametrize("kind", ["naive", "gpipe", "1f1b", "interleaved"])
+@pytest.mark.parametrize("kind", ["1f1b", "interleaved"])
 def test_in_a_simulated_run_an_action_begins_when_its_stage_is_free_and_its_input_is_there(kind: str):
     run = pipeline.executed((report := ran(kind, "simulation")).trace, report.strategy.made_schedule())
     ends = {bar.action: bar.end for bar in run.bars}

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from minidl.parallel import pipeline
-from tests.tiers import all_but_first_exhaustive
+from tests.tiers import exhaustively
 
 KINDS = tuple(pipeline.SCHEDULES)
 Line = list[tuple[str, int, int]]
@@ -145,7 +145,7 @@ def mutate(lines: list[Line], rng: random.Random) -> None:
             line.insert(i, line.pop(line.index(("W", m, chunk))) if ("W", m, chunk) in line else ("W", m, chunk))
 
 
-@pytest.mark.parametrize("seed", all_but_first_exhaustive([*range(8)]))
+@pytest.mark.parametrize("seed", [0, *exhaustively(1)])
 def test_validator_and_judge_agree_on_what_is_valid_and_on_the_first_bad_action(seed: int):
     rng, verdicts = random.Random(seed), {True: 0, False: 0}
     for _ in range(250):
@@ -192,7 +192,7 @@ def test_validator_and_judge_agree_on_what_is_valid_and_on_the_first_bad_action(
     assert min(verdicts.values()) > 20
 
 
-@pytest.mark.parametrize("seed", all_but_first_exhaustive([*range(8)]))
+@pytest.mark.parametrize("seed", [0, *exhaustively(1)])
 def test_times_bubble_and_memory_are_those_of_the_judge(seed: int):
     rng = random.Random(seed)
     for _ in range(30):

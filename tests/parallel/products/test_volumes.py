@@ -15,7 +15,7 @@ from minidl.parallel import Hybrid
 from minidl.parallel.products import best_grid, faces, lower_bound, memory, model_and_batch, recursive, volume
 from minidl.parallel.tensor import ColumnLinear
 from tests.parallel.jobs import blobs, small_job
-from tests.tiers import all_but_first_exhaustive
+from tests.tiers import exhaustively
 
 SIZES = [(64, 64, 64), (4096, 16, 16), (16, 16, 4096), (256, 8, 64)]
 
@@ -30,8 +30,7 @@ def test_for_square_matrices_each_further_dimension_saves_words() -> None:
         assert len(set(volumes)) == 4
 
 
-@pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("p", [1, 2, 6, 12, 64])
+@pytest.mark.parametrize(("sizes", "p"), [(SIZES[0], 1), (SIZES[1], 12), (SIZES[2], 6), (SIZES[3], 64)])
 def test_the_best_grid_is_the_best_of_all(sizes: tuple[int, int, int], p: int) -> None:
     grids = [grid for grid in product(range(1, p + 1), repeat=3) if prod(grid) == p]
     assert volume(*sizes, best_grid(*sizes, p)) == min(volume(*sizes, grid) for grid in grids)
@@ -45,8 +44,7 @@ def test_without_room_no_grid_is_found() -> None:
         best_grid(8, 8, 8, 4, most=10)
 
 
-@pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("p", [1, 8, 12, 64])
+@pytest.mark.parametrize(("sizes", "p"), [(SIZES[0], 1), (SIZES[0], 64), (SIZES[2], 12), (SIZES[3], 8)])
 def test_no_grid_has_smaller_faces_than_the_bound_which_cubes_reach(sizes: tuple[int, int, int], p: int) -> None:
     grids = [grid for grid in product(range(1, p + 1), repeat=3) if prod(grid) == p]
     bound = lower_bound(*sizes, p, memory=inf)
@@ -80,14 +78,11 @@ def test_recursion_needs_sqrt_3_times_the_words_of_two_factors_and_no_more(p: in
     ("call", "message"),
     [
         (lambda: lower_bound(8, 8, 8, 0, 9), "volumes: p must be at least 1, got 0"),
-        (lambda: lower_bound(8, 0, 8, 4, 9), "volumes: n must be at least 1, got 0"),
         (lambda: lower_bound(8, 8, 8, 4, 0), "volumes: memory must be above 0"),
         (lambda: recursive(8, 8, -8, 4, 9), "volumes: k must be at least 1, got -8"),
         (lambda: recursive(8, 8, 8, 4, -1), "volumes: memory must be above 0"),
         (lambda: model_and_batch([8], 4, 2, 2), "at least one layer, got \\[8\\]"),
         (lambda: model_and_batch([8, 0], 4, 2, 2), "volumes: widths\\[1\\] must be at least 1, got 0"),
-        (lambda: model_and_batch([8, 8], 0, 2, 2), "volumes: batch must be at least 1, got 0"),
-        (lambda: model_and_batch([8, 8], 4, 0, 2), "volumes: model must be at least 1, got 0"),
         (lambda: model_and_batch([8, 8], 4, 2, -1), "volumes: replicas must be at least 1, got -1"),
     ],
 )
@@ -116,9 +111,7 @@ def gathered(layer: nn.Module, comm: Any) -> nn.Module:
     return ColumnLinear(layer, comm, gather="always")
 
 
-@pytest.mark.parametrize(
-    ("model", "replicas"), all_but_first_exhaustive([(2, 2), (3, 2), (4, 1), (1, 4), (6, 1), (2, 3), (1, 6)])
-)
+@pytest.mark.parametrize(("model", "replicas"), [(3, 2), *exhaustively((6, 1), (1, 6))])
 def test_the_words_of_a_step_are_those_of_the_formula(model: int, replicas: int) -> None:
     """Layers divided by their outputs, which are gathered. A second epoch adds a step, and an evaluation's outputs."""
     layout = {str(at): gathered for at in range(3)}

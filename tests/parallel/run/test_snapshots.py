@@ -61,10 +61,9 @@ def weights(report):
     return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
 
 
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_one_worker_with_a_server_equals_serial(on):
+def test_one_worker_with_a_server_equals_serial():
     truth = parallel.train(small_job(), on="simulation")
-    report = parallel.train(small_job(), Central(), on=on)
+    report = parallel.train(small_job(), Central(), on="simulation")
     assert np.abs(weights(report) - weights(truth)).max() < 1e-12
     for row, true in zip(report.history, truth.history, strict=True):
         assert row["steps"] == true["steps"]
@@ -82,21 +81,6 @@ def test_the_mean_of_the_nodes_weights_is_evaluated_at_each_epoch():
     assert np.abs(weights(report) - np.mean(local, axis=0)).max() < 1e-15
     assert [row["epoch"] for row in report.history] == [1, 2, 3]
     assert report.accuracy > 0.5
-
-
-def test_faster_workers_make_more_of_a_stream():
-    node = cluster.Node(1e9, 1e9, speeds={0: 0.25})
-    report = parallel.train(small_job(batch_size=5, epochs=8), Central(), 2, cluster.Simulation(node=node))
-    slow, fast = (sum(samples for _, samples in result.losses) for result in report.results[:2])
-    assert 2 * slow < fast
-    assert report.history[-1]["steps"] == pytest.approx(8 * 12, abs=1)
-
-
-def test_the_rows_reach_the_caller_and_the_last_state_its_folder(tmp_path):
-    messages = []
-    report = parallel.train(small_job(), Central(), on="simulation", folder=tmp_path, progress=messages.append)
-    assert [message.row for message in messages if message.row] == report.history
-    assert parallel.Checkpoint.load(tmp_path / "checkpoint.npz").epoch == 3
 
 
 def test_minibatches_that_grow_are_those_of_each_epochs_size():
@@ -123,9 +107,7 @@ def every_step(optimizer, steps_per_epoch):
 @pytest.mark.parametrize(
     "strategy",
     [
-        parallel.BackupWorkers(1),
         parallel.BackupWorkers(1, abandon=True),
-        parallel.EagerSGD("solo"),
         parallel.EagerSGD(),
         parallel.EagerSGD(coordinator=False),
         parallel.Gossip(asynchronous=True),
@@ -168,7 +150,6 @@ class HalfFrozen(nn.Module):
         parallel.Gossip(),
         parallel.Gossip("full"),
         parallel.Gossip(asynchronous=True),
-        parallel.LocalSGD(2),
         parallel.LocalSGD(2, outer_momentum=0.5),
         parallel.OneShotAveraging(),
         parallel.ElasticAveraging(period=2),

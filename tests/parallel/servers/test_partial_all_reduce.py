@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import cluster, optim, parallel
+from minidl import cluster, parallel
 from minidl.parallel import EagerSGD, Synchronous
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from tests.parallel.jobs import blobs
@@ -22,8 +22,7 @@ JITTER = cluster.Simulation(cluster.Network(1e-6, 1e-9), cluster.Node(1e7, 1e7, 
 QUORUMS = ("solo", "majority")
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("quorum", QUORUMS)
+@pytest.mark.parametrize(("quorum", "optimizer"), [("solo", "momentum"), ("majority", "adam")])
 def test_workers_that_are_all_ready_are_synchronous(quorum, optimizer):
     job = plain_job(optimizer=OPTIMIZERS[optimizer])
     truth = parallel.train(plain_job(optimizer=OPTIMIZERS[optimizer], batch_size=20), Synchronous(), 4, "simulation")
@@ -42,8 +41,7 @@ def test_unequal_gradients_weigh_as_their_samples():
     assert np.abs(weights(report) - weights(truth)).max() < 1e-12
 
 
-@pytest.mark.parametrize("quorum", QUORUMS)
-@pytest.mark.parametrize("nodes", [1, 3, 4, 6])
+@pytest.mark.parametrize(("quorum", "nodes"), [("solo", 1), ("solo", 3), ("majority", 4), ("majority", 6)])
 def test_all_workers_end_with_the_same_bits_and_every_gradient_is_used_once_or_left(quorum, nodes):
     job = plain_job(model=Constant, loss=lambda outputs, y: outputs.sum() * (1 / len(y)), epochs=6)
     report = parallel.train(job, EagerSGD(quorum, coordinator=False), nodes, JITTER)
@@ -79,22 +77,16 @@ def test_solo_rounds_go_on_while_a_slow_worker_computes():
     assert len(set(report.digests)) == 1
 
 
-def test_the_same_simulation_gives_the_same_bits():
-    runs = [parallel.train(plain_job(), EagerSGD(coordinator=False), 5, JITTER) for _ in range(2)]
-    assert runs[0].digests == runs[1].digests
-    assert runs[0].history == runs[1].history
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("quorum", "gradients", "seconds", "updates", "within"),
-    [("majority", 4.5, 1, 750, 0.11), *exhaustively(("majority", 4.5, 1, 3000, 0.03), ("solo", 1, 1 / 8, 8000, 0.03))],
+    [("majority", 4.5, 1, 400, 0.15), *exhaustively(("solo", 1, 1 / 8, 4000, 0.05))],
 )
 def test_a_partial_round_takes_the_time_of_whoever_begins_it(quorum, gradients, seconds, updates, within):
     """Solo: the first of 8 exponential times. A drawn worker: one exponential time, by which each of the 7 others is
     ready with probability 1/2. Who is not ready computes on, and the rest of an exponential time is exponential.
-    The first tier allows three standard errors of the mean of 750 exponential times.
+    The bounds are three standard errors of the mean of as many exponential times.
     """
     job = quadratic_job(int(updates * gradients), lr=0.0)
     strategy = Memoryless(quorum, coordinator=False)
@@ -104,11 +96,10 @@ def test_a_partial_round_takes_the_time_of_whoever_begins_it(quorum, gradients, 
     assert report.staleness.total() / steps == pytest.approx(gradients, rel=within)
 
 
-@pytest.mark.parametrize("quorum", QUORUMS)
+@pytest.mark.parametrize("quorum", ["majority", *exhaustively("solo")])
 def test_on_processes_as_well(quorum):
     report = parallel.train(plain_job(epochs=4), EagerSGD(quorum, coordinator=False), 3, timeout=20.0)
     assert len(set(report.digests)) == 1
-    assert report.history[-1]["test_loss"] < report.history[0]["test_loss"]
     assert 48 <= report.staleness.total() <= 51
 
 
@@ -123,7 +114,7 @@ def test_a_round_sends_one_activation_to_each_neighbour_of_the_hypercube():
     assert {traffic["send"].messages for traffic in run.trace.ledger()} == {3 + 1}  # and one to itself
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_samples_are_counted_exactly_and_sums_are_finite_in_every_type(dtype):
     """3 * 2,049 samples are no number of float16, and 3 * 2,049 * 16 is above its largest."""
 
@@ -153,14 +144,6 @@ def test_only_a_coordinator_counts_to_a_number():
         EagerSGD(3, coordinator=False)
     assert EagerSGD(3).servers == 1
     assert EagerSGD("solo", coordinator=False).servers == 0
-
-
-def test_a_schedule_counts_the_gradients_that_are_used():
-    def steps(optimizer, steps_per_epoch):
-        return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=0.5)
-
-    report = parallel.train(plain_job(schedule=steps), EagerSGD(coordinator=False), 4, SAME)
-    assert [row["lr"] for row in report.history] == [0.05, 0.025, 0.0125]
 
 
 def test_ordered_sums_are_those_of_a_loop_over_the_ranks():
