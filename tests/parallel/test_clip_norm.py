@@ -1,6 +1,5 @@
 """Gradient clipping: the gradient that the optimizer gets has at most the norm asked for, alike on all nodes."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,10 +21,8 @@ from minidl.parallel import (
     SufficientFactors,
     Synchronous,
 )
-from tests.parallel.jobs import blobs, momentum_sgd, small_job
+from tests.parallel.jobs import blobs, momentum_sgd, small_job, weights
 from tests.parallel.test_synchronized_batch_norm import job as batch_norm_job
-
-pytestmark = pytest.mark.timeout(300)
 
 CLIP = 0.2
 
@@ -42,10 +39,6 @@ class Measured(optim.SGD):
 
 def clipped_job(**changes):
     return small_job(**{"clip_norm": CLIP, "optimizer": partial(Measured, lr=0.1, momentum=0.9)} | changes)
-
-
-def weights(report):
-    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
 
 
 def serial(job):
@@ -143,28 +136,6 @@ def test_workers_clip_before_they_push_a_quorum_clips_the_mean():
     np.testing.assert_allclose(weights(pushed), start - 0.1 * sum(map(clip, vectors)), rtol=0, atol=1e-12)
     quorum = parallel.train(job, BackupWorkers(0), nodes=3, on="simulation")
     np.testing.assert_allclose(weights(quorum), start - 0.1 * clip(np.mean(vectors, axis=0)), rtol=0, atol=1e-12)
-
-
-class Tied(nn.Module):
-    """One weight under two names; the loss is its sum, so the gradient of each entry is 2."""
-
-    def __init__(self) -> None:
-        self.a = nn.Parameter(np.ones(4))
-        self.b = self.a
-
-    def forward(self, x):
-        return x * 0.0 + (self.a + self.b).sum()
-
-
-@pytest.mark.parametrize("nodes", [1, 2])
-def test_a_tied_parameter_counts_once(nodes):
-    def loss(outputs, labels):
-        return outputs.mean()
-
-    job = small_job(model=Tied, optimizer=partial(optim.SGD, lr=1.0), schedule=None, loss=loss, epochs=1, batch_size=60)
-    for clip, step in ((8.0, 2.0), (2.0, 1.0)):  # the norm is sqrt(4 * 2^2) = 4
-        report = parallel.train(replace(job, clip_norm=clip), Synchronous(), nodes, on="simulation")
-        np.testing.assert_allclose(weights(report)[:4], 1 - step, atol=1e-6)
 
 
 def test_an_infinite_gradient_ends_as_a_loss_that_is_not_finite():

@@ -5,14 +5,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import cluster, compress, nn, optim, parallel
+from minidl import cluster, compress, nn, parallel
 from minidl.compress.exchange import GradientNorm
 from minidl.parallel import Synchronous
 from minidl.parallel.gradients.compressed import CompressedGradients
-from tests.parallel.jobs import blobs, small_job
-from tests.parallel.test_strategies import Uneven, weights
-
-pytestmark = pytest.mark.timeout(300)
+from tests.parallel.jobs import blobs, small_job, weights
+from tests.parallel.test_strategies import Uneven
 
 
 class Whole(compress.Compressor):
@@ -150,16 +148,6 @@ def test_what_does_not_fit_is_said_before_the_run(compressor, sentence):
         parallel.train(small_job(), Synchronous(compressor=compressor), 2)
     with pytest.raises(TypeError, match=r"must be a compressor such as compress\.TopK\(0\.01\), got 'topk'"):
         Synchronous(compressor="topk")
-
-
-def test_frozen_parameters_need_not_be_compressed():
-    def model():
-        layer = nn.Linear(5, 3).double()
-        layer.bias.requires_grad = False
-        return layer
-
-    job = small_job(model=model, optimizer=partial(optim.SGD, lr=0.1))
-    parallel.train(job, Synchronous(compressor=Picky()), 2, on="simulation")
 
 
 class ReadOnly(Whole):

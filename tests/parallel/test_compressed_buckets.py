@@ -26,8 +26,6 @@ from minidl.parallel import Synchronous
 from minidl.parallel.gradients.compressed import CompressedGradients
 from tests.parallel.jobs import small_job
 
-pytestmark = pytest.mark.timeout(300)
-
 SHAPES = [(8, 5), (8,), (3, 8), (3,)]  # an MLP of four parameters, 75 numbers
 NODES = 4
 

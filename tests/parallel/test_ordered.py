@@ -2,13 +2,11 @@
 
 from functools import partial
 
-import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from minidl import compress, nn, optim, parallel
+from minidl import compress, optim, parallel
 from minidl.cluster.collectives import ALL_REDUCE
-from minidl.data import Dataset, Splits
 from minidl.parallel import (
     EagerSGD,
     ElasticAveraging,
@@ -67,23 +65,6 @@ def test_ordered_sums_have_the_same_bits_on_processes_and_in_a_simulation(name):
 
 def test_so_have_those_of_synchronized_batch_norm():
     assert_same_bits(batch_norm_job(epochs=1), Synchronous(algorithm="ordered", batch_norm="synchronized"))
-
-
-def wide_blobs() -> Splits:
-    """Samples whose products with weights are large enough for several threads of BLAS."""
-    x = np.random.default_rng(0).normal(size=(600, 784)).astype("float32")
-    y = (x[:, 0] > 0).astype(int)
-    return Splits(Dataset(x[:32], y[:32]), Dataset(x[32:], y[32:]))
-
-
-def test_with_one_thread_of_blas_training_and_evaluation_on_wide_layers_have_the_same_bits():
-    job = small_job(model=partial(nn.models.MLP, 784, 128, 2), data=wide_blobs, epochs=1)
-    with threadpool_limits(1):
-        here, there = (
-            parallel.train(job, Synchronous(algorithm="ordered"), 2, on) for on in ("processes", "simulation")
-        )
-    assert here.digests == there.digests
-    assert [here.history[0][c] for c in ("loss", "test_loss")] == [there.history[0][c] for c in ("loss", "test_loss")]
 
 
 @pytest.mark.parametrize(

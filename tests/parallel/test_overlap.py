@@ -8,8 +8,8 @@ import pytest
 from benchmarks.reproductions import overlap as experiment
 from minidl import cluster, compress, nn, parallel
 from minidl.parallel import Serial, Synchronous
-from tests.parallel.jobs import blobs, small_job
-from tests.parallel.test_strategies import Uneven, weights
+from tests.parallel.jobs import blobs, small_job, weights
+from tests.parallel.test_strategies import Uneven
 
 pytestmark = pytest.mark.timeout(300)
 

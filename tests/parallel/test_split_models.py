@@ -12,7 +12,7 @@ from minidl import functional as F
 from minidl.cluster import ClusterError
 from minidl.data import Dataset, Splits
 from minidl.parallel import Job, NonFiniteLoss, Serial
-from tests.parallel.jobs import blobs, small_job
+from tests.parallel.jobs import blobs, small_job, two_groups
 from tests.parallel.two_stages import TwoStages, half
 
 pytestmark = pytest.mark.timeout(300)
@@ -45,13 +45,6 @@ def resnet() -> nn.Module:
 
 def gpt(dropout: float = 0.2) -> nn.Module:
     return nn.models.GPT(vocab_size=11, block_size=6, n_layer=3, n_head=2, n_embd=8, dropout=dropout).double()
-
-
-def two_groups(parameters) -> optim.Optimizer:
-    """AdamW that decays matrices only; the groups are not in the order of the model."""
-    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
-    matrices = [parameter for parameter in parameters if parameter.ndim >= 2]
-    return optim.AdamW([{"params": vectors, "weight_decay": 0.0}, {"params": matrices, "lr": 3e-3}], lr=1e-2)
 
 
 def decay(optimizer, steps_per_epoch):
@@ -183,13 +176,7 @@ def test_progress_comes_from_the_stage_that_has_the_loss():
     assert all(np.isfinite(each.loss) and each.loss > 0 for each in seen)
 
 
-class GoesOn(TwoStages):
-    goes_on_from = "step"
-
-
 def test_a_split_model_cannot_lose_a_node():
-    with pytest.raises(ValueError, match="GoesOn splits the model, so the weights of a dead node are lost"):
-        parallel.train(small_job(), GoesOn(), nodes=4, on="simulation", elastic=True)
     with pytest.raises(ValueError, match="TwoStages splits the model, so the weights of a dead node are lost"):
         parallel.train(small_job(), TwoStages(), nodes=4, on="simulation", elastic=True)
 
@@ -197,23 +184,6 @@ def test_a_split_model_cannot_lose_a_node():
 class WithoutOutputs(TwoStages):
     def predict(self, session, x):
         super().predict(session, x)
-
-
-def test_a_model_that_nobody_evaluates_has_no_test_loss_of_zero():
-    with pytest.raises(ClusterError, match="predict returned None on every rank"):
-        parallel.train(small_job(), WithoutOutputs(), nodes=2, on="simulation")
-
-
-class WithoutLosses(TwoStages):
-    def forward_and_backward(self, session, batch):
-        session.count_loss = lambda mean, samples: None
-        super().forward_and_backward(session, batch)
-
-
-def test_a_loss_that_nobody_counts_is_nan():
-    report = parallel.train(small_job(epochs=1), WithoutLosses(), nodes=2, on="simulation")
-    assert np.isnan(report.history[0]["loss"])
-    assert report.history[0]["test_loss"] > 0
 
 
 def test_a_replica_without_samples_takes_part_in_the_sum_of_gradients():
@@ -228,20 +198,10 @@ class OutputsOnBothStages(TwoStages):
         return Tensor(np.zeros((len(x), 3))) if outputs is None else outputs
 
 
-def test_outputs_of_several_stages_are_no_evaluation():
-    with pytest.raises(ClusterError, match="predict returned 60 outputs for the 30 samples of the test set"):
-        parallel.train(small_job(), OutputsOnBothStages(), nodes=2, on="simulation")
-
-
 class WithoutTheLastStage(TwoStages):
     def build(self, job, mesh):
         with nn.building(lambda model: half(model, mesh.coordinates["pp"])[:1]):
             return job.build_model()
-
-
-def test_parameters_that_no_rank_holds_are_named():
-    with pytest.raises(ClusterError, match=r"no rank of a replica holds 3.weight, 3.bias: the strategy's `build` "):
-        parallel.train(small_job(), WithoutTheLastStage(), nodes=2, on="simulation")
 
 
 class WrongPlan(TwoStages):
@@ -249,9 +209,18 @@ class WrongPlan(TwoStages):
         return 1, 2
 
 
-def test_a_plan_is_a_parallel_plan():
-    with pytest.raises(TypeError, match=r"WrongPlan: plan must return a parallel.ParallelPlan, got \(1, 2\)"):
-        parallel.train(small_job(), WrongPlan(), nodes=2, on="simulation")
+@pytest.mark.parametrize(
+    ("strategy", "error", "message"),
+    [
+        (WithoutOutputs, ClusterError, "predict returned None on every rank"),
+        (OutputsOnBothStages, ClusterError, "predict returned 60 outputs for the 30 samples of the test set"),
+        (WithoutTheLastStage, ClusterError, r"no rank of a replica holds 3.weight, 3.bias: the strategy's `build` "),
+        (WrongPlan, TypeError, r"WrongPlan: plan must return a parallel.ParallelPlan, got \(1, 2\)"),
+    ],
+)
+def test_a_strategy_with_a_slip_is_told_of_it(strategy, error, message):
+    with pytest.raises(error, match=message):
+        parallel.train(small_job(), strategy(), nodes=2, on="simulation")
 
 
 def without_parameters_at_the_end() -> nn.Module:
@@ -273,9 +242,3 @@ def test_a_stage_may_have_no_parameters():
     report = parallel.train(job, Flat(), nodes=2, on="simulation")
     assert report.recorded["numbers"] == [[18], [0]]
     assert_same_run(report, parallel.train(job, Serial(), on="simulation"))
-
-
-def test_a_stage_that_finds_nothing_wrong_does_not_speak_for_the_others():
-    job = small_job(model=without_parameters_at_the_end, loss=nan_loss)
-    with pytest.raises(NonFiniteLoss, match="on rank 1; all weights and gradients of this rank's partition are finite"):
-        parallel.train(job, Flat(), nodes=2, on="simulation")

@@ -10,13 +10,9 @@ from minidl import cluster, data, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import Serial, Synchronous
 from minidl.parallel.gradients.buckets import fill
-from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job
+from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job, weights
 
 pytestmark = pytest.mark.timeout(300)
-
-
-def weights(report: parallel.Report) -> np.ndarray:
-    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
 
 
 def test_serial_learns():
@@ -83,7 +79,6 @@ def test_buckets_do_not_mix_dtypes():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: parallel.train(small_job(batch_size=3), Synchronous(), nodes=4), "cannot be shared by 4 nodes"),
         (lambda: parallel.train(small_job(), Serial(), nodes=2), "Serial trains on one node, not on 2"),
         (lambda: parallel.train(small_job(), nodes=0), "nodes must be at least 1"),
         (lambda: small_job(epochs=0), "epochs must be at least 1, got 0"),
@@ -100,10 +95,22 @@ def test_what_does_not_fit_is_said_in_a_sentence(call, sentence):
         call()
 
 
-@pytest.mark.parametrize("nodes", [True, np.True_, 2.0, "2", None])
-def test_a_number_of_nodes_is_a_whole_number(nodes):
-    with pytest.raises(TypeError, match="nodes must be a whole number of at least 1, got"):
-        parallel.train(small_job(), Synchronous(), nodes=nodes)
+def test_more_nodes_than_samples_to_share_or_to_deal_are_refused():
+    averaging = parallel.ElasticAveraging(variant="synchronous")
+    for strategy in (Synchronous(), parallel.SufficientFactors(), parallel.LocalSGD(), parallel.Gossip(), averaging):
+        with pytest.raises(ValueError, match="a minibatch of 16 samples cannot be shared by 17 nodes"):
+            parallel.train(small_job(), strategy, nodes=17)
+    pairs = parallel.Gossip(asynchronous=True)
+    own = (parallel.OneShotAveraging(), parallel.ElasticAveraging(), parallel.ParameterServer(), parallel.Hogwild())
+    for strategy in (*own, pairs):
+        with pytest.raises(ValueError, match="60 samples cannot be dealt to 61 nodes: use at most 60 nodes"):
+            parallel.train(small_job(), strategy, nodes=61)
+
+
+def test_a_number_of_nodes_is_a_whole_number():
+    for nodes in (True, np.True_, 2.0, "2", None):
+        with pytest.raises(TypeError, match="nodes must be a whole number of at least 1, got"):
+            parallel.train(small_job(), Synchronous(), nodes=nodes)
 
 
 def test_whole_numbers_of_numpy_do_for_a_job():

@@ -11,8 +11,6 @@ from minidl.parallel import Ensemble
 from minidl.parallel.run.evaluation import evaluate_ensemble
 from tests.parallel.jobs import dropout_job, small_job
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def test_member_k_is_serial_from_seed_plus_k_and_predictions_are_averaged():
     """Dropout and shards too: each member has the masks and the samples of its own seed."""

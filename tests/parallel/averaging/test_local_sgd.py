@@ -8,15 +8,9 @@ import pytest
 from minidl import data, nn, optim, parallel
 from minidl.parallel import LocalSGD, Synchronous
 from minidl.random import Purpose, stream
-from tests.parallel.jobs import blobs, small_job
-
-pytestmark = pytest.mark.timeout(300)
+from tests.parallel.jobs import blobs, small_job, weights
 
 plain = partial(optim.SGD, lr=0.1, weight_decay=1e-3)
-
-
-def weights(report):
-    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
 
 
 def test_a_period_of_one_with_plain_sgd_is_synchronous():
@@ -95,11 +89,6 @@ def test_the_running_statistics_of_batch_norm_are_averaged():
     x = job.build_data().train.x
     assert np.abs(report.checkpoint.model["norm.running_mean"] - 0.1 * x.mean(axis=0)).max() < 1e-12
     assert report.checkpoint.model["norm.num_batches_tracked"] == 1
-
-
-def test_what_does_not_fit_is_said_in_a_sentence():
-    with pytest.raises(ValueError, match="a minibatch of 2 samples cannot be shared by 3 nodes"):
-        parallel.train(small_job(batch_size=2), LocalSGD(), nodes=3)
 
 
 def test_the_bytes_of_a_row_are_those_of_the_rounds_up_to_then():

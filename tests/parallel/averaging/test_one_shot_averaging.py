@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from minidl import data, optim, parallel
+from minidl import data, parallel
 from minidl.parallel import OneShotAveraging
 from minidl.random import Purpose, stream
-from tests.parallel.jobs import small_job
-
-pytestmark = pytest.mark.timeout(300)
-
-
-def weights(report):
-    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
+from tests.parallel.jobs import small_job, weights
 
 
 def test_it_is_the_mean_of_serial_runs_on_the_shards():
@@ -55,22 +49,7 @@ def test_the_rate_falls_with_the_passes_over_a_shard_however_many_nodes_there_ar
     assert [row["lr"] for row in report.history] == pytest.approx([0.1, 0.05, 0.05, 0.025])
 
 
-def warm_up(optimizer, steps_per_epoch):
-    return optim.LinearLR(optimizer, start_factor=0.1, total_iters=2 * steps_per_epoch)
-
-
-def test_a_schedule_that_begins_below_the_rate_begins_there():
-    job = small_job(schedule=warm_up, batch_size=10)
-    report = parallel.train(job, OneShotAveraging(), 3, "simulation")
-    assert [row["lr"] for row in report.history] == pytest.approx([0.055, 0.1, 0.1])
-
-
 def test_one_node_is_serial():
     truth = parallel.train(small_job(), on="simulation")
     report = parallel.train(small_job(), OneShotAveraging(), on="simulation")
     assert np.abs(weights(report) - weights(truth)).max() < 1e-12
-
-
-def test_more_nodes_than_samples_are_refused():
-    with pytest.raises(ValueError, match="60 samples cannot be dealt to 61 nodes: use at most 60 nodes"):
-        parallel.train(small_job(), OneShotAveraging(), nodes=61)

@@ -10,18 +10,13 @@ from minidl import optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Job, LocalSGD, Synchronous
 from tests.parallel.averaging.test_local_sgd import Normed
-from tests.parallel.jobs import blobs, small_job
+from tests.parallel.jobs import blobs, small_job, weights
 from tests.parallel.quadratic import Point
-from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
 plain = partial(optim.SGD, lr=0.1, weight_decay=1e-3)
 DILOCO = LocalSGD(period=4, outer_lr=0.7, outer_momentum=0.9, outer_nesterov=True, outer_form="v")
-
-
-def weights(report):
-    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
 
 
 @pytest.mark.parametrize("nesterov", [False, True])
@@ -81,22 +76,14 @@ def test_all_nodes_keep_the_same_weights_on_processes_as_well():
 def test_every_group_of_parameters_has_its_own_inner_rate():
     """A group at rate 0 stays where it is; the other moves as if it was alone."""
 
-    def grouped(parameters, second):
+    def grouped(parameters, second, momentum):
         first, *rest = parameters
-        return optim.SGD([{"params": [first], "lr": 0.1}, {"params": rest, "lr": second}])
-
-    strategy = LocalSGD(period=1, outer_momentum=0.8)
-    truth_strategy = Synchronous()
-
-    def momentum(parameters, second):
-        first, *rest = parameters
-        groups = [{"params": [first], "lr": 0.1}, {"params": rest, "lr": second}]
-        return optim.SGD(groups, momentum=0.8)
+        return optim.SGD([{"params": [first], "lr": 0.1}, {"params": rest, "lr": second}], momentum=momentum)
 
     for second in (0.0, 0.3):
-        job = small_job(optimizer=partial(grouped, second=second))
-        truth = parallel.train(small_job(optimizer=partial(momentum, second=second)), truth_strategy, 3, "simulation")
-        report = parallel.train(job, strategy, nodes=3, on="simulation")
+        inner, momentum = (partial(grouped, second=second, momentum=momentum) for momentum in (0.0, 0.8))
+        truth = parallel.train(small_job(optimizer=momentum), Synchronous(), 3, "simulation")
+        report = parallel.train(small_job(optimizer=inner), LocalSGD(period=1, outer_momentum=0.8), 3, "simulation")
         assert np.abs(weights(report) - weights(truth)).max() < 1e-12
 
 
@@ -117,27 +104,19 @@ def distance(outputs, labels):
     return ((outputs.reshape(-1) - labels) ** 2).mean() * 0.5
 
 
-@pytest.mark.parametrize(
-    ("lr", "strategy"),
-    [
-        (0.1, replace(DILOCO, period=5)),
-        (0.5, replace(DILOCO, period=50)),
-        *exhaustively((0.01, LocalSGD(period=1, outer_momentum=0.8)), (1.0, LocalSGD(period=5, outer_momentum=0.4))),
-    ],
-    ids=str,
-)
-def test_a_thousand_steps_on_a_quadratic_stay_bounded(lr, strategy):
+@pytest.mark.parametrize(("lr", "strategy"), [(0.1, DILOCO), (0.5, replace(DILOCO, period=50))], ids=["4", "50"])
+def test_many_steps_on_a_quadratic_stay_bounded(lr, strategy):
     job = Job(
         model=Point,
         data=apart,
         optimizer=partial(optim.SGD, lr=lr),
         loss=distance,
         batch_size=2,
-        epochs=100,
+        epochs=40,
         shards="by_label",
     )
     report = parallel.train(job, strategy, nodes=2, on="simulation")
-    assert report.history[-1]["steps"] == 1000
+    assert report.history[-1]["steps"] == 400
     lowest = 2.0  # of the loss, at 1
     assert max(row["test_loss"] for row in report.history) < 10
     assert report.history[-1]["test_loss"] == pytest.approx(lowest, abs=1e-3)

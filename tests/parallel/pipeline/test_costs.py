@@ -139,33 +139,10 @@ def test_gradients_statistics_and_random_numbers_stay_as_they_were(unit):
     assert model.training
 
 
-@every_unit
-def test_the_masks_of_a_forward_pass_in_training_are_those_without_it(unit):
-    model = layers()
-    names = {module: name for name, module in model.named_modules()}
-    outputs = []
-    for is_counted in (False, True):
-        random.begin_forward(random.ForwardPass(names, seed=0, epoch=1, step=2, replica=0))
-        model[3](Tensor(np.ones((6, 8), np.float32)))
-        if is_counted:
-            pipeline.costs_of(model, X, unit)
-        outputs.append(model[3](Tensor(np.ones((6, 8), np.float32))).numpy())
-    random.begin_forward(None)
-    np.testing.assert_array_equal(*outputs)
-
-
 def test_backward_is_counted_where_the_caller_records_nothing():
     with no_grad():
         costs = pipeline.costs_of(layers(), X)
     assert costs == pipeline.costs_of(layers(), X)
-
-
-def test_the_graph_that_the_samples_were_made_by_is_not_entered():
-    x = Tensor(X, requires_grad=True)
-    y = x * 2
-    assert pipeline.costs_of(layers(), y) == pipeline.costs_of(layers(), X)
-    y.sum().backward()
-    np.testing.assert_array_equal(x.grad, 2 * np.ones_like(X))
 
 
 # ---- how it looks, and what is refused ----

@@ -81,30 +81,7 @@ def test_cuts_that_leave_a_chunk_empty_are_refused_with_advice(cuts):
 
 # ---- the pace of a pipeline ----
 
-UNITS = [3, 1, 4, 1, 5, 9, 2, 6]  # costs, of which a third is forward
 EVEN = [2, 4, 6]
-
-
-def makespan(kind: str, cuts: list[int], micro_batches: int, message: float = 0.0) -> float:
-    chunks = [sum(UNITS[start:end]) for start, end in pairwise((0, *cuts, len(UNITS)))]
-    times = pipeline.Times(forward=chunks, input=chunks, weight=chunks, message=message)
-    return pipeline.simulate(pipeline.schedule(kind, len(chunks), micro_batches), times).makespan
-
-
-@pytest.mark.parametrize(("micro_batches", "cuts"), [(1, EVEN), (8, pipeline.balanced_cuts(UNITS, 4)), (50, [1, 2, 3])])
-def test_gpipe_takes_the_slowest_stage_once_a_micro_batch_and_each_other_stage_once(cuts, micro_batches):
-    slowest = 3 * pipeline.bottleneck(UNITS, cuts)
-    assert makespan("gpipe", cuts, micro_batches) == micro_batches * slowest + (3 * sum(UNITS) - slowest)
-
-
-@pytest.mark.parametrize("kind", ["1f1b", "gpipe", "zb-h1", "zb-h2"])
-@pytest.mark.parametrize("cuts", [EVEN, [1, 2, 3]])
-def test_every_further_micro_batch_takes_the_time_of_the_slowest_stage(kind, cuts):
-    """So micro_batches * slowest + fill, where fill does not depend on the number of micro-batches."""
-    slowest = 3 * pipeline.bottleneck(UNITS, cuts)
-    fill = makespan(kind, cuts, 20) - 20 * slowest
-    assert 0 <= fill <= 3 * sum(UNITS)
-    assert [makespan(kind, cuts, count) for count in (21, 50)] == [count * slowest + fill for count in (21, 50)]
 
 
 # ---- of a real model ----

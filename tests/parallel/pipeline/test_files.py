@@ -70,10 +70,3 @@ def test_a_bad_file_is_refused_with_its_name(case: str, tmp_path: Path):
     path.write_text(text)
     with pytest.raises(pipeline.ScheduleError, match=f"bad.csv: {message}"):
         pipeline.read_csv(path)
-
-
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path):
-    path = tmp_path / "bad.csv"
-    path.write_bytes(b"\xff\xfe\x00\x81")
-    with pytest.raises(pipeline.ScheduleError, match=r"bad.csv: no CSV file of text"):
-        pipeline.read_csv(path)

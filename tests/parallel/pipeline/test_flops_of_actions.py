@@ -13,8 +13,6 @@ from minidl.parallel.pipeline.stage_execution import StageExecution
 from tests.parallel.pipeline.models import CASES, RECURRENT
 from tests.parallel.test_split_models import JOBS
 
-pytestmark = pytest.mark.timeout(300)
-
 OF_RUNS = {"ResNet": JOBS["ResNet"], "tied GPT": JOBS["tied GPT"], "recurrent": CASES[RECURRENT]}
 
 

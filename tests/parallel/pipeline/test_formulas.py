@@ -61,11 +61,3 @@ def test_peak_memory_equals_that_counted_from_the_actions(kind: str):
 def test_a_formula_is_refused_where_it_does_not_hold(kind, micro_batches, times, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         formulas.bubble_of_ideal(pipeline.schedule(kind, 4, micro_batches), times)
-
-
-def test_slots_of_the_sources_tables():
-    """Three samples through three stages, forward only: one after the other 9 slots, as a pipeline 5."""
-    forward = pipeline.Times(1, 0, 0)
-    in_turn = pipeline.simulate(pipeline.Naive(stages=3, micro_batches=3), forward)
-    overlapped = pipeline.simulate(pipeline.GPipe(stages=3, micro_batches=3), forward)
-    assert (in_turn.makespan, overlapped.makespan) == (9, 5)

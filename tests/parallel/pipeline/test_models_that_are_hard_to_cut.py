@@ -11,8 +11,6 @@ from tests.parallel.pipeline.models import CASES
 from tests.parallel.pipeline.test_pipeline import assert_trains_as_one_node
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_unit_may_be_a_stage_that_computes_forward_again(name: str):

@@ -12,7 +12,7 @@ from minidl import amp, cluster, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import Job, Pipeline, Serial, pipeline
 from minidl.parallel.pipeline.stage_execution import StageExecution
-from tests.parallel.jobs import blobs, small_job
+from tests.parallel.jobs import blobs, small_job, two_layers
 from tests.parallel.test_split_models import JOBS, assert_same_run
 from tests.tiers import exhaustively
 
@@ -154,6 +154,25 @@ def test_a_last_minibatch_may_have_fewer_samples_than_micro_batches():
     assert_trains_as_one_node(job, Pipeline(stages=2, micro_batches=4, schedule="zb-v"), dp=2)
 
 
+class Around(nn.Module):
+    """A model whose stages are those of the checkpointed model inside, which nobody calls."""
+
+    def __init__(self) -> None:
+        self.inner = nn.checkpointing(nn.models.MLP(5, 8, 7, 6, 3), segments=2)
+
+    def stages(self) -> list[nn.Stage]:
+        return self.inner.stages()
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def test_a_model_that_is_checkpointed_as_a_whole_is_refused_with_advice():
+    for make in (Around, lambda: nn.checkpointing(two_layers())):
+        with pytest.raises(ValueError, match=r"nn.checkpointing would have no effect.*recompute=True"):
+            parallel.train(small_job(model=make), Pipeline(2, 4), 2, on="simulation")
+
+
 class InSixteenBits(nn.Module):
     """An MLP whose units compute in bfloat16."""
 
@@ -194,29 +213,6 @@ def test_a_run_resumes_to_the_same_bits_and_on_another_number_of_stages(tmp_path
     assert again.digests == whole.digests
     other = Pipeline(stages=4, micro_batches=4, schedule="gpipe")
     assert_same_run(parallel.train(replace(job, epochs=3), other, 4, on="simulation", resume=resume), whole, 1e-9)
-
-
-def test_an_error_in_one_stage_ends_the_run_with_its_text():
-    job = small_job(model=Failing, data=partial(blobs, dtype="float32"))
-    with pytest.raises(cluster.RankFailed, match="no more of this"):
-        parallel.train(job, Pipeline(3, 4, cuts=(1, 2)), 3, on="simulation")
-
-
-class Failing(nn.models.MLP):
-    def __init__(self) -> None:
-        super().__init__(5, 8, 7, 3)
-        self.calls = 0
-
-    def stages(self):
-        first, second, third = super().stages()
-
-        def fails(x):
-            self.calls += 1
-            if self.calls == 7:
-                raise ArithmeticError("no more of this")
-            return second(x)
-
-        return [first, nn.Stage(fails, *second.modules), third]
 
 
 def test_a_loss_that_is_no_number_ends_the_run():

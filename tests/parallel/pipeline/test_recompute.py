@@ -19,8 +19,6 @@ from tests.parallel.pipeline.test_asynchronous import deep_model
 from tests.parallel.pipeline.test_pipeline import MODELS, deep_gpt
 from tests.parallel.test_split_models import JOBS
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def assert_same_bits(job: Job, strategy: Pipeline, nodes: int, on: Any = "simulation") -> None:
     plain, other = (
@@ -146,24 +144,3 @@ def test_each_chunk_runs_once_more_for_each_micro_batch_and_keeps_what_the_ledge
 def test_bad_settings_are_refused(settings: dict[str, Any], error: type[Exception], message: str):
     with pytest.raises(error, match=message):
         Pipeline(**settings)
-
-
-def test_an_error_while_recomputing_ends_the_run_with_its_text():
-    job = small_job(model=FailsTheSecondTime, data=partial(blobs, dtype="float32"))
-    with pytest.raises(cluster.RankFailed, match="no more of this"):
-        parallel.train(job, Pipeline(3, 4, cuts=(1, 2), recompute=True), 3, on="simulation")
-
-
-class FailsTheSecondTime(nn.models.MLP):
-    def __init__(self) -> None:
-        super().__init__(5, 8, 7, 3)
-
-    def stages(self) -> list[nn.Stage]:
-        first, second, third = super().stages()
-
-        def fails(x: Any) -> Any:
-            if recomputing.get():
-                raise ArithmeticError("no more of this")
-            return second(x)
-
-        return [first, nn.Stage(fails, *second.modules), third]

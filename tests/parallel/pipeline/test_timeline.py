@@ -51,19 +51,6 @@ def test_the_memory_curve_ends_at_nothing_and_peaks_at_the_ledgers_number():
             assert [moment for moment, _ in curve] == sorted({moment for moment, _ in curve})
 
 
-def test_boxes_narrower_than_a_few_pixels_are_not_rounded_to_whole_ones():
-    """Rounded, a thousand forwards and backwards in turn look like twenty long ones."""
-    for micro_batches, snap in [(8, None), (1024, False)]:
-        figure = pipeline.simulate(pipeline.OneFOneB(4, micro_batches)).plot(memory=False)
-        assert figure.axes[0].collections[-1].get_snap() is snap
-
-
-@pytest.mark.parametrize(("kind", "is_said"), [("interleaved", True), ("zb-v", True), ("1f1b", False)])
-def test_the_picture_says_what_lighter_boxes_are(kind: str, is_said: bool):
-    figure = pipeline.simulate(pipeline.schedule(kind, 2, 4)).plot()
-    assert figure.get_supxlabel() == "simulated" + "; lighter boxes: later chunks of a stage" * is_said
-
-
 def test_the_title_has_the_bubble_of_all_and_of_the_ideal_time():
     titles = [pipeline.simulate(each).title for each in (pipeline.GPipe(4, 8), pipeline.Naive(16, 2))]
     assert titles[0] == "gpipe: idle 27.3 % of the total time, 37.5 % of the ideal time"

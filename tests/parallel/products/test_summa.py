@@ -13,7 +13,6 @@ from minidl import Tensor, cluster, no_grad, optim
 from minidl import functional as F
 from minidl.cluster import Communicator
 from minidl.parallel.products import Grid, block, bounds, summa, volume
-from minidl.parallel.products.summa import panels_of
 from minidl.parallel.tensor import vocabulary_cross_entropy
 
 ROWS, INNER, COLUMNS = 24, 36, 12  # every grid above divides them
@@ -97,21 +96,6 @@ def test_each_gradient_takes_every_rank_the_words_of_the_product(shape: tuple[in
     assert words(True) == pytest.approx([2 * forward] * (pr * pc))
 
 
-def test_a_panel_is_as_wide_as_asked_for_but_at_the_end_of_a_block() -> None:
-    def widths(inner: int, panel: int) -> list[int]:
-        return on_grid(lambda grid: [each.width for each in panels_of(inner, grid, panel)], (1, 4)).results[0]
-
-    assert widths(36, panel=5) == [5, 4] * 4
-    assert widths(36, panel=3) == [3] * 12
-    assert on_grid(lambda grid: [tuple(each) for each in panels_of(7, grid, 2)], (2, 3)).results[0] == [
-        (2, 0, slice(0, 2), 0, slice(0, 2)),
-        (1, 0, slice(2, 3), 0, slice(2, 3)),
-        (1, 1, slice(0, 1), 0, slice(3, 4)),
-        (1, 1, slice(1, 2), 1, slice(0, 1)),
-        (2, 2, slice(0, 2), 1, slice(1, 3)),
-    ]
-
-
 @pytest.mark.parametrize("operand", [0, 1])
 def test_backward_notices_a_factor_that_was_overwritten(operand: int) -> None:
     a, b = matrices()
@@ -188,12 +172,14 @@ def test_a_network_on_a_grid_trains_as_on_one_rank(shape: tuple[int, int]) -> No
     on_grid(program, shape)
 
 
-def test_only_matrices_are_divided() -> None:
-    def program(grid: Grid) -> None:
+def test_only_matrices_are_divided_and_a_grid_has_two_axes() -> None:
+    def program(comm: Communicator) -> None:
+        with pytest.raises(ValueError, match="a grid has two axes"):
+            Grid.of(comm.mesh((2, 1, 1), ("a", "b", "c")))
         with pytest.raises(ValueError, match=r"divides matrices, got an array of shape \(3,\)"):
-            block(np.ones(3), grid)
+            block(np.ones(3), Grid.of(comm.mesh((1, 2), ("row", "column"))))
 
-    on_grid(program, (1, 2))
+    cluster.launch(program, nodes=2, on="simulation")
 
 
 @pytest.mark.parametrize(
@@ -220,11 +206,3 @@ def test_blocks_that_do_not_fit_are_refused(change: Any, message: str) -> None:
                 summa(one, other, grid, inner, panel)
 
     on_grid(program, (2, 2))
-
-
-def test_a_grid_has_two_axes() -> None:
-    def program(comm: Communicator) -> None:
-        with pytest.raises(ValueError, match="a grid has two axes"):
-            Grid.of(comm.mesh((2, 1, 1), ("a", "b", "c")))
-
-    cluster.launch(program, nodes=2, on="simulation")

@@ -13,7 +13,7 @@ import pytest
 from minidl import nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Checkpoint, CheckpointError, Job
-from tests.parallel.jobs import blobs, decay, momentum_sgd, two_layers
+from tests.parallel.jobs import blobs, decay, momentum_sgd, two_groups, two_layers
 
 FILES = Path(__file__).parent / "format_1"
 
@@ -30,13 +30,6 @@ def tied_gpt() -> nn.Module:
 
 def batch_norm() -> nn.Module:
     return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 3)).double()
-
-
-def two_groups(parameters) -> optim.Optimizer:
-    """AdamW that decays matrices only; neither the groups nor the matrices are in the order of the model."""
-    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
-    matrices = [parameter for parameter in reversed(parameters) if parameter.ndim >= 2]
-    return optim.AdamW([{"params": vectors, "weight_decay": 0.0}, {"params": matrices, "lr": 3e-3}], lr=1e-2)
 
 
 def cosine(optimizer, steps_per_epoch) -> optim.CosineAnnealingLR:

@@ -15,7 +15,7 @@ from minidl.parallel import (
     SufficientFactors,
     Synchronous,
 )
-from tests.parallel.jobs import dropout_job, small_job
+from tests.parallel.jobs import dropout_job, small_job, two_groups
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -30,20 +30,6 @@ def test_resuming_gives_the_bits_of_the_uninterrupted_run(tmp_path, strategy, no
     assert resumed.digests[0] == whole.digests[0]
     assert [row["loss"] for row in resumed.history] == [row["loss"] for row in whole.history]
     assert [row["lr"] for row in resumed.history] == [row["lr"] for row in whole.history]
-
-
-class Restored(Synchronous):
-    """Ends as soon as it has been restored, with the state that it began with."""
-
-    def run(self, session):
-        session._evaluates_together = True
-
-
-def two_groups(parameters):
-    """AdamW that decays matrices only; neither the groups nor the matrices are in the order of the model."""
-    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
-    matrices = [parameter for parameter in reversed(parameters) if parameter.ndim >= 2]
-    return optim.AdamW([{"params": vectors, "weight_decay": 0.0}, {"params": matrices, "lr": 3e-3}], lr=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -69,26 +55,6 @@ def test_another_strategy_and_number_of_nodes_goes_on_to_the_serial_runs_numbers
     for name in ("seconds", "bytes"):
         values = [row[name] for row in rest.history]
         assert values == sorted(values)
-
-
-def test_the_checkpoint_of_a_run_whose_nodes_have_weights_of_their_own_has_names_too(tmp_path):
-    saved = parallel.train(small_job(epochs=1), LocalSGD(period=2), 2, on="simulation", folder=tmp_path).checkpoint
-    assert saved.optimizer["param_groups"][0]["params"] == ["0.weight", "0.bias", "3.weight", "3.bias"]
-    again = parallel.train(small_job(epochs=2), Restored(), 2, on="simulation", resume=tmp_path / "checkpoint.npz")
-    np.testing.assert_equal(again.checkpoint.model, saved.model)
-
-
-def v_form(parameters):
-    return optim.SGD(parameters, lr=0.1, momentum=0.9, momentum_form="v")
-
-
-def test_the_velocity_of_the_v_form_is_resumed_and_clipping_goes_on(tmp_path):
-    def run(epochs, **options):
-        job = small_job(optimizer=v_form, clip_norm=0.2, epochs=epochs)
-        return parallel.train(job, Synchronous(algorithm="ordered"), nodes=2, on="simulation", **options)
-
-    run(2, folder=tmp_path)
-    assert run(4, resume=tmp_path / "checkpoint.npz").digests == run(4).digests
 
 
 @pytest.mark.parametrize("strategy", [LocalSGD(), ParameterServer()], ids=["averaging", "server"])

@@ -1,44 +1,19 @@
 """Eager SGD without a coordinator: every gradient is used once, and all workers make the same updates."""
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from minidl import cluster, parallel
-from minidl.parallel import EagerSGD, Synchronous
+from minidl.parallel import EagerSGD
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
-from tests.parallel.jobs import blobs
-from tests.parallel.quadratic import Point, half_square, quadratic_job
-from tests.parallel.servers.test_quorum import OPTIMIZERS, Constant, Memoryless, plain_job
-from tests.parallel.test_strategies import weights
-from tests.tiers import exhaustively
+from tests.parallel.servers.test_quorum import Constant, plain_job
 
 pytestmark = pytest.mark.timeout(300)
 
 SAME = cluster.Simulation(node=cluster.Node(1e9, 1e9))
 JITTER = cluster.Simulation(cluster.Network(1e-6, 1e-9), cluster.Node(1e7, 1e7, jitter=1.0))
-QUORUMS = ("solo", "majority")
-
-
-@pytest.mark.parametrize(("quorum", "optimizer"), [("solo", "momentum"), ("majority", "adam")])
-def test_workers_that_are_all_ready_are_synchronous(quorum, optimizer):
-    job = plain_job(optimizer=OPTIMIZERS[optimizer])
-    truth = parallel.train(plain_job(optimizer=OPTIMIZERS[optimizer], batch_size=20), Synchronous(), 4, "simulation")
-    report = parallel.train(job, EagerSGD(quorum, coordinator=False), 4, SAME)
-    assert np.abs(weights(report) - weights(truth)).max() < 1e-12
-    assert report.staleness == {0: 4 * 9}
-    for row, true in zip(report.history, truth.history, strict=True):
-        assert row["steps"] == true["steps"]
-        assert row["loss"] == pytest.approx(true["loss"], rel=1e-9)
-
-
-def test_unequal_gradients_weigh_as_their_samples():
-    this = partial(plain_job, data=partial(blobs, 34), epochs=1)  # of 20 and 14: the last shares have 4, 4, 3 and 3
-    truth = parallel.train(this(batch_size=20), Synchronous(), 4, "simulation")
-    report = parallel.train(this(), EagerSGD("majority", coordinator=False), 4, "simulation")
-    assert np.abs(weights(report) - weights(truth)).max() < 1e-12
 
 
 @pytest.mark.parametrize(("quorum", "nodes"), [("solo", 1), ("solo", 3), ("majority", 4), ("majority", 6)])
@@ -77,32 +52,6 @@ def test_solo_rounds_go_on_while_a_slow_worker_computes():
     assert len(set(report.digests)) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("quorum", "gradients", "seconds", "updates", "within"),
-    [("majority", 4.5, 1, 400, 0.15), *exhaustively(("solo", 1, 1 / 8, 4000, 0.05))],
-)
-def test_a_partial_round_takes_the_time_of_whoever_begins_it(quorum, gradients, seconds, updates, within):
-    """Solo: the first of 8 exponential times. A drawn worker: one exponential time, by which each of the 7 others is
-    ready with probability 1/2. Who is not ready computes on, and the rest of an exponential time is exponential.
-    The bounds are three standard errors of the mean of as many exponential times.
-    """
-    job = quadratic_job(int(updates * gradients), lr=0.0)
-    strategy = Memoryless(quorum, coordinator=False)
-    report = parallel.train(job, strategy, 8, cluster.Simulation(trace="ledger"), timeout=1e6)
-    steps = report.history[-1]["steps"]
-    assert report.history[-1]["seconds"] / steps == pytest.approx(seconds, rel=within)
-    assert report.staleness.total() / steps == pytest.approx(gradients, rel=within)
-
-
-@pytest.mark.parametrize("quorum", ["majority", *exhaustively("solo")])
-def test_on_processes_as_well(quorum):
-    report = parallel.train(plain_job(epochs=4), EagerSGD(quorum, coordinator=False), 3, timeout=20.0)
-    assert len(set(report.digests)) == 1
-    assert 48 <= report.staleness.total() <= 51
-
-
 def test_a_round_sends_one_activation_to_each_neighbour_of_the_hypercube():
     def program(comm):
         rounds = PartialAllReduce(comm.split(0), limit=10, like=np.zeros(3))
@@ -125,18 +74,6 @@ def test_samples_are_counted_exactly_and_sums_are_finite_in_every_type(dtype):
     for rounds, is_used in cluster.launch(program, nodes=3, on="simulation").results:
         assert is_used
         assert [(one.samples, one.gradients, one.total.tolist()) for one in rounds] == [(6147, 3, [98352.0] * 2)]
-
-
-def test_weights_in_float16_move_as_those_of_synchronous():
-    """The loss is 8 w^2 on shares of 3,000 samples: 3,000 times the gradient 16 w, of three nodes, is above 65,504."""
-
-    def final_weight(strategy, batch_size):
-        job = quadratic_job(18_000, 1 / 64, batch_size=batch_size, loss=lambda out, y: half_square(out, y) * 16)
-        return parallel.train(replace(job, model=partial(Point, np.float16)), strategy, 3, SAME).checkpoint.model["w"]
-
-    eager = final_weight(EagerSGD(coordinator=False), 3000)
-    assert eager.dtype == np.float16
-    assert eager == final_weight(Synchronous(), 9000) == [0.5625]
 
 
 def test_only_a_coordinator_counts_to_a_number():

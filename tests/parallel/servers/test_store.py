@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from minidl import cluster
 from minidl.parallel import Store
-from minidl.parallel.servers.server_loop import ask
 from minidl.random import Purpose, stream
 
 pytestmark = pytest.mark.timeout(300)
@@ -92,38 +91,6 @@ def test_on_processes_no_addition_is_lost():
         return end(comm, store)
 
     assert set(launch(client, 3, 2, "processes").results[0]) == {20 * (1 + 2 + 3)}
-
-
-def ask_slowly(comm, servers, requests):
-    """Like `ask`, with a pause before each server."""
-    answers = []
-    for server, request in zip(servers, requests, strict=True):
-        comm.compute(seconds=comm.rng.exponential())
-        answers += ask(comm, [server], [request])
-    return answers
-
-
-def versions_read(is_locked):
-    """One client writes 1, 2, 3, ... into all elements, and the other reads."""
-
-    def client(comm, store):
-        begin(comm, store, np.zeros(4, dtype=np.int64))
-        seen = []
-        for version in range(1, 20):
-            with store.lock() if is_locked else contextlib.nullcontext():
-                if comm.rank == 0:
-                    store.put("x", np.full(4, version))
-                else:
-                    seen.append(store.get("x").tolist())
-        return seen
-
-    return launch(client, 2, 2).results[1]
-
-
-def test_a_reader_may_see_pieces_of_different_age_unless_it_takes_the_lock(monkeypatch):
-    monkeypatch.setattr("minidl.parallel.servers.store.ask", ask_slowly)
-    assert any(len(set(versions)) > 1 for versions in versions_read(is_locked=False))
-    assert all(len(set(versions)) == 1 for versions in versions_read(is_locked=True))
 
 
 @pytest.mark.parametrize("on", ENGINES)
