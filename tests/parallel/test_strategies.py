@@ -43,12 +43,6 @@ def test_synchronous_nodes_equal_one_node(nodes, samples, batch_size, algorithm)
     assert report.accuracy == truth.accuracy
 
 
-def test_in_float32_four_nodes_equal_one_node_to_a_ten_thousandth():
-    job = small_job(model=partial(nn.models.MLP, 5, 8, 3), data=partial(blobs, dtype="float32"))
-    truth, report = (parallel.train(job, Synchronous(), nodes, "simulation") for nodes in (1, 4))
-    assert np.abs(weights(report) - weights(truth)).max() < 1e-4
-
-
 def test_on_processes_ordered_reduction_equals_serial_shards_to_the_bit_with_dropout():
     report = parallel.train(dropout_job(), Synchronous(algorithm="ordered"), nodes=3)
     with threadpool_limits(1):
@@ -64,14 +58,11 @@ def test_progress_reaches_the_caller_with_a_row_an_epoch():
     assert all(0 <= message.shares.waiting <= 1 for message in messages)
 
 
-def test_buckets_hold_the_last_parameters_first_and_respect_the_limit():
+def test_buckets_hold_the_last_parameters_first_respect_the_limit_and_do_not_mix_dtypes():
     parameters = [nn.Parameter(np.zeros(n, dtype="float32")) for n in (10, 20, 30, 40)]
     sizes = [[p.size for p in bucket] for bucket in fill(parameters, limit=4 * 60)]
     assert sizes == [[40], [30, 20, 10]]
     assert [[p.size for p in bucket] for bucket in fill(parameters, limit=1)] == [[40], [30], [20], [10]]
-
-
-def test_buckets_do_not_mix_dtypes():
     parameters = [nn.Parameter(np.zeros(2, dtype=dtype)) for dtype in ("float32", "float64", "float64")]
     assert [len(bucket) for bucket in fill(parameters, limit=1e6)] == [2, 1]
 
@@ -118,14 +109,6 @@ def test_whole_numbers_of_numpy_do_for_a_job():
     assert given == small_job(batch_size=8, epochs=2, seed=3)
     assert {type(value) for value in (given.batch_size, given.epochs, given.seed)} == {int}
     assert small_job(batch_schedule=lambda epoch: np.int64(8)).smallest_batch == 8
-
-
-def test_an_error_in_the_model_reaches_the_caller_with_its_rank():
-    def broken(parameters):
-        raise RuntimeError("no optimizer today")
-
-    with pytest.raises(cluster.ClusterError, match="no optimizer today"):
-        parallel.train(small_job(optimizer=broken), Synchronous(), 2, "simulation")
 
 
 def test_diverging_training_stops_with_epoch_step_rank_and_parameter():

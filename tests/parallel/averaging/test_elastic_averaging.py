@@ -1,4 +1,4 @@
-"""Elastic averaging: the published equations, the sum that is kept, the limits of stability, what a round costs."""
+"""Elastic averaging: the published equations, the sum that is kept, what a round costs."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -227,12 +227,6 @@ def test_an_overlapped_all_reduce_gives_the_same_bits_and_hides_behind_the_gradi
     assert seconds[0] - seconds[1] == pytest.approx(pulls * 2 * 3 * 1e-3)  # a ring of 4 has 2 * 3 messages in a row
 
 
-def test_only_an_all_reduce_can_be_overlapped():
-    for variant in ("round_robin", "asynchronous"):
-        with pytest.raises(ValueError, match=f"with variant='{variant}' a worker waits for the server's answer: leave"):
-            ElasticAveraging(variant=variant, overlap=True)
-
-
 @pytest.mark.parametrize(
     ("strategy", "nodes", "sentence"),
     [
@@ -247,3 +241,5 @@ def test_only_an_all_reduce_can_be_overlapped():
 def test_what_does_not_fit_is_said_in_a_sentence(strategy, nodes, sentence):
     with pytest.raises(ValueError, match=sentence):
         parallel.train(small_job(), strategy, nodes, on="simulation")
+    with pytest.raises(ValueError, match="with variant='round_robin' a worker waits for the server's answer: leave"):
+        ElasticAveraging(variant="round_robin", overlap=True)

@@ -41,18 +41,13 @@ def test_the_loss_of_the_ensemble_is_at_most_the_mean_loss_of_its_members(member
     assert len(set(report.digests)) == 4
 
 
-def test_a_member_on_its_shard_makes_a_part_of_the_steps():
-    steps = [
-        parallel.train(small_job(), Ensemble(kind), 3, "simulation").history[-1]["steps"] for kind in ("all", "shard")
-    ]
-    assert steps == [3 * 4, 3 * 2]  # 60 samples, or 20, in minibatches of 16
-
-
-@pytest.mark.parametrize(("members", "readings"), [("all", 3), ("shard", 1)])
-def test_the_history_counts_the_samples_that_all_members_read(members, readings):
+@pytest.mark.parametrize(("members", "readings", "steps"), [("all", 3, 4), ("shard", 1, 2)])
+def test_the_history_counts_a_members_steps_and_the_samples_that_all_members_read(members, readings, steps):
+    """60 samples, or 20, in minibatches of 16."""
     node = cluster.Node(flops_per_s=1e6, bytes_per_s=1e10)
     report = parallel.train(small_job(), Ensemble(members), 3, cluster.Simulation(node=node))
     assert [row["samples"] for row in report.history] == [epoch * 60 * readings for epoch in (1, 2, 3)]
+    assert report.history[-1]["steps"] == 3 * steps
     assert all(row["samples_per_second"] == row["samples"] / row["seconds"] for row in report.history)
     assert sum(samples for rank in report.results for _, samples in rank.losses) == report.history[-1]["samples"]
 

@@ -86,13 +86,10 @@ def test_on_the_ring_a_node_sends_two_messages_a_step_however_many_there_are(nod
         assert traffic["isend"].nbytes == 2 * 4 * 2 * 75 * 8
     torus = parallel.train(job, Gossip("torus"), 16, on="simulation")
     assert {traffic["isend"].messages for traffic in torus.trace.ledger()} == {4 * 4 * 2}
-
-
-@pytest.mark.parametrize(("topology", "silent"), [("none", True), ("random", False), ("exponential", False)])
-def test_pairs_of_the_step_send_one_message_a_step_and_lone_nodes_none(topology, silent):
-    report = parallel.train(plain_job(epochs=1), Gossip(topology), 4, on="simulation")
-    for traffic in report.trace.ledger():
-        assert ("isend" not in traffic) if silent else traffic["isend"].messages == 4
+    for topology in ("random", "exponential", "none"):  # pairs of the step, and nodes that train alone
+        ledgers = parallel.train(job, Gossip(topology), 4, on="simulation").trace.ledger()
+        sent = {ledger["isend"].messages if "isend" in ledger else 0 for ledger in ledgers}
+        assert sent == {0 if topology == "none" else 4 * 2}
 
 
 @pytest.mark.parametrize("strategy", [Gossip("ring"), Gossip("random"), Gossip([[1.0]]), Gossip(asynchronous=True)])
@@ -153,14 +150,6 @@ def test_asynchronous_nodes_process_the_samples_of_the_epochs_and_a_bounded_numb
         assert 0 <= extra <= 8 * 4 * 6  # six gradients of 4 samples a node, however long the run
         assert [row["epoch"] for row in report.history] == list(range(1, epochs + 1))
         assert report.history[-1]["steps"] == pytest.approx(epochs * 120, abs=8 * 6)
-
-
-def test_epochs_of_asynchronous_nodes_end_when_all_nodes_together_have_processed_the_samples():
-    report = timed({1: 0.1}, epochs=10)
-    seconds = [row["seconds"] for row in report.history]
-    slow_gradient = 10 * seconds[-1] * 7.1 / 1200
-    for epoch, at in enumerate(seconds[:-1], start=1):
-        assert at == pytest.approx(seconds[-1] * epoch / 10, abs=2 * slow_gradient)
 
 
 def test_asynchronous_nodes_stop_though_one_of_them_is_far_behind():

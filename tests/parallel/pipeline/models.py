@@ -123,6 +123,44 @@ def frozen_between() -> nn.Module:
     return model
 
 
+class Unused(Cut):
+    """The first unit returns a tensor that no later unit uses, and whole numbers, which have no gradient."""
+
+    def __init__(self) -> None:
+        self.first, self.second, self.third = nn.Linear(5, 8), nn.Linear(8, 6), nn.Linear(6, 3)
+
+    def stages(self) -> list[nn.Stage]:
+        def first(x: Any) -> Any:
+            h = self.first(x)
+            return h, h * 2, F.argmax(h, axis=1)
+
+        def second(passed: Any) -> Any:
+            h, unused, largest = passed
+            return self.second(F.tanh(h)), unused, largest
+
+        def third(passed: Any) -> Any:
+            h, _, largest = passed
+            return self.third(h), largest
+
+        return [
+            nn.Stage(first, self.first),
+            nn.Stage(second, self.second),
+            nn.Stage(third, self.third),
+            nn.Stage(lambda both: both[0] + both[1].reshape(-1, 1) * 0.1),
+        ]
+
+
+def frozen(first: int, last: int) -> nn.Module:
+    model = nn.models.MLP(5, 8, 7, 6, 3)
+    for layer in list(model.layers)[first:last]:
+        layer.requires_grad_(False)
+    return model
+
+
+def with_layers_without_parameters() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(0.3), nn.Sigmoid(), nn.Linear(8, 3))
+
+
 def checkpointed_parts() -> nn.Module:
     """Each of its two stages calls a model that is checkpointed."""
     first, second = nn.models.MLP(5, 8, 7, 6), nn.models.MLP(6, 7, 3)
@@ -145,6 +183,10 @@ CASES: dict[str, Job] = {
             "a weight of three stages": Ties,
             "a stage without a gradient of its input": Detached,
             "checkpointed parts": checkpointed_parts,
+            "tensors that no stage uses": Unused,
+            "first stage frozen": partial(frozen, 0, 1),
+            "last stage frozen": partial(frozen, 3, 4),
+            "a stage without parameters": with_layers_without_parameters,
         }.items()
     },
 }

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -128,16 +128,6 @@ def test_whichever_stages_die_the_bits_are_the_same(plan: FaultPlan, has_folder:
     assert_same_bits(report, truth)
     assert sorted(rank for restart in report.restarts for rank in restart.died) == sorted(f.rank for f in plan.faults)
     assert {restart.source for restart in report.restarts} == {"checkpoint" if has_folder else "start"}
-
-
-def test_a_run_that_was_resumed_goes_on_from_its_checkpoint(tmp_path: Path):
-    job, strategy = small_job(epochs=3), Pipeline(stages=3, micro_batches=4)
-    truth = parallel.train(job, strategy, 3, on="simulation")
-    parallel.train(replace(job, epochs=1), strategy, 3, on="simulation", folder=tmp_path)
-    resume, plan = tmp_path / "checkpoint.npz", FaultPlan().kill(1, at=20)
-    report = parallel.train(job, strategy, 3, on="simulation", resume=resume, faults=plan, elastic=True)
-    assert_same_bits(report, truth)
-    assert [(restart.epoch, restart.source) for restart in report.restarts] == [(2, "checkpoint")]
 
 
 def test_ranks_that_share_layers_are_replaced_too(tmp_path: Path):

@@ -18,12 +18,6 @@ def test_a_schedule_is_read_back_from_its_file(kind: str, tmp_path: Path):
     assert str(pipeline.read_csv(tmp_path / "schedule.csv")) == str(schedule)
 
 
-def test_empty_cells_are_skipped_and_updates_are_added(tmp_path: Path):
-    path = tmp_path / "pytorch.csv"
-    path.write_text("0F0,0F1,,0B0,,0B1\r\n,1F0,1B0,1F1,1B1\r\n")
-    assert str(pipeline.read_csv(path)) == str(pipeline.OneFOneB(stages=2, micro_batches=2))
-
-
 ODD = {
     "byte order mark": b"\xef\xbb\xbf0F0,0B0\n1F0,1B0\n",
     "line ends of Windows": b"0F0,0B0\r\n1F0,1B0\r\n",

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from minidl import amp, cluster, nn, optim, parallel
-from minidl import functional as F
 from minidl.parallel import Job, Pipeline, Serial, pipeline
 from minidl.parallel.pipeline.stage_execution import StageExecution
 from tests.parallel.jobs import blobs, small_job, two_layers
@@ -58,14 +57,6 @@ def test_on_one_replica_the_bits_are_those_of_one_node(kind: str):
         np.testing.assert_array_equal(report.checkpoint.model[name], array)
 
 
-@pytest.mark.slow
-def test_mpi_gives_the_bits_of_processes():
-    pytest.importorskip("mpi4py", exc_type=ImportError)
-    strategy = Pipeline(stages=2, micro_batches=4, schedule="zb-h1")
-    by_mpi, by_processes = (parallel.train(JOBS["ResNet"], strategy, 4, on=on) for on in ("mpi", "processes"))
-    assert by_mpi.digests == by_processes.digests
-
-
 def test_the_all_reduce_of_replicas_may_overlap_with_backward():
     strategy = Pipeline(stages=3, micro_batches=3, schedule="zb-h2", overlap=True, bucket_mb=0.0001)
     assert_trains_as_one_node(JOBS["tied GPT"], strategy, dp=2, on=cluster.Simulation("10gbe"))
@@ -74,7 +65,7 @@ def test_the_all_reduce_of_replicas_may_overlap_with_backward():
 @pytest.mark.parametrize("kind", ["zb-v", "interleaved"])
 def test_a_replica_without_samples_sums_its_chunks_in_the_order_of_the_others(kind: str):
     """The last minibatch of an epoch has one sample, so the second replica skips every backward of it."""
-    job = small_job(model=partial(frozen, 0, 0), data=partial(blobs, 33), epochs=2)
+    job = small_job(model=mlp, data=partial(blobs, 33), epochs=2)
     strategy = Pipeline(stages=2, micro_batches=2, schedule=kind, overlap=True)
     assert_trains_as_one_node(job, strategy, dp=2, on=cluster.Simulation("10gbe"))
 
@@ -86,71 +77,17 @@ def test_a_tie_may_lead_from_one_chunk_of_a_rank_to_another(kind: str):
     assert_trains_as_one_node(job, Pipeline(stages=2, micro_batches=4, schedule=kind), dp=2)
 
 
+def mlp() -> nn.Module:
+    return nn.models.MLP(5, 8, 7, 6, 3).double()
+
+
 def deep_gpt(dropout: float) -> nn.Module:
     return nn.models.GPT(vocab_size=11, block_size=6, n_layer=5, n_head=2, n_embd=8, dropout=dropout).double()
 
 
-# ---- models of all kinds ----
-
-
-def frozen(first: int, last: int) -> nn.Module:
-    model = nn.models.MLP(5, 8, 7, 6, 3).double()
-    for layer in list(model.layers)[first:last]:
-        layer.requires_grad_(False)
-    return model
-
-
-def with_layers_without_parameters() -> nn.Module:
-    return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(0.3), nn.Sigmoid(), nn.Linear(8, 3)).double()
-
-
-class Unused(nn.Module):
-    """The first unit returns a tensor that no later unit uses, and whole numbers, which have no gradient."""
-
-    def __init__(self) -> None:
-        self.first, self.second, self.third = nn.Linear(5, 8), nn.Linear(8, 6), nn.Linear(6, 3)
-
-    def stages(self):
-        def first(x):
-            h = self.first(x)
-            return h, h * 2, F.argmax(h, axis=1)
-
-        def second(passed):
-            h, unused, largest = passed
-            return self.second(F.tanh(h)), unused, largest
-
-        def third(passed):
-            h, _, largest = passed
-            return self.third(h) + largest.reshape(-1, 1) * 0.1
-
-        return [nn.Stage(first, self.first), nn.Stage(second, self.second), nn.Stage(third, self.third)]
-
-    def forward(self, x):
-        return nn.run_stages(self.stages(), x)
-
-
-def unused() -> nn.Module:
-    return Unused().double()
-
-
-MODELS = {
-    "first stage frozen": partial(frozen, 0, 1),
-    "middle stages frozen": partial(frozen, 1, 3),
-    "last stage frozen": partial(frozen, 3, 4),
-    "a stage without parameters": with_layers_without_parameters,
-    "tensors that no stage uses": unused,
-}
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_models_of_all_kinds_train_to_the_numbers_of_one_node(model):
-    job, stages = small_job(model=model, epochs=1), len(model().stages())
-    assert_trains_as_one_node(job, Pipeline(stages, 4, "zb-h1", cuts=range(1, stages)), dp=2)
-
-
 def test_a_last_minibatch_may_have_fewer_samples_than_micro_batches():
     """60 samples in minibatches of 19: the last one has 3, of which the second replica gets one."""
-    job = small_job(batch_size=19, model=partial(frozen, 0, 0), optimizer=partial(optim.Adam, lr=0.01))
+    job = small_job(batch_size=19, model=mlp, optimizer=partial(optim.Adam, lr=0.01))
     assert_trains_as_one_node(job, Pipeline(stages=2, micro_batches=4, schedule="zb-v"), dp=2)
 
 

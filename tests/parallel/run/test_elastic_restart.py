@@ -328,19 +328,6 @@ def test_the_mean_loss_of_nodes_with_weights_of_their_own_has_all_survivors_samp
     assert report.history[0]["loss"] == pytest.approx((loss + other_loss) / (samples + other_samples), rel=1e-12)
 
 
-@pytest.mark.parametrize("strategy", [LocalSGD(period=2), Gossip()], ids=repr)
-def test_if_only_nodes_that_joined_are_left_the_epochs_before_they_joined_keep_their_rows(strategy):
-    job = small_job(epochs=5)
-    operation = "all_reduce" if isinstance(strategy, LocalSGD) else "isend"
-    first = 1 if isinstance(strategy, LocalSGD) else 2
-    later = 3 if isinstance(strategy, LocalSGD) else 9
-    plan = FaultPlan().kill(1, at=(operation, first)).kill(0, at=(operation, later))
-    report = parallel.train(job, strategy, nodes=2, on="simulation", faults=plan, elastic=Elastic(rejoin=True))
-    assert any(restart.joined for restart in report.restarts)
-    assert [row["epoch"] for row in report.history] == [1, 2, 3, 4, 5]
-    assert all(row["loss"] > 0 for row in report.history)
-
-
 @pytest.mark.parametrize("call", [STEPS + 1, STEPS + 2])
 def test_an_evaluation_that_a_death_ends_counts_as_no_training(call):
     settings = {"nodes": 2, "on": "simulation", "network": "1gbe"}

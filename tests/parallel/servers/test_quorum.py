@@ -19,11 +19,7 @@ pytestmark = pytest.mark.timeout(300)
 
 plain_job = partial(jobs.plain_job, batch_size=5)
 SLOW = cluster.Simulation(node=cluster.Node(1e9, 1e9, speeds={0: 0.2}))  # worker 0 is five times as slow
-
-
 OPTIMIZERS = {"momentum": momentum_sgd, "adam": partial(optim.Adam, lr=0.01)}
-
-
 SAME = cluster.Simulation(node=cluster.Node(1e9, 1e9))
 ALL = {
     "backup workers": (BackupWorkers(0), "adam", SLOW),

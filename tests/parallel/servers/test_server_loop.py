@@ -58,15 +58,6 @@ def test_in_turn_a_client_that_has_left_is_skipped():
     assert served(serve, client, in_turn=True) == [0, 1, 2, 1, 2, 2]
 
 
-def test_after_its_last_answer_a_client_is_not_waited_for():
-    def serve(loop):
-        for client, request in loop:
-            loop.answer(client, 2 * request, is_last=True)
-        return loop.present
-
-    assert served(serve, lambda comm, server: ask(comm, [server], [comm.rank])) == set()
-
-
 def test_an_answer_ahead_of_the_request_is_the_only_one():
     def client(comm, server):
         answer = comm.recv(server)

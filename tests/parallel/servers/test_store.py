@@ -1,7 +1,5 @@
 """The sharded store: get, put and add, atomic on each server; with the lock, on all of them."""
 
-import contextlib
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -140,13 +138,3 @@ def test_the_store_outlives_a_client_that_dies_with_the_lock():
     run = launch(client, 3, 2, on_failure="continue", faults=faults)
     assert list(run.failures) == [1]
     assert max(run.results[0], run.results[2]) == 2
-
-
-def test_an_error_in_a_block_with_the_lock_gives_it_back():
-    def client(comm, store):
-        begin(comm, store, np.zeros(5))
-        with contextlib.suppress(KeyError), store.lock():
-            store.get("y")
-        return end(comm, store)
-
-    assert launch(client, 3, 2).results[0].tolist() == [0] * 5
