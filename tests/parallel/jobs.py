@@ -8,7 +8,7 @@ import numpy as np
 
 from minidl import nn, optim
 from minidl.data import Dataset, Splits
-from minidl.parallel import Job
+from minidl.parallel import Job, Report
 
 
 def blobs(n: int = 60, dtype: str = "float64") -> Splits:
@@ -23,8 +23,23 @@ def two_layers(dropout: float = 0.0) -> nn.Module:
     return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 3)).double()
 
 
+def normalized() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 3)).double()
+
+
+def wide(hidden: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(5, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Linear(hidden, 3)).double()
+
+
 def momentum_sgd(parameters, lr: float = 0.1):
     return optim.SGD(parameters, lr=lr, momentum=0.9, weight_decay=1e-3)
+
+
+def two_groups(parameters) -> optim.Optimizer:
+    """AdamW that decays matrices only; neither the groups nor the matrices are in the order of the model."""
+    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
+    matrices = [parameter for parameter in reversed(parameters) if parameter.ndim >= 2]
+    return optim.AdamW([{"params": vectors, "weight_decay": 0.0}, {"params": matrices, "lr": 3e-3}], lr=1e-2)
 
 
 def decay(optimizer, steps_per_epoch: int):
@@ -47,3 +62,13 @@ def small_job(**changes) -> Job:
 
 def dropout_job(**changes) -> Job:
     return small_job(model=partial(two_layers, 0.5), **changes)
+
+
+def plain_job(lr: float = 0.1, **changes) -> Job:
+    """Plain SGD at one rate."""
+    return small_job(**({"optimizer": partial(optim.SGD, lr=lr), "schedule": None} | changes))
+
+
+def weights(report: Report) -> np.ndarray:
+    """The arrays of the trained model as one vector."""
+    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])

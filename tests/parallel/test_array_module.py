@@ -86,7 +86,6 @@ def train(
 
 
 STRATEGIES = {
-    "serial": Serial(),
     "three shards": Serial(shards=3),
     "buckets": Synchronous(bucket_mb=0.1),
     "compressed": Synchronous(compressor=compress.TopK(1.0)),

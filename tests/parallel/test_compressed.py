@@ -5,14 +5,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import cluster, compress, nn, optim, parallel
+from minidl import cluster, compress, nn, parallel
 from minidl.compress.exchange import GradientNorm
 from minidl.parallel import Synchronous
 from minidl.parallel.gradients.compressed import CompressedGradients
 from tests.parallel.jobs import blobs, small_job
-from tests.parallel.test_strategies import Uneven, weights
-
-pytestmark = pytest.mark.timeout(300)
+from tests.parallel.test_strategies import Uneven
 
 
 class Whole(compress.Compressor):
@@ -61,21 +59,6 @@ class OnlyWithoutMomentum(Whole):
 
 
 @pytest.mark.parametrize("overlap", [True, False])
-@pytest.mark.parametrize("nodes", [1, 2, 3, 4])
-def test_messages_that_lose_nothing_give_the_weights_of_the_gradients_themselves(nodes, overlap):
-    strategy = Synchronous(compressor=Whole(), overlap=overlap)
-    report = parallel.train(small_job(), strategy, nodes, on="simulation")
-    truth = parallel.train(small_job(), Synchronous(algorithm="ordered"), nodes, on="simulation")
-    assert report.digests == truth.digests  # added in the order of the ranks: the same bits
-
-
-def test_on_processes_as_well():
-    report = parallel.train(small_job(), Synchronous(compressor=Whole()), nodes=2)
-    truth = parallel.train(small_job(), Synchronous(algorithm="ordered"), nodes=2, on="simulation")
-    assert report.digests == truth.digests
-
-
-@pytest.mark.parametrize("overlap", [True, False])
 def test_tied_frozen_and_unused_parameters_train_as_without_compression(overlap):
     job = small_job(model=Uneven, data=partial(blobs, 34))  # the last minibatch has 2 samples for 3 nodes
     report = parallel.train(job, Synchronous(compressor=Whole(), overlap=overlap), 3, on="simulation")
@@ -115,8 +98,7 @@ def used_now_and_then(comm, compressor):
     return computed, received, None if kept is None else kept.reshape(8, 4), has_gradient
 
 
-@pytest.mark.parametrize("nodes", [1, 3])
-@pytest.mark.parametrize("compressor", KEEPING, ids=repr)
+@pytest.mark.parametrize(("compressor", "nodes"), [*((one, 3) for one in KEEPING), (KEEPING[0], 1)])
 def test_what_was_kept_of_earlier_gradients_arrives_though_no_node_has_a_gradient_now(compressor, nodes):
     results = cluster.launch(used_now_and_then, args=(compressor,), nodes=nodes, on="simulation").results
     computed, received, kept, has_gradient = zip(*results, strict=True)
@@ -125,9 +107,8 @@ def test_what_was_kept_of_earlier_gradients_arrives_though_no_node_has_a_gradien
     assert has_gradient == ([True] * 5,) * nodes
 
 
-@pytest.mark.parametrize("inner", [compress.TopK(1.0), compress.PowerSGD(4)], ids=repr)
-def test_where_nothing_is_late_a_parameter_that_no_node_uses_stays_without_a_gradient(inner):
-    compressor = compress.ErrorFeedback(inner)
+def test_where_nothing_is_late_a_parameter_that_no_node_uses_stays_without_a_gradient():
+    compressor = compress.ErrorFeedback(compress.TopK(1.0))
     results = cluster.launch(used_now_and_then, args=(compressor,), nodes=3, on="simulation").results
     assert [has_gradient for *_, has_gradient in results] == [[True, True, False, False, False]] * 3
 
@@ -138,13 +119,6 @@ def test_a_compressor_hears_of_epochs_and_of_the_norm_of_the_whole_gradient(over
     report = parallel.train(small_job(), strategy, 3, on="simulation")
     truth = parallel.train(small_job(), Synchronous(algorithm="ordered"), 3, on="simulation")
     assert report.digests == truth.digests
-
-
-def test_sparse_gradients_are_the_same_on_every_node_and_change_the_result():
-    report = parallel.train(small_job(), Synchronous(compressor=compress.TopK(0.2)), 3, on="simulation")
-    truth = parallel.train(small_job(), Synchronous(), 3, on="simulation")
-    assert len(set(report.digests)) == 1
-    assert np.abs(weights(report) - weights(truth)).max() > 1e-3
 
 
 def test_with_a_compressor_that_remembers_a_run_cannot_be_resumed(tmp_path):
@@ -165,19 +139,6 @@ def test_with_a_compressor_that_remembers_a_run_cannot_be_resumed(tmp_path):
 def test_what_does_not_fit_is_said_before_the_run(compressor, sentence):
     with pytest.raises(ValueError, match=sentence):
         parallel.train(small_job(), Synchronous(compressor=compressor), 2)
-
-
-def test_frozen_parameters_need_not_be_compressed():
-    def model():
-        layer = nn.Linear(5, 3).double()
-        layer.bias.requires_grad = False
-        return layer
-
-    job = small_job(model=model, optimizer=partial(optim.SGD, lr=0.1))
-    parallel.train(job, Synchronous(compressor=Picky()), 2, on="simulation")
-
-
-def test_what_is_no_compressor_is_refused():
     with pytest.raises(TypeError, match=r"must be a compressor such as compress\.TopK\(0\.01\), got 'topk'"):
         Synchronous(compressor="topk")
 

@@ -26,8 +26,6 @@ from minidl.parallel import Synchronous
 from minidl.parallel.gradients.compressed import CompressedGradients
 from tests.parallel.jobs import small_job
 
-pytestmark = pytest.mark.timeout(300)
-
 SHAPES = [(8, 5), (8,), (3, 8), (3,)]  # an MLP of four parameters, 75 numbers
 NODES = 4
 
@@ -80,26 +78,22 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("compressor", GATHERING, ids=repr)
-def test_four_parameters_in_one_bucket_make_one_all_gather_a_step(compressor):
-    _, sent = ledger(compressor)
-    assert sent["all_gather"].messages == NODES - 1
-    assert ledger(compressor, bucket_mb=1e-6)[1]["all_gather"].messages == (NODES - 1) * len(SHAPES)
-
-
-@pytest.mark.parametrize("overlap", [True, False])
 @pytest.mark.parametrize("compressor", [*GATHERING, *OTHERS], ids=repr)
-def test_buckets_change_no_bit_of_the_sums_and_every_node_has_the_same(compressor, overlap):
-    joined, _ = ledger(compressor, overlap=overlap)
-    apart, _ = ledger(compressor, bucket_mb=1e-6, overlap=overlap)
+def test_buckets_change_no_bit_of_the_sums_and_every_node_has_the_same(compressor):
+    """Four parameters in one bucket make one all-gather a step, in buckets of their own four."""
+    joined, sent = ledger(compressor, overlap=True)
+    apart, sent_apart = ledger(compressor, bucket_mb=1e-6, overlap=False)
     for node in (*joined, *apart):
         assert all(np.array_equal(a, b) for a, b in zip(node, joined[0], strict=True))
+    if compressor in GATHERING:
+        assert sent["all_gather"].messages == NODES - 1
+        assert sent_apart["all_gather"].messages == (NODES - 1) * len(SHAPES)
 
 
-@pytest.mark.parametrize("compressor", [TopK(0.2), Sign(), TernGrad(), QSGD(3, 16), OneBit()], ids=repr)
-def test_where_lengths_are_known_the_bytes_are_those_of_the_messages(compressor):
-    nbytes = sum(compressor.message_bytes(shape, np.float64) for shape in SHAPES)
-    assert ledger(compressor)[1]["all_gather"].nbytes == (NODES - 1) * nbytes
+def test_where_lengths_are_known_the_bytes_are_those_of_the_messages():
+    for compressor in (TopK(0.2), Sign(), TernGrad(), QSGD(3, 16), OneBit()):
+        nbytes = sum(compressor.message_bytes(shape, np.float64) for shape in SHAPES)
+        assert ledger(compressor)[1]["all_gather"].nbytes == (NODES - 1) * nbytes, compressor
 
 
 def test_where_lengths_depend_on_the_values_they_travel_too():
@@ -114,45 +108,27 @@ def test_power_sgd_sends_all_matrices_of_a_bucket_in_two_all_reduces():
     assert len(calls) == 3  # of P and the vectors, of Q, and of the flags of use
 
 
-@pytest.mark.parametrize("nodes", [2, 3, 4, 8])
-@pytest.mark.parametrize("format", ["fp16", "bf16"])
-def test_half_sends_two_bytes_a_number_in_an_all_reduce(format, nodes):
-    size = 24 * nodes
+@pytest.mark.parametrize("nodes", [1, 3, 4, 9])
+@pytest.mark.parametrize(("format", "unit"), [("fp16", 2.0**-11), ("bf16", 2.0**-8)])
+def test_half_sends_two_bytes_a_number_and_rounds_twice_however_many_nodes_there_are(format, unit, nodes):
+    arrays = np.random.default_rng(nodes).normal(size=(nodes, 7, 36))
 
     def program(comm):
-        Half(format).begin_all_reduce(np.ones(size, "float32"), comm)()
-        return comm.bytes_sent
+        return Half(format).begin_all_reduce(arrays[comm.rank], comm)(), comm.bytes_sent
 
-    sent = cluster.launch(program, nodes=nodes, on="simulation").results
-    assert sent == [2 * (nodes - 1) * 2 * size // nodes] * nodes
-
-
-@pytest.mark.parametrize("nodes", range(1, 10))
-@pytest.mark.parametrize(("format", "unit"), [("fp16", 2.0**-11), ("bf16", 2.0**-8)])
-def test_half_rounds_twice_however_many_nodes_there_are(format, unit, nodes):
-    arrays = np.random.default_rng(nodes).normal(size=(nodes, 7, 5))
-    results = cluster.launch(
-        lambda comm: Half(format).begin_all_reduce(arrays[comm.rank], comm)(), nodes=nodes, on="simulation"
-    ).results
-    total = results[0]
-    assert all(np.array_equal(total, other) for other in results)
+    totals, sent = zip(*cluster.launch(program, nodes=nodes, on="simulation").results, strict=True)
+    total = totals[0]
+    assert all(np.array_equal(total, other) for other in totals)
     assert (np.abs(total - arrays.sum(axis=0)) <= unit * (np.abs(arrays).sum(axis=0) + np.abs(total)) * 1.001).all()
+    assert set(sent) == {2 * (nodes - 1) * 2 * 7 * 36 // nodes}
 
 
-@pytest.mark.parametrize("compressor", [TopK(0.2), ErrorFeedback(Sign()), Half(), RandomK(0.2), PowerSGD(1)], ids=repr)
+@pytest.mark.parametrize("compressor", [ErrorFeedback(TopK(0.2)), PowerSGD(1)], ids=repr)
 def test_buckets_travel_while_backward_goes_on(compressor):
     strategy = Synchronous(bucket_mb=1e-6, compressor=compressor)
     network = cluster.Network(1e-6, 1e-9)
     trace = parallel.train(small_job(epochs=1), strategy, 2, "simulation", network).trace
     assert any(event.lane > 0 for event in trace.events)
-
-
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-@pytest.mark.parametrize("compressor", [Lossless(QSGD(3, 16)), Half("bf16"), ErrorFeedback(PowerSGD(1))], ids=repr)
-def test_trained_weights_are_the_same_bits_on_every_node_of_every_engine(compressor, on):
-    strategy = Synchronous(compressor=compressor, algorithm="ordered")
-    truth = parallel.train(small_job(), strategy, 3, on="simulation")
-    assert set(parallel.train(small_job(), strategy, 3, on=on).digests) == set(truth.digests)
 
 
 def test_a_compressor_of_ones_own_needs_encode_and_decode_alone():

@@ -15,17 +15,13 @@ import pytest
 
 from minidl import data, kernels, nn, optim, parallel
 from tests.kernels import stand_in
+from tests.parallel.test_array_module import few_digits
 
 
 @pytest.fixture(autouse=True)
 def gpu() -> None:
     if not stand_in.real:
         pytest.skip("tests on a GPU need the option --gpu")
-
-
-def few_digits() -> data.Splits:
-    train, test = data.digits()
-    return data.Splits(data.Dataset(*train[:96]), data.Dataset(*test[:20]), classes=train.classes)
 
 
 def texts() -> data.Splits:

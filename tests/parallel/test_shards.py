@@ -35,20 +35,12 @@ def test_shards_by_label_give_each_of_three_nodes_one_of_three_classes(kind):
     assert [len(node) for node in labels] == [60, 60, 60]  # 3 epochs of 20 samples
 
 
-@pytest.mark.parametrize("kind", ["parts", "passes"])
-@pytest.mark.parametrize("shards", ["fixed", "shuffled"])
+@pytest.mark.parametrize(("kind", "shards"), [("parts", "fixed"), ("passes", "fixed"), ("passes", "shuffled")])
 def test_fixed_shards_stay_and_shuffled_ones_are_dealt_anew_in_every_epoch(kind, shards):
     for node in read(kind, shards)["samples"]:
         first, second = ({x for epoch, x in node if epoch == number} for number in (0, 1))
         assert (first == second) == (shards == "fixed")
         assert len(first) == 20
-
-
-def test_the_nodes_of_a_synchronous_run_read_common_minibatches_of_their_shards():
-    job = small_job(shards="by_label")
-    report = parallel.train(job, parallel.Synchronous(), nodes=3, on="simulation")
-    assert len(set(report.digests)) == 1
-    assert report.accuracy > 0.5
 
 
 def test_what_does_not_fit_is_said_in_a_sentence():

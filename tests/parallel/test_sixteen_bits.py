@@ -10,9 +10,6 @@ from ml_dtypes import bfloat16
 from minidl import nn, optim, parallel
 from minidl.parallel.gradients import flat_vector as vector
 from tests.parallel.jobs import blobs, small_job
-from tests.tiers import exhaustively
-
-pytestmark = pytest.mark.timeout(300)
 
 
 def linear(dtype):
@@ -36,7 +33,6 @@ STRATEGIES = {
     "elastic, synchronous": parallel.ElasticAveraging(variant="synchronous"),
     "gossip among all": parallel.Gossip("full"),
     "sufficient factors": parallel.SufficientFactors(),
-} | {
     "local": parallel.LocalSGD(period=4),
     "elastic": parallel.ElasticAveraging(),
     "gossip": parallel.Gossip(),
@@ -48,22 +44,17 @@ STRATEGIES = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", *exhaustively("float16")])
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=list(STRATEGIES))
-def test_every_strategy_trains_weights_of_sixteen_bits(strategy, dtype):
-    report, reference = (parallel.train(job(each), strategy, 3, on="simulation") for each in (dtype, "float32"))
-    assert {str(array.dtype) for array in report.checkpoint.model.values()} == {dtype}
+def test_every_strategy_trains_weights_of_sixteen_bits(strategy):
+    report, reference = (
+        parallel.train(job(dtype, epochs=2), strategy, 3, on="simulation") for dtype in ("bfloat16", "float32")
+    )
+    assert {str(array.dtype) for array in report.checkpoint.model.values()} == {"bfloat16"}
     assert abs(report.history[-1]["test_loss"] - reference.history[-1]["test_loss"]) < 0.05
 
 
-def test_the_ordered_sum_of_gradients_in_bfloat16_has_the_bits_of_shards():
-    shards = parallel.train(job("bfloat16"), parallel.Serial(shards=3), on="simulation")
-    nodes = parallel.train(job("bfloat16"), parallel.Synchronous(algorithm="ordered"), 3, on="simulation")
-    assert nodes.digests == shards.digests * 3
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_a_run_in_sixteen_bits_is_resumed_to_the_same_bits(dtype, tmp_path):
+def test_a_run_in_sixteen_bits_is_resumed_to_the_same_bits(tmp_path):
+    dtype = "bfloat16"
     whole = parallel.train(job(dtype, epochs=2), on="simulation")
     parallel.train(job(dtype, epochs=1), on="simulation", folder=tmp_path)
     resumed = parallel.train(job(dtype, epochs=2), on="simulation", resume=tmp_path / "checkpoint.npz")

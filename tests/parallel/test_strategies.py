@@ -10,28 +10,32 @@ from minidl import cluster, data, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import Serial, Synchronous
 from minidl.parallel.gradients.buckets import fill
-from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job
-from tests.tiers import exhaustively
+from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job, weights
 
 pytestmark = pytest.mark.timeout(300)
 
 
-def weights(report: parallel.Report) -> np.ndarray:
-    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
-
-
 def test_serial_learns():
-    report = parallel.train(small_job(epochs=10))
+    report = parallel.train(small_job(epochs=10), on="simulation")
     assert report.history[-1]["loss"] < 0.5 * report.history[0]["loss"]
     assert report.accuracy > 0.7  # three classes
     assert [row["epoch"] for row in report.history] == list(range(1, 11))
     assert report.history[-1]["lr"] == pytest.approx(0.1 * 0.5**5)
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3, 4])
-def test_synchronous_nodes_equal_one_node(nodes):
-    truth = parallel.train(small_job(), Serial())
-    report = parallel.train(small_job(), Synchronous(algorithm="ring"), nodes=nodes)
+@pytest.mark.parametrize(
+    ("nodes", "samples", "batch_size", "algorithm"),
+    [
+        (1, 60, 16, "ring"),
+        (3, 60, 16, "ring"),
+        (4, 34, 16, "ring"),  # the last minibatch has 2 samples for 4 nodes
+        (5, 3, 8, "auto"),  # more nodes than samples
+    ],
+)
+def test_synchronous_nodes_equal_one_node(nodes, samples, batch_size, algorithm):
+    job = small_job(data=partial(blobs, samples), batch_size=batch_size)
+    truth = parallel.train(job, Serial(), on="simulation")
+    report = parallel.train(job, Synchronous(algorithm=algorithm), nodes=nodes, on="simulation")
     assert np.abs(weights(report) - weights(truth)).max() < 1e-10
     assert len(set(report.digests)) == 1  # the same bits on every node
     assert len(report.digests) == nodes
@@ -39,76 +43,26 @@ def test_synchronous_nodes_equal_one_node(nodes):
     assert report.accuracy == truth.accuracy
 
 
-def test_in_float32_four_nodes_equal_one_node_to_a_ten_thousandth():
-    model = partial(nn.models.MLP, 5, 8, 3)
-    job = small_job(model=model, data=partial(blobs, dtype="float32"))
-    truth, report = parallel.train(job), parallel.train(job, Synchronous(), nodes=4)
-    assert np.abs(weights(report) - weights(truth)).max() < 1e-4
-
-
-@pytest.mark.parametrize("nodes", [3, *exhaustively(2, 4)])
-@pytest.mark.parametrize("make_job", [small_job, dropout_job], ids=["plain", "dropout"])
-def test_ordered_reduction_equals_serial_shards_to_the_bit(nodes, make_job):
-    report = parallel.train(make_job(), Synchronous(algorithm="ordered"), nodes=nodes)
+def test_on_processes_ordered_reduction_equals_serial_shards_to_the_bit_with_dropout():
+    report = parallel.train(dropout_job(), Synchronous(algorithm="ordered"), nodes=3)
     with threadpool_limits(1):
-        truth = parallel.train(make_job(), Serial(shards=nodes))
-    assert truth.digests[0] == report.digests[0]
-
-
-def test_buckets_of_any_size_give_the_same_bits_with_ordered_reduction():
-    digests = {
-        parallel.train(small_job(), Synchronous(bucket_mb, "ordered"), nodes=3).digests[0]
-        for bucket_mb in (1e-6, 1e-4, 1.0)
-    }
-    assert len(digests) == 1
-
-
-def test_a_part_of_the_last_minibatch_may_be_empty():
-    job = small_job(data=partial(blobs, 34), batch_size=16)  # the last minibatch has 2 samples for 4 nodes
-    truth, report = parallel.train(job), parallel.train(job, Synchronous(algorithm="ring"), nodes=4)
-    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
-
-
-@pytest.mark.parametrize(
-    ("bug", "batch_size"),
-    [("sum instead of mean", 16), ("mean of means", 15)],
-)
-def test_a_wrong_weighting_of_the_parts_would_be_seen(bug, batch_size, monkeypatch):
-    """The planted bugs of Goyal et al.: the equality above can fail."""
-    job = small_job(batch_size=batch_size, data=partial(blobs, 53))
-    truth = parallel.train(job, Serial())
-    wrong = parallel.train(job, WronglyWeighted(bug), nodes=4)
-    assert np.abs(weights(wrong) - weights(truth)).max() > 1e-3
-
-
-class WronglyWeighted(Synchronous):
-    def __init__(self, bug: str) -> None:
-        super().__init__()
-        object.__setattr__(self, "bug", bug)
-
-    def run(self, session: parallel.Session) -> None:
-        weight = 1.0 if self.bug == "sum instead of mean" else 1.0 / session.comm.size
-        right = session.loss
-        session.loss = lambda batch: right(batch) * (weight / batch.weight)
-        super().run(session)
+        truth = parallel.train(dropout_job(), Serial(shards=3), on="simulation")
+    assert set(report.digests) == set(truth.digests)
 
 
 def test_progress_reaches_the_caller_with_a_row_an_epoch():
     messages = []
-    parallel.train(small_job(), Synchronous(), nodes=2, progress=messages.append)
+    parallel.train(small_job(), Synchronous(), 2, "simulation", progress=messages.append)
     rows = [message.row for message in messages if message.row]
     assert [row["epoch"] for row in rows] == [1, 2, 3]
     assert all(0 <= message.shares.waiting <= 1 for message in messages)
 
 
-def test_buckets_hold_the_last_parameters_first_and_respect_the_limit():
+def test_buckets_hold_the_last_parameters_first_respect_the_limit_and_do_not_mix_dtypes():
     parameters = [nn.Parameter(np.zeros(n, dtype="float32")) for n in (10, 20, 30, 40)]
     sizes = [[p.size for p in bucket] for bucket in fill(parameters, limit=4 * 60)]
     assert sizes == [[40], [30, 20, 10]]
     assert [[p.size for p in bucket] for bucket in fill(parameters, limit=1)] == [[40], [30], [20], [10]]
-
-
-def test_buckets_do_not_mix_dtypes():
     parameters = [nn.Parameter(np.zeros(2, dtype=dtype)) for dtype in ("float32", "float64", "float64")]
     assert [len(bucket) for bucket in fill(parameters, limit=1e6)] == [2, 1]
 
@@ -116,7 +70,6 @@ def test_buckets_do_not_mix_dtypes():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: parallel.train(small_job(batch_size=3), Synchronous(), nodes=4), "cannot be shared by 4 nodes"),
         (lambda: parallel.train(small_job(), Serial(), nodes=2), "Serial trains on one node, not on 2"),
         (lambda: parallel.train(small_job(), nodes=0), "nodes must be at least 1"),
         (lambda: small_job(epochs=0), "epochs must be at least 1, got 0"),
@@ -133,10 +86,22 @@ def test_what_does_not_fit_is_said_in_a_sentence(call, sentence):
         call()
 
 
-@pytest.mark.parametrize("nodes", [True, np.True_, 2.0, "2", None])
-def test_a_number_of_nodes_is_a_whole_number(nodes):
-    with pytest.raises(TypeError, match="nodes must be a whole number of at least 1, got"):
-        parallel.train(small_job(), Synchronous(), nodes=nodes)
+def test_more_nodes_than_samples_to_share_or_to_deal_are_refused():
+    averaging = parallel.ElasticAveraging(variant="synchronous")
+    for strategy in (Synchronous(), parallel.SufficientFactors(), parallel.LocalSGD(), parallel.Gossip(), averaging):
+        with pytest.raises(ValueError, match="a minibatch of 16 samples cannot be shared by 17 nodes"):
+            parallel.train(small_job(), strategy, nodes=17)
+    pairs = parallel.Gossip(asynchronous=True)
+    own = (parallel.OneShotAveraging(), parallel.ElasticAveraging(), parallel.ParameterServer(), parallel.Hogwild())
+    for strategy in (*own, pairs):
+        with pytest.raises(ValueError, match="60 samples cannot be dealt to 61 nodes: use at most 60 nodes"):
+            parallel.train(small_job(), strategy, nodes=61)
+
+
+def test_a_number_of_nodes_is_a_whole_number():
+    for nodes in (True, np.True_, 2.0, "2", None):
+        with pytest.raises(TypeError, match="nodes must be a whole number of at least 1, got"):
+            parallel.train(small_job(), Synchronous(), nodes=nodes)
 
 
 def test_whole_numbers_of_numpy_do_for_a_job():
@@ -146,18 +111,10 @@ def test_whole_numbers_of_numpy_do_for_a_job():
     assert small_job(batch_schedule=lambda epoch: np.int64(8)).smallest_batch == 8
 
 
-def test_an_error_in_the_model_reaches_the_caller_with_its_rank():
-    def broken(parameters):
-        raise RuntimeError("no optimizer today")
-
-    with pytest.raises(cluster.ClusterError, match="no optimizer today"):
-        parallel.train(small_job(optimizer=broken), Synchronous(), nodes=2)
-
-
 def test_diverging_training_stops_with_epoch_step_rank_and_parameter():
     job = small_job(optimizer=partial(momentum_sgd, lr=1e200), schedule=None)
     with pytest.raises(parallel.NonFiniteLoss) as caught:
-        parallel.train(job, Synchronous(), nodes=2)
+        parallel.train(job, Synchronous(), 2, "simulation")
     error = caught.value
     assert error.epoch == 1
     assert error.step >= 2
@@ -177,7 +134,7 @@ def test_a_loss_that_is_not_finite_on_all_nodes_is_said_as_such(on_failure):
 def test_an_update_that_ruins_the_weights_is_noticed_before_it_is_saved(tmp_path):
     job = small_job(optimizer=partial(momentum_sgd, lr=1e308), schedule=None, batch_size=60)  # one step an epoch
     with pytest.raises(parallel.NonFiniteLoss, match="on the test set after epoch 1, step 1"):
-        parallel.train(job, folder=tmp_path)
+        parallel.train(job, folder=tmp_path, on="simulation")
     assert parallel.Checkpoint.load(tmp_path / "checkpoint.npz").epoch == 0
 
 
@@ -201,13 +158,12 @@ class Uneven(nn.Module):
 @pytest.mark.parametrize("bucket_mb", [1e-6, 1.0])
 def test_tied_frozen_and_unused_parameters_train_as_on_one_node(bucket_mb):
     job = small_job(model=Uneven, data=partial(blobs, 34))  # the last minibatch has 2 samples for 3 nodes
-    report = parallel.train(job, Synchronous(bucket_mb, "ordered"), nodes=3)
-    truth, start = parallel.train(job), job.build_model().state_dict()
+    report = parallel.train(job, Synchronous(bucket_mb, "ordered"), 3, "simulation")
+    truth, start = parallel.train(job, on="simulation"), job.build_model().state_dict()
     assert np.abs(weights(report) - weights(truth)).max() < 1e-10
     for name, array in report.checkpoint.model.items():  # weight decay would change them if they took part
         assert (array == start[name]).all() == name.startswith(("unused", "frozen"))
-    with threadpool_limits(1):
-        assert report.digests[0] == parallel.train(job, Serial(shards=3)).digests[0]
+    assert report.digests[0] == parallel.train(job, Serial(shards=3), on="simulation").digests[0]
 
 
 def line(n: int) -> data.Splits:
@@ -220,30 +176,28 @@ def test_a_regression_trains_and_has_no_accuracy():
     optimizer = partial(optim.SGD, lr=0.5)
     model = lambda: nn.Linear(5, 2).double()  # noqa: E731
     job = small_job(model=model, data=partial(line, 60), loss=F.mse_loss, optimizer=optimizer, schedule=None, epochs=10)
-    report = parallel.train(job, Synchronous(), nodes=2)
+    report = parallel.train(job, Synchronous(), 2, "simulation")
     assert report.history[-1]["test_loss"] < 1e-2
     assert np.isnan(report.accuracy)
-
-
-def test_more_nodes_than_samples_train_as_one_node():
-    job = small_job(data=partial(blobs, 3), batch_size=8)
-    truth, report = parallel.train(job), parallel.train(job, Synchronous(), nodes=5)
-    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
 
 
 def test_a_module_given_as_the_model_is_left_as_it_is():
     model = nn.models.MLP(5, 8, 3)
     before = {name: array.copy() for name, array in model.state_dict().items()}
-    report = parallel.train(small_job(model=model, data=partial(blobs, dtype="float32")))
+    report = parallel.train(small_job(model=model, data=partial(blobs, dtype="float32"), epochs=1), on="simulation")
     report.model()
     for name, array in model.state_dict().items():
         np.testing.assert_array_equal(array, before[name])
 
 
 def test_the_speed_counts_samples_and_not_places_in_the_minibatch():
-    messages = []
-    parallel.train(small_job(batch_size=10**9, epochs=20), progress=messages.append)
-    assert all(message.samples_per_second < 1e7 for message in messages)
+    """A single minibatch an epoch, larger than the training set, on nodes with a virtual clock."""
+    messages, engine = [], cluster.Simulation(node=cluster.Node(1e4, 1e10))
+    report = parallel.train(small_job(batch_size=1000), Synchronous(), 2, engine, progress=messages.append)
+    rows = [message for message in messages if message.row]
+    assert [one.samples_per_second for one in rows] == pytest.approx(
+        [row["samples"] / row["seconds"] for row in report.history], rel=0.2
+    )
 
 
 def test_on_a_simulated_cluster_where_nothing_takes_time_training_ends_with_the_same_bits():

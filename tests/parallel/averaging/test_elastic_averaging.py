@@ -1,28 +1,20 @@
-"""Elastic averaging: the published equations, the sum that is kept, the limits of stability, what a round costs."""
+"""Elastic averaging: the published equations, the sum that is kept, what a round costs."""
 
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 
 import numpy as np
 import pytest
 
-from minidl import cluster, nn, optim, parallel
+from minidl import cluster, optim, parallel
 from minidl.parallel import ElasticAveraging
-from tests.parallel.jobs import blobs, small_job
+from tests.parallel.jobs import blobs, plain_job, small_job, weights, wide
 from tests.parallel.quadratic import quadratic_job
 
 pytestmark = pytest.mark.timeout(300)
 
 VARIANTS = ("synchronous", "round_robin", "asynchronous")
 NO_WORK = cluster.Node(float("inf"), float("inf"))
-
-
-def plain_job(**changes):
-    return small_job(**({"optimizer": partial(optim.SGD, lr=0.1), "schedule": None} | changes))
-
-
-def weights(report):
-    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
 
 
 def centre_path(report):
@@ -47,13 +39,8 @@ def one_round(p, eta, alpha):
     return m
 
 
-def radius(m):
-    return np.abs(np.linalg.eigvals(m)).max()
-
-
-@pytest.mark.parametrize("nodes", [1, 3])
-def test_the_synchronous_centre_follows_the_two_equations(nodes):
-    eta, alpha, steps = 0.3, 0.2, 12
+def test_the_synchronous_centre_follows_the_two_equations():
+    eta, alpha, steps, nodes = 0.3, 0.2, 12, 3
     job = quadratic_job(nodes, eta, batch_size=nodes, epochs=steps)
     report = parallel.train(job, ElasticAveraging(alpha, variant="synchronous"), nodes, on="simulation")
     state, truth = np.ones(nodes + 1), []
@@ -63,8 +50,7 @@ def test_the_synchronous_centre_follows_the_two_equations(nodes):
     np.testing.assert_allclose(centre_path(report), truth, rtol=1e-12)
 
 
-@pytest.mark.parametrize("period", [1, 2])
-@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize(("nodes", "period"), [(1, 2), (3, 1), (3, 2)])
 def test_the_round_robin_centre_follows_the_turns(nodes, period):
     eta, alpha, turns = 0.3, 0.4, 18
     job = quadratic_job(nodes * period, eta, epochs=turns // nodes)
@@ -141,39 +127,6 @@ def test_without_gradients_the_centre_and_the_workers_keep_their_sum(variant):
     assert np.abs(centre - begin).min() > 1.0  # and they have met
 
 
-@pytest.mark.parametrize("nodes", [1, 3])
-def test_round_robin_is_stable_up_to_its_published_bound(nodes):
-    """At the bound an eigenvalue of a whole round is -1 (to 1e-6 on both sides); runs beside it grow and shrink."""
-    eta = 0.5
-    bound = (4 - 2 * eta) / (4 - eta)
-
-    def whole_round(alpha):
-        return reduce(np.matmul, [one_turn(nodes, worker, eta, alpha) for worker in reversed(range(nodes))])
-
-    assert radius(whole_round(bound - 1e-6)) < 1 < radius(whole_round(bound + 1e-6))
-    ends = []
-    for alpha in (bound - 0.02, bound + 0.02):
-        job = quadratic_job(400 * nodes, eta)
-        report = parallel.train(job, ElasticAveraging(alpha, variant="round_robin"), nodes, on="simulation")
-        ends.append(report.recorded["distance"][nodes][-1])
-    assert ends[0] < 0.01
-    assert ends[1] > 10
-
-
-def test_the_synchronous_form_is_stable_up_to_its_published_bound():
-    eta, nodes = 0.1, 8
-    bound = (4 - 2 * eta) / (2 + 2 * nodes - nodes * eta)
-    assert bound == pytest.approx(0.221, abs=1e-3)
-    assert radius(one_round(nodes, eta, bound - 1e-6)) < 1 < radius(one_round(nodes, eta, bound + 1e-6))
-    ends = []
-    for alpha in (bound * 0.98, bound * 1.02):
-        job = quadratic_job(300 * nodes, eta, batch_size=nodes)
-        report = parallel.train(job, ElasticAveraging(alpha, variant="synchronous"), nodes, on="simulation")
-        ends.append(abs(centre_path(report)[-1]))
-    assert ends[0] < 0.01
-    assert ends[1] > 10
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_one_worker_without_a_pull_is_serial(variant):
     """And so are its losses with a schedule and a last minibatch that is smaller."""
@@ -184,51 +137,15 @@ def test_one_worker_without_a_pull_is_serial(variant):
         assert report.digests == truth.digests
 
 
-def test_the_momentum_of_a_worker_alone_is_nesterovs():
-    """The optimizer's form keeps the place where the gradient is taken, x + momentum v."""
-    job = plain_job()
-    nesterov = plain_job(optimizer=partial(optim.SGD, lr=0.1, momentum=0.9, nesterov=True))
-    report = parallel.train(job, Remembering(1e-300, 2, "synchronous", momentum=0.9), 1, on="simulation")
-    *_, before, last = report.recorded["path"][0]
-    truth = parallel.train(nesterov, on="simulation")
-    np.testing.assert_allclose(last + 0.9 * (last - before), weights(truth), rtol=1e-11)
-
-
-@dataclass(frozen=True)
-class Remembering(ElasticAveraging):
-    """Records the worker's weights before every minibatch and at the end."""
-
-    def run(self, session):
-        parts = session.parts
-
-        def remembered(weights):
-            for batch in parts(weights):
-                session.record("path", session.weights())
-                yield batch
-
-        session.parts = remembered
-        super().run(session)
-        session.record("path", session.weights())
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_workers_on_processes_learn(variant):
-    job = plain_job(batch_size=12 if variant == "synchronous" else 4, epochs=10)
-    strategy = ElasticAveraging(period=3, variant=variant, algorithm="ring")
+    job = plain_job(batch_size=12 if variant == "synchronous" else 4)
+    strategy = ElasticAveraging(period=3, variant=variant, algorithm="ring", overlap=variant == "synchronous")
     report = parallel.train(job, strategy, 3)
-    assert report.history[-1]["test_loss"] < 0.7 * report.history[0]["test_loss"]
-    assert report.accuracy > 0.5  # three classes
-    assert [row["epoch"] for row in report.history] == list(range(1, 11))
+    assert [row["epoch"] for row in report.history] == [1, 2, 3]
+    assert report.history[-1]["test_loss"] < report.history[0]["test_loss"]
     if variant != "asynchronous":  # where the order is fixed, so are the bits
         assert report.digests == parallel.train(job, strategy, 3, on="simulation").digests
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_rate_falls_as_the_schedule_says_of_all_workers_updates_together(variant):
-    batch_size = 12 if variant == "synchronous" else 4
-    job = small_job(batch_size=batch_size, epochs=6)  # halved every two epochs
-    report = parallel.train(job, ElasticAveraging(variant=variant), 3, on="simulation")
-    assert [row["lr"] for row in report.history[::2]] == pytest.approx([0.1, 0.05, 0.025])
 
 
 def test_faster_workers_visit_the_centre_more_often_and_nobody_waits_for_the_slow_one():
@@ -282,8 +199,9 @@ def serves(on, variant, *deaths, nodes=3):
     return parallel.train(job, strategy, nodes, on, on_failure="continue", faults=faults, timeout=30)
 
 
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-@pytest.mark.parametrize("variant", ["round_robin", "asynchronous"])
+@pytest.mark.parametrize(
+    ("on", "variant"), [("simulation", "round_robin"), ("simulation", "asynchronous"), ("processes", "asynchronous")]
+)
 def test_when_a_worker_dies_the_others_process_all_samples(on, variant):
     report = serves(on, variant, (1, 1))  # which it reaches on any engine, however fast the others are
     assert list(report.failures) == [1]
@@ -291,46 +209,22 @@ def test_when_a_worker_dies_the_others_process_all_samples(on, variant):
     assert report.history[-1]["test_loss"] < report.history[0]["test_loss"]
 
 
-@pytest.mark.parametrize("variant", ["round_robin", "asynchronous"])
-def test_when_all_workers_die_the_run_ends_with_a_failure(variant):
+def test_when_all_workers_die_the_run_ends_with_a_failure():
     with pytest.raises(cluster.RankFailed, match="killed"):
-        serves("simulation", variant, (0, 4), (1, 6), nodes=2)
+        serves("simulation", "asynchronous", (0, 4), (1, 6), nodes=2)
 
 
-def wide(hidden):
-    return nn.Sequential(nn.Linear(5, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Linear(hidden, 3)).double()
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_an_overlapped_all_reduce_gives_the_same_bits_and_hides_behind_the_gradient(momentum):
+def test_an_overlapped_all_reduce_gives_the_same_bits_and_hides_behind_the_gradient():
     engine = cluster.Simulation(cluster.Network(alpha=1e-3, beta=0.0), cluster.Node(1e5, float("inf")))
     seconds, found = [], []
     for overlap in (False, True):
-        strategy = ElasticAveraging(0.2, 2, "synchronous", momentum, algorithm="ring", overlap=overlap)
+        strategy = ElasticAveraging(0.2, 2, "synchronous", 0.5, algorithm="ring", overlap=overlap)
         report = parallel.train(plain_job(epochs=2), strategy, 4, engine)
         seconds.append(report.seconds)
         found.append(weights(report))
     np.testing.assert_array_equal(*found)
     pulls = len(report.recorded["distance"][0])
     assert seconds[0] - seconds[1] == pytest.approx(pulls * 2 * 3 * 1e-3)  # a ring of 4 has 2 * 3 messages in a row
-
-
-def test_on_processes_an_overlapped_all_reduce_gives_the_bits_of_the_simulation():
-    strategy = ElasticAveraging(variant="synchronous", algorithm="ring", overlap=True)
-    job = plain_job(batch_size=12, epochs=2)
-    simulated = parallel.train(job, strategy, 3, on="simulation")
-    assert parallel.train(job, strategy, 3).digests == simulated.digests
-
-
-@pytest.mark.parametrize("variant", ["round_robin", "asynchronous"])
-def test_only_an_all_reduce_can_be_overlapped(variant):
-    with pytest.raises(ValueError, match=f"with variant='{variant}' a worker waits for the server's answer: leave"):
-        ElasticAveraging(variant=variant, overlap=True)
-
-
-def test_an_unknown_algorithm_is_refused():
-    with pytest.raises(ValueError, match=r"algorithm must be 'auto', 'ring', .* got 'rign'"):
-        ElasticAveraging(algorithm="rign")
 
 
 @pytest.mark.parametrize(
@@ -342,10 +236,10 @@ def test_an_unknown_algorithm_is_refused():
             "ElasticAveraging has momentum=0.5, and the optimizer has momentum=0.9: set one",
         ),
         (ElasticAveraging(period=12), 1, "with period=12 the workers never meet the centre on the way"),
-        (ElasticAveraging(), 61, "60 samples cannot be dealt to 61 nodes"),
-        (ElasticAveraging(variant="synchronous"), 17, "a minibatch of 16 samples cannot be shared by 17 nodes"),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_sentence(strategy, nodes, sentence):
     with pytest.raises(ValueError, match=sentence):
         parallel.train(small_job(), strategy, nodes, on="simulation")
+    with pytest.raises(ValueError, match="with variant='round_robin' a worker waits for the server's answer: leave"):
+        ElasticAveraging(variant="round_robin", overlap=True)

@@ -1,33 +1,21 @@
 """Gossip: the mean is kept and moves as in SGD, messages go to neighbours alone, nobody waits who need not."""
 
 import itertools
-import time
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from minidl import cluster, nn, optim, parallel
-from minidl.data import Dataset, Splits
+from minidl import cluster, parallel
 from minidl.parallel import Gossip
-from minidl.parallel.averaging import mixing
-from tests.parallel.jobs import blobs, small_job
+from tests.parallel.jobs import blobs, plain_job, small_job, weights, wide
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
 NAMED = ("ring", "torus", "full", "random")
 ONE_WAY = [[0.5, 0.5, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.5, 0.5], [0.5, 0.0, 0.0, 0.5]]
-
-
-def plain_job(lr=0.1, **changes):
-    return small_job(**({"optimizer": partial(optim.SGD, lr=lr), "schedule": None} | changes))
-
-
-def weights(report):
-    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
 
 
 @dataclass(frozen=True)
@@ -58,26 +46,25 @@ def paths(report, name="path"):
 
 
 @pytest.mark.parametrize("topology", [*NAMED, "none", "exponential", ONE_WAY])
-def test_without_gradients_the_mean_is_kept(topology):
-    report = parallel.train(plain_job(lr=0.0), Watched(topology, scatter=10.0), 4, on="simulation")
-    means = paths(report).mean(axis=0)
-    np.testing.assert_allclose(means, np.broadcast_to(means[0], means.shape), atol=1e-12)
-    spread = np.linalg.norm(paths(report) - means, axis=(0, 2))
-    assert (spread[-1] < 0.1 * spread[0]) == (topology != "none")
-
-
-@pytest.mark.parametrize("topology", [*NAMED, "exponential", ONE_WAY])
-def test_the_mean_moves_by_the_gradient_of_the_whole_minibatch(topology):
-    """Each part of it taken at its own node's weights, and counted by its samples: 5, 5, 4 and 4 of 18."""
-    job = plain_job(batch_size=18)
-    report = parallel.train(job, Watched(topology), 4, on="simulation")
+def test_averages_keep_the_mean_which_moves_by_the_gradients(topology):
+    job = plain_job(epochs=2)
+    report = parallel.train(job, Watched(topology, scatter=10.0), 4, on="simulation")
     means, gradients = paths(report).mean(axis=0), paths(report, "gradients").mean(axis=0)
-    np.testing.assert_allclose(means[1:], means[:-1] - 0.1 * gradients, atol=1e-13)
+    np.testing.assert_allclose(means[1:], means[:-1] - 0.1 * gradients, atol=1e-12)
+    spread = np.linalg.norm(paths(report) - means, axis=(0, 2))
+    assert (spread[-1] < 0.2 * spread[0]) == (topology != "none")
+
+
+def test_the_mean_gradient_is_that_of_the_whole_minibatch():
+    """Each share is taken at its own node's weights, and counted by its samples: 5, 5, 4 and 4 of 18."""
+    job = plain_job(batch_size=18, epochs=1)
+    report = parallel.train(job, Watched("ring"), 4, on="simulation")
+    gradients = paths(report, "gradients").mean(axis=0)
     truth = parallel.train(job, Watched("full"), 1, on="simulation")
     np.testing.assert_allclose(gradients[0], paths(truth, "gradients")[0, 0], atol=1e-13)
 
 
-@pytest.mark.parametrize("nodes", [4, 8, 16])
+@pytest.mark.parametrize("nodes", [4, 7])
 def test_on_the_ring_the_distance_to_the_mean_shrinks_by_the_second_eigenvalue(nodes):
     job = plain_job(lr=0.0, batch_size=nodes, data=partial(blobs, 60 * nodes), epochs=1)
     path = paths(parallel.train(job, Watched("ring", scatter=1.0), nodes, on="simulation"))
@@ -90,17 +77,7 @@ def test_on_the_ring_the_distance_to_the_mean_shrinks_by_the_second_eigenvalue(n
     assert (distances[1:last] <= factor * distances[: last - 1] * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize("nodes", [2, 4, 8])
-def test_on_the_exponential_graph_all_nodes_are_equal_after_lg_p_steps_without_gradients(nodes):
-    job = plain_job(lr=0.0, batch_size=nodes, data=partial(blobs, 6 * nodes), epochs=1)
-    path = paths(parallel.train(job, Watched("exponential", scatter=1.0), nodes, on="simulation"))
-    distances = np.linalg.norm(path - path.mean(axis=0), axis=(0, 2))
-    rounds = nodes.bit_length() - 1
-    assert distances[rounds - 1] > 0.1
-    assert (distances[rounds:] < 1e-14).all()
-
-
-@pytest.mark.parametrize("nodes", [4, 9, 16])
+@pytest.mark.parametrize("nodes", [4, 9])
 def test_on_the_ring_a_node_sends_two_messages_a_step_however_many_there_are(nodes):
     job = plain_job(batch_size=16, epochs=2)
     report = parallel.train(job, Gossip("ring"), nodes, on="simulation")
@@ -109,18 +86,13 @@ def test_on_the_ring_a_node_sends_two_messages_a_step_however_many_there_are(nod
         assert traffic["isend"].nbytes == 2 * 4 * 2 * 75 * 8
     torus = parallel.train(job, Gossip("torus"), 16, on="simulation")
     assert {traffic["isend"].messages for traffic in torus.trace.ledger()} == {4 * 4 * 2}
+    for topology in ("random", "exponential", "none"):  # pairs of the step, and nodes that train alone
+        ledgers = parallel.train(job, Gossip(topology), 4, on="simulation").trace.ledger()
+        sent = {ledger["isend"].messages if "isend" in ledger else 0 for ledger in ledgers}
+        assert sent == {0 if topology == "none" else 4 * 2}
 
 
-@pytest.mark.parametrize(("topology", "silent"), [("none", True), ("random", False), ("exponential", False)])
-def test_pairs_of_the_step_send_one_message_a_step_and_lone_nodes_none(topology, silent):
-    report = parallel.train(plain_job(epochs=1), Gossip(topology), 4, on="simulation")
-    for traffic in report.trace.ledger():
-        assert ("isend" not in traffic) if silent else traffic["isend"].messages == 4
-
-
-@pytest.mark.parametrize(
-    "strategy", [Gossip("ring"), Gossip("full"), Gossip("random"), Gossip("exponential"), Gossip([[1.0]])]
-)
+@pytest.mark.parametrize("strategy", [Gossip("ring"), Gossip("random"), Gossip([[1.0]]), Gossip(asynchronous=True)])
 def test_one_node_is_serial(strategy):
     truth = parallel.train(small_job(), on="simulation")
     report = parallel.train(small_job(), strategy, 1, on="simulation")
@@ -128,55 +100,16 @@ def test_one_node_is_serial(strategy):
     assert [row["loss"] for row in report.history] == pytest.approx([row["loss"] for row in truth.history], rel=1e-12)
 
 
-def test_one_asynchronous_node_is_serial():
-    truth = parallel.train(small_job(), on="simulation")
-    report = parallel.train(small_job(), Gossip(asynchronous=True), 1, on="simulation")
-    assert report.digests == truth.digests
-
-
-def test_full_gossip_of_equal_samples_is_synchronous():
-    """Where all nodes have the same gradient, their weights stay the same."""
-    job = plain_job(data=partial(copies, 4))
-    truth = parallel.train(job, parallel.Synchronous(), 4, on="simulation")
-    for topology in NAMED:
-        report = parallel.train(job, Gossip(topology), 4, on="simulation")
-        assert np.abs(weights(report) - weights(truth)).max() < 1e-12
-
-
-def copies(times):
-    splits = blobs(1)
-    one = splits.train
-    train = Dataset(np.repeat(one.x, 16 * times, axis=0), np.repeat(one.y, 16 * times, axis=0))
-    return Splits(train, splits.test, splits.classes)
-
-
-def test_own_weights_as_a_matrix_are_those_of_the_name():
-    ring = mixing.matrix(mixing.ring(4))
-    by_name = parallel.train(small_job(), Gossip("ring"), 4, on="simulation")
-    report = parallel.train(small_job(), Gossip(ring), 4, on="simulation")
-    assert report.digests == by_name.digests
-    assert Gossip(ring) == Gossip(ring.tolist())
-
-
-@pytest.mark.parametrize("topology", ["full", ONE_WAY, *exhaustively("ring", "torus", "random", "exponential")])
-def test_on_processes_the_nodes_end_with_the_bits_of_the_simulation(topology):
-    report = parallel.train(small_job(), Gossip(topology), 4)
-    simulated = parallel.train(small_job(), Gossip(topology), 4, on="simulation")
-    if topology == "full":  # processes have an all-reduce of their own
-        assert np.abs(weights(report) - weights(simulated)).max() < 1e-12
-    else:
-        assert report.digests == simulated.digests
-    assert report.accuracy > 0.5
+def test_on_processes_the_nodes_end_with_the_bits_of_the_simulation():
+    report = parallel.train(small_job(), Gossip(ONE_WAY), 4)
+    assert report.digests == parallel.train(small_job(), Gossip(ONE_WAY), 4, on="simulation").digests
 
 
 # Asynchronous
 
 
-@pytest.mark.parametrize("topology", NAMED)
-@pytest.mark.parametrize("nodes", [4, *exhaustively(2, 6)])
+@pytest.mark.parametrize(("topology", "nodes"), [("ring", 5), ("torus", 6), ("full", 2), ("random", 4)])
 def test_asynchronous_averages_keep_the_mean(topology, nodes):
-    if topology == "torus" and nodes == 2:
-        topology = "full"
     job = plain_job(lr=0.0, batch_size=2, epochs=12)
     node = cluster.Node(1e8, 1e8, jitter=0.3)
     strategy = Watched(topology, asynchronous=True, scatter=10.0)
@@ -188,24 +121,7 @@ def test_asynchronous_averages_keep_the_mean(topology, nodes):
     assert spread[1] < 0.01 * spread[0]
 
 
-def test_the_same_simulation_gives_the_same_bits():
-    node = cluster.Node(1e8, 1e8, jitter=0.3)
-    runs = [
-        parallel.train(plain_job(batch_size=4), Gossip(asynchronous=True), 4, cluster.Simulation(node=node))
-        for _ in range(2)
-    ]
-    assert runs[0].digests == runs[1].digests
-    assert len(set(runs[0].digests)) == 4
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_the_rate_falls_as_the_schedule_says_of_all_nodes_samples_together(asynchronous):
-    job = small_job(batch_size=5 if asynchronous else 20, epochs=6)  # halved every two epochs
-    report = parallel.train(job, Gossip(asynchronous=asynchronous), 4, on="simulation")
-    assert [row["lr"] for row in report.history] == pytest.approx([0.1, 0.05, 0.05, 0.025, 0.025, 0.0125])
-
-
-def timed(speeds, topology="ring", nodes=8, epochs=30, **named):
+def timed(speeds, topology="ring", nodes=8, epochs=12, **named):
     """Equal nodes but for the speeds; 15 gradients of 4 samples an epoch and all nodes."""
     job = plain_job(lr=0.0, batch_size=4, epochs=epochs, data=partial(blobs, 480))
     engine = cluster.Simulation(node=cluster.Node(1e8, 1e8, speeds=speeds), trace="ledger")
@@ -213,50 +129,27 @@ def timed(speeds, topology="ring", nodes=8, epochs=30, **named):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("speed", [1 / 10, *exhaustively(1 / 4)])
-@pytest.mark.parametrize(("slow", "topology"), [(1, "ring"), *exhaustively((0, "ring"), (0, "full"), (1, "full"))])
-def test_asynchronous_nodes_take_the_time_of_their_summed_speed_with_a_slow_one_among_them(slow, topology, speed):
+@pytest.mark.parametrize(("slow", "topology"), [(1, "ring"), *exhaustively((0, "full"))])
+def test_asynchronous_nodes_take_the_time_of_their_summed_speed_with_a_slow_one_among_them(slow, topology):
     """An active one (0) and a passive one (1). The run ends when the slow node has ended the gradient that it is at."""
+    speed = 1 / 10
     alike = timed({}, topology)
     report = timed({slow: speed}, topology)
-    assert report.history[-1]["seconds"] / alike.history[-1]["seconds"] == pytest.approx(8 / (7 + speed), rel=0.03)
+    assert report.history[-1]["seconds"] / alike.history[-1]["seconds"] == pytest.approx(8 / (7 + speed), rel=0.06)
     samples = np.array(report.recorded["samples"])[:, 0]
     others = np.delete(samples, slow)
-    assert samples[slow] / others.mean() == pytest.approx(speed, rel=0.1)
+    assert samples[slow] / others.mean() == pytest.approx(speed, rel=0.2)
     assert others.max() < 1.05 * others.min()
 
 
-@dataclass(frozen=True)
-class OfTheProgram(Gossip):
-    """The state of the program's generator before and after the run."""
-
-    def run(self, session):
-        before = session.comm.rng.bit_generator.state
-        super().run(session)
-        session.record("unchanged", session.comm.rng.bit_generator.state == before)
-
-
-def test_neighbours_are_drawn_from_a_stream_of_their_own():
-    report = parallel.train(plain_job(batch_size=4), OfTheProgram(asynchronous=True), 4, "simulation")
-    assert report.recorded["unchanged"] == [[True]] * 4
-
-
-@pytest.mark.parametrize("speeds", [{}, {0: 0.1}, {1: 0.1}])
+@pytest.mark.parametrize("speeds", [{}, {0: 0.1}])
 def test_asynchronous_nodes_process_the_samples_of_the_epochs_and_a_bounded_number_more(speeds):
-    for epochs in (2, 8):
+    for epochs in (2, 6):
         report = timed(speeds, epochs=epochs)
         extra = np.array(report.recorded["samples"]).sum() - epochs * 480
         assert 0 <= extra <= 8 * 4 * 6  # six gradients of 4 samples a node, however long the run
         assert [row["epoch"] for row in report.history] == list(range(1, epochs + 1))
         assert report.history[-1]["steps"] == pytest.approx(epochs * 120, abs=8 * 6)
-
-
-def test_epochs_of_asynchronous_nodes_end_when_all_nodes_together_have_processed_the_samples():
-    report = timed({1: 0.1}, epochs=10)
-    seconds = [row["seconds"] for row in report.history]
-    slow_gradient = 10 * seconds[-1] * 7.1 / 1200
-    for epoch, at in enumerate(seconds[:-1], start=1):
-        assert at == pytest.approx(seconds[-1] * epoch / 10, abs=2 * slow_gradient)
 
 
 def test_asynchronous_nodes_stop_though_one_of_them_is_far_behind():
@@ -269,32 +162,7 @@ def test_asynchronous_nodes_stop_though_one_of_them_is_far_behind():
         assert [row["epoch"] for row in report.history] == [1, 2]
 
 
-@dataclass(frozen=True)
-class Paced(Gossip):
-    """Every gradient takes 2 ms more, on node 1 20 ms."""
-
-    def run(self, session):
-        loss = session.local_loss
-
-        def paced(batch):
-            session.comm.compute(seconds=0.02 if session.comm.rank == 1 else 0.002)
-            return loss(batch)
-
-        session.local_loss = paced
-        super().run(session)
-
-
-def test_on_processes_asynchronous_nodes_share_the_samples_by_their_speed():
-    job = plain_job(batch_size=4, epochs=12)
-    report = parallel.train(job, Paced(asynchronous=True), 4, timeout=20.0)
-    samples = np.array(report.recorded["samples"])[:, 0]
-    assert samples.sum() >= 12 * 60
-    assert samples[1] < samples.mean()  # of the others, one may get no processor for a while
-
-
-@pytest.mark.parametrize(
-    ("topology", "nodes"), [("ring", 3), ("random", 4), *exhaustively(("ring", 2), ("ring", 5), ("torus", 6))]
-)
+@pytest.mark.parametrize(("topology", "nodes"), [("ring", 3), *exhaustively(("random", 4))])
 def test_on_processes_asynchronous_nodes_end_whoever_is_first(topology, nodes):
     """Messages of more than 64 KiB wait for their receiver: no two nodes wait for each other all the same."""
     job = plain_job(lr=0.0, model=partial(wide, 120), batch_size=2, epochs=4)
@@ -325,8 +193,7 @@ class Mortal(Gossip):
         super().run(session)
 
 
-@pytest.mark.parametrize("last", [1, 2, 5, 20])
-@pytest.mark.parametrize("victim", [0, 1])  # one asks, one answers
+@pytest.mark.parametrize(("victim", "last"), [(0, 1), (0, 5), (1, 1), (1, 5)])  # one asks, one answers
 def test_asynchronous_nodes_go_on_without_one_that_fails(victim, last):
     job, strategy = plain_job(batch_size=4, epochs=8), Mortal(asynchronous=True, victim=victim, last=last)
     engine = cluster.Simulation(node=cluster.Node(1e8, 1e8))
@@ -339,62 +206,6 @@ def test_asynchronous_nodes_go_on_without_one_that_fails(victim, last):
     assert report.accuracy > 0.5
 
 
-@dataclass(frozen=True)
-class Awaited(Gossip):
-    """The victim fails in its gradient number `last`, when all have begun their first one, however slow they are.
-
-    The others do not begin their own of that number before it has failed. A node that has not begun may be in a
-    collective of all nodes, and would fail as well.
-    """
-
-    victim: int = 0
-    last: int = 1
-    folder: Path = Path()  # where nodes make files: that they have begun, or failed
-
-    def run(self, session):
-        loss, gradients, me = session.local_loss, itertools.count(1), session.comm.rank
-
-        def awaited(batch):
-            number = next(gradients)
-            if number == 1:
-                (self.folder / f"begun {me}").touch()
-            if number == self.last and me == self.victim:
-                until(lambda: len(list(self.folder.glob("begun *"))) == session.nodes)
-                (self.folder / "failed").touch()
-                raise RuntimeError("out of memory")
-            if number == self.last:
-                until((self.folder / "failed").exists)
-            return loss(batch)
-
-        session.local_loss = awaited
-        super().run(session)
-
-
-def until(is_so):
-    """Return when `is_so()`; a test's deadline ends a run in which that never is."""
-    while not is_so():
-        time.sleep(0.005)
-
-
-@pytest.mark.parametrize("victim", [0, 1])
-def test_on_processes_asynchronous_nodes_go_on_without_one_that_fails(victim, tmp_path):
-    job = plain_job(batch_size=4, epochs=8)
-    strategy = Awaited(asynchronous=True, victim=victim, last=5, folder=tmp_path)
-    report = parallel.train(job, strategy, 4, timeout=20.0, on_failure="continue")
-    assert list(report.failures) == [victim], report.failures
-    assert report.history[-1]["epoch"] == 8
-
-
-def test_asynchronous_nodes_on_processes_learn():
-    report = parallel.train(plain_job(batch_size=4, epochs=8), Gossip(asynchronous=True), 4)
-    assert report.history[-1]["test_loss"] < 0.8  # log 3, about 1.1, for a guess
-    assert report.accuracy > 0.5
-
-
-def wide(hidden):
-    return nn.Sequential(nn.Linear(5, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Linear(hidden, 3)).double()
-
-
 @pytest.mark.parametrize(
     ("make", "nodes", "sentence"),
     [
@@ -405,8 +216,6 @@ def wide(hidden):
         (lambda: Gossip(ONE_WAY), 3, "the mixing matrix is for 4 nodes, the run has 3"),
         (lambda: Gossip("torus"), 5, "5 nodes make no grid"),
         (lambda: Gossip("torus", asynchronous=True), 5, "5 nodes make no grid"),
-        (lambda: Gossip(), 17, "a minibatch of 16 samples cannot be shared by 17 nodes"),
-        (lambda: Gossip(asynchronous=True), 61, "60 samples cannot be dealt to 61 nodes"),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_sentence(make, nodes, sentence):

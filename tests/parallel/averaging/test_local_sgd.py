@@ -8,23 +8,16 @@ import pytest
 from minidl import data, nn, optim, parallel
 from minidl.parallel import LocalSGD, Synchronous
 from minidl.random import Purpose, stream
-from tests.parallel.jobs import blobs, small_job
-
-pytestmark = pytest.mark.timeout(300)
+from tests.parallel.jobs import blobs, small_job, weights
 
 plain = partial(optim.SGD, lr=0.1, weight_decay=1e-3)
 
 
-def weights(report):
-    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
-
-
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-@pytest.mark.parametrize("n", [60, 61])  # with 3 nodes and minibatches of 15 a last one of 1: two parts are empty
-def test_a_period_of_one_with_plain_sgd_is_synchronous(n, on):
-    job = small_job(data=partial(blobs, n), batch_size=15, optimizer=plain)
+def test_a_period_of_one_with_plain_sgd_is_synchronous():
+    """The last minibatch has one sample, so that two of three shares are empty."""
+    job = small_job(data=partial(blobs, 61), batch_size=15, optimizer=plain)
     truth = parallel.train(job, Synchronous(), nodes=3, on="simulation")
-    report = parallel.train(job, LocalSGD(period=1), nodes=3, on=on)
+    report = parallel.train(job, LocalSGD(period=1), nodes=3, on="simulation")
     assert np.abs(weights(report) - weights(truth)).max() < 1e-12
     assert len(set(report.digests)) == 1
     for row, true in zip(report.history, truth.history, strict=True):
@@ -33,7 +26,7 @@ def test_a_period_of_one_with_plain_sgd_is_synchronous(n, on):
         assert (row["steps"], row["samples"], row["lr"]) == (true["steps"], true["samples"], true["lr"])
 
 
-@pytest.mark.parametrize("period", [1, 2, 4, 5, 12, 13])
+@pytest.mark.parametrize("period", [1, 5, 12, 13])
 def test_there_are_t_over_h_rounds_in_the_ledger(period):
     steps, ring = 12, 2 * (3 - 1)  # messages of a node in one all-reduce
     report = parallel.train(small_job(), LocalSGD(period, algorithm="ring"), nodes=3, on="simulation")
@@ -63,7 +56,9 @@ def test_between_two_rounds_nodes_train_as_if_alone_and_the_mean_is_weighted_by_
     alone = []
     for rank in range(2):
         part = data.Dataset(*train[order[rank::2]])
-        alone.append(parallel.train(small_job(data=data.Splits(part, part), epochs=1, optimizer=plain)))
+        alone.append(
+            parallel.train(small_job(data=data.Splits(part, part), epochs=1, optimizer=plain), on="simulation")
+        )
     expected = 3 / 5 * weights(alone[0]) + 2 / 5 * weights(alone[1])
     assert np.abs(weights(report) - expected).max() < 1e-12
 
@@ -71,7 +66,7 @@ def test_between_two_rounds_nodes_train_as_if_alone_and_the_mean_is_weighted_by_
 @pytest.mark.parametrize(("n", "is_synchronous"), [(60, True), (61, False)])
 def test_momentum_stays_on_its_node(n, is_synchronous):
     """As long as all parts are equal the mean of the local momenta is the momentum of the mean; else it is not."""
-    job = small_job(data=partial(blobs, n), batch_size=15, schedule=None)
+    job = small_job(data=partial(blobs, n), batch_size=15, schedule=None, epochs=2)
     truth = parallel.train(job, Synchronous(), nodes=3, on="simulation")
     report = parallel.train(job, LocalSGD(period=1), nodes=3, on="simulation")
     assert (np.abs(weights(report) - weights(truth)).max() < 1e-12) == is_synchronous
@@ -94,20 +89,6 @@ def test_the_running_statistics_of_batch_norm_are_averaged():
     x = job.build_data().train.x
     assert np.abs(report.checkpoint.model["norm.running_mean"] - 0.1 * x.mean(axis=0)).max() < 1e-12
     assert report.checkpoint.model["norm.num_batches_tracked"] == 1
-
-
-def test_local_sgd_learns_with_few_rounds():
-    job = small_job(epochs=8, schedule=None)
-    report = parallel.train(job, LocalSGD(period=8), nodes=3, on="simulation")
-    assert len(report.recorded["rounds"][0]) == 4
-    assert report.accuracy > 0.8
-
-
-def test_what_does_not_fit_is_said_in_a_sentence():
-    with pytest.raises(ValueError, match=r"LocalSGD: algorithm must be .* got 'star'"):
-        LocalSGD(algorithm="star")
-    with pytest.raises(ValueError, match="a minibatch of 2 samples cannot be shared by 3 nodes"):
-        parallel.train(small_job(batch_size=2), LocalSGD(), nodes=3)
 
 
 def test_the_bytes_of_a_row_are_those_of_the_rounds_up_to_then():

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from minidl.parallel.averaging import mixing
 
 
-@pytest.mark.parametrize(("nodes", "factor"), [(4, 0.3333), (8, 0.80474), (16, 0.94925), (32, 0.98719)])
+@pytest.mark.parametrize(("nodes", "factor"), [(4, 0.3333), (32, 0.98719)])
 def test_on_a_ring_the_distance_shrinks_by_a_third_of_1_plus_2_cos_of_a_step_round_it(nodes, factor):
     gap = mixing.spectral_gap(mixing.matrix(mixing.ring(nodes)))
     assert 1 - gap == pytest.approx((1 + 2 * np.cos(2 * np.pi / nodes)) / 3, abs=1e-12)
     assert 1 - gap == pytest.approx(factor, abs=5e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 20), st.sampled_from(["ring", "torus", "full"]), st.integers(0, 9))
 def test_every_matrix_is_symmetric_and_doubly_stochastic_and_brings_all_together(nodes, topology, seed):
     if topology == "torus" and not has_grid(nodes):
@@ -34,12 +34,6 @@ def has_grid(nodes):
     return any(nodes % rows == 0 for rows in range(2, nodes // 2 + 1))
 
 
-def test_the_full_graph_agrees_at_once_and_a_torus_sooner_than_a_ring():
-    gaps = [mixing.spectral_gap(mixing.matrix(graph(16))) for graph in (mixing.ring, mixing.torus, mixing.full)]
-    assert gaps == sorted(gaps)
-    assert gaps[-1] == pytest.approx(1.0, abs=1e-12)
-
-
 def test_where_some_have_more_neighbours_than_others_the_mean_is_kept_all_the_same():
     star = mixing.check(mixing.matrix([{1, 2, 3}, {0}, {0}, {0}]))
     np.testing.assert_allclose(star[0], [0.25] * 4)
@@ -53,7 +47,7 @@ def test_on_a_torus_of_3_by_4_everyone_has_four_neighbours():
     assert all(i in neighbours[j] for i, others in enumerate(neighbours) for j in others)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 12), st.integers(0, 99))
 def test_a_matching_pairs_everyone_once(nodes, seed):
     w = mixing.matching(nodes, np.random.default_rng(seed))
@@ -62,7 +56,7 @@ def test_a_matching_pairs_everyone_once(nodes, seed):
     assert sorted(np.diag(w).tolist()) == [0.5] * (nodes - nodes % 2) + [1.0] * (nodes % 2)
 
 
-@pytest.mark.parametrize("nodes", range(1, 18))
+@pytest.mark.parametrize("nodes", [1, 2, 5, 8, 11, 16])
 def test_on_the_exponential_graph_lg_n_steps_make_the_mean_if_n_is_a_power_of_two(nodes):
     rounds = max(1, (nodes - 1).bit_length())
     product = np.eye(nodes)
@@ -76,7 +70,7 @@ def test_on_the_exponential_graph_lg_n_steps_make_the_mean_if_n_is_a_power_of_tw
     assert np.linalg.norm(product - 1 / nodes, 2) < 0.5
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(2, 24), st.sampled_from(["ring", "torus", "full", "random"]))
 def test_the_halves_know_only_each_other_and_all_are_connected(nodes, topology):
     if topology == "torus" and not has_grid(nodes):
@@ -89,11 +83,6 @@ def test_the_halves_know_only_each_other_and_all_are_connected(nodes, topology):
             assert i in halves[j][1]
     w = mixing.matrix([set(neighbours) for _, neighbours in halves])
     assert mixing.spectral_gap((w + np.eye(nodes)) / 2) > 1e-6  # in a graph of two parts it would be 0
-
-
-def test_a_matrix_of_ones_own_need_not_be_symmetric():
-    one_way = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
-    np.testing.assert_array_equal(mixing.check(one_way), one_way)
 
 
 @pytest.mark.parametrize(

@@ -1,34 +1,32 @@
 """Outer momentum of local SGD: what it equals, that it stays bounded, and that it learns."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
-from minidl import data, nn, optim, parallel
+from minidl import optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Job, LocalSGD, Synchronous
 from tests.parallel.averaging.test_local_sgd import Normed
-from tests.parallel.jobs import blobs, small_job
+from tests.parallel.jobs import blobs, small_job, weights
 from tests.parallel.quadratic import Point
-from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
 plain = partial(optim.SGD, lr=0.1, weight_decay=1e-3)
-SLOWMO = LocalSGD(period=4, outer_momentum=0.7)
 DILOCO = LocalSGD(period=4, outer_lr=0.7, outer_momentum=0.9, outer_nesterov=True, outer_form="v")
-
-
-def weights(report):
-    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
 
 
 @pytest.mark.parametrize("nesterov", [False, True])
 @pytest.mark.parametrize("form", ["u", "v"])
-@pytest.mark.parametrize("n", [60, 61])  # with 3 nodes and minibatches of 15 a last one of 1: two parts are empty
-def test_a_period_of_one_with_plain_sgd_is_synchronous_with_momentum(n, form, nesterov):
-    """Also where the rate falls: the schedule is the inner one, and the rates of momentum SGD are outer_lr times it."""
+def test_a_period_of_one_with_plain_sgd_is_synchronous_with_momentum(form, nesterov):
+    """Also where the rate falls: the schedule is the inner one, and the rates of momentum SGD are outer_lr times it.
+
+    The last minibatch has one sample, so that two of three shares are empty.
+    """
+    n = 61
     job = small_job(data=partial(blobs, n), batch_size=15, optimizer=plain, epochs=4)
     strategy = LocalSGD(period=1, outer_lr=0.5, outer_momentum=0.8, outer_nesterov=nesterov, outer_form=form)
     report = parallel.train(job, strategy, nodes=3, on="simulation")
@@ -68,10 +66,9 @@ def test_an_outer_rate_of_a_half_goes_half_of_the_way_to_the_mean():
     assert np.abs(half - (start + whole) / 2).max() < 1e-14
 
 
-@pytest.mark.parametrize("strategy", [SLOWMO, DILOCO], ids=["SlowMo", "DiLoCo"])
-def test_all_nodes_keep_the_same_weights_on_processes_as_well(strategy):
+def test_all_nodes_keep_the_same_weights_on_processes_as_well():
     job = small_job(data=partial(blobs, 61))
-    reports = [parallel.train(job, strategy, nodes=2, on=on) for on in ("processes", "simulation")]
+    reports = [parallel.train(job, DILOCO, nodes=2, on=on) for on in ("processes", "simulation")]
     assert len(set(reports[0].digests)) == 1
     assert np.abs(weights(reports[0]) - weights(reports[1])).max() < 1e-10
 
@@ -79,34 +76,15 @@ def test_all_nodes_keep_the_same_weights_on_processes_as_well(strategy):
 def test_every_group_of_parameters_has_its_own_inner_rate():
     """A group at rate 0 stays where it is; the other moves as if it was alone."""
 
-    def grouped(parameters, second):
+    def grouped(parameters, second, momentum):
         first, *rest = parameters
-        return optim.SGD([{"params": [first], "lr": 0.1}, {"params": rest, "lr": second}])
-
-    strategy = LocalSGD(period=1, outer_momentum=0.8)
-    truth_strategy = Synchronous()
-
-    def momentum(parameters, second):
-        first, *rest = parameters
-        groups = [{"params": [first], "lr": 0.1}, {"params": rest, "lr": second}]
-        return optim.SGD(groups, momentum=0.8)
+        return optim.SGD([{"params": [first], "lr": 0.1}, {"params": rest, "lr": second}], momentum=momentum)
 
     for second in (0.0, 0.3):
-        job = small_job(optimizer=partial(grouped, second=second))
-        truth = parallel.train(small_job(optimizer=partial(momentum, second=second)), truth_strategy, 3, "simulation")
-        report = parallel.train(job, strategy, nodes=3, on="simulation")
+        inner, momentum = (partial(grouped, second=second, momentum=momentum) for momentum in (0.0, 0.8))
+        truth = parallel.train(small_job(optimizer=momentum), Synchronous(), 3, "simulation")
+        report = parallel.train(small_job(optimizer=inner), LocalSGD(period=1, outer_momentum=0.8), 3, "simulation")
         assert np.abs(weights(report) - weights(truth)).max() < 1e-12
-
-
-def test_post_local_sgd_makes_no_outer_step_until_it_begins():
-    job = small_job(optimizer=plain)
-    truth = parallel.train(job, Synchronous(), nodes=3, on="simulation")
-    strategy = LocalSGD(period=3, post_local_after=2, outer_momentum=0.9)
-    report = parallel.train(job, strategy, nodes=3, on="simulation")
-    for row, true in zip(report.history[:2], truth.history[:2], strict=True):
-        assert row["test_loss"] == pytest.approx(true["test_loss"], rel=1e-12)
-    without = parallel.train(job, LocalSGD(period=3, post_local_after=2), nodes=3, on="simulation")
-    assert np.abs(weights(report) - weights(without)).max() > 1e-4  # two rounds: the second has momentum
 
 
 def test_the_outer_step_leaves_running_statistics_at_their_mean():
@@ -126,46 +104,23 @@ def distance(outputs, labels):
     return ((outputs.reshape(-1) - labels) ** 2).mean() * 0.5
 
 
-@pytest.mark.parametrize(
-    "outer",
-    [
-        {"outer_lr": 0.7, "outer_momentum": 0.9, "outer_nesterov": True, "outer_form": "v"},
-        *exhaustively({"outer_momentum": 0.4}, {"outer_momentum": 0.8}),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize(("lr", "period"), [(0.1, 5), (0.5, 50), *exhaustively((0.01, 1), (1.0, 5))])
-def test_a_thousand_steps_on_a_quadratic_stay_bounded(lr, period, outer):
+@pytest.mark.parametrize(("lr", "strategy"), [(0.1, DILOCO), (0.5, replace(DILOCO, period=50))], ids=["4", "50"])
+def test_many_steps_on_a_quadratic_stay_bounded(lr, strategy):
     job = Job(
         model=Point,
         data=apart,
         optimizer=partial(optim.SGD, lr=lr),
         loss=distance,
         batch_size=2,
-        epochs=100,
+        epochs=40,
         shards="by_label",
     )
-    report = parallel.train(job, LocalSGD(period=period, **outer), nodes=2, on="simulation")
-    assert report.history[-1]["steps"] == 1000
+    report = parallel.train(job, strategy, nodes=2, on="simulation")
+    assert report.history[-1]["steps"] == 400
     lowest = 2.0  # of the loss, at 1
     assert max(row["test_loss"] for row in report.history) < 10
     assert report.history[-1]["test_loss"] == pytest.approx(lowest, abs=1e-3)
     assert len(set(report.digests)) == 1
-
-
-@pytest.mark.parametrize("strategy", [SLOWMO, DILOCO], ids=["SlowMo", "DiLoCo"])
-def test_digits_are_learnt(strategy):
-    job = Job(
-        model=partial(nn.models.MLP, 64, 32, 10),
-        data=data.digits,
-        optimizer=partial(optim.SGD, lr=0.1),
-        batch_size=64,
-        epochs=6,
-    )
-    report = parallel.train(job, strategy, nodes=4, on="simulation")
-    without = parallel.train(job, LocalSGD(period=4), nodes=4, on="simulation")
-    assert report.accuracy > 0.92
-    assert report.history[-1]["loss"] < without.history[-1]["loss"]
 
 
 def test_nesterovs_momentum_without_momentum_is_refused():

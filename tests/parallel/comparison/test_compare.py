@@ -80,9 +80,7 @@ def test_printed_it_has_a_table_for_each_network_with_a_star_at_the_first() -> N
     comparison = parallel.compare(job(), BOTH, 2, networks=["1gbe", "none"], target=0.1)
     text = str(comparison)
     assert text.count("strategy") == 2
-    assert [line.split()[0] for line in text.splitlines() if " * " in line] == ["sync", "server"] or text.count(
-        " * "
-    ) == 2
+    assert text.count(" * ") == 2
     assert "none: simulated; *: the first at the target" in text
 
 
@@ -105,9 +103,6 @@ def test_progress_is_told_of_every_run_and_its_end() -> None:
     ("arguments", "error", "sentence"),
     [
         ({"strategies": {}}, ValueError, "needs strategies by name"),
-        ({"strategies": [parallel.Serial()]}, ValueError, "needs strategies by name"),
-        ({"strategies": {"a": "synchronous"}}, TypeError, "a: a Strategy, such as parallel.Synchronous"),
-        ({"strategies": {"a": parallel.Synchronous}}, TypeError, "a: a Strategy, such as"),
         ({"strategies": {"a": (parallel.Synchronous(), 3)}}, TypeError, "a: a pair .* expected"),
         ({"networks": "1gbe"}, ValueError, "must be a list of names"),
         ({"networks": ["2gbe"]}, ValueError, "did you mean '1gbe'"),
@@ -116,10 +111,7 @@ def test_progress_is_told_of_every_run_and_its_end() -> None:
             ValueError,
             "3 nodes have no place",
         ),
-        ({"networks": []}, ValueError, "must be a list of names"),
         ({"formats": ["gif"]}, ValueError, "formats must be 'png', 'svg' or 'pdf', got 'gif'"),
-        ({"formats": "png"}, TypeError, "formats must be a list"),
-        ({"seeds": 0}, ValueError, "seeds must be at least 1, got 0"),
         ({"target": 95}, ValueError, "target must be above 0 and at most 1"),
         ({"slow": {2: 3.0}}, ValueError, "no node 2"),
         ({"slow": {1: 0.5}}, ValueError, "slow"),

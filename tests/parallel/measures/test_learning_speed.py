@@ -22,14 +22,6 @@ def test_the_product_is_the_fall_of_the_loss_in_a_second(report, column):
     assert speed.samples_per_second == pytest.approx(120 / (end["seconds"] - begin["seconds"]))
 
 
-def test_the_speeds_of_two_spans_add_up_weighted_by_their_seconds(report):
-    rows = report.history
-    seconds = [rows[1]["seconds"] - rows[0]["seconds"], rows[2]["seconds"] - rows[1]["seconds"]]
-    first, second = learning_speed(rows, 0, 1), learning_speed(rows, 1, 2)
-    learned = first.learning_per_second * seconds[0] + second.learning_per_second * seconds[1]
-    assert learning_speed(rows).learning_per_second == pytest.approx(learned / sum(seconds), rel=1e-12)
-
-
 def test_without_time_there_is_no_speed():
     report = parallel.train(small_job(epochs=2), on=cluster.Simulation())
     with pytest.raises(ValueError, match=r"60 samples and 0\.0 seconds lie between the rows"):

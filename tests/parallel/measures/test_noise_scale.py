@@ -1,18 +1,14 @@
 """The noise scale: exact on a data set, and estimated without bias from two minibatch sizes."""
 
-from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
-from minidl import cluster, data, nn, parallel, random
-from minidl.parallel import Session
+from minidl import cluster, data, nn, random
 from minidl.parallel.measures import noise_scale
 from minidl.parallel.measures.noise_scale import Noise
-from tests.parallel.jobs import blobs, small_job, two_layers
-
-pytestmark = pytest.mark.timeout(300)
+from tests.parallel.jobs import blobs, two_layers
 
 
 @pytest.fixture
@@ -32,18 +28,6 @@ def test_of_a_linear_model_it_is_the_variance_of_the_inputs():
     assert noise.scale == pytest.approx(noise.trace / noise.squared_norm)
 
 
-def test_the_squared_norm_of_a_minibatch_is_the_gradients_and_its_share_of_the_noise(model):
-    """E |G_B|^2 = |G|^2 + tr(Sigma)/B, over all draws with replacement: an identity, not an estimate."""
-    dataset = blobs(6).train
-    singles = [noise_scale.gradient(model, dataset, [i]) for i in range(6)]
-    exact = noise_scale.exact(model, dataset)
-    for size in (1, 2, 3):
-        squares = [
-            np.square(np.mean([singles[i] for i in draw], axis=0)).sum() for draw in product(range(6), repeat=size)
-        ]
-        assert np.mean(squares) == pytest.approx(exact.squared_norm + exact.trace / size, rel=1e-10)
-
-
 def test_the_estimators_are_unbiased(model):
     """Over all ways to draw two small minibatches of one sample, with replacement, that make a large one."""
     dataset = blobs(7).train
@@ -59,18 +43,7 @@ def test_the_estimators_are_unbiased(model):
     assert average.trace == pytest.approx(exact.trace, rel=1e-10)
 
 
-def test_without_replacement_the_noise_has_the_factor_of_a_finite_population(model):
-    """E |G_B|^2 = |G|^2 + tr(Sigma)/B (N - B)/(N - 1), over all subsets of B of N = 6 samples."""
-    dataset = blobs(6).train
-    singles = np.array([noise_scale.gradient(model, dataset, [i]) for i in range(6)])
-    exact = noise_scale.exact(model, dataset)
-    for size in range(1, 7):
-        squares = [np.square(singles[list(subset)].mean(axis=0)).sum() for subset in combinations(range(6), size)]
-        expected = exact.squared_norm + exact.trace / size * (6 - size) / 5
-        assert np.mean(squares) == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.parametrize(("small", "large"), [(1, 2), (1, 6), (2, 4), (3, 6), (5, 6)])
+@pytest.mark.parametrize(("small", "large"), [(1, 2), (2, 5), (5, 6)])
 def test_over_all_minibatches_of_different_samples_the_estimates_are_unbiased(model, small, large):
     dataset = blobs(6).train
     singles = np.array([noise_scale.gradient(model, dataset, [i]) for i in range(6)])
@@ -88,27 +61,6 @@ def test_over_all_minibatches_of_different_samples_the_estimates_are_unbiased(mo
     assert average.trace == pytest.approx(exact.trace, rel=1e-9)
 
 
-@pytest.mark.parametrize("population", [None, 24])
-@pytest.mark.parametrize("nodes", [2, 4])
-def test_random_minibatches_give_the_exact_numbers_within_three_standard_errors(population, nodes):
-    """Gradients of 24 samples around a mean; nodes share minibatches of 20, with replacement or without."""
-    rng = np.random.default_rng(4)
-    singles = rng.normal(0.3, 1.0, size=(24, 5))
-    gradient = singles.mean(axis=0)
-    squared_norm, trace = float(gradient @ gradient), float(singles.var(axis=0).sum())
-    estimates = []
-    for _ in range(4_000):
-        drawn = rng.choice(24, size=20, replace=population is None)
-        parts = singles[drawn].reshape(nodes, 20 // nodes, 5).mean(axis=1)
-        small, large = np.square(parts).sum(axis=1).mean(), np.square(parts.mean(axis=0)).sum()
-        estimates.append(noise_scale.from_two_sizes(20 // nodes, small, 20, large, population))
-    for found, exact in (
-        ([one.squared_norm for one in estimates], squared_norm),
-        ([one.trace for one in estimates], trace),
-    ):
-        assert abs(np.mean(found) - exact) < 3 * np.std(found) / len(found) ** 0.5
-
-
 def test_near_the_whole_training_set_the_scale_is_finite_and_right():
     """The gradient is small against the noise: the formula for draws with replacement puts its square below 0."""
     singles = np.random.default_rng(5).normal(0.0, 1.0, size=(40, 3))
@@ -123,26 +75,6 @@ def test_near_the_whole_training_set_the_scale_is_finite_and_right():
     assert 0.3 * exact.scale < estimate.scale < 3 * exact.scale  # one draw of four parts
 
 
-def test_a_minibatch_of_different_samples_is_no_larger_than_the_training_set():
-    with pytest.raises(ValueError, match="8 different samples cannot come from a population of 7"):
-        noise_scale.from_two_sizes(2, 1.0, 8, 1.0, population=7)
-
-
-def test_many_draws_come_within_three_percent_and_the_mean_of_ratios_does_not(model):
-    dataset = blobs(60).train
-    exact = noise_scale.exact(model, dataset)
-    singles = np.array([noise_scale.gradient(model, dataset, [i]) for i in range(60)])
-    rng = np.random.default_rng(1)
-    estimates = []
-    for _ in range(20_000):
-        parts = singles[rng.integers(60, size=(4, 2))].mean(axis=1)  # four nodes of two samples each
-        small, large = np.square(parts).sum(axis=1).mean(), np.square(parts.mean(axis=0)).sum()
-        estimates.append(noise_scale.from_two_sizes(2, small, 8, large))
-    assert noise_scale.mean(estimates).scale == pytest.approx(exact.scale, rel=0.03)
-    ratios = float(np.mean([estimate.trace / estimate.squared_norm for estimate in estimates]))
-    assert abs(ratios / exact.scale - 1) > 0.2
-
-
 def part_of_a_node(comm: cluster.Communicator, population: int | None = None) -> Noise:
     random.manual_seed(3)
     model, dataset = two_layers(), blobs(12).train
@@ -151,75 +83,33 @@ def part_of_a_node(comm: cluster.Communicator, population: int | None = None) ->
     return noise_scale.over_nodes(comm, mean_gradient, 12 // comm.size, population)
 
 
-@pytest.mark.parametrize(("nodes", "on"), [(2, "processes"), (3, "simulation"), (4, "simulation")])
-def test_the_nodes_own_gradients_give_the_estimate(nodes, on, model):
+def test_the_nodes_own_gradients_give_the_estimate(model):
+    nodes = 3
     dataset = blobs(12).train
     parts = [noise_scale.gradient(model, dataset, range(node, 12, nodes)) for node in range(nodes)]
     small = float(np.mean([np.square(part).sum() for part in parts]))
     large = float(np.square(noise_scale.gradient(model, dataset, range(12))).sum())
     expected = noise_scale.from_two_sizes(12 // nodes, small, 12, large)
-    for noise in cluster.launch(part_of_a_node, nodes=nodes, on=on).results:
+    for noise in cluster.launch(part_of_a_node, nodes=nodes, on="simulation").results:
         assert noise.squared_norm == pytest.approx(expected.squared_norm, rel=1e-9)
         assert noise.trace == pytest.approx(expected.trace, rel=1e-9)
 
 
-def test_nodes_that_share_the_whole_training_set_find_its_gradient_without_noise(model):
-    exact = noise_scale.exact(model, blobs(12).train)
-    for noise in cluster.launch(part_of_a_node, args=(12,), nodes=3, on="simulation").results:
-        assert noise.squared_norm == pytest.approx(exact.squared_norm, rel=1e-5)  # gradients in float32
-        assert 0 < noise.scale < float("inf")
-
-
-@dataclass(frozen=True)
-class RecordsNoise(parallel.Strategy):
-    """Synchronous, with an estimate before each sum of the gradients."""
-
-    def run(self, session: Session) -> None:
-        for batch in session.batches():
-            session.model.zero_grad()
-            session.local_loss(batch).backward()
-            mine = session.gradient()
-            population = len(session.job.build_data().train)
-            session.record("noise", noise_scale.over_nodes(session.comm, mine, len(batch.x), population))
-            session.set_gradient(session.comm.all_reduce(mine * batch.weight))
-            session.update()
-
-
-def test_a_strategy_may_record_it_as_it_trains():
-    job = small_job()
-    truth, report = parallel.train(job), parallel.train(job, RecordsNoise(), 4, "simulation")
-    for name, array in truth.checkpoint.model.items():
-        assert np.abs(report.checkpoint.model[name] - array).max() < 1e-10
-    first, *others = report.recorded["noise"]
-    assert len(first) == report.history[-1]["steps"]
-    assert all(other == first for other in others)  # every node has the same estimates
-    assert 0 < noise_scale.mean(first).scale < float("inf")
-
-
-def test_equal_gradients_on_all_nodes_are_no_noise():
-    def program(comm: cluster.Communicator) -> Noise:
-        return noise_scale.over_nodes(comm, np.array([3.0, 4.0], np.float32), 5)
-
-    for noise in cluster.launch(program, nodes=3, on="simulation").results:
-        assert noise == Noise(pytest.approx(25.0), pytest.approx(0.0, abs=1e-12))
-
-
-@pytest.mark.parametrize(("small", "large"), [(8, 8), (8, 4), (0, 4)])
-def test_two_different_sizes_are_needed(small, large):
-    with pytest.raises(ValueError, match=f"got small={small} and large={large}"):
-        noise_scale.from_two_sizes(small, 1.0, large, 1.0)
-
-
-def test_one_node_and_no_estimate_are_refused():
+def test_sizes_and_data_without_an_estimate_are_refused(model):
+    for small, large in ((8, 8), (8, 4), (0, 4)):
+        with pytest.raises(ValueError, match=f"got small={small} and large={large}"):
+            noise_scale.from_two_sizes(small, 1.0, large, 1.0)
+    with pytest.raises(ValueError, match="8 different samples cannot come from a population of 7"):
+        noise_scale.from_two_sizes(2, 1.0, 8, 1.0, population=7)
+    x, y = blobs(6).train[np.arange(6)]
+    with pytest.raises(ValueError, match="the data set has no samples"):
+        noise_scale.exact(model, data.Dataset(x[:0], y[:0]))
+    with pytest.raises(ValueError, match="one sample at least, got none"):
+        noise_scale.gradient(model, blobs(6).train, [])
     with pytest.raises(cluster.ClusterError, match="the noise needs two nodes or more"):
         cluster.launch(part_of_a_node, nodes=1, on="simulation")
     with pytest.raises(ValueError, match="there is no estimate"):
         noise_scale.mean([])
-
-
-def test_where_there_is_no_gradient_the_scale_is_infinite():
-    assert Noise(0.0, 1.0).scale == float("inf")
-    assert Noise(-0.1, 1.0).scale == float("inf")
 
 
 def test_nodes_with_different_numbers_of_samples_are_refused_on_every_rank():
@@ -235,15 +125,8 @@ def test_nodes_with_different_numbers_of_samples_are_refused_on_every_rank():
     ]
 
 
-def test_a_gradient_that_is_not_a_number_has_no_noise_scale():
+def test_without_a_gradient_the_scale_is_infinite_and_of_one_that_is_no_number_none():
+    assert Noise(0.0, 1.0).scale == Noise(-0.1, 1.0).scale == float("inf")
     assert np.isnan(Noise(float("nan"), 1.0).scale)
     assert np.isnan(Noise(0.0, float("nan")).scale)
     assert np.isnan(noise_scale.from_two_sizes(1, float("inf"), 2, float("inf")).scale)
-
-
-def test_no_samples_are_refused(model):
-    x, y = blobs(6).train[np.arange(6)]
-    with pytest.raises(ValueError, match="the data set has no samples"):
-        noise_scale.exact(model, data.Dataset(x[:0], y[:0]))
-    with pytest.raises(ValueError, match="one sample at least, got none"):
-        noise_scale.gradient(model, blobs(6).train, [])

@@ -1,7 +1,5 @@
 """The report card lets sound tables pass and names what is wrong with the others."""
 
-import csv
-import io
 import math
 from typing import Any
 
@@ -28,11 +26,8 @@ def sound() -> list[dict]:
     ]
 
 
-def test_a_sound_table_passes():
-    assert problems(sound()) == []
-
-
-def test_a_sound_table_of_texts_passes():
+def test_a_sound_table_passes_also_as_texts_of_a_reader():
+    assert problems(iter(sound())) == problems([]) == []
     assert problems([{key: str(value) for key, value in row.items()} for row in sound()]) == []
 
 
@@ -49,24 +44,13 @@ def test_speed_and_accuracy_of_different_configurations_are_rejected():
     ]
 
 
-@pytest.mark.parametrize("missing", [None, ""])
-def test_a_missing_seed_is_rejected(missing):
+def test_no_seed_and_too_few_seeds_are_rejected():
     rows = sound()
-    rows[4]["seed"] = missing
+    rows[4]["seed"] = ""
     assert problems(rows) == ["synchronous: no seed is given"]
-
-
-def test_one_seed_is_too_few():
     rows = [row for row in sound() if row["seed"] == 0 or row["nodes"] == 1]
     assert problems(rows) == ["synchronous: 1 seed where 3 are needed to see the spread"]
     assert problems(rows, seeds=1) == []
-
-
-def test_one_run_copied_three_times_is_still_one_seed():
-    rows = sound()
-    for row in rows[:3]:
-        row["seed"] = 0
-    assert problems(rows) == ["serial: 1 seed where 3 are needed to see the spread"]
 
 
 def test_a_speedup_over_a_slow_baseline_is_rejected():
@@ -89,15 +73,6 @@ def test_a_speedup_over_nothing_in_the_table_is_rejected():
     ]
 
 
-def test_a_speedup_over_a_rate_that_is_nowhere_in_the_table_is_rejected_as_a_rate():
-    rows = sound()
-    for row in rows:
-        row["samples_per_second"] = 1000 / row.pop("seconds")
-        row["speedup"] = 40.0 if row["nodes"] == 4 else row["speedup"]
-    (found,) = [problem for problem in problems(rows) if "speedup" in problem]
-    assert found.endswith(" samples/s, but no run on 1 node, network=10gbe has this rate")
-
-
 # ---- configuration that the report card was not told of ----
 
 
@@ -113,15 +88,11 @@ def speed_and_quality(speed: dict, quality: dict, seeds: int = 3) -> list[dict]:
 @pytest.mark.parametrize(
     ("column", "fast", "good"),
     [
-        ("dtype", "float16", "float32"),
         ("dtype", "float16", ""),
         ("dtype", "", "float32"),
-        ("optimizer", "LARS", "SGD"),
         ("augmented", False, True),
         ("layers", [64, 10], [64, 64, 10]),
         ("bits", 16, 32),
-        ("dropout", 0.0, 0.5),
-        ("weight_decay", "0", "1e-4"),
         ("density", "0.001", "1.0"),
     ],
 )
@@ -131,51 +102,12 @@ def test_speed_and_accuracy_with_different_values_of_an_unknown_setting_are_reje
     assert problems(speed_and_quality({column: good or fast}, {column: good or fast})) == []
 
 
-def test_the_sentence_names_the_setting():
-    assert problems(speed_and_quality({"dtype": "float16"}, {"dtype": "float32"})) == [
-        "ring: the speed with nodes=4, dtype=float16 comes without the quality of that configuration",
-        "ring: the quality with nodes=4, dtype=float32 comes without the speed of that configuration",
-    ]
-
-
-@pytest.mark.parametrize(("column", "fast", "good"), [("dtype", "float16", "float32"), ("bits", 16, 32)])
-def test_of_single_runs_too_a_hidden_setting_is_found(column, fast, good):
-    assert len(problems(speed_and_quality({column: fast}, {column: good}, seeds=1), seeds=1)) == 2
-
-
-def test_one_honest_row_among_the_fast_ones_does_not_hide_the_others():
-    rows = speed_and_quality({"bits": 16}, {"bits": 32})
-    rows.append({**rows[0], "bits": 32, "seed": 3})
-    assert "ring: the speed with bits=16 comes without the quality of that configuration" in problems(rows)
-
-
-def test_seeds_of_different_settings_are_not_seeds_of_one():
-    rows = [
-        {"strategy": method, "seed": seed, "accuracy": 0.9, "seconds": 1.0, "dtype": dtype}
-        for method in ("ring", "tree")
-        for seed, dtype in enumerate(("float16", "bfloat16", "float32"))
-    ]
-    assert problems(rows) == [
-        f"{method}: 1 seed with dtype={dtype} where 3 are needed to see the spread"
-        for method in ("ring", "tree")
-        for dtype in ("bfloat16", "float16", "float32")
-    ]
-
-
-def test_an_accuracy_of_one_lucky_seed_is_rejected():
-    rows = speed_and_quality({}, {})
-    assert problems(rows[:-2]) == ["ring: 1 seed where 3 are needed to see the spread"]
-
-
 @pytest.mark.parametrize(
     "columns",
     [
         lambda i: {"peak_memory_mb": 812.25 + 3.7 * i},  # a measurement, different in every run
-        lambda i: {"allocations": 1234 + i},
         lambda i: {"restarts": (0, 0, 1, 0, 2, 0)[i % 6]},  # a count, which repeats now and then
-        lambda i: {"log": f"runs/{i}.txt"},
         lambda i: {"host": ("alpha", "beta")[i % 2], "date": "2026-11-22", "comment": "again" if i == 2 else ""},
-        lambda i: {"messages": 96},  # what is exactly the same in every run
         lambda i: {"cache_hits": "" if i % 2 else 7.5 + i},
         lambda i: {"wattage": float("nan") if i % 2 else 100.0 + i},
     ],
@@ -186,34 +118,10 @@ def test_columns_of_measurements_and_remarks_are_no_configuration(columns, is_ap
     assert problems([{**row, **columns(i)} for i, row in enumerate(rows)]) == []
 
 
-def test_numbers_that_only_the_rows_of_speed_have_are_no_configuration():
-    assert problems(speed_and_quality({"bytes_on_the_wire": 4096}, {})) == []
-
-
 def test_a_column_that_is_declared_as_measured_is_none_of_the_configuration():
     rows = speed_and_quality({"bottleneck": "network"}, {})
     assert problems(rows) != []
     assert problems(rows, measured=("bottleneck",)) == []
-
-
-def test_an_honest_study_of_a_setting_passes():
-    rows = [
-        {"strategy": "ring", "seed": seed, "levels": levels, "dtype": dtype, "accuracy": 0.9, "seconds": 1.0 + levels}
-        for seed in range(3)
-        for levels in (4, 8, 16)
-        for dtype in ("float16", "float32")
-    ]
-    assert problems(rows) == []
-
-
-def test_a_table_of_speeds_alone_or_of_qualities_alone_passes():
-    rows = speed_and_quality({"dtype": "float16"}, {"dtype": "float32"})
-    assert problems(rows[:3]) == []
-    assert problems(rows[3:]) == []
-
-
-def test_numbers_are_compared_by_value():
-    assert problems(speed_and_quality({"batch_size": "64", "bits": 16}, {"batch_size": 64.0, "bits": "16.0"})) == []
 
 
 def test_a_run_that_diverged_counts_as_a_seed():
@@ -249,13 +157,6 @@ def test_speedups_of_times_that_differ_from_seed_to_seed_pass_by_seeds_and_by_me
     for i, row in enumerate(by_means):
         row["speedup"] = 1.0 if i < 3 else 12.4 / 4.0
     assert problems(by_means) == []
-
-
-def test_a_speedup_over_the_slowest_seed_is_rejected():
-    rows = with_jitter()
-    for row in rows:
-        row["speedup"] = rows[2]["seconds"] / row["seconds"]
-    assert "synchronous: its speedup is relative to 14.4 s, but no run on 1 node, network=10gbe" in str(problems(rows))
 
 
 @pytest.mark.parametrize("column", ["accuracy", "test_loss"])
@@ -323,43 +224,16 @@ def test_the_quality_of_a_speedup_may_stand_in_rows_of_its_own():
         assert all("its speedup is over a run of better quality" in problem for problem in found)
 
 
-def test_a_speedup_without_a_time_is_rejected():
+def test_a_speedup_without_a_time_or_that_is_no_number_is_rejected():
     rows = sound()
     for row in rows[3:]:
         del row["seconds"]
     assert "synchronous: its speedup of 3 comes without a time" in problems(rows)
-
-
-@pytest.mark.parametrize("rate", [math.inf, -400.0, 0.0])
-def test_a_rate_that_no_run_can_have_is_no_rate(rate: float):
-    rows = [dict(row, samples_per_second=rate) for row in sound()]
-    for row in rows:
-        del row["seconds"]
-    assert "synchronous: its speedup of 3 comes without a time" in problems(rows)
-
-
-def test_a_speedup_that_is_no_number_is_rejected():
-    rows = [dict(row, speedup="3x") if "speedup" in row else row for row in sound()]
-    assert "synchronous: its speedup, 3x, is no number" in problems(rows)
-
-
-def test_a_table_without_a_column_of_nodes_is_judged_all_the_same():
-    rows = [{key: value for key, value in row.items() if key != "nodes"} for row in sound()]
-    assert problems(rows) == []
-    for row in rows[3:]:
-        row["speedup"] = 5.0
-    assert problems(rows) == [
-        "synchronous: its speedup is relative to 20 s, but no run on 1 node, network=10gbe has this time"
-    ]
-
-
-def test_no_rows_have_no_problems():
-    assert problems([]) == []
-
-
-def test_a_reader_of_csv_is_judged_as_the_list_of_its_rows_is():
-    text = "strategy,nodes,seed,accuracy,seconds\nring,4,0,0.9,3\n"
-    assert problems(csv.DictReader(io.StringIO(text))) == ["ring: 1 seed where 3 are needed to see the spread"]
+    for rate in (math.inf, -400.0, 0.0):  # of no run
+        assert "synchronous: its speedup of 3 comes without a time" in problems(
+            [row | {"samples_per_second": rate} for row in rows]
+        )
+    assert "synchronous: its speedup, 3x, is no number" in problems([row | {"speedup": "3x"} for row in sound()])
 
 
 def test_rows_that_are_no_dictionaries_or_have_no_method_are_refused():
@@ -367,24 +241,6 @@ def test_rows_that_are_no_dictionaries_or_have_no_method_are_refused():
         problems(sound(), name="method")
     with pytest.raises(TypeError, match="each row must be a dictionary from column to value, got 's'"):
         problems("strategy")  # type: ignore[arg-type]
-
-
-def test_a_sentence_names_the_configuration_of_its_rows_where_the_method_has_several():
-    rows = [row for row in sound() if row["seed"] == 0 or row["nodes"] == 4]
-    slower = [{**row, "network": "1gbe"} for row in rows if row["nodes"] == 4][:1]
-    assert "synchronous: 1 seed with network=1gbe where 3 are needed to see the spread" in problems(rows + slower)
-    assert "synchronous: no seed is given with network=1gbe" in problems([*rows, {**slower[0], "seed": None}])
-    (found,) = problems([{**row, "speedup": 9.0} if row["network"] == "1gbe" else row for row in sound() + slower * 3],
-                        seeds=1)  # fmt: skip
-    assert found.startswith("synchronous with network=1gbe: its speedup is relative to ")
-
-
-def test_rows_that_state_no_configuration_are_named_by_what_they_do_not_state():
-    found = problems(
-        [{"strategy": "ring", "dtype": "float16", "seed": seed, "seconds": 3.0} for seed in range(3)]
-        + [{"strategy": "ring", "seed": seed, "accuracy": 0.9} for seed in range(3)]
-    )
-    assert "ring: the quality with no dtype comes without the speed of that configuration" in found
 
 
 def scaled(base: dict[str, Any], own: dict[str, Any]) -> list[dict[str, Any]]:

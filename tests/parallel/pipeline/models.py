@@ -107,37 +107,6 @@ class Detached(Cut):
         ]
 
 
-class PassedOn(Cut):
-    """Stages that return what they were given, a view of it, or a part of it."""
-
-    def __init__(self) -> None:
-        self.first, self.last = nn.Linear(5, 6), nn.Linear(3, 3)
-
-    def stages(self) -> list[nn.Stage]:
-        return [
-            nn.Stage(lambda x: F.tanh(self.first(x)), self.first),
-            nn.Stage(lambda h: h),
-            nn.Stage(lambda h: (h.reshape(-1, 2, 3), h)),
-            nn.Stage(lambda both: both[0][:, 0] * both[1][:, 3:]),
-            nn.Stage(self.last, self.last),
-        ]
-
-
-class Listed(Cut):
-    """Units whose tuples change in length, from one to three tensors, also in nested order."""
-
-    def __init__(self) -> None:
-        self.first, self.last = nn.Linear(5, 6), nn.Linear(6, 3)
-
-    def stages(self) -> list[nn.Stage]:
-        return [
-            nn.Stage(lambda x: (self.first(x),), self.first),
-            nn.Stage(lambda one: (one[0], F.tanh(one[0]), F.sigmoid(one[0]))),
-            nn.Stage(lambda three: (three[1] * three[2], three[0])),
-            nn.Stage(lambda two: self.last(two[0] + two[1]), self.last),
-        ]
-
-
 def normalized() -> nn.Module:
     """Batch norm that averages over all minibatches and batch norm that forgets, dropout between them."""
     return nn.Sequential(
@@ -154,10 +123,48 @@ def frozen_between() -> nn.Module:
     return model
 
 
-def frozen_but_one() -> nn.Module:
-    model = nn.models.MLP(5, 8, 7, 6, 3).requires_grad_(False)
-    list(model.layers)[1].requires_grad_(True)
+class Unused(Cut):
+    """The first unit returns a tensor that no later unit uses, and whole numbers, which have no gradient."""
+
+    def __init__(self) -> None:
+        self.first, self.second, self.third = nn.Linear(5, 8), nn.Linear(8, 6), nn.Linear(6, 3)
+
+    def stages(self) -> list[nn.Stage]:
+        def first(x: Any) -> Any:
+            h = self.first(x)
+            return h, h * 2, F.argmax(h, axis=1)
+
+        def second(passed: Any) -> Any:
+            h, unused, largest = passed
+            return self.second(F.tanh(h)), unused, largest
+
+        def third(passed: Any) -> Any:
+            h, _, largest = passed
+            return self.third(h), largest
+
+        return [
+            nn.Stage(first, self.first),
+            nn.Stage(second, self.second),
+            nn.Stage(third, self.third),
+            nn.Stage(lambda both: both[0] + both[1].reshape(-1, 1) * 0.1),
+        ]
+
+
+def frozen(first: int, last: int) -> nn.Module:
+    model = nn.models.MLP(5, 8, 7, 6, 3)
+    for layer in list(model.layers)[first:last]:
+        layer.requires_grad_(False)
     return model
+
+
+def with_layers_without_parameters() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(0.3), nn.Sigmoid(), nn.Linear(8, 3))
+
+
+def checkpointed_parts() -> nn.Module:
+    """Each of its two stages calls a model that is checkpointed."""
+    first, second = nn.models.MLP(5, 8, 7, 6), nn.models.MLP(6, 7, 3)
+    return nn.Sequential(nn.checkpointing(first, segments=2), nn.Tanh(), nn.Linear(6, 6), nn.checkpointing(second))
 
 
 def in_double(make: Any) -> nn.Module:
@@ -175,9 +182,11 @@ CASES: dict[str, Job] = {
             "branches in two stages": Branches,
             "a weight of three stages": Ties,
             "a stage without a gradient of its input": Detached,
-            "stages that pass on what they get": PassedOn,
-            "tuples of one, three and two tensors": Listed,
-            "all frozen but one layer": frozen_but_one,
+            "checkpointed parts": checkpointed_parts,
+            "tensors that no stage uses": Unused,
+            "first stage frozen": partial(frozen, 0, 1),
+            "last stage frozen": partial(frozen, 3, 4),
+            "a stage without parameters": with_layers_without_parameters,
         }.items()
     },
 }

@@ -9,10 +9,11 @@ import pytest
 
 from minidl import cluster, nn
 from minidl.parallel import Job, Pipeline, pipeline, train
+from minidl.parallel.pipeline.weight_versions import WeightVersions
 from minidl.parallel.run.minibatches import common_minibatches
 from minidl.tape import allow_overwritten
 from tests.parallel.jobs import small_job
-from tests.tiers import all_but_first_exhaustive
+from tests.tiers import exhaustively
 
 STAGES = 4
 CUTS = (1, 2, 3)
@@ -83,7 +84,7 @@ def test_a_pipeline_of_one_stage_trains_as_serial():
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("on", all_but_first_exhaustive(["simulation", "processes"]))
+@pytest.mark.parametrize("on", ["simulation", *exhaustively("processes")])
 def test_replicas_of_an_asynchronous_pipeline_share_each_minibatch(on: str):
     job = small_job(model=deep_model, batch_size=7)
     one, two = (
@@ -94,27 +95,20 @@ def test_replicas_of_an_asynchronous_pipeline_share_each_minibatch(on: str):
         np.testing.assert_allclose(array, one.model().state_dict()[name], rtol=0, atol=1e-10)
 
 
-@pytest.mark.timeout(60)
-def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(tmp_path):
-    job = small_job(model=deep_model)
-    strategy = Pipeline(stages=3, schedule="pipedream")
-    whole = train(job, strategy, 3, on="simulation")
-    train(small_job(model=deep_model, epochs=2), strategy, 3, on="simulation", folder=tmp_path)
-    resumed = train(job, strategy, 3, on="simulation", resume=tmp_path / "checkpoint.npz")
-    assert resumed.digests == whole.digests
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("on", all_but_first_exhaustive(["simulation", "processes"]))
-def test_the_executed_order_is_the_schedules(on: str):
+def test_the_executed_order_is_the_schedules():
     job = small_job(model=deep_model, epochs=2)  # 4 minibatches an epoch
-    engine = cluster.Simulation(node=cluster.Node(1e9, 1e9)) if on == "simulation" else on
+    engine = cluster.Simulation(node=cluster.Node(1e9, 1e9))
     report = train(job, Pipeline(stages=3, schedule="pipedream"), 3, on=engine)
     timeline = pipeline.executed(report.trace, report.strategy.made_schedule(), minibatch=1)
     made = pipeline.PipeDream(stages=3, micro_batches=4)
     for stage in range(3):
         expected = [action for action in made.actions(stage) if action.kind != "U"]
         assert [bar.action for bar in timeline.of(stage)] == expected
+
+
+def test_vertical_sync_without_stashing_is_refused():
+    with pytest.raises(ValueError, match="needs stashing=True"):
+        WeightVersions(nn.Linear(1, 1), stashing=False, at_entry=[0])
 
 
 def frozen_first_layer() -> nn.Module:

@@ -10,7 +10,6 @@ import pytest
 from minidl import cluster, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import pipeline
-from tests.tiers import exhaustively
 
 WIDTH, DEPTH = 32, 8  # every chunk of up to eight computes the same
 FORWARD = 2 * WIDTH**2 * 4  # flops of a micro-batch of 4 samples through one layer
@@ -44,21 +43,14 @@ def order(timeline: pipeline.Timeline) -> list[list[str]]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(
-    ("kind", "on"),
-    [
-        *((kind, "simulation") for kind in SYNCHRONOUS),
-        ("zb-h1", "processes"),
-        *exhaustively(*((kind, "processes") for kind in SYNCHRONOUS if kind != "zb-h1")),
-    ],
-)
+@pytest.mark.parametrize(("kind", "on"), [*((kind, "simulation") for kind in SYNCHRONOUS), ("zb-h1", "processes")])
 def test_the_executed_order_is_the_simulated_one(kind: str, on: str):
     report = ran(kind, on)
     made = report.strategy.made_schedule()
     assert order(pipeline.executed(report.trace, made, minibatch=1)) == order(pipeline.simulate(made))
 
 
-@pytest.mark.parametrize("kind", ["naive", "gpipe", "1f1b", "interleaved"])
+@pytest.mark.parametrize("kind", ["1f1b", "interleaved"])
 def test_in_a_simulated_run_an_action_begins_when_its_stage_is_free_and_its_input_is_there(kind: str):
     run = pipeline.executed((report := ran(kind, "simulation")).trace, report.strategy.made_schedule())
     ends = {bar.action: bar.end for bar in run.bars}
@@ -71,13 +63,9 @@ def test_in_a_simulated_run_an_action_begins_when_its_stage_is_free_and_its_inpu
             free = bar.end
 
 
-def test_the_second_replica_has_a_timeline_of_its_own():
+def test_the_second_replica_has_a_timeline_of_its_own_and_minibatches_that_were_not_made_have_none():
     report = ran("1f1b", "simulation", replicas=2)
     made = report.strategy.made_schedule()
     assert order(pipeline.executed(report.trace, made, replica=1)) == order(pipeline.simulate(made))
-
-
-def test_a_minibatch_that_was_not_made_is_refused():
-    report = ran("gpipe", "simulation")
     with pytest.raises(ValueError, match="rank 0 has done 2 minibatches of a pipeline, asked for number 2, from 0"):
-        pipeline.executed(report.trace, report.strategy.made_schedule(), minibatch=2)
+        pipeline.executed(report.trace, made, minibatch=2)

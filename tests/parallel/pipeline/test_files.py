@@ -18,17 +18,9 @@ def test_a_schedule_is_read_back_from_its_file(kind: str, tmp_path: Path):
     assert str(pipeline.read_csv(tmp_path / "schedule.csv")) == str(schedule)
 
 
-def test_empty_cells_are_skipped_and_updates_are_added(tmp_path: Path):
-    path = tmp_path / "pytorch.csv"
-    path.write_text("0F0,0F1,,0B0,,0B1\r\n,1F0,1B0,1F1,1B1\r\n")
-    assert str(pipeline.read_csv(path)) == str(pipeline.OneFOneB(stages=2, micro_batches=2))
-
-
 ODD = {
     "byte order mark": b"\xef\xbb\xbf0F0,0B0\n1F0,1B0\n",
     "line ends of Windows": b"0F0,0B0\r\n1F0,1B0\r\n",
-    "line ends of the first Macs": b"0F0,0B0\r1F0,1B0\r",
-    "no line end": b"0F0,0B0\n1F0,1B0",
     "spaces": b" 0F0 ,\t0B0 \n 1F0, 1B0\n",
     "blank lines": b"\n\n0F0,0B0\n,,\n1F0,1B0\n\n",
     "quoted cells": b'"0F0","0B0"\n"1F0",1B0\n',
@@ -48,17 +40,12 @@ def test_the_same_schedule_is_read_however_it_was_saved(case: str, tmp_path: Pat
 
 BAD = {
     "huge number": ("0F0,0B0,0F999999999\n", "stage 0: F999999999 .forward. is of a micro-batch that there is not"),
-    "larger number": ("0F0,0B0,0F99999999999\n", "'0F99999999999' is no action"),
     "huge chunk": ("0F0,0B0\n999999999F0,999999999B0\n", "no stage has an action of chunk 1, but one of"),
     "thousands of digits": (f"0F{'9' * 5000},0B0\n", "'0F9{38}[.]{3}' is no action"),
     "other digits": ("0F٣,0B٣\n", "'0F٣' is no action"),
-    "small letter": ("0f0,0b0\n", "'0f0' is no action"),
-    "fraction": ("0F0.5,0B0\n", "'0F0.5' is no action"),
-    "negative": ("0F-1,0B0\n", "'0F-1' is no action"),
     "semicolons": ("0F0;0B0\n", "'0F0;0B0' is no action"),
     "header": ("stage,actions\n0F0,0B0\n", "'stage' is no action"),
     "open quote": ('"0F0,0B0\n1F0,1B0\n', "no CSV file of text"),
-    "only commas": (",,,\n,,\n", "a schedule has a line for each stage, got none"),
     "only communication": ("0SEND_F0\n1RECV_F0\n", "stage 0 has no action"),
     "moved to an earlier stage": ("1F0,0F0,0B0\n1B0,1U0\n", "stage 0: 1F0 is on the wrong stage, since stage 1"),
     "two chunks here, one there": (
@@ -66,11 +53,7 @@ BAD = {
         "stage 1 and stage 0 have different numbers of chunks",
     ),
     "update twice": ("0F0,0B0,0U0,0U0\n", "stage 0: U0 .update. is there twice"),
-    "missing": ("0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n", "stage 0: U0 .update. needs B1 or W1, which is missing"),
-    "doubled": ("0F0,0F0,0B0\n1F0,1B0\n", "stage 0: F0 .forward. is there twice"),
-    "no action": ("0F0,hello\n", "'hello' is no action"),
     "empty": ("", "a schedule has a line for each stage, got none"),
-    "one chunk on two stages": ("0F0,0B0\n0F1,0B1\n", "stage 1: 0F1 is on the wrong stage"),
 }
 
 
@@ -80,11 +63,4 @@ def test_a_bad_file_is_refused_with_its_name(case: str, tmp_path: Path):
     path = tmp_path / "bad.csv"
     path.write_text(text)
     with pytest.raises(pipeline.ScheduleError, match=f"bad.csv: {message}"):
-        pipeline.read_csv(path)
-
-
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path):
-    path = tmp_path / "bad.csv"
-    path.write_bytes(b"\xff\xfe\x00\x81")
-    with pytest.raises(pipeline.ScheduleError, match=r"bad.csv: no CSV file of text"):
         pipeline.read_csv(path)

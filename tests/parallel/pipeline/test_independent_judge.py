@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import replace
 
 import pytest
 
 from minidl.parallel import pipeline
-from tests.tiers import all_but_first_exhaustive
+from tests.tiers import exhaustively
 
 KINDS = tuple(pipeline.SCHEDULES)
 Line = list[tuple[str, int, int]]
@@ -145,7 +144,7 @@ def mutate(lines: list[Line], rng: random.Random) -> None:
             line.insert(i, line.pop(line.index(("W", m, chunk))) if ("W", m, chunk) in line else ("W", m, chunk))
 
 
-@pytest.mark.parametrize("seed", all_but_first_exhaustive([*range(8)]))
+@pytest.mark.parametrize("seed", [0, *exhaustively(1)])
 def test_validator_and_judge_agree_on_what_is_valid_and_on_the_first_bad_action(seed: int):
     rng, verdicts = random.Random(seed), {True: 0, False: 0}
     for _ in range(250):
@@ -192,7 +191,7 @@ def test_validator_and_judge_agree_on_what_is_valid_and_on_the_first_bad_action(
     assert min(verdicts.values()) > 20
 
 
-@pytest.mark.parametrize("seed", all_but_first_exhaustive([*range(8)]))
+@pytest.mark.parametrize("seed", [0, *exhaustively(1)])
 def test_times_bubble_and_memory_are_those_of_the_judge(seed: int):
     rng = random.Random(seed)
     for _ in range(30):
@@ -225,22 +224,3 @@ def test_times_bubble_and_memory_are_those_of_the_judge(seed: int):
         assert pipeline.peak_memory(schedule) == pytest.approx([judge.peak(s) for s in range(schedule.stages)])
         curve = pipeline.simulate(schedule).kept
         assert [max(kept for _, kept in curve(s)) for s in range(schedule.stages)] == pipeline.peak_memory(schedule)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_written_schedule_is_read_with_its_own_number_of_micro_batches_despite_a_slip(kind: str):
-    """Else the slip would be looked for on stage 0."""
-    rng = random.Random(0)
-    for _ in range(40):
-        stages = rng.randint(2, 4)
-        schedule = pipeline.schedule(kind, stages, stages * rng.randint(1, 3))
-        judge = judge_of(schedule)
-        mutate(judge.lines, rng)
-        lines = [" ".join(str(pipeline.Action(*action)) for action in line) for line in judge.lines]
-        try:
-            read = pipeline.Listed.read(lines)
-        except pipeline.ScheduleError as error:
-            assert "is on the wrong stage" in str(error)  # noqa: PT017
-        else:
-            assert read == replace(read, micro_batches=schedule.micro_batches)
-            assert list(read.places) == judge.places

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from minidl import amp, cluster, nn, optim, parallel
-from minidl import functional as F
 from minidl.parallel import Job, Pipeline, Serial, pipeline
 from minidl.parallel.pipeline.stage_execution import StageExecution
 from tests.parallel.jobs import blobs, small_job, two_layers
-from tests.parallel.test_split_models import JOBS, assert_same_run, gpt, texts, two_groups
-from tests.tiers import all_but_first_exhaustive
+from tests.parallel.test_split_models import JOBS, assert_same_run
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -33,19 +32,24 @@ def assert_trains_as_one_node(job: Job, strategy: Pipeline, dp: int = 1, on: obj
     return report, truth
 
 
-@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
 @pytest.mark.parametrize(
-    ("kind", "dp", "on"),
-    all_but_first_exhaustive(
-        [(kind, dp, on) for dp in (2, 1) for on in ("simulation", "processes") for kind in ("zb-h1", *SYNCHRONOUS)]
-    ),
+    ("kind", "job", "dp", "on"),
+    [
+        *((kind, "tied GPT", 2, "simulation") for kind in SYNCHRONOUS),
+        ("zb-h1", "ResNet", 2, "simulation"),
+        ("zb-h1", "tied GPT", 2, "processes"),
+        *exhaustively(*((kind, "ResNet", 1, "processes") for kind in ("1f1b", "zb-v", "interleaved"))),
+    ],
 )
-def test_every_schedule_trains_to_the_numbers_of_one_node(job: Job, kind: str, dp: int, on: str):
-    """LeNet; a ResNet with batch norm, skips over cuts, frozen weights and clipping; a GPT with a tie and dropout."""
-    assert_trains_as_one_node(job, Pipeline(stages=2, micro_batches=4, schedule=kind), dp, on)
+def test_every_schedule_trains_to_the_numbers_of_one_node(kind: str, job: str, dp: int, on: str):
+    """A ResNet with batch norm, skips over cuts, frozen weights and clipping; a GPT with a tie and dropout."""
+    epochs = 2 if kind == "zb-h1" else 1
+    assert_trains_as_one_node(
+        replace(JOBS[job], epochs=epochs), Pipeline(stages=2, micro_batches=4, schedule=kind), dp, on
+    )
 
 
-@pytest.mark.parametrize("kind", SYNCHRONOUS)
+@pytest.mark.parametrize("kind", ["1f1b", "zb-v"])
 def test_on_one_replica_the_bits_are_those_of_one_node(kind: str):
     job = replace(JOBS["LeNet"], epochs=1)
     report, truth = assert_trains_as_one_node(job, Pipeline(stages=2, micro_batches=4, schedule=kind))
@@ -53,109 +57,57 @@ def test_on_one_replica_the_bits_are_those_of_one_node(kind: str):
         np.testing.assert_array_equal(report.checkpoint.model[name], array)
 
 
-@pytest.mark.slow
-def test_mpi_gives_the_bits_of_processes():
-    pytest.importorskip("mpi4py", exc_type=ImportError)
-    strategy = Pipeline(stages=2, micro_batches=4, schedule="zb-h1")
-    by_mpi, by_processes = (parallel.train(JOBS["ResNet"], strategy, 4, on=on) for on in ("mpi", "processes"))
-    assert by_mpi.digests == by_processes.digests
-
-
-@pytest.mark.parametrize("overlap", [True, False])
-def test_the_all_reduce_of_replicas_may_overlap_with_backward(overlap: bool):
-    strategy = Pipeline(stages=3, micro_batches=3, schedule="zb-h2", overlap=overlap, bucket_mb=0.0001)
+def test_the_all_reduce_of_replicas_may_overlap_with_backward():
+    strategy = Pipeline(stages=3, micro_batches=3, schedule="zb-h2", overlap=True, bucket_mb=0.0001)
     assert_trains_as_one_node(JOBS["tied GPT"], strategy, dp=2, on=cluster.Simulation("10gbe"))
 
 
 @pytest.mark.parametrize("kind", ["zb-v", "interleaved"])
 def test_a_replica_without_samples_sums_its_chunks_in_the_order_of_the_others(kind: str):
     """The last minibatch of an epoch has one sample, so the second replica skips every backward of it."""
-    job = small_job(model=partial(frozen, 0, 0), data=partial(blobs, 33), epochs=2)
+    job = small_job(model=mlp, data=partial(blobs, 33), epochs=2)
     strategy = Pipeline(stages=2, micro_batches=2, schedule=kind, overlap=True)
     assert_trains_as_one_node(job, strategy, dp=2, on=cluster.Simulation("10gbe"))
 
 
-@pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-v", "interleaved", "zb-h1"]))
+@pytest.mark.parametrize("kind", ["zb-v", *exhaustively("interleaved")])
 def test_a_tie_may_lead_from_one_chunk_of_a_rank_to_another(kind: str):
     """In a V the first and the last chunk are on the first rank; interleaved they are on different ones."""
-    job = replace(JOBS["tied GPT"], model=partial(deep_gpt, 0.2))
+    job = replace(JOBS["tied GPT"], model=partial(deep_gpt, 0.2), epochs=1)
     assert_trains_as_one_node(job, Pipeline(stages=2, micro_batches=4, schedule=kind), dp=2)
+
+
+def mlp() -> nn.Module:
+    return nn.models.MLP(5, 8, 7, 6, 3).double()
 
 
 def deep_gpt(dropout: float) -> nn.Module:
     return nn.models.GPT(vocab_size=11, block_size=6, n_layer=5, n_head=2, n_embd=8, dropout=dropout).double()
 
 
-# ---- models of all kinds ----
+def test_a_last_minibatch_may_have_fewer_samples_than_micro_batches():
+    """60 samples in minibatches of 19: the last one has 3, of which the second replica gets one."""
+    job = small_job(batch_size=19, model=mlp, optimizer=partial(optim.Adam, lr=0.01))
+    assert_trains_as_one_node(job, Pipeline(stages=2, micro_batches=4, schedule="zb-v"), dp=2)
 
 
-def frozen(first: int, last: int) -> nn.Module:
-    model = nn.models.MLP(5, 8, 7, 6, 3).double()
-    for layer in list(model.layers)[first:last]:
-        layer.requires_grad_(False)
-    return model
-
-
-def with_layers_without_parameters() -> nn.Module:
-    return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(0.3), nn.Sigmoid(), nn.Linear(8, 3)).double()
-
-
-class Unused(nn.Module):
-    """The first unit returns a tensor that no later unit uses, and whole numbers, which have no gradient."""
+class Around(nn.Module):
+    """A model whose stages are those of the checkpointed model inside, which nobody calls."""
 
     def __init__(self) -> None:
-        self.first, self.second, self.third = nn.Linear(5, 8), nn.Linear(8, 6), nn.Linear(6, 3)
+        self.inner = nn.checkpointing(nn.models.MLP(5, 8, 7, 6, 3), segments=2)
 
-    def stages(self):
-        def first(x):
-            h = self.first(x)
-            return h, h * 2, F.argmax(h, axis=1)
-
-        def second(passed):
-            h, unused, largest = passed
-            return self.second(F.tanh(h)), unused, largest
-
-        def third(passed):
-            h, _, largest = passed
-            return self.third(h) + largest.reshape(-1, 1) * 0.1
-
-        return [nn.Stage(first, self.first), nn.Stage(second, self.second), nn.Stage(third, self.third)]
+    def stages(self) -> list[nn.Stage]:
+        return self.inner.stages()
 
     def forward(self, x):
-        return nn.run_stages(self.stages(), x)
+        return self.inner(x)
 
 
-def unused() -> nn.Module:
-    return Unused().double()
-
-
-MODELS = {
-    "first stage frozen": partial(frozen, 0, 1),
-    "middle stages frozen": partial(frozen, 1, 3),
-    "last stage frozen": partial(frozen, 3, 4),
-    "a stage without parameters": with_layers_without_parameters,
-    "tensors that no stage uses": unused,
-}
-
-
-@pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-h1", "1f1b", "gpipe"]))
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_models_of_all_kinds_train_to_the_numbers_of_one_node(model, kind: str):
-    stages = len(model().stages())
-    assert_trains_as_one_node(small_job(model=model), Pipeline(stages, 4, kind, cuts=range(1, stages)), dp=2)
-
-
-@pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-v", *SYNCHRONOUS]))
-def test_a_last_minibatch_may_have_fewer_samples_than_micro_batches(kind: str):
-    """60 samples in minibatches of 19: the last one has 3, of which the second replica gets one."""
-    job = small_job(batch_size=19, model=partial(frozen, 0, 0))
-    assert_trains_as_one_node(job, Pipeline(stages=2, micro_batches=4, schedule=kind), dp=2)
-
-
-@pytest.mark.parametrize("optimizer", [two_groups, partial(optim.Adam, lr=0.01), partial(optim.SGD, lr=0.1)])
-def test_optimizers_clipping_and_schedules_go_on_as_on_one_node(optimizer):
-    job = replace(JOBS["tied GPT"], optimizer=optimizer, clip_norm=0.05)
-    assert_trains_as_one_node(job, Pipeline(stages=3, micro_batches=2))
+def test_a_model_that_is_checkpointed_as_a_whole_is_refused_with_advice():
+    for make in (Around, lambda: nn.checkpointing(two_layers())):
+        with pytest.raises(ValueError, match=r"nn.checkpointing would have no effect.*recompute=True"):
+            parallel.train(small_job(model=make), Pipeline(2, 4), 2, on="simulation")
 
 
 class InSixteenBits(nn.Module):
@@ -189,9 +141,8 @@ def test_activations_of_sixteen_bits_pass_between_stages():
 # ---- a run of many parts ----
 
 
-@pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-h1", "1f1b"]))
-def test_a_run_resumes_to_the_same_bits_and_on_another_number_of_stages(kind: str, tmp_path):
-    job, strategy = JOBS["ResNet"], Pipeline(stages=2, micro_batches=4, schedule=kind)
+def test_a_run_resumes_to_the_same_bits_and_on_another_number_of_stages(tmp_path):
+    job, strategy = JOBS["ResNet"], Pipeline(stages=2, micro_batches=4, schedule="zb-h1")
     whole = parallel.train(replace(job, epochs=3), strategy, 2, on="simulation")
     parallel.train(job, strategy, 2, on="simulation", folder=tmp_path)
     resume = tmp_path / "checkpoint.npz"
@@ -201,48 +152,14 @@ def test_a_run_resumes_to_the_same_bits_and_on_another_number_of_stages(kind: st
     assert_same_run(parallel.train(replace(job, epochs=3), other, 4, on="simulation", resume=resume), whole, 1e-9)
 
 
-def test_the_model_of_the_report_predicts_what_the_run_evaluated():
-    job = JOBS["LeNet"]
-    report = parallel.train(job, Pipeline(stages=3, micro_batches=4), 3, on="simulation")
-    test = job.build_data().test
-    model = report.model().eval()
-    assert np.mean(model(test.x).numpy().argmax(axis=1) == test.y) == pytest.approx(report.accuracy)
-
-
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_an_error_in_one_stage_ends_the_run_with_its_text(on: str):
-    with pytest.raises(cluster.RankFailed, match="no more of this"):
-        parallel.train(
-            small_job(model=Failing, data=partial(blobs, dtype="float32")), Pipeline(3, 4, cuts=(1, 2)), 3, on=on
-        )
-
-
-class Failing(nn.models.MLP):
-    def __init__(self) -> None:
-        super().__init__(5, 8, 7, 3)
-        self.calls = 0
-
-    def stages(self):
-        first, second, third = super().stages()
-
-        def fails(x):
-            self.calls += 1
-            if self.calls == 7:
-                raise ArithmeticError("no more of this")
-            return second(x)
-
-        return [first, nn.Stage(fails, *second.modules), third]
-
-
-@pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_a_loss_that_is_no_number_ends_the_run(on: str):
+def test_a_loss_that_is_no_number_ends_the_run():
     job = small_job(optimizer=partial(optim.SGD, lr=1e308))
     with pytest.raises(parallel.NonFiniteLoss), np.errstate(all="ignore"):
-        parallel.train(job, Pipeline(stages=2, micro_batches=4), 2, on=on)
+        parallel.train(job, Pipeline(stages=2, micro_batches=4), 2, on="simulation")
 
 
-@pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-v", "1f1b", "pipedream"]))
-def test_a_thousand_steps_keep_nothing(kind: str, monkeypatch):
+@pytest.mark.parametrize("kind", ["zb-v", "pipedream"])
+def test_a_hundred_steps_keep_nothing(kind: str, monkeypatch):
     """After every epoch a stage has nothing of a micro-batch left, and has sent what others have received."""
     left = []
 
@@ -252,22 +169,11 @@ def test_a_thousand_steps_keep_nothing(kind: str, monkeypatch):
 
     finished = StageExecution.finish
     monkeypatch.setattr(StageExecution, "finish", finish)
-    job = small_job(epochs=250, model=partial(nn.models.MLP, 5, 8, 7, 6, 3), data=partial(blobs, dtype="float32"))
+    job = small_job(epochs=25, model=partial(nn.models.MLP, 5, 8, 7, 6, 3), data=partial(blobs, dtype="float32"))
     strategy = Pipeline(stages=2, micro_batches=None if kind == "pipedream" else 4, schedule=kind)
-    assert parallel.train(job, strategy, 2, on="simulation").history[-1]["steps"] == 1000
-    assert len(left) >= 500
+    assert parallel.train(job, strategy, 2, on="simulation").history[-1]["steps"] == 100
+    assert len(left) >= 50
     assert all(counts == left[0] or counts == left[1] for counts in left)  # those of the two ranks
-
-
-def test_texts_are_read_in_pieces_of_one_sample():
-    """As many micro-batches as samples: each has one."""
-    job = Job(gpt, texts, two_groups, batch_size=8, epochs=1)
-    assert_trains_as_one_node(job, Pipeline(stages=2, micro_batches=8))
-
-
-def test_more_stages_than_the_plan_has_nodes_are_refused():
-    with pytest.raises(ValueError, match=r"2 replicas of 4 stages need 8 nodes, got 4"):
-        parallel.train(JOBS["LeNet"], Pipeline(stages=4, replicas=2), 4, on="simulation")
 
 
 @pytest.mark.parametrize(
@@ -276,9 +182,9 @@ def test_more_stages_than_the_plan_has_nodes_are_refused():
         ({"stages": 9}, 9, r"5 stages of the model cannot fill 9 chunks.*use at most 5 chunks"),
         ({"stages": 2, "micro_batches": 17}, 2, r"16 samples, cannot be cut into 17 micro-batches: use at most 16"),
         ({"stages": 3}, 4, r"1 replica of 3 stages needs 3 nodes, got 4"),
+        ({"stages": 4, "replicas": 2}, 4, r"2 replicas of 4 stages need 8 nodes, got 4"),
         ({"stages": 2, "micro_batches": 3, "schedule": "interleaved"}, 2, r"3 micro-batches cannot be divided"),
         ({"stages": 2, "cuts": (0,)}, 2, r"cuts must be 1 rising number from 1 to 4"),
-        ({"stages": 2, "cuts": (1, 2)}, 2, r"cuts must be 1 rising number from 1 to 4"),
         ({"stages": 2, "micro_batches": 2, "schedule": "pipedream"}, 2, r"leave out micro_batches"),
         ({"stages": 2, "schedule": pipeline.GPipe(3, 4)}, 2, r"the schedule has stages=3, expected 2"),
         (
@@ -306,10 +212,3 @@ def test_what_cannot_be_trained_is_refused_before_the_run(settings, nodes, messa
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         Pipeline(**settings)
-
-
-def test_a_model_with_checkpointing_of_its_own_is_refused():
-    with pytest.raises(
-        ValueError, match=r"^Pipeline: the model's nn.checkpointing would have no effect.*recompute=True"
-    ):
-        parallel.train(small_job(model=lambda: nn.checkpointing(two_layers())), Pipeline(2), 2, on="simulation")

@@ -16,11 +16,8 @@ from minidl.grad_mode import recomputing
 from minidl.parallel import Job, Pipeline, pipeline
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.pipeline.test_asynchronous import deep_model
-from tests.parallel.pipeline.test_pipeline import MODELS, SYNCHRONOUS, InSixteenBits, deep_gpt
+from tests.parallel.pipeline.test_pipeline import deep_gpt
 from tests.parallel.test_split_models import JOBS
-from tests.tiers import all_but_first_exhaustive
-
-pytestmark = pytest.mark.timeout(300)
 
 
 def assert_same_bits(job: Job, strategy: Pipeline, nodes: int, on: Any = "simulation") -> None:
@@ -35,39 +32,21 @@ def assert_same_bits(job: Job, strategy: Pipeline, nodes: int, on: Any = "simula
     assert other.digests == plain.digests
 
 
-@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-@pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-h1", *SYNCHRONOUS]))
-def test_recomputation_changes_no_bit(job: Job, kind: str):
+@pytest.mark.parametrize(("job", "kind"), [("ResNet", "zb-h1"), ("tied GPT", "1f1b"), ("tied GPT", "zb-v")])
+def test_recomputation_changes_no_bit(job: str, kind: str):
     """Batch norm, dropout, a tie, frozen weights, clipping; the last minibatch has fewer samples."""
-    assert_same_bits(replace(job, epochs=1), Pipeline(stages=2, micro_batches=4, schedule=kind), 2)
+    this = replace(JOBS[job], epochs=1, **({"model": partial(deep_gpt, 0.2)} if kind == "zb-v" else {}))
+    assert_same_bits(this, Pipeline(stages=2, micro_batches=4, schedule=kind), 2)
 
 
-@pytest.mark.parametrize("on", all_but_first_exhaustive([cluster.Simulation("10gbe"), "processes"]))
-def test_it_changes_none_where_replicas_reduce_gradients_during_backward(on: Any):
+def test_it_changes_none_where_replicas_reduce_gradients_during_backward():
     strategy = Pipeline(stages=3, micro_batches=3, schedule="zb-h2", overlap=True, bucket_mb=0.0001)
-    assert_same_bits(replace(JOBS["tied GPT"], epochs=1), strategy, 6, on)
-
-
-@pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-v", "interleaved"]))
-def test_it_changes_none_where_a_chunk_follows_another_on_the_same_rank(kind: str):
-    job = replace(JOBS["tied GPT"], model=partial(deep_gpt, 0.2), epochs=1)
-    assert_same_bits(job, Pipeline(stages=2, micro_batches=4, schedule=kind), 2)
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_it_changes_none_on_models_of_all_kinds(model: Any):
-    stages = len(model().stages())
-    assert_same_bits(small_job(model=model), Pipeline(stages, 4, "zb-h1", cuts=range(1, stages)), stages)
-
-
-def test_it_changes_none_with_activations_of_sixteen_bits():
-    job = small_job(model=InSixteenBits, data=partial(blobs, dtype="float32"))
-    assert_same_bits(job, Pipeline(3, 2, cuts=(1, 2)), 3)
+    assert_same_bits(replace(JOBS["tied GPT"], epochs=1), strategy, 6, cluster.Simulation("10gbe"))
 
 
 @pytest.mark.parametrize("weight_versions", ["stashing", "vertical_sync"])
 def test_an_asynchronous_stage_recomputes_with_the_weights_of_the_forward_pass(weight_versions: str):
-    job = small_job(model=deep_model, batch_size=7)
+    job = small_job(model=deep_model, batch_size=7, epochs=1)
     assert_same_bits(job, Pipeline(4, schedule="pipedream", cuts=(1, 2, 3), weight_versions=weight_versions), 4)
 
 
@@ -142,12 +121,6 @@ def test_each_chunk_runs_once_more_for_each_micro_batch_and_keeps_what_the_ledge
         assert PEAKS[stage] == peaks[stage] + logits, stage
 
 
-def test_the_ledger_of_gpipe_is_the_inputs_in_flight_and_one_micro_batch():
-    for kind, in_flight in (("gpipe", [8, 8, 8, 8]), ("1f1b", [4, 3, 2, 1])):
-        kept = pipeline.peak_memory(pipeline.schedule(kind, 4, 8), activation=10.0, input=1.0)
-        assert kept == [count + 10.0 for count in in_flight]
-
-
 # ---- what is refused ----
 
 
@@ -165,24 +138,3 @@ def test_the_ledger_of_gpipe_is_the_inputs_in_flight_and_one_micro_batch():
 def test_bad_settings_are_refused(settings: dict[str, Any], error: type[Exception], message: str):
     with pytest.raises(error, match=message):
         Pipeline(**settings)
-
-
-def test_an_error_while_recomputing_ends_the_run_with_its_text():
-    job = small_job(model=FailsTheSecondTime, data=partial(blobs, dtype="float32"))
-    with pytest.raises(cluster.RankFailed, match="no more of this"):
-        parallel.train(job, Pipeline(3, 4, cuts=(1, 2), recompute=True), 3, on="simulation")
-
-
-class FailsTheSecondTime(nn.models.MLP):
-    def __init__(self) -> None:
-        super().__init__(5, 8, 7, 3)
-
-    def stages(self) -> list[nn.Stage]:
-        first, second, third = super().stages()
-
-        def fails(x: Any) -> Any:
-            if recomputing.get():
-                raise ArithmeticError("no more of this")
-            return second(x)
-
-        return [first, nn.Stage(fails, *second.modules), third]

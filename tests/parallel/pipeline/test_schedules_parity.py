@@ -34,7 +34,7 @@ def ours(schedule: pipeline.Schedule) -> list[list[str]]:
     return [[str(each) for each in schedule.actions(stage) if each.kind != "U"] for stage in range(schedule.stages)]
 
 
-@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("stages", [2, 4])
 def test_the_list_of_1f1b_is_pytorch_s_but_on_the_last_stage_where_theirs_cannot_be_executed(stages, tmp_path):
     """It starts at micro-batch 1 there, since it counts from a forward of the warm-up, of which there is none."""
     schedule = pipeline.OneFOneB(stages, micro_batches=8)
@@ -51,20 +51,19 @@ def test_the_list_of_1f1b_is_pytorch_s_but_on_the_last_stage_where_theirs_cannot
         runtime(schedule)._load_csv(path)  # their own validator agrees
 
 
-@pytest.mark.parametrize("stages", [2, 3, 4])
-@pytest.mark.parametrize("chunks", [2, 3])
+@pytest.mark.parametrize(("stages", "chunks"), [(2, 3), (4, 2)])
 def test_interleaved_1f1b_has_pytorch_s_order(stages, chunks):
     schedule = pipeline.Interleaved(stages, 3 * stages, chunks)
     assert ours(schedule) == order("ScheduleInterleaved1F1B", schedule)
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("stages", [1, 3, 6])
 def test_zb_v_has_pytorch_s_order(stages):
     schedule = pipeline.ZeroBubbleV(stages, 3 * stages)
     assert ours(schedule) == order("ScheduleZBVZeroBubble", schedule)
 
 
-@pytest.mark.parametrize("stages", [2, 4])
+@pytest.mark.parametrize("stages", [3])
 @pytest.mark.parametrize("kind", [kind for kind in pipeline.SCHEDULES if kind != "pipedream"])
 def test_pytorch_reads_our_files_and_we_read_those_that_it_writes(kind, stages, tmp_path):
     """Its files come with or without communication, and its list of actions may end in REDUCE_GRAD."""

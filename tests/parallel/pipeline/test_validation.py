@@ -8,15 +8,12 @@ from minidl.parallel import pipeline
 
 BAD = {
     "missing backward": (["F0 B0 F1 U0"], "stage 0: U0 (update) needs B1 or W1, which is missing"),
-    "missing forward": (["F0 B0 B1 U0"], "stage 0: B1 (backward) needs F1, which is missing"),
     "missing update": (["F0 B0"], "stage 0: U0 (update) is missing"),
-    "missing weights": (["F0 I0 U0"], "stage 0: U0 (update) needs B0 or W0, which is missing"),
     "doubled": (["F0 B0 U0", "F0 F0 B0 U0"], "stage 1: F0 (forward) is there twice"),
     "computed again": (
         ["F0 I0 W0 B0 U0"],
         "stage 0: B0 (backward) computes the gradient of the inputs again, after I0",
     ),
-    "too early": (["B0 F0 U0"], "stage 0: B0 (backward) comes before F0"),
     "weights too early": (["F0 W0 I0 U0"], "stage 0: W0 (backward for the weights) comes before I0"),
     "after the update": (["F0 B0 F1 U0 B1"], "stage 0: U0 (update) comes before B1"),
     "wrong chunk": (["F0 B0 U0", "F0 B0 0U0 U0"], "stage 1: 0U0 is on the wrong stage, since stage 0 has chunk 0"),
@@ -41,8 +38,8 @@ def test_the_first_bad_action_is_named(case: str):
 
 @pytest.mark.parametrize("kind", pipeline.SCHEDULES)
 def test_every_schedule_is_valid_and_is_read_back_from_its_text(kind: str):
-    for stages in range(1, 7):
-        for micro_batches in range(stages, 4 * stages + 1, stages):  # interleaved schedules need multiples
+    for stages in (1, 2, 3, 5):
+        for micro_batches in (stages, 3 * stages):  # interleaved schedules need multiples
             made = pipeline.schedule(kind, stages, micro_batches)
             pipeline.validate(made)
             lines = [line.split(": ")[1] for line in str(made).splitlines()]
@@ -86,13 +83,3 @@ def test_a_listed_schedule_has_a_line_for_each_stage_and_a_place_for_each_chunk(
         pipeline.Listed(2, 2)
     with pytest.raises(ValueError, match="Listed: places must have one for each chunk, 2, got 1"):
         pipeline.Listed(2, 2, lines=[[], []], places=[0])
-
-
-def test_a_schedule_without_any_one_action_is_refused():
-    lines = [line.split(": ")[1].split() for line in str(pipeline.OneFOneB(3, 4)).splitlines()]
-    for stage, line in enumerate(lines):
-        for position, action in enumerate(line):
-            without = [*line[:position], *line[position + 1 :]]
-            other = [" ".join(without if i == stage else each) for i, each in enumerate(lines)]
-            with pytest.raises(ValueError, match=f"stage {stage}: .*{action}"):
-                pipeline.validate(pipeline.Listed.read(other))

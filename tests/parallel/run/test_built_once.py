@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from minidl import compress, optim, parallel
-from minidl.parallel.job import built_once
 from tests.parallel.jobs import blobs, decay, small_job, two_layers
 
 NODES = 3
@@ -20,12 +19,9 @@ STRATEGIES = {
     "compressed": parallel.Synchronous(compressor=compress.TopK(0.5)),
     "sufficient factors": parallel.SufficientFactors(),
     "parameter server": parallel.ParameterServer(servers=2),
-    "backup workers": parallel.BackupWorkers(1),
     "hogwild": parallel.Hogwild(),
     "elastic averaging": parallel.ElasticAveraging(),
-    "elastic averaging in order of arrival": parallel.ElasticAveraging(variant="asynchronous", period=2),
     "local": parallel.LocalSGD(2),
-    "one shot": parallel.OneShotAveraging(),
     "gossip": parallel.Gossip(),
     "ensemble": parallel.Ensemble(),
 }
@@ -86,24 +82,7 @@ def test_a_resumed_run_builds_each_thing_once_in_the_calling_process(tmp_path):
     }
 
 
-def test_what_is_built_once_is_the_same_object_and_the_job_itself_still_builds_new_ones():
-    job = small_job()
-    once = built_once(job)
-    assert once == job
-    assert once.build_data() is once.build_data()
-    model = once.build_model()
-    assert model is once.build_model() is not job.build_model()
-    assert once.build_optimizer(model) is once.build_optimizer(model)
-
-
 def test_the_batch_size_after_the_last_epoch_is_that_of_the_last():
     job = small_job(batch_schedule=lambda epoch: np.int64(8 * (epoch + 1)))
     assert [job.batch_size_of(epoch) for epoch in range(5)] == [8, 16, 24, 24, 24]
     assert [small_job().batch_size_of(epoch) for epoch in (0, 9)] == [16, 16]
-
-
-@pytest.mark.parametrize("name", ["batch_size", "epochs", "seed"])
-def test_the_whole_numbers_of_a_job_are_those_of_python_or_numpy_and_no_bool(name):
-    assert type(getattr(small_job(**{name: np.int32(3)}), name)) is int
-    with pytest.raises(TypeError, match=f"{name} must be a whole number of at least .*: write 1"):
-        small_job(**{name: True})

@@ -42,40 +42,6 @@ def test_a_missing_checkpoint_is_named(tmp_path):
         Checkpoint.load(tmp_path / "gone.npz")
 
 
-@pytest.mark.parametrize("where", [0, 100, 0.5, -30], ids=["first byte", "byte 100", "middle", "directory"])
-def test_one_flipped_byte_is_noticed(tmp_path, where):
-    path = tmp_path / "checkpoint.npz"
-    example().save(path)
-    content = bytearray(path.read_bytes())
-    content[int(len(content) * where) if isinstance(where, float) else where] ^= 0xFF
-    path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="damaged"):
-        Checkpoint.load(path)
-
-
-@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x03\x04"])
-def test_a_file_that_is_no_checkpoint_is_refused(tmp_path, content):
-    path = tmp_path / "checkpoint.npz"
-    path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="damaged"):
-        Checkpoint.load(path)
-
-
-def test_a_truncated_checkpoint_is_refused(tmp_path):
-    path = tmp_path / "checkpoint.npz"
-    example().save(path)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(CheckpointError, match="damaged"):
-        Checkpoint.load(path)
-
-
-def test_a_pickle_in_disguise_is_not_opened(tmp_path):
-    path = tmp_path / "checkpoint.npz"
-    np.savez(path, tree=np.array([print], dtype=object))
-    with pytest.raises(CheckpointError, match="damaged"):
-        Checkpoint.load(path)
-
-
 def test_a_failed_save_leaves_the_former_checkpoint_and_no_other_file(tmp_path, monkeypatch):
     path = tmp_path / "checkpoint.npz"
     example().save(path)
@@ -97,7 +63,7 @@ def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(tmp_path):
     content, expected = path.read_bytes(), repr(Checkpoint.load(path))
     rng = np.random.default_rng(0)
     noticed = 0
-    for position, bit in zip(rng.integers(0, len(content), 400), rng.integers(0, 8, 400), strict=True):
+    for position, bit in zip(rng.integers(0, len(content), 150), rng.integers(0, 8, 150), strict=True):
         damaged = bytearray(content)
         damaged[position] ^= 1 << bit
         path.write_bytes(damaged)
@@ -105,7 +71,19 @@ def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(tmp_path):
             assert repr(Checkpoint.load(path)) == expected  # a date in the zip directory, say
         except CheckpointError:
             noticed += 1
-    assert noticed > 200
+    assert noticed > 75
+
+
+def test_a_file_that_is_no_whole_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    example().save(path)
+    for content in (path.read_bytes()[:-100], b"", b"not a checkpoint", b"PK\x03\x04"):
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError, match="damaged"):
+            Checkpoint.load(path)
+    np.savez(path, tree=np.array([print], dtype=object))  # a pickle in disguise
+    with pytest.raises(CheckpointError, match="damaged"):
+        Checkpoint.load(path)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +91,6 @@ def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(tmp_path):
     [
         b"[]",
         b"{}",
-        b'{"format": 1}',
         b'{"format": 1, "epoch": 1, "model": {"array": "gone"}}',
         b'{"format": 1, "x": 2}',
         b'{"format": 2, "epoch": 1, "model": {"pairs": []}, "optimizer": []}',
@@ -134,14 +111,12 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize(
-    "optimizer", [None, [], {"state": {}}, {"state": None, "param_groups": []}, {"state": {}, "param_groups": 3}]
-)
-def test_an_optimizer_state_of_another_form_is_refused(optimizer, number):
+def test_an_optimizer_state_of_another_form_is_refused(number):
     model = nn.Linear(3, 2)
-    checkpoint = Checkpoint(epoch=1, model=model.state_dict(), optimizer=optimizer, format=number)
-    with pytest.raises(CheckpointError, match="another optimizer"):
-        checkpoint.restore(model, optim.SGD(model.parameters(), lr=0.1), None)
+    for optimizer in (None, {"state": {}}, {"state": None, "param_groups": []}, {"state": {}, "param_groups": 3}):
+        checkpoint = Checkpoint(epoch=1, model=model.state_dict(), optimizer=optimizer, format=number)
+        with pytest.raises(CheckpointError, match="another optimizer"):
+            checkpoint.restore(model, optim.SGD(model.parameters(), lr=0.1), None)
 
 
 def test_a_save_that_the_disk_refuses_names_the_file(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import json
 
 import pytest
@@ -37,8 +36,3 @@ def test_progress_estimates_the_rate_of_all_nodes_where_each_has_its_own_minibat
     rates = [one.samples_per_second for one in reported if one.row is None]
     assert rates == pytest.approx([report.history[-1]["samples_per_second"]] * len(rates), rel=0.3)
     assert rates
-
-
-def test_history_row_documents_each_of_its_columns():
-    columns = str(inspect.getdoc(HistoryRow)).partition("Columns\n")[2].partition("\n\n")[0]
-    assert [line.split()[0] for line in columns.splitlines() if line[4:5].strip()] == COLUMNS

@@ -10,8 +10,6 @@ from minidl.parallel import BackupWorkers, EagerSGD, ElasticAveraging, Parameter
 from minidl.parallel.servers.server_loop import ServerLoop, ask, leave
 from tests.parallel.servers.test_quorum import plain_job
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def served(serve, client, clients=3, **options):
     """What `serve(loop)` returns on a server of clients that each run `client(comm, server)`."""
@@ -58,34 +56,6 @@ def test_in_turn_a_client_that_has_left_is_skipped():
         return [client for client, has_left in heard if not has_left]
 
     assert served(serve, client, in_turn=True) == [0, 1, 2, 1, 2, 2]
-
-
-def test_a_client_waits_for_its_answer_while_others_are_heard():
-    def client(comm, server):
-        comm.compute(seconds=comm.rank)
-        ask(comm, [server], [("request", comm.rank)])
-        leave(comm, [server])
-
-    def serve(loop):
-        waiting = []
-        for _ in loop:
-            waiting.append(list(loop.waiting.items()))
-            if len(loop.waiting) == 3:
-                for client in list(loop.waiting):
-                    loop.answer(client, None)
-        return waiting
-
-    requests = [(rank, ("request", rank)) for rank in range(3)]
-    assert served(serve, client) == [requests[:1], requests[:2], requests, [], [], []]
-
-
-def test_after_its_last_answer_a_client_is_not_waited_for():
-    def serve(loop):
-        for client, request in loop:
-            loop.answer(client, 2 * request, is_last=True)
-        return loop.present
-
-    assert served(serve, lambda comm, server: ask(comm, [server], [comm.rank])) == set()
 
 
 def test_an_answer_ahead_of_the_request_is_the_only_one():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from minidl import cluster, nn, optim, parallel
-from minidl.parallel import BackupWorkers, EagerSGD, ElasticAveraging, ParallelPlan, ParameterServer
-from tests.parallel.jobs import small_job
+from minidl.parallel import BackupWorkers, EagerSGD, ElasticAveraging, ParameterServer
+from tests.parallel.jobs import small_job, two_groups
 from tests.parallel.test_split_models import JOBS
 from tests.parallel.two_stages import TwoStages
 
@@ -62,8 +62,9 @@ def test_one_worker_of_two_ranks_trains_to_the_bits_of_one_of_one_rank(strategy)
         assert row["loss"] == pytest.approx(true["loss"], rel=1e-14)
 
 
-@pytest.mark.parametrize("strategy", [ParameterServer(2, staleness=0), BackupWorkers(0)], ids=["servers", "quorum"])
-@pytest.mark.parametrize("on", ["simulation", "processes"])
+@pytest.mark.parametrize(
+    ("strategy", "on"), [(ParameterServer(2, staleness=0), "processes"), (BackupWorkers(0), "simulation")]
+)
 def test_two_workers_of_two_ranks_train_to_the_numbers_of_two_of_one_rank(strategy, on):
     plain = job(optimizer=partial(optim.SGD, lr=0.05), schedule=None)  # for which the order in a clock does not matter
     truth = parallel.train(plain, strategy, 2, "simulation")
@@ -87,47 +88,14 @@ def test_a_tied_weight_is_pushed_once_and_clipping_counts_every_weight_once():
     assert_same(report, truth, 1e-10)
 
 
-class SlicedColumns(ParameterServer):
-    """Each rank of a worker computes the whole gradient, and holds half of the first layer's rows."""
-
-    def plan(self, job, nodes):
-        return ParallelPlan(dp=nodes // 2, tp=2)
-
-    def build(self, job, mesh):
-        model = job.build_model()
-        shard = nn.Shard("tp", mesh.coordinates["tp"], 2)
-        model[0].weight.cut(shard)
-        model[0].bias.cut(shard)
-        return model
-
-    def forward_and_backward(self, session, batch):
-        group, own = session.mesh["tp"], session.model[0]
-        whole = session.job.build_model()
-        for mine, theirs in zip(session.model.parameters(), whole.parameters(), strict=True):
-            values = mine.numpy()
-            theirs.copy_(values if mine.shard is None else mine.shard.join(group.all_gather(values)))
-        mean = session.job.loss(whole(batch.x), batch.y)
-        if group.rank == 0:
-            session.count_loss(mean, len(batch.x))
-        mean.backward()
-        for mine, theirs in zip(session.model.parameters(), whole.parameters(), strict=True):
-            mine.grad = theirs.grad if mine.shard is None else mine.shard.cut(theirs.grad)
-        assert own.weight.grad.shape == (4, 5)
-
-
-@pytest.mark.parametrize("servers", [1, 2, 3])
-def test_tensor_shards_and_replicated_parameters_train_to_the_bits_of_the_whole(servers):
-    whole = small_job(batch_size=5)
-    truth = parallel.train(whole, ParameterServer(servers), 1, "simulation")
-    report = parallel.train(whole, SlicedColumns(servers), 2, "simulation")
-    assert_same(report, truth)
-    assert report.history[-1]["loss"] == pytest.approx(truth.history[-1]["loss"], rel=1e-14)
-
-
-@pytest.mark.parametrize("settings", [{}, {"staleness": 0}], ids=str)
 @pytest.mark.parametrize(
-    ("rank", "at"),
-    [(2, ("recv", 9)), (3, ("recv", 9)), (3, ("isend", 5)), (2, ("isend", 6)), (2, ("send", 1)), (3, ("send", 2))],
+    ("settings", "rank", "at"),
+    [
+        ({}, 2, ("recv", 9)),
+        ({}, 3, ("isend", 5)),
+        ({"staleness": 0}, 2, ("isend", 6)),
+        ({"staleness": 0}, 3, ("send", 2)),
+    ],
 )
 def test_when_one_rank_dies_its_worker_leaves_and_the_others_finish(settings, rank, at):
     faults = cluster.FaultPlan().kill(rank, at=at)
@@ -138,9 +106,8 @@ def test_when_one_rank_dies_its_worker_leaves_and_the_others_finish(settings, ra
     assert report.accuracy > 0.5
 
 
-@pytest.mark.parametrize("rank", [2, 3])
-def test_a_quorum_goes_on_without_the_worker_that_has_lost_a_rank(rank):
-    faults = cluster.FaultPlan().kill(rank, at=("recv", 9))
+def test_a_quorum_goes_on_without_the_worker_that_has_lost_a_rank():
+    faults = cluster.FaultPlan().kill(3, at=("recv", 9))
     report = parallel.train(
         job(), in_two_stages(BackupWorkers(1)), 6, "simulation", on_failure="continue", faults=faults
     )
@@ -158,15 +125,8 @@ def test_where_a_worker_must_be_one_rank_a_split_is_refused(strategy):
         parallel.train(job(), in_two_stages(strategy), 4, "simulation")
 
 
-def two_groups(parameters):
-    """AdamW that decays matrices only; the groups are not in the order of the model."""
-    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
-    matrices = [parameter for parameter in parameters if parameter.ndim >= 2]
-    return optim.AdamW([{"params": vectors, "weight_decay": 0.0}, {"params": matrices, "lr": 3e-3}], lr=1e-2)
-
-
-@pytest.mark.parametrize("servers", [1, 3])
-def test_groups_of_parameters_keep_their_options_on_workers_of_two_ranks(servers):
+def test_groups_of_parameters_keep_their_options_on_workers_of_two_ranks():
+    servers = 3
     grouped = job(optimizer=two_groups)
     truth = parallel.train(grouped, on="simulation")
     report = parallel.train(grouped, in_two_stages(ParameterServer(servers)), 2, "simulation")

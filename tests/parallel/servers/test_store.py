@@ -1,7 +1,5 @@
 """The sharded store: get, put and add, atomic on each server; with the lock, on all of them."""
 
-import contextlib
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,6 @@ from hypothesis import strategies as st
 
 from minidl import cluster
 from minidl.parallel import Store
-from minidl.parallel.servers.server_loop import ask
 from minidl.random import Purpose, stream
 
 pytestmark = pytest.mark.timeout(300)
@@ -29,8 +26,7 @@ def launch(client, clients, servers, on="simulation", **terms):
     return cluster.launch(program, nodes=clients + servers, on=on, **terms)
 
 
-@pytest.mark.parametrize("on", ENGINES)
-@pytest.mark.parametrize("servers", [1, 3])
+@pytest.mark.parametrize(("on", "servers"), [("simulation", 1), ("processes", 3)])
 def test_what_is_put_can_be_got_whatever_its_shape_and_dtype(on, servers):
     arrays = [np.arange(12.0).reshape(3, 4), np.array(7), np.zeros((2, 0)), np.array([True, False]), np.arange(2) + 1j]
 
@@ -65,7 +61,7 @@ def end(comm, store):
     return store.get("x")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**31), clients=st.integers(1, 5), servers=st.integers(1, 4))
 def test_additions_commute_any_interleaving_gives_the_same_sum_of_integers(seed, clients, servers):
     def client(comm, store):
@@ -95,41 +91,9 @@ def test_on_processes_no_addition_is_lost():
     assert set(launch(client, 3, 2, "processes").results[0]) == {20 * (1 + 2 + 3)}
 
 
-def ask_slowly(comm, servers, requests):
-    """Like `ask`, with a pause before each server."""
-    answers = []
-    for server, request in zip(servers, requests, strict=True):
-        comm.compute(seconds=comm.rng.exponential())
-        answers += ask(comm, [server], [request])
-    return answers
-
-
-def versions_read(is_locked):
-    """One client writes 1, 2, 3, ... into all elements, and the other reads."""
-
-    def client(comm, store):
-        begin(comm, store, np.zeros(4, dtype=np.int64))
-        seen = []
-        for version in range(1, 20):
-            with store.lock() if is_locked else contextlib.nullcontext():
-                if comm.rank == 0:
-                    store.put("x", np.full(4, version))
-                else:
-                    seen.append(store.get("x").tolist())
-        return seen
-
-    return launch(client, 2, 2).results[1]
-
-
-def test_a_reader_may_see_pieces_of_different_age_unless_it_takes_the_lock(monkeypatch):
-    monkeypatch.setattr("minidl.parallel.servers.store.ask", ask_slowly)
-    assert any(len(set(versions)) > 1 for versions in versions_read(is_locked=False))
-    assert all(len(set(versions)) == 1 for versions in versions_read(is_locked=True))
-
-
 @pytest.mark.parametrize("on", ENGINES)
 def test_under_the_lock_clients_act_one_after_the_other(on):
-    """Reading, changing and writing back: without the lock some of it gets lost, as the next test shows."""
+    """Reading, changing and writing back."""
 
     def client(comm, store):
         begin(comm, store, np.zeros(3, dtype=np.int64))
@@ -139,31 +103,6 @@ def test_under_the_lock_clients_act_one_after_the_other(on):
         return end(comm, store)
 
     assert launch(client, 3, 2, on).results[0].tolist() == [2**12 - 1] * 3
-
-
-def test_without_the_lock_writes_get_lost():
-    def client(comm, store):
-        begin(comm, store, np.zeros(3, dtype=np.int64))
-        for _ in range(4):
-            x = store.get("x")
-            comm.compute(seconds=1.0)
-            store.put("x", 2 * x + 1)
-        return end(comm, store)
-
-    assert launch(client, 3, 2).results[0].max() < 2**12 - 1
-
-
-@pytest.mark.parametrize("servers", [1, 2, 4])
-def test_each_server_carries_its_share_of_the_bytes(servers):
-    size = 10_000
-
-    def client(comm, store):
-        store.put("x", np.zeros(size))
-        for _ in range(5):
-            store.get("x")
-
-    for nbytes in launch(client, 1, servers).results[1:]:
-        assert nbytes == pytest.approx(5 * 8 * size / servers, rel=0.02)
 
 
 def test_what_cannot_be_done_is_said_to_the_client_and_the_store_goes_on():
@@ -182,19 +121,13 @@ def test_what_cannot_be_done_is_said_to_the_client_and_the_store_goes_on():
     assert launch(client, 1, 2).results[0] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("servers", [0, 3])
-def test_a_store_needs_servers_and_clients(servers):
-    with pytest.raises(cluster.RankFailed, match=f"needs 1 to 2 servers, got {servers}"):
-        cluster.launch(lambda comm: Store(comm, servers), nodes=3, on="simulation")
+def test_a_store_needs_servers_and_clients():
+    for servers in (0, 3):
+        with pytest.raises(cluster.RankFailed, match=f"needs 1 to 2 servers, got {servers}"):
+            cluster.launch(lambda comm, servers=servers: Store(comm, servers), nodes=3, on="simulation")
 
 
-def test_the_number_of_servers_is_a_whole_number():
-    with pytest.raises(cluster.RankFailed, match=r"Store: servers must be a whole number, got 1\.0 of type float"):
-        cluster.launch(lambda comm: Store(comm, 1.0), nodes=3, on="simulation")
-
-
-@pytest.mark.parametrize("on", ENGINES)
-def test_the_store_outlives_a_client_that_dies_with_the_lock(on):
+def test_the_store_outlives_a_client_that_dies_with_the_lock():
     def client(comm, store):
         begin(comm, store, np.zeros(5))
         with store.lock():
@@ -202,16 +135,6 @@ def test_the_store_outlives_a_client_that_dies_with_the_lock(on):
         return store.get("x").max()
 
     faults = cluster.FaultPlan().kill(1, at="isend")  # it asks for nothing before it has the lock
-    run = launch(client, 3, 2, on, on_failure="continue", faults=faults)
+    run = launch(client, 3, 2, on_failure="continue", faults=faults)
     assert list(run.failures) == [1]
     assert max(run.results[0], run.results[2]) == 2
-
-
-def test_an_error_in_a_block_with_the_lock_gives_it_back():
-    def client(comm, store):
-        begin(comm, store, np.zeros(5))
-        with contextlib.suppress(KeyError), store.lock():
-            store.get("y")
-        return end(comm, store)
-
-    assert launch(client, 3, 2).results[0].tolist() == [0] * 5

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from minidl import cluster, nn, optim, parallel
+from minidl import cluster, nn, parallel
 from minidl.cluster import Communicator
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Job, Pipeline, Serial
@@ -25,9 +23,9 @@ from minidl.parallel.tensor import (
     split_layers,
     vocabulary_cross_entropy,
 )
-from tests.parallel.jobs import small_job
-from tests.parallel.test_split_models import assert_same_run, decay, two_groups
-from tests.tiers import all_but_first_exhaustive, exhaustively
+from tests.parallel.jobs import small_job, two_groups
+from tests.parallel.test_split_models import assert_same_run, decay
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -49,12 +47,6 @@ def gpt(n_head: int = 24, dropout: float = 0.1) -> nn.Module:
 JOB = Job(gpt, texts, two_groups, decay, batch_size=24, epochs=2, seed=5, clip_norm=0.5)
 
 
-def factorisations(nodes: int) -> Iterator[tuple[int, int, int]]:
-    """All (dp, pp, tp) with so many nodes that the model can be split by: it has 6 stages and 24 heads."""
-    numbers = range(1, nodes + 1)
-    return (dims for dims in product(numbers, repeat=3) if np.prod(dims) == nodes and dims[1] <= LAYERS + 2)
-
-
 def hybrid(dp: int, pp: int, tp: int, **settings: Any) -> Hybrid:
     return Hybrid(dp=dp, pp=pp, tp=tp, **({"micro_batches": 2} | settings))
 
@@ -72,16 +64,8 @@ def assert_trains_as_one_node(job: Job, strategy: Hybrid, on: object = "simulati
     ("dims", "sequence"),
     [
         ((2, 2, 2), False),
-        ((1, 2, 4), True),
-        *exhaustively(
-            *[
-                (dims, sequence)
-                for nodes in (8, 12)
-                for dims in factorisations(nodes)
-                for sequence in (False, True)
-                if not sequence or dims[2] in (2, 3, 4, 6, 12)  # they divide the 12 positions
-            ]
-        ),
+        ((1, 2, 3), True),
+        *exhaustively(((1, 6, 2), True), ((3, 1, 4), False), ((1, 1, 12), True), ((2, 3, 2), True)),
     ],
 )
 def test_every_factorisation_trains_a_gpt_to_the_numbers_of_one_node(dims: tuple[int, int, int], sequence: bool):
@@ -89,24 +73,16 @@ def test_every_factorisation_trains_a_gpt_to_the_numbers_of_one_node(dims: tuple
     assert_trains_as_one_node(JOB, hybrid(*dims, sequence=sequence))
 
 
-@pytest.mark.parametrize(
-    ("dims", "sequence", "on"),
-    [
-        ((1, 2, 2), True, "processes"),
-        *exhaustively(((2, 2, 2), False, "processes"), ((2, 1, 2), False, "mpi"), ((1, 2, 2), True, "mpi")),
-    ],
-)
-def test_where_two_ranks_add_up_processes_and_mpi_give_the_bits_of_the_simulation(
-    dims: tuple[int, int, int], sequence: bool, on: str
-):
+@pytest.mark.parametrize("on", ["processes", *exhaustively("mpi")])
+def test_where_two_ranks_add_up_processes_and_mpi_give_the_bits_of_the_simulation(on: str):
     if on == "mpi":
         pytest.importorskip("mpi4py", exc_type=ImportError)
-    strategy, nodes = hybrid(*dims, sequence=sequence), int(np.prod(dims))
-    report = parallel.train(JOB, strategy, nodes, on=on)
-    assert report.digests == parallel.train(JOB, strategy, nodes, on="simulation").digests
+    strategy, job = hybrid(1, 2, 2, sequence=True), replace(JOB, epochs=1)
+    report = parallel.train(job, strategy, 4, on=on)
+    assert report.digests == parallel.train(job, strategy, 4, on="simulation").digests
 
 
-@pytest.mark.parametrize("weight_versions", all_but_first_exhaustive(["stashing", "latest", "vertical_sync"]))
+@pytest.mark.parametrize("weight_versions", ["stashing", "vertical_sync"])
 def test_pipedream_with_divided_layers_is_pipedream(weight_versions: str):
     job = small_job(model=mlp, epochs=2)
     settings = {"schedule": "pipedream", "weight_versions": weight_versions}
@@ -118,17 +94,10 @@ def mlp() -> nn.Module:
     return nn.models.MLP(5, 8, 12, 4, 3).double()
 
 
-@pytest.mark.parametrize("on", ["processes", pytest.param("mpi", marks=pytest.mark.slow)])
-def test_processes_and_mpi_train_to_the_numbers_of_one_node(on: str):
-    if on == "mpi":
-        pytest.importorskip("mpi4py", exc_type=ImportError)
-    assert_trains_as_one_node(replace(JOB, epochs=1), hybrid(1, 1, 4, sequence=True), on=on)
-
-
-@pytest.mark.parametrize("kind", all_but_first_exhaustive(["zb-h1", "gpipe", "interleaved", "zb-v"]))
+@pytest.mark.parametrize("kind", ["zb-h1", *exhaustively("interleaved")])
 def test_every_kind_of_schedule_goes_with_divided_layers(kind: str):
     settings = {"chunks_per_stage": 2} if kind == "interleaved" else {}
-    assert_trains_as_one_node(JOB, hybrid(1, 2, 2, schedule=kind, **settings))
+    assert_trains_as_one_node(replace(JOB, epochs=1), hybrid(1, 2, 2, schedule=kind, **settings))
 
 
 def calls_along_tp(layers: int, sequence: bool, recompute: bool) -> dict[str, int]:
@@ -148,26 +117,21 @@ def calls_along_tp(layers: int, sequence: bool, recompute: bool) -> dict[str, in
     return first
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-def test_a_block_takes_two_all_reduces_each_way_and_two_more_where_it_is_computed_again(layers: int):
-    """Beside the blocks: the embedding's in forward, the head's in backward, and two of the loss."""
-    assert calls_along_tp(layers, sequence=False, recompute=False) == {"all_reduce": 4 * layers + 4}
-
-
-@pytest.mark.parametrize("layers", [1, 3])
-def test_with_slices_of_the_positions_each_all_reduce_is_a_reduce_scatter_and_an_all_gather(layers: int):
-    calls = calls_along_tp(layers, sequence=True, recompute=False)
-    assert calls == {"all_reduce": 2, "reduce_scatter": 4 * layers + 2, "all_gather": 4 * layers + 2}
-
-
-def test_a_block_that_is_computed_again_takes_two_more_all_reduces():
+def test_a_block_takes_two_all_reduces_each_way_and_two_more_where_it_is_computed_again():
+    """Besides the blocks: the embedding's in forward, the head's in backward, and two of the loss."""
+    assert calls_along_tp(3, sequence=False, recompute=False) == {"all_reduce": 4 * 3 + 4}
     few, many = (calls_along_tp(layers, sequence=False, recompute=True)["all_reduce"] for layers in (1, 3))
     assert many - few == 2 * 6
 
 
-@pytest.mark.parametrize("sequence", [False, True])
-def test_stages_that_compute_forward_again_train_to_the_same_bits(sequence: bool):
-    plain, again = (hybrid(1, 2, 2, sequence=sequence, recompute=recompute) for recompute in (False, True))
+def test_with_slices_of_the_positions_each_all_reduce_is_a_reduce_scatter_and_an_all_gather():
+    layers = 3
+    calls = calls_along_tp(layers, sequence=True, recompute=False)
+    assert calls == {"all_reduce": 2, "reduce_scatter": 4 * layers + 2, "all_gather": 4 * layers + 2}
+
+
+def test_stages_that_compute_forward_again_train_to_the_same_bits():
+    plain, again = (hybrid(1, 2, 2, sequence=True, recompute=recompute) for recompute in (False, True))
     reports = [parallel.train(replace(JOB, epochs=1), strategy, 4, on="simulation") for strategy in (plain, again)]
     assert reports[0].digests == reports[1].digests
     twice = [report.trace.ledger("tp")[0] for report in reports]
@@ -184,8 +148,8 @@ class Restored(Hybrid):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ((1, 2, 2), (2, 1, 3)),
-        *exhaustively(((1, 1, 6), (1, 6, 1)), ((4, 1, 1), (1, 3, 4)), ((1, 2, 4), (1, 1, 1)), ((1, 1, 1), (2, 3, 2))),
+        ((1, 2, 2), (1, 1, 3)),
+        *exhaustively(((1, 1, 6), (1, 6, 1)), ((1, 1, 1), (2, 3, 2))),
     ],
 )
 def test_a_checkpoint_of_one_factorisation_is_loaded_under_any_other_to_the_bit(before, after, tmp_path):
@@ -219,15 +183,13 @@ def squared_error(output, labels):
 OWN = {"0": ColumnLinear, "2": ShardedDropout, "3": RowLinear}
 
 
-@pytest.mark.parametrize(("dp", "pp", "tp"), all_but_first_exhaustive([(1, 2, 2), (2, 1, 3), (2, 2, 2), (1, 1, 6)]))
-@pytest.mark.parametrize("loss", [None, squared_error])
+@pytest.mark.parametrize(("dp", "pp", "tp", "loss"), [(2, 1, 3, None), (1, 2, 2, squared_error)])
 def test_a_model_with_a_layout_of_its_own_trains_to_the_numbers_of_one_node(dp, pp, tp, loss):
     job = small_job(model=three_layers, clip_norm=0.7, **({} if loss is None else {"loss": loss}))
     assert_trains_as_one_node(job, hybrid(dp, pp, tp, layout=OWN))
 
 
-@pytest.mark.parametrize("loss", [None, squared_error])
-@pytest.mark.parametrize("gather", ["evaluation", "always"])
+@pytest.mark.parametrize(("loss", "gather"), [(None, "evaluation"), (squared_error, "evaluation"), (None, "always")])
 def test_the_classes_may_be_divided_for_any_loss(loss, gather: str):
     layout = {"0": partial(ColumnLinear, gather=gather)}
     job = small_job(model=one_layer, **({} if loss is None else {"loss": loss}))
@@ -236,31 +198,6 @@ def test_the_classes_may_be_divided_for_any_loss(loss, gather: str):
 
 def one_layer() -> nn.Module:
     return nn.Sequential(nn.Linear(5, 3)).double()
-
-
-@pytest.mark.parametrize("tp", [2, 4])
-def test_an_mlp_is_divided_two_layers_at_a_time(tp: int):
-    assert_trains_as_one_node(small_job(model=mlp), hybrid(1, 2, tp))
-
-
-@pytest.mark.parametrize("optimizer", [partial(optim.Adam, lr=0.01), partial(optim.SGD, lr=0.1, momentum=0.9)])
-def test_other_optimizers_go_on_as_on_one_node(optimizer):
-    assert_trains_as_one_node(replace(JOB, optimizer=optimizer), hybrid(2, 1, 2))
-
-
-def test_each_rank_holds_its_share_of_the_divided_weights():
-    whole = sum(p.data.nbytes for p in gpt().parameters())
-    run = parallel.train(replace(JOB, epochs=1), hybrid(1, 1, 12), 12, on="simulation")
-    assert run.model().transformer.wte.weight.shape == (24, 48)
-    sizes = cluster.launch(_bytes_held, nodes=12, on="simulation").results
-    assert len(set(sizes)) == 1
-    assert sizes[0] < whole / 6
-
-
-def _bytes_held(comm: Communicator) -> int:
-    model = gpt()
-    split_layers(model, comm, layout_of(model))
-    return sum(p.data.nbytes for p in model.parameters())
 
 
 # What is refused
@@ -272,12 +209,9 @@ def _bytes_held(comm: Communicator) -> int:
         (gpt, {"tp": 5}, 5, r"cannot be divided by 5 ranks: Shard: dimension 0 of shape \(24, 48\) must be a"),
         (partial(gpt, n_head=3), {"tp": 2}, 2, "attn.c_attn cannot be divided by 2 ranks: 3 units of 16 outputs, such"),
         (gpt, {"dp": 2, "pp": 2, "tp": 2}, 6, "Hybrid: dp=2, pp=2, tp=2 need 8 nodes, got 6"),
-        (gpt, {"pp": 2, "tp": 2}, 6, "Hybrid: dp=1, pp=2, tp=2 need 4 nodes, got 6"),
-        (gpt, {"tp": 4}, 2, "Hybrid: dp=1, pp=1, tp=4 need 4 nodes, got 2"),
         (partial(nn.models.LeNet, size=8), {"tp": 2}, 2, "no layout of its layers is known for LeNet: give layout="),
         (gpt, {"tp": 2, "layout": {"wte": ColumnLinear}}, 2, "the layout names 'wte', but the model has no such"),
         (partial(nn.models.GPT, 24, 12, 0, 4, 16), {"tp": 2}, 2, "a GPT without blocks has no layers to divide"),
-        (gpt, {"pp": 9, "tp": 2}, 18, "6 stages of the model cannot fill 9 chunks"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_sentence_before_the_run(model, settings, nodes, message):
@@ -289,13 +223,11 @@ def test_what_does_not_fit_is_refused_in_one_sentence_before_the_run(model, sett
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        ("gpt", "a layout is {name: ColumnLinear or RowLinear, ...}, got 'gpt'"),
         ({"lm_head": "columns"}, "a layout is {name: ColumnLinear or RowLinear, ...}, got {'lm_head': 'columns'}"),
         (
             {"*.wte": ColumnLinear},
             "transformer.wte cannot be divided: ColumnLinear divides a layer of type Linear, got",
         ),
-        ({"*.ln_1": RowLinear}, "ln_1 cannot be divided: RowLinear divides a layer of type Linear, got LayerNorm"),
         ({"lm_head": VocabularyEmbedding}, "VocabularyEmbedding divides a layer of type Embedding, got Linear"),
     ],
 )
@@ -304,27 +236,17 @@ def test_a_layout_that_is_none_is_refused_before_the_run(layout, message):
         Hybrid(tp=2, layout=layout).check(JOB, 2)
 
 
-def test_whether_positions_are_divided_is_true_or_false():
-    with pytest.raises(TypeError, match="Hybrid: sequence must be True or False, got 'yes'"):
-        Hybrid(sequence="yes")
-
-
-@pytest.mark.parametrize("name", ["dp", "pp", "tp"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True])
-def test_extents_are_whole_numbers_of_at_least_one(name: str, value: Any):
-    with pytest.raises((TypeError, ValueError), match=f"Hybrid: {name} must be"):
-        Hybrid(**{name: value})
+def test_extents_are_whole_numbers_of_at_least_one_and_sequence_is_a_flag():
+    for name, value in (("dp", 0), ("pp", 1.5), ("tp", True), ("sequence", "yes")):
+        with pytest.raises((TypeError, ValueError), match=f"Hybrid: {name} must be"):
+            Hybrid(**{name: value})
 
 
 def test_positions_that_the_ranks_do_not_divide_are_refused_before_the_run():
     job = replace(JOB, model=partial(nn.models.GPT, 24, 12, 2, 8, 24))
     with pytest.raises(ValueError, match="tp=8 nodes has a slice of the positions, and the training samples have 12"):
         parallel.train(job, Hybrid(tp=8, sequence=True), 8, on="simulation")
-
-
-def test_positions_of_the_test_set_are_looked_at_too():
     train, test = texts()
     uneven = Splits(train, Dataset(test.x[:, :6], test.y[:, :6]))
-    job = replace(JOB, data=lambda: uneven)
     with pytest.raises(ValueError, match="the test samples have 6: use a multiple of 4, or leave out sequence"):
-        Hybrid(tp=4, sequence=True).check(job, 4)
+        Hybrid(tp=4, sequence=True).check(replace(JOB, data=lambda: uneven), 4)
