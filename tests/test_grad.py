@@ -23,19 +23,11 @@ def test_grad_touches_no_grad_attribute_and_fires_no_hook() -> None:
 
 def test_grad_of_several_outputs_is_that_of_their_sum() -> None:
     x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
-    a, b = (x * y).sum(), (x * x).sum()
-    gx, gy = grad([a, b], [x, y])
-    np.testing.assert_array_equal(gx, y.data + 2 * x.data)
-    np.testing.assert_array_equal(gy, x.data)
-
-
-def test_grad_of_an_output_and_of_what_it_was_made_from() -> None:
-    x = leaf(2.0)
-    hidden = x * x
-    out = hidden * 3.0
-    gx, gh = grad([out, hidden], [x, hidden], [np.array([1.0]), np.array([10.0])])
-    assert gh == [13.0]
-    assert gx == [52.0]
+    product = x * y
+    gx, gy, gp = grad([product.sum(), (x * x).sum(), product], [x, y, product], [None, None, np.array([1.0, 10.0])])
+    np.testing.assert_array_equal(gx, [2, 11] * y.data + 2 * x.data)
+    np.testing.assert_array_equal(gy, [2, 11] * x.data)
+    np.testing.assert_array_equal(gp, [2, 11])
 
 
 def test_grad_with_respect_to_an_intermediate_result() -> None:
@@ -49,11 +41,8 @@ def test_grad_with_respect_to_an_intermediate_result() -> None:
 
 def test_grad_of_an_output_with_respect_to_itself_is_its_seed() -> None:
     x = leaf(2.0, 3.0)
-    out = x * x
-    (g,) = grad(out, out, np.array([5.0, 6.0]))
-    np.testing.assert_array_equal(g, [5.0, 6.0])
-    (g,) = grad(x, x, np.array([5.0, 6.0]))
-    np.testing.assert_array_equal(g, [5.0, 6.0])
+    for output in (x * x, x):
+        np.testing.assert_array_equal(grad(output, output, np.array([5.0, 6.0]))[0], [5.0, 6.0])
 
 
 def test_grad_of_one_output_takes_one_seed() -> None:
@@ -71,15 +60,6 @@ def test_an_unused_input_raises_or_gives_none() -> None:
     gx, gy = grad(x * x, [x, y], allow_unused=True)
     assert gx == [2.0]
     assert gy is None
-
-
-def test_grad_retains_the_graph_if_told_to() -> None:
-    x = leaf(1.0, 2.0)
-    out = (x * x).sum()
-    first, second = grad(out, x, retain_graph=True)[0], grad(out, x)[0]
-    np.testing.assert_array_equal(first, second)
-    with pytest.raises(RuntimeError, match="already walked"):
-        grad(out, x)
 
 
 def test_grad_gives_arrays_of_the_dtype_of_the_input() -> None:
