@@ -163,60 +163,37 @@ for operation in ("add", "sub", "mul", "div"):
         ("a column and a row", (3, 1), (1, 4)),
         ("more axes on the right", (4,), (2, 3, 4)),
         ("a 0-d on the left", (), (3, 4)),
-        ("a 0-d on the right", (2, 3), ()),
         ("both 0-d", (), ()),
-        ("length 1 throughout", (1, 1), (1,)),
         ("empty", (0, 3), (3,)),
         ("empty by broadcasting", (0, 1), (1, 3)),
     ):
         case(operation, what, calling(operation), normal(*first), positive(*second))
-case("add", "number on the right", lambda F, a: a + 2, normal(3, 4))
-case("add", "number on the left", lambda F, a: 2.5 + a, normal(3, 4))
-case("sub", "number on the right", lambda F, a: a - 2, normal(3, 4))
 case("sub", "number on the left", lambda F, a: 2.5 - a, normal(3, 4))
-case("mul", "number on the right", lambda F, a: a * 3, normal(3, 4))
 case("mul", "number on the left", lambda F, a: 0.5 * a, normal(3, 4))
-case("div", "number on the right", lambda F, a: a / 3, normal(3, 4))
 case("div", "number on the left", lambda F, a: 3 / a, positive(3, 4))
-case("mul", "a tensor by itself", lambda F, a: a * a, normal(3, 4))
 case("div", "a tensor by itself", lambda F, a: a / a, positive(3, 4))
 case("neg", "matrix", lambda F, a: -a, normal(3, 4))
-case("neg", "0-d", lambda F, a: F.neg(a), normal())
-case("neg", "empty", lambda F, a: -a, normal(0, 2))
 case("abs", "matrix", lambda F, a: F.abs(a), apart(3, 4))
 case("abs", "at 0 the derivative is 0", lambda F, a: abs(a), tied(3, 4), smooth=False)
-case("abs", "empty", lambda F, a: a.abs(), normal(0, 3))
-case("pow", "square", lambda F, a: a**2, normal(3, 4))
-case("pow", "cube root", lambda F, a: a ** (1 / 3), positive(3, 4))
 case("pow", "reciprocal", lambda F, a: a**-1, positive(3, 4))
-case("pow", "exponent 1", lambda F, a: a**1, normal(3, 4))
-case("pow", "exponent 0", lambda F, a: a**0, normal(3, 4))
 case("pow", "exponent 0 at 0", lambda F, a: a**0, tied(3, 4), smooth=False)
 case("pow", "square at 0", lambda F, a: a**2, tied(3, 4))
-case("pow", "0-d", lambda F, a: a**3, normal())
-case("pow", "empty", lambda F, a: a**3, normal(2, 0))
 for exponent in (3, 7, -2, 5.0):
     case("pow", f"negative numbers to the power {exponent}", lambda F, a, e=exponent: a**e, apart(3, 4))
 for exponent in (0.5, -0.5, -2.5):
     case("pow", f"positive numbers to the power {exponent}", lambda F, a, e=exponent: a**e, positive(3, 4))
-case("pow", "one base, 0-d", lambda F, a, b: a**b, positive(), normal(3, 4))
-case("pow", "two tensors", lambda F, a, b: a**b, positive(3, 4), normal(3, 4))
 case("pow", "two tensors, broadcast", lambda F, a, b: F.pow(a, b), positive(3, 1), normal(4))
 case("pow", "number on the left", lambda F, b: 2.5**b, normal(3, 4))
 case("pow", "integral exponents of negative numbers", lambda F, a, b: a**b, normal(4, 3), constant(1, 2, 3))
 case("pow", "exponents and bases that may be 0", lambda F, a, b: a**b, tied(6, 6), tied(6, 6), smooth=False)
 case("matmul", "matrices", lambda F, a, b: a @ b, normal(3, 4), normal(4, 2))
-case("matmul", "a matrix by itself", lambda F, a: a @ a, normal(3, 3))
 case("matmul", "matrix and vector", lambda F, a, b: a @ b, normal(3, 4), normal(4))
 case("matmul", "vector and matrix", lambda F, a, b: a @ b, normal(3), normal(3, 4))
 case("matmul", "vectors", lambda F, a, b: a @ b, normal(4), normal(4))
 case("matmul", "batches", lambda F, a, b: F.matmul(a, b), normal(5, 3, 4), normal(5, 4, 2))
-case("matmul", "batch and matrix", lambda F, a, b: a @ b, normal(5, 3, 4), normal(4, 2))
-case("matmul", "matrix and batch", lambda F, a, b: a @ b, normal(3, 4), normal(5, 4, 2))
 case("matmul", "batches broadcast", lambda F, a, b: a @ b, normal(2, 1, 3, 4), normal(5, 4, 2))
 case("matmul", "batch and vector", lambda F, a, b: a @ b, normal(2, 5, 3, 4), normal(4))
 case("matmul", "vector and batch", lambda F, a, b: a @ b, normal(3), normal(5, 3, 2))
-case("matmul", "length 1", lambda F, a, b: a @ b, normal(1, 1), normal(1, 1))
 case("matmul", "no rows", lambda F, a, b: a @ b, normal(0, 4), normal(4, 2))
 case("matmul", "nothing to sum", lambda F, a, b: a @ b, normal(3, 0), normal(0, 2))
 
@@ -227,9 +204,7 @@ for operation in ELEMENTWISE.split():
     for what, shape in (("matrix", (3, 4)), ("0-d", ()), ("empty", (0, 3))):
         case(operation, what, calling(operation), maker(*shape))
 case("relu", "at 0 the derivative is 0", lambda F, a: F.relu(a - 1), tied(3, 4), smooth=False)
-case("tanh", "far out", lambda F, a: (a * 100).tanh(), normal(3, 4))
 case("sigmoid", "far out", lambda F, a: (a * 1000).sigmoid(), normal(3, 4), smooth=False)
-case("gelu", "far out", lambda F, a: F.gelu(a * 20), normal(3, 4))
 case("softplus", "far out", lambda F, a: F.softplus(a * 1000), normal(3, 4), smooth=False)
 case("softplus", "steeper", lambda F, a: F.softplus(a, 3.0), normal(3, 4))
 case("logsigmoid", "far out", lambda F, a: F.logsigmoid(a * 1000), normal(3, 4), smooth=False)
@@ -250,64 +225,42 @@ for operation, maker in (("sum", normal), ("mean", normal), ("max", apart), ("mi
     case(operation, "no rows", calling(operation, axis=1), maker(0, 4))
     case(operation, "no axes", calling(operation, axis=()), maker(3, 4), peer=False)
 case("sum", "nothing", lambda F, a: F.sum(a, 0), normal(0, 4))
-case("sum", "nothing at all", lambda F, a: a.sum(), normal(0))
-case("sum", "method", lambda F, a: a.sum(axis=1, keepdims=True), normal(3, 4))
-case("mean", "method", lambda F, a: a.mean(axis=(0, 1)), normal(3, 4, 2))
 case("max", "ties share the gradient", lambda F, a: F.max(a), tied(3, 4), smooth=False)
 case("max", "ties along an axis", lambda F, a: F.max(a, axis=-1), tied(5, 6), smooth=False)
 case("max", "ties over two axes, kept", lambda F, a: F.max(a, axis=(0, 2), keepdims=True), tied(3, 4, 5), smooth=False)
 
 # moving numbers about
-case("reshape", "tuple", lambda F, a: a.reshape((2, 2, 3)), normal(3, 4))
 case("reshape", "-1", lambda F, a: F.reshape(a, -1), normal(3, 4))
 case("reshape", "to 0-d", lambda F, a: a.reshape(()), normal(1, 1))
-case("reshape", "from 0-d", lambda F, a: a.reshape(1, 1), normal())
 case("reshape", "the same shape", lambda F, a: a.reshape(3, 4), normal(3, 4))
 case("reshape", "empty", lambda F, a: a.reshape(3, 0), normal(0, 2))
 case("transpose", "matrix", lambda F, a: F.transpose(a), normal(3, 4))
-case("transpose", "all axes reversed", lambda F, a: F.transpose(a), normal(2, 3, 4))
 case("transpose", "two axes exchanged", lambda F, a: a.transpose(1, 2), normal(2, 3, 4))
 case("transpose", "permutation", lambda F, a: F.transpose(a, 2, 0, 1), normal(2, 3, 4))
 case("transpose", "permutation in a tuple, negative", lambda F, a: F.transpose(a, (-1, 0, 1)), normal(2, 3, 4))
 case("transpose", "0-d", lambda F, a: F.transpose(a), normal())
-case("transpose", "empty", lambda F, a: a.transpose(0, 1), normal(0, 3))
 case("getitem", "row", lambda F, a: a[1], normal(3, 4))
-case("getitem", "negative", lambda F, a: a[-1, -2], normal(3, 4))
 case("getitem", "slices", lambda F, a: a[1:3, ::2], normal(4, 5))
 case("getitem", "backwards", lambda F, a: a[::-1, 3:0:-2], normal(4, 5), peer=False)
 case("getitem", "ellipsis and a new axis", lambda F, a: a[..., None, 1], normal(2, 3, 4))
 case("getitem", "nothing", lambda F, a: a[2:2], normal(3, 4))
 case("getitem", "a list, elements repeated", lambda F, a: a[[0, 2, 0, 0]], normal(3, 4))
 case("getitem", "tuples in a tuple, elements repeated", lambda F, a: a[(0, 0, 2), (1, 1, 3)], normal(3, 4))
-case("getitem", "a tuple beside a slice, repeated", lambda F, a: a[:, (1, 1, 3)], normal(3, 4))
-case("getitem", "an empty list", lambda F, a: a[[]], normal(3, 4))
 case("getitem", "a tensor of integers", lambda F, a, i: a[i], normal(3, 4), integers(3, 2, 5))
-case("getitem", "tensors beside a slice", lambda F, a, i: a[:, i], normal(3, 4), integers(4, 6))
 case("getitem", "lists about a slice", lambda F, a: a[[0, 1], :, [1, 1]], normal(2, 3, 4))
-case("getitem", "rows, some from the end", lambda F, a: a[[0, -1, 2, 2, -3]], normal(3, 4))
-case("getitem", "a row in a tuple, then a list", lambda F, a: a[1, [0, -1, 0]], normal(3, 4, 2))
 case("getitem", "pairs, repeated", lambda F, a: a[[[0], [2]], [1, 1, -1]], normal(3, 4, 2))
 case("getitem", "a list after a slice and before one", lambda F, a: a[1:, [0, 0, 2], ::2], normal(3, 4, 5))
-case("getitem", "a list after an ellipsis", lambda F, a: a[..., [0, 0, -1]], normal(2, 3, 4))
-case("getitem", "a list of booleans", lambda F, a: a[[True, False, True]], normal(3, 4))
 case("getitem", "rows of nothing", lambda F, a: a[[0, 0, 1]], normal(3, 0))
 case("getitem", "a mask", lambda F, a, m: a[m], normal(3, 4), booleans(3, 4))
 case("getitem", "a mask of rows", lambda F, a, m: a[m, 1:], normal(5, 4), booleans(5))
 case("cat", "rows", lambda F, a, b: F.cat([a, b]), normal(2, 3), normal(4, 3))
-case("cat", "last axis", lambda F, a, b, c: F.cat([a, b, c], -1), normal(2, 3), normal(2, 1), normal(2, 4))
 case("cat", "one of them empty", lambda F, a, b: F.cat([a, b], 0), normal(0, 3), normal(2, 3))
-case("cat", "one alone", lambda F, a: F.cat([a], 0), normal(2, 3))
 case("cat", "the same twice", lambda F, a: F.cat([a, a], 1), normal(2, 3))
-case("stack", "first axis", lambda F, a, b: F.stack([a, b]), normal(2, 3), normal(2, 3))
 case("stack", "middle axis", lambda F, a, b: F.stack((a, b), axis=1), normal(2, 3), normal(2, 3))
-case("stack", "0-d", lambda F, a, b: F.stack([a, b]), normal(), normal())
 case("stack", "empty", lambda F, a, b: F.stack([a, b], 1), normal(0, 3), normal(0, 3))
-case("where", "matrices", lambda F, c, a, b: F.where(c, a, b), booleans(3, 4), normal(3, 4), normal(3, 4))
 case("where", "all three broadcast", lambda F, c, a, b: F.where(c, a, b), booleans(3, 1), normal(4), normal(2, 1, 1))
 case("where", "a number", lambda F, c, a: F.where(c, a, 0.5), booleans(3, 4), normal(3, 4))
 case("where", "a comparison", lambda F, a, b: F.where(a > b, a, 2 * b), apart(3, 4), constant(0.01, 0.2, -0.3, 5))
-case("getitem", "a comparison", lambda F, a: a[a <= 0.1], apart(3, 4))
-case("where", "0-d", lambda F, c, a, b: F.where(c, a, b), booleans(), normal(), normal())
 case("where", "empty", lambda F, c, a, b: F.where(c, a, b), booleans(0, 2), normal(0, 2), normal(2))
 
 # the largest, the smallest
@@ -336,9 +289,7 @@ for operation in ("maximum", "minimum"):
     case(operation, "empty", calling(operation), normal(0, 2), normal(2))
 case("clamp", "both bounds", lambda F, a: F.clamp(a, -0.3, 0.4), apart(3, 4))
 case("clamp", "below", lambda F, a: a.clamp(min=0), apart(3, 4))
-case("clamp", "above", lambda F, a: a.clip(max=0.1), apart(3, 4))
 case("clamp", "at the bounds the gradient passes", lambda F, a: F.clamp(a, 0, 1), tied(3, 4), smooth=False)
-case("clamp", "empty", lambda F, a: F.clamp(a, 0, 1), normal(0, 4))
 
 # statistics
 for operation in ("var", "std"):
@@ -349,29 +300,24 @@ for operation in ("var", "std"):
         ("two axes", (2, 3, 4), {"dim": (0, 2)}),
         ("without correction", (3, 4), {"dim": 1, "correction": 0}),
         ("unbiased=False", (3, 4), {"dim": 1, "unbiased": False}),
-        ("a vector", (5,), {}),
     ):
         case(operation, what, calling(operation, **settings), normal(*shape))
     equal = lambda F, a, name=operation: getattr(F, name)(a * 0 + 1, dim=1)  # noqa: E731
     case(operation, "equal numbers", equal, normal(3, 4), smooth=False)
 for what, settings in (
     ("of all", {}),
-    ("of rows", {"dim": 1}),
     ("of columns, kept", {"dim": 0, "keepdim": True}),
     ("1", {"p": 1, "dim": 1}),
     ("infinity", {"p": float("inf"), "dim": 1}),
-    ("over two axes", {"dim": (0, 1)}),
 ):
     case("norm", what, calling("norm", **settings), apart(3, 4))
 case("norm", "of zeros: no gradient", lambda F, a: (a * 0).norm(dim=1), normal(3, 4), smooth=False)
 case("prod", "all", lambda F, a: F.prod(a), apart(2, 3))
 case("prod", "an axis", lambda F, a: a.prod(1), apart(3, 4))
-case("prod", "an axis, kept", lambda F, a: a.prod(0, keepdim=True), apart(3, 4))
 case("prod", "zeros among them", lambda F, a: F.prod(a, 1), tied(6, 4))
 case("prod", "nothing", lambda F, a: F.prod(a, 1), normal(3, 0))
 case("cumsum", "rows", lambda F, a: F.cumsum(a, 1), normal(3, 4))
 case("cumsum", "first axis", lambda F, a: a.cumsum(dim=0), normal(3, 4, 2))
-case("cumsum", "empty", lambda F, a: F.cumsum(a, 0), normal(0, 4))
 case("logsumexp", "rows", lambda F, a: F.logsumexp(a, 1), normal(3, 4))
 case("logsumexp", "two axes, kept", lambda F, a: a.logsumexp((0, 2), keepdim=True), normal(2, 3, 4))
 case("logsumexp", "large", lambda F, a: F.logsumexp(a * 1000, 0), apart(3, 4), smooth=False)
@@ -391,52 +337,34 @@ for operation in ("lt", "le", "gt", "ge", "eq", "ne"):
     choice = lambda F, a, b, name=operation: F.where(getattr(F, name)(a, b), a, 2 * b)  # noqa: E731
     case(operation, "choice", choice, tied(3, 4), tied(4), smooth=False)
     case(operation, "a number", lambda F, a, name=operation: a * getattr(a, name)(1), tied(3, 4), smooth=False)
-case("eq", "operator", lambda F, a, b: a * (a == b) + b, tied(3, 4), tied(3, 4), smooth=False)
-case("ne", "operator", lambda F, a, b: a * (a != b) + b, tied(3, 4), tied(3, 4), smooth=False)
 case("isnan", "none is", lambda F, a: F.where(F.isnan(a), 0 * a, a), normal(3, 4))
 case("logical_and", "operator", lambda F, a: a * ((a > 0) & (a < 0.3)), apart(3, 4))
-case("logical_and", "function", lambda F, a: a * F.logical_and(a > 0, a < 0.3), apart(3, 4))
 case("logical_or", "operator", lambda F, a: a * ((a < 0) | (a > 0.3)), apart(3, 4))
 case("logical_xor", "operator", lambda F, a: a * ((a < 0) ^ (a > -0.3)), apart(3, 4))
 case("logical_not", "operator", lambda F, a: a * ~(a > 0), apart(3, 4))
 case("any", "rows", lambda F, a: a * F.any(a > 0.3, 1, keepdim=True), apart(3, 4))
-case("any", "all axes", lambda F, a: a * (a > 0.3).any(), apart(3, 4))
 case("all", "columns", lambda F, a: a * (a > -0.3).all(dim=0), apart(3, 4))
 
 # views, rearrangements
 case("squeeze", "all axes of length 1", lambda F, a: F.squeeze(a), normal(1, 3, 1))
-case("squeeze", "one", lambda F, a: a.squeeze(0), normal(1, 3, 1))
-case("squeeze", "one that is longer", lambda F, a: a.squeeze(1), normal(1, 3, 1))
 case("squeeze", "several", lambda F, a: a.squeeze((0, -1)), normal(1, 3, 1))
-case("unsqueeze", "first", lambda F, a: F.unsqueeze(a, 0), normal(3, 4))
 case("unsqueeze", "last", lambda F, a: a.unsqueeze(-1), normal(3, 4))
-case("unsqueeze", "0-d", lambda F, a: a.unsqueeze(0), normal())
-case("flatten", "all", lambda F, a: a.flatten(), normal(2, 3, 4))
 case("flatten", "from the second axis", lambda F, a: F.flatten(a, 1), normal(2, 3, 4))
 case("flatten", "two in the middle", lambda F, a: F.flatten(a, 1, 2), normal(2, 3, 4, 2))
-case("flatten", "0-d", lambda F, a: F.flatten(a), normal())
 case("reshape", "view", lambda F, a: a.view(2, -1), normal(3, 4))
-case("permute", "images", lambda F, a: a.permute(0, 2, 3, 1), normal(2, 3, 4, 2))
 case("permute", "negative, in a tuple", lambda F, a: F.permute(a, (-1, 0, 1)), normal(2, 3, 4))
 case("transpose", "mT", lambda F, a: a.mT, normal(2, 3, 4))
 case("expand", "a column", lambda F, a: F.expand(a, (-1, 4)), normal(3, 1))
 case("expand", "new axes", lambda F, a: a.expand(2, 3, -1), normal(3, 1))
-case("expand", "0-d", lambda F, a: a.expand(2, 3), normal())
 case("broadcast_to", "a row", lambda F, a: F.broadcast_to(a, (3, 4)), normal(4))
-case("split", "equal pieces", lambda F, a: F.split(a, 2)[1], normal(4, 3))
-case("split", "the last shorter", lambda F, a: a.split(2, dim=1)[2] * 2, normal(2, 5))
-case("split", "lengths", lambda F, a: a.split([1, 3], -1)[1], normal(2, 4))
 case("split", "all pieces", lambda F, a: F.cat(a.split(2, 1)[::-1], 1), normal(2, 5))
-case("chunk", "uneven", lambda F, a: F.chunk(a, 3, 1)[2], normal(2, 7))
 case("chunk", "all pieces", lambda F, a: F.cat(a.chunk(2)[::-1]), normal(5, 2))
 case("repeat", "both axes", lambda F, a: F.repeat(a, (2, 3)), normal(2, 2))
 case("repeat", "a new axis", lambda F, a: a.repeat(3, 1, 2), normal(2, 3))
 case("repeat", "no times", lambda F, a: a.repeat(0, 1), normal(2, 3))
-case("flip", "one axis", lambda F, a: F.flip(a, (1,)), normal(2, 3))
 case("flip", "two", lambda F, a: a.flip(0, -1), normal(2, 3, 4))
 case("flip", "dims= by name", lambda F, a: F.flip(a, dims=(0, -1)), normal(2, 3, 4))
 case("roll", "two axes", lambda F, a: F.roll(a, shifts=(1, -2), dims=(0, -1)), normal(2, 3, 4))
-case("roll", "forwards", lambda F, a: F.roll(a, 1, 1), normal(2, 3))
 case("roll", "backwards, beyond the end", lambda F, a: a.roll(-5, 0), normal(3, 2))
 case("roll", "flattened", lambda F, a: F.roll(a, 2), normal(2, 3))
 for operation in ("tril", "triu"):
@@ -448,7 +376,6 @@ for operation in ("tril", "triu"):
 case("gather", "a row's entries", lambda F, a, i: F.gather(a, 1, i), normal(4, 3), integers(3, 4, 2))
 case("gather", "first axis, repeated", lambda F, a, i: a.gather(0, i), normal(2, 3), integers(2, 6, 3))
 case("gather", "a shorter index", lambda F, a, i: a.gather(-1, i), normal(4, 3, 5), integers(5, 2, 2, 7))
-case("gather", "a vector", lambda F, a, i: a.gather(0, i), normal(4), integers(4, 7))
 add_columns: Callable[..., Any] = lambda F, a, i, b: F.scatter_add(a, 1, i, b)  # noqa: E731
 case("scatter_add", "columns", add_columns, normal(3, 4), integers(4, 3, 5), normal(3, 5))
 case("scatter_add", "rows", lambda F, a, i, b: a.scatter_add(0, i, b), normal(3, 4), integers(3, 5, 2), normal(5, 2))
@@ -461,40 +388,27 @@ case("masked_fill", "attention's", lambda F, a, m: F.masked_fill(a, m, 7.0), nor
 case("masked_fill", "a mask of columns", lambda F, a, m: a.masked_fill(m, -2.0), normal(3, 4), booleans(4))
 case("one_hot", "a row for each label", lambda F, a, i: a * F.one_hot(i, 4).to(a.dtype), normal(6, 4), integers(4, 6))
 case("sort", "last axis", lambda F, a: F.sort(a).values, apart(3, 4))
-case("sort", "first axis, descending", lambda F, a: a.sort(0, True)[0], apart(3, 4))
 case("sort", "indices", lambda F, a: a * F.sort(a, 1, True).indices.to(a.dtype), apart(3, 4))
-case("argsort", "rows", lambda F, a: a * F.argsort(a).to(a.dtype), apart(3, 4))
 case("argsort", "columns, descending", lambda F, a: a * a.argsort(0, descending=True).to(a.dtype), apart(3, 4))
 case("topk", "the largest", lambda F, a: F.topk(a, 2).values, apart(3, 4))
-case("topk", "the smallest, first axis", lambda F, a: a.topk(2, dim=0, largest=False)[0], apart(3, 4))
 case("topk", "few of many", lambda F, a: F.topk(a, 3).values, apart(4, 20))
 case("topk", "few of many, smallest, first axis", lambda F, a: a.topk(2, 0, largest=False)[0], apart(20, 3))
 case("topk", "indices", lambda F, a: a[:, :3] * F.topk(a, 3).indices.to(a.dtype), apart(3, 4))
 
 # types and copies
-case(
-    "astype",
-    "there and back",
-    lambda F, a: F.astype(F.astype(a, "float64") * 2, str(a.dtype).removeprefix("torch.")),
-    normal(3, 4),
-)
-case("astype", "to", lambda F, a: a.double().to(a.dtype), normal(3, 4))
+back: Callable[..., Any] = lambda F, a: F.astype(F.astype(a, "float64") * 2, f"{a.dtype}".removeprefix("torch."))  # noqa: E731
+case("astype", "there and back", back, normal(3, 4))
 case("astype", "integers", lambda F, a: a * (a * 3).long().to(a.dtype), apart(3, 4))
 case("clone", "matrix", lambda F, a: F.clone(a), normal(3, 4))
 case("contiguous", "transposed", lambda F, a: F.contiguous(a.T), normal(3, 4))
-case("contiguous", "already", lambda F, a: F.contiguous(a) * 1, normal(3, 4))
 
 # products
 case("outer", "vectors", lambda F, a, b: F.outer(a, b), normal(3), normal(4))
 for equation, shapes in (
     ("ij,jk->ik", ((2, 3), (3, 4))),
     ("bhqd,bhkd->bhqk", ((2, 2, 3, 4), (2, 2, 5, 4))),
-    ("bij,bj->bi", ((2, 3, 4), (2, 4))),
     ("ij,ij->", ((2, 3), (2, 3))),
-    ("ij->ji", ((2, 3),)),
     ("ijk->j", ((2, 3, 4),)),
-    ("i,j->ij", ((2,), (3,))),
-    ("ij,jk", ((2, 3), (3, 4))),
     ("ij,k->k", ((2, 3), (4,))),
     ("ab,bc,cd->ad", ((2, 3), (3, 4), (4, 2))),
     ("b,bd,d->b", ((2,), (2, 3), (3,))),
@@ -504,34 +418,23 @@ for equation, shapes in (
 # layers
 case("linear", "with bias", calling("linear"), normal(5, 3), normal(4, 3), normal(4))
 case("linear", "without bias", lambda F, x, w: F.linear(x, w), normal(5, 3), normal(4, 3))
-case("linear", "vector", calling("linear"), normal(3), normal(4, 3), normal(4))
 case("linear", "sequence", calling("linear"), normal(2, 5, 3), normal(4, 3), normal(4))
-case("linear", "length 1", calling("linear"), normal(1, 1), normal(1, 1), normal(1))
 case("linear", "no samples", calling("linear"), normal(0, 3), normal(4, 3), normal(4))
-case("linear", "no inputs", calling("linear"), normal(2, 5, 0), normal(4, 0), normal(4))
 case("linear", "no outputs", calling("linear"), normal(5, 3), normal(0, 3), normal(0))
-case("embedding", "vector", calling("embedding"), integers(5, 7), normal(5, 3))
 case("embedding", "matrix of indices, repeated", calling("embedding"), integers(2, 4, 6), normal(5, 3))
-case("embedding", "one index", calling("embedding"), integers(5), normal(5, 3))
 case("embedding", "no indices", calling("embedding"), integers(5, 0), normal(5, 3))
-case("embedding", "rows of length 1", calling("embedding"), integers(5, 7), normal(5, 1))
 for what, image, filters, stride, padding in (
     ("plain", (2, 3, 5, 6), (4, 3, 3, 3), 1, 0),
-    ("padded", (2, 3, 5, 6), (4, 3, 3, 3), 1, 1),
     ("strided, a remainder left over", (2, 2, 6, 7), (3, 2, 3, 2), 2, 0),
     ("stride and padding apart", (2, 2, 7, 6), (3, 2, 3, 2), (2, 3), (1, 0)),
     ("stride beyond the kernel", (1, 2, 8, 8), (3, 2, 2, 2), 3, 1),
     ("padding beyond the kernel", (1, 1, 2, 2), (2, 1, 2, 2), 1, 3),
     ("1 x 1", (2, 3, 4, 4), (5, 3, 1, 1), 1, 0),
-    ("1 x 1, strided", (2, 3, 5, 4), (5, 3, 1, 1), 2, 0),
-    ("kernel as large as the image", (2, 3, 4, 5), (2, 3, 4, 5), 1, 0),
-    ("one sample, channel, filter", (1, 1, 3, 3), (1, 1, 2, 2), 1, 0),
     ("no samples", (0, 3, 5, 5), (4, 3, 3, 3), 2, 1),
 ):
     case("conv2d", what, calling("conv2d", stride, padding), normal(*image), normal(*filters), normal(filters[0]))
 case("conv2d", "without bias", lambda F, x, w: F.conv2d(x, w, padding=1), normal(2, 3, 5, 5), normal(4, 3, 3, 3))
 for what, image, filters, geometry in (
-    ("dilated", (2, 2, 7, 8), (3, 2, 3, 2), {"dilation": 2}),
     ("dilated, strided, padded", (2, 2, 9, 8), (3, 2, 3, 2), {"stride": (3, 2), "padding": (2, 1), "dilation": (2, 3)}),
     ("two groups", (2, 4, 5, 6), (6, 2, 3, 3), {"padding": 1, "groups": 2}),
     ("depthwise", (2, 3, 5, 6), (3, 1, 3, 3), {"groups": 3}),
@@ -539,7 +442,6 @@ for what, image, filters, geometry in (
     ("many filters in groups", (2, 4, 5, 5), (64, 2, 3, 3), {"stride": 2, "padding": 1, "groups": 2}),
     ("valid", (2, 2, 5, 6), (3, 2, 3, 2), {"padding": "valid"}),
     ("the same size, odd window", (2, 2, 5, 6), (3, 2, 3, 5), {"padding": "same"}),
-    ("the same size, even window", (2, 2, 5, 6), (3, 2, 2, 4), {"padding": "same"}),
     ("the same size, dilated", (2, 2, 5, 6), (3, 2, 2, 3), {"padding": "same", "dilation": (3, 2)}),
     ("one image", (2, 5, 6), (3, 2, 3, 3), {"padding": 1}),
 ):
@@ -548,12 +450,9 @@ for operation, maker in (("max_pool2d", apart), ("avg_pool2d", normal)):
     for what, image, window, stride, padding in (
         ("2 x 2", (2, 3, 4, 6), 2, None, 0),
         ("a remainder left over", (2, 3, 5, 7), 2, None, 0),
-        ("overlapping", (2, 2, 7, 7), 3, 2, 0),
         ("overlapping, padded", (2, 2, 6, 7), 3, 2, 1),
-        ("stride 1", (1, 2, 4, 5), 2, 1, 0),
         ("oblong", (2, 2, 6, 7), (2, 3), (1, 2), (1, 0)),
         ("stride beyond the window", (1, 2, 8, 8), 2, 3, 1),
-        ("1 x 1", (2, 3, 3, 3), 1, None, 0),
         ("the whole image", (2, 3, 4, 5), (4, 5), None, 0),
         ("no samples", (0, 3, 4, 4), 2, None, 0),
     ):
@@ -566,11 +465,8 @@ for what, image, settings in (
     case("avg_pool2d", what, calling("avg_pool2d", *settings), normal(*image))
     case("avg_pool2d", f"{what}, not counted", calling("avg_pool2d", *settings, False), normal(*image))
 case("max_pool2d", "dilated", lambda F, x: F.max_pool2d(x, (3, 2), 2, 1, (2, 3)), apart(2, 2, 8, 9))
-case("max_pool2d", "one image", lambda F, x: F.max_pool2d(x, 2), apart(3, 4, 6))
 case("avg_pool2d", "padding not counted", lambda F, x: F.avg_pool2d(x, 3, 2, 1, False, False), normal(2, 2, 6, 7))
-case("avg_pool2d", "a divisor", lambda F, x: F.avg_pool2d(x, 3, 2, 1, divisor_override=5), normal(2, 2, 6, 7))
 case("avg_pool2d", "a divisor, side by side", lambda F, x: F.avg_pool2d(x, 2, divisor_override=-3), normal(2, 2, 6, 8))
-case("avg_pool2d", "one image", lambda F, x: F.avg_pool2d(x, 2), normal(3, 4, 6))
 for name, maker in (("adaptive_avg_pool2d", normal), ("adaptive_max_pool2d", apart)):
     for what, size in (
         ("one pixel", 1),
@@ -599,22 +495,13 @@ for what, image in (
         *(*operands, constant(0.1, -0.2, 0.3), constant(0.5, 1.0, 2.0)),
     )
 case("batch_norm", "without weight and bias", lambda F, x: F.batch_norm(x, None, None, training=True), normal(6, 3))
-case("batch_norm", "without bias", lambda F, x, w: F.batch_norm(x, None, None, w, None, True), normal(6, 3), normal(3))
 case("batch_norm", "a large eps", lambda F, x: F.batch_norm(x, None, None, training=True, eps=0.5), normal(6, 3))
-case(
-    "batch_norm",
-    "evaluation, no samples",
-    lambda F, x, mean, var: F.batch_norm(x, mean.data, var.data),
-    normal(0, 1),
-    constant(0.1),
-    constant(2.0),
-)
+nobody: Callable[..., Any] = lambda F, x, mean, var: F.batch_norm(x, mean.data, var.data)  # noqa: E731
+case("batch_norm", "evaluation, no samples", nobody, normal(0, 1), constant(0.1), constant(2.0))
 case("layer_norm", "last axis", calling("layer_norm"), normal(5, 4), normal(4), normal(4))
 case("layer_norm", "two axes", calling("layer_norm"), normal(5, 3, 4), normal(3, 4), normal(3, 4))
-case("layer_norm", "sequence", calling("layer_norm"), normal(2, 5, 4), normal(4), normal(4))
 case("layer_norm", "without bias", calling("layer_norm"), normal(5, 4), normal(4))
 case("layer_norm", "a large eps", lambda F, x, w: F.layer_norm(x, w, eps=0.5), normal(5, 4), normal(4))
-case("layer_norm", "one vector", calling("layer_norm"), normal(4), normal(4), normal(4))
 case("layer_norm", "no samples", calling("layer_norm"), normal(0, 4), normal(4), normal(4))
 # exactly zero; PyTorch's float32 is 2e-5 off, rounding divided by sqrt(eps)
 case("layer_norm", "one feature", calling("layer_norm"), normal(5, 1), normal(1), normal(1), peer=False)
@@ -624,16 +511,9 @@ for what, shape, groups in (
     ("two groups", (3, 4, 2, 5), 2),
     ("a channel each", (3, 4, 2, 5), 4),
     ("sequence", (3, 6, 5), 3),
-    ("one sample", (1, 4, 3), 2),
 ):
-    case(
-        "group_norm",
-        what,
-        lambda F, x, w, b, groups=groups: F.group_norm(x, groups, w, b),
-        normal(*shape),
-        normal(shape[1]),
-        normal(shape[1]),
-    )
+    function = lambda F, x, w, b, groups=groups: F.group_norm(x, groups, w, b)  # noqa: E731
+    case("group_norm", what, function, normal(*shape), normal(shape[1]), normal(shape[1]))
 case("group_norm", "without weight and bias", lambda F, x: F.group_norm(x, 2), normal(3, 4, 5))
 case("group_norm", "a large eps", lambda F, x: F.group_norm(x, 2, eps=0.5), normal(3, 4, 5))
 case("group_norm", "no samples", lambda F, x: F.group_norm(x, 2), normal(0, 4, 5), peer=False)
@@ -644,7 +524,6 @@ for operation in ("softmax", "log_softmax"):
         ("last axis", (3, 4), -1),
         ("first axis", (3, 4), 0),
         ("middle axis", (2, 3, 4), 1),
-        ("vector", (4,), 0),
         ("length 1", (3, 1), 1),
         ("empty", (0, 4), 1),
         ("nothing to normalise", (4, 0), 1),
@@ -702,81 +581,43 @@ for reduction in ("mean", "sum", "none"):
         kind = calling("kl_div", reduction, log_target)
         case("kl_div", f"{reduction}, log_target={log_target}", kind, normal(6, 4), probabilities(6, 4))
     case("mse_loss", reduction, calling("mse_loss", reduction), normal(6, 4), normal(6, 4))
-case("cross_entropy", "one sample", lambda F, x, y: F.cross_entropy(x, y), normal(1, 4), integers(4, 1))
 case(
     "cross_entropy", "no samples", lambda F, x, y: F.cross_entropy(x, y, reduction="sum"), normal(0, 4), integers(4, 0)
 )
 case("cross_entropy", "large", lambda F, x, y: F.cross_entropy(x * 1e3, y), normal(5, 4), integers(4, 5), smooth=False)
 case("kl_div", "batchmean", lambda F, x, t: F.kl_div(x, t, "batchmean"), normal(6, 4), probabilities(6, 4))
-case("mse_loss", "0-d", lambda F, x, y: F.mse_loss(x, y), normal(), normal())
 case("mse_loss", "a tensor and itself", lambda F, x: F.mse_loss(x, x), normal(3))
 case("dropout", "not training", lambda F, x: F.dropout(x, 0.5, False), normal(3, 4))
-case("dropout", "p = 0", lambda F, x: F.dropout(x, 0.0), normal(3, 4))
 case("dropout", "p = 1", lambda F, x: F.dropout(x, 1.0), normal(3, 4))
 case("dropout", "p = 0.3", lambda F, x: F.dropout(x, 0.3), normal(30, 4), peer=False)
-case("dropout", "0-d", lambda F, x: F.dropout(x, 0.3), normal(), peer=False)
 case("dropout", "empty", lambda F, x: F.dropout(x, 0.3), normal(0, 4))
+attention = "scaled_dot_product_attention"
+THREE = normal(2, 3, 5), normal(2, 4, 5), normal(2, 4, 2)
 for what, queries, keys, values_, causal in (
     ("self", (2, 3, 5, 4), (2, 3, 5, 4), (2, 3, 5, 4), False),
     ("causal", (2, 3, 5, 4), (2, 3, 5, 4), (2, 3, 5, 4), True),
     ("more keys than queries", (2, 3, 4), (2, 6, 4), (2, 6, 5), False),
     ("causal, more keys than queries", (2, 3, 4), (2, 6, 4), (2, 6, 5), True),
     ("causal, fewer keys than queries", (2, 6, 4), (2, 3, 4), (2, 3, 5), True),
-    ("matrices", (5, 4), (5, 4), (5, 2), True),
     ("one of each", (1, 1, 1), (1, 1, 1), (1, 1, 1), True),
     ("no samples", (0, 5, 4), (0, 5, 4), (0, 5, 4), True),
     ("no queries", (2, 0, 4), (2, 3, 4), (2, 3, 5), False),
+    ("long, causal", (1040, 2), (1010, 2), (1010, 3), True),
 ):
-    function = calling("scaled_dot_product_attention", is_causal=causal)
-    case("scaled_dot_product_attention", what, function, normal(*queries), normal(*keys), normal(*values_))
+    of_all = normal(*queries), normal(*keys), normal(*values_)
+    case(attention, what, calling(attention, is_causal=causal), *of_all)
 for what, mask in (
-    ("a mask of booleans", np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], bool)),
     ("a mask under which one query sees nothing", np.array([[1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]], bool)),
     ("a mask of booleans for each head", np.arange(24).reshape(2, 3, 4) % 5 > 0),
     ("a mask that hides the same key from all", np.array([1, 1, 0, 1], bool)),
+    ("long, a mask under which some queries see nothing", np.arange(1040)[:, None] * np.arange(1010) % 7 > 0),
 ):
-    case(
-        "scaled_dot_product_attention",
-        what,
-        lambda F, q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),
-        normal(2, 3, 5),
-        normal(2, 4, 5),
-        normal(2, 4, 2),
-        Operand(lambda random, mask=mask: mask.copy(), differentiable=False),
-    )
-case(
-    "scaled_dot_product_attention",
-    "long, causal",
-    lambda F, q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
-    *(normal(1040, 2), normal(1010, 2), normal(1010, 3)),
-)
-case(
-    "scaled_dot_product_attention",
-    "long, a mask under which some queries see nothing",
-    lambda F, q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),
-    *(normal(1040, 2), normal(1010, 2), normal(1010, 3)),
-    Operand(lambda random: np.arange(1040)[:, None] * np.arange(1010) % 7 > 0, differentiable=False),
-)
-case(
-    "scaled_dot_product_attention",
-    "a learnt mask of numbers, shared by the samples",
-    lambda F, q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),
-    *(normal(2, 3, 5), normal(2, 4, 5), normal(2, 4, 2), normal(3, 4)),
-)
-case(
-    "scaled_dot_product_attention",
-    "a mask and causal, a query that sees nothing",
-    lambda F, q, k, v: F.scaled_dot_product_attention(q, k, v, np.array([False, True, True, False]), is_causal=True),
-    *(normal(2, 3, 5), normal(2, 4, 5), normal(2, 4, 2)),
-    peer=False,  # PyTorch refuses the two together
-)
-case(
-    "scaled_dot_product_attention",
-    "dropout",
-    lambda F, q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.4),
-    *(normal(2, 3, 5), normal(2, 4, 5), normal(2, 4, 2)),
-    peer=False,
-)
+    few = (normal(1040, 2), normal(1010, 2), normal(1010, 3)) if "long" in what else THREE
+    case(attention, what, calling(attention), *few, Operand(lambda random, m=mask: m.copy(), differentiable=False))
+case(attention, "a learnt mask of numbers, shared by the samples", calling(attention), *THREE, normal(3, 4))
+hidden = calling(attention, np.array([False, True, True, False]), is_causal=True)  # PyTorch refuses the two together
+case(attention, "a mask and causal, a query that sees nothing", hidden, *THREE, peer=False)
+case(attention, "dropout", calling(attention, dropout_p=0.4), *THREE, peer=False)
 
 
 def _all_of(out: Any, h: Any, c: Any) -> Any:
@@ -784,18 +625,17 @@ def _all_of(out: Any, h: Any, c: Any) -> Any:
     return (out * out).sum() + (2 * h * c).sum() + c.sum()
 
 
-for what, t, n, features, hidden in (
+for what, t, n, features, units in (
     ("plain", 4, 3, 2, 5),
     ("one step", 1, 3, 2, 4),
-    ("one of each", 1, 1, 1, 1),
     ("no sequences", 3, 0, 2, 4),
 ):
     case(
         "lstm",
         what,
         lambda F, *operands: _all_of(*F.lstm(*operands)),
-        *(normal(t, n, features), normal(n, hidden), normal(n, hidden)),
-        *(normal(4 * hidden, features), normal(4 * hidden, hidden), normal(4 * hidden), normal(4 * hidden)),
+        *(normal(t, n, features), normal(n, units), normal(n, units)),
+        *(normal(4 * units, features), normal(4 * units, units), normal(4 * units), normal(4 * units)),
         peer=n > 0,
     )
 case(

@@ -75,27 +75,6 @@ def test_a_norm_has_mean_0_and_variance_1_and_a_gradient_orthogonal_to_ones_and_
         np.testing.assert_allclose((x.grad * out.numpy()).sum(axis=axes), 0, atol=1e-11)
 
 
-@KERNELS
-def test_batch_norm_of_a_large_mean_keeps_its_digits(kernel: str) -> None:
-    x = (np.random.default_rng(0).standard_normal((64, 2)) + 1e4).astype(np.float32)
-    with kernels.use(kernel):
-        out = F.batch_norm(x, None, None, training=True).numpy()
-    exact = x.astype(np.float64)
-    exact = (exact - exact.mean(axis=0)) / np.sqrt(exact.var(axis=0) + 1e-5)
-    np.testing.assert_allclose(out, exact, atol=5e-3)  # the mean itself has 1e-3 in float32
-
-
-def test_running_statistics_move_by_momentum_with_the_unbiased_variance() -> None:
-    x = np.random.default_rng(0).standard_normal((5, 2))
-    mean, var = np.zeros(2), np.ones(2)
-    F.batch_norm(x, mean, var, training=True, momentum=0.1)
-    np.testing.assert_allclose(mean, 0.1 * x.mean(axis=0))
-    np.testing.assert_allclose(var, 0.9 + 0.1 * x.var(axis=0, ddof=1))
-    before = mean.copy(), var.copy()
-    F.batch_norm(x, mean, var, training=False)
-    np.testing.assert_array_equal((mean, var), before)
-
-
 # ---- attention ----
 
 
@@ -161,12 +140,6 @@ def test_sigmoid_keeps_its_digits_where_it_is_small_and_overflows_nowhere(
         assert F.softplus(np.array([-50.0], dtype=dtype)).item() == pytest.approx(math.exp(-50), rel=1e-6)
 
 
-def test_a_quotient_by_a_tiny_number_has_a_gradient() -> None:
-    y = Tensor(np.float32([1e-25]), requires_grad=True)
-    (np.float32([1e-30]) / y).sum().backward()  # y * y is 0 in float32
-    assert y.grad.item() == pytest.approx(-1e20, rel=1e-6)
-
-
 # ---- powers ----
 
 
@@ -179,10 +152,6 @@ def test_whole_powers_of_negative_numbers_are_products(kernel: str) -> None:
             out.sum().backward()
         np.testing.assert_allclose(out.numpy(), [v**exponent for v in (-2.0, -0.5, 3.0)], rtol=1e-14)
         np.testing.assert_allclose(x.grad, [exponent * v ** (exponent - 1) for v in (-2.0, -0.5, 3.0)], rtol=1e-14)
-
-
-def test_powers_of_whole_numbers_are_exact() -> None:
-    np.testing.assert_array_equal((Tensor(np.array([3, -2])) ** 39).numpy(), [3**39, -(2**39)])
 
 
 # ---- losses ----
@@ -259,13 +228,6 @@ def test_dropout_keeps_the_mean_and_the_share_and_scales_the_gradient_alike() ->
     np.testing.assert_array_equal(x.grad, out.numpy())
 
 
-def test_an_infinite_gradient_where_the_other_was_taken_does_no_harm() -> None:
-    x = Tensor(np.array([1.0, 4.0]), requires_grad=True)
-    with np.errstate(divide="ignore"):
-        F.sqrt(F.where(np.array([False, True]), x, 0.0)).sum().backward()  # the root's slope at 0 is infinite
-    np.testing.assert_array_equal(x.grad, [0.0, 0.25])
-
-
 def test_sizes_and_axes_may_be_numpys_integers() -> None:
     one, two, x = np.int64(1), np.int32(2), Tensor(np.ones((2, 1, 4, 6)), requires_grad=True)
     for function in (F.sum, F.mean, F.max):
@@ -279,31 +241,21 @@ def test_sizes_and_axes_may_be_numpys_integers() -> None:
 
 # ---- what does not fit is refused, with what was given and what was expected ----
 
-ZEROS = np.zeros
+ZEROS, BCE = np.zeros, F.binary_cross_entropy_with_logits
 
 
 MISTAKES: list[Mistake] = [
     (lambda: F.linear(ZEROS((2, 3)), ZEROS((4, 5))), ValueError, r"x has shape \(2, 3\).*the weight's 5 inputs"),
     (lambda: F.linear(ZEROS((2, 3)), ZEROS((3, 4))), ValueError, r"\(2, 3\).*the weight's 4 inputs.*weight\.T"),
-    (lambda: F.linear(ZEROS((2, 1, 8, 8)), ZEROS((5, 64))), ValueError, r"64 inputs.*x\.reshape\(len\(x\), -1\)"),
     (lambda: F.linear(ZEROS((2, 6, 7)), ZEROS((5, 6))), ValueError, r"6 inputs.*x\.transpose\(-2, -1\)"),
-    (lambda: F.linear(ZEROS((2, 3)), ZEROS((5, 7))), ValueError, r"\(5, 7\), \(n_out, n_in\).*nn\.Linear\(3, 5\)"),
     (lambda: F.batch_norm(ZEROS((1, 3)), None, None, training=True), ValueError, "more than one value per channel"),
-    (lambda: F.batch_norm(ZEROS((4, 3)), None, None), ValueError, "running_mean and running_var are needed"),
     (
         lambda: F.batch_norm(ZEROS(3), None, None, training=True),
         ValueError,
-        r"x has shape \(3,\), expected samples and channels.*x\.reshape\(1, -1\)",
+        r"samples and channels.*x\.reshape\(1, -1\)",
     ),
-    (
-        lambda: F.batch_norm(ZEROS((4, 3)), None, None, ZEROS(2), training=True),
-        ValueError,
-        r"weight has shape \(2,\), expected \(3,\): one number for each of the 3 channels.*x \(4, 3\)",
-    ),
-    (lambda: F.layer_norm(ZEROS((2, 3)), 3), TypeError, r"weight expected, got 3;.*layer_norm\(x, weight, bias\)"),
-    (lambda: F.group_norm(ZEROS(6), 2), ValueError, r"x has shape \(6,\), expected samples and channels"),
+    (lambda: F.batch_norm(ZEROS((4, 3)), None, None, ZEROS(2), training=True), ValueError, r"\(2,\), expected \(3,\)"),
     (lambda: F.group_norm(ZEROS((2, 6)), 4), ValueError, r"num_groups must divide the 6 channels.*got 4"),
-    (lambda: F.group_norm(ZEROS((1, 6)), 6), ValueError, r"more than one value.*\(1, 6\) in 6 groups"),
     (lambda: F.cat([]), ValueError, "cat: at least one tensor is needed"),
     (lambda: F.layer_norm(ZEROS((2, 3)), ZEROS(4)), ValueError, r"\(2, 3\), which does not end with.*\(4,\)"),
     (lambda: F.embedding([0.5], ZEROS((3, 2))), TypeError, "indices must be integers, not float64"),
@@ -311,48 +263,25 @@ MISTAKES: list[Mistake] = [
     (lambda: F.embedding([0, 1], ZEROS(3)), ValueError, r"embedding: weight \(n, d\) expected.*got shape \(3,\)"),
     (lambda: F.embedding([0], ZEROS((3, 2)), 1.5), TypeError, "padding_idx must be a whole number, got 1.5"),
     (lambda: F.cross_entropy(ZEROS((2, 0)), [0, 1]), ValueError, r"no classes: axis 1 of the logits \(2, 0\) is empty"),
-    (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1, 2]), ValueError, r"got \(2, 3\) and \(3,\)"),
     (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 3]), IndexError, r"0 <= label < 3 \(the classes\), found 0 to 3"),
     (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], "sum"), TypeError, "third argument.*write reduction='sum'"),
-    (lambda: F.cross_entropy(ZEROS((2, 3)), Tensor([0, 1])), TypeError, "not float32; give them as a list"),
     (lambda: F.cross_entropy(ZEROS((2, 3)), [[1, 0, 0], [0, 1, 0]]), ValueError, r"labels.argmax\(1\), or class prob"),
     (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], ZEROS(2)), ValueError, r"weight must be \(3,\).*got \(2,\)"),
+    (lambda: F.cross_entropy(ZEROS((2, 3)), [0, -1]), IndexError, "only those equal to ignore_index=-100"),
+    (lambda: F.kl_div(ZEROS(3), ZEROS(3), "batch"), ValueError, "got 'batch': did you mean 'batchmean'"),
+    (lambda: F.kl_div(ZEROS(3), Tensor(ZEROS(3), requires_grad=True)), ValueError, r"pass target.detach\(\)"),
+    (lambda: BCE(ZEROS(3), ZEROS((3, 1))), ValueError, r"logits have shape \(3,\), targets have shape \(3, 1\)"),
     (
-        lambda: F.cross_entropy(ZEROS((2, 3)), [0, -1]),
-        IndexError,
-        "found -1 to 0; only those equal to ignore_index=-100",
-    ),
-    (lambda: F.cross_entropy(ZEROS((2, 3, 3)), ZEROS((2, 3), int)), ValueError, "pass axis=1 or axis=-1"),
-    (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], label_smoothing=1.5), ValueError, "from 0 to 1, got 1.5"),
-    (lambda: F.huber_loss(ZEROS(3), ZEROS(3), delta=0), ValueError, "delta must be positive, got 0"),
-    (
-        lambda: F.kl_div(ZEROS(3), ZEROS(3), "batch"),
+        lambda: BCE(ZEROS((2, 3)), ZEROS((2, 3)), pos_weight=ZEROS(2)),
         ValueError,
-        "'none' or 'batchmean', got 'batch': did you mean 'batchmean'",
+        r"pos_weight of shape \(2,\) does not",
     ),
-    (
-        lambda: F.kl_div(ZEROS(3), Tensor(ZEROS(3), requires_grad=True)),
-        ValueError,
-        r"target is not differentiated: pass target.detach\(\)",
-    ),
-    (
-        lambda: F.binary_cross_entropy_with_logits(ZEROS(3), ZEROS((3, 1))),
-        ValueError,
-        r"logits have shape \(3,\), targets have shape \(3, 1\)",
-    ),
-    (
-        lambda: F.binary_cross_entropy_with_logits(ZEROS((2, 3)), ZEROS((2, 3)), pos_weight=ZEROS(2)),
-        ValueError,
-        r"pos_weight of shape \(2,\) does not broadcast to the logits' shape \(2, 3\)",
-    ),
-    (lambda: F.mse_loss(ZEROS((2, 3)), ZEROS(3)), ValueError, r"input has shape \(2, 3\), target has shape \(3,\)"),
     (lambda: F.mse_loss(ZEROS(3), ZEROS(3), "max"), ValueError, "'mean', 'sum' or 'none', got 'max'"),
-    (lambda: F.dropout(ZEROS(3), 1.5), ValueError, "dropout: p must be from 0 to 1, got 1.5"),
     (lambda: F.dropout(ZEROS(3), "0.5"), TypeError, "dropout: p must be a number from 0 to 1.*write 0.5"),
     (
-        lambda: F.scaled_dot_product_attention(ZEROS((2, 3)), ZEROS((2, 4)), ZEROS((2, 4))),
+        lambda: F.scaled_dot_product_attention(*map(ZEROS, [(2, 3), (2, 4), (2, 4)])),
         ValueError,
-        r"got \(2, 3\), \(2, 4\) and \(2, 4\)",
+        r"got \(2, 3\), \(2, 4\)",
     ),
     # what would be a silent wrong number
     (lambda: F.l1_loss(np.array([1], np.uint8), np.array([3], np.uint8)), TypeError, r"convert them with .float\(\)"),
@@ -364,12 +293,6 @@ MISTAKES: list[Mistake] = [
 
 def test_what_does_not_fit_is_refused() -> None:
     assert_refused(MISTAKES)
-
-
-def test_the_product_of_a_scalar_along_its_last_axis_has_a_gradient_where_it_is_zero() -> None:
-    x = Tensor(0.0, requires_grad=True)
-    F.prod(x, -1).backward()
-    assert x.grad == 1
 
 
 @KERNELS
@@ -392,38 +315,23 @@ def test_remainders_and_quotients_of_float32_are_numpys_near_whole_quotients_too
 # ---- repeated, sorted and refused ----
 
 
-@KERNELS
-def test_a_nonlinearity_of_an_expanded_tensor_has_the_values_and_the_gradient_of_its_copy(kernel: str) -> None:
-    factors = np.arange(6.0, dtype=np.float32).reshape(2, 3)
-    with kernels.use(kernel):
-        for function in (F.relu, F.sigmoid, F.gelu, F.softplus, lambda x: x**3.0, lambda x: x % 1.5):
-            found = []
-            for widened in (lambda x: x.expand(2, 3), lambda x: x.expand(2, 3).clone()):
-                x = Tensor([1.0, -2.0, 3.0], requires_grad=True)
-                out = function(widened(x))
-                (out * factors).sum().backward()
-                found.append((out.numpy(), x.grad))
-            np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
-            np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-6)
+def test_numbers_of_extreme_sizes_and_types_keep_their_digits_and_types() -> None:
+    assert (Tensor(np.array([3, -2])) ** 39).tolist() == [3**39, -(2**39)]
+    for dtype, exponent in itertools.product(("float16", "float32"), (2, np.int64(2), np.float64(0.5), np.float32(3))):
+        assert (Tensor([1.0, 2.0]).to(dtype) ** exponent).dtype == dtype
+    y = Tensor(np.float32([1e-25]), requires_grad=True)
+    (np.float32([1e-30]) / y).sum().backward()  # y * y is 0 in float32
+    assert y.grad.item() == pytest.approx(-1e20, rel=1e-6)
+    x = Tensor(np.array([1.0, 4.0]), requires_grad=True)
+    with np.errstate(divide="ignore"):
+        F.sqrt(F.where(np.array([False, True]), x, 0.0)).sum().backward()  # the root's slope at 0 is infinite
+    np.testing.assert_array_equal(x.grad, [0.0, 0.25])
+    zero = Tensor(0.0, requires_grad=True)
+    F.prod(zero, -1).backward()
+    assert zero.grad == 1
 
 
-def test_repeat_copies() -> None:
-    x = Tensor([1.0, 2.0], requires_grad=True)
-    for times in ((2, 1), (1, 1), (1,)):
-        repeated = x.repeat(*times)
-        assert repeated.numpy().flags.writeable
-        assert not np.shares_memory(repeated.numpy(), x.numpy())
-    (x.repeat(2, 3) * np.arange(12.0, dtype=np.float32).reshape(2, 6)).sum().backward()
-    np.testing.assert_array_equal(x.grad, [0 + 2 + 4 + 6 + 8 + 10, 1 + 3 + 5 + 7 + 9 + 11])
-
-
-def test_nan_is_the_largest_in_bfloat16_too() -> None:
-    x = Tensor([3.0, 1.0, math.nan, 2.0, -5.0]).to("bfloat16")
-    np.testing.assert_array_equal(x.sort().values.float().numpy(), [-5, 1, 2, 3, math.nan])
-    np.testing.assert_array_equal(x.topk(1).values.float().numpy(), [math.nan])
-
-
-def test_of_equal_numbers_topk_takes_the_first_where_there_is_nan_too() -> None:
+def test_of_equal_numbers_the_first_is_taken_and_nan_is_the_largest() -> None:
     x = np.full(100, 5, np.float32)
     x[50] = math.nan
     assert Tensor(x).topk(3).indices.tolist() == [50, 0, 1]
@@ -431,8 +339,5 @@ def test_of_equal_numbers_topk_takes_the_first_where_there_is_nan_too() -> None:
     x[:] = math.nan
     x[50] = 1
     assert Tensor(x).topk(3, largest=False).indices.tolist() == [50, 0, 1]
-
-
-def test_a_number_as_exponent_keeps_the_type_of_the_base() -> None:
-    for dtype, exponent in itertools.product(("float16", "float32"), (2, np.int64(2), np.float64(0.5), np.float32(3))):
-        assert (Tensor([1.0, 2.0]).to(dtype) ** exponent).dtype == dtype
+    brain = Tensor([3.0, 1.0, math.nan, 2.0, -5.0]).to("bfloat16")
+    np.testing.assert_array_equal(brain.sort().values.float().numpy(), [-5, 1, 2, 3, math.nan])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from minidl import Tensor, data, nn
+from minidl import Tensor, nn
 from minidl import functional as F
 from minidl.functional import one_type
 
@@ -82,8 +82,3 @@ def test_equal_types_of_different_identity_pass() -> None:
 
 def test_integer_matrices_are_multiplied() -> None:
     assert (Tensor(np.arange(4).reshape(2, 2)) @ Tensor(np.eye(2, dtype=int))).data.tolist() == [[0, 1], [2, 3]]
-
-
-def test_the_data_sets_are_float32() -> None:
-    for split in (data.digits().train, data.spirals().train):
-        assert split.x.dtype == np.float32

@@ -45,13 +45,10 @@ def test_the_stand_in_refuses_what_cupy_refuses(cupy: Any) -> None:
 
 def test_the_stand_in_refuses_what_numpy_would_hand_over_to_cupy() -> None:
     """np.exp(x) is CuPy's exp by numpy's protocols; minidl calls the array's module by name, which a reader sees."""
-    module = stand_in.make_module()
-    x = module.asarray(np.ones(3))
+    x = stand_in.make_module().asarray(np.ones(3))
     for mixture in (lambda: np.exp(x), lambda: np.where(x, x, x), lambda: np.float64(2) * x):
         with pytest.raises(TypeError):
             mixture()
-    with pytest.raises(AttributeError):
-        module.vectorize  # noqa: B018
 
 
 def test_a_result_is_an_array_of_the_module_and_an_index_gives_a_view(cupy: Any) -> None:
@@ -148,21 +145,6 @@ def every_layer() -> nn.Module:
         *(nn.Conv2d(4, 4, 3, stride=2, bias=False), nn.Tanh(), nn.AvgPool2d(1), nn.Flatten()),
         *(nn.Linear(4, 8), nn.LayerNorm(8), nn.GELU(), nn.Dropout(0.2), nn.Linear(8, 3)),
     )
-
-
-def test_a_transformer_gives_numpys_gradients(cupy: Any) -> None:
-    def run(name: str) -> list[Any]:
-        with kernels.use(name):
-            manual_seed(0)
-            model = nn.models.GPT(vocab_size=11, block_size=8, n_layer=2, n_head=2, n_embd=16)
-            tokens = np.random.default_rng(0).integers(0, 11, (3, 8))
-            logits = model(Tensor(tokens))
-            F.cross_entropy(logits.reshape(-1, 11), tokens.reshape(-1)).backward()
-            return [parameter.grad for parameter in model.parameters()]
-
-    for mine, expected in zip(run("cupy"), run("numpy"), strict=True):
-        assert type(mine) is cupy.ndarray
-        np.testing.assert_allclose(mine.get(), expected, rtol=1e-4, atol=1e-6)
 
 
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {

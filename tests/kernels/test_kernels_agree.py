@@ -19,7 +19,20 @@ Arguments = Callable[[np.random.Generator], list[Any]]
 
 
 def drawn(*shapes: tuple[int, ...], after: tuple[Any, ...] = ()) -> Arguments:
-    return lambda random: [random.standard_normal(shape) for shape in shapes] + list(after)
+    return of(*map(normal, shapes), *after)
+
+
+def of(*operands: Any) -> Arguments:
+    """Functions of the generator draw their operand; all else is passed as it is."""
+    return lambda random: [operand(random) if callable(operand) else operand for operand in operands]
+
+
+def normal(shape: tuple[int, ...]) -> Callable[[np.random.Generator], Any]:
+    return lambda random: random.standard_normal(shape)
+
+
+def positive(shape: tuple[int, ...]) -> Callable[[np.random.Generator], Any]:
+    return lambda random: random.random(shape) + 0.5
 
 
 def probabilities(shape: tuple[int, ...], after: tuple[Any, ...] = ()) -> Arguments:
@@ -56,11 +69,7 @@ def blocks_backward(shape: tuple[int, ...], visible: int) -> Arguments:
 
 
 def labelled(n: int, classes: int, *before: tuple[int, ...]) -> Arguments:
-    return lambda random: [
-        *(random.standard_normal(shape) for shape in before),
-        random.random((n, classes)),
-        random.integers(0, classes, n),
-    ]
+    return of(*map(normal, before), lambda r: r.random((n, classes)), lambda r: r.integers(0, classes, n))
 
 
 def convolution(x: tuple[int, ...], filters: tuple[int, ...], *geometry: Any) -> list[tuple[str, Arguments]]:
@@ -89,67 +98,19 @@ def pooling(x: tuple[int, ...], rows: Windows, columns: Windows) -> list[tuple[s
     ]
 
 
-def moments(*after: Any, count: int = 4, shape: tuple[int, ...] = (5, 7)) -> Arguments:
+def moments(*after: Any, count: int = 4) -> Arguments:
     """A parameter, its gradient and the optimizer's state (not negative)."""
-    return lambda random: [
-        random.standard_normal(shape),
-        random.standard_normal(shape),
-        *(random.random(shape) + 0.5 for _ in range(count - 2)),
-        *after,
-    ]
-
-
-def normalized(*shapes: tuple[int, ...], after: tuple[Any, ...] = ()) -> Arguments:
-    """A gradient, x, and for each channel a mean, 1 / std (positive) and a weight."""
-
-    def make(random: np.random.Generator) -> list[Any]:
-        arrays = [random.standard_normal(shape) for shape in shapes]
-        arrays[-2] = random.random(shapes[-2]) + 0.5
-        return [*arrays, *after]
-
-    return make
+    return of(normal((5, 7)), normal((5, 7)), *[positive((5, 7))] * (count - 2), *after)
 
 
 def statistics(x: tuple[int, ...]) -> Arguments:
     """An image, the mean and variance of its channels, weight, bias and eps."""
-    return lambda random: [
-        random.standard_normal(x),
-        random.standard_normal(3),
-        random.random(3) + 0.5,
-        random.standard_normal(3),
-        random.standard_normal(3),
-        1e-5,
-    ]
-
-
-def grouped(x: tuple[int, ...]) -> Arguments:
-    """An image of six channels in two groups, weight, bias and eps."""
-    return lambda random: [
-        random.standard_normal(x), 2, random.standard_normal(6), random.standard_normal(6), 1e-5
-    ]  # fmt: skip
-
-
-def grouped_backward(x: tuple[int, ...]) -> Arguments:
-    """A gradient, x, mean and 1 / std (positive) of two groups of each sample, and the weight of six channels."""
-    return lambda random: [
-        random.standard_normal(x),
-        image := random.standard_normal(x),
-        image.reshape(2 * x[0], -1).mean(axis=1) if x[0] else np.zeros(0),
-        random.random(2 * x[0]) + 0.5,
-        2,
-        random.standard_normal(6),
-    ]
+    return of(normal(x), normal((3,)), positive((3,)), normal((3,)), normal((3,)), 1e-5)
 
 
 def rows_backward(rows: int, d: int) -> Arguments:
     """A gradient, x, mean and 1 / std (positive) of each row, and a weight."""
-    return lambda random: [
-        random.standard_normal((rows, d)),
-        x := random.standard_normal((rows, d)),
-        x.mean(axis=1),
-        random.random(rows) + 0.5,
-        random.standard_normal(d),
-    ]
+    return of(normal((rows, d)), normal((rows, d)), normal((rows,)), positive((rows,)), normal((d,)))
 
 
 def maxima(shape: tuple[int, ...], axis: Any) -> Arguments:
@@ -175,11 +136,6 @@ def sparse_rows(n: int) -> Arguments:
         return [random.standard_normal(8), random.standard_normal(starts[-1]), columns, starts, labels, 0.5]
 
     return make
-
-
-def exponents(shape: tuple[int, ...], other: tuple[int, ...]) -> Arguments:
-    """Numbers of both signs, and exponents some of which are whole."""
-    return lambda random: [random.standard_normal(shape), np.asarray(random.integers(-4, 5, other) / 2)]
 
 
 IMAGE, CHANNELS = (4, 3, 5, 6), (3,)
@@ -231,7 +187,7 @@ CASES: list[tuple[str, str, Arguments]] = [
     *(("log", str(shape), lambda r, s=shape: [np.asarray(r.random(s) + 0.1)]) for shape in SHAPES),
     *(("power", f"{s} by {y}", drawn(s, after=(y,))) for s in SHAPES for y in (-2, -1, -0.5, 0.5, 1, 2, 3, 5, -1.5)),
     *(
-        ("power", f"{s} by {t}", exponents(s, t))
+        ("power", f"{s} by {t}", of(normal(s), lambda r, t=t: np.asarray(r.integers(-4, 5, t) / 2)))
         for s, t in (((3, 4), (3, 4)), ((3, 4), (4,)), ((), (3, 4)), ((0,), (1,)))
     ),
     *((name, str(shape), drawn(shape)) for name, shape in itertools.product(ELEMENTWISE, SHAPES)),
@@ -269,14 +225,25 @@ CASES: list[tuple[str, str, Arguments]] = [
     *(("channel_statistics", str(s), drawn(s)) for s in (*CHANNELLED, (4, 3, 5), (1, 3, 2, 2))),
     *(("batch_norm", str(s), statistics(s)) for s in (*CHANNELLED, (0, 3, 2, 2))),
     *(
-        ("batch_norm_backward", f"{s} {t}", normalized(s, s, CHANNELS, CHANNELS, CHANNELS, after=(t,)))
+        (
+            "batch_norm_backward",
+            f"{s} {t}",
+            of(normal(s), normal(s), normal(CHANNELS), positive(CHANNELS), normal(CHANNELS), t),
+        )
         for s in (*CHANNELLED, (0, 3))
         for t in (True, False)
     ),
     ("layer_norm", "plain", drawn((5, 8), (8,), (8,), after=(1e-5,))),
     ("layer_norm", "without bias", drawn((5, 8), (8,), after=(None, 1e-5))),
-    *(("group_norm", str(s), grouped(s)) for s in GROUPED),
-    *(("group_norm_backward", str(s), grouped_backward(s)) for s in GROUPED),
+    *(("group_norm", str(s), of(normal(s), 2, normal((6,)), normal((6,)), 1e-5)) for s in GROUPED),
+    *(
+        (
+            "group_norm_backward",
+            str(s),
+            of(normal(s), normal(s), normal((2 * s[0],)), positive((2 * s[0],)), 2, normal((6,))),
+        )
+        for s in GROUPED
+    ),
     ("layer_norm", "long rows", drawn((3, 700), (700,), (700,), after=(1e-5,))),
     ("layer_norm", "empty", drawn((0, 8), (8,), (8,), after=(1e-5,))),
     ("layer_norm_backward", "plain", rows_backward(5, 8)),

@@ -25,43 +25,23 @@ def test_use_takes_effect_at_once_and_in_a_with_statement_for_a_while() -> None:
         kernels.use("numpy")
         seen = [kernels.active()]
         with kernels.use("numba"):
-            seen.append(kernels.active())
-            with kernels.use("numpy"):
+            with pytest.raises(KeyError), kernels.use("numpy"):
                 seen.append(kernels.active())
+                raise KeyError
             seen.append(kernels.active())
-        seen.append(kernels.active())
-        return seen
+        return [*seen, kernels.active()]
 
-    assert in_a_fresh_context(program) == ["numpy", "numba", "numpy", "numba", "numpy"]
-
-
-def test_an_exception_restores_the_choice() -> None:
-    before = kernels.active()
-    other = "numpy" if before == "numba" else "numba"
-    with pytest.raises(KeyError), kernels.use(other):
-        raise KeyError
-    assert kernels.active() == before
+    assert in_a_fresh_context(program) == ["numpy", "numpy", "numba", "numpy"]
 
 
-def test_the_environment_chooses_unless_the_program_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("numpy", "numba"):
-        monkeypatch.setenv("MINIDL_KERNELS", name)
+def test_the_environment_chooses_unless_the_program_does_and_numba_is_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for value, name, module in (("numpy", "numpy", "reference"), ("numba", "numba", "jit"), ("", "numba", "jit")):
+        monkeypatch.setenv("MINIDL_KERNELS", value)
         assert in_a_fresh_context(kernels.active) == name
-        assert in_a_fresh_context(kernels.current).__name__ == (  # type: ignore[attr-defined]
-            "minidl.kernels.reference" if name == "numpy" else "minidl.kernels.jit"
-        )
-    monkeypatch.setenv("MINIDL_KERNELS", "numba")
-
-    def program() -> str:
-        kernels.use("numpy")
-        return kernels.active()
-
-    assert in_a_fresh_context(program) == "numpy"
-
-
-def test_numba_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MINIDL_KERNELS", "")
-    assert in_a_fresh_context(kernels.active) == "numba"
+        assert in_a_fresh_context(kernels.current).__name__ == f"minidl.kernels.{module}"  # type: ignore[attr-defined]
+        assert in_a_fresh_context(lambda: kernels.use("numpy") and kernels.active()) == "numpy"
     monkeypatch.delenv("MINIDL_KERNELS")
     assert in_a_fresh_context(kernels.active) == "numba"
 

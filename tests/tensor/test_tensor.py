@@ -49,18 +49,11 @@ def test_integer_tensors_compute_as_numpy_does_and_pass_no_gradient() -> None:
     assert i.grad is None
 
 
-def test_python_numbers_do_not_change_the_dtype() -> None:
+def test_single_numbers_do_not_change_the_dtype() -> None:
     for dtype in ("float32", "float64", "float16"):
         x = Tensor(np.ones(3, dtype))
-        for result in (x + 1, x * 2.5, 1 / x, 2 - x, x**2, x**0.5, 2.0**x, F.where([True, False, True], x, 0.0)):
-            assert result.dtype == dtype
-
-
-def test_single_numbers_of_numpys_do_not_change_the_dtype() -> None:
-    for dtype in ("float32", "float64", "float16"):
-        x = Tensor(np.ones(3, dtype))
-        for number in (np.int64(2), np.uint8(2), np.float32(2), np.float64(2), np.arange(3).sum()):
-            for result in (x + number, number - x, x / number, F.where([True, False, True], x, number)):
+        for number in (2, 0.5, np.int64(2), np.uint8(2), np.float32(2), np.float64(2), np.arange(3).sum()):
+            for result in (x + number, number - x, x / number, x**number, F.where([True, False, True], x, number)):
                 assert result.dtype == dtype
     assert (Tensor(np.arange(3)) * np.float32(0.5)).dtype.kind == "f"
 
@@ -110,20 +103,6 @@ def test_attributes_and_conversions() -> None:
         x.item()
 
 
-def test_comparisons_are_elementwise_and_broadcast() -> None:
-    x = leaf(1.0, 2.0, 3.0)
-    for found, expected in (
-        (x < 2, [True, False, False]),
-        (x <= Tensor(2.0), [True, True, False]),
-        (x > np.array([2.0]), [False, False, True]),
-        (x <= 2, [True, True, False]),
-        (np.full(3, 2.0) > x, [True, False, False]),
-        (np.float64(2) < x, [False, False, True]),
-    ):
-        np.testing.assert_array_equal(found.numpy(), expected)
-        assert not found.requires_grad
-
-
 def test_integers_are_compared_with_an_integer_that_their_type_does_not_hold() -> None:
     numbers = [1, 2, 255]
     x = Tensor(np.array(numbers, np.uint8))
@@ -133,12 +112,6 @@ def test_integers_are_compared_with_an_integer_that_their_type_does_not_hold() -
             if not isinstance(number, np.ndarray):
                 assert compare(number, x).tolist() == [compare(int(number), one) for one in numbers]
                 assert compare(x[2], number).item() == compare(255, int(number))
-
-
-def test_a_single_number_prints_as_a_number() -> None:
-    assert f"{Tensor(1.23456):.2f} {leaf(2.0).sum():8.3f}" == "1.23    2.000"
-    with pytest.raises(TypeError, match="format"):
-        f"{leaf(1.0, 2.0):.2f}"
 
 
 def test_a_tensor_is_walked_along_its_first_axis() -> None:
@@ -151,19 +124,12 @@ def test_a_tensor_is_walked_along_its_first_axis() -> None:
 
 
 def test_repr_shows_numbers_dtype_and_requires_grad() -> None:
-    assert repr(Tensor([1.0, 2.5])) == "Tensor([1. , 2.5], float32)"
+    assert repr(Tensor([1.0, 2.123456])) == "Tensor([1.    , 2.1235], float32)"
     assert repr(leaf(1.0)) == "Tensor([1.], float64, requires_grad=True)"
     assert len(repr(Tensor(np.zeros((1000, 1000))))) < 1000
-
-
-def test_as_keys_and_in_sets_tensors_are_told_apart_by_identity() -> None:
+    assert f"{Tensor(1.23456):.2f} {leaf(2.0).sum():8.3f}" == "1.23    2.000"
     a, b = Tensor([1.0, 2.0]), Tensor([1.0, 2.0])
-    assert {a: 1, b: 2}[a] == 1
-    assert len({a, b, a}) == 2
-    assert (a == b).all()
-
-
-# ---- requires_grad ----
+    assert len({a, b, a}) == 2  # told apart by identity
 
 
 def test_requires_grad_can_be_set_on_leaves_alone() -> None:
@@ -174,10 +140,12 @@ def test_requires_grad_can_be_set_on_leaves_alone() -> None:
             y.requires_grad = flag
     x.requires_grad = False
     assert not (x * 2).requires_grad
-    with pytest.raises(TypeError, match="True or False"):
-        x.requires_grad = 1
-    with pytest.raises(TypeError, match="only floating-point"):
-        Tensor(np.arange(3)).requires_grad = True
+    for wrong, value in ((x, 1), (Tensor(np.arange(3)), True)):
+        with pytest.raises(TypeError, match=r"True or False|only floating-point"):
+            wrong.requires_grad = value
+
+
+# ---- requires_grad ----
 
 
 # ---- grad mode ----
@@ -206,18 +174,13 @@ def test_grad_modes_decorate() -> None:
     @no_grad()
     def evaluate(x: Tensor, factor: float = 2.0) -> Tensor:
         """Doc."""
-        return inner(x) if factor == 0 else x * factor
-
-    @enable_grad()
-    def inner(x: Tensor) -> Tensor:
-        return x * 1
+        return enable_grad()(lambda: x * 1)() if factor == 0 else x * factor
 
     x = leaf(1.0)
     assert not evaluate(x, factor=3.0).requires_grad
     assert evaluate(x, 0).requires_grad
     assert is_grad_enabled()
-    assert evaluate.__name__ == "evaluate"
-    assert evaluate.__doc__ == "Doc."
+    assert (evaluate.__name__, evaluate.__doc__) == ("evaluate", "Doc.")
 
 
 def test_grad_mode_belongs_to_the_context() -> None:
