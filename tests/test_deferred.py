@@ -101,16 +101,12 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], Any]] = {
     "Linear": (lambda: nn.Linear(4, 3), (5, 4)),
     "Linear without bias, on texts": (lambda: nn.Linear(4, 3, bias=False), (2, 5, 4)),
     "Conv2d": (lambda: nn.Conv2d(3, 4, 3, stride=2, padding=1), (2, 3, 7, 6)),
-    "Conv2d without bias": (lambda: nn.Conv2d(3, 4, 1, bias=False), (2, 3, 4, 4)),
     "Embedding": (lambda: nn.Embedding(7, 4), TOKENS),
-    "BatchNorm1d": (lambda: nn.BatchNorm1d(4), (5, 4)),
     "BatchNorm2d": (lambda: nn.BatchNorm2d(3), (2, 3, 4, 4)),
     "BatchNorm1d in evaluation": (lambda: nn.BatchNorm1d(4).eval(), (5, 4)),
     "LayerNorm": (lambda: nn.LayerNorm(4), (5, 4)),
     "GroupNorm": (lambda: nn.GroupNorm(2, 4), (5, 4, 3)),
     "LSTM": (lambda: nn.LSTM(4, 3), (5, 2, 4)),
-    "LSTM of two layers": (lambda: nn.LSTM(4, 3, num_layers=2), (5, 2, 4)),
-    "LSTMCell": (lambda: nn.LSTMCell(4, 3), (2, 4)),
     "MultiheadAttention": (lambda: SelfAttention(), (2, 5, 4)),
 }
 AT_ONCE = ("BatchNorm", "LayerNorm", "GroupNorm", "LSTM")

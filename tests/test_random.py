@@ -133,20 +133,13 @@ def drawn(monkeypatch):
 
 
 STRATEGIES = {
-    "serial": (parallel.Serial(), 1),
     "serial in shards": (parallel.Serial(shards=3), 1),
     "synchronous": (parallel.Synchronous(accumulate=2), 3),
-    "local SGD": (parallel.LocalSGD(period=2), 3),
-    "gossip": (parallel.Gossip("random"), 3),
     "asynchronous gossip": (parallel.Gossip(asynchronous=True), 4),
-    "one shot": (parallel.OneShotAveraging(), 3),
-    "parameter server": (parallel.ParameterServer(), 3),
     "elastic averaging": (parallel.ElasticAveraging(), 3),
     "backup workers": (parallel.BackupWorkers(), 3),
-    "eager SGD": (parallel.EagerSGD(), 3),
     "QSGD": (parallel.Synchronous(compressor=compress.QSGD(4)), 3),
     "random k of each rank": (parallel.Synchronous(compressor=compress.RandomK(0.5, seed=None)), 3),
-    "random k in common": (parallel.Synchronous(compressor=compress.RandomK(0.5)), 3),
     "PowerSGD": (parallel.Synchronous(compressor=compress.PowerSGD(1, warm_start=False)), 3),
 }
 

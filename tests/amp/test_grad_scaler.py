@@ -127,19 +127,16 @@ def test_calls_out_of_order_are_refused() -> None:
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    for options in ({"init_scale": 0}, {"growth_factor": 1}, {"backoff_factor": 1}, {"growth_interval": 0}):
-        with pytest.raises(ValueError, match=f"GradScaler: {next(iter(options))} must be"):
-            amp.GradScaler(**options)  # type: ignore[arg-type]
-    for options in ({"init_scale": "4"}, {"growth_factor": True}, {"backoff_factor": None}, {"growth_interval": 2.5}):
-        with pytest.raises(TypeError, match=f"GradScaler: {next(iter(options))} must be"):
-            amp.GradScaler(**options)  # type: ignore[arg-type]
-    for scale in (0.0, -1.0, float("inf"), float("nan")):
+    for error, options in (
+        (ValueError, {"init_scale": 0, "growth_factor": 1, "backoff_factor": 1, "growth_interval": 0}),
+        (TypeError, {"init_scale": "4", "growth_factor": True, "backoff_factor": None, "growth_interval": 2.5}),
+        (ValueError, {"init_scale": 1e39}),  # the scaled loss would be infinite
+    ):
+        for name, value in options.items():
+            with pytest.raises(error, match=f"GradScaler: {name} must be"):
+                amp.GradScaler(**{name: value})  # type: ignore[arg-type]
+    for scale in (0.0, -1.0, float("inf"), float("nan"), 1e39, 1e-39):
         with pytest.raises(ValueError, match="GradScaler: new_scale must be"):
-            amp.GradScaler().update(scale)
-    for scale in (1e39, 1e300, 1e-39, 1e-300):  # the scaled loss, or the inverse of the factor, would be infinite or 0
-        with pytest.raises(ValueError, match=r"GradScaler: init_scale must be from 1\.17"):
-            amp.GradScaler(init_scale=scale)
-        with pytest.raises(ValueError, match=r"GradScaler: new_scale must be from 1\.17"):
             amp.GradScaler().update(scale)
     with pytest.raises(ValueError, match="the first argument is the device, 'cpu', not 1024"):
         amp.GradScaler(1024.0)  # type: ignore[arg-type]

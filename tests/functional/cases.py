@@ -171,11 +171,9 @@ for operation in ("add", "sub", "mul", "div"):
 case("sub", "number on the left", lambda F, a: 2.5 - a, normal(3, 4))
 case("mul", "number on the left", lambda F, a: 0.5 * a, normal(3, 4))
 case("div", "number on the left", lambda F, a: 3 / a, positive(3, 4))
-case("div", "a tensor by itself", lambda F, a: a / a, positive(3, 4))
 case("neg", "matrix", lambda F, a: -a, normal(3, 4))
 case("abs", "matrix", lambda F, a: F.abs(a), apart(3, 4))
 case("abs", "at 0 the derivative is 0", lambda F, a: abs(a), tied(3, 4), smooth=False)
-case("pow", "reciprocal", lambda F, a: a**-1, positive(3, 4))
 case("pow", "exponent 0 at 0", lambda F, a: a**0, tied(3, 4), smooth=False)
 case("pow", "square at 0", lambda F, a: a**2, tied(3, 4))
 for exponent in (3, 7, -2, 5.0):
@@ -193,7 +191,6 @@ case("matmul", "vectors", lambda F, a, b: a @ b, normal(4), normal(4))
 case("matmul", "batches", lambda F, a, b: F.matmul(a, b), normal(5, 3, 4), normal(5, 4, 2))
 case("matmul", "batches broadcast", lambda F, a, b: a @ b, normal(2, 1, 3, 4), normal(5, 4, 2))
 case("matmul", "batch and vector", lambda F, a, b: a @ b, normal(2, 5, 3, 4), normal(4))
-case("matmul", "vector and batch", lambda F, a, b: a @ b, normal(3), normal(5, 3, 2))
 case("matmul", "no rows", lambda F, a, b: a @ b, normal(0, 4), normal(4, 2))
 case("matmul", "nothing to sum", lambda F, a, b: a @ b, normal(3, 0), normal(0, 2))
 
@@ -236,7 +233,6 @@ case("reshape", "the same shape", lambda F, a: a.reshape(3, 4), normal(3, 4))
 case("reshape", "empty", lambda F, a: a.reshape(3, 0), normal(0, 2))
 case("transpose", "matrix", lambda F, a: F.transpose(a), normal(3, 4))
 case("transpose", "two axes exchanged", lambda F, a: a.transpose(1, 2), normal(2, 3, 4))
-case("transpose", "permutation", lambda F, a: F.transpose(a, 2, 0, 1), normal(2, 3, 4))
 case("transpose", "permutation in a tuple, negative", lambda F, a: F.transpose(a, (-1, 0, 1)), normal(2, 3, 4))
 case("transpose", "0-d", lambda F, a: F.transpose(a), normal())
 case("getitem", "row", lambda F, a: a[1], normal(3, 4))
@@ -245,22 +241,18 @@ case("getitem", "backwards", lambda F, a: a[::-1, 3:0:-2], normal(4, 5), peer=Fa
 case("getitem", "ellipsis and a new axis", lambda F, a: a[..., None, 1], normal(2, 3, 4))
 case("getitem", "nothing", lambda F, a: a[2:2], normal(3, 4))
 case("getitem", "a list, elements repeated", lambda F, a: a[[0, 2, 0, 0]], normal(3, 4))
-case("getitem", "tuples in a tuple, elements repeated", lambda F, a: a[(0, 0, 2), (1, 1, 3)], normal(3, 4))
 case("getitem", "a tensor of integers", lambda F, a, i: a[i], normal(3, 4), integers(3, 2, 5))
 case("getitem", "lists about a slice", lambda F, a: a[[0, 1], :, [1, 1]], normal(2, 3, 4))
 case("getitem", "pairs, repeated", lambda F, a: a[[[0], [2]], [1, 1, -1]], normal(3, 4, 2))
 case("getitem", "a list after a slice and before one", lambda F, a: a[1:, [0, 0, 2], ::2], normal(3, 4, 5))
-case("getitem", "rows of nothing", lambda F, a: a[[0, 0, 1]], normal(3, 0))
 case("getitem", "a mask", lambda F, a, m: a[m], normal(3, 4), booleans(3, 4))
 case("getitem", "a mask of rows", lambda F, a, m: a[m, 1:], normal(5, 4), booleans(5))
-case("cat", "rows", lambda F, a, b: F.cat([a, b]), normal(2, 3), normal(4, 3))
 case("cat", "one of them empty", lambda F, a, b: F.cat([a, b], 0), normal(0, 3), normal(2, 3))
 case("cat", "the same twice", lambda F, a: F.cat([a, a], 1), normal(2, 3))
 case("stack", "middle axis", lambda F, a, b: F.stack((a, b), axis=1), normal(2, 3), normal(2, 3))
 case("stack", "empty", lambda F, a, b: F.stack([a, b], 1), normal(0, 3), normal(0, 3))
 case("where", "all three broadcast", lambda F, c, a, b: F.where(c, a, b), booleans(3, 1), normal(4), normal(2, 1, 1))
 case("where", "a number", lambda F, c, a: F.where(c, a, 0.5), booleans(3, 4), normal(3, 4))
-case("where", "a comparison", lambda F, a, b: F.where(a > b, a, 2 * b), apart(3, 4), constant(0.01, 0.2, -0.3, 5))
 case("where", "empty", lambda F, c, a, b: F.where(c, a, b), booleans(0, 2), normal(0, 2), normal(2))
 
 # the largest, the smallest
@@ -326,8 +318,6 @@ case("sign", "a factor", lambda F, a: a * F.sign(a), apart(3, 4))
 
 # whole numbers and what is left over
 case("floor_divide", "operator", lambda F, a: a * (a.detach() * 10 // 3), apart(3, 4))
-case("floor_divide", "number on the left", lambda F, a: a + 3 // a.detach(), positive(3, 4))
-case("remainder", "a number", lambda F, a: (a * 10) % 3, apart(3, 4))
 case("remainder", "a negative number", lambda F, a: F.remainder(a * 10, -3), apart(3, 4))
 case("remainder", "two tensors, broadcast", lambda F, a, b: a % b, apart(3, 4), positive(4))
 case("remainder", "number on the left", lambda F, a: 7 % a, positive(3, 4), peer=False)  # refused there
@@ -351,15 +341,12 @@ case("squeeze", "several", lambda F, a: a.squeeze((0, -1)), normal(1, 3, 1))
 case("unsqueeze", "last", lambda F, a: a.unsqueeze(-1), normal(3, 4))
 case("flatten", "from the second axis", lambda F, a: F.flatten(a, 1), normal(2, 3, 4))
 case("flatten", "two in the middle", lambda F, a: F.flatten(a, 1, 2), normal(2, 3, 4, 2))
-case("reshape", "view", lambda F, a: a.view(2, -1), normal(3, 4))
 case("permute", "negative, in a tuple", lambda F, a: F.permute(a, (-1, 0, 1)), normal(2, 3, 4))
 case("transpose", "mT", lambda F, a: a.mT, normal(2, 3, 4))
 case("expand", "a column", lambda F, a: F.expand(a, (-1, 4)), normal(3, 1))
-case("expand", "new axes", lambda F, a: a.expand(2, 3, -1), normal(3, 1))
 case("broadcast_to", "a row", lambda F, a: F.broadcast_to(a, (3, 4)), normal(4))
 case("split", "all pieces", lambda F, a: F.cat(a.split(2, 1)[::-1], 1), normal(2, 5))
 case("chunk", "all pieces", lambda F, a: F.cat(a.chunk(2)[::-1]), normal(5, 2))
-case("repeat", "both axes", lambda F, a: F.repeat(a, (2, 3)), normal(2, 2))
 case("repeat", "a new axis", lambda F, a: a.repeat(3, 1, 2), normal(2, 3))
 case("repeat", "no times", lambda F, a: a.repeat(0, 1), normal(2, 3))
 case("flip", "two", lambda F, a: a.flip(0, -1), normal(2, 3, 4))
@@ -378,10 +365,7 @@ case("gather", "first axis, repeated", lambda F, a, i: a.gather(0, i), normal(2,
 case("gather", "a shorter index", lambda F, a, i: a.gather(-1, i), normal(4, 3, 5), integers(5, 2, 2, 7))
 add_columns: Callable[..., Any] = lambda F, a, i, b: F.scatter_add(a, 1, i, b)  # noqa: E731
 case("scatter_add", "columns", add_columns, normal(3, 4), integers(4, 3, 5), normal(3, 5))
-case("scatter_add", "rows", lambda F, a, i, b: a.scatter_add(0, i, b), normal(3, 4), integers(3, 5, 2), normal(5, 2))
-case("index_select", "rows", lambda F, a, i: F.index_select(a, 0, i), normal(3, 4), integers(3, 6))
 case("index_select", "columns", lambda F, a, i: a.index_select(-1, i), normal(3, 4), integers(4, 6))
-case("index_add", "rows", lambda F, a, i, b: F.index_add(a, 0, i, b), normal(3, 4), integers(3, 6), normal(6, 4))
 add_scaled: Callable[..., Any] = lambda F, a, i, b: a.index_add(1, i, b, alpha=2)  # noqa: E731
 case("index_add", "columns, scaled", add_scaled, normal(3, 4), integers(4, 6), normal(3, 6))
 case("masked_fill", "attention's", lambda F, a, m: F.masked_fill(a, m, 7.0), normal(3, 4), booleans(3, 4))
@@ -408,7 +392,6 @@ for equation, shapes in (
     ("ij,jk->ik", ((2, 3), (3, 4))),
     ("bhqd,bhkd->bhqk", ((2, 2, 3, 4), (2, 2, 5, 4))),
     ("ij,ij->", ((2, 3), (2, 3))),
-    ("ijk->j", ((2, 3, 4),)),
     ("ij,k->k", ((2, 3), (4,))),
     ("ab,bc,cd->ad", ((2, 3), (3, 4), (4, 2))),
     ("b,bd,d->b", ((2,), (2, 3), (3,))),
@@ -422,18 +405,15 @@ case("linear", "sequence", calling("linear"), normal(2, 5, 3), normal(4, 3), nor
 case("linear", "no samples", calling("linear"), normal(0, 3), normal(4, 3), normal(4))
 case("linear", "no outputs", calling("linear"), normal(5, 3), normal(0, 3), normal(0))
 case("embedding", "matrix of indices, repeated", calling("embedding"), integers(2, 4, 6), normal(5, 3))
-case("embedding", "no indices", calling("embedding"), integers(5, 0), normal(5, 3))
 for what, image, filters, stride, padding in (
     ("plain", (2, 3, 5, 6), (4, 3, 3, 3), 1, 0),
     ("strided, a remainder left over", (2, 2, 6, 7), (3, 2, 3, 2), 2, 0),
     ("stride and padding apart", (2, 2, 7, 6), (3, 2, 3, 2), (2, 3), (1, 0)),
-    ("stride beyond the kernel", (1, 2, 8, 8), (3, 2, 2, 2), 3, 1),
     ("padding beyond the kernel", (1, 1, 2, 2), (2, 1, 2, 2), 1, 3),
     ("1 x 1", (2, 3, 4, 4), (5, 3, 1, 1), 1, 0),
     ("no samples", (0, 3, 5, 5), (4, 3, 3, 3), 2, 1),
 ):
     case("conv2d", what, calling("conv2d", stride, padding), normal(*image), normal(*filters), normal(filters[0]))
-case("conv2d", "without bias", lambda F, x, w: F.conv2d(x, w, padding=1), normal(2, 3, 5, 5), normal(4, 3, 3, 3))
 for what, image, filters, geometry in (
     ("dilated, strided, padded", (2, 2, 9, 8), (3, 2, 3, 2), {"stride": (3, 2), "padding": (2, 1), "dilation": (2, 3)}),
     ("two groups", (2, 4, 5, 6), (6, 2, 3, 3), {"padding": 1, "groups": 2}),
@@ -451,8 +431,6 @@ for operation, maker in (("max_pool2d", apart), ("avg_pool2d", normal)):
         ("2 x 2", (2, 3, 4, 6), 2, None, 0),
         ("a remainder left over", (2, 3, 5, 7), 2, None, 0),
         ("overlapping, padded", (2, 2, 6, 7), 3, 2, 1),
-        ("oblong", (2, 2, 6, 7), (2, 3), (1, 2), (1, 0)),
-        ("stride beyond the window", (1, 2, 8, 8), 2, 3, 1),
         ("the whole image", (2, 3, 4, 5), (4, 5), None, 0),
         ("no samples", (0, 3, 4, 4), 2, None, 0),
     ):
@@ -483,8 +461,6 @@ case("max_pool2d", "ties: the first wins", lambda F, x: F.max_pool2d(x, 3, 2, 1)
 for what, image in (
     ("features", (6, 3)),
     ("images", (4, 3, 2, 5)),
-    ("one sample", (1, 3, 4, 4)),
-    ("sequence", (4, 3, 5)),
 ):
     operands = normal(*image), normal(3), normal(3)
     case("batch_norm", f"training, {what}", lambda F, x, w, b: F.batch_norm(x, None, None, w, b, True), *operands)
@@ -499,14 +475,12 @@ case("batch_norm", "a large eps", lambda F, x: F.batch_norm(x, None, None, train
 nobody: Callable[..., Any] = lambda F, x, mean, var: F.batch_norm(x, mean.data, var.data)  # noqa: E731
 case("batch_norm", "evaluation, no samples", nobody, normal(0, 1), constant(0.1), constant(2.0))
 case("layer_norm", "last axis", calling("layer_norm"), normal(5, 4), normal(4), normal(4))
-case("layer_norm", "two axes", calling("layer_norm"), normal(5, 3, 4), normal(3, 4), normal(3, 4))
 case("layer_norm", "without bias", calling("layer_norm"), normal(5, 4), normal(4))
 case("layer_norm", "a large eps", lambda F, x, w: F.layer_norm(x, w, eps=0.5), normal(5, 4), normal(4))
 case("layer_norm", "no samples", calling("layer_norm"), normal(0, 4), normal(4), normal(4))
 # exactly zero; PyTorch's float32 is 2e-5 off, rounding divided by sqrt(eps)
 case("layer_norm", "one feature", calling("layer_norm"), normal(5, 1), normal(1), normal(1), peer=False)
 for what, shape, groups in (
-    ("features", (3, 6), 2),
     ("one group", (3, 4, 2, 5), 1),
     ("two groups", (3, 4, 2, 5), 2),
     ("a channel each", (3, 4, 2, 5), 4),
@@ -536,7 +510,6 @@ for reduction in ("mean", "sum", "none"):
         ("a sample", (4,), ()),
         ("samples", (6, 4), (6,)),
         ("sequences, classes on axis 1", (2, 4, 5), (2, 5)),
-        ("images", (2, 4, 3, 5), (2, 3, 5)),
     ):
         for operation in ("cross_entropy", "nll_loss"):
             case(
@@ -590,7 +563,6 @@ case("mse_loss", "a tensor and itself", lambda F, x: F.mse_loss(x, x), normal(3)
 case("dropout", "not training", lambda F, x: F.dropout(x, 0.5, False), normal(3, 4))
 case("dropout", "p = 1", lambda F, x: F.dropout(x, 1.0), normal(3, 4))
 case("dropout", "p = 0.3", lambda F, x: F.dropout(x, 0.3), normal(30, 4), peer=False)
-case("dropout", "empty", lambda F, x: F.dropout(x, 0.3), normal(0, 4))
 attention = "scaled_dot_product_attention"
 THREE = normal(2, 3, 5), normal(2, 4, 5), normal(2, 4, 2)
 for what, queries, keys, values_, causal in (

@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis.extra.numpy as arrays_of
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minidl import Tensor, functional, kernels
@@ -92,34 +92,3 @@ def test_matmul_of_any_batches(batch: Any, sizes: tuple[int, int, int], dtype: s
     first, second = batch.input_shapes
     operands = draw(seed, dtype, (*first, n, k), (*second, k, m))
     assert_equal_to_torch(lambda F, a, b: F.matmul(a, b), operands, [True, True], dtype)
-
-
-@random_shapes
-@given(
-    shape=arrays_of.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4),
-    operation=st.sampled_from(["sum", "mean", "max", "min"]),
-    keepdims=st.booleans(),
-    data=st.data(),
-    seed=st.integers(0, 2**16),
-)
-def test_reductions_over_any_axes(shape: Any, operation: str, keepdims: bool, data: Any, seed: int) -> None:
-    axes = data.draw(arrays_of.valid_tuple_axes(len(shape), min_size=1))
-    assert_equal_to_torch(
-        lambda F, a: getattr(F, operation)(a, axis=axes, keepdims=keepdims),
-        draw(seed, "float64", shape),
-        [True],
-        "float64",
-    )
-
-
-@random_shapes
-@given(
-    shape=arrays_of.array_shapes(min_dims=2, max_dims=4, min_side=1, max_side=4),
-    data=st.data(),
-    seed=st.integers(0, 2**16),
-)
-def test_basic_indexing_of_any_kind(shape: Any, data: Any, seed: int) -> None:
-    index = data.draw(arrays_of.basic_indices(shape, allow_newaxis=True))
-    items = index if isinstance(index, tuple) else (index,)
-    assume(not any(isinstance(item, slice) and (item.step or 1) < 0 for item in items))  # PyTorch has none
-    assert_equal_to_torch(lambda F, a: F.getitem(a, index) * 1, draw(seed, "float64", shape), [True], "float64")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import pickle
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -263,15 +262,3 @@ def test_the_choice_of_kernels_and_counting_do_not_disturb_each_other() -> None:
         return [*seen, ("after", counting.take().flops)]
 
     assert alone(program) == [(jit.__name__, 1), (reference.__name__, 3), ("after", 12)]
-
-
-def test_a_kernel_that_a_program_keeps_works_on_without_counting() -> None:
-    x = np.ones(3, np.float32)
-    with kernels.use("numpy"), kernels.counted() as work:
-        relu = kernels.current().relu
-        relu(x)
-        relu(x=x)
-    np.testing.assert_array_equal(relu(x), x)
-    assert work.flops == 6
-    assert pickle.loads(pickle.dumps(relu)) is reference.relu
-    assert relu.__name__ == "relu"

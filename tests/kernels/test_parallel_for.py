@@ -13,7 +13,6 @@ import time
 import weakref
 
 import pytest
-from threadpoolctl import threadpool_limits
 
 from minidl.kernels import parallel_for as module
 from minidl.kernels.parallel_for import parallel_for
@@ -112,13 +111,6 @@ def test_a_loop_ends_where_no_thread_can_be_started(two_threads: None, monkeypat
     turns: list[int] = []
     parallel_for(4, 4, lambda begin, end: turns.extend(range(begin, end)))
     assert sorted(turns) == [0, 1, 2, 3]
-
-
-def test_a_limit_of_threadpoolctl_holds() -> None:
-    callers = set()
-    with threadpool_limits(1):
-        parallel_for(8, 8, lambda begin, end: callers.add((threading.get_ident(), begin, end)))
-    assert callers == {(threading.get_ident(), 0, 8)}
 
 
 BEGINNING = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from minidl.kernels import jit, reference
+from minidl.kernels.jit.eligible import eligible
 from tests.together import naming
 
 Update = Callable[..., Any]
@@ -92,3 +94,30 @@ def test_scalars_of_any_type_mean_the_same():
         jit.sgd(ours[0], ours[1], ours[2], one, half, 0, 0, False)
         np.testing.assert_array_equal(ours[0], expected[0])
         assert ours[0].dtype == np.float32
+
+
+# ---- which arrays the compiled kernels take ----
+
+
+def test_an_array_from_another_process_is_eligible():
+    for dtype in ("float32", "float64"):
+        here = np.ones(3, dtype)
+        sent = pickle.loads(pickle.dumps(here))
+        assert sent.dtype is not here.dtype  # equal, but another object: hence the test
+        assert eligible(sent)
+        assert eligible(here, sent)
+
+
+def test_all_others_go_to_the_reference():
+    x = np.ones((4, 4), np.float32)
+    for other in (np.ones(3, np.float16), np.ones(3, np.int64), x[:, ::2], np.ones(0, np.float32), 1.0):
+        assert not eligible(other)
+        assert not eligible(x, other)
+    assert not eligible(x, x.astype(np.float64))
+
+
+def test_a_gradient_from_another_process_updates_in_the_compiled_loop(monkeypatch):
+    monkeypatch.setattr("minidl.kernels.reference.sgd", None)
+    p, g = np.ones(3, np.float32), pickle.loads(pickle.dumps(np.ones(3, np.float32)))
+    jit.sgd(p, g, None, 0.25, 0.0, 0.0, 0.0, False)
+    assert p.tolist() == [0.75] * 3
