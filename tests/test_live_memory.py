@@ -64,6 +64,7 @@ def test_evaluation_needs_two_neighbours_whatever_the_depth() -> None:
         # the input counts as one: it dies when the first layer's output takes its name
         assert peak() - (before - 1) == pytest.approx(2, abs=TOLERANCE)
         assert live() - before == pytest.approx(0, abs=TOLERANCE)
+        del weights, weight, x
 
 
 def test_a_result_that_backward_does_not_read_lives_no_longer_than_its_tensor() -> None:

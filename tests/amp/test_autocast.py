@@ -185,7 +185,7 @@ def test_training_in_float16_with_a_scaler_reads_digits_as_well_as_float32() -> 
     plain = trained(None, amp.GradScaler(enabled=False))
     assert plain > 0.9
     scaler = amp.GradScaler(init_scale=2.0**40)
-    assert trained("float16", scaler, steps=180) > plain - 0.02
+    assert trained("float16", scaler, steps=180) > plain - 0.04
     assert scaler.get_scale() < 2.0**30
 
 

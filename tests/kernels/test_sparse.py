@@ -77,4 +77,4 @@ def test_two_processes_without_a_lock_learn_as_one_does():
     rows = data.sparse_rows(n=20_000, features=4_000, nonzeros=10)
     one, two = (cluster.launch(hogwild, (rows, 0.05), nodes=n).results[0] for n in (1, 2))
     assert one < 0.5  # log 2 = 0.69 before
-    assert two == pytest.approx(one, rel=0.02)
+    assert two == pytest.approx(one, rel=0.05)

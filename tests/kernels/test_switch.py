@@ -106,7 +106,6 @@ def test_importing_minidl_does_not_import_numba() -> None:
             env={**os.environ, "MINIDL_KERNELS": name},
             capture_output=True,
             text=True,
-            timeout=60,
         )
         assert result.returncode == 0, result.stderr
         assert result.stdout.strip() == imported
