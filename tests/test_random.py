@@ -70,10 +70,9 @@ def test_streams_are_frozen():
 def test_the_library_makes_no_generator_but_by_a_stream():
     """Apart from `generator()` without a seed, whose entropy is the operating system's."""
     makers, made = ("default_rng", "RandomState", "SeedSequence", "PCG64"), []
-    texts = {path.name: path.read_text() for path in Path(minidl.__file__).parent.rglob("*.py")}
-    for name, text in texts.items():
-        if any(maker in text for maker in makers):  # as an attribute, not in a docstring
-            made += [name for node in ast.walk(ast.parse(text)) if getattr(node, "attr", None) in makers]
+    for path in Path(minidl.__file__).parent.rglob("*.py"):
+        if any(maker in (text := path.read_text()) for maker in makers):  # as an attribute, not in a docstring
+            made += [path.name for node in ast.walk(ast.parse(text)) if getattr(node, "attr", None) in makers]
     assert made == ["random.py"] * 2
 
 
