@@ -440,6 +440,7 @@ for what, image, settings in (
     case("avg_pool2d", f"{what}, not counted", calling("avg_pool2d", *settings, False), normal(*image))
 case("max_pool2d", "dilated", lambda F, x: F.max_pool2d(x, (3, 2), 2, 1, (2, 3)), apart(2, 2, 8, 9))
 case("avg_pool2d", "padding not counted", lambda F, x: F.avg_pool2d(x, 3, 2, 1, False, False), normal(2, 2, 6, 7))
+case("avg_pool2d", "a divisor, side by side", lambda F, x: F.avg_pool2d(x, 2, divisor_override=-3), normal(2, 2, 6, 8))
 for name, maker in (("adaptive_avg_pool2d", normal), ("adaptive_max_pool2d", apart)):
     for what, size in (
         ("one pixel", 1),
