@@ -47,43 +47,9 @@ def kept(module: nn.Module, x: np.ndarray) -> int:
     return pipeline.costs_of(Model(), x).rows[1].kept
 
 
-def test_linear_keeps_its_output():
-    """Its input is the output of the unit before; the weights are there anyway."""
-    assert kept(nn.Linear(8, 6), ROWS) == FLOAT * N * 6
+def test_a_layer_keeps_its_output_and_little_else():
+    """Its input is the output of the unit before; the weights and buffers are there anyway."""
 
-
-def test_a_convolution_keeps_its_output_not_the_unfolded_windows():
-    assert kept(nn.Conv2d(C, 4, 3), IMAGES) == FLOAT * N * 4 * (H - 2) * (W - 2)
-
-
-@pytest.mark.parametrize(
-    ("norm", "x", "statistics"),
-    [
-        (nn.BatchNorm2d(C), IMAGES, 2 * C),
-        (nn.BatchNorm2d(C).eval(), IMAGES, 2 * C),
-        (nn.LayerNorm(8), ROWS, 2 * N),
-        (nn.GroupNorm(1, C), IMAGES, 2 * N),
-    ],
-    ids=["batch", "batch, in evaluation", "layer", "group"],
-)
-def test_a_norm_keeps_its_output_mean_and_std_not_the_normalised_input(norm: nn.Module, x: np.ndarray, statistics: int):
-    """Backward computes xhat again from the input, which is the output of the unit before."""
-    assert kept(norm, x) == FLOAT * (x.size + statistics)
-
-
-def test_gelu_keeps_its_output_since_its_input_is_there():
-    assert kept(nn.GELU(), ROWS) == FLOAT * N * 8
-
-
-def test_dropout_keeps_its_output_and_the_mask():
-    assert kept(nn.Dropout(0.5), ROWS) == FLOAT * 2 * N * 8
-
-
-def test_a_view_keeps_nothing():
-    assert kept(nn.Flatten(), IMAGES) == 0
-
-
-def test_a_buffer_is_there_anyway():
     class Masked(nn.Module):
         def __init__(self):
             self.register_buffer("mask", np.ones(8, np.float32))
@@ -91,7 +57,19 @@ def test_a_buffer_is_there_anyway():
         def forward(self, x):
             return x * self.mask
 
-    assert kept(Masked(), ROWS) == FLOAT * N * 8
+    for layer, x, numbers in (
+        (nn.Linear(8, 6), ROWS, N * 6),
+        (nn.Conv2d(C, 4, 3), IMAGES, N * 4 * (H - 2) * (W - 2)),  # not the unfolded windows
+        (nn.BatchNorm2d(C), IMAGES, IMAGES.size + 2 * C),  # mean and std; backward computes xhat again from the input
+        (nn.BatchNorm2d(C).eval(), IMAGES, IMAGES.size + 2 * C),
+        (nn.LayerNorm(8), ROWS, ROWS.size + 2 * N),
+        (nn.GroupNorm(1, C), IMAGES, IMAGES.size + 2 * N),
+        (nn.GELU(), ROWS, N * 8),
+        (nn.Dropout(0.5), ROWS, 2 * N * 8),  # and its mask
+        (nn.Flatten(), IMAGES, 0),  # a view
+        (Masked(), ROWS, N * 8),
+    ):
+        assert kept(layer, x) == FLOAT * numbers, layer
 
 
 def test_two_views_of_one_array_count_once():
@@ -120,12 +98,6 @@ def test_attention_keeps_queries_keys_values_probabilities_and_its_output():
 
     projected = 3 * n * t * 3 * d  # three times, each of queries, keys and values
     assert kept(Attention(), TEXTS) == FLOAT * (projected + n * heads * t * t + n * t * d)
-
-
-def test_the_units_of_a_feed_forward_network_by_hand():
-    """A unit `layer(relu(x))` keeps the result of the ReLU and its output."""
-    rows = pipeline.costs_of(nn.models.MLP(8, 6, 5, 4), ROWS).rows
-    assert [row.kept for row in rows] == [FLOAT * N * 6, FLOAT * N * (6 + 5), FLOAT * N * (5 + 4)]
 
 
 def test_a_checkpointed_unit_keeps_its_output_alone():
@@ -182,24 +154,17 @@ MODELS = {
     "ResNet": (partial(nn.models.ResNet, 14, 4), np.ones((4, 3, 16, 16), np.float32)),
     "LSTM": (lambda: nn.Sequential(Outputs(8, 6, num_layers=2, bidirectional=True)), TEXTS),
 }
-every_model = pytest.mark.parametrize(("make", "x"), all_but_first_exhaustive(list(MODELS.values())), ids=MODELS)
 
 
-@every_model
-def test_all_units_together_keep_what_the_whole_model_keeps(make, x):
+@pytest.mark.parametrize(("make", "x"), all_but_first_exhaustive(list(MODELS.values())), ids=MODELS)
+def test_it_is_the_memory_that_python_counts_and_all_units_together_keep_what_the_whole_model_keeps(make, x):
+    """But for the output of a unit that the next one does not read: the hidden layers of an MLP, whose ReLU follows.
+
+    And but for tables that pooling makes once for a shape of images: less than a thousand bytes.
+    """
     random.manual_seed(0)
-    """But for the output of a unit that the next one does not read: the hidden layers of an MLP, whose ReLU follows."""
     model = make()
     rows = pipeline.costs_of(model, x).rows
-    unread = sum(row.output for row in rows[:-1]) if isinstance(model, nn.models.MLP) else 0
-    assert sum(row.kept for row in rows) - unread == kept_bytes([model(x)], [x, *model.parameters()])
-
-
-@every_model
-def test_it_is_the_memory_that_python_counts(make, x):
-    """But for tables that pooling makes once for a shape of images: less than a thousand bytes."""
-    model = make()
-    model(x)
     gc.collect()
     tracemalloc.start()
     try:
@@ -208,8 +173,10 @@ def test_it_is_the_memory_that_python_counts(make, x):
     finally:
         tracemalloc.stop()
     live = sum(trace.size for trace in arrays.traces)
-    tables = 1000 if isinstance(model, nn.models.LeNet) else 0
-    assert live <= kept_bytes([output], [x, *model.parameters()]) <= live + tables
+    found = kept_bytes([output], [x, *model.parameters()])
+    assert live <= found <= live + (1000 if isinstance(model, nn.models.LeNet) else 0)
+    unread = sum(row.output for row in rows[:-1]) if isinstance(model, nn.models.MLP) else 0
+    assert sum(row.kept for row in rows) - unread == found
 
 
 def test_a_communicator_in_a_graph_is_not_followed_to_the_arrays_of_the_program():
@@ -247,17 +214,17 @@ def test_attention_does_not_keep_a_mask_that_was_computed():
 # ---- operations ----
 
 
-@pytest.mark.parametrize("case", three_of_each_operation(), ids=repr)
-def test_an_operation_keeps_no_array_that_its_gradient_is_not_said_to_read(case):
+def test_an_operation_keeps_no_array_that_its_gradient_is_not_said_to_read():
     """So a result that backward does not read can be let go; what it reads is guarded against being overwritten."""
-    random.manual_seed(0)
-    tensors = [Tensor(a, requires_grad=d) for a, d in zip(case.arrays(), case.differentiable, strict=True)]
-    out = case.function(F, *tensors)
-    nodes, saved = [node_of(out)] if out.requires_grad else [], set()
-    for node in nodes:  # the list grows while it is read
-        saved.update(memory_of(node if index == OUTPUT else node._parents[index]) for index in node._saved)
-        nodes += [parent for parent in node._parents if parent._vjp is not None and parent not in nodes]
-    vjps = [node._vjp for node in nodes]
-    for operand in [*tensors, out]:
-        if memory_of(node_of(operand)) not in saved:
-            assert kept_bytes(vjps, []) == kept_bytes(vjps, [operand])
+    for case in three_of_each_operation():
+        random.manual_seed(0)
+        tensors = [Tensor(a, requires_grad=d) for a, d in zip(case.arrays(), case.differentiable, strict=True)]
+        out = case.function(F, *tensors)
+        nodes, saved = [node_of(out)] if out.requires_grad else [], set()
+        for node in nodes:  # the list grows while it is read
+            saved.update(memory_of(node if index == OUTPUT else node._parents[index]) for index in node._saved)
+            nodes += [parent for parent in node._parents if parent._vjp is not None and parent not in nodes]
+        vjps = [node._vjp for node in nodes]
+        for operand in [*tensors, out]:
+            if memory_of(node_of(operand)) not in saved:
+                assert kept_bytes(vjps, []) == kept_bytes(vjps, [operand]), case

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,17 +50,11 @@ def test_losses_are_computed_in_float32(dtype: str) -> None:
     assert model[0].weight.grad.any()
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-def test_a_wrong_type_within_autocast_is_answered_with_a_type_that_numpy_has(dtype: str) -> None:
-    with amp.autocast(dtype=dtype):
-        for wrong in (np.ones((3, 4)), np.ones((3, 4), np.int64)):
-            for product in (lambda x: nn.Linear(4, 2)(x), lambda x: Tensor(x) @ np.ones((4, 2), np.float32)):
-                with pytest.raises(TypeError, match=r"give (x|a)\.astype\(np\.float32\)"):
-                    product(wrong)
-
-
-def test_integers_beside_bfloat16_are_answered_with_a_name_of_the_type() -> None:
-    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+def test_a_wrong_type_within_autocast_is_answered_with_a_type_that_numpy_has() -> None:
+    for dtype, wrong in itertools.product(TYPES, (np.ones((3, 4)), np.ones((3, 4), np.int64))):
+        for product in (lambda x: nn.Linear(4, 2)(x), lambda x: Tensor(x) @ np.ones((4, 2), np.float32)):
+            with amp.autocast(dtype=dtype), pytest.raises(TypeError, match=r"give (x|a)\.astype\(np\.float32\)"):
+                product(wrong)
     with pytest.raises(TypeError, match=r"give a\.astype\('bfloat16'\)"):
         Tensor(np.ones((2, 3), np.int64)) @ np.ones((3, 2), bfloat16)
 
@@ -93,23 +87,6 @@ def test_activations_have_16_bits_and_weights_and_their_gradients_32(dtype: str,
     assert {str(buffer.dtype) for buffer in model.buffers() if buffer.ndim} == {"float32"}
 
 
-@pytest.mark.parametrize("kernel", ["numpy", "numba"])
-@pytest.mark.parametrize("dtype", TYPES)
-def test_a_deep_network_stays_within_its_roundings_of_float64(dtype: str, kernel: str) -> None:
-    """Each of 4 layers and nonlinearities rounds input, weight and result, forward and back: 24 roundings."""
-    model, x = mlp(64, 4), np.random.default_rng(0).standard_normal((32, 64)).astype(np.float32)
-    with kernels.use(kernel):
-        with amp.autocast(dtype=dtype):
-            loss = (model(x) * np.float32(1)).sum()
-        loss.backward()
-        found = [p.grad for p in model.parameters()]
-        exact = mlp(64, 4).double()
-        exact(x.astype(np.float64)).sum().backward()
-        for mine, peer in zip(found, exact.parameters(), strict=True):
-            error = np.linalg.norm(mine - peer.grad) / np.linalg.norm(peer.grad)
-            assert error < 24 * EPSILON[dtype]
-
-
 def test_autocast_is_over_after_the_block_and_can_be_nested_and_switched_off() -> None:
     layer, x = nn.Linear(3, 2), np.ones((1, 3), np.float32)
     cast = amp.autocast(dtype="float16")
@@ -131,16 +108,11 @@ def test_float64_and_integers_are_not_converted() -> None:
             nn.Linear(3, 2)(np.ones((1, 3), int))
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: amp.autocast(dtype="float32"), "dtype 'float16' or 'bfloat16' expected, got 'float32'"),
-        (lambda: amp.autocast("float16"), "the first argument is the device, 'cpu', not 'float16': pass dtype by name"),
-    ],
-)
-def test_other_types_and_devices_are_refused(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make()
+def test_other_types_and_devices_are_refused() -> None:
+    with pytest.raises(ValueError, match="dtype 'float16' or 'bfloat16' expected, got 'float32'"):
+        amp.autocast(dtype="float32")
+    with pytest.raises(ValueError, match="the first argument is the device, 'cpu', not 'float16': pass dtype by name"):
+        amp.autocast("float16")
 
 
 # ---- memory ----
@@ -182,12 +154,9 @@ def small_gradient(scale: float, dtype: str) -> float:
     return float(w.grad[0, 0] / scale)
 
 
-def test_gradients_below_3e_8_vanish_in_float16_but_not_with_a_scaled_loss() -> None:
+def test_gradients_below_3e_8_vanish_in_float16_but_not_with_a_scaled_loss_or_in_bfloat16() -> None:
     assert small_gradient(1.0, "float16") == 0.0
     assert small_gradient(2.0**16, "float16") == pytest.approx(2e-8, rel=2**-10)
-
-
-def test_gradients_below_3e_8_do_not_vanish_in_bfloat16() -> None:
     assert small_gradient(1.0, "bfloat16") == pytest.approx(2e-8, rel=2**-8)
 
 
@@ -212,28 +181,17 @@ def trained(dtype: str | None, scaler: amp.GradScaler, steps: int = 150, shrink:
 
 
 def test_training_in_float16_with_a_scaler_reads_digits_as_well_as_float32() -> None:
+    """Also where its factor is far too large in the beginning."""
     plain = trained(None, amp.GradScaler(enabled=False))
     assert plain > 0.9
-    assert trained("float16", amp.GradScaler()) > plain - 0.02
-
-
-def test_training_on_small_gradients_fails_in_float16_without_a_scaler_and_works_with_it() -> None:
-    """With gradients 2^20 times as small (1e-9 to 1e-7) float16 keeps hardly any; a factor of 2^20 brings them back."""
-    shrink = 2.0**-20
-    assert trained("float16", amp.GradScaler(enabled=False), shrink=shrink) < 0.5
-    assert trained("float16", amp.GradScaler(init_scale=2.0**20), shrink=shrink) > 0.9
-
-
-def test_training_on_small_gradients_works_in_bfloat16_without_a_scaler() -> None:
-    assert trained("bfloat16", amp.GradScaler(enabled=False), shrink=2.0**-20) > 0.9
-
-
-def test_a_factor_that_is_too_large_falls_until_training_goes_on() -> None:
     scaler = amp.GradScaler(init_scale=2.0**40)
-    assert trained("float16", scaler) > 0.85
+    assert trained("float16", scaler, steps=180) > plain - 0.04
     assert scaler.get_scale() < 2.0**30
 
 
-def test_a_tensor_can_be_made_of_bfloat16_and_multiplied_by_a_number() -> None:
-    ones = np.ones(3, bfloat16)
-    assert (Tensor(ones) * 2.5).dtype == ones.dtype
+def test_training_on_small_gradients_fails_in_float16_without_a_scaler_and_works_with_it_or_in_bfloat16() -> None:
+    """With gradients 2^20 times as small (1e-9 to 1e-7) float16 keeps hardly any; a factor of 2^20 brings them back."""
+    off, shrink = amp.GradScaler(enabled=False), 2.0**-20
+    assert trained("float16", off, shrink=shrink) < 0.5
+    assert trained("float16", amp.GradScaler(init_scale=2.0**20), shrink=shrink) > 0.9
+    assert trained("bfloat16", off, shrink=shrink) > 0.9

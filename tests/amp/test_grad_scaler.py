@@ -19,68 +19,36 @@ def step(scaler: amp.GradScaler, optimizer: optim.Optimizer, w: Tensor, gradient
     scaler.update()
 
 
-def test_a_scaled_step_equals_an_unscaled_one() -> None:
-    scaled, plain = weight(), weight()
-    scaler, optimizer = amp.GradScaler(init_scale=1024.0), optim.SGD([scaled], lr=0.5)
-    for _ in range(5):
-        step(scaler, optimizer, scaled, 0.25)
-    reference = optim.SGD([plain], lr=0.5)
-    for _ in range(5):
-        reference.zero_grad()
-        (plain * 0.25).sum().backward()
-        reference.step()
-    np.testing.assert_array_equal(scaled.data, plain.data)
+def test_a_step_with_a_gradient_that_is_not_finite_is_left_out_and_halves_the_factor() -> None:
+    for bad in (np.inf, -np.inf, np.nan):
+        w = weight()
+        scaler, optimizer = amp.GradScaler(init_scale=8.0), optim.SGD([w], lr=0.5)
+        for k in range(1, 4):
+            step(scaler, optimizer, w, bad)
+            assert (scaler.get_scale(), w.data.tolist(), optimizer.updates) == (8.0 / 2**k, [1.0], 0)
+        step(scaler, optimizer, w, 0.75)
+        assert w.data.tolist() == [0.625]
 
 
-@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
-def test_a_step_with_a_gradient_that_is_not_finite_is_left_out_and_halves_the_factor(bad: float) -> None:
-    w = weight()
-    scaler, optimizer = amp.GradScaler(init_scale=8.0), optim.SGD([w], lr=0.5)
-    for k in range(1, 4):
-        step(scaler, optimizer, w, bad)
-        assert (scaler.get_scale(), w.data.tolist(), optimizer.updates) == (8.0 / 2**k, [1.0], 0)
-    step(scaler, optimizer, w, 1.0)
-    assert w.data.tolist() == [0.5]
-
-
-def test_the_factor_after_n_finite_steps_is_the_growth_factor_to_the_power_of_whole_intervals() -> None:
+def test_the_factor_grows_after_each_interval_of_finite_steps_counted_anew_after_an_infinity() -> None:
     w = weight()
     scaler, optimizer = amp.GradScaler(init_scale=4.0, growth_factor=3.0, growth_interval=5), optim.SGD([w], lr=0.0)
     for n in range(1, 23):
         step(scaler, optimizer, w, 1.0)
         assert scaler.get_scale() == 4.0 * 3.0 ** (n // 5)
-
-
-def test_an_infinity_starts_the_count_of_finite_steps_anew() -> None:
-    w = weight()
-    scaler, optimizer = amp.GradScaler(init_scale=4.0, growth_interval=3), optim.SGD([w], lr=0.0)
-    for gradient in (1.0, 1.0, np.inf, 1.0, 1.0):
+    for gradient, factor in ((np.inf, 162.0), *[(1.0, 162.0)] * 4, (1.0, 486.0)):
         step(scaler, optimizer, w, gradient)
-    assert scaler.get_scale() == 2.0
-    step(scaler, optimizer, w, 1.0)
-    assert scaler.get_scale() == 4.0
+        assert scaler.get_scale() == factor
 
 
-def test_the_factor_stays_bounded_where_gradients_overflow_above_a_limit() -> None:
-    """Growth every 4 steps, halving above the limit: from 1e9 or from 1, the factor ends at the limit."""
-    for first in (1.0, 2.0**30):
+def test_the_factor_stays_a_normal_number_in_a_run_of_one_kind_of_steps() -> None:
+    for gradient, limit in ((float("nan"), 2.0**-126), (0.0, 2.0**127)):
         w = weight()
-        scaler, optimizer = amp.GradScaler(init_scale=first, growth_interval=4), optim.SGD([w], lr=0.0)
-        factors = []
-        for _ in range(1000):
-            step(scaler, optimizer, w, np.inf if scaler.get_scale() > 1000 else 1.0)
-            factors.append(scaler.get_scale())
-        assert set(factors[500:]) == {512.0, 1024.0}
-
-
-@pytest.mark.parametrize(("gradient", "limit"), [(float("nan"), 2.0**-126), (0.0, 2.0**127)])
-def test_the_factor_stays_a_normal_number_in_a_run_of_one_kind_of_steps(gradient: float, limit: float) -> None:
-    w = weight()
-    scaler, optimizer = amp.GradScaler(growth_interval=1), optim.SGD([w], lr=1.0)
-    for _ in range(200):
-        step(scaler, optimizer, w, gradient)
-    assert scaler.get_scale() == limit
-    assert w.item() == 1.0
+        scaler, optimizer = amp.GradScaler(growth_interval=1), optim.SGD([w], lr=1.0)
+        for _ in range(200):
+            step(scaler, optimizer, w, gradient)
+        assert scaler.get_scale() == limit
+        assert w.item() == 1.0
 
 
 def test_unscaled_gradients_can_be_clipped_and_are_divided_once() -> None:
@@ -106,11 +74,6 @@ def test_two_optimizers_share_a_factor_and_only_the_one_with_infinities_stands_s
     assert (a.item(), b.item(), scaler.get_scale()) == (1.0, 0.75, 1.0)
 
 
-def test_a_named_tuple_of_losses_is_scaled_as_one() -> None:
-    scaled = amp.GradScaler(init_scale=2.0).scale(Tensor([[3.0, 1.0]]).max(1))
-    assert (type(scaled).__name__, scaled.values.item(), scaled.indices.item()) == ("ValuesAndIndices", 6.0, 0.0)
-
-
 def test_a_resumed_scaler_goes_on_as_the_saved_one() -> None:
     w = weight()
     saved, optimizer = amp.GradScaler(init_scale=4.0, growth_interval=3), optim.SGD([w], lr=0.0)
@@ -125,19 +88,17 @@ def test_a_resumed_scaler_goes_on_as_the_saved_one() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("entry", "value", "error"),
-    [("scale", "a", TypeError), ("scale", 0.0, ValueError), ("growth_interval", 2.5, TypeError)],
-)
-def test_a_state_with_a_value_that_makes_no_sense_is_refused_and_changes_nothing(
-    entry: str, value: object, error: type[Exception]
-) -> None:
+def test_a_state_with_a_value_that_makes_no_sense_is_refused_and_changes_nothing() -> None:
     scaler = amp.GradScaler(init_scale=4.0)
-    state = {**scaler.state_dict(), "growth_factor": 8.0, entry: value}
     before = scaler.state_dict()
-    with pytest.raises(error, match=f"GradScaler: {entry} must be"):
-        scaler.load_state_dict(state)
-    assert scaler.state_dict() == before
+    for entry, value, error in (
+        ("scale", "a", TypeError),
+        ("scale", 0.0, ValueError),
+        ("growth_interval", 2.5, TypeError),
+    ):
+        with pytest.raises(error, match=f"GradScaler: {entry} must be"):
+            scaler.load_state_dict({**before, "growth_factor": 8.0, entry: value})
+        assert scaler.state_dict() == before
 
 
 def test_a_scaler_that_is_not_enabled_changes_nothing() -> None:
@@ -166,19 +127,16 @@ def test_calls_out_of_order_are_refused() -> None:
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    for options in ({"init_scale": 0}, {"growth_factor": 1}, {"backoff_factor": 1}, {"growth_interval": 0}):
-        with pytest.raises(ValueError, match=f"GradScaler: {next(iter(options))} must be"):
-            amp.GradScaler(**options)  # type: ignore[arg-type]
-    for options in ({"init_scale": "4"}, {"growth_factor": True}, {"backoff_factor": None}, {"growth_interval": 2.5}):
-        with pytest.raises(TypeError, match=f"GradScaler: {next(iter(options))} must be"):
-            amp.GradScaler(**options)  # type: ignore[arg-type]
-    for scale in (0.0, -1.0, float("inf"), float("nan")):
+    for error, options in (
+        (ValueError, {"init_scale": 0, "growth_factor": 1, "backoff_factor": 1, "growth_interval": 0}),
+        (TypeError, {"init_scale": "4", "growth_factor": True, "backoff_factor": None, "growth_interval": 2.5}),
+        (ValueError, {"init_scale": 1e39}),  # the scaled loss would be infinite
+    ):
+        for name, value in options.items():
+            with pytest.raises(error, match=f"GradScaler: {name} must be"):
+                amp.GradScaler(**{name: value})  # type: ignore[arg-type]
+    for scale in (0.0, -1.0, float("inf"), float("nan"), 1e39, 1e-39):
         with pytest.raises(ValueError, match="GradScaler: new_scale must be"):
-            amp.GradScaler().update(scale)
-    for scale in (1e39, 1e300, 1e-39, 1e-300):  # the scaled loss, or the inverse of the factor, would be infinite or 0
-        with pytest.raises(ValueError, match=r"GradScaler: init_scale must be from 1\.17"):
-            amp.GradScaler(init_scale=scale)
-        with pytest.raises(ValueError, match=r"GradScaler: new_scale must be from 1\.17"):
             amp.GradScaler().update(scale)
     with pytest.raises(ValueError, match="the first argument is the device, 'cpu', not 1024"):
         amp.GradScaler(1024.0)  # type: ignore[arg-type]

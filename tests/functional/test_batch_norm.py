@@ -49,35 +49,38 @@ def test_whether_a_single_value_a_channel_is_too_few_depends_on_all_nodes() -> N
     np.testing.assert_array_equal(F.batch_norm(x, None, None, training=True, reducer=Twice()).data, np.zeros((1, 3)))
 
 
-@pytest.mark.parametrize("counts", [True, False])
-def test_the_sums_of_other_nodes_reach_only_the_samples_that_count(counts: bool) -> None:
+def test_the_sums_of_other_nodes_reach_only_the_samples_that_count() -> None:
     class WithOthers(Twice):
         def total(self, sums: np.ndarray) -> np.ndarray:
             return sums + 1.0
 
-    reducer = WithOthers()
-    reducer.counts = counts
-    x, weight, bias = leaves(4)
-    F.batch_norm(x, None, None, weight, bias, training=True, reducer=reducer).backward(np.zeros((4, 3, 2, 2)))
-    assert (x.grad != 0).any() == counts
+    for counts in (True, False):
+        reducer = WithOthers()
+        reducer.counts = counts
+        x, weight, bias = leaves(4)
+        F.batch_norm(x, None, None, weight, bias, training=True, reducer=reducer).backward(np.zeros((4, 3, 2, 2)))
+        assert (x.grad != 0).any() == counts
 
 
-def test_evaluation_uses_the_running_statistics_alone() -> None:
-    x, weight, bias = leaves(4)
-    given = (x, np.full(3, 0.5), np.full(3, 2.0), weight, bias)
-    np.testing.assert_array_equal(F.batch_norm(*given, reducer=Twice()).data, F.batch_norm(*given).data)
+def test_in_training_the_running_statistics_move_by_momentum_with_the_unbiased_variance() -> None:
+    x = np.random.default_rng(0).standard_normal((5, 2))
+    mean, var = np.zeros(2), np.ones(2)
+    F.batch_norm(x, mean, var, training=True, momentum=0.1)
+    np.testing.assert_allclose(mean, 0.1 * x.mean(axis=0))
+    np.testing.assert_allclose(var, 0.9 + 0.1 * x.var(axis=0, ddof=1))
 
 
-def test_the_gradient_in_evaluation_is_that_of_the_statistics_which_forward_used() -> None:
-    """Training may move the running statistics between forward and backward."""
-    gradients = []
-    for moved in (0.0, 1.0):
+def test_evaluation_and_its_gradient_use_the_running_statistics_of_the_forward_pass_alone() -> None:
+    """Training may move them between forward and backward."""
+    results = []
+    for moved, reducer in ((0.0, None), (1.0, Twice())):
         x, weight, bias = leaves(4)
         mean, var = np.ones(3), np.full(3, 2.0)
-        out = F.batch_norm(x, mean, var, weight, bias)
+        out = F.batch_norm(x, mean, var, weight, bias, reducer=reducer)
+        assert (mean.tolist(), var.tolist()) == ([1.0] * 3, [2.0] * 3)
         mean += moved
         var += moved
         out.backward(np.arange(48.0).reshape(4, 3, 2, 2))
-        gradients.append([x.grad, weight.grad, bias.grad])
-    for before, after in zip(*gradients, strict=True):
+        results.append([out.data, x.grad, weight.grad, bias.grad])
+    for before, after in zip(*results, strict=True):
         np.testing.assert_array_equal(before, after)

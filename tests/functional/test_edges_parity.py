@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from minidl import Tensor
 from minidl import functional as F
+from tests.together import naming
 
 torch = pytest.importorskip("torch", reason="parity tests need the extra `parity`")
 
@@ -26,50 +28,28 @@ ARRAYS = {
 KL_DIV = {Tensor: F.kl_div, torch.Tensor: torch.nn.functional.kl_div}
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "max()": lambda x: x.max(),
-    "min()": lambda x: x.min(),
     "max(1).values": lambda x: x.max(1).values,
-    "min(1).values": lambda x: x.min(1).values,
     "max(0).indices": lambda x: x.max(0).indices,
-    "min(-1).indices": lambda x: x.min(-1).indices,
     "amax(1)": lambda x: x.amax(1),
-    "amin(0)": lambda x: x.amin(0),
-    "argmax()": lambda x: x.argmax(),
     "argmax(1)": lambda x: x.argmax(1),
     "argmin(0, keepdim)": lambda x: x.argmin(0, keepdim=True),
     "clamp(0, 1)": lambda x: x.clamp(0, 1),
-    "clamp(max)": lambda x: x.clamp(max=1),
     "var()": lambda x: x.var(),
-    "var(0, 0)": lambda x: x.var(0, correction=0),
     "var(correction=10)": lambda x: x.detach().var(correction=10),  # its gradient is inf or nan
     "var(1, correction=3)": lambda x: x.detach().var(1, correction=3),
-    "std(0)": lambda x: x.std(0),
     "std(correction=10)": lambda x: x.std(correction=10),
-    "norm()": lambda x: x.norm(),
     "norm(dim=1)": lambda x: x.norm(dim=1),
     "prod()": lambda x: x.prod(),
     "cumsum(0)": lambda x: x.cumsum(0),
     "kl_div(batchmean)": lambda x: KL_DIV[type(x)](x, x.detach().exp(), reduction="batchmean"),
-    "logsumexp(0)": lambda x: x.logsumexp(0),
     "logsumexp((0, 1))": lambda x: x.logsumexp((0, 1)),
     "sort()": lambda x: x.sort().values,
     "sort(0, descending)": lambda x: x.sort(0, descending=True)[0],
     "topk(2)": lambda x: x.topk(2).values,
-    "topk(1, smallest)": lambda x: x.topk(1, largest=False).values,
     "topk(0)": lambda x: x.topk(0).values,
-    "any(1)": lambda x: x.any(1),
     "all(dim=0)": lambda x: x.all(dim=0),
     "chunk(2)": lambda x: x.chunk(2)[0],
-    "chunk(5)": lambda x: x.chunk(5)[-1],
-    "split(2)": lambda x: x.split(2)[-1],
-    "roll(1, 0)": lambda x: x.roll(1, 0),
-    "flip(0)": lambda x: x.flip(0),
-    "repeat(2, 2)": lambda x: x.repeat(2, 2),
-    "sum(0)": lambda x: x.sum(0),
-    "mean(1)": lambda x: x.mean(1),
     "x == x": lambda x: x == x,
-    "x != 1": lambda x: x != 1,
-    "isnan": lambda x: x.isnan(),
-    "float()": lambda x: x.float(),
 }
 
 
@@ -87,25 +67,25 @@ def outcome(operation: Callable[[Any], Any], x: Any, tensor: Callable[[Any], Any
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("numbers", ARRAYS)
-def test_edges_are_pytorchs(numbers: str, name: str) -> None:
+def test_edges_are_pytorchs(numbers: str) -> None:
     array = ARRAYS[numbers]
-    mine = outcome(OPERATIONS[name], Tensor(array.copy(), requires_grad=True), lambda g: g)
-    peer = outcome(OPERATIONS[name], torch.tensor(array, requires_grad=True), torch.tensor)
-    assert (mine is None) == (peer is None)
-    for found, expected in zip(mine or [], peer or [], strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+    for name, operation in OPERATIONS.items():
+        with naming(name):
+            mine = outcome(operation, Tensor(array.copy(), requires_grad=True), lambda g: g)
+            peer = outcome(operation, torch.tensor(array, requires_grad=True), torch.tensor)
+            assert (mine is None) == (peer is None)
+            for found, expected in zip(mine or [], peer or [], strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["maximum", "minimum"])
-@pytest.mark.parametrize("first", ["nan", "infinities", "ties"])
-def test_the_larger_and_the_smaller_of_two_are_pytorchs(name: str, first: str) -> None:
-    results = []
-    for module, tensor in ((F, Tensor), (torch, torch.tensor)):
-        x, y = tensor(ARRAYS[first], requires_grad=True), tensor(ARRAYS["ties"], requires_grad=True)
-        out = getattr(module, name)(x, y)
-        out.sum().backward()
-        results.append([out.detach().numpy(), np.asarray(x.grad), np.asarray(y.grad)])
-    for found, expected in zip(*results, strict=True):
-        np.testing.assert_array_equal(found, expected)
+def test_the_larger_and_the_smaller_of_two_are_pytorchs() -> None:
+    for name, first in itertools.product(("maximum", "minimum"), ("nan", "infinities", "ties")):
+        results = []
+        for module, tensor in ((F, Tensor), (torch, torch.tensor)):
+            x, y = tensor(ARRAYS[first], requires_grad=True), tensor(ARRAYS["ties"], requires_grad=True)
+            out = getattr(module, name)(x, y)
+            out.sum().backward()
+            results.append([out.detach().numpy(), np.asarray(x.grad), np.asarray(y.grad)])
+        for found, expected in zip(*results, strict=True):
+            np.testing.assert_array_equal(found, expected, err_msg=f"{name}, {first}")

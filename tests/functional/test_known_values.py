@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from minidl import Tensor, grad, kernels, manual_seed
 from minidl import functional as F
+from tests.together import Mistake, assert_refused, naming
 
 KERNELS = pytest.mark.parametrize("kernel", ["numpy", "numba"])
 
@@ -33,13 +32,13 @@ def convolution_by_seven_loops(x: np.ndarray, w: np.ndarray, b: np.ndarray, stri
 
 
 @KERNELS
-@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (1, 1), (2, 0), (2, 1), (3, 2)])
-def test_convolution_equals_seven_loops(stride: int, padding: int, kernel: str) -> None:
+def test_convolution_equals_seven_loops(kernel: str) -> None:
     random = np.random.default_rng(0)
     x, w, b = (random.standard_normal(s) for s in ((2, 3, 6, 7), (4, 3, 3, 2), (4,)))
-    with kernels.use(kernel):
-        out = F.conv2d(x, w, b, stride, padding).numpy()
-    np.testing.assert_allclose(out, convolution_by_seven_loops(x, w, b, stride, padding), atol=1e-10)
+    for stride, padding in ((1, 0), (2, 1), (3, 2)):
+        with kernels.use(kernel):
+            out = F.conv2d(x, w, b, stride, padding).numpy()
+        np.testing.assert_allclose(out, convolution_by_seven_loops(x, w, b, stride, padding), atol=1e-10)
 
 
 @KERNELS
@@ -58,51 +57,22 @@ def test_pooling_equals_loops_and_uneven_remainders_are_left_over(kernel: str) -
 
 
 @KERNELS
-def test_batch_norm_has_mean_0_and_variance_1_and_a_gradient_orthogonal_to_ones_and_to_its_output(kernel: str) -> None:
+def test_a_norm_has_mean_0_and_variance_1_and_a_gradient_orthogonal_to_ones_and_to_its_output(kernel: str) -> None:
     random = np.random.default_rng(0)
-    x = Tensor(random.standard_normal((8, 3, 4, 5)) * 7 + 3, requires_grad=True)
-    with kernels.use(kernel):
-        out = F.batch_norm(x, None, None, training=True, eps=0.0)
-        out.backward(random.standard_normal(out.shape))
-    axes = (0, 2, 3)
-    np.testing.assert_allclose(out.numpy().mean(axis=axes), 0, atol=1e-13)
-    np.testing.assert_allclose(out.numpy().var(axis=axes), 1, rtol=1e-12)
-    np.testing.assert_allclose(x.grad.sum(axis=axes), 0, atol=1e-12)
-    np.testing.assert_allclose((x.grad * out.numpy()).sum(axis=axes), 0, atol=1e-11)
-
-
-@KERNELS
-def test_layer_norm_has_mean_0_and_variance_1_and_a_gradient_orthogonal_to_both(kernel: str) -> None:
-    random = np.random.default_rng(0)
-    x = Tensor(random.standard_normal((8, 16)) * 7 + 3, requires_grad=True)
-    with kernels.use(kernel):
-        out = F.layer_norm(x, np.ones(16), np.zeros(16), eps=0.0)
-        out.backward(random.standard_normal(out.shape))
-    np.testing.assert_allclose(out.numpy().mean(axis=1), 0, atol=1e-13)
-    np.testing.assert_allclose(out.numpy().var(axis=1), 1, rtol=1e-12)
-    np.testing.assert_allclose(x.grad.sum(axis=1), 0, atol=1e-12)
-    np.testing.assert_allclose((x.grad * out.numpy()).sum(axis=1), 0, atol=1e-11)
-
-
-@KERNELS
-def test_batch_norm_of_a_large_mean_keeps_its_digits(kernel: str) -> None:
-    x = (np.random.default_rng(0).standard_normal((64, 2)) + 1e4).astype(np.float32)
-    with kernels.use(kernel):
-        out = F.batch_norm(x, None, None, training=True).numpy()
-    exact = x.astype(np.float64)
-    exact = (exact - exact.mean(axis=0)) / np.sqrt(exact.var(axis=0) + 1e-5)
-    np.testing.assert_allclose(out, exact, atol=5e-3)  # the mean itself has 1e-3 in float32
-
-
-def test_running_statistics_move_by_momentum_with_the_unbiased_variance() -> None:
-    x = np.random.default_rng(0).standard_normal((5, 2))
-    mean, var = np.zeros(2), np.ones(2)
-    F.batch_norm(x, mean, var, training=True, momentum=0.1)
-    np.testing.assert_allclose(mean, 0.1 * x.mean(axis=0))
-    np.testing.assert_allclose(var, 0.9 + 0.1 * x.var(axis=0, ddof=1))
-    before = mean.copy(), var.copy()
-    F.batch_norm(x, mean, var, training=False)
-    np.testing.assert_array_equal((mean, var), before)
+    ones, zeros = np.ones(5), np.zeros(5)
+    for norm, axes in (
+        (lambda x: F.batch_norm(x, None, None, training=True, eps=0.0), (0, 2, 3)),
+        (lambda x: F.group_norm(x, 1, eps=0.0), (1, 2, 3)),
+        (lambda x: F.layer_norm(x, ones, zeros, eps=0.0), (3,)),
+    ):
+        x = Tensor(random.standard_normal((8, 3, 4, 5)) * 7 + 3, requires_grad=True)
+        with kernels.use(kernel):
+            out = norm(x)
+            out.backward(random.standard_normal(out.shape))
+        np.testing.assert_allclose(out.numpy().mean(axis=axes), 0, atol=1e-13)
+        np.testing.assert_allclose(out.numpy().var(axis=axes), 1, rtol=1e-12)
+        np.testing.assert_allclose(x.grad.sum(axis=axes), 0, atol=1e-12)
+        np.testing.assert_allclose((x.grad * out.numpy()).sum(axis=axes), 0, atol=1e-11)
 
 
 # ---- attention ----
@@ -123,18 +93,22 @@ def test_attention_is_a_weighted_mean_whose_weights_add_up_to_one(kernel: str) -
         expected = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
         found = F.scaled_dot_product_attention(q, k, np.broadcast_to(np.eye(5), (2, 3, 5, 5))).numpy()
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+        narrow = [array[0, 0].astype(np.float32) for array in (q, k, q)]
+        future = np.triu(np.full((5, 5), -np.inf), 1)  # float64, as numpy has it
+        masked, causal = (F.scaled_dot_product_attention(*narrow, *of) for of in ((future,), (None, 0.0, True)))
+        assert masked.dtype == np.float32
+        np.testing.assert_allclose(masked.numpy(), causal.numpy(), rtol=1e-5, atol=1e-6)
 
 
 @KERNELS
 def test_the_future_has_zero_gradient_in_causal_attention(kernel: str) -> None:
     random = np.random.default_rng(0)
+    q, k, v = (Tensor(random.standard_normal((5, 4)), requires_grad=True) for _ in range(3))
     with kernels.use(kernel):
-        for t in range(5):
-            q, k, v = (Tensor(random.standard_normal((5, 4)), requires_grad=True) for _ in range(3))
-            F.scaled_dot_product_attention(q, k, v, is_causal=True)[t].sum().backward()
-            for gradient in (k.grad, v.grad):
-                np.testing.assert_array_equal(gradient[t + 1 :], 0)
-            assert (v.grad[: t + 1] != 0).all()
+        F.scaled_dot_product_attention(q, k, v, is_causal=True)[2].sum().backward()
+    for gradient in (k.grad, v.grad):
+        np.testing.assert_array_equal(gradient[3:], 0)
+    assert (v.grad[:3] != 0).all()
 
 
 # ---- elementwise ----
@@ -142,81 +116,50 @@ def test_the_future_has_zero_gradient_in_causal_attention(kernel: str) -> None:
 
 @KERNELS
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-13), ("float32", 5e-6)])
-def test_gelu_keeps_its_digits_far_in_the_tail(dtype: str, tolerance: float, kernel: str) -> None:
-    x = np.linspace(-12, -1, 111).astype(dtype)
-    exact = np.array([t * 0.5 * math.erfc(-t / math.sqrt(2)) for t in x.tolist()])
-    with kernels.use(kernel):
-        np.testing.assert_allclose(F.gelu(x).numpy(), exact, rtol=tolerance)
-        assert (F.gelu(np.array([-20.0, -30.0, -37.0], dtype=dtype)).numpy() <= 0).all()
-
-
-@KERNELS
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-13), ("float32", 1e-6)])
-def test_gelu_is_x_times_the_normal_distribution_function(dtype: str, tolerance: float, kernel: str) -> None:
-    x = np.linspace(-6, 6, 1001).astype(dtype)
-    phi = np.array([0.5 * (1 + math.erf(float(t) / math.sqrt(2))) for t in x])
+def test_gelu_is_x_times_the_normal_distribution_function_to_the_last_digits_in_its_tail(
+    dtype: str, tolerance: float, kernel: str
+) -> None:
+    x = np.linspace(-12, 6, 333).astype(dtype)
+    phi = np.array([0.5 * math.erfc(-t / math.sqrt(2)) for t in x.tolist()])
     density = np.exp(-(x.astype(float) ** 2) / 2) / math.sqrt(2 * math.pi)
     with kernels.use(kernel):
         t = Tensor(x, requires_grad=True)
         out = F.gelu(t)
         out.sum().backward()
-    np.testing.assert_allclose(out.numpy(), x * phi, atol=tolerance)
+        assert (F.gelu(np.array([-20.0, -30.0, -37.0], dtype=dtype)).numpy() <= 0).all()
+    np.testing.assert_allclose(out.numpy(), x * phi, rtol=tolerance)
     np.testing.assert_allclose(t.grad, phi + x * density, atol=tolerance)
 
 
 @KERNELS
-def test_sigmoid_overflows_nowhere(kernel: str) -> None:
-    with kernels.use(kernel), np.errstate(over="raise", divide="raise", invalid="raise"):
-        np.testing.assert_array_equal(F.sigmoid(np.array([-1e4, 0.0, 1e4])).numpy(), [0.0, 0.5, 1.0])
-
-
-@KERNELS
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-14), ("float32", 1e-6)])
-def test_sigmoid_keeps_its_digits_where_it_is_small(dtype: str, tolerance: float, kernel: str) -> None:
+def test_sigmoid_keeps_its_digits_where_it_is_small_and_overflows_nowhere(
+    dtype: str, tolerance: float, kernel: str
+) -> None:
     x = np.array([-20.0, -50.0, -80.0, -1.0, 0.0, 1.0], dtype=dtype)
     exact = [1 / (1 + math.exp(-t)) for t in x.tolist()]
-    with kernels.use(kernel):
+    with kernels.use(kernel), np.errstate(over="raise", divide="raise", invalid="raise"):
         np.testing.assert_allclose(F.sigmoid(x).numpy(), exact, rtol=tolerance)
-        assert (-F.log(F.sigmoid(x[:1]))).item() == pytest.approx(20, rel=1e-6)
+        np.testing.assert_array_equal(F.sigmoid(np.array([-1e4, 0.0, 1e4], dtype)).numpy(), [0.0, 0.5, 1.0])
         assert F.logsigmoid(np.array([-1000.0], dtype=dtype)).item() == -1000
         assert F.softplus(np.array([-50.0], dtype=dtype)).item() == pytest.approx(math.exp(-50), rel=1e-6)
-
-
-def test_a_quotient_by_a_tiny_number_has_a_gradient() -> None:
-    y = Tensor(np.float32([1e-25]), requires_grad=True)
-    (np.float32([1e-30]) / y).sum().backward()  # y * y is 0 in float32
-    assert y.grad.item() == pytest.approx(-1e20, rel=1e-6)
 
 
 # ---- powers ----
 
 
 @KERNELS
-@pytest.mark.parametrize("exponent", [-7, -2, -1, 0, 1, 2, 3, 4, 9, 2.0, 3.0])
-def test_whole_powers_of_negative_numbers_are_products(exponent: float, kernel: str) -> None:
-    x = Tensor(np.array([-2.0, -0.5, 3.0]), requires_grad=True)
-    with kernels.use(kernel):
-        out = x**exponent
-        out.sum().backward()
-    np.testing.assert_allclose(out.numpy(), [v**exponent for v in (-2.0, -0.5, 3.0)], rtol=1e-14)
-    np.testing.assert_allclose(x.grad, [exponent * v ** (exponent - 1) for v in (-2.0, -0.5, 3.0)], rtol=1e-14)
-
-
-def test_powers_of_whole_numbers_are_exact() -> None:
-    np.testing.assert_array_equal((Tensor(np.array([3, -2])) ** 39).numpy(), [3**39, -(2**39)])
+def test_whole_powers_of_negative_numbers_are_products(kernel: str) -> None:
+    for exponent in (-7, -2, -1, 0, 1, 2, 3, 9, 3.0):
+        x = Tensor(np.array([-2.0, -0.5, 3.0]), requires_grad=True)
+        with kernels.use(kernel):
+            out = x**exponent
+            out.sum().backward()
+        np.testing.assert_allclose(out.numpy(), [v**exponent for v in (-2.0, -0.5, 3.0)], rtol=1e-14)
+        np.testing.assert_allclose(x.grad, [exponent * v ** (exponent - 1) for v in (-2.0, -0.5, 3.0)], rtol=1e-14)
 
 
 # ---- losses ----
-
-
-@KERNELS
-def test_cross_entropy_of_equal_logits_is_the_logarithm_of_the_number_of_classes(kernel: str) -> None:
-    with kernels.use(kernel):
-        x = Tensor(np.zeros((6, 10)), requires_grad=True)
-        loss = F.cross_entropy(x, np.arange(6))
-        loss.backward()
-    assert loss.item() == pytest.approx(math.log(10), rel=1e-14)
-    np.testing.assert_allclose(x.grad, (0.1 - np.eye(10)[:6]) / 6, atol=1e-16)
 
 
 @KERNELS
@@ -239,26 +182,19 @@ def test_the_axis_of_the_classes_decides_where_the_shapes_fit_two() -> None:
 
 
 @KERNELS
-@pytest.mark.parametrize("settings", [{}, {"label_smoothing": 0.1}, {"weight": [1.0, 2.0, 3.0]}])
-def test_samples_that_are_all_ignored_have_the_mean_nan_and_no_gradient(settings: dict, kernel: str) -> None:
-    x = Tensor(np.random.default_rng(0).standard_normal((4, 3)), requires_grad=True)
-    with kernels.use(kernel):
-        loss = F.cross_entropy(x, [-100] * 4, **settings)
-        loss.backward()
-        assert math.isnan(loss.item())
-        assert F.cross_entropy(x, [-100] * 4, reduction="sum", **settings).item() == 0
-    np.testing.assert_array_equal(x.grad, 0)
-
-
-@KERNELS
-@pytest.mark.parametrize("settings", [{}, {"label_smoothing": 0.0, "weight": [1.0, 1.0]}, {"label_smoothing": 1e-12}])
-def test_an_ignored_sample_may_hold_anything(settings: dict, kernel: str) -> None:
-    x = Tensor(np.array([[1.0, 2.0], [np.nan, np.inf]]), requires_grad=True)
-    with kernels.use(kernel), np.errstate(invalid="ignore"):
-        loss = F.cross_entropy(x, [1, -100], **settings)
-        loss.backward()
-    assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)))
-    np.testing.assert_array_equal(x.grad[1], 0)
+def test_ignored_samples_may_hold_anything_and_where_all_are_the_mean_is_nan_and_the_gradient_zero(kernel: str) -> None:
+    for settings in ({}, {"label_smoothing": 0.1}, {"weight": [1.0, 2.0]}):
+        x = Tensor(np.array([[1.0, 2.0], [np.nan, np.inf]]), requires_grad=True)
+        with kernels.use(kernel), np.errstate(invalid="ignore"), naming(settings):
+            F.cross_entropy(x, [1, -100], **settings).backward()
+            np.testing.assert_array_equal(x.grad[1], 0)
+            assert np.isfinite(x.grad[0]).all()
+            x.grad = None
+            loss = F.cross_entropy(x, [-100] * 2, **settings)
+            loss.backward()
+            assert math.isnan(loss.item())
+            assert F.cross_entropy(x, [-100] * 2, reduction="sum", **settings).item() == 0
+        np.testing.assert_array_equal(x.grad, 0)
 
 
 def test_binary_cross_entropy_of_large_logits_neither_overflows_nor_cancels() -> None:
@@ -270,13 +206,17 @@ def test_binary_cross_entropy_of_large_logits_neither_overflows_nor_cancels() ->
     np.testing.assert_allclose(x.grad, [-1, 1, math.exp(-40), -math.exp(-40)], rtol=1e-12)
 
 
-def test_cross_entropy_is_the_composition_of_its_parts() -> None:
+@KERNELS
+def test_cross_entropy_is_the_composition_of_its_parts(kernel: str) -> None:
     random = np.random.default_rng(0)
     x, labels = Tensor(random.standard_normal((6, 4)), requires_grad=True), random.integers(0, 4, 6)
-    fused = F.cross_entropy(x, labels)
-    parts = -F.log_softmax(x, 1)[np.arange(6), labels].mean()
-    assert fused.item() == pytest.approx(parts.item(), rel=1e-14)
-    np.testing.assert_allclose(grad(fused, x)[0], grad(parts, x)[0], atol=1e-15)
+    with kernels.use(kernel):
+        fused = F.cross_entropy(x, labels)
+        parts = -F.log_softmax(x, 1)[np.arange(6), labels].mean()
+        exponentials = np.exp(x.numpy())
+        by_hand = -np.log(exponentials[np.arange(6), labels] / exponentials.sum(1)).mean()
+        assert fused.item() == pytest.approx(by_hand, rel=1e-14)
+        np.testing.assert_allclose(grad(fused, x)[0], grad(parts, x)[0], atol=1e-15)
 
 
 # ---- dropout ----
@@ -293,174 +233,63 @@ def test_dropout_keeps_the_mean_and_the_share_and_scales_the_gradient_alike() ->
     np.testing.assert_array_equal(x.grad, out.numpy())
 
 
-def test_dropout_follows_the_seed() -> None:
-    drawn = []
-    for seed in (1, 1, 2):
-        manual_seed(seed)
-        drawn.append(F.dropout(np.ones(100), 0.5).numpy())
-    np.testing.assert_array_equal(drawn[0], drawn[1])
-    assert (drawn[0] != drawn[2]).any()
-
-
-def test_an_infinite_gradient_where_the_other_was_taken_does_no_harm() -> None:
-    x = Tensor(np.array([1.0, 4.0]), requires_grad=True)
-    with np.errstate(divide="ignore"):
-        F.sqrt(F.where(np.array([False, True]), x, 0.0)).sum().backward()  # the root's slope at 0 is infinite
-    np.testing.assert_array_equal(x.grad, [0.0, 0.25])
-
-
 def test_sizes_and_axes_may_be_numpys_integers() -> None:
-    one, two, x = np.int64(1), np.int32(2), Tensor(np.ones((2, 1, 4, 6)), requires_grad=True)
-    for function in (F.sum, F.mean, F.max):
-        assert function(x, axis=two).shape == (2, 1, 6)
-        function(x, axis=two).sum().backward()
-    assert F.max(x, two).values.shape == (2, 1, 6)
+    one, two, x = np.int64(1), np.int32(2), Tensor(np.ones((2, 1, 4, 6)))
+    assert F.sum(x, axis=two).shape == F.max(x, two).values.shape == (2, 1, 6)
     assert F.conv2d(x, np.ones((1, 1, two, two)), stride=two, padding=one).shape == (2, 1, 3, 4)
     assert F.max_pool2d(x, two, stride=one).shape == (2, 1, 3, 5)
-    assert F.softmax(x, one).shape == x.shape
 
 
 # ---- what does not fit is refused, with what was given and what was expected ----
 
-ZEROS = np.zeros
+ZEROS, BCE = np.zeros, F.binary_cross_entropy_with_logits
 
 
-@pytest.mark.parametrize(
-    ("function", "error", "message"),
-    [
-        (lambda: F.linear(ZEROS((2, 3)), ZEROS((4, 5))), ValueError, r"x has shape \(2, 3\).*the weight's 5 inputs"),
-        (lambda: F.linear(ZEROS(()), ZEROS((4, 5))), ValueError, r"x has shape \(\)"),
-        (
-            lambda: F.linear(ZEROS((2, 3)), ZEROS((4, 3)), ZEROS(1)),
-            ValueError,
-            r"bias has shape \(1,\), expected \(4,\)",
-        ),
-        (lambda: F.linear(ZEROS((2, 3)), ZEROS(3)), ValueError, r"weight has shape \(3,\), expected two axes"),
-        (lambda: F.linear(ZEROS((2, 3)), ZEROS((3, 4))), ValueError, r"\(2, 3\).*the weight's 4 inputs.*weight\.T"),
-        (lambda: F.linear(ZEROS((2, 1, 8, 8)), ZEROS((5, 64))), ValueError, r"64 inputs.*x\.reshape\(len\(x\), -1\)"),
-        (lambda: F.linear(ZEROS((2, 6, 7)), ZEROS((5, 6))), ValueError, r"6 inputs.*x\.transpose\(-2, -1\)"),
-        (lambda: F.linear(ZEROS((2, 3)), ZEROS((5, 7))), ValueError, r"\(5, 7\), \(n_out, n_in\).*nn\.Linear\(3, 5\)"),
-        (lambda: F.linear(np.array(2.0), ZEROS((5, 7))), ValueError, r"x has shape \(\).*nn\.Linear\(1, 5\)"),
-        (lambda: F.batch_norm(ZEROS((1, 3)), None, None, training=True), ValueError, "more than one value per channel"),
-        (lambda: F.batch_norm(ZEROS((4, 3)), None, None), ValueError, "running_mean and running_var are needed"),
-        (
-            lambda: F.batch_norm(ZEROS(3), None, None, training=True),
-            ValueError,
-            r"x has shape \(3,\), expected samples and channels.*x\.reshape\(1, -1\)",
-        ),
-        (
-            lambda: F.batch_norm(ZEROS((4, 3)), None, None, ZEROS(2), training=True),
-            ValueError,
-            r"weight has shape \(2,\), expected \(3,\): one number for each of the 3 channels.*x \(4, 3\)",
-        ),
-        (
-            lambda: F.batch_norm(ZEROS((4, 3)), ZEROS(1), ZEROS(1)),
-            ValueError,
-            r"running_mean has shape \(1,\), expected \(3,\)",
-        ),
-        (lambda: F.layer_norm(ZEROS((2, 3)), ZEROS(3), ZEROS(1)), ValueError, r"the bias has shape \(1,\)"),
-        (lambda: F.layer_norm(ZEROS((2, 3)), 3), TypeError, r"weight expected, got 3;.*layer_norm\(x, weight, bias\)"),
-        (lambda: F.group_norm(ZEROS(6), 2), ValueError, r"x has shape \(6,\), expected samples and channels"),
-        (lambda: F.group_norm(ZEROS((2, 6)), 4), ValueError, r"num_groups must divide the 6 channels.*got 4"),
-        (lambda: F.group_norm(ZEROS((2, 6)), 0), ValueError, r"num_groups must divide the 6 channels.*got 0"),
-        (lambda: F.group_norm(ZEROS((2, 6)), 2, ZEROS(2)), ValueError, r"weight has shape \(2,\), expected \(6,\)"),
-        (lambda: F.group_norm(ZEROS((1, 6)), 6), ValueError, r"more than one value.*\(1, 6\) in 6 groups"),
-        (lambda: F.cat([]), ValueError, "cat: at least one tensor is needed"),
-        (lambda: F.stack([]), ValueError, "stack: at least one tensor is needed"),
-        (lambda: F.layer_norm(ZEROS((2, 3)), ZEROS(4)), ValueError, r"\(2, 3\), which does not end with.*\(4,\)"),
-        (lambda: F.embedding([0.5], ZEROS((3, 2))), TypeError, "indices must be integers, not float64"),
-        (lambda: F.embedding(np.array([0, 3]), ZEROS((3, 2))), IndexError, r"0 <= i < 3, found 0 to 3"),
-        (lambda: F.embedding(np.array([-1, 2]), ZEROS((3, 2))), IndexError, r"0 <= i < 3, found -1 to 2"),
-        (lambda: F.embedding([0, 1], ZEROS(3)), ValueError, r"embedding: weight \(n, d\) expected.*got shape \(3,\)"),
-        (lambda: F.embedding([0, 1], ZEROS((3, 2, 2))), ValueError, r"got shape \(3, 2, 2\)"),
-        (lambda: F.embedding([0, 1], ZEROS(())), ValueError, r"got shape \(\)"),
-        (lambda: F.embedding([0], ZEROS((3, 2)), 1.5), TypeError, "padding_idx must be a whole number, got 1.5"),
-        (
-            lambda: F.cross_entropy(ZEROS((2, 0)), [0, 1]),
-            ValueError,
-            r"no classes: axis 1 of the logits \(2, 0\) is empty",
-        ),
-        (lambda: F.nll_loss(ZEROS((2, 0)), [0, 1]), ValueError, "nll_loss: there are no classes"),
-        (
-            lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], ignore_index=None),
-            TypeError,
-            "got None: leave it out, or give -1",
-        ),
-        (
-            lambda: F.nll_loss(ZEROS((2, 3)), [0, 1], None, 1.5),
-            TypeError,
-            "nll_loss: ignore_index must be a whole number",
-        ),
-        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1, 2]), ValueError, r"got \(2, 3\) and \(3,\)"),
-        (lambda: F.cross_entropy(ZEROS((2, 3)), [0.0, 1.0]), TypeError, "labels must be integers, not float64"),
-        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 3]), IndexError, r"0 <= label < 3 \(the classes\), found 0 to 3"),
-        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], "sum"), TypeError, "third argument.*write reduction='sum'"),
-        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], reduction="max"), ValueError, "'sum' or 'none', got 'max'"),
-        (lambda: F.cross_entropy(ZEROS((2, 3)), Tensor([0, 1])), TypeError, "not float32; give them as a list"),
-        (
-            lambda: F.cross_entropy(ZEROS((2, 3)), [[1, 0, 0], [0, 1, 0]]),
-            ValueError,
-            r"labels.argmax\(1\), or class prob",
-        ),
-        (lambda: F.nll_loss(ZEROS((2, 3)), ZEROS((2, 3))), TypeError, "labels must be integers, not float64"),
-        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], ZEROS(2)), ValueError, r"weight must be \(3,\).*got \(2,\)"),
-        (
-            lambda: F.cross_entropy(ZEROS((2, 300)), np.array([0, -1], dtype=np.int8)),
-            IndexError,
-            r"0 <= label < 300 \(the classes\), found -1 to 0",
-        ),
-        (
-            lambda: F.cross_entropy(ZEROS((2, 3)), [0, -1]),
-            IndexError,
-            "found -1 to 0; only those equal to ignore_index=-100",
-        ),
-        (lambda: F.cross_entropy(ZEROS((2, 3, 3)), ZEROS((2, 3), int)), ValueError, "pass axis=1 or axis=-1"),
-        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], axis=2), ValueError, "axis 2 is not one of the 2 axes"),
-        (lambda: F.cross_entropy(ZEROS(()), [0]), ValueError, r"got \(\) and \(1,\)"),
-        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], label_smoothing=1.5), ValueError, "from 0 to 1, got 1.5"),
-        (lambda: F.l1_loss(ZEROS((2, 3)), ZEROS((2, 1))), ValueError, r"target has shape \(2, 1\)"),
-        (lambda: F.smooth_l1_loss(ZEROS(3), ZEROS(3), beta=-1), ValueError, "beta must not be negative, got -1"),
-        (lambda: F.huber_loss(ZEROS(3), ZEROS(3), delta=0), ValueError, "delta must be positive, got 0"),
-        (
-            lambda: F.kl_div(ZEROS(3), ZEROS(3), "batch"),
-            ValueError,
-            "'none' or 'batchmean', got 'batch': did you mean 'batchmean'",
-        ),
-        (
-            lambda: F.kl_div(ZEROS(3), Tensor(ZEROS(3), requires_grad=True)),
-            ValueError,
-            r"target is not differentiated: pass target.detach\(\)",
-        ),
-        (
-            lambda: F.binary_cross_entropy_with_logits(ZEROS(3), ZEROS((3, 1))),
-            ValueError,
-            r"logits have shape \(3,\), targets have shape \(3, 1\)",
-        ),
-        (
-            lambda: F.binary_cross_entropy_with_logits(ZEROS((2, 3)), ZEROS((2, 3)), pos_weight=ZEROS(2)),
-            ValueError,
-            r"pos_weight of shape \(2,\) does not broadcast to the logits' shape \(2, 3\)",
-        ),
-        (lambda: F.mse_loss(ZEROS((2, 3)), ZEROS(3)), ValueError, r"input has shape \(2, 3\), target has shape \(3,\)"),
-        (lambda: F.mse_loss(ZEROS(3), ZEROS(3), "max"), ValueError, "'mean', 'sum' or 'none', got 'max'"),
-        (lambda: F.dropout(ZEROS(3), 1.5), ValueError, "dropout: p must be from 0 to 1, got 1.5"),
-        (lambda: F.dropout(ZEROS(3), "0.5"), TypeError, "dropout: p must be a number from 0 to 1.*write 0.5"),
-        (
-            lambda: F.scaled_dot_product_attention(ZEROS((2, 3)), ZEROS((2, 4)), ZEROS((2, 4))),
-            ValueError,
-            r"got \(2, 3\), \(2, 4\) and \(2, 4\)",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(function: object, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        function()  # type: ignore[operator]
+MISTAKES: list[Mistake] = [
+    (lambda: F.linear(ZEROS((2, 3)), ZEROS((4, 5))), ValueError, r"x has shape \(2, 3\).*the weight's 5 inputs"),
+    (lambda: F.linear(ZEROS((2, 3)), ZEROS((3, 4))), ValueError, r"\(2, 3\).*the weight's 4 inputs.*weight\.T"),
+    (lambda: F.linear(ZEROS((2, 6, 7)), ZEROS((5, 6))), ValueError, r"6 inputs.*x\.transpose\(-2, -1\)"),
+    (lambda: F.batch_norm(ZEROS((1, 3)), None, None, training=True), ValueError, "more than one value per channel"),
+    (
+        lambda: F.batch_norm(ZEROS(3), None, None, training=True),
+        ValueError,
+        r"samples and channels.*x\.reshape\(1, -1\)",
+    ),
+    (lambda: F.batch_norm(ZEROS((4, 3)), None, None, ZEROS(2), training=True), ValueError, r"\(2,\), expected \(3,\)"),
+    (lambda: F.layer_norm(ZEROS((2, 3)), ZEROS(4)), ValueError, r"\(2, 3\), which does not end with.*\(4,\)"),
+    (lambda: F.embedding([0.5], ZEROS((3, 2))), TypeError, "indices must be integers, not float64"),
+    (lambda: F.embedding(np.array([0, 3]), ZEROS((3, 2))), IndexError, r"0 <= i < 3, found 0 to 3"),
+    (lambda: F.embedding([0, 1], ZEROS(3)), ValueError, r"embedding: weight \(n, d\) expected.*got shape \(3,\)"),
+    (lambda: F.cross_entropy(ZEROS((2, 0)), [0, 1]), ValueError, r"no classes: axis 1 of the logits \(2, 0\) is empty"),
+    (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 3]), IndexError, r"0 <= label < 3 \(the classes\), found 0 to 3"),
+    (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], "sum"), TypeError, "third argument.*write reduction='sum'"),
+    (lambda: F.cross_entropy(ZEROS((2, 3)), [[1, 0, 0], [0, 1, 0]]), ValueError, r"labels.argmax\(1\), or class prob"),
+    (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], ZEROS(2)), ValueError, r"weight must be \(3,\).*got \(2,\)"),
+    (lambda: F.kl_div(ZEROS(3), ZEROS(3), "batch"), ValueError, "got 'batch': did you mean 'batchmean'"),
+    (lambda: F.kl_div(ZEROS(3), Tensor(ZEROS(3), requires_grad=True)), ValueError, r"pass target.detach\(\)"),
+    (lambda: BCE(ZEROS(3), ZEROS((3, 1))), ValueError, r"logits have shape \(3,\), targets have shape \(3, 1\)"),
+    (
+        lambda: BCE(ZEROS((2, 3)), ZEROS((2, 3)), pos_weight=ZEROS(2)),
+        ValueError,
+        r"pos_weight of shape \(2,\) does not",
+    ),
+    (lambda: F.mse_loss(ZEROS(3), ZEROS(3), "max"), ValueError, "'mean', 'sum' or 'none', got 'max'"),
+    (lambda: F.dropout(ZEROS(3), "0.5"), TypeError, "dropout: p must be a number from 0 to 1.*write 0.5"),
+    (
+        lambda: F.scaled_dot_product_attention(*map(ZEROS, [(2, 3), (2, 4), (2, 4)])),
+        ValueError,
+        r"got \(2, 3\), \(2, 4\)",
+    ),
+    # what would be a silent wrong number
+    (lambda: F.l1_loss(np.array([1], np.uint8), np.array([3], np.uint8)), TypeError, r"convert them with .float\(\)"),
+    (lambda: F.dropout(np.full(10, 10), p=0.3), TypeError, "dropout: floating-point numbers expected, got int64"),
+    (lambda: Tensor([1.0]).repeat(-1), ValueError, r"0 or more, got \(-1,\)"),
+    (lambda: Tensor([1.0, 2.0]).reshape(-2, 1), ValueError, r"reshape to \(-2, 1\): lengths are 0 or more, or -1"),
+]
 
 
-def test_the_product_of_a_scalar_along_its_last_axis_has_a_gradient_where_it_is_zero() -> None:
-    x = Tensor(0.0, requires_grad=True)
-    F.prod(x, -1).backward()
-    assert x.grad == 1
+def test_what_does_not_fit_is_refused() -> None:
+    assert_refused(MISTAKES)
 
 
 @KERNELS
@@ -483,38 +312,23 @@ def test_remainders_and_quotients_of_float32_are_numpys_near_whole_quotients_too
 # ---- repeated, sorted and refused ----
 
 
-@KERNELS
-def test_a_nonlinearity_of_an_expanded_tensor_has_the_values_and_the_gradient_of_its_copy(kernel: str) -> None:
-    factors = np.arange(6.0, dtype=np.float32).reshape(2, 3)
-    with kernels.use(kernel):
-        for function in (F.relu, F.sigmoid, F.gelu, F.softplus, lambda x: x**3.0, lambda x: x % 1.5):
-            found = []
-            for widened in (lambda x: x.expand(2, 3), lambda x: x.expand(2, 3).clone()):
-                x = Tensor([1.0, -2.0, 3.0], requires_grad=True)
-                out = function(widened(x))
-                (out * factors).sum().backward()
-                found.append((out.numpy(), x.grad))
-            np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
-            np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-6)
+def test_numbers_of_extreme_sizes_and_types_keep_their_digits_and_types() -> None:
+    assert (Tensor(np.array([3, -2])) ** 39).tolist() == [3**39, -(2**39)]
+    for dtype, exponent in itertools.product(("float16", "float32"), (2, np.int64(2), np.float64(0.5), np.float32(3))):
+        assert (Tensor([1.0, 2.0]).to(dtype) ** exponent).dtype == dtype
+    y = Tensor(np.float32([1e-25]), requires_grad=True)
+    (np.float32([1e-30]) / y).sum().backward()  # y * y is 0 in float32
+    assert y.grad.item() == pytest.approx(-1e20, rel=1e-6)
+    x = Tensor(np.array([1.0, 4.0]), requires_grad=True)
+    with np.errstate(divide="ignore"):
+        F.sqrt(F.where(np.array([False, True]), x, 0.0)).sum().backward()  # the root's slope at 0 is infinite
+    np.testing.assert_array_equal(x.grad, [0.0, 0.25])
+    zero = Tensor(0.0, requires_grad=True)
+    F.prod(zero, -1).backward()
+    assert zero.grad == 1
 
 
-def test_repeat_copies() -> None:
-    x = Tensor([1.0, 2.0], requires_grad=True)
-    for times in ((2, 1), (1, 1), (1,)):
-        repeated = x.repeat(*times)
-        assert repeated.numpy().flags.writeable
-        assert not np.shares_memory(repeated.numpy(), x.numpy())
-    (x.repeat(2, 3) * np.arange(12.0, dtype=np.float32).reshape(2, 6)).sum().backward()
-    np.testing.assert_array_equal(x.grad, [0 + 2 + 4 + 6 + 8 + 10, 1 + 3 + 5 + 7 + 9 + 11])
-
-
-def test_nan_is_the_largest_in_bfloat16_too() -> None:
-    x = Tensor([3.0, 1.0, math.nan, 2.0, -5.0]).to("bfloat16")
-    np.testing.assert_array_equal(x.sort().values.float().numpy(), [-5, 1, 2, 3, math.nan])
-    np.testing.assert_array_equal(x.topk(1).values.float().numpy(), [math.nan])
-
-
-def test_of_equal_numbers_topk_takes_the_first_where_there_is_nan_too() -> None:
+def test_of_equal_numbers_the_first_is_taken_and_nan_is_the_largest() -> None:
     x = np.full(100, 5, np.float32)
     x[50] = math.nan
     assert Tensor(x).topk(3).indices.tolist() == [50, 0, 1]
@@ -522,24 +336,5 @@ def test_of_equal_numbers_topk_takes_the_first_where_there_is_nan_too() -> None:
     x[:] = math.nan
     x[50] = 1
     assert Tensor(x).topk(3, largest=False).indices.tolist() == [50, 0, 1]
-
-
-@pytest.mark.parametrize("exponent", [2, np.int64(2), np.float64(0.5), np.float32(3)])
-def test_a_number_as_exponent_keeps_the_type_of_the_base(exponent: float) -> None:
-    for dtype in ("float16", "float32"):
-        assert (Tensor([1.0, 2.0]).to(dtype) ** exponent).dtype == dtype
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "says"),
-    [
-        (lambda: F.mse_loss(np.array([100], np.int8), np.array([-100], np.int8)), TypeError, "got int8 and int8"),
-        (lambda: F.l1_loss(np.array([1], np.uint8), np.array([3], np.uint8)), TypeError, "convert them with .float()"),
-        (lambda: F.dropout(np.full(10, 10), p=0.3), TypeError, "dropout: floating-point numbers expected, got int64"),
-        (lambda: Tensor([1.0]).repeat(-1), ValueError, "0 or more, got (-1,)"),
-        (lambda: Tensor([1.0, 2.0]).reshape(-2, 1), ValueError, "reshape to (-2, 1): lengths are 0 or more, or -1"),
-    ],
-)
-def test_what_would_be_a_silent_wrong_number_is_refused(call: Callable[[], object], error: type, says: str) -> None:
-    with pytest.raises(error, match=re.escape(says)):
-        call()
+    brain = Tensor([3.0, 1.0, math.nan, 2.0, -5.0]).to("bfloat16")
+    np.testing.assert_array_equal(brain.sort().values.float().numpy(), [-5, 1, 2, 3, math.nan])

@@ -21,11 +21,11 @@ def leaf(*values: float) -> Tensor:
     return Tensor(np.array(values), requires_grad=True)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.__name__)
-def test_an_operation_of_the_table_goes_by_its_own_name(row) -> None:
-    assert pickle.loads(pickle.dumps(row)) is row
-    assert row.__code__.co_name == row.__name__  # what tracebacks and profiles show
-    assert row.__doc__
+def test_an_operation_of_the_table_goes_by_its_own_name() -> None:
+    for row in ROWS:
+        assert pickle.loads(pickle.dumps(row)) is row
+        assert row.__code__.co_name == row.__name__  # what tracebacks and profiles show
+        assert row.__doc__
 
 
 def test_the_parameters_of_a_rule_say_what_must_not_be_overwritten() -> None:
@@ -51,15 +51,12 @@ def test_a_rule_is_called_only_for_a_gradient_that_is_needed() -> None:
     assert called == ["a", "b"]
 
 
-def test_a_gradient_is_summed_over_the_axes_along_which_its_operand_was_repeated() -> None:
-    times = binary("times", "*", lambda x, y: x * y, lambda g, x, y: g * y, lambda g, x, y: g * x)
-    assert gradcheck(times, [np.array([[1.0], [2.0]]), np.array([3.0, 4.0, 5.0])])
-
-
-def test_a_new_row_is_an_operation() -> None:
+def test_a_new_row_is_an_operation_whose_gradient_is_summed_where_its_operand_was_repeated() -> None:
     cube = unary("cube", lambda x: x**3, lambda g, x: g * 3 * x**2, "a**3.")
     assert gradcheck(cube, [np.array([1.0, -2.0])])
     assert (cube.__name__, cube.__doc__) == ("cube", "a**3.")
+    times = binary("times", "*", lambda x, y: x * y, lambda g, x, y: g * y, lambda g, x, y: g * x)
+    assert gradcheck(times, [np.array([[1.0], [2.0]]), np.array([3.0, 4.0, 5.0])])
 
 
 def test_two_rules_that_read_different_arrays_are_refused() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, functional, kernels
+from tests.together import naming
 
 torch = pytest.importorskip("torch", reason="parity tests need the extra `parity`")
 from tests.functional import dressed_torch  # noqa: E402  (imports torch)
@@ -57,11 +58,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], float]] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_of_special_numbers(name: str, dtype: str, kernel: str) -> None:
-    function, units = FUNCTIONS[name]
-    with kernels.use(kernel):
-        assert_same(function, [np.array(SPECIAL, dtype=dtype)], units * np.finfo(dtype).eps)
+def test_functions_of_special_numbers(dtype: str, kernel: str) -> None:
+    for name, (function, units) in FUNCTIONS.items():
+        with kernels.use(kernel), naming(name):
+            assert_same(function, [np.array(SPECIAL, dtype=dtype)], units * np.finfo(dtype).eps)
 
 
 def test_gelu_of_special_numbers(dtype: str, kernel: str) -> None:
@@ -72,25 +72,22 @@ def test_gelu_of_special_numbers(dtype: str, kernel: str) -> None:
         assert functional.gelu(np.array([np.inf], dtype=dtype)).item() == np.inf
 
 
-@pytest.mark.parametrize(
-    "exponent", [0, 1, 2, 3, 4, 7, -1, -2, -3, 0.5, -0.5, 1.5, -2.5, 1 / 3, np.inf, -np.inf, np.nan]
-)
-def test_powers_of_special_numbers(exponent: float, dtype: str, kernel: str) -> None:
+def test_powers_of_special_numbers(dtype: str, kernel: str) -> None:
+    infinite = (np.inf, -np.inf, np.nan)
     with kernels.use(kernel):
-        assert_same(lambda F, a: a**exponent, [np.array(SPECIAL, dtype=dtype)], zeros=True)
+        for exponent in (0, 1, 2, 3, 4, 7, -1, -2, -3, 0.5, -0.5, 1.5, -2.5, 1 / 3, *infinite):
+            with naming(f"a**{exponent}"):
+                assert_same(lambda F, a, e=exponent: a**e, [np.array(SPECIAL, dtype=dtype)], zeros=True)
+        for base in (0.0, -0.0, 1.0, 2.5, 0.5, -2.0, *infinite):
+            with naming(f"{base}**a"):
+                assert_same(lambda F, a, b=base: b**a, [np.array(SPECIAL, dtype=dtype)], zeros=True)
 
 
-@pytest.mark.parametrize("base", [0.0, -0.0, 1.0, 2.5, 0.5, -2.0, np.inf, -np.inf, np.nan])
-def test_powers_of_a_number(base: float, dtype: str, kernel: str) -> None:
-    with kernels.use(kernel):
-        assert_same(lambda F, a: base**a, [np.array(SPECIAL, dtype=dtype)], zeros=True)
-
-
-@pytest.mark.parametrize("operation", ["pow", "add", "sub", "mul", "div"])
-def test_operations_on_all_pairs(operation: str, dtype: str, kernel: str) -> None:
+def test_operations_on_all_pairs(dtype: str, kernel: str) -> None:
     a, b = np.array(list(itertools.product(FEWER, FEWER)), dtype=dtype).T.copy()
-    with kernels.use(kernel):
-        assert_same(lambda F, a, b: getattr(F, operation)(a, b), [a, b], zeros=operation != "sub")
+    for operation in ("pow", "add", "sub", "mul", "div"):
+        with kernels.use(kernel), naming(operation):
+            assert_same(lambda F, a, b, name=operation: getattr(F, name)(a, b), [a, b], zeros=operation != "sub")
 
 
 ROWS = [
@@ -105,13 +102,11 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("operation", ["softmax", "log_softmax"])
-def test_softmax_of_special_rows(operation: str, axis: int, dtype: str, kernel: str) -> None:
+def test_softmax_of_special_rows(dtype: str, kernel: str) -> None:
     x = np.array([ROWS, ROWS[::-1]], dtype=dtype)
-    with kernels.use(kernel):
-        assert_same(lambda F, a: getattr(F, operation)(a, axis), [x], np.finfo(dtype).eps)
-        assert_same(lambda F, a: getattr(F, operation)(a, axis), [x[:, :, :1].copy()], np.finfo(dtype).eps)
+    for name, axis, array in itertools.product(("softmax", "log_softmax"), (0, 1, 2), (x, x[:, :, :1].copy())):
+        with kernels.use(kernel), naming(f"{name}, axis {axis}"):
+            assert_same(lambda F, a, name=name, axis=axis: getattr(F, name)(a, axis), [array], np.finfo(dtype).eps)
 
 
 def test_cross_entropy_of_special_rows(dtype: str, kernel: str) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from minidl import Tensor, functional, grad, kernels, manual_seed, nn, no_grad, optim
 from minidl import functional as F
-from tests.functional.cases import Case, three_of_each_operation
+from tests.functional.cases import CASES, Case, three_of_each_operation
 from tests.kernels import stand_in
-from tests.tiers import exhaustively
+from tests.together import naming
 
 
 @pytest.fixture(autouse=True)
@@ -28,30 +28,25 @@ FORBIDDEN: dict[str, Callable[[Any, Any], Any]] = {
     "array + numpy's": lambda cupy, x: x + np.ones(3),
     "numpy's + array": lambda cupy, x: np.ones(3) + x,
     "array + list": lambda cupy, x: x.__add__([1.0, 2.0, 3.0]),
-    "array += numpy's": lambda cupy, x: x.__iadd__(np.ones(3)),
     "exp of numpy's": lambda cupy, x: cupy.exp(np.ones(3)),
     "maximum with numpy's": lambda cupy, x: cupy.maximum(x, np.ones(3)),
-    "concatenate with numpy's": lambda cupy, x: cupy.concatenate([x, np.ones(3)]),
     "numpy's written into array": lambda cupy, x: x.__setitem__(0, np.ones(1)),
 }
 
 
-@pytest.mark.parametrize("mixture", FORBIDDEN.values(), ids=FORBIDDEN)
-def test_the_stand_in_refuses_what_cupy_refuses(mixture: Callable[[Any, Any], Any], cupy: Any) -> None:
+def test_the_stand_in_refuses_what_cupy_refuses(cupy: Any) -> None:
     """With --gpu: CuPy refuses it."""
-    with pytest.raises((TypeError, ValueError)):  # CuPy 14 raises ValueError where a numpy array is written
-        mixture(cupy, cupy.asarray(np.ones(3)))
+    for name, mixture in FORBIDDEN.items():
+        with naming(name), pytest.raises((TypeError, ValueError)):  # CuPy 14: ValueError where a numpy array is written
+            mixture(cupy, cupy.asarray(np.ones(3)))
 
 
 def test_the_stand_in_refuses_what_numpy_would_hand_over_to_cupy() -> None:
     """np.exp(x) is CuPy's exp by numpy's protocols; minidl calls the array's module by name, which a reader sees."""
-    module = stand_in.make_module()
-    x = module.asarray(np.ones(3))
+    x = stand_in.make_module().asarray(np.ones(3))
     for mixture in (lambda: np.exp(x), lambda: np.where(x, x, x), lambda: np.float64(2) * x):
         with pytest.raises(TypeError):
             mixture()
-    with pytest.raises(AttributeError):
-        module.vectorize  # noqa: B018
 
 
 def test_a_result_is_an_array_of_the_module_and_an_index_gives_a_view(cupy: Any) -> None:
@@ -77,15 +72,22 @@ def run(case: Case, name: str, dtype: str) -> tuple[type, list[np.ndarray]]:
         return type(out.data), [array if isinstance(array, np.ndarray) else array.get() for array in arrays]
 
 
-@pytest.mark.parametrize("dtype", ["float32", *exhaustively("float64")])
-@pytest.mark.parametrize("case", three_of_each_operation(), ids=repr)
-def test_an_operation_gives_numpys_numbers(case: Case, dtype: str, cupy: Any) -> None:
-    kind, found = run(case, "cupy", dtype)
-    assert kind is cupy.ndarray
+@pytest.mark.parametrize(
+    ("dtype", "cases"),
+    [
+        pytest.param("float32", three_of_each_operation, id="three of each"),
+        pytest.param("float64", lambda: CASES, id="all", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_an_operation_gives_numpys_numbers(dtype: str, cases: Callable[[], list[Case]], cupy: Any) -> None:
     tolerance = 1e-12 if dtype == "float64" else 1e-5
-    for mine, expected in zip(found, run(case, "numpy", dtype)[1], strict=True):
-        assert mine.dtype == expected.dtype == dtype
-        np.testing.assert_allclose(mine, expected, rtol=tolerance, atol=tolerance)
+    for case in cases():
+        with naming(case):
+            kind, found = run(case, "cupy", dtype)
+            assert kind is cupy.ndarray
+            for mine, expected in zip(found, run(case, "numpy", dtype)[1], strict=True):
+                assert mine.dtype == expected.dtype == dtype
+                np.testing.assert_allclose(mine, expected, rtol=tolerance, atol=tolerance)
 
 
 # ---- the tape ----
@@ -131,67 +133,36 @@ def test_conversions_and_writes_in_place() -> None:
 # ---- layers, optimizers and a training step ----
 
 
-MODELS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
-    "a bit of every layer": (
-        lambda: nn.Sequential(
-            nn.Conv2d(1, 4, 3, padding=1, bias=False),  # before batch norm a bias has no gradient but rounding
-            nn.BatchNorm2d(4),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(4, 4, 3, stride=2, bias=False),
-            nn.Tanh(),
-            nn.AvgPool2d(1),
-            nn.Flatten(),
-            nn.Linear(4, 8),
-            nn.LayerNorm(8),
-            nn.GELU(),
-            nn.Dropout(0.2),
-            nn.Linear(8, 3),
-        ),
-        (6, 1, 8, 8),
-    ),
-    "LeNet": (lambda: nn.models.LeNet(size=8), (6, 1, 8, 8)),
-}
-
-
-def test_a_transformer_gives_numpys_gradients(cupy: Any) -> None:
-    def run(name: str) -> list[Any]:
-        with kernels.use(name):
-            manual_seed(0)
-            model = nn.models.GPT(vocab_size=11, block_size=8, n_layer=2, n_head=2, n_embd=16)
-            tokens = np.random.default_rng(0).integers(0, 11, (3, 8))
-            logits = model(Tensor(tokens))
-            F.cross_entropy(logits.reshape(-1, 11), tokens.reshape(-1)).backward()
-            return [parameter.grad for parameter in model.parameters()]
-
-    for mine, expected in zip(run("cupy"), run("numpy"), strict=True):
-        assert type(mine) is cupy.ndarray
-        np.testing.assert_allclose(mine.get(), expected, rtol=1e-4, atol=1e-6)
+def every_layer() -> nn.Module:
+    """For images of 1 x 8 x 8."""
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1, bias=False),  # before batch norm a bias has no gradient but rounding
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        *(nn.Conv2d(4, 4, 3, stride=2, bias=False), nn.Tanh(), nn.AvgPool2d(1), nn.Flatten()),
+        *(nn.Linear(4, 8), nn.LayerNorm(8), nn.GELU(), nn.Dropout(0.2), nn.Linear(8, 3)),
+    )
 
 
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
     "SGD": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3, nesterov=True),
-    "SGD, v-form": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, momentum_form="v"),
-    "Adagrad": lambda p: optim.Adagrad(p, lr=0.01),
     "RMSprop": lambda p: optim.RMSprop(p, lr=0.01, momentum=0.5),
-    "Adam": lambda p: optim.Adam(p, lr=0.01),
     "AdamW": lambda p: optim.AdamW(p, lr=0.01),
     "LARS": lambda p: optim.LARS(p, lr=0.01, momentum=0.9),
     "LAMB": lambda p: optim.LAMB(p, lr=0.01),
 }
 
 
-def train(
-    name: str, dtype: str, model: Callable[[], Any], shape: tuple[int, ...], make: Callable[[Any], Any]
-) -> list[Any]:
+def train(name: str, dtype: str, make: Callable[[Any], Any]) -> list[Any]:
     with kernels.use(name):
         manual_seed(0)
-        network = model().to(dtype)
+        network = every_layer().to(dtype)
         optimizer = make(network.parameters())
         random = np.random.default_rng(0)
         for _ in range(3):
-            x = Tensor(random.standard_normal(shape).astype(dtype))
-            labels = random.integers(0, 3, shape[0])
+            x = Tensor(random.standard_normal((6, 1, 8, 8)).astype(dtype))
+            labels = random.integers(0, 3, 6)
             optimizer.zero_grad()
             loss = F.cross_entropy(network(x), labels)
             loss.backward()
@@ -203,19 +174,12 @@ def train(
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("model", MODELS)
-def test_training_steps_give_numpys_weights(model: str, optimizer: str, cupy: Any) -> None:
-    """In float64: Adam and the like divide by small gradients, and with them their rounding."""
-    found = train("cupy", "float64", *MODELS[model], OPTIMIZERS[optimizer])
-    expected = train("numpy", "float64", *MODELS[model], OPTIMIZERS[optimizer])
+def test_training_steps_give_numpys_weights_and_keep_float32(optimizer: str, cupy: Any) -> None:
+    """Compared in float64: Adam and the like divide by small gradients, and with them their rounding."""
+    found, expected = (train(name, "float64", OPTIMIZERS[optimizer]) for name in ("cupy", "numpy"))
     for mine, theirs in zip(found, expected, strict=True):
         assert type(mine) is cupy.ndarray
         np.testing.assert_allclose(mine.get(), theirs, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("model", MODELS)
-def test_training_steps_keep_float32(model: str, optimizer: str, cupy: Any) -> None:
-    found = train("cupy", "float32", *MODELS[model], OPTIMIZERS[optimizer])
-    assert {mine.dtype for mine in found} <= {np.dtype(np.float32), np.dtype(np.int64)}  # int64: batches counted
-    assert all(type(mine) is cupy.ndarray for mine in found)
+    narrow = train("cupy", "float32", OPTIMIZERS[optimizer])
+    assert {mine.dtype for mine in narrow} <= {np.dtype(np.float32), np.dtype(np.int64)}  # int64: batches counted
+    assert all(type(mine) is cupy.ndarray for mine in narrow)

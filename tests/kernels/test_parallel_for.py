@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import os
 import subprocess
 import sys
@@ -12,7 +13,6 @@ import time
 import weakref
 
 import pytest
-from threadpoolctl import threadpool_limits
 
 from minidl.kernels import parallel_for as module
 from minidl.kernels.parallel_for import parallel_for
@@ -31,46 +31,37 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "threads", lambda: 2)
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2, 7, 100])
-@pytest.mark.parametrize("most", [0, 1, 3, 1000])
-def test_each_turn_runs_once_in_as_many_shares_as_are_worth_a_thread(threads: int, turns: int, most: int) -> None:
-    shares = []
-    parallel_for(turns, most, lambda begin, end: shares.append((begin, end)))
-    shares.sort()
-    assert [i for begin, end in shares for i in range(begin, end)] == list(range(turns))
-    assert len(shares) == max(1, min(threads, turns, most))
+def test_each_turn_runs_once_in_as_many_shares_as_are_worth_a_thread(threads: int) -> None:
+    for turns, most in itertools.product((0, 1, 2, 7, 100), (0, 1, 3, 1000)):
+        shares: list[tuple[int, int]] = []
+        parallel_for(turns, most, lambda begin, end, shares=shares: shares.append((begin, end)))
+        shares.sort()
+        assert [i for begin, end in shares for i in range(begin, end)] == list(range(turns))
+        assert len(shares) == max(1, min(threads, turns, most))
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_shares_run_at_the_same_time() -> None:
-    barrier = threading.Barrier(2, timeout=60)
-    parallel_for(2, 2, lambda begin, end: barrier.wait() and None)
+def test_shares_run_at_the_same_time_and_an_error_of_one_is_raised_when_none_runs_any_more() -> None:
+    for error, failing in itertools.product((MemoryError, KeyboardInterrupt), (0, 1)):
+        both_began, finished = threading.Barrier(2, timeout=60), []
+
+        def body(begin: int, end: int, error=error, failing=failing, began=both_began, finished=finished) -> None:
+            began.wait()
+            if begin == failing:
+                raise error("here")
+            finished.append(begin)
+
+        with pytest.raises(error, match="here"):
+            parallel_for(2, 2, body)
+        assert finished == [1 - failing]
 
 
 @pytest.mark.usefixtures("two_threads")
-@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
-@pytest.mark.parametrize("failing", [0, 1])
-def test_an_error_of_a_share_is_raised_when_no_share_runs_any_more(error: type[BaseException], failing: int) -> None:
-    both_began, finished = threading.Barrier(2, timeout=60), []
-
-    def body(begin: int, end: int) -> None:
-        both_began.wait()
-        if begin == failing:
-            raise error("here")
-        finished.append(begin)
-
-    with pytest.raises(error, match="here"):
-        parallel_for(2, 2, body)
-    assert finished == [1 - failing]
-
-
-@pytest.mark.usefixtures("two_threads")
-@pytest.mark.parametrize("failing", [(), (0,), (1,), (0, 1)])
-def test_what_a_loop_holds_is_freed_when_it_has_ended(failing: tuple[int, ...]) -> None:
+def test_what_a_loop_holds_is_freed_when_it_has_ended() -> None:
     class Held:
         pass
 
-    def run() -> weakref.ref[Held]:
+    def run(failing: tuple[int, ...]) -> weakref.ref[Held]:
         held = Held()
 
         def body(begin: int, end: int, held: Held = held) -> None:
@@ -83,11 +74,12 @@ def test_what_a_loop_holds_is_freed_when_it_has_ended(failing: tuple[int, ...]) 
 
     gc.disable()
     try:
-        held = run()
-        deadline = time.monotonic() + 60
-        while held() is not None and time.monotonic() < deadline:  # a helper may just be returning from its share
-            time.sleep(0.001)
-        assert held() is None
+        for failing in ((), (0,), (1,), (0, 1)):
+            held = run(failing)
+            deadline = time.monotonic() + 60
+            while held() is not None and time.monotonic() < deadline:  # a helper may just be returning from its share
+                time.sleep(0.001)
+            assert held() is None, failing
     finally:
         gc.enable()
 
@@ -121,13 +113,6 @@ def test_a_loop_ends_where_no_thread_can_be_started(two_threads: None, monkeypat
     assert sorted(turns) == [0, 1, 2, 3]
 
 
-def test_a_limit_of_threadpoolctl_holds() -> None:
-    callers = set()
-    with threadpool_limits(1):
-        parallel_for(8, 8, lambda begin, end: callers.add((threading.get_ident(), begin, end)))
-    assert callers == {(threading.get_ident(), 0, 8)}
-
-
 BEGINNING = """
 import os, sys, threading
 from minidl.kernels import parallel_for as module
@@ -139,14 +124,6 @@ def loop():
 
 FORKED = """
 loop()
-child = os.fork()
-loop()
-if child == 0:
-    os._exit(7)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-FORKED_WHILE_A_HELPER_WORKS = """
 began, may_end = threading.Event(), threading.Event()
 def body(begin, end):
     began.set()
@@ -200,14 +177,12 @@ def printed(program: str) -> str:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
-@pytest.mark.parametrize("program", [FORKED, FORKED_WHILE_A_HELPER_WORKS])
-def test_a_forked_process_has_helpers_of_its_own(program: str) -> None:
-    assert printed(BEGINNING + program) == "7"
+def test_a_forked_process_has_helpers_of_its_own() -> None:
+    assert printed(BEGINNING + FORKED) == "7"
 
 
-@pytest.mark.parametrize(("program", "said"), [(ENDS, "the end"), (AT_EXIT, "[0, 1]")])
-def test_a_process_ends_without_waiting_for_helpers(program: str, said: str) -> None:
-    assert printed(BEGINNING + program) == said
+def test_a_process_ends_without_waiting_for_helpers_and_may_loop_at_its_exit() -> None:
+    assert printed(BEGINNING + AT_EXIT + ENDS) == "the end\n[0, 1]"
 
 
 def test_importing_starts_no_thread_and_changes_no_limit() -> None:

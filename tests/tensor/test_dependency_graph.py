@@ -17,20 +17,12 @@ def losses_of(images: int) -> list[Tensor]:
     return [F.cross_entropy(model(x[i : i + 1]), y[i : i + 1]) for i in range(images)]
 
 
-def work(tasks: dict[str, Task]) -> int:
-    return sum(task.flops for task in tasks.values())
-
-
-def test_the_tasks_together_cost_what_the_kernels_count() -> None:
+def test_the_tasks_together_cost_what_the_kernels_count_and_come_after_those_that_they_need() -> None:
     tasks = dependency_graph(lambda: losses_of(3))
     with kernels.counted() as counted:
         for loss in losses_of(3):
             loss.backward()
-    assert work(tasks) == counted.flops
-
-
-def test_every_task_comes_after_those_that_it_needs() -> None:
-    tasks = dependency_graph(lambda: losses_of(3))
+    assert sum(task.flops for task in tasks.values()) == counted.flops
     place = {name: i for i, name in enumerate(tasks)}
     assert all(place[need] < place[name] for name, task in tasks.items() for need in task.needs)
 

@@ -7,14 +7,13 @@ import copy
 import operator
 import pickle
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 from minidl import Tensor, enable_grad, is_grad_enabled, no_grad
 from minidl import functional as F
+from tests.together import naming
 
 
 def leaf(*values: float) -> Tensor:
@@ -24,38 +23,18 @@ def leaf(*values: float) -> Tensor:
 # ---- types ----
 
 
-@pytest.mark.parametrize(
-    ("data", "dtype"),
-    [
-        (3, "float32"),
-        (3.0, "float32"),
-        ([1, 2], "float32"),
-        ([[1.0], [2.0]], "float32"),
-        ((1.0, 2.0), "float32"),
-        (np.array([1.0]), "float64"),
-        (np.float64(1.0), "float64"),
-        (np.array([1.0], np.float32), "float32"),
-        (np.array([1.0], np.float16), "float16"),
-        (np.array([1, 2]), "int64"),
-        (np.array([1], np.uint8), "uint8"),
-        (np.array([True]), "bool"),
-        ([True, False], "bool"),
-        ([], "float32"),
-    ],
-)
-def test_numbers_become_float32_and_arrays_keep_their_dtype(data: object, dtype: str) -> None:
-    assert Tensor(data).dtype == dtype
+def test_numbers_become_float32_and_arrays_keep_their_dtype() -> None:
+    for numbers in (3, 3.0, [1, 2], [[1.0], [2.0]], (1.0, 2.0), []):
+        assert Tensor(numbers).dtype == np.float32
+    for array in (np.array([1.0]), np.float64(1.0), np.array([1], np.float16), np.array([1, 2]), np.array([True])):
+        assert Tensor(array).dtype == array.dtype
+    assert Tensor([True, False]).dtype == bool
 
 
-@pytest.mark.parametrize("data", ["text", ["a", "b"], [1 + 2j], None, object(), np.array(["a"]), np.array([1j])])
-def test_what_is_no_number_raises(data: object) -> None:
-    with pytest.raises(TypeError, match="a Tensor holds numbers, not"):
-        Tensor(data)
-
-
-def test_integers_cannot_require_gradients() -> None:
-    with pytest.raises(TypeError, match="only floating-point tensors can require gradients, this one is int64"):
-        Tensor(np.array([1, 2]), requires_grad=True)
+def test_what_is_no_number_raises() -> None:
+    for data in ("text", ["a", "b"], [1 + 2j], None, object(), np.array(["a"]), np.array([1j])):
+        with naming(data), pytest.raises(TypeError, match="a Tensor holds numbers, not"):
+            Tensor(data)
 
 
 def test_integer_tensors_compute_as_numpy_does_and_pass_no_gradient() -> None:
@@ -70,18 +49,11 @@ def test_integer_tensors_compute_as_numpy_does_and_pass_no_gradient() -> None:
     assert i.grad is None
 
 
-def test_python_numbers_do_not_change_the_dtype() -> None:
+def test_single_numbers_do_not_change_the_dtype() -> None:
     for dtype in ("float32", "float64", "float16"):
         x = Tensor(np.ones(3, dtype))
-        for result in (x + 1, x * 2.5, 1 / x, 2 - x, x**2, x**0.5, 2.0**x, F.where([True, False, True], x, 0.0)):
-            assert result.dtype == dtype
-
-
-def test_single_numbers_of_numpys_do_not_change_the_dtype() -> None:
-    for dtype in ("float32", "float64", "float16"):
-        x = Tensor(np.ones(3, dtype))
-        for number in (np.int64(2), np.uint8(2), np.float32(2), np.float64(2), np.arange(3).sum()):
-            for result in (x + number, number - x, x / number, F.where([True, False, True], x, number)):
+        for number in (2, 0.5, np.int64(2), np.uint8(2), np.float32(2), np.float64(2), np.arange(3).sum()):
+            for result in (x + number, number - x, x / number, x**number, F.where([True, False, True], x, number)):
                 assert result.dtype == dtype
     assert (Tensor(np.arange(3)) * np.float32(0.5)).dtype.kind == "f"
 
@@ -105,39 +77,7 @@ def test_gradients_come_back_in_the_dtype_of_their_leaf() -> None:
             assert (a.grad.dtype, b.grad.dtype) == types
 
 
-def test_accumulation_over_passes_of_different_precision_keeps_the_dtype() -> None:
-    x = Tensor(np.ones(2, np.float32), requires_grad=True)
-    (x * np.ones(2)).sum().backward()
-    (x * np.ones(2, np.float32)).sum().backward()
-    assert x.grad.dtype == np.float32
-    np.testing.assert_array_equal(x.grad, [2.0, 2.0])
-
-
 # ---- beside numpy ----
-
-
-def test_a_numpy_array_on_the_left_lets_the_tensor_compute() -> None:
-    array = np.array([1.0, 2.0])
-    x = leaf(3.0, 4.0)
-    for out, expected in (
-        (array + x, [4.0, 6.0]),
-        (array - x, [-2.0, -2.0]),
-        (array * x, [3.0, 8.0]),
-        (array / x, [1 / 3, 0.5]),
-        (array**x, [1.0, 16.0]),
-        (array @ x, 11.0),
-        (np.eye(2) @ x, [3.0, 4.0]),
-        (np.float64(2) * x, [6.0, 8.0]),
-        (np.float32(2) * x, [6.0, 8.0]),
-    ):
-        assert isinstance(out, Tensor)
-        assert out.requires_grad
-        np.testing.assert_allclose(out.numpy(), expected)
-
-
-def test_numpy_functions_refuse_a_tensor() -> None:
-    with pytest.raises(TypeError):
-        np.exp(leaf(1.0))
 
 
 def test_the_array_is_shared_not_copied() -> None:
@@ -146,15 +86,6 @@ def test_the_array_is_shared_not_copied() -> None:
     array[0] = 5.0
     assert x.data is array
     assert x.numpy() is array
-
-
-def test_shapes_that_do_not_fit_raise() -> None:
-    with pytest.raises(ValueError, match="broadcast"):
-        Tensor(np.ones(2)) + Tensor(np.ones(3))
-    with pytest.raises(ValueError, match="matmul"):
-        Tensor(np.ones((2, 3))) @ Tensor(np.ones((2, 3)))
-    with pytest.raises(ValueError, match="reshape"):
-        Tensor(np.ones((2, 3))).reshape(4)
 
 
 # ---- what a tensor tells of itself ----
@@ -172,45 +103,15 @@ def test_attributes_and_conversions() -> None:
         x.item()
 
 
-def test_comparisons_are_elementwise_and_broadcast() -> None:
-    x = leaf(1.0, 2.0, 3.0)
-    for found, expected in (
-        (x < 2, [True, False, False]),
-        (x <= Tensor(2.0), [True, True, False]),
-        (x > np.array([2.0]), [False, False, True]),
-        (x <= 2, [True, True, False]),
-        (np.full(3, 2.0) > x, [True, False, False]),
-        (np.float64(2) < x, [False, False, True]),
-    ):
-        np.testing.assert_array_equal(found.numpy(), expected)
-        assert not found.requires_grad
-
-
-@pytest.mark.parametrize("number", [-1, 256, 2**40, -(2**70), np.int64(-1), np.int64(511), np.array(300)])
-@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne])
-def test_integers_are_compared_with_an_integer_that_their_type_does_not_hold(
-    compare: Callable[[Any, Any], Any], number: Any
-) -> None:
+def test_integers_are_compared_with_an_integer_that_their_type_does_not_hold() -> None:
     numbers = [1, 2, 255]
     x = Tensor(np.array(numbers, np.uint8))
-    assert compare(x, number).tolist() == [compare(one, int(number)) for one in numbers]
-    if not isinstance(number, np.ndarray):
-        assert compare(number, x).tolist() == [compare(int(number), one) for one in numbers]
-        assert compare(x[2], number).item() == compare(255, int(number))
-
-
-def test_a_single_number_prints_as_a_number() -> None:
-    assert f"{Tensor(1.23456):.2f} {leaf(2.0).sum():8.3f}" == "1.23    2.000"
-    with pytest.raises(TypeError, match="format"):
-        f"{leaf(1.0, 2.0):.2f}"
-
-
-def test_numpy_reads_a_tensor_without_gradient_as_an_array() -> None:
-    x = Tensor(np.array([1.0, 2.0]))
-    assert np.asarray(x) is x.data
-    assert np.asarray(x, np.float32).dtype == np.float32
-    np.testing.assert_array_equal(np.stack([x, 2 * x]), [[1.0, 2.0], [2.0, 4.0]])
-    assert np.mean([Tensor(1.0), Tensor(3.0)]) == 2.0
+    for number in (-1, 256, 2**40, -(2**70), np.int64(-1), np.int64(511), np.array(300)):
+        for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
+            assert compare(x, number).tolist() == [compare(one, int(number)) for one in numbers]
+            if not isinstance(number, np.ndarray):
+                assert compare(number, x).tolist() == [compare(int(number), one) for one in numbers]
+                assert compare(x[2], number).item() == compare(255, int(number))
 
 
 def test_a_tensor_is_walked_along_its_first_axis() -> None:
@@ -223,19 +124,12 @@ def test_a_tensor_is_walked_along_its_first_axis() -> None:
 
 
 def test_repr_shows_numbers_dtype_and_requires_grad() -> None:
-    assert repr(Tensor([1.0, 2.5])) == "Tensor([1. , 2.5], float32)"
+    assert repr(Tensor([1.0, 2.123456])) == "Tensor([1.    , 2.1235], float32)"
     assert repr(leaf(1.0)) == "Tensor([1.], float64, requires_grad=True)"
     assert len(repr(Tensor(np.zeros((1000, 1000))))) < 1000
-
-
-def test_as_keys_and_in_sets_tensors_are_told_apart_by_identity() -> None:
+    assert f"{Tensor(1.23456):.2f} {leaf(2.0).sum():8.3f}" == "1.23    2.000"
     a, b = Tensor([1.0, 2.0]), Tensor([1.0, 2.0])
-    assert {a: 1, b: 2}[a] == 1
-    assert len({a, b, a}) == 2
-    assert (a == b).all()
-
-
-# ---- requires_grad ----
+    assert len({a, b, a}) == 2  # told apart by identity
 
 
 def test_requires_grad_can_be_set_on_leaves_alone() -> None:
@@ -246,60 +140,47 @@ def test_requires_grad_can_be_set_on_leaves_alone() -> None:
             y.requires_grad = flag
     x.requires_grad = False
     assert not (x * 2).requires_grad
-    with pytest.raises(TypeError, match="True or False"):
-        x.requires_grad = 1
-    with pytest.raises(TypeError, match="only floating-point"):
-        Tensor(np.arange(3)).requires_grad = True
+    for wrong, value in ((x, 1), (Tensor(np.arange(3)), True)):
+        with pytest.raises(TypeError, match=r"True or False|only floating-point"):
+            wrong.requires_grad = value
+
+
+# ---- requires_grad ----
 
 
 # ---- grad mode ----
 
 
-def test_nothing_is_recorded_under_no_grad() -> None:
-    x = leaf(1.0)
-    with no_grad():
+def test_grad_modes_nest_and_an_exception_restores_them() -> None:
+    x, off = leaf(1.0), no_grad()
+    with off:
         y = x * 2
-        assert not is_grad_enabled()
-    assert is_grad_enabled()
-    assert not y.requires_grad
-    assert y.is_leaf
-    assert (x * 2).requires_grad
-
-
-def test_grad_modes_nest() -> None:
-    x = leaf(1.0)
-    with no_grad():
+        assert y.is_leaf
+        assert not y.requires_grad
         with enable_grad():
             assert (x * 2).requires_grad
-            with no_grad():
+            with off:
                 assert not (x * 2).requires_grad
+            with pytest.raises(KeyError), off:
+                raise KeyError
             assert (x * 2).requires_grad
-        assert not (x * 2).requires_grad
-    assert (x * 2).requires_grad
-
-
-def test_an_exception_restores_grad_mode() -> None:
-    with pytest.raises(KeyError), no_grad():
-        raise KeyError
+        assert not is_grad_enabled()
     assert is_grad_enabled()
+    assert (x * 2).requires_grad
+    assert not (Tensor([1.0]) * 2).requires_grad
 
 
 def test_grad_modes_decorate() -> None:
     @no_grad()
     def evaluate(x: Tensor, factor: float = 2.0) -> Tensor:
         """Doc."""
-        return inner(x) if factor == 0 else x * factor
-
-    @enable_grad()
-    def inner(x: Tensor) -> Tensor:
-        return x * 1
+        return enable_grad()(lambda: x * 1)() if factor == 0 else x * factor
 
     x = leaf(1.0)
     assert not evaluate(x, factor=3.0).requires_grad
     assert evaluate(x, 0).requires_grad
     assert is_grad_enabled()
-    assert evaluate.__name__ == "evaluate"
-    assert evaluate.__doc__ == "Doc."
+    assert (evaluate.__name__, evaluate.__doc__) == ("evaluate", "Doc.")
 
 
 def test_grad_mode_belongs_to_the_context() -> None:
@@ -323,37 +204,27 @@ def test_detach_shares_memory_and_cuts_the_graph() -> None:
     np.testing.assert_array_equal(x.grad, [4.0, 9.0])  # not 3 x^2
 
 
-def test_a_tensor_made_from_constants_requires_no_gradient() -> None:
-    assert not (Tensor([1.0]) * Tensor([2.0])).requires_grad
-    assert (Tensor([1.0]) * leaf(2.0)).requires_grad
-
-
 # ---- copies and pickles ----
 
 
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), copy.copy])
-def test_a_leaf_can_be_copied_and_pickled(again: object) -> None:
+def test_a_leaf_can_be_copied_and_pickled() -> None:
     x = leaf(1.0, 2.0)
-    y = again(x)  # type: ignore[operator]
-    assert type(y) is Tensor
-    assert y.requires_grad
-    assert y.grad is None
-    np.testing.assert_array_equal(x.data, y.data)
-    (y * y).sum().backward()
-    assert x.grad is None
+    for again in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), copy.copy):
+        y = again(x)
+        assert type(y) is Tensor
+        assert y.requires_grad
+        assert y.grad is None
+        np.testing.assert_array_equal(x.data, y.data)
+        (y * y).sum().backward()
+        assert x.grad is None
 
 
-def test_a_deep_copy_has_memory_of_its_own() -> None:
+def test_a_deep_copy_has_memory_of_its_own_and_keeps_tied_tensors_tied() -> None:
     x = leaf(1.0, 2.0)
-    y = copy.deepcopy(x)
-    y.data -= 1
-    np.testing.assert_array_equal(x.data, [1.0, 2.0])
-
-
-def test_a_deep_copy_keeps_tied_tensors_tied() -> None:
-    x = leaf(1.0)
     a, b = copy.deepcopy([x, x])
     assert a is b
+    a.data -= 1
+    np.testing.assert_array_equal(x.data, [1.0, 2.0])
 
 
 def test_a_made_tensor_cannot_be_pickled_and_says_what_to_do() -> None:
@@ -362,10 +233,3 @@ def test_a_made_tensor_cannot_be_pickled_and_says_what_to_do() -> None:
         with pytest.raises(TypeError, match=r"only leaves can be pickled or deep-copied: call \.detach\(\)"):
             again(y)
     assert pickle.loads(pickle.dumps(y.detach())).item() == 2.0
-
-
-def test_one_no_grad_object_may_be_entered_inside_itself():
-    off = no_grad()
-    with off, off:
-        assert not is_grad_enabled()
-    assert is_grad_enabled()
