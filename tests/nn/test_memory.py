@@ -35,20 +35,15 @@ def peak_and_live(function, *args):
     return peak, live, result
 
 
-@pytest.mark.parametrize("depth", [2, 5, 20])
-def test_evaluation_peaks_at_two_neighbouring_outputs_whatever_the_depth(depth):
-    model, x = linear_layers(depth), np.ones((BATCH, WIDTH), np.float32)
-    with no_grad():
-        peak, live, _ = peak_and_live(model, x)
-    assert peak == pytest.approx(2 * A, rel=0.02)
-    assert live == pytest.approx(A, rel=0.02)
-
-
-@pytest.mark.parametrize("depth", [2, 5, 20])
-def test_a_training_forward_keeps_the_output_of_every_layer(depth):
-    model, x = linear_layers(depth), np.ones((BATCH, WIDTH), np.float32)
-    _, live, _ = peak_and_live(model, x)
-    assert live == pytest.approx(depth * A, rel=0.02)
+def test_evaluation_peaks_at_two_neighbouring_outputs_and_a_training_forward_keeps_the_output_of_every_layer():
+    for depth in (2, 11):
+        model, x = linear_layers(depth), np.ones((BATCH, WIDTH), np.float32)
+        with no_grad():
+            peak, live, _ = peak_and_live(model, x)
+        assert peak == pytest.approx(2 * A, rel=0.02)
+        assert live == pytest.approx(A, rel=0.02)
+        _, live, _ = peak_and_live(model, x)
+        assert live == pytest.approx(depth * A, rel=0.02)
 
 
 def test_backward_frees_each_output_as_it_passes_so_that_its_peak_is_lower():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, nn
+from tests.naming import naming
 
 
 def test_the_gradient_is_that_of_the_version_however_the_module_is_updated_meanwhile():
@@ -67,17 +68,14 @@ def test_the_modules_own_parameters_are_back_after_an_error():
     assert model.weight is weight
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
+def test_weights_that_are_none_of_the_module_are_refused():
+    for weights, message in [
         ({"weigth": np.ones((2, 2), np.float32)}, "no values of a parameter 'weigth': name some of weight, bias"),
         ({"bias": np.ones(3, np.float32)}, r"'bias' has shape \(2,\) and dtype float32, got \(3,\) and float32"),
         ({"bias": np.ones(2)}, "got .* and float64"),
-    ],
-)
-def test_weights_that_are_none_of_the_module_are_refused(weights: dict[str, np.ndarray], message: str):
-    with pytest.raises(ValueError, match=message), nn.using(nn.Linear(2, 2), weights):
-        pass
+    ]:
+        with naming(message), pytest.raises(ValueError, match=message), nn.using(nn.Linear(2, 2), weights):
+            pass
 
 
 def test_a_parameter_is_given_under_one_name():
