@@ -56,12 +56,6 @@ def test_the_ranks_parts_make_up_the_minibatches_of_a_single_rank(
             assert mean == pytest.approx(whole.x.mean(), rel=1e-5)
 
 
-def test_a_part_is_empty_where_the_ragged_end_has_fewer_samples_than_ranks() -> None:
-    *_, last = DataLoader(numbered(9), 4, rank=3, num_replicas=4)
-    assert last.x.shape == (0, 1)
-    assert (last.total, last.weight) == (1, 0)
-
-
 def test_loader_and_sampler_give_a_rank_the_same_samples_where_the_ranks_divide_the_batch() -> None:
     for n, replicas in [(37, 4), (30, 3)]:
         with naming(n, replicas):

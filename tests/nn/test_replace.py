@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from minidl import nn
@@ -36,14 +35,7 @@ def test_a_replacement_may_contain_the_module_that_it_replaces():
     )
     assert model[0][0] is first
     assert len(model[1]) == 2
-
-
-def test_the_order_of_the_layers_and_of_the_names_stays():
-    model = nn.models.LeNet(8)
-    names = list(model.state_dict())
-    nn.replace_layers(model, lambda name, module: nn.Linear(84, 10) if name == "fc3" else None)
-    assert list(model.state_dict()) == names
-    assert model(np.zeros((1, 1, 8, 8), np.float32)).shape == (1, 10)
+    assert list(model.state_dict()) == ["0.0.weight", "0.0.bias", "1.0.weight", "1.0.bias"]
 
 
 def test_modules_that_contain_each_other_are_walked_once():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -198,22 +197,3 @@ def test_a_stage_refuses_what_is_no_member_of_a_model():
     linear = nn.Linear(2, 2)
     with pytest.raises(TypeError, match="each by itself, not a list"):
         nn.Stage(linear, [linear])
-
-
-def test_the_first_stage_checks_the_input():
-    with pytest.raises(ValueError, match=r"LeNet: images \(n, 1, 8, 8\) expected"):
-        nn.models.LeNet(8).stages()[0](np.zeros((2, 1, 9, 9), np.float32))
-    with pytest.raises(ValueError, match="MLP: samples of 4 numbers expected"):
-        nn.models.MLP(4, 2).stages()[0](np.zeros((2, 5), np.float32))
-    with pytest.raises(ValueError, match=r"GPT: tokens \(n, t\) with t <= 6 expected"):
-        small_gpt().stages()[0](np.zeros((1, 7), np.int64))
-
-
-def test_models_are_copied_and_pickled_with_their_stages():
-    for name in MODELS:
-        with naming(name):
-            model, x, _ = made(name)
-            model.eval()
-            again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
-            assert np.array_equal(nn.run_stages(again.stages(), x).numpy(), model(x).numpy())
-            assert set(again.parameters()).isdisjoint(model.parameters())
