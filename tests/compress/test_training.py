@@ -60,7 +60,6 @@ def test_what_loses_nothing_trains_as_one_node():
     "compressor",
     [
         TernGrad(),
-        QuantizedAllReduce(QSGD(15, 64)),
         ErrorFeedback(OneBit()),
         ErrorFeedback(PowerSGD(1)),
         ErrorFeedback(QuantizedAllReduce(QSGD(15, 64))),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minidl import Tensor
@@ -38,6 +38,7 @@ def test_drop_last_leaves_out_only_a_ragged_minibatch() -> None:
     seed=st.integers(0, 3),
     drop=st.booleans(),
 )
+@settings(max_examples=50, deadline=None)
 def test_the_ranks_parts_make_up_the_minibatches_of_a_single_rank(
     n: int, size: int, replicas: int, seed: int, drop: bool
 ) -> None:

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import Tensor, amp, kernels, nn, no_grad, random
-from minidl import functional as F
-from minidl.grad_mode import is_grad_enabled, recomputing
+from minidl import Tensor, kernels, nn, no_grad, random
 from minidl.nn import segments
 from minidl.nn.segments import Segment
 from tests.naming import naming
@@ -133,33 +131,6 @@ def test_segments_that_are_kept_run_once():
             assert after.flops == before.flops + segments.recomputed_flops(costs, chosen)
 
 
-def test_hooks_are_called_once_when_the_gradient_is_final():
-    """Also those of a tied weight, which the first and the last segment use."""
-    counted = Counted("GPT with dropout and a tie")
-    model, seen = nn.checkpointing(counted.model), []
-    for name, parameter in model.named_parameters():
-        parameter.register_post_accumulate_grad_hook(lambda p, name=name: seen.append((name, p.grad.copy())))
-    model(counted.x).sum().backward()
-    assert sorted(name for name, _ in seen) == sorted(name for name, _ in model.named_parameters())
-    for name, gradient in seen:
-        np.testing.assert_array_equal(gradient, dict(model.named_parameters())[name].grad)
-
-
-def test_mixed_precision_gives_the_same_bits():
-    """The second forward pass converts as the first, also when backward is called outside autocast."""
-    found = []
-    for is_checkpointed in (False, True):
-        counted = Counted("GPT with dropout and a tie")
-        model = nn.checkpointing(counted.model) if is_checkpointed else counted.model
-        random.manual_seed(2)
-        scaler = amp.GradScaler()
-        with amp.autocast(dtype="float16"):
-            out = model(counted.x)
-        scaler.scale(F.cross_entropy(out.reshape(-1, 11), counted.x.reshape(-1))).backward()
-        found.append([out.numpy(), *(p.grad for p in model.parameters())])
-    assert same(*found)
-
-
 def test_without_gradients_nothing_is_kept_and_nothing_is_recomputed():
     counted = Counted("ResNet with batch norm")
     model = nn.checkpointing(counted.model).eval()
@@ -178,40 +149,6 @@ def test_frozen_first_stages_are_not_recomputed():
         layer.requires_grad_(False)
     nn.checkpointing(counted.model, 2)(counted.x).sum().backward()
     assert counted.calls == [1, 1, 2, 2]
-
-
-def test_a_second_backward_recomputes_again_or_says_that_the_graph_is_gone():
-    counted = Counted("MLP")
-    loss = nn.checkpointing(counted.model)(counted.x).sum()
-    loss.backward(retain_graph=True)
-    once = [p.grad.copy() for p in counted.model.parameters()]
-    loss.backward()
-    assert counted.calls == [3] * 4
-    assert same([2 * gradient for gradient in once], [p.grad for p in counted.model.parameters()])
-    with pytest.raises(RuntimeError, match="already walked by backward"):
-        loss.backward()
-
-
-def test_an_error_while_recomputing_leaves_random_numbers_and_modes_as_they_were():
-    counted = Counted("GPT with dropout and a tie")
-    model, x = nn.checkpointing(counted.model), counted.x
-    truth = results(model, model, x)
-    random.manual_seed(2)
-    loss = (model(x) ** 2).mean()
-    block = model.transformer.h[2].mlp
-    block.forward = _fails
-    with pytest.raises(ArithmeticError, match="no more of this"):
-        loss.backward()
-    del block.forward
-    assert not recomputing.get()
-    assert is_grad_enabled()
-    assert np.array_equal(random.generator().integers(1000, size=3), truth[-1])
-    model.zero_grad()
-    assert same(results(model, model, x), truth)
-
-
-def _fails(x: Any) -> Any:
-    raise ArithmeticError("no more of this")
 
 
 # ---- the model stays what it was ----

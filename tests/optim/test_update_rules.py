@@ -144,29 +144,6 @@ def test_a_centered_variance_that_rounding_takes_below_zero_gives_no_nan():
     assert np.isfinite(steps(optimizer, w, gradient, 200)).all()
 
 
-def test_the_state_takes_as_many_arrays_as_the_docstring_says():
-    for make, arrays in [
-        (lambda w: optim.SGD([w]), 0),
-        (lambda w: optim.SGD([w], momentum=0.9), 1),
-        (lambda w: optim.SGD([w], momentum=0.9, nesterov=True), 1),
-        (lambda w: optim.SGD([w], momentum=0.9, momentum_form="v"), 1),
-        (lambda w: optim.Adagrad([w]), 1),
-        (lambda w: optim.RMSprop([w]), 1),
-        (lambda w: optim.RMSprop([w], momentum=0.9), 2),
-        (lambda w: optim.RMSprop([w], momentum=0.9, centered=True), 3),
-        (lambda w: optim.Adam([w]), 2),
-        (lambda w: optim.AdamW([w]), 2),
-        (lambda w: optim.LARS([w], lr=1.0), 1),
-        (lambda w: optim.LAMB([w]), 2),
-    ]:
-        with naming(arrays):
-            w = Tensor(np.ones((3, 5), np.float32), requires_grad=True)
-            optimizer = make(w)
-            steps(optimizer, w, np.ones((3, 5)), 2)
-            kept = [value for value in optimizer.state[w].values() if isinstance(value, np.ndarray)]
-            assert sum(value.nbytes for value in kept) == arrays * w.data.nbytes
-
-
 def test_an_option_of_rmsprop_that_is_switched_on_midway_starts_from_zeros():
     for option, value, buffer in [("momentum", 0.9, "momentum_buffer"), ("centered", True, "grad_avg")]:
         with naming(option):
