@@ -310,7 +310,11 @@ def test_a_wrong_size_or_option_is_refused_by_its_name():
         (lambda: nn.Dropout2d(float("nan")), ValueError, "Dropout2d: p must be finite and from 0 to 1, got nan"),
         (lambda: nn.clip_grad_norm_([np.ones(2)], 1.0), TypeError, "takes parameters, .* not ndarray"),
         (lambda: nn.clip_grad_norm_([], "1"), TypeError, "max_norm must be a number .*write 1.0"),
-        (lambda: nn.models.MLP(64, 10.0), TypeError, r"MLP: each size .* got 10\.0 of type float: write 10"),
+        (
+            lambda: nn.models.MLP(64, 10.0),
+            TypeError,
+            r"MLP: each size .* at least 1, got 10\.0 of type float: write 10",
+        ),
         (lambda: nn.models.ResNet("18"), TypeError, "ResNet: depth must be a whole number, got '18' of type str"),
         (lambda: nn.models.GPT(n_embd=8, n_head=0), ValueError, "GPT: n_head must be at least 1, got 0"),
     ]:

@@ -118,6 +118,7 @@ def test_what_is_no_division_is_refused():
         (lambda: peak([UNIT] * 3, [Segment(0, 2), Segment(1, 3)]), "must follow each other"),
         (lambda: peak([UNIT] * 3, [Segment(0, 0), Segment(0, 3)]), "none may be empty"),
         (lambda: peak([UNIT] * 3, []), "must follow each other"),
+        (lambda: recomputed_flops([UNIT] * 3, [Segment(0, 2)]), "must follow each other"),
     ]:
         with naming(message), pytest.raises(ValueError, match=message):
             call()
