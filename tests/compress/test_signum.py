@@ -104,14 +104,14 @@ def test_nodes_without_samples_in_the_last_minibatch_vote_to_the_bits_of_the_oth
 # ---- what it does to training ----
 
 
-def digits_job(lr: float = 0.002, epochs: int = 4) -> Job:
+def digits_job(lr: float = 0.005, epochs: int = 3) -> Job:
     optimizer = partial(optim.SGD, lr=lr)
     return Job(partial(nn.models.MLP, 64, 32, 10), data.digits, optimizer, batch_size=64, epochs=epochs)
 
 
 def test_digits_are_learnt():
     report = parallel.train(digits_job(), Synchronous(compressor=Signum()), nodes=4, on="simulation")
-    assert report.accuracy > 0.9
+    assert report.accuracy > 0.85
     assert len(set(report.digests)) == 1
 
 
@@ -124,8 +124,8 @@ class Sabotaged(Synchronous):
 
 
 def test_one_adversary_of_eight_is_outvoted_where_the_mean_gradient_is_lost():
-    voted = parallel.train(digits_job(lr=0.005, epochs=2), Sabotaged(compressor=Signum()), nodes=8, on="simulation")
-    assert voted.accuracy > 0.8
+    voted = parallel.train(digits_job(), Sabotaged(compressor=Signum()), nodes=8, on="simulation")
+    assert voted.accuracy > 0.85
     mean = parallel.train(digits_job(lr=0.001, epochs=1), Sabotaged(), nodes=8, on="simulation")
     assert mean.accuracy < 0.2
 
