@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from minidl import cluster, data, nn, optim, parallel
+from minidl import cluster, parallel
 from minidl.compress import DGC, QSGD, CodingTime, ErrorFeedback, Half, PowerSGD, TopK
+from tests.naming import naming
+from tests.parallel.jobs import small_job
 
 
 def add_up(comm, compressor):
@@ -16,43 +18,34 @@ def add_up(comm, compressor):
 INNER = [TopK(0.1), TopK(0.1, all_reduce="split"), QSGD(7), Half(), PowerSGD(1), ErrorFeedback(TopK(0.1)), DGC(0.1)]
 
 
-@pytest.mark.parametrize("compressor", INNER, ids=repr)
-def test_sum_and_bytes_are_the_compressors_and_the_seconds_are_charged_per_number(compressor):
-    plain, charged = (
-        cluster.launch(add_up, args=(one,), nodes=4, on="simulation").results
-        for one in (compressor, CodingTime(compressor, 0.5, 0.25))
-    )
-    for (total, sent, seconds), (same, as_many, later) in zip(plain, charged, strict=True):
-        np.testing.assert_array_equal(same, total)
-        assert as_many == sent
-        assert later - seconds == pytest.approx(200 * 0.75)
-
-
-def job(optimizer):
-    train, test = data.digits()
-    few = data.Splits(data.Dataset(*train[:64]), test)
-    return parallel.Job(lambda: nn.models.MLP(64, 8, 10), few, optimizer, batch_size=32, epochs=1)
+def test_sum_and_bytes_are_the_compressors_and_the_seconds_are_charged_per_number():
+    for compressor in INNER:
+        with naming(compressor):
+            plain, charged = (
+                cluster.launch(add_up, args=(one,), nodes=4, on="simulation").results
+                for one in (compressor, CodingTime(compressor, 0.5, 0.25))
+            )
+            for (total, sent, seconds), (same, as_many, later) in zip(plain, charged, strict=True):
+                np.testing.assert_array_equal(same, total)
+                assert as_many == sent
+                assert later - seconds == pytest.approx(200 * 0.75)
 
 
 def test_a_training_step_takes_longer_by_encoding_and_decoding_of_every_parameter():
-    of = job(lambda parameters: optim.SGD(parameters, lr=0.1))
-    numbers = sum(parameter.size for parameter in of.build_model().parameters())
-
     def train(compressor):
-        return parallel.train(of, parallel.Synchronous(compressor=compressor), 2, "simulation")
+        return parallel.train(small_job(epochs=1), parallel.Synchronous(compressor=compressor), 2, "simulation")
 
-    plain, charged = train(TopK(0.1)), train(CodingTime(TopK(0.1), 1.0, 2.0))
-    assert charged.history[-1]["loss"] == plain.history[-1]["loss"]
-    later = charged.history[-1]["seconds"] - plain.history[-1]["seconds"]
-    assert later == pytest.approx(2 * 3.0 * numbers, rel=1e-3)  # two steps
+    numbers = sum(parameter.size for parameter in small_job().build_model().parameters())
+    plain, charged = (train(one).history[-1] for one in (TopK(0.1), CodingTime(TopK(0.1), 1.0, 2.0)))
+    assert charged["loss"] == plain["loss"]
+    assert charged["seconds"] - plain["seconds"] == pytest.approx(plain["steps"] * 3.0 * numbers, rel=1e-3)
 
 
 def test_the_state_is_that_of_the_compressor():
     assert CodingTime(ErrorFeedback(TopK(0.1))).keeps_errors
     assert not CodingTime(TopK(0.1)).is_stateful
     with pytest.raises(ValueError, match="DGC has momentum of its own"):
-        of = job(lambda parameters: optim.SGD(parameters, lr=0.1, momentum=0.9))
-        parallel.train(of, parallel.Synchronous(compressor=CodingTime(DGC(0.1))), 2, "simulation")
+        parallel.train(small_job(), parallel.Synchronous(compressor=CodingTime(DGC(0.1))), 2, "simulation")
 
 
 def test_only_compressors_and_seconds_of_at_least_zero():

@@ -1,15 +1,18 @@
 """Huffman's code of a quantizer's symbols: exact, and within a bit a symbol of the entropy."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from minidl import cluster, random
 from minidl.compress import QSGD, Lossless, OneBit, Sign, TernGrad, TopK, elias, huffman
+from tests.naming import naming
+
+fifty_examples = settings(max_examples=50, deadline=None)
 
 QUANTIZERS = [QSGD(1, None), QSGD(7, 64), QSGD(127, 512), TernGrad(), OneBit(), Sign()]
 
@@ -19,6 +22,7 @@ def entropy(symbols: np.ndarray) -> float:
     return float(-(frequencies * np.log2(frequencies)).sum())
 
 
+@fifty_examples
 @given(st.lists(st.integers(0, 2**16 - 1)) | st.lists(st.integers(0, 3), max_size=300))
 def test_any_sequence_comes_back(numbers):
     symbols = np.array(numbers, np.uint64)
@@ -26,6 +30,7 @@ def test_any_sequence_comes_back(numbers):
     assert back.tolist() == numbers
 
 
+@fifty_examples
 @given(st.lists(st.integers(1, 10_000), min_size=2, max_size=40))
 def test_the_words_of_a_sequence_take_less_than_the_entropy_and_a_bit_a_symbol(counts):
     lengths = huffman.word_lengths(np.array(counts))
@@ -52,26 +57,17 @@ def test_the_message_has_the_bytes_of_table_and_words():
     assert message.nbytes < 0.5 * quantizer.encode(array).nbytes
 
 
-@pytest.mark.parametrize("quantizer", QUANTIZERS, ids=repr)
-@pytest.mark.parametrize("shape", [(0,), (3, 0), (), (1,), (7,), (30, 40)], ids=str)
-def test_what_is_decoded_is_what_the_quantizer_gives(quantizer, shape):
-    array = np.random.default_rng(0).normal(size=shape).astype("float32")
-    random.manual_seed(1)
-    plain = quantizer.encode(array)
-    random.manual_seed(1)
-    coded = Lossless(quantizer).encode(array)
-    np.testing.assert_array_equal(Lossless(quantizer).decode(coded), quantizer.decode(plain))
-    assert coded.nbytes <= plain.nbytes + 1
-
-
-@given(arrays.arrays(np.float32, st.integers(0, 60), elements=st.floats(width=32, allow_nan=True, allow_infinity=True)))
-def test_any_array_comes_back_as_from_the_quantizer(array):
-    for quantizer in (QSGD(3, 16), TernGrad()):
-        random.manual_seed(2)
-        plain = quantizer.decode(quantizer.encode(array))
-        random.manual_seed(2)
-        coded = Lossless(quantizer)
-        np.testing.assert_array_equal(coded.decode(coded.encode(array)), plain)
+def test_what_is_decoded_is_what_the_quantizer_gives():
+    codes = [(each, "huffman") for each in QUANTIZERS] + [(each, "elias") for each in (QSGD(7, 64), TernGrad())]
+    for (quantizer, code), shape in product(codes, [(0,), (3, 0), (), (1,), (7,), (30, 40)]):
+        with naming(quantizer, code, shape):
+            array = np.random.default_rng(0).normal(size=shape).astype("float32")
+            random.manual_seed(1)
+            plain = quantizer.encode(array)
+            random.manual_seed(1)
+            coded = Lossless(quantizer, code).encode(array)
+            np.testing.assert_array_equal(Lossless(quantizer, code).decode(coded), quantizer.decode(plain))
+            assert coded.nbytes <= plain.nbytes + 1
 
 
 def test_the_worst_sequence_for_huffman_has_its_longest_words():
@@ -80,15 +76,12 @@ def test_the_worst_sequence_for_huffman_has_its_longest_words():
         counts.append(counts[-1] + counts[-2])  # Fibonacci's numbers
     symbols = np.repeat(np.arange(22), counts)
     assert huffman.word_lengths(np.array(counts)).max() == 21
+    assert huffman.encode(np.full(10**6, 3), 4).nbytes == 2  # one symbol only: no bits but the table's, 4 + 4 + 6
     np.random.default_rng(0).shuffle(symbols)
     assert (huffman.decode(huffman.encode(symbols, 5), 5, symbols.size) == symbols).all()
 
 
-def test_one_symbol_only_takes_no_bits_but_the_table():
-    assert huffman.encode(np.full(10**6, 3), 4).nbytes == 2  # 4 + 4 + 6 bits
-    assert huffman.decode(huffman.encode(np.full(1000, 3), 4), 4, 1000).tolist() == [3] * 1000
-
-
+@fifty_examples
 @given(st.lists(st.integers(-(2**40), 2**40)) | st.lists(st.sampled_from([0, 0, 0, 0, 0, 1, -1]), max_size=400))
 def test_any_levels_come_back_from_elias_code(numbers):
     levels = np.array(numbers, np.int64)
@@ -98,18 +91,6 @@ def test_any_levels_come_back_from_elias_code(numbers):
     distances = np.diff(places, prepend=-1).tolist() if places else []
     words = [2 * (k.bit_length() - 1) + 1 for k in distances + [abs(numbers[i]) for i in places]]
     assert data.nbytes == math.ceil((sum(words) + len(places)) / 8)
-
-
-@pytest.mark.parametrize("quantizer", [QSGD(1, None), QSGD(7, 64), TernGrad()], ids=repr)
-@pytest.mark.parametrize("shape", [(0,), (), (7,), (30, 40)], ids=str)
-def test_in_elias_code_what_is_decoded_is_what_the_quantizer_gives(quantizer, shape):
-    array = np.random.default_rng(0).normal(size=shape)
-    random.manual_seed(1)
-    plain = quantizer.encode(array)
-    random.manual_seed(1)
-    coded = Lossless(quantizer, "elias").encode(array)
-    np.testing.assert_array_equal(Lossless(quantizer, "elias").decode(coded), quantizer.decode(plain))
-    assert coded.nbytes <= plain.nbytes + 1
 
 
 def test_one_level_of_a_long_vector_takes_the_bits_of_qsgds_theorem_in_elias_code():
@@ -147,22 +128,3 @@ def test_what_is_no_quantizer_is_refused():
         Lossless(QSGD(1), "zip")
     with pytest.raises(ValueError, match=r"Elias' code leaves out zeros, but Sign\(\) has no zero"):
         Lossless(Sign(), "elias")
-
-
-def test_it_passes_on_what_its_quantizer_has_to_know():
-    heard = []
-
-    class Curious(QSGD):
-        is_stateful = keeps_errors = True
-
-        def begin_epoch(self, epoch):
-            heard.append(epoch)
-
-        def check_optimizer(self, optimizer):
-            heard.append(optimizer)
-
-    coded = Lossless(Curious(3))
-    assert [coded.is_stateful, coded.keeps_errors] == [True, True]
-    coded.begin_epoch(3)
-    coded.check_optimizer("sgd")
-    assert heard == [3, "sgd"]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from minidl import cluster, nn, parallel
-from minidl.compress import QSGD, ErrorFeedback, Lossless, PowerSGD, QuantizedAllReduce, RandomK, TernGrad
+from minidl.compress import QSGD, Lossless, PowerSGD, QuantizedAllReduce, RandomK, TernGrad
 from minidl.parallel.gradients.compressed import CompressedGradients
+from tests.naming import naming
 from tests.parallel.jobs import small_job
 
 X = np.random.default_rng(0).normal(size=(12, 10))
@@ -24,52 +25,46 @@ def choices(compressor, seed=0, name="weight", rank=0, epoch=0, draws=1):
     return [own.decode(own.encode(X)).tobytes() for _ in range(draws)]
 
 
-@pytest.mark.parametrize("compressor", [*COMMON, *OWN], ids=repr)
-def test_parameters_seeds_and_epochs_have_choices_of_their_own(compressor):
-    places = [{}, {"seed": 1}, {"name": "bias"}, {"epoch": 1}]
-    assert len({choices(compressor, **place)[0] for place in places}) == len(places)
+def test_parameters_seeds_and_epochs_have_choices_of_their_own():
+    for compressor in [*COMMON, *OWN]:
+        with naming(compressor):
+            places = [{}, {"seed": 1}, {"name": "bias"}, {"epoch": 1}]
+            assert len({choices(compressor, **place)[0] for place in places}) == len(places)
 
 
-@pytest.mark.parametrize("compressor", [*COMMON, *OWN], ids=repr)
-def test_an_epoch_that_is_begun_again_has_the_same_choices(compressor):
-    again = copy.deepcopy(compressor)
-    again.begin_run(5, "weight", 1)
-    again.begin_epoch(1)
-    again.decode(again.encode(X))
-    if isinstance(compressor, PowerSGD) and compressor.warm_start:
-        return  # begins where the last epoch ended: not resumable, and says so
-    again.begin_epoch(2)
-    assert [again.decode(again.encode(X)).tobytes() for _ in range(2)] == choices(compressor, 5, "weight", 1, 2, 2)
+def test_an_epoch_that_is_begun_again_has_the_same_choices():
+    for compressor in [*COMMON, *OWN]:
+        with naming(compressor):
+            again = copy.deepcopy(compressor)
+            again.begin_run(5, "weight", 1)
+            again.begin_epoch(1)
+            again.decode(again.encode(X))
+            if isinstance(compressor, PowerSGD) and compressor.warm_start:
+                continue  # begins where the last epoch ended: not resumable, and says so
+            again.begin_epoch(2)
+            assert [again.decode(again.encode(X)).tobytes() for _ in range(2)] == choices(
+                compressor, 5, "weight", 1, 2, 2
+            )
 
 
-@pytest.mark.parametrize("compressor", [*COMMON, *OWN], ids=repr)
-def test_common_choices_are_those_of_all_ranks_and_own_ones_are_not(compressor):
-    assert (choices(compressor, rank=0) == choices(compressor, rank=1)) == (compressor in COMMON)
+def test_common_choices_are_those_of_all_ranks_and_own_ones_are_not():
+    for compressor in [*COMMON, *OWN]:
+        with naming(compressor):
+            assert (choices(compressor, rank=0) == choices(compressor, rank=1)) == (compressor in COMMON)
 
 
-@pytest.mark.parametrize("compressor", [RandomK(0.2), PowerSGD(1, warm_start=False), *OWN], ids=repr)
-def test_every_step_draws_anew(compressor):
-    assert len(set(choices(compressor, draws=5))) == 5
+def test_every_step_draws_anew():
+    for compressor in [RandomK(0.2), PowerSGD(1, warm_start=False), *OWN]:
+        with naming(compressor):
+            assert len(set(choices(compressor, draws=5))) == 5
 
 
-@pytest.mark.parametrize(("one", "other"), [(RandomK(0.2), RandomK(0.2, seed=1)), (PowerSGD(1), PowerSGD(1, seed=1))])
-def test_a_compressors_own_seed_counts_too(one, other):
-    assert choices(one) != choices(other)
+def test_a_compressors_own_seed_counts_too():
+    assert choices(RandomK(0.2)) != choices(RandomK(0.2, seed=1))
+    assert choices(PowerSGD(1)) != choices(PowerSGD(1, seed=1))
 
 
-def test_a_cold_power_iteration_with_error_feedback_sends_everything_in_the_end():
-    """With one Q for all steps the same directions were left out in every one: 810 after 1,000 steps."""
-    compressor, residuals = ErrorFeedback(PowerSGD(1, warm_start=False)), []
-    for _ in range(300):
-        compressor.encode(X)
-        residuals.append(np.linalg.norm(compressor.residual))
-    assert max(residuals[200:]) < 1.5 * max(residuals[:100])
-
-
-STATELESS = [QSGD(7, 64), TernGrad(), RandomK(0.5), RandomK(0.5, seed=None), PowerSGD(1, warm_start=False)]
-
-
-@pytest.mark.parametrize("compressor", STATELESS, ids=repr)
+@pytest.mark.parametrize("compressor", [QSGD(7, 64), RandomK(0.5), PowerSGD(1, warm_start=False)], ids=repr)
 def test_a_run_that_is_resumed_has_the_bits_of_one_that_was_never_stopped(compressor, tmp_path):
     strategy = parallel.Synchronous(compressor=compressor)
     truth = parallel.train(small_job(epochs=3), strategy, 2, on="simulation")

@@ -62,19 +62,16 @@ def test_one_caller_makes_the_arrays_while_the_others_wait(folder: Path) -> None
     assert results == [np.arange(100_000).sum()] * 4
 
 
-def test_a_folder_that_cannot_be_written_costs_a_warning_not_the_data(
+def test_a_folder_that_cannot_be_written_and_a_full_disk_cost_a_warning_not_the_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("MINIDL_DATA", str(tmp_path / "file" / "cache"))
-    with pytest.warns(UserWarning, match="cannot keep numbers .*set MINIDL_DATA to a folder"):
-        assert cached_arrays("numbers", lambda: {"a": np.arange(3)})["a"].tolist() == [0, 1, 2]
-
-
-def test_a_full_disk_costs_a_warning_not_the_data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_space(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "_write", no_space)
-    with pytest.warns(UserWarning, match="cannot keep numbers .*No space left"):
-        assert cached_arrays("numbers", lambda: {"a": np.arange(3)})["a"].tolist() == [0, 1, 2]
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("MINIDL_DATA", str(tmp_path / "file" / "cache"))
+    for reason in ("set MINIDL_DATA to a folder", "No space left"):
+        with pytest.warns(UserWarning, match=f"cannot keep numbers .*{reason}"):
+            assert cached_arrays("numbers", lambda: {"a": np.arange(3)})["a"].tolist() == [0, 1, 2]
+        monkeypatch.setenv("MINIDL_DATA", str(tmp_path / "cache"))
+        monkeypatch.setattr(module, "_write", no_space)

@@ -17,18 +17,15 @@ def test_an_integer_a_slice_and_an_index_array_pick_samples_with_their_targets()
         x, y = dataset[index]
         np.testing.assert_array_equal(x, X[index])
         np.testing.assert_array_equal(y, Y[index])
+    assert [int(y) for _, y in dataset] == list(range(6))
     with pytest.raises(IndexError):
         dataset[6]
 
 
-def test_iterating_over_a_dataset_visits_each_sample_once() -> None:
-    assert [int(y) for _, y in Dataset(X, Y)] == list(range(6))
-
-
-@pytest.mark.parametrize(("x", "y"), [(X, Y[:5]), (X, np.array(1)), (np.array(1.0), Y)])
-def test_unequal_lengths_are_refused_with_both_shapes(x: np.ndarray, y: np.ndarray) -> None:
-    with pytest.raises(ValueError, match=r"x has shape \(.*\) and y has shape"):
-        Dataset(x, y)
+def test_unequal_lengths_are_refused_with_both_shapes() -> None:
+    for x, y in [(X, Y[:5]), (X, np.array(1)), (np.array(1.0), Y)]:
+        with pytest.raises(ValueError, match=r"x has shape \(.*\) and y has shape"):
+            Dataset(x, y)
 
 
 def test_a_dataset_describes_itself_in_a_line() -> None:

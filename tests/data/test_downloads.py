@@ -84,15 +84,11 @@ def test_a_bad_answer_leaves_no_file_and_says_what_to_put_where(
 
 
 def test_the_next_address_is_tried_after_a_failure(server: str, tmp_path: Path) -> None:
-    [path] = download(remote(NOWHERE, f"{server}/damaged", f"{server}/truncated", f"{server}/good"), tmp_path)
-    assert path.read_bytes() == CONTENTS
-    assert Handler.requests == ["/damaged", "/truncated", "/good"]
-
-
-def test_a_file_address_works_too(tmp_path: Path) -> None:
     (tmp_path / "source").write_bytes(CONTENTS)
-    [path] = download(remote((tmp_path / "source").as_uri()), tmp_path / "target")
+    addresses = (NOWHERE, f"{server}/damaged", f"{server}/truncated", (tmp_path / "source").as_uri(), f"{server}/good")
+    [path] = download(remote(*addresses), tmp_path / "target")
     assert path.read_bytes() == CONTENTS
+    assert Handler.requests == ["/damaged", "/truncated"]
 
 
 def test_offline_one_sentence_lists_all_files_that_are_missing(tmp_path: Path) -> None:

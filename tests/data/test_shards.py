@@ -5,26 +5,28 @@ import pytest
 
 from minidl import data
 from minidl.data.shards import order_of_shards
+from tests.naming import naming
 
 
-@pytest.mark.parametrize(("n", "ranks", "batch_size"), [(60, 4, 16), (61, 3, 10), (7, 3, 7), (5, 5, 5), (2, 3, 3)])
-def test_every_sample_is_dealt_once_and_each_rank_gets_a_contiguous_shard(n, ranks, batch_size):
-    samples = np.random.default_rng(0).permutation(n)
-    for epoch in range(2):
-        order = order_of_shards(samples, ranks, batch_size, seed=3, epoch=epoch)
-        dataset = data.Dataset(np.arange(n), np.arange(n))
-        read, sizes = [], []
-        for rank in range(ranks):
-            loader = data.DataLoader(
-                dataset, batch_size, rank=rank, num_replicas=ranks, order=lambda epoch, order=order: order
-            )
-            mine = np.concatenate([y for _, y in loader])
-            sizes.append(len(mine))
-            read.append(mine)
-        begins = np.cumsum([0, *sizes])
-        for rank, mine in enumerate(read):
-            assert set(mine.tolist()) == set(samples[begins[rank] : begins[rank + 1]].tolist())
-        assert sorted(np.concatenate(read).tolist()) == list(range(n))
+def test_every_sample_is_dealt_once_and_each_rank_gets_a_contiguous_shard():
+    for n, ranks, batch_size in [(60, 4, 16), (61, 3, 10), (7, 3, 7), (5, 5, 5), (2, 3, 3)]:
+        with naming(n, ranks, batch_size):
+            samples = np.random.default_rng(0).permutation(n)
+            for epoch in range(2):
+                order = order_of_shards(samples, ranks, batch_size, seed=3, epoch=epoch)
+                dataset = data.Dataset(np.arange(n), np.arange(n))
+                read, sizes = [], []
+                for rank in range(ranks):
+                    loader = data.DataLoader(
+                        dataset, batch_size, rank=rank, num_replicas=ranks, order=lambda epoch, order=order: order
+                    )
+                    mine = np.concatenate([y for _, y in loader])
+                    sizes.append(len(mine))
+                    read.append(mine)
+                begins = np.cumsum([0, *sizes])
+                for rank, mine in enumerate(read):
+                    assert set(mine.tolist()) == set(samples[begins[rank] : begins[rank + 1]].tolist())
+                assert sorted(np.concatenate(read).tolist()) == list(range(n))
 
 
 def test_a_rank_shuffles_its_shard_anew_in_every_epoch():

@@ -6,14 +6,16 @@ import copy
 import pickle
 import tracemalloc
 import weakref
+from itertools import product
 
 import numpy as np
 import pytest
 
 import minidl
-from minidl import Tensor, cluster, nn, optim, random
+from minidl import Tensor, cluster, nn, random
 from minidl.nn import init
-from minidl.nn.models import GPT, MLP, VGG16, AlexNet, LeNet, ResNet
+from minidl.nn.models import GPT, MLP, LeNet, ResNet
+from tests.naming import naming
 
 
 class Padded(nn.Module):
@@ -39,8 +41,6 @@ MODELS = {
     "MLP": lambda: MLP(8, 16, 4),
     "LeNet": LeNet,
     "ResNet": lambda: ResNet(8),
-    "AlexNet": AlexNet,
-    "VGG16": VGG16,
     "GPT": lambda: GPT(11, 8, n_layer=2, n_head=2, n_embd=8, dropout=0.1),
     "Linear": lambda: nn.Linear(3, 2),
     "Linear without bias": lambda: nn.Linear(3, 2, bias=False),
@@ -58,7 +58,6 @@ MODELS = {
     "a slice": lambda: nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))[:2],
     "user code": Padded,
 }
-LARGE = ("AlexNet", "VGG16")
 
 
 def plain(name):
@@ -79,33 +78,33 @@ def assert_same_bits(state, whole):
         assert array.tobytes() == whole[name].tobytes(), name
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=(pytest.mark.slow, pytest.mark.exhaustive)) if n in LARGE else n for n in MODELS]
-)
-def test_the_whole_model_and_its_halves_have_the_plain_models_bits(name):
-    whole, following = plain(name)
-    state = whole.state_dict()
-    built, after = part_of(name, lambda model: model)
-    assert after == following
-    assert list(built.state_dict()) == list(state)
-    assert_same_bits(built.state_dict(), state)
-    assert all(type(parameter) is nn.Parameter and parameter.held for parameter in built.parameters())
-    assert all(type(buffer) is nn.Buffer for buffer in built.buffers())
-    assert [p.requires_grad for p in built.parameters()] == [p.requires_grad for p in whole.parameters()]
+def half(which):
+    return lambda model: list(model.parameters())[which::2] + list(model.buffers())[which::2]
 
-    def half(which):
-        return lambda model: list(model.parameters())[which::2] + list(model.buffers())[which::2]
 
-    names = []
-    for which in (0, 1):
-        built, after = part_of(name, half(which))
-        assert after == following
-        assert_same_bits(built.state_dict(), state)
-        held = [tensor.held for tensor in built.parameters()]
-        assert held == [position % 2 == which for position in range(len(held))]
-        names += built.state_dict()
-        assert [p.shape for p in built.parameters()] == [p.shape for p in whole.parameters()]
-    assert sorted(names) == sorted(state)
+def test_the_whole_model_and_its_halves_have_the_plain_models_bits():
+    for name in MODELS:
+        with naming(name):
+            whole, following = plain(name)
+            state = whole.state_dict()
+            built, after = part_of(name, lambda model: model)
+            assert after == following
+            assert list(built.state_dict()) == list(state)
+            assert_same_bits(built.state_dict(), state)
+            assert all(type(parameter) is nn.Parameter and parameter.held for parameter in built.parameters())
+            assert all(type(buffer) is nn.Buffer for buffer in built.buffers())
+            assert [p.requires_grad for p in built.parameters()] == [p.requires_grad for p in whole.parameters()]
+
+            names = []
+            for which in (0, 1):
+                built, after = part_of(name, half(which))
+                assert after == following
+                assert_same_bits(built.state_dict(), state)
+                held = [tensor.held for tensor in built.parameters()]
+                assert held == [position % 2 == which for position in range(len(held))]
+                names += built.state_dict()
+                assert [p.shape for p in built.parameters()] == [p.shape for p in whole.parameters()]
+            assert sorted(names) == sorted(state)
 
 
 def test_a_part_consists_of_modules_stages_and_parameters():
@@ -134,20 +133,10 @@ def test_a_part_consists_of_modules_stages_and_parameters():
     expected = "a part consists of modules, stages and parameters, not of a int"
     with pytest.raises(TypeError, match=expected), nn.building(lambda model: [1]):
         model = nn.Linear(2, 2)
-
-
-def test_a_part_of_another_model_is_refused():
     other = nn.Sequential(nn.Linear(2, 3))
     with pytest.raises(ValueError, match=r"a Parameter of shape \(3, 2\) that is none of the model's"):  # noqa: SIM117
         with nn.building(lambda model: other.stages()):
-            model = nn.Sequential(nn.Linear(2, 3))  # noqa: F841
-
-
-def test_ties_stay_ties():
-    with nn.building(lambda model: model.lm_head):
-        model = GPT(11, 8, n_layer=1, n_head=2, n_embd=8)
-    assert model.transformer.wte.weight is model.lm_head.weight
-    assert list(model.state_dict()) == ["transformer.wte.weight", "lm_head.weight"]
+            model = nn.Sequential(nn.Linear(2, 3))
 
 
 # ---- what is not held ----
@@ -174,14 +163,13 @@ FORWARD = {
 }
 
 
-@pytest.mark.parametrize("name", FORWARD)
-@pytest.mark.parametrize("kernels", ["numpy", "numba"])
-def test_a_forward_pass_of_a_layer_that_is_not_held_raises(name, kernels):
-    with minidl.kernels.use(kernels):
-        model, _ = part_of(name, lambda model: [])
-        for mode in (True, False):
-            with pytest.raises(RuntimeError, match=r"this rank does not hold (weight|running_mean|in_proj|bias)"):
-                FORWARD[name](model.train(mode))
+def test_a_forward_pass_of_a_layer_that_is_not_held_raises():
+    for kernel, name in product(["numpy", "numba"], FORWARD):
+        with naming(kernel, name), minidl.kernels.use(kernel):
+            model, _ = part_of(name, lambda model: [])
+            for mode in (True, False):
+                with pytest.raises(RuntimeError, match=r"this rank does not hold (weight|running_mean|in_proj|bias)"):
+                    FORWARD[name](model.train(mode))
 
 
 def test_a_parameter_that_is_not_held_has_shape_and_type_but_no_values(first_half):
@@ -200,9 +188,8 @@ def test_a_parameter_that_is_not_held_has_shape_and_type_but_no_values(first_hal
     assert repr(weight) == "Parameter(not held, shape (2, 3), float32)"
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
+def test_reading_or_writing_the_values_of_a_parameter_that_is_not_held_raises_with_its_name(first_half):
+    for use in [
         lambda w: w + 1,
         lambda w: 1 * w,
         lambda w: w.sum(),
@@ -222,11 +209,9 @@ def test_a_parameter_that_is_not_held_has_shape_and_type_but_no_values(first_hal
         lambda w: np.add(np.zeros((2, 3)), 1, out=w.data),
         lambda w: list(w.data),
         lambda w: setattr(w, "data", np.zeros(3)),
-    ],
-)
-def test_reading_or_writing_its_values_raises_with_its_name(first_half, use):
-    with pytest.raises(RuntimeError, match=r"this rank does not hold 2\.weight"):
-        use(first_half[2].weight)
+    ]:
+        with pytest.raises(RuntimeError, match=r"this rank does not hold 2\.weight"):
+            use(first_half[2].weight)
 
 
 def test_a_part_is_converted_copied_and_pickled(first_half):
@@ -249,14 +234,6 @@ def test_a_part_loads_and_saves_what_it_holds(first_half):
         first_half.load_state_dict({"0.weight": whole["0.weight"]})
 
 
-def test_an_optimizer_of_all_parameters_leaves_alone_what_is_not_held(first_half):
-    optimizer = optim.AdamW(first_half.parameters(), lr=0.1)
-    first_half.zero_grad()
-    first_half[:2](np.ones((2, 4), np.float32)).sum().backward()
-    optimizer.step()
-    assert set(optimizer.state) == set(first_half[0].parameters())
-
-
 def test_initialising_a_part_again_gives_the_bits_of_the_whole_model(first_half):
     whole = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2), nn.BatchNorm1d(2))
     for model in (whole, first_half):
@@ -269,9 +246,8 @@ def test_initialising_a_part_again_gives_the_bits_of_the_whole_model(first_half)
 # ---- inside the block ----
 
 
-@pytest.mark.parametrize(
-    "read",
-    [
+def test_reading_values_in_the_block_raises():
+    for read in [
         lambda w: w.sum(),
         lambda w: w.data.mean(),
         lambda w: w.data * 2,
@@ -282,14 +258,12 @@ def test_initialising_a_part_again_gives_the_bits_of_the_whole_model(first_half)
         lambda w: w.data.__setitem__(0, w.data),
         lambda w: nn.Parameter(w),
         pickle.dumps,
-    ],
-)
-def test_reading_values_in_the_block_raises(read):
-    expected = r"a Parameter of shape \(2, 3\) has no values inside nn.building"
-    with pytest.raises(RuntimeError, match=expected), nn.building(lambda model: model):
-        layer = nn.Linear(3, 2)
-        read(layer.weight)
-    assert nn.Linear(3, 2).weight.held
+    ]:
+        expected = r"a Parameter of shape \(2, 3\) has no values inside nn.building"
+        with pytest.raises(RuntimeError, match=expected), nn.building(lambda model: model):
+            layer = nn.Linear(3, 2)
+            read(layer.weight)
+        assert nn.Linear(3, 2).weight.held
 
 
 def test_a_uniform_array_that_the_program_keeps_cannot_be_changed_unnoticed():
@@ -356,28 +330,6 @@ def test_a_module_that_is_copied_in_the_block_has_its_weights():
     assert_same_bits(part.state_dict(), whole.state_dict())
 
 
-class Shared(nn.Module):
-    """Two parameters of one memory, and one with the same numbers in another type."""
-
-    def __init__(self):
-        self.first = init.normal_(nn.Parameter(np.empty(5, np.float32)))
-        self.second, self.third = nn.Parameter(np.zeros(5)), nn.Parameter(np.zeros(5))
-        self.second.data = self.first.data
-        self.third.data = self.first.data.astype(np.float64)
-
-
-def test_parameters_that_share_their_memory_do_so_in_a_part():
-    minidl.manual_seed(3)
-    whole = Shared()
-    for part in (lambda m: m, lambda m: [m.second, m.third], lambda m: m.third):
-        minidl.manual_seed(3)
-        with nn.building(part):
-            model = Shared()
-        assert_same_bits(model.state_dict(), whole.state_dict())
-        if model.first.held:
-            assert model.first.data is model.second.data
-
-
 def test_weights_that_are_loaded_in_the_block_are_those_of_the_part():
     whole = MLP(4, 3, 2).state_dict()
     with nn.building(lambda model: model.layers[1]):
@@ -388,18 +340,6 @@ def test_weights_that_are_loaded_in_the_block_are_those_of_the_part():
     with pytest.raises(RuntimeError, match="has no values inside"), nn.building(lambda model: model):
         model = MLP(4, 3, 2)
         model.state_dict()
-
-
-def test_the_tensor_that_a_parameter_was_made_of_is_released():
-    made = []
-    with nn.building(lambda model: []):
-        model = nn.Module()
-        for make in (minidl.zeros, minidl.randn):
-            tensor = make(4, 3)
-            made.append(weakref.ref(tensor.data))
-            setattr(model, make.__name__, nn.Parameter(tensor))
-            del tensor
-    assert [reference() for reference in made] == [None, None]
 
 
 def test_a_placeholder_is_cut_when_it_is_made():
@@ -439,56 +379,29 @@ def test_simulated_ranks_build_their_own_parts():
 # ---- memory ----
 
 
-@pytest.mark.parametrize(
-    ("make", "part"),
-    [
+def test_no_more_is_alive_than_the_part_and_one_parameter():
+    for make, part in [
         (lambda: MLP([300, 400, 400, 400, 10]), lambda model: model.layers[:2]),
         (lambda: MLP([300, 400, 400, 400, 10]).double(), lambda model: model.layers[2:]),
         (lambda: GPT(500, 64, n_layer=4, n_head=2, n_embd=128), lambda model: model.transformer.h[2]),
         (lambda: nn.Sequential(*(nn.MultiheadAttention(200, 2) for _ in range(3))), lambda model: model[1]),
         (lambda: nn.Sequential(*(nn.LSTM(100, 200) for _ in range(3))), lambda model: model[1]),
-    ],
-)
-def test_no_more_is_alive_than_the_part_and_one_parameter(make, part):
-    tracemalloc.start()
-    try:
-        with nn.building(part):
-            model = make()
-            before = tracemalloc.get_traced_memory()
-        after = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    sizes = [parameter.data.nbytes for parameter in model.parameters()]
-    held = sum(parameter.data.nbytes for parameter in model.parameters() if parameter.held)
-    slack = 200_000  # modules, names, generators
-    assert before[1] < slack
-    assert after[0] < held + slack
-    assert after[1] < held + max(sizes) + slack
-    assert sum(sizes) > 1.5 * held > 3 * slack  # the test tells the part from the whole
-
-
-# ---- stages ----
-
-IMAGES = np.random.default_rng(0).standard_normal((2, 1, 28, 28)).astype(np.float32)
-INPUTS = {
-    "MLP": IMAGES.reshape(2, -1)[:, :8],
-    "LeNet": IMAGES,
-    "ResNet": np.tile(IMAGES, (1, 3, 1, 1)),
-    "GPT": np.array([[1, 2, 3], [4, 5, 6]]),
-}
-
-
-@pytest.mark.parametrize("name", INPUTS)
-def test_stages_on_two_ranks_compute_what_the_whole_model_does(name):
-    whole, _ = plain(name)
-    middle = len(whole.stages()) // 2
-    first, _ = part_of(name, lambda model: model.stages()[:middle])
-    second, _ = part_of(name, lambda model: model.stages()[middle:])
-    between = nn.run_stages(first.eval().stages()[:middle], INPUTS[name])
-    out = nn.run_stages(second.eval().stages()[middle:], between)
-    assert np.array_equal(out.numpy(), whole.eval()(INPUTS[name]).numpy())
-    with pytest.raises(RuntimeError, match="this rank does not hold"):
-        nn.run_stages(first.stages()[middle:], between)
+    ]:
+        tracemalloc.start()
+        try:
+            with nn.building(part):
+                model = make()
+                before = tracemalloc.get_traced_memory()
+            after = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        sizes = [parameter.data.nbytes for parameter in model.parameters()]
+        held = sum(parameter.data.nbytes for parameter in model.parameters() if parameter.held)
+        slack = 200_000  # modules, names, generators
+        assert before[1] < slack
+        assert after[0] < held + slack
+        assert after[1] < held + max(sizes) + slack
+        assert sum(sizes) > 1.5 * held > 3 * slack  # the test tells the part from the whole
 
 
 @pytest.mark.parametrize("equal", [False, True])

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import Tensor, amp, kernels, nn, no_grad, random
-from minidl import functional as F
-from minidl.grad_mode import is_grad_enabled, recomputing
+from minidl import Tensor, kernels, nn, no_grad, random
 from minidl.nn import segments
 from minidl.nn.segments import Segment
-from tests.tiers import all_but_first_exhaustive, exhaustively
+from tests.naming import naming
 
 RNG = np.random.default_rng(0)
 
@@ -42,7 +40,6 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], np.ndarray]] = {
     "LeNet": (lambda: nn.models.LeNet(8), normal(4, 1, 8, 8)),
     "Sequential": (mixed, normal(4, 3, 4)),
 }
-CASES = [(name, k) for name in MODELS for k in (None, 1, 2, 5 - (name == "MLP"))]
 
 
 class Counted:
@@ -85,81 +82,53 @@ def same(first: list[np.ndarray], second: list[np.ndarray]) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("name", "k"), [*[case for case in CASES if case[1] is None], *exhaustively(*[case for case in CASES if case[1]])]
-)
-def test_losses_gradients_statistics_and_random_numbers_are_those_of_the_plain_model_to_the_bit(name: str, k: int):
-    for training in (True, False):
-        plain, other = Counted(name), Counted(name)
-        plain.model.train(training)
-        nn.checkpointing(other.model.train(training), k)
-        assert same(results(plain.model, plain.plain(), plain.x), results(other.model, other.model, other.x))
+def test_losses_gradients_statistics_and_random_numbers_are_those_of_the_plain_model_to_the_bit():
+    for name, k, training in [*((name, None, True) for name in MODELS), ("Sequential", 1, True), ("MLP", 4, False)]:
+        with naming(name, k, training):
+            plain, other = Counted(name), Counted(name)
+            plain.model.train(training)
+            nn.checkpointing(other.model.train(training), k)
+            assert same(results(plain.model, plain.plain(), plain.x), results(other.model, other.model, other.x))
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_backward_runs_every_stage_once_more_and_computes_one_more_forward_pass(name: str):
-    plain, other = Counted(name), Counted(name)
-    nn.checkpointing(other.model, every=2)
-    flops = []
-    for counted, forward in ((plain, plain.plain()), (other, other.model)):
-        random.manual_seed(2)
-        with kernels.counted() as before:
-            loss = forward(counted.x).sum()
-        with kernels.counted() as after:
-            loss.backward()
-        flops.append((before.flops, after.flops))
-    with kernels.counted() as forward_pass:
-        plain.plain()(plain.x)
-    assert flops[1] == (flops[0][0], flops[0][1] + forward_pass.flops)
-    assert other.calls == [2] * len(other.calls)
+def test_backward_runs_every_stage_once_more_and_computes_one_more_forward_pass():
+    for name in MODELS:
+        with naming(name):
+            plain, other = Counted(name), Counted(name)
+            nn.checkpointing(other.model, every=2)
+            flops = []
+            for counted, forward in ((plain, plain.plain()), (other, other.model)):
+                random.manual_seed(2)
+                with kernels.counted() as before:
+                    loss = forward(counted.x).sum()
+                with kernels.counted() as after:
+                    loss.backward()
+                flops.append((before.flops, after.flops))
+            with kernels.counted() as forward_pass:
+                plain.plain()(plain.x)
+            assert flops[1] == (flops[0][0], flops[0][1] + forward_pass.flops)
+            assert other.calls == [2] * len(other.calls)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_segments_that_are_kept_run_once(name: str):
+def test_segments_that_are_kept_run_once():
     """The best division under a budget: what it says is recomputed is what is counted."""
-    counted = Counted(name)
-    costs = nn.stage_costs(counted.model, counted.x)
-    smallest, whole = segments.peak(costs, segments.least_peak(costs)), sum(cost.kept for cost in costs)
-    chosen = segments.least_recomputation(costs, (smallest + whole) / 2)
-    random.manual_seed(1)
-    plain = Counted(name)
-    with kernels.counted() as before:
-        plain.plain()(plain.x).sum().backward()
-    nn.checkpointing(counted.model, chosen)
-    counted.calls[:] = [0] * len(counted.calls)
-    with kernels.counted() as after:
-        counted.model(counted.x).sum().backward()
-    assert counted.calls == [1 + part.recomputed for part in chosen for _ in range(part.start, part.end)]
-    assert 1 in counted.calls
-    assert after.flops == before.flops + segments.recomputed_flops(costs, chosen)
-
-
-def test_hooks_are_called_once_when_the_gradient_is_final():
-    """Also those of a tied weight, which the first and the last segment use."""
-    counted = Counted("GPT with dropout and a tie")
-    model, seen = nn.checkpointing(counted.model), []
-    for name, parameter in model.named_parameters():
-        parameter.register_post_accumulate_grad_hook(lambda p, name=name: seen.append((name, p.grad.copy())))
-    model(counted.x).sum().backward()
-    assert sorted(name for name, _ in seen) == sorted(name for name, _ in model.named_parameters())
-    for name, gradient in seen:
-        np.testing.assert_array_equal(gradient, dict(model.named_parameters())[name].grad)
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_mixed_precision_gives_the_same_bits(dtype: str):
-    """The second forward pass converts as the first, also when backward is called outside autocast."""
-    found = []
-    for is_checkpointed in (False, True):
-        counted = Counted("GPT with dropout and a tie")
-        model = nn.checkpointing(counted.model) if is_checkpointed else counted.model
-        random.manual_seed(2)
-        scaler = amp.GradScaler()
-        with amp.autocast(dtype=dtype):
-            out = model(counted.x)
-        scaler.scale(F.cross_entropy(out.reshape(-1, 11), counted.x.reshape(-1))).backward()
-        found.append([out.numpy(), *(p.grad for p in model.parameters())])
-    assert same(*found)
+    for name in MODELS:
+        with naming(name):
+            counted = Counted(name)
+            costs = nn.stage_costs(counted.model, counted.x)
+            smallest, whole = segments.peak(costs, segments.least_peak(costs)), sum(cost.kept for cost in costs)
+            chosen = segments.least_recomputation(costs, (smallest + whole) / 2)
+            random.manual_seed(1)
+            plain = Counted(name)
+            with kernels.counted() as before:
+                plain.plain()(plain.x).sum().backward()
+            nn.checkpointing(counted.model, chosen)
+            counted.calls[:] = [0] * len(counted.calls)
+            with kernels.counted() as after:
+                counted.model(counted.x).sum().backward()
+            assert counted.calls == [1 + part.recomputed for part in chosen for _ in range(part.start, part.end)]
+            assert 1 in counted.calls
+            assert after.flops == before.flops + segments.recomputed_flops(costs, chosen)
 
 
 def test_without_gradients_nothing_is_kept_and_nothing_is_recomputed():
@@ -182,68 +151,36 @@ def test_frozen_first_stages_are_not_recomputed():
     assert counted.calls == [1, 1, 2, 2]
 
 
-def test_a_second_backward_recomputes_again_or_says_that_the_graph_is_gone():
-    counted = Counted("MLP")
-    loss = nn.checkpointing(counted.model)(counted.x).sum()
-    loss.backward(retain_graph=True)
-    once = [p.grad.copy() for p in counted.model.parameters()]
-    loss.backward()
-    assert counted.calls == [3] * 4
-    assert same([2 * gradient for gradient in once], [p.grad for p in counted.model.parameters()])
-    with pytest.raises(RuntimeError, match="already walked by backward"):
-        loss.backward()
-
-
-def test_an_error_while_recomputing_leaves_random_numbers_and_modes_as_they_were():
-    counted = Counted("GPT with dropout and a tie")
-    model, x = nn.checkpointing(counted.model), counted.x
-    truth = results(model, model, x)
-    random.manual_seed(2)
-    loss = (model(x) ** 2).mean()
-    block = model.transformer.h[2].mlp
-    block.forward = _fails
-    with pytest.raises(ArithmeticError, match="no more of this"):
-        loss.backward()
-    del block.forward
-    assert not recomputing.get()
-    assert is_grad_enabled()
-    assert np.array_equal(random.generator().integers(1000, size=3), truth[-1])
-    model.zero_grad()
-    assert same(results(model, model, x), truth)
-
-
-def _fails(x: Any) -> Any:
-    raise ArithmeticError("no more of this")
-
-
 # ---- the model stays what it was ----
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_names_state_and_stages_stay(name: str):
-    build, x = MODELS[name]
-    plain, model = build(), nn.checkpointing(build())
-    assert [key for key, _ in model.named_parameters()] == [key for key, _ in plain.named_parameters()]
-    assert [key for key, _ in model.named_modules()] == [key for key, _ in plain.named_modules()]
-    assert list(map(str, model.stages())) == list(map(str, plain.stages()))
-    assert model.ties() == plain.ties()
-    assert repr(model) == repr(plain)
-    assert type(model) is type(plain)
-    plain.load_state_dict(model.state_dict())
-    model.load_state_dict(plain.state_dict())
-    with no_grad():
-        assert np.array_equal(plain.eval()(x).numpy(), model.eval()(x).numpy())
+def test_names_state_and_stages_stay():
+    for name in MODELS:
+        with naming(name):
+            build, x = MODELS[name]
+            plain, model = build(), nn.checkpointing(build())
+            assert [key for key, _ in model.named_parameters()] == [key for key, _ in plain.named_parameters()]
+            assert [key for key, _ in model.named_modules()] == [key for key, _ in plain.named_modules()]
+            assert list(map(str, model.stages())) == list(map(str, plain.stages()))
+            assert model.ties() == plain.ties()
+            assert repr(model) == repr(plain)
+            assert type(model) is type(plain)
+            plain.load_state_dict(model.state_dict())
+            model.load_state_dict(plain.state_dict())
+            with no_grad():
+                assert np.array_equal(plain.eval()(x).numpy(), model.eval()(x).numpy())
 
 
-@pytest.mark.parametrize("name", all_but_first_exhaustive(list(MODELS)))
-def test_copies_are_checkpointed_too_and_independent(name: str):
-    build, x = MODELS[name]
-    model = nn.checkpointing(build(), 2).eval()
-    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert twin.forward.model is twin
-        twin(x).sum().backward()
-        assert all(p.grad is not None for p in twin.parameters())
-        assert all(p.grad is None for p in model.parameters())
+def test_copies_are_checkpointed_too_and_independent():
+    for name in MODELS:
+        with naming(name):
+            build, x = MODELS[name]
+            model = nn.checkpointing(build(), 2).eval()
+            for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+                assert twin.forward.model is twin
+                twin(x).sum().backward()
+                assert all(p.grad is not None for p in twin.parameters())
+                assert all(p.grad is None for p in model.parameters())
 
 
 def test_layers_that_are_replaced_are_seen_and_a_changed_number_of_stages_is_refused():
@@ -257,21 +194,13 @@ def test_layers_that_are_replaced_are_seen_and_a_changed_number_of_stages_is_ref
     assert nn.checkpointing(model)(x).shape == (4, 3)
 
 
-def test_a_text_is_continued_by_a_checkpointed_model_as_by_a_plain_one():
-    build, x = MODELS["GPT with dropout and a tie"]
-    model = build().eval()
-    expected = model.generate(x[:, :2], 5, temperature=0.0)
-    assert np.array_equal(nn.checkpointing(model).generate(x[:, :2], 5, temperature=0.0), expected)
-
-
 class Doubled(nn.models.MLP):
     def forward(self, x: Any) -> Tensor:
         return super().forward(x) * 2.0
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
+def test_what_cannot_be_checkpointed_is_refused():
+    for call, error, message in [
         (lambda: nn.checkpointing(nn.models.MLP(4, 3, 2), 3), ValueError, "2 stages cannot fill 3 segments: use at mo"),
         (lambda: nn.checkpointing(nn.models.MLP(4, 3, 2), every=3), ValueError, "a segment of 3 stages is longer than"),
         (lambda: nn.checkpointing(nn.models.MLP(4, 3, 2), 2, every=1), ValueError, "not both"),
@@ -279,8 +208,6 @@ class Doubled(nn.models.MLP):
         (lambda: nn.checkpointing(nn.models.MLP(4, 3, 2), 1.5), TypeError, "segments"),
         (lambda: nn.checkpointing(nn.Linear(4, 3)), NotImplementedError, "Linear does not say where it can be cut"),
         (lambda: nn.checkpointing(Doubled(4, 3)), ValueError, "Doubled defines forward but inherits stages"),
-    ],
-)
-def test_what_cannot_be_checkpointed_is_refused(call: Any, error: type[Exception], message: str):
-    with pytest.raises(error, match=message):
-        call()
+    ]:
+        with naming(message), pytest.raises(error, match=message):
+            call()

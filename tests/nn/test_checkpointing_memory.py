@@ -5,16 +5,18 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.reproductions.activation_checkpointing import array_bytes
-from minidl import Tensor, kernels, nn, random
+from minidl import kernels, nn, random
 from minidl.grad_mode import recomputing
 from minidl.nn import segments
 from minidl.parallel.pipeline import costs_of
+from tests.naming import naming
 from tests.nn.test_checkpointing import MODELS, Counted, results, same
 
 STATE = 16
@@ -65,27 +67,20 @@ def kept_when_recomputed(model: nn.Module, chosen: Any, x: Any) -> int:
 
 
 @pytest.mark.usefixtures("_reference_kernels")
-@pytest.mark.parametrize(("n", "k"), [(16, 4), (36, 6), (36, 4), (12, 3), (10, 4), (16, 1), (16, 16)])
-def test_n_equal_stages_in_k_segments_keep_k_plus_n_over_k_activations(n: int, k: int):
-    x = Tensor(np.zeros(1000, np.float32), requires_grad=True)
-    kept = kept_when_recomputed(nn.Sequential(*(nn.Tanh() for _ in range(n))), k, x)
-    # The longer segments come first, so n / k is rounded down
-    assert kept == pytest.approx((k + n // k) * x.data.nbytes, abs=STATE * (k + 1))
-
-
-@pytest.mark.usefixtures("_reference_kernels")
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("choose", [segments.least_peak, lambda costs: segments.equal(len(costs), 2)])
-def test_the_predicted_peak_of_a_model_is_what_lives(name: str, choose: Any):
-    counted = Counted(name)
-    costs = nn.stage_costs(counted.model, counted.x)
-    chosen = choose(costs)
-    kept = kept_when_recomputed(counted.model, chosen, counted.x)
-    parameters = dict(counted.model.named_parameters())
-    waiting = sum(parameters[names[0]].data.nbytes for names in counted.model.ties())  # a tied weight's first gradient
-    tolerance = STATE * (len(chosen) + 1) + WINDOWS.get(name, 0)
-    predicted = segments.peak(costs, chosen)
-    assert predicted - tolerance <= kept <= predicted + waiting + tolerance
+def test_the_predicted_peak_of_a_model_is_what_lives():
+    for choose, name in product([segments.least_peak, lambda costs: segments.equal(len(costs), 2)], MODELS):
+        with naming(choose, name):
+            counted = Counted(name)
+            costs = nn.stage_costs(counted.model, counted.x)
+            chosen = choose(costs)
+            kept = kept_when_recomputed(counted.model, chosen, counted.x)
+            parameters = dict(counted.model.named_parameters())
+            waiting = sum(
+                parameters[names[0]].data.nbytes for names in counted.model.ties()
+            )  # a tied weight's first gradient
+            tolerance = STATE * (len(chosen) + 1) + WINDOWS.get(name, 0)
+            predicted = segments.peak(costs, chosen)
+            assert predicted - tolerance <= kept <= predicted + waiting + tolerance
 
 
 def test_measuring_costs_leaves_the_model_and_the_random_numbers_as_they_were():
@@ -98,8 +93,9 @@ def test_measuring_costs_leaves_the_model_and_the_random_numbers_as_they_were():
         assert same(results(again.model, again.plain(), again.x), truth)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_stage_costs_are_the_forward_half_of_what_a_pipeline_counts(name: str):
-    counted = Counted(name)
-    costs, rows = nn.stage_costs(counted.model, counted.x), costs_of(counted.model, counted.x).rows
-    assert costs == [(row.forward, row.kept, row.output) for row in rows]
+def test_stage_costs_are_the_forward_half_of_what_a_pipeline_counts():
+    for name in MODELS:
+        with naming(name):
+            counted = Counted(name)
+            costs, rows = nn.stage_costs(counted.model, counted.x), costs_of(counted.model, counted.x).rows
+            assert costs == [(row.forward, row.kept, row.output) for row in rows]

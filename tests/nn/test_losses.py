@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from minidl import functional as F
 from minidl import nn
+from tests.naming import naming
 
 WEIGHT = np.array([0.5, 2.0, 1.0], dtype=np.float32)
 
@@ -22,9 +21,8 @@ def targets(random: np.random.Generator) -> Any:
     return random.random((5, 3)).astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    ("module", "function", "make"),
-    [
+def test_a_module_gives_what_its_function_gives() -> None:
+    for module, function, make in [
         (nn.CrossEntropyLoss(), F.cross_entropy, labels),
         (
             nn.CrossEntropyLoss(WEIGHT, 1, "sum", 0.1),
@@ -42,13 +40,11 @@ def targets(random: np.random.Generator) -> Any:
             lambda x, y: F.binary_cross_entropy_with_logits(x, y, WEIGHT, "sum", WEIGHT),
             targets,
         ),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
-)
-def test_a_module_gives_what_its_function_gives(module: nn.Module, function: Callable[..., Any], make: Any) -> None:
-    random = np.random.default_rng(0)
-    x, y = random.standard_normal((5, 3)).astype(np.float32), make(random)
-    np.testing.assert_array_equal(module(x, y).numpy(), function(x, y).numpy())
+    ]:
+        with naming(module):
+            random = np.random.default_rng(0)
+            x, y = random.standard_normal((5, 3)).astype(np.float32), make(random)
+            np.testing.assert_array_equal(module(x, y).numpy(), function(x, y).numpy())
 
 
 def test_class_weights_are_state_and_not_parameters() -> None:

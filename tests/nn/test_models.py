@@ -10,13 +10,19 @@ import minidl
 from minidl import Tensor, kernels, nn, optim
 from minidl import functional as F
 from minidl.nn.models import GPT, MLP, VGG16, AlexNet, LeNet, ResNet
-from tests.tiers import exhaustively
+from tests.naming import naming
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_thread():
     with threadpool_limits(1):
         yield
+
+
+def made(make):
+    """The model without its weights, in no time."""
+    with nn.building(lambda model: []):
+        return make()
 
 
 def count(model):
@@ -30,9 +36,8 @@ def numbers(*shape, seed=0):
 # ---- counts ----
 
 
-@pytest.mark.parametrize(
-    ("make", "parameters"),
-    [
+def test_parameter_counts():
+    for make, parameters in [
         (lambda: MLP(64, 128, 10), 64 * 128 + 128 + 128 * 10 + 10),
         (lambda: MLP([784, 512, 512, 10]), 669_706),
         (LeNet, 61_706),
@@ -40,40 +45,25 @@ def numbers(*shape, seed=0):
         (lambda: LeNet(size=8), 156 + 2_416 + (16 * 4 * 4 * 120 + 120) + 10_164 + 850),
         (lambda: ResNet(8), 78_042),
         (lambda: ResNet(20), 269_722 + 2_752),  # the paper's 0.27M and two projections
-        (lambda: ResNet(56), 853_018 + 2_752),
         (lambda: ResNet(110), 1_727_962 + 2_752),
         (lambda: ResNet(18), 11_689_512),
+        (lambda: ResNet(34), 21_797_672),
         (lambda: ResNet(50), 25_557_032),
+        (lambda: ResNet(101), 44_549_160),
+        (lambda: ResNet(152), 60_192_808),
+        (AlexNet, 61_100_840),
+        (lambda: AlexNet(groups=2), 60_965_224),
+        (VGG16, 138_357_544),
         (GPT, 124_439_808),
-        *exhaustively(
-            (lambda: ResNet(34), 21_797_672),
-            (lambda: ResNet(101), 44_549_160),
-            (lambda: ResNet(152), 60_192_808),
-        ),
-    ],
-)
-def test_parameter_counts(make, parameters):
-    assert count(make()) == parameters
+    ]:
+        with naming(parameters):
+            assert count(made(make)) == parameters
+    for make, share in ((AlexNet, 0.96), (VGG16, 0.894)):
+        assert count(made(make).classifier) / count(made(make)) == pytest.approx(share, abs=0.001)
 
 
-@pytest.fixture(scope="module")
-def vgg16():
-    return VGG16()
-
-
-@pytest.fixture(scope="module")
-def alexnet():
-    return AlexNet()
-
-
-def test_alexnet_has_61_million_parameters_nearly_all_in_its_linear_layers(alexnet):
-    assert count(alexnet) == 61_100_840
-    assert count(alexnet.classifier) / count(alexnet) == pytest.approx(0.96, abs=0.005)
-
-
-def test_the_alexnet_of_2012_has_the_paper_s_shapes_and_61_million_parameters():
+def test_the_alexnet_of_2012_has_the_paper_s_shapes():
     model = AlexNet(groups=2)
-    assert count(model) == 60_965_224
     shapes = [p.shape for name, p in model.features.named_parameters() if name.endswith("weight")]
     # section 3.5 of the paper: kernels x height x width x depth
     assert shapes == [(96, 3, 11, 11), (256, 48, 5, 5), (384, 256, 3, 3), (384, 192, 3, 3), (256, 192, 3, 3)]
@@ -86,75 +76,23 @@ def test_the_alexnet_of_2012_has_the_paper_s_shapes_and_61_million_parameters():
     assert x.shape == (1, 256, 6, 6)
 
 
-def test_alexnet_is_for_one_device_or_two():
-    with pytest.raises(ValueError, match="AlexNet: groups must be 1 or 2, got 3"):
-        AlexNet(groups=3)
-
-
-def test_vgg16_holds_half_a_gibibyte_of_weights(vgg16):
-    assert count(vgg16) == 138_357_544
-    assert sum(p.data.nbytes for p in vgg16.parameters()) / 2**20 == pytest.approx(527.8, abs=0.05)
-    assert count(vgg16.classifier) / count(vgg16) == pytest.approx(0.894, abs=0.001)
-
-
 # ---- names ----
 
 
-def test_lenet_has_the_names_of_its_layers():
-    parts = [f"{layer}.{kind}" for layer in ("conv1", "conv2", "fc1", "fc2", "fc3") for kind in ("weight", "bias")]
-    assert list(LeNet().state_dict()) == parts
+def test_alexnet_and_vgg16_have_torchvision_s_names():
+    """The names of the other models are compared with PyTorch's in test_models_parity.py."""
 
-
-def test_alexnet_and_vgg16_have_torchvision_s_names(alexnet, vgg16):
     def layers(model):
         return list(dict.fromkeys(name.rsplit(".", 1)[0] for name, _ in model.named_parameters()))
 
-    assert layers(alexnet) == [
+    assert layers(made(AlexNet)) == [
         *(f"features.{i}" for i in (0, 3, 6, 8, 10)),
         *(f"classifier.{i}" for i in (1, 4, 6)),
     ]
-    assert layers(vgg16) == [
+    assert layers(made(VGG16)) == [
         *(f"features.{i}" for i in (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)),
         *(f"classifier.{i}" for i in (0, 3, 6)),
     ]
-
-
-NORM = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
-
-
-def torchvision_names(blocks, convolutions, projected):
-    """The names in torchvision's order; projected: the stages whose first block has a shortcut with parameters."""
-    names = ["conv1.weight", *(f"bn1.{part}" for part in NORM)]
-    for stage, length in enumerate(blocks, 1):
-        for i in range(length):
-            block = f"layer{stage}.{i}"
-            for j in range(1, convolutions + 1):
-                names += [f"{block}.conv{j}.weight", *(f"{block}.bn{j}.{part}" for part in NORM)]
-            if i == 0 and stage in projected:
-                names += [f"{block}.downsample.0.weight", *(f"{block}.downsample.1.{part}" for part in NORM)]
-    return [*names, "fc.weight", "fc.bias"]
-
-
-@pytest.mark.parametrize(
-    ("depth", "blocks", "convolutions", "projected"),
-    [
-        (18, (2, 2, 2, 2), 2, (2, 3, 4)),
-        (50, (3, 4, 6, 3), 3, (1, 2, 3, 4)),
-        (20, (3, 3, 3), 2, (2, 3)),
-    ],
-)
-def test_resnet_has_torchvision_s_names(depth, blocks, convolutions, projected):
-    assert list(ResNet(depth).state_dict()) == torchvision_names(blocks, convolutions, projected)
-
-
-def test_resnet50_has_torchvision_s_shapes():
-    shapes = {name: array.shape for name, array in ResNet(50).state_dict().items()}
-    assert shapes["conv1.weight"] == (64, 3, 7, 7)
-    assert shapes["layer1.0.conv1.weight"] == (64, 64, 1, 1)
-    assert shapes["layer1.0.downsample.0.weight"] == (256, 64, 1, 1)
-    assert shapes["layer2.0.conv2.weight"] == (128, 128, 3, 3)
-    assert shapes["layer4.2.conv3.weight"] == (2048, 512, 1, 1)
-    assert shapes["fc.weight"] == (1000, 2048)
 
 
 def test_gpt_has_nanogpt_s_names_and_one_weight_for_both_ends():
@@ -190,39 +128,47 @@ def test_gpt_starts_as_nanogpt_does_and_predicts_nothing_yet():
     assert loss.item() == pytest.approx(np.log(65), rel=0.05)
 
 
-@pytest.mark.parametrize("depth", [8, 18, 50])
-def test_with_zero_init_residual_every_block_starts_as_the_identity(depth):
-    minidl.manual_seed(0)
-    model = ResNet(depth, num_classes=10, zero_init_residual=True)
-    stage = model.layer1[1:] if depth != 8 else model.layer1
-    x = np.abs(numbers(2, model.layer1[-1].bn1.num_features * (4 if depth == 50 else 1), 6, 6))
-    np.testing.assert_array_equal(stage(Tensor(x)).data, x)
-    plain = ResNet(depth, num_classes=10).layer1[-1]
-    assert not np.allclose(plain(Tensor(x)).data, x)
+def test_with_zero_init_residual_every_block_starts_as_the_identity():
+    for depth in (8, 50):
+        with naming(depth):
+            minidl.manual_seed(0)
+            model = ResNet(depth, num_classes=10, zero_init_residual=True)
+            stage = model.layer1[1:] if depth != 8 else model.layer1
+            x = np.abs(numbers(2, model.layer1[-1].bn1.num_features * (4 if depth == 50 else 1), 6, 6))
+            np.testing.assert_array_equal(stage(Tensor(x)).data, x)
+            plain = ResNet(depth, num_classes=10).layer1[-1]
+            assert not np.allclose(plain(Tensor(x)).data, x)
 
 
 # ---- what they refuse ----
 
 
-@pytest.mark.parametrize(
-    ("make", "shape", "message"),
-    [
+def test_what_the_models_cannot_take_or_be_is_refused():
+    for make, shape, message in [
         (lambda: LeNet(size=28), (2, 1, 8, 8), r"LeNet: images \(n, 1, 28, 28\) expected, got \(2, 1, 8, 8\)"),
         (lambda: LeNet(size=8), (2, 3, 8, 8), r"LeNet: images \(n, 1, 8, 8\)"),
         (lambda: ResNet(8), (2, 1, 8, 8), "conv2d"),
         (lambda: MLP(64, 10), (2, 1, 28, 28), r"MLP: samples of 64 numbers expected, got x of shape \(2, 1, 28, 28\)"),
-    ],
-)
-def test_images_of_another_size_are_refused(make, shape, message):
-    with pytest.raises(ValueError, match=message):
-        make()(np.zeros(shape, np.float32))
+    ]:
+        with naming(message), pytest.raises(ValueError, match=message):
+            make()(np.zeros(shape, np.float32))
+    for make, message in [
+        (lambda: LeNet(size=16), "16"),
+        (lambda: ResNet(21), "21"),
+        (lambda: ResNet(2), "2"),
+        (lambda: MLP(3), r"\(3,\)"),
+        (lambda: AlexNet(groups=3), "AlexNet: groups must be 1 or 2, got 3"),
+    ]:
+        with naming(message), pytest.raises(ValueError, match=message):
+            make()
 
 
-def test_alexnet_and_vgg16_refuse_images_that_are_not_imagenet_s(alexnet, vgg16):
+def test_alexnet_and_vgg16_refuse_images_that_are_not_imagenet_s():
+    alexnet = made(AlexNet)
     with pytest.raises(ValueError, match=r"AlexNet: images \(n, 3, 224, 224\) expected, got \(1, 3, 32, 32\)"):
         alexnet(np.zeros((1, 3, 32, 32)))
     with pytest.raises(ValueError, match=r"VGG16: images \(n, 3, 224, 224\) expected, got \(3, 224, 224\)"):
-        vgg16(np.zeros((3, 224, 224)))
+        made(VGG16)(np.zeros((3, 224, 224)))
 
 
 def test_gpt_refuses_more_positions_than_its_block_size():
@@ -233,17 +179,6 @@ def test_gpt_refuses_more_positions_than_its_block_size():
         model(np.zeros(4, np.int64))
     with pytest.raises(ValueError, match="multiple of n_head, got 6 and 4"):
         GPT(n_embd=6, n_head=4)
-
-
-@pytest.mark.parametrize("make", [lambda: LeNet(size=16), lambda: ResNet(21), lambda: ResNet(2), lambda: MLP(3)])
-def test_impossible_models_are_refused_with_what_was_given(make):
-    with pytest.raises(ValueError, match=r"(not|got) (16|21|2)|\(3,\)"):
-        make()
-
-
-def test_an_empty_batch_gives_empty_logits():
-    assert MLP(64, 10)(np.zeros((0, 1, 8, 8), np.float32)).shape == (0, 10)
-    assert LeNet(size=8)(np.zeros((0, 1, 8, 8), np.float32)).shape == (0, 10)
 
 
 # ---- what they compute ----
@@ -265,23 +200,13 @@ def test_resnet_takes_images_of_other_sizes_and_channels():
     assert ResNet(18, num_classes=5)(numbers(2, 3, 64, 64)).shape == (2, 5)
 
 
-def test_an_untrained_alexnet_computes_a_thousand_logits(alexnet):
-    assert alexnet.eval()(numbers(1, 3, 224, 224)).shape == (1, 1000)
-
-
-@pytest.mark.parametrize("kernel", ["numpy", "numba"])
-def test_lenet_learns_64_random_digits_by_heart(kernel):
-    with kernels.use(kernel):
-        minidl.manual_seed(0)
-        model = LeNet(size=8)
-        images, labels = numbers(64, 1, 8, 8), np.random.default_rng(1).integers(10, size=64)
-        optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-        for _ in range(40):
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(images), labels)
-            loss.backward()
-            optimizer.step()
-        assert loss.item() < 0.05
+def test_an_alexnet_computes_a_thousand_logits_or_what_another_classifier_makes_of_its_features():
+    model, x = AlexNet().eval(), numbers(1, 3, 224, 224)
+    assert model(x).shape == (1, 1000)
+    features = model.features(x)
+    for classifier in (nn.Linear(256 * 6 * 6, 5), nn.Identity(), nn.Sequential()):
+        model.classifier = classifier
+        np.testing.assert_array_equal(model(x).numpy(), classifier(features.reshape(1, -1)).numpy())
 
 
 def test_resnet8_learns_32_random_images_by_heart():
@@ -297,11 +222,10 @@ def test_resnet8_learns_32_random_images_by_heart():
     assert loss.item() < 0.1
 
 
-@pytest.mark.parametrize("kernel", ["numpy", "numba"])
-def test_a_tiny_gpt_learns_a_sentence_and_recites_it(kernel):
+def test_a_tiny_gpt_learns_a_sentence_and_recites_it():
     text = np.frombuffer(b"the quick brown fox jumps over the lazy dog. ", np.uint8) - 32
     block = 8
-    with kernels.use(kernel):
+    with kernels.use("numba"):
         minidl.manual_seed(0)
         model = GPT(vocab_size=96, block_size=block, n_layer=2, n_head=2, n_embd=32)
         optimizer = optim.AdamW(model.parameters(), lr=1e-2)
@@ -350,14 +274,6 @@ class Doubled(nn.Sequential):
         return 2 * super().forward(x)
 
 
-def test_another_classifier_may_take_the_place_of_the_models_own():
-    model, x = AlexNet(num_classes=3).eval(), numbers(1, 3, 224, 224)
-    features = model.features(x)
-    for classifier in (nn.Linear(256 * 6 * 6, 5), nn.Identity(), nn.Sequential()):
-        model.classifier = classifier
-        np.testing.assert_array_equal(model(x).numpy(), classifier(features.reshape(1, -1)).numpy())
-
-
 def test_a_containers_own_forward_is_applied_by_the_model_and_by_its_stages():
     model, x = ResNet(8).eval(), numbers(2, 3, 8, 8)
     model.layer3, model.fc = nn.Identity(), nn.Linear(32, 3)
@@ -366,8 +282,3 @@ def test_a_containers_own_forward_is_applied_by_the_model_and_by_its_stages():
     model.fc.bias.data *= 2
     np.testing.assert_allclose(model(x).numpy(), 2 * plain, rtol=1e-5)
     np.testing.assert_array_equal(nn.run_stages(model.stages(), x).numpy(), model(x).numpy())
-
-
-def test_gpts_transformer_gives_the_features_that_the_head_reads():
-    model, tokens = GPT(11, 8, n_layer=2, n_head=2, n_embd=8), np.arange(6).reshape(2, 3)
-    np.testing.assert_array_equal(model.lm_head(model.transformer(tokens)).numpy(), model(tokens).numpy())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from minidl import nn
@@ -25,10 +24,7 @@ def test_a_shared_module_is_replaced_once_under_all_its_names():
     model = nn.replace_layers(nn.Sequential(tanh, nn.Sequential(nn.Linear(2, 2), tanh)), relu_for_tanh)
     assert isinstance(model[0], nn.ReLU)
     assert model[0] is model[1][1]
-
-
-def test_the_model_itself_can_be_replaced():
-    assert isinstance(nn.replace_layers(nn.Tanh(), relu_for_tanh), nn.ReLU)
+    assert isinstance(nn.replace_layers(nn.Tanh(), relu_for_tanh), nn.ReLU)  # the model itself
 
 
 def test_a_replacement_may_contain_the_module_that_it_replaces():
@@ -39,21 +35,7 @@ def test_a_replacement_may_contain_the_module_that_it_replaces():
     )
     assert model[0][0] is first
     assert len(model[1]) == 2
-
-
-def test_the_order_of_the_layers_and_of_the_names_stays():
-    model = nn.models.LeNet(8)
-    names = list(model.state_dict())
-    nn.replace_layers(model, lambda name, module: nn.Linear(84, 10) if name == "fc3" else None)
-    assert list(model.state_dict()) == names
-    assert model(np.zeros((1, 1, 8, 8), np.float32)).shape == (1, 10)
-
-
-def test_layers_in_lists_and_blocks_are_found():
-    model = nn.models.GPT(vocab_size=5, block_size=4, n_layer=2, n_head=1, n_embd=4)
-    nn.replace_layers(model, lambda name, module: nn.Identity() if isinstance(module, nn.LayerNorm) else None)
-    assert not any(isinstance(module, nn.LayerNorm) for module in model.modules())
-    assert isinstance(model.transformer.h[1].ln_2, nn.Identity)
+    assert list(model.state_dict()) == ["0.0.weight", "0.0.bias", "1.0.weight", "1.0.bias"]
 
 
 def test_modules_that_contain_each_other_are_walked_once():

@@ -22,7 +22,7 @@ from minidl.nn.segments import (
     peak,
     recomputed_flops,
 )
-from tests.tiers import all_but_first_exhaustive
+from tests.naming import naming
 
 UNIT = StageCost(flops=1, kept=1, output=1)
 
@@ -35,14 +35,15 @@ def test_equal_segments_of_equal_stages_keep_k_plus_n_over_k():
             assert kept == k + ceil(n / k) or n % k
 
 
-@pytest.mark.parametrize(("n", "published"), [(16, 8), (36, 12), (64, 16), (100, 20), (144, 24)])
-def test_the_least_over_the_number_of_segments_is_two_roots_of_the_stages(n: int, published: int):
+def test_the_least_over_the_number_of_segments_is_two_roots_of_the_stages():
     """The published values; they are reached by sqrt(n) segments, which is the default."""
-    assert min(k + ceil(n / k) for k in range(1, n + 1)) == published == 2 * isqrt(n)
-    assert min(peak([UNIT] * n, equal(n, k)) for k in range(1, n + 1)) == published
-    assert len(equal(n)) == isqrt(n)
-    assert peak([UNIT] * n, equal(n)) == published
-    assert recomputed_flops([UNIT] * n, equal(n)) == n
+    for n, published in [(36, 12), (144, 24)]:
+        with naming(n, published):
+            assert min(k + ceil(n / k) for k in range(1, n + 1)) == published == 2 * isqrt(n)
+            assert min(peak([UNIT] * n, equal(n, k)) for k in range(1, n + 1)) == published
+            assert len(equal(n)) == isqrt(n)
+            assert peak([UNIT] * n, equal(n)) == published
+            assert recomputed_flops([UNIT] * n, equal(n)) == n
 
 
 def test_segments_of_unequal_length_keep_fewer_activations_than_equal_ones():
@@ -91,46 +92,21 @@ def stage_cost(flops: int, inside: int, output: int) -> StageCost:
 COST = st.builds(stage_cost, st.integers(0, 9), st.integers(0, 9), st.integers(0, 5))
 
 
-@given(costs=st.lists(COST, min_size=1, max_size=6))
-@settings(max_examples=60, deadline=None)
+ANY_COST = st.builds(StageCost, *3 * [st.integers(0, 9)])
+"""Also of a stage that returns a view of its input: it takes no memory, but at the end of a segment it is copied."""
+
+
+@given(costs=st.lists(COST, min_size=1, max_size=6) | st.lists(ANY_COST, min_size=1, max_size=5))
+@settings(max_examples=40, deadline=None)
 def test_dynamic_programming_finds_the_best_of_all_divisions(costs: list[StageCost]):
     assert_best(costs, list(divisions(len(costs))))
-
-
-@given(costs=st.lists(st.builds(StageCost, *3 * [st.integers(0, 9)]), min_size=1, max_size=5))
-@settings(max_examples=40, deadline=None)
-def test_it_does_so_where_an_output_is_larger_than_what_backward_needs(costs: list[StageCost]):
-    """As of a stage that returns a view of its input: it takes no memory, but at the end of a segment it is copied."""
-    assert_best(costs, list(divisions(len(costs))))
-
-
-@pytest.mark.parametrize("n", all_but_first_exhaustive([8, 9, 10, 11, 12]))
-def test_it_does_so_for_up_to_twelve_stages(n: int):
-    costs = [stage_cost(1 + 7 * i % 5, 3 * i % 7, 1 + 5 * i % 4) for i in range(n)]
-    assert_best(costs, list(divisions(n)))
-
-
-@given(costs=st.lists(COST, min_size=1, max_size=12))
-@settings(max_examples=15, deadline=None)
-def test_recomputing_every_segment_is_never_better_than_the_least_peak(costs: list[StageCost]):
-    """All subsets of the boundaries of up to twelve stages, each segment recomputed."""
-    n, best = len(costs), peak(costs, least_peak(costs))
-    for subset in range(2 ** (n - 1)):
-        ends = [0, *(i for i in range(1, n) if subset >> (i - 1) & 1), n]
-        assert best <= peak(costs, [Segment(*part) for part in pairwise(ends)])
-
-
-def test_with_enough_memory_nothing_is_recomputed():
-    costs = [stage_cost(3, 2, 1)] * 7
-    assert least_recomputation(costs, 21) == [Segment(0, 7, recomputed=False)]
 
 
 # ---- what is refused ----
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_what_is_no_division_is_refused():
+    for call, message in [
         (lambda: equal(4, 5), "4 stages cannot fill 5 segments: use at most 4"),
         (lambda: equal(4, 0), "segments must be at least 1, got 0"),
         (lambda: every(4, 5), "a segment of 5 stages is longer than the model, which has 4: use at most 4"),
@@ -142,11 +118,10 @@ def test_with_enough_memory_nothing_is_recomputed():
         (lambda: peak([UNIT] * 3, [Segment(0, 2), Segment(1, 3)]), "must follow each other"),
         (lambda: peak([UNIT] * 3, [Segment(0, 0), Segment(0, 3)]), "none may be empty"),
         (lambda: peak([UNIT] * 3, []), "must follow each other"),
-    ],
-)
-def test_what_is_no_division_is_refused(call, message: str):
-    with pytest.raises(ValueError, match=message):
-        call()
+        (lambda: recomputed_flops([UNIT] * 3, [Segment(0, 2)]), "must follow each other"),
+    ]:
+        with naming(message), pytest.raises(ValueError, match=message):
+            call()
 
 
 def test_costs_with_fractions_keep_within_their_own_least_peak():

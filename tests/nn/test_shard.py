@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minidl import nn
@@ -18,6 +18,7 @@ from minidl import nn
     length=st.integers(0, 3),
     other=st.integers(0, 3),
 )
+@settings(max_examples=50, deadline=None)
 def test_the_pieces_joined_are_the_whole(dim, count, blocks, length, other):
     shape = [other, 2, 3]
     shape[dim] = count * blocks * length

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, nn
+from tests.naming import naming
 
 
 def test_the_gradient_is_that_of_the_version_however_the_module_is_updated_meanwhile():
@@ -47,6 +48,9 @@ def test_a_tied_parameter_is_replaced_under_all_its_names():
         model(np.array([[1, 2]])).sum().backward()
     assert model.transformer.wte.weight is model.lm_head.weight
     assert model.lm_head.weight.grad is not None
+    twice = dict.fromkeys(("lm_head.weight", "transformer.wte.weight"), model.lm_head.weight.data)
+    with pytest.raises(ValueError, match="name it once"), nn.using(model, twice):
+        pass
 
 
 def test_frozen_parameters_stay_frozen_and_others_keep_their_own_weights():
@@ -67,22 +71,11 @@ def test_the_modules_own_parameters_are_back_after_an_error():
     assert model.weight is weight
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
+def test_weights_that_are_none_of_the_module_are_refused():
+    for weights, message in [
         ({"weigth": np.ones((2, 2), np.float32)}, "no values of a parameter 'weigth': name some of weight, bias"),
         ({"bias": np.ones(3, np.float32)}, r"'bias' has shape \(2,\) and dtype float32, got \(3,\) and float32"),
         ({"bias": np.ones(2)}, "got .* and float64"),
-    ],
-)
-def test_weights_that_are_none_of_the_module_are_refused(weights: dict[str, np.ndarray], message: str):
-    with pytest.raises(ValueError, match=message), nn.using(nn.Linear(2, 2), weights):
-        pass
-
-
-def test_a_parameter_is_given_under_one_name():
-    model = nn.models.GPT(vocab_size=5, block_size=4, n_layer=1, n_head=1, n_embd=4)
-    weight = model.lm_head.weight.data
-    weights = {"lm_head.weight": weight, "transformer.wte.weight": weight}
-    with pytest.raises(ValueError, match="name it once"), nn.using(model, weights):
-        pass
+    ]:
+        with naming(message), pytest.raises(ValueError, match=message), nn.using(nn.Linear(2, 2), weights):
+            pass

@@ -6,6 +6,7 @@ import pytest
 from minidl import Tensor, nn, optim
 from minidl.nn import Shard
 from minidl.optim.named_state import by_name, load_named_state, named_state
+from tests.naming import naming
 
 
 def model() -> nn.Module:
@@ -64,33 +65,36 @@ def test_a_tied_parameter_has_its_first_name():
     assert not set(names[1:]) & set(group["params"])
 
 
-@pytest.mark.parametrize("half", [0, 1])
-def test_a_part_gets_the_state_of_what_it_holds(half):
-    module, optimizer = trained()
-    saved = named_state(optimizer, names_of(module))
-    with nn.building(lambda model: model[2 * half]):
-        part = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
-    part_optimizer = adam_w(part)
-    load_named_state(part_optimizer, names_of(part), saved)
-    mine = named_state(part_optimizer, names_of(part))
-    assert [group["params"] for group in mine["param_groups"]] == [group["params"] for group in saved["param_groups"]]
-    assert sorted(mine["state"]) == [f"{2 * half}.bias", f"{2 * half}.weight"]
+def test_a_part_gets_the_state_of_what_it_holds():
+    for half in [0, 1]:
+        with naming(half):
+            module, optimizer = trained()
+            saved = named_state(optimizer, names_of(module))
+            with nn.building(lambda model, half=half: model[2 * half]):
+                part = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+            part_optimizer = adam_w(part)
+            load_named_state(part_optimizer, names_of(part), saved)
+            mine = named_state(part_optimizer, names_of(part))
+            assert [group["params"] for group in mine["param_groups"]] == [
+                group["params"] for group in saved["param_groups"]
+            ]
+            assert sorted(mine["state"]) == [f"{2 * half}.bias", f"{2 * half}.weight"]
 
 
-@pytest.mark.parametrize("index", [0, 1])
-def test_a_shard_gets_its_share_of_whole_arrays(index):
-    module, optimizer = trained()
-    saved = named_state(optimizer, names_of(module))
-    split = model()
-    shard = Shard("tp", index, 2, dim=1)
-    split[0].weight.cut(shard)
-    split_optimizer = adam_w(split)
-    load_named_state(split_optimizer, names_of(split), saved)
-    mine = named_state(split_optimizer, names_of(split))["state"]
-    for key in ("exp_avg", "exp_avg_sq"):
-        np.testing.assert_array_equal(mine["0.weight"][key], shard.cut(saved["state"]["0.weight"][key]))
-    np.testing.assert_equal(mine["2.weight"], saved["state"]["2.weight"])
-    assert mine["0.weight"]["step"] == 2
+def test_a_shard_gets_its_share_of_whole_arrays():
+    for index in [0, 1]:
+        module, optimizer = trained()
+        saved = named_state(optimizer, names_of(module))
+        split = model()
+        shard = Shard("tp", index, 2, dim=1)
+        split[0].weight.cut(shard)
+        split_optimizer = adam_w(split)
+        load_named_state(split_optimizer, names_of(split), saved)
+        mine = named_state(split_optimizer, names_of(split))["state"]
+        for key in ("exp_avg", "exp_avg_sq"):
+            np.testing.assert_array_equal(mine["0.weight"][key], shard.cut(saved["state"]["0.weight"][key]))
+        np.testing.assert_equal(mine["2.weight"], saved["state"]["2.weight"])
+        assert mine["0.weight"]["step"] == 2
 
 
 def test_everything_that_does_not_fit_is_listed_and_nothing_is_changed():

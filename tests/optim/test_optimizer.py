@@ -12,12 +12,7 @@ import pytest
 
 from minidl import Tensor, kernels, nn, optim
 from tests.kernels import stand_in
-
-
-@pytest.fixture(params=["numpy", "numba"], autouse=True)
-def _kernel(request):
-    with kernels.use(request.param):
-        yield
+from tests.naming import naming
 
 
 def weights(*shape: int, dtype: str = "float64", seed: int = 0) -> Tensor:
@@ -49,76 +44,45 @@ def train(optimizer: optim.Optimizer, count: int, seed: int = 0) -> None:
 # ---- the step ----
 
 
-def test_backward_and_step_minimize_a_loss():
-    w = weights(5, dtype="float32")
-    optimizer = optim.SGD([w], lr=0.1, momentum=0.5)
-    for _ in range(100):
-        optimizer.zero_grad()
-        ((w - 3.0) ** 2).sum().backward()
-        optimizer.step()
-    np.testing.assert_allclose(w.data, 3.0, rtol=1e-5)
-
-
 @every_optimizer
-def test_the_gradient_is_only_read(make):
-    w = weights(3, 4)
-    w.grad = np.random.default_rng(1).normal(size=(3, 4))
-    before = w.grad.copy()
-    make([w]).step()
-    np.testing.assert_array_equal(w.grad, before)
-
-
-@every_optimizer
-def test_the_step_writes_into_the_same_array_and_keeps_its_dtype(make):
+def test_the_step_writes_into_the_same_array_keeps_its_dtype_and_only_reads_the_gradient(make):
     for dtype in "float32", "float64":
         w = weights(3, 4, dtype=dtype)
         array, before = w.data, w.data.copy()
-        train(make([w]), 2)
+        optimizer = make([w])
+        train(optimizer, 2)
         assert w.data is array
         assert w.dtype == dtype
         assert not np.array_equal(before, array)
+        gradient = w.grad.copy()
+        optimizer.step()
+        np.testing.assert_array_equal(w.grad, gradient)
 
 
 @every_optimizer
-def test_parameters_of_no_dimension_and_of_no_elements_are_stepped(make):
-    scalar, empty = weights(), weights(0, 3)
-    before = float(scalar.data)
-    train(make([scalar, empty]), 3)
+def test_parameters_of_no_dimension_no_elements_and_no_gradient_are_stepped_or_passed_over(make):
+    scalar, empty, unused = weights(), weights(0, 3), weights(3, seed=1)
+    before, unused_before = float(scalar.data), unused.data.copy()
+    optimizer = make([scalar, empty, unused])
+    for _ in range(3):
+        scalar.grad, empty.grad = np.array(0.7), np.ones((0, 3))
+        optimizer.step()
     assert isinstance(scalar.data, np.ndarray)
     assert scalar.shape == ()
     assert np.isfinite(scalar.data)
     assert float(scalar.data) != before
     assert empty.shape == (0, 3)
-
-
-@every_optimizer
-def test_a_parameter_without_a_gradient_is_passed_over(make):
-    used, unused = weights(3), weights(3, seed=1)
-    before = unused.data.copy()
-    optimizer = make([used, unused])
-    used.grad = np.ones(3)
-    optimizer.step()
-    np.testing.assert_array_equal(unused.data, before)
+    np.testing.assert_array_equal(unused.data, unused_before)
     assert unused not in optimizer.state
 
 
-@every_optimizer
-def test_a_tied_parameter_counts_once(make):
+def test_a_tied_parameter_counts_once():
     tied, single = weights(3), weights(3)
-    optimizer = make([tied, tied])
+    optimizer = MAKERS["Adam"]([tied, tied])
     train(optimizer, 3)
-    train(make([single]), 3)
+    train(MAKERS["Adam"]([single]), 3)
     np.testing.assert_array_equal(tied.data, single.data)
     assert len(optimizer.param_groups[0]["params"]) == 1
-
-
-def test_a_step_between_forward_and_backward_is_noticed():
-    w = weights(3)
-    loss = (w * w).sum()
-    w.grad = np.ones(3)
-    optim.SGD([w], lr=0.1).step()
-    with pytest.raises(RuntimeError, match="overwritten in place"):
-        loss.backward()
 
 
 def test_zero_grad_forgets_the_gradients_or_fills_them_with_zeros():
@@ -133,15 +97,11 @@ def test_zero_grad_forgets_the_gradients_or_fills_them_with_zeros():
     assert w.grad is None
 
 
-def test_a_gradient_of_another_shape_is_refused():
+def test_a_gradient_of_another_shape_or_type_is_refused():
     w = weights(3)
     w.grad = np.ones(4)
     with pytest.raises(ValueError, match=r"shape \(3,\) has a gradient of shape \(4,\)"):
         optim.SGD([w]).step()
-
-
-def test_a_tensor_as_a_gradient_is_refused():
-    w = weights(3)
     w.grad = Tensor(np.ones(3))
     with pytest.raises(TypeError, match=r"grad is an array, not a Tensor: assign the Tensor's \.data"):
         optim.SGD([w]).step()
@@ -157,75 +117,42 @@ def test_a_group_added_later_takes_the_defaults_for_what_it_does_not_say():
     assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.5]
     assert optimizer.param_groups[1]["momentum"] == 0.9
     assert optimizer.param_groups[1]["params"] == [b]
+    assert "lr=0.1, momentum=0.9" in repr(optimizer)
 
 
-def test_the_options_are_shown():
-    assert "lr=0.1, momentum=0.9" in repr(optim.SGD([weights(3)], lr=0.1, momentum=0.9))
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
+def test_bad_input_is_named():
+    for make, error, message in [
         (lambda w: optim.SGD([]), ValueError, "SGD got no parameters"),
         (lambda w: optim.SGD(w), TypeError, r"not one Tensor: put it in \[\]"),
         (lambda w: optim.SGD({"params": [w]}), TypeError, "not one dict"),
-        (
-            lambda w: optim.SGD(nn.Linear(2, 2)),
-            TypeError,
-            r"SGD updates parameters, not a Linear: give model.parameters\(\)",
-        ),
+        (lambda w: optim.SGD(nn.Linear(2, 2)), TypeError, r"not a Linear: give model.parameters\(\)"),
         (lambda w: optim.SGD(nn.Linear(2, 2).parameters), TypeError, r"was not called: give model.parameters\(\)"),
         (lambda w: optim.SGD(nn.Linear(2, 2).state_dict()), TypeError, r"a dict of 2 keys: give model.parameters\(\)"),
         (lambda w: optim.SGD({w}), TypeError, "order changes"),
         (lambda w: optim.SGD([w.data]), TypeError, "updates Tensors.*not ndarray"),
         (lambda w: optim.SGD([("weight", w)]), TypeError, "not tuple"),
-        (
-            lambda w: optim.SGD([Tensor(np.arange(3))]),
-            TypeError,
-            r"shape \(3,\) holds int64, .*convert it with \.float",
-        ),
+        (lambda w: optim.SGD([Tensor(np.arange(3))]), TypeError, r"holds int64, .*convert it with \.float"),
         (lambda w: optim.SGD([w * 2]), ValueError, "result of an operation"),
         (lambda w: optim.SGD([{"params": [w]}, w]), TypeError, "mixes groups"),
         (lambda w: optim.SGD([{"params": [w]}, {"params": [w]}]), ValueError, "more than one group"),
         (lambda w: optim.SGD([{"parameters": [w]}]), ValueError, "needs the key 'params'"),
         (lambda w: optim.SGD([{"params": [w], "momentun": 0.9}]), ValueError, "no option 'momentun'.*lr, momentum"),
         (lambda w: optim.SGD([{"params": [w], "lr": -1.0}]), ValueError, "lr must be at least 0, got -1.0"),
-        (lambda w: optim.SGD([w], lr=-0.1), ValueError, "lr must be at least 0, got -0.1"),
-        (lambda w: optim.SGD([w], lr=float("nan")), ValueError, "lr must be finite and at least 0, got nan"),
-        (lambda w: optim.SGD([w], lr=float("inf")), ValueError, "lr must be"),
-        (lambda w: optim.SGD([w], lr="fast"), TypeError, "lr must be a number of at least 0, got 'fast'"),
         (lambda w: optim.SGD([w], lr="0.1"), TypeError, "got '0.1' of type str: write 0.1"),
-        (lambda w: optim.SGD([w], lr=True), TypeError, "lr must be a number of at least 0, got True of type bool"),
         (lambda w: optim.SGD([w], lr=w.sum()), TypeError, r"of type Tensor: take its number with \.item\(\)"),
         (lambda w: optim.SGD([w], momentum=-1), ValueError, "momentum must be at least 0"),
-        (lambda w: optim.SGD([w], dampening=1.5), ValueError, "dampening must be from 0 to 1"),
-        (lambda w: optim.SGD([w], weight_decay=-1), ValueError, "weight_decay must be at least 0"),
         (lambda w: optim.SGD([w], nesterov=True), ValueError, "nesterov needs momentum above 0"),
         (lambda w: optim.SGD([w], momentum=0.9, dampening=0.1, nesterov=True), ValueError, "dampening=0.1"),
         (lambda w: optim.SGD([w], momentum_form="w"), ValueError, "momentum_form must be 'u' or 'v', got 'w': 'u' has"),
-        (
-            lambda w: optim.SGD([{"params": [w], "momentum_form": None}]),
-            TypeError,
-            "must be 'u' or 'v', got None",
-        ),
         (lambda w: optim.Adagrad([w], lr_decay=-1), ValueError, "lr_decay"),
-        (lambda w: optim.Adagrad([w], initial_accumulator_value=-1), ValueError, "initial_accumulator_value"),
         (lambda w: optim.RMSprop([w], alpha=1.1), ValueError, "alpha must be from 0 to 1"),
-        (lambda w: optim.RMSprop([w], eps=-1), ValueError, "eps"),
-        (
-            lambda w: optim.Adam([w], betas=(0.9, 1.0)),
-            ValueError,
-            r"betas\[1\] must be at .* below 1, got 1.0",
-        ),
-        (lambda w: optim.Adam([w], betas=0.9), ValueError, "two numbers"),
+        (lambda w: optim.Adam([w], betas=(0.9, 1.0)), ValueError, r"betas\[1\] must be at .* below 1, got 1.0"),
         (lambda w: optim.AdamW([w], betas=("a", "b")), TypeError, r"betas\[0\] must be a number"),
         (lambda w: optim.LARS([w], lr=1.0, trust_coefficient=-1), ValueError, "trust_coefficient"),
         (lambda w: optim.LAMB([w], betas=(-0.1, 0.9)), ValueError, "betas"),
-    ],
-)
-def test_bad_input_is_named(make, error, message):
-    with pytest.raises(error, match=message):
-        make(weights(3))
+    ]:
+        with naming(message), pytest.raises(error, match=message):
+            make(weights(3))
 
 
 # ---- saved state ----
@@ -241,6 +168,7 @@ def test_a_run_goes_on_from_its_saved_state_to_the_same_bits(make):
     parameters, optimizer = pair(make)
     train(optimizer, 5)
     saved, values = optimizer.state_dict(), [parameter.data.copy() for parameter in parameters]
+    kept = copy.deepcopy(saved)
     train(optimizer, 5, seed=1)
 
     others, other = pair(make)
@@ -250,27 +178,9 @@ def test_a_run_goes_on_from_its_saved_state_to_the_same_bits(make):
     train(other, 5, seed=1)
     for ours, theirs in zip(parameters, others, strict=True):
         np.testing.assert_array_equal(ours.data, theirs.data)
-
-
-@every_optimizer
-def test_saved_and_loaded_arrays_are_copies(make):
-    _, optimizer = pair(make)
-    train(optimizer, 1)
-    saved = optimizer.state_dict()
-    kept = copy.deepcopy(saved)
-    _, other = pair(make)
-    other.load_state_dict(saved)
-    train(optimizer, 2)
-    train(other, 2)
-    assert_same_tree(saved, kept)
-
-
-@every_optimizer
-def test_options_that_became_json_come_back(make):
-    _, optimizer = pair(make)
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": {}, "param_groups": json.loads(json.dumps(groups))})
-    assert optimizer.state_dict()["param_groups"] == groups
+    assert_same_tree(saved, kept)  # what is saved and what is loaded are copies
+    other.load_state_dict({"state": {}, "param_groups": json.loads(json.dumps(saved["param_groups"]))})
+    assert other.state_dict()["param_groups"] == saved["param_groups"]
 
 
 @every_optimizer
@@ -295,15 +205,6 @@ def test_a_state_saved_from_numpy_goes_on_in_another_array_module(make):
         for state in other.state.values():
             assert all(isinstance(value, (int, cupy.ndarray)) for value in state.values())
         assert_same_tree(other.state_dict(), saved)
-
-
-def test_a_loaded_array_is_laid_out_for_the_compiled_loops():
-    optimizer = optim.SGD([weights(3, 4)], lr=0.1, momentum=0.9)
-    train(optimizer, 1)
-    saved = optimizer.state_dict()
-    saved["state"][0]["momentum_buffer"] = np.asfortranarray(saved["state"][0]["momentum_buffer"])
-    optimizer.load_state_dict(saved)
-    assert optimizer.state[optimizer.param_groups[0]["params"][0]]["momentum_buffer"].flags.c_contiguous
 
 
 def test_the_layout_is_pytorchs():
@@ -343,9 +244,8 @@ def test_a_copied_optimizer_updates_the_copied_parameters():
         np.testing.assert_array_equal(w.data, before)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
+    for change, message in [
         (lambda saved: {}, "not an optimizer's state"),
         (lambda saved: {**saved, "param_groups": saved["param_groups"] * 2}, "has 2 parameter groups, this one has 1"),
         (lambda saved: with_group(saved, params=[0]), "has 1 parameters, here it has 2"),
@@ -356,16 +256,15 @@ def test_a_copied_optimizer_updates_the_copied_parameters():
         (lambda saved: with_state(saved, exp_avg=np.zeros((4, 3))), r"exp_avg of parameter 0 has shape \(4, 3\)"),
         (lambda saved: optim.SGD([weights(3, 4), weights(2)], momentum=0.9).state_dict(), "option momentum=0.9"),
         (lambda saved: optim.SGD([weights(3, 4), weights(2)]).state_dict(), "lacks betas, eps"),
-    ],
-)
-def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(change, message):
-    parameters = [weights(3, 4), weights(2)]
-    optimizer = optim.Adam(parameters, lr=0.1)
-    train(optimizer, 2)
-    before = optimizer.state_dict()
-    with pytest.raises(ValueError, match=message):
-        optimizer.load_state_dict(change(copy.deepcopy(before)))
-    assert_same_tree(optimizer.state_dict(), before)
+    ]:
+        with naming(message):
+            parameters = [weights(3, 4), weights(2)]
+            optimizer = optim.Adam(parameters, lr=0.1)
+            train(optimizer, 2)
+            before = optimizer.state_dict()
+            with pytest.raises(ValueError, match=message):
+                optimizer.load_state_dict(change(copy.deepcopy(before)))
+            assert_same_tree(optimizer.state_dict(), before)
 
 
 def test_a_state_without_a_momentum_form_is_loaded_in_pytorchs_form():
@@ -379,17 +278,13 @@ def test_a_state_without_a_momentum_form_is_loaded_in_pytorchs_form():
     assert other.state_dict()["state"].keys() == optimizer.state_dict()["state"].keys()
 
 
-def test_the_v_form_of_momentum_is_not_given_to_an_optimizer_without_it():
+def test_a_state_of_another_optimizer_is_refused():
     saved = optim.SGD([weights(3, 4)], momentum=0.9, momentum_form="v").state_dict()
     saved["param_groups"][0]["momentum"] = 0.0
     with pytest.raises(ValueError, match="option momentum_form='v', which Adam does not have"):
         optim.Adam([weights(3, 4)]).load_state_dict(saved)
-
-
-def test_adamw_does_not_take_a_state_of_adam():
-    adam = optim.Adam([weights(2)])
     with pytest.raises(ValueError, match="use Adam"):
-        optim.AdamW([weights(2)]).load_state_dict(adam.state_dict())
+        optim.AdamW([weights(2)]).load_state_dict(optim.Adam([weights(2)]).state_dict())
 
 
 def with_group(saved: dict[str, Any], **options: Any) -> dict[str, Any]:

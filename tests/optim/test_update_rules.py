@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import Tensor, kernels, optim
-
-
-@pytest.fixture(params=["numpy", "numba"], autouse=True)
-def _kernel(request):
-    with kernels.use(request.param):
-        yield
+from minidl import Tensor, optim
+from tests.naming import naming
 
 
 def weights(values: Any) -> Tensor:
@@ -30,26 +25,15 @@ def steps(optimizer: optim.Optimizer, tensor: Tensor, gradient: Any, count: int)
 GRADIENT = [300.0, -0.02, 5e-5]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
+def test_the_first_step_of_an_adaptive_rule_is_lr_times_the_sign():
+    for make in [
         lambda w: optim.Adagrad([w], lr=0.1, eps=0.0),
         lambda w: optim.Adam([w], lr=0.1, eps=0.0),
         lambda w: optim.AdamW([w], lr=0.1, eps=0.0, weight_decay=0.0),
         lambda w: optim.RMSprop([w], lr=0.1, eps=0.0, alpha=0.0),
-    ],
-    ids=["Adagrad", "Adam", "AdamW", "RMSprop"],
-)
-def test_the_first_step_of_an_adaptive_rule_is_lr_times_the_sign(make):
-    w = weights([1.0, 1.0, 1.0])
-    np.testing.assert_allclose(steps(make(w), w, GRADIENT, 1), [0.9, 1.1, 0.9], rtol=1e-14)
-
-
-def test_rmsprops_step_tends_to_lr_times_the_sign():
-    w = weights([0.0, 0.0, 0.0])
-    optimizer = optim.RMSprop([w], lr=0.1, alpha=0.9, eps=0.0)
-    before = steps(optimizer, w, GRADIENT, 300).copy()
-    np.testing.assert_allclose(steps(optimizer, w, GRADIENT, 1) - before, [-0.1, 0.1, -0.1], rtol=1e-12)
+    ]:
+        w = weights([1.0, 1.0, 1.0])
+        np.testing.assert_allclose(steps(make(w), w, GRADIENT, 1), [0.9, 1.1, 0.9], rtol=1e-14)
 
 
 def test_the_step_of_centered_rmsprop_tends_to_lr_times_the_gradient_over_eps():
@@ -57,14 +41,6 @@ def test_the_step_of_centered_rmsprop_tends_to_lr_times_the_gradient_over_eps():
     optimizer = optim.RMSprop([w], lr=0.1, alpha=0.5, eps=0.25, centered=True)
     before = steps(optimizer, w, GRADIENT, 300).copy()
     np.testing.assert_allclose(steps(optimizer, w, GRADIENT, 1) - before, -0.4 * np.array(GRADIENT), rtol=1e-6)
-
-
-def test_ten_steps_of_momentum_travel_the_sum_of_the_geometric_series():
-    w = weights([0.0])
-    travelled = -steps(optim.SGD([w], lr=1.0, momentum=0.9), w, [1.0], 10)[0]
-    m, T = 0.9, 10
-    assert travelled == pytest.approx(T / (1 - m) - m * (1 - m**T) / (1 - m) ** 2, rel=1e-13)
-    assert round(travelled, 3) == 41.381
 
 
 def test_the_momentum_of_changing_gradients_is_the_sum_written_out():
@@ -107,25 +83,19 @@ def both_forms(rates, corrected: bool = False, **options: Any) -> list[np.ndarra
     return ends
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"nesterov": True}, {"dampening": 0.3}, {"weight_decay": 0.1}],
-    ids=lambda options: " ".join(options),
-)
-def test_both_forms_of_momentum_make_the_same_steps_at_a_constant_rate(options):
-    u, v = both_forms([0.1] * 50, **options)
-    np.testing.assert_allclose(u, v, rtol=1e-14, atol=1e-15)
+def test_both_forms_of_momentum_make_the_same_steps_at_a_constant_rate():
+    for options in [{}, {"nesterov": True}, {"dampening": 0.3}, {"weight_decay": 0.1}]:
+        with naming(options):
+            u, v = both_forms([0.1] * 50, **options)
+            np.testing.assert_allclose(u, v, rtol=1e-14, atol=1e-15)
 
 
 CHANGING = [0.1] * 5 + [0.4] * 5 + [0.04] * 5
 
 
-def test_the_forms_of_momentum_differ_when_the_rate_changes():
+def test_goyals_factor_on_the_momentum_makes_the_forms_equal_again():
     u, v = both_forms(CHANGING)
     assert np.abs(u - v).max() > 1e-2
-
-
-def test_goyals_factor_on_the_momentum_makes_the_forms_equal_again():
     u, v = both_forms(CHANGING, corrected=True)
     np.testing.assert_allclose(u, v, rtol=1e-14, atol=1e-15)
 
@@ -143,74 +113,28 @@ def test_the_v_form_is_the_textbooks_recurrence():
     np.testing.assert_allclose(w.data, x, rtol=1e-14)
 
 
-def test_a_velocity_follows_its_formula_also_in_a_step_with_momentum_zero():
-    w = Tensor(np.zeros(1), requires_grad=True)
-    optimizer = optim.SGD([w], lr=0.5, momentum=0.5, momentum_form="v")
-    expected, v = 0.0, 0.0
-    for gradient, momentum in ((1.0, 0.5), (4.0, 0.0), (2.0, 0.5)):
-        optimizer.param_groups[0]["momentum"] = momentum
-        w.grad = np.full(1, gradient)
-        optimizer.step()
-        v = momentum * v - 0.5 * gradient
-        expected += v
-        assert w.item() == expected
-
-
-def test_the_rate_inside_the_velocity_is_the_same_with_the_momentum_corrected_when_the_rate_changes():
-    gradients = np.random.default_rng(1).normal(size=(10, 3))
-    w, v, x = weights(np.zeros(3)), np.zeros(3), np.zeros(3)
-    optimizer = optim.SGD([w], lr=0.1, momentum=0.9)
-    lr = 0.1
-    for t, gradient in enumerate(gradients):
-        new_lr = 0.1 if t < 5 else 0.4
-        optimizer.param_groups[0]["lr"] = new_lr
-        steps(optimizer, w, gradient, 1)
-        v = 0.9 * new_lr / lr * v - new_lr * gradient  # the correction of Goyal et al., remark 2
-        x, lr = x + v, new_lr
-    np.testing.assert_allclose(w.data, x, rtol=1e-13)
-
-
-def test_gradient_descent_contracts_each_direction_of_a_quadratic_by_one_minus_lr_times_its_curvature():
-    curvature = np.array([0.5, 1.0, 3.9])
-    w = weights([1.0, 1.0, 1.0])
-    optimizer = optim.SGD([w], lr=0.5)
-    for _ in range(10):
-        steps(optimizer, w, curvature * w.data, 1)
-    np.testing.assert_allclose(w.data, (1 - 0.5 * curvature) ** 10, rtol=1e-12)
-
-
 def test_adagrads_steps_under_a_constant_gradient_are_one_over_the_root_of_t():
     w = weights([0.0])
     expected = -0.1 * sum(1 / (np.sqrt(t) * (1 + 0.5 * (t - 1))) for t in range(1, 21))
     np.testing.assert_allclose(steps(optim.Adagrad([w], lr=0.1, lr_decay=0.5, eps=0.0), w, [7.0], 20), expected, 1e-13)
 
 
-def test_adams_bias_correction_makes_every_step_under_a_constant_gradient_lr_times_the_sign():
-    w = weights([0.0, 0.0, 0.0])
-    np.testing.assert_allclose(steps(optim.Adam([w], lr=0.1, eps=0.0), w, GRADIENT, 25), [-2.5, 2.5, -2.5], rtol=1e-12)
-
-
-@pytest.mark.parametrize("rule", ["Adam", "AdamW"])
-def test_adam_matches_a_scalar_transcription_of_the_paper_with_eps_outside_the_root(rule):
-    gradients = np.random.default_rng(2).normal(size=20)
-    lr, beta1, beta2, eps, decay = 0.05, 0.8, 0.9, 0.1, 0.3
-    w = weights([1.5])
-    optimizer = getattr(optim, rule)([w], lr, (beta1, beta2), eps, decay)
-    x, m, v = 1.5, 0.0, 0.0
-    for t, gradient in enumerate(gradients, start=1):
-        steps(optimizer, w, [gradient], 1)
-        g = gradient + decay * x if rule == "Adam" else gradient
-        m = beta1 * m + (1 - beta1) * g
-        v = beta2 * v + (1 - beta2) * g**2
-        step = lr * (m / (1 - beta1**t)) / ((v / (1 - beta2**t)) ** 0.5 + eps)
-        x = x - step - (lr * decay * x if rule == "AdamW" else 0.0)
-    assert w.data[0] == pytest.approx(x, rel=1e-13)
-
-
-def test_decoupled_decay_does_not_depend_on_the_gradients_size():
-    w = weights([2.0, 2.0])
-    steps(optim.AdamW([w], lr=0.1, eps=0.0, weight_decay=0.5), w, [1000.0, 0.001], 1)
-    np.testing.assert_allclose(w.data, 2.0 * (1 - 0.1 * 0.5) - 0.1, rtol=1e-13)
+def test_adam_matches_a_scalar_transcription_of_the_paper_with_eps_outside_the_root():
+    for rule in ["Adam", "AdamW"]:
+        with naming(rule):
+            gradients = np.random.default_rng(2).normal(size=20)
+            lr, beta1, beta2, eps, decay = 0.05, 0.8, 0.9, 0.1, 0.3
+            w = weights([1.5])
+            optimizer = getattr(optim, rule)([w], lr, (beta1, beta2), eps, decay)
+            x, m, v = 1.5, 0.0, 0.0
+            for t, gradient in enumerate(gradients, start=1):
+                steps(optimizer, w, [gradient], 1)
+                g = gradient + decay * x if rule == "Adam" else gradient
+                m = beta1 * m + (1 - beta1) * g
+                v = beta2 * v + (1 - beta2) * g**2
+                step = lr * (m / (1 - beta1**t)) / ((v / (1 - beta2**t)) ** 0.5 + eps)
+                x = x - step - (lr * decay * x if rule == "AdamW" else 0.0)
+            assert w.data[0] == pytest.approx(x, rel=1e-13)
 
 
 def test_a_centered_variance_that_rounding_takes_below_zero_gives_no_nan():
@@ -220,44 +144,18 @@ def test_a_centered_variance_that_rounding_takes_below_zero_gives_no_nan():
     assert np.isfinite(steps(optimizer, w, gradient, 200)).all()
 
 
-@pytest.mark.parametrize(
-    ("make", "arrays"),
-    [
-        (lambda w: optim.SGD([w]), 0),
-        (lambda w: optim.SGD([w], momentum=0.9), 1),
-        (lambda w: optim.SGD([w], momentum=0.9, nesterov=True), 1),
-        (lambda w: optim.SGD([w], momentum=0.9, momentum_form="v"), 1),
-        (lambda w: optim.Adagrad([w]), 1),
-        (lambda w: optim.RMSprop([w]), 1),
-        (lambda w: optim.RMSprop([w], momentum=0.9), 2),
-        (lambda w: optim.RMSprop([w], momentum=0.9, centered=True), 3),
-        (lambda w: optim.Adam([w]), 2),
-        (lambda w: optim.AdamW([w]), 2),
-        (lambda w: optim.LARS([w], lr=1.0), 1),
-        (lambda w: optim.LAMB([w]), 2),
-    ],
-)
-def test_the_state_takes_as_many_arrays_as_the_docstring_says(make, arrays):
-    w = Tensor(np.ones((3, 5), np.float32), requires_grad=True)
-    optimizer = make(w)
-    steps(optimizer, w, np.ones((3, 5)), 2)
-    kept = [value for value in optimizer.state[w].values() if isinstance(value, np.ndarray)]
-    assert sum(value.nbytes for value in kept) == arrays * w.data.nbytes
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "buffer"), [("momentum", 0.9, "momentum_buffer"), ("centered", True, "grad_avg")]
-)
-def test_an_option_of_rmsprop_that_is_switched_on_midway_starts_from_zeros(option, value, buffer):
-    w, other = (Tensor([1.0, -2.0], requires_grad=True) for _ in range(2))
-    switched, always = optim.RMSprop([w], lr=0.1), optim.RMSprop([other], lr=0.1, **{option: value})
-    w.grad = other.grad = np.array([0.5, 3.0], np.float32)
-    switched.step()
-    always.step()
-    other.data[...] = w.data
-    always.state[other][buffer][...] = 0
-    switched.param_groups[0][option] = value
-    for _ in range(3):
-        switched.step()
-        always.step()
-        np.testing.assert_array_equal(w.data, other.data)
+def test_an_option_of_rmsprop_that_is_switched_on_midway_starts_from_zeros():
+    for option, value, buffer in [("momentum", 0.9, "momentum_buffer"), ("centered", True, "grad_avg")]:
+        with naming(option):
+            w, other = (Tensor([1.0, -2.0], requires_grad=True) for _ in range(2))
+            switched, always = optim.RMSprop([w], lr=0.1), optim.RMSprop([other], lr=0.1, **{option: value})
+            w.grad = other.grad = np.array([0.5, 3.0], np.float32)
+            switched.step()
+            always.step()
+            other.data[...] = w.data
+            always.state[other][buffer][...] = 0
+            switched.param_groups[0][option] = value
+            for _ in range(3):
+                switched.step()
+                always.step()
+                np.testing.assert_array_equal(w.data, other.data)
