@@ -95,9 +95,15 @@ def test_kernels_of_every_processor_are_compiled_for_the_exhaustive_tests_alone_
     monkeypatch.setattr(test, "compile_kernels", lambda targets: compiled.append(len(targets)))
     monkeypatch.setattr(test, "run_child", lambda command, environment: 0)
     monkeypatch.setattr(test, "cores", lambda: 4)
-    for arguments in (["--help"], ["--collect-only"], [], ["-k", "ring"], ["--all"], ["--rest", "30"], ["--rest=30"]):
+    for arguments in (["--help"], ["--collect-only"], [], ["-k", "ring"], ["--all"]):
         assert test.run(arguments) == 0
-    assert compiled == [1, 1, 2, 2, 2]
+    assert compiled == [1, 1, 2]
+
+
+def test_a_whole_tier_says_how_long_it_takes():
+    assert test.expectation([]).startswith("Running the first tier: about 6 minutes on two idle cores")
+    assert test.expectation(["--all"]).startswith("Running all tests: about 40 minutes")
+    assert test.expectation(["--all", "tests/nn"]) == test.expectation(["-k", "ring"]) == ""
 
 
 def test_the_demo_overwrites_no_earlier_run(tmp_path):
