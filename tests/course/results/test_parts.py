@@ -72,8 +72,14 @@ def sum_at_rank_0(comm: Any, x: Any) -> Any:
 
 
 def test_the_letters_are_learned_by_the_given_rule():
-    told = []
-    long = glyph_resnet.train(adam_step, LETTERS, lambda step, row: told.append((step, row is not None)))
+    told, rates = [], {}
+
+    def noted(w: Any, m: Any, v: Any, t: int, gradient: Any, lr: float, *betas: float) -> Any:
+        rates[t] = lr
+        return adam_step(w, m, v, t, gradient, lr, *betas)
+
+    long = glyph_resnet.train(noted, LETTERS, lambda step, row: told.append((step, row is not None)))
+    assert rates == pytest.approx({1: LETTERS.lr, 2: 0.75 * LETTERS.lr, 3: 0.25 * LETTERS.lr})
     assert told == [(1, False), (2, True), (3, True)]
     assert [row["step"] for row in long.rows] == [2, 3]
     mine, theirs = (
