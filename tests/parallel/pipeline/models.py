@@ -142,12 +142,8 @@ class Unused(Cut):
             h, _, largest = passed
             return self.third(h), largest
 
-        return [
-            nn.Stage(first, self.first),
-            nn.Stage(second, self.second),
-            nn.Stage(third, self.third),
-            nn.Stage(lambda both: both[0] + both[1].reshape(-1, 1) * 0.1),
-        ]
+        last = nn.Stage(lambda both: both[0] + both[1].reshape(-1, 1) * 0.1)
+        return [nn.Stage(first, self.first), nn.Stage(second, self.second), nn.Stage(third, self.third), last]
 
 
 def frozen(first: int, last: int) -> nn.Module:
