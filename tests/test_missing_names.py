@@ -66,10 +66,6 @@ def test_hints_for_modules_are_about_methods_that_are_missing_and_not_in_dir() -
     assert {"parameters", "apply", "weight"} <= set(dir(LAYER))
 
 
-def test_hints_for_functions_are_about_functions_that_are_missing() -> None:
-    assert not set(functional.missing_functions.INSTEAD) & set(functional.__all__)
-
-
 def test_what_a_hint_says_to_type_gives_what_was_looked_for() -> None:
     names = {"x": Tensor([[-1.5, 1.5], [0.0, 2.5]]), "n": 2, "np": np, "F": F, "eye": minidl.eye}
     for hint, value in (

@@ -233,13 +233,6 @@ def test_dropout_keeps_the_mean_and_the_share_and_scales_the_gradient_alike() ->
     np.testing.assert_array_equal(x.grad, out.numpy())
 
 
-def test_sizes_and_axes_may_be_numpys_integers() -> None:
-    one, two, x = np.int64(1), np.int32(2), Tensor(np.ones((2, 1, 4, 6)))
-    assert F.sum(x, axis=two).shape == F.max(x, two).values.shape == (2, 1, 6)
-    assert F.conv2d(x, np.ones((1, 1, two, two)), stride=two, padding=one).shape == (2, 1, 3, 4)
-    assert F.max_pool2d(x, two, stride=one).shape == (2, 1, 3, 5)
-
-
 # ---- what does not fit is refused, with what was given and what was expected ----
 
 ZEROS, BCE = np.zeros, F.binary_cross_entropy_with_logits
@@ -338,3 +331,43 @@ def test_of_equal_numbers_the_first_is_taken_and_nan_is_the_largest() -> None:
     assert Tensor(x).topk(3, largest=False).indices.tolist() == [50, 0, 1]
     brain = Tensor([3.0, 1.0, math.nan, 2.0, -5.0]).to("bfloat16")
     np.testing.assert_array_equal(brain.sort().values.float().numpy(), [-5, 1, 2, 3, math.nan])
+
+
+def test_operations_have_numpys_values() -> None:
+    random = np.random.default_rng(0)
+    a, b, i = random.standard_normal((3, 4)), random.standard_normal((3, 4)), np.array([[0, 2], [3, 3], [1, 0]])
+    added = a.copy()
+    np.add.at(added, (np.arange(3)[:, None], i), b[:, :2])
+    for name, found, expected in (
+        ("one_hot", F.one_hot(i[:, 0], 4), np.eye(4)[i[:, 0]]),
+        ("gather", F.gather(a, 1, i), np.take_along_axis(a, i, 1)),
+        ("scatter_add", F.scatter_add(a, 1, i, b[:, :2]), added),
+        ("index_select", F.index_select(a, np.int64(1), i[1]), a[:, i[1]]),
+        ("index_add", F.index_add(a, 0, [2, 2, 0], b, alpha=3), a + 3 * np.array([b[2], 0 * b[0], b[0] + b[1]])),
+        ("masked_fill", F.masked_fill(a, a > 0, 7.0), np.where(a > 0, 7.0, a)),
+        ("embedding", F.embedding(i % 3, a), a[i % 3]),
+        ("roll", F.roll(a, 1, 1), np.roll(a, 1, 1)),
+        ("flip", F.flip(a, (0, 1)), a[::-1, ::-1]),
+        ("tril", F.tril(a, -1), np.tril(a, -1)),
+        ("triu", F.triu(a, 1), np.triu(a, 1)),
+        ("repeat", F.repeat(a, (2, 3)), np.tile(a, (2, 3))),
+        ("split", F.split(a, [1, 3], 1)[1], a[:, 1:]),
+        ("chunk", F.chunk(a, 3, 1)[1], a[:, 2:]),
+        ("cumsum", F.cumsum(a, np.int32(1)), np.cumsum(a, 1)),
+        ("prod", F.prod(a, 0), a.prod(0)),
+        ("norm", F.norm(a, dim=1), np.sqrt((a * a).sum(1))),
+        ("var", F.var(a, 1), a.var(1, ddof=1)),
+        ("std", F.std(a, correction=0), a.std()),
+        ("logsumexp", F.logsumexp(a, 0), np.log(np.exp(a).sum(0))),
+        ("sort", F.sort(a, 0, True).values, -np.sort(-a, 0)),
+        ("topk", F.topk(a, 2).indices, np.argsort(-a)[:, :2]),
+        ("clamp", F.clamp(a, -0.3, 0.4), np.clip(a, -0.3, 0.4)),
+        ("einsum", F.einsum("ij,kj->ik", a, b), a @ b.T),
+        ("softplus", F.softplus(a), np.log1p(np.exp(a))),
+        ("l1_loss", F.l1_loss(a, b), np.abs(a - b).mean()),
+        ("huber_loss", F.huber_loss(a, a + 3, delta=2), 2 * (3 - 1)),
+        ("smooth_l1_loss", F.smooth_l1_loss(a, a + 3, beta=2), 3 - 1),
+        ("kl_div", F.kl_div(a, np.abs(b), "batchmean"), (np.abs(b) * (np.log(np.abs(b)) - a)).sum() / 3),
+        ("nll_loss", F.nll_loss(a, i[:, 0]), -a[np.arange(3), i[:, 0]].mean()),
+    ):
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, err_msg=name)

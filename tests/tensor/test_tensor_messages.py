@@ -7,7 +7,6 @@ import operator
 import numpy as np
 import pytest
 
-import minidl
 from minidl import Tensor, arange, grad
 from minidl import functional as F
 from minidl.tensor.missing_attributes import INSTEAD, MISSPELLED
@@ -96,12 +95,6 @@ def test_a_read_only_tensor_is_not_said_to_have_a_wrong_shape() -> None:
     for write in (lambda: whole.copy_(X), lambda: whole.add_(X), lambda: operator.setitem(whole, 0, 1.0)):
         with pytest.raises(ValueError, match="read-only"):
             write()
-
-
-def test_an_operation_that_is_looked_for_in_minidl_is_found_in_functional() -> None:
-    with pytest.raises(AttributeError, match=r"no attribute 'cat': type functional\.cat"):
-        minidl.cat  # noqa: B018
-    assert not hasattr(minidl, "nothing_like_it")
 
 
 def test_hints_are_about_names_that_are_missing_and_lead_to_names_that_are_there() -> None:
