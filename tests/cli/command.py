@@ -123,8 +123,8 @@ def run_anew(folder: Path, *arguments: object, **changes: str) -> subprocess.Com
 
 
 def start(folder: Path, *arguments: object, **changes: str) -> subprocess.Popen[str]:
-    """Start the command in a process group of its own, as a shell does."""
-    return subprocess.Popen(
+    """Start the command in a process group of its own, as a shell does. The test's end is its end too."""
+    process = subprocess.Popen(
         [sys.executable, "-m", "minidl", *map(str, arguments)],
         cwd=folder,
         env=environment(**changes),
@@ -134,6 +134,20 @@ def start(folder: Path, *arguments: object, **changes: str) -> subprocess.Popen[
         start_new_session=True,
         preexec_fn=with_default_signals,
     )
+    STARTED.append(process)
+    return process
+
+
+STARTED: list[subprocess.Popen[str]] = []
+
+
+def end_what_was_started() -> None:
+    """Kill what a failed test has left."""
+    while STARTED:
+        process = STARTED.pop()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
 
 def with_default_signals() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from minidl import kernels, parallel
+from tests.cli.command import end_what_was_started
 
 from matplotlib.figure import Figure  # isort: skip  (after minidl, which chooses numpy's instruction set)
 
@@ -43,3 +44,4 @@ def _in_an_empty_folder_with_the_kernels_of_numpy(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("MINIDL_KERNELS", "numpy")
     with kernels.use("numpy"):  # for what the test itself computes
         yield
+    end_what_was_started()

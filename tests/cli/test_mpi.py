@@ -105,7 +105,7 @@ def test_the_copies_are_the_nodes_of_one_run_which_is_told_and_written_once(tmp_
             (("--on", "mpi", "--data", "nothing"), "--data must be"),
             (("--on", "mpi", "--elastic"), "--elastic and --on mpi"),
             (("--on", "mpi", "--out", __file__), "it is a file"),
-            (("--on", "mpi", "--lr", 1e9), "the loss is"),
+            (("--on", "mpi", "--lr", 1e30), "the loss is"),
         ),
     ],
 )

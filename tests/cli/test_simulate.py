@@ -182,7 +182,8 @@ def test_the_calls_are_made_for_real_beside_the_simulation_of_a_network_fitted_t
     "collective", all_but_first_exhaustive([name for name in cases.ALGORITHMS if name != "all_reduce"])
 )
 def test_every_collective_can_be_measured(collective):
-    (row,), _ = simulate("--measured", "--collective", collective, "--nodes", 2, "--bytes", 4096, "--network", "10gbe")
+    size = () if collective == "barrier" else ("--bytes", 4096)
+    (row,), _ = simulate("--measured", "--collective", collective, "--nodes", 2, *size, "--network", "10gbe")
     assert number(row, "measured_seconds_median") > 0
 
 
