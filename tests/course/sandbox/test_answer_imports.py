@@ -132,6 +132,8 @@ READS = {
 def test_the_files_of_the_checks_cannot_be_read(session: StudentSession) -> None:
     for way, body in READS.items():
         assert re.search(f"{MAY_NOT_READ}|No module named", outcome(session, body)), way
+    for way in ("open", "a solution"):  # whether the kernel has Landlock or not
+        assert "may not read the teacher's files" in outcome(session, READS[way]), way
 
 
 def test_a_link_next_to_a_notebook_is_not_copied(tmp_path: Path) -> None:

@@ -236,6 +236,14 @@ def test_an_error_that_an_answer_has_written_itself_is_no_longer_than_the_check_
     assert {name: len(read[name]) for name in LONGEST} == {**LONGEST, "kind": len("raised")}
 
 
+def test_an_error_without_one_of_its_texts_or_with_another_rank_is_no_reply() -> None:
+    error = {"kind": "raised", "type": "T", "text": "x", "place": "", "rank": 1}
+    assert reply_in(plain_data.dumps((1, "error", error))) == (1, "error", error)
+    for damage in ({"kind": 1}, {"place": None}, {"rank": "1"}):
+        with pytest.raises(plain_data.DamagedError):
+            reply_in(plain_data.dumps((1, "error", error | damage)))
+
+
 def test_an_error_s_text_commands_no_terminal() -> None:
     error = {
         "kind": "raised",

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -22,7 +22,6 @@ from course.commands import grade
 from course.judging import judged_notebook
 from course.notebooks.roles import role_of
 from course.sandbox import landlock, scratch
-from course.sandbox.limits import Limits
 from course.sandbox.supervisor import TOKEN
 from tests.course.grading.submitted_class import ROOT
 from tests.tiers import exhaustively
@@ -158,24 +157,6 @@ def odd_in_every_way(notebook: nbformat.NotebookNode) -> None:
         change(notebook)
 
 
-FIND_SECRETS = """
-import os, re, subprocess
-found = []
-for folder in [{root!r}]:
-    for name in ("solutions", "submitted"):
-        for top, _, files in os.walk(os.path.join(folder, name)):
-            for file in files:
-                try:
-                    found.append(open(os.path.join(top, file)).read())
-                except OSError as error:
-                    pass
-found.append(subprocess.run("cat {root}/solutions/*/* {root}/submitted/*/*", shell=True, capture_output=True,
-                            text=True).stdout)
-text = "".join(found)
-print(text[:300], re.findall("seed=.*", text))
-assert not text, text[-300:]
-"""
-
 FROM_THE_SOLUTION = """
 import json
 file = {root!r} + "/solutions/04_messages_and_collectives/04_messages_and_collectives.ipynb"
@@ -192,51 +173,6 @@ def broadcast_tree(comm, x):
     raise ValueError(str(comm.size) * 3000 + "end")
 """
 
-SEARCH_OTHERS = """
-import gc
-def broadcast_tree(comm, x):
-    arrays = [x] + [o for o in gc.get_objects() if type(o).__name__ == "ndarray" and o.dtype == float]
-    for one in gc.get_objects():
-        if isinstance(one, (tuple, list, dict)):
-            inside = one.values() if isinstance(one, dict) else one
-            arrays += [o for o in inside if type(o).__name__ == "ndarray" and o.dtype == float and o.ndim == 1]
-    return next((o for o in arrays if o is not None), None)
-"""
-
-FROM_THE_SEED = """
-import numpy as np
-def broadcast_tree(comm, x):
-    sizes = {1: 2, 3: 1, 7: 0, 13: 9, 16: 16}  # of the hidden test, as if somebody had told
-    return x if comm.rank == 0 else np.random.default_rng(918273).standard_normal(sizes.get(comm.size, 1))
-"""
-
-LIES_ABOUT_ROUNDS = (
-    FLAT.replace("comm.rank == 0", "lie(comm) or comm.rank == 0")
-    + """
-def lie(comm):
-    import time, sys
-    time.time = time.monotonic = time.perf_counter = lambda: 0.0
-    type(comm._line).work = lambda self: (0, 0)
-    for name, module in list(sys.modules.items()):
-        if name.startswith("minidl.cluster") and module is not None:
-            for each in [key for key in vars(module) if "ecord" in key or "etwork" in key]:
-                setattr(module, each, lambda *a, **k: 0.0)
-    return False
-"""
-)
-
-FAKE_DATA = """
-import sys
-frame = sys._getframe()
-while frame.f_back is not None:
-    frame = frame.f_back
-    for value in list(frame.f_globals.values()):
-        if getattr(value, "__name__", "") == "StudentSide":
-            value.call = lambda self, probe, name, arguments: {"results": [1.0] * 99, "seconds": 0.0}
-        if getattr(value, "__name__", "").endswith("plain_data"):
-            frame.f_globals["plain_data"] = type("fake", (), {"dumps": staticmethod(lambda value: b"")})
-"""
-
 FORGE = """
 import os, stat
 from course.sandbox.exchange import plain_data, channel
@@ -249,42 +185,6 @@ def broadcast_tree(comm, x):
                         channel.write_message(d, plain_data.dumps(reply(n)))
         except OSError:
             pass
-"""
-
-OUTSIDE = """
-import os, tempfile
-made = []
-def attempt(what):
-    try:
-        what(); made.append(what)
-    except OSError:
-        pass
-other = {other!r}
-attempt(lambda: (os.symlink(other + "/kept", "link"), open("link", "w").close()))
-attempt(lambda: (os.symlink(other, "far"), open("far/left", "w").close()))
-attempt(lambda: os.mkdir(other + "/left"))
-attempt(lambda: os.symlink("/", other + "/left"))
-attempt(lambda: os.link(other + "/kept", "hard"))
-attempt(lambda: os.chmod(other + "/kept", 0))
-attempt(lambda: os.remove("kept", dir_fd=os.open(other, os.O_RDONLY)))
-attempt(lambda: open("/dev/shm/left_by_an_answer", "w").close())
-attempt(lambda: open(os.path.expanduser("~/.local/left_by_an_answer.pth"), "w").close())
-attempt(lambda: os.makedirs(os.path.expanduser("~/.ipython/left_by_an_answer")))
-attempt(lambda: open("/proc/%d/mem" % os.getppid(), "r+b").close())
-attempt(lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_MSGQUEUE, (1, 1)))
-attempt(lambda: __import__("sqlite3").connect(other + "/left"))
-assert not made, made
-"""
-
-FENCE_WITHOUT_NAMES = """
-import contextlib, os
-from course.sandbox import fence
-fence.WATCHED = fence.FOLLOWED = ()
-fence.CHANGES.clear()
-fence.Fence.put_up = fence.os = None
-for name in ("left", "left_too"):
-    with contextlib.suppress(OSError):
-        open({other!r} + "/" + name, "w").close()
 """
 
 ROUND_PYTHON = """
@@ -326,33 +226,19 @@ CLASS = [
     Hostile("no builtins", ("import builtins\nfor n in ('len', 'isinstance', 'sorted', 'sum', 'getattr', 'print'):\n"
             "    setattr(builtins, n, lambda *a, **k: 1)",)),
     Hostile("IPython", ("ip = get_ipython()\nip.run_cell = lambda *a, **k: 1/0\ntype(ip).run_cell = 1",), points=0.0),
-    Hostile("IPython's compiler", ("get_ipython().compile = get_ipython().display_pub = None",), points=0.0),
     Hostile("false modules", ("import sys, types, minidl\nfake = types.SimpleNamespace(run=lambda *a: {}, launch=1)\n"
             "minidl.cluster = sys.modules['minidl.cluster'] = sys.modules['course.judging.ranks'] = fake",)),
     Hostile("no modules", ("import sys\nfor name in list(sys.modules):\n"
             "    if name.startswith(('minidl', 'course')): sys.modules[name] = None",)),
-    Hostile("fake data", (FAKE_DATA,)),
     Hostile("forged values", answer="FORGED = [lambda n: (n, 'value', {'results': 1})]\n" + FORGE, points=0.0),
-    Hostile("forged errors", answer="FORGED = [lambda n: (n, 'error', 7), lambda n: 'x', lambda n: (n,)]\n" + FORGE,
-            points=0.0),
     Hostile("no folder", ("import os, shutil\nshutil.rmtree(os.getcwd())",)),
     # without end
     Hostile("loops", ("while True: pass",) * 2, answer=LOOPS, points=0.0, says="did not finish"),
-    Hostile("keeps all memory", ("waste = []\nwhile True: waste.append(bytes(10**7))",), says="used up the memory"),
-    Hostile("cells that exit", ("import os; os._exit(1)",) * 8, says="left out"),
     Hostile(SLOW, answer=EACH_CALL_SLOW, points=0.0),
-    Hostile("fills its folder", ("for n in range(10**6):\n    open(f'{n}.bin', 'wb').write(bytes(2**20))",),
-            says="GB of files"),
     Hostile("many files", ("for n in range(10**7): open(f'{n}.txt', 'w').close()",), says="too many"),
-    Hostile("threads that print", ("import threading\ndef run():\n  while True: print('x' * 1000)\n"
-            "for _ in range(3): threading.Thread(target=run, daemon=True).start()",)),
     # secrets
-    Hostile("reads secrets", (FIND_SECRETS,)),
     Hostile("takes the solution", answer=FROM_THE_SOLUTION, points=0.0, says="may not read the teacher's files"),
     Hostile("searches memory", answer=SEARCH_MEMORY, points=0.0),
-    Hostile("searches other ranks", answer=SEARCH_OTHERS, points=0.0),
-    Hostile("computes from the seed", answer=FROM_THE_SEED, points=0.0, says="no message from rank 0 could have"),
-    Hostile("lies about rounds", answer=LIES_ABOUT_ROUNDS),
     # the notebook
     Hostile("odd in every way", change=odd_in_every_way),
     Hostile("swapped", change=swapped, points=0.0, says="was changed"),
@@ -362,26 +248,22 @@ CLASS = [
     Hostile("endless", change=endless),
     Hostile("[/red] =1+1 ünï", answer="", points=2.0),
     # files and processes
-    Hostile("outside", (OUTSIDE,)),
-    Hostile("a fence without names", (FENCE_WITHOUT_NAMES,)),
     *([Hostile("round Python", (ROUND_PYTHON,))] if landlock.version() else []),
     *([Hostile("kills the grader", (KILLS,))] if landlock.version() >= landlock.SCOPE_SINCE else []),
-    Hostile("drops its mark", ("import os\nos.system('(env -i prlimit --msgqueue=1:1 setsid sh -c \"sleep 1000; "
-            "true left_by\" > /dev/null 2>&1 &)')",)),
 ]  # fmt: skip
 
 FIRST = {
     "settrace, signals and pickle", "forged values", "many files", "takes the solution", "searches memory",
     "odd in every way", "round Python", "kills the grader",
 }  # fmt: skip
-"""Those of the first tier. Loops and memory are in `test_hostile_answers.py` too, the bytes that an answer may write in
-`test_hostile_reach.py`.
+"""Those of the first tier. What a single function can try is in `test_hostile_answers.py`, `test_hostile_ranks.py` and
+`test_checking_fence.py`.
 """
 
 some_of_the_class = pytest.mark.parametrize("is_first", [True, *exhaustively(False)], ids=["first", "others"])
 
-WRITTEN, FILES = 2**25, 1000
-"""Bytes and files that an answer may write here: so few that a slow disk takes them within the seconds of a call."""
+FILES = 1000
+"""Files that an answer may write here: so few that a slow disk takes them within the seconds of a call."""
 
 
 @pytest.fixture(scope="module")
@@ -447,7 +329,6 @@ def grade_all(course: Path, class_: list[Hostile]) -> Graded:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grade, "ROOT", course)
         patch.setattr(judged_notebook, "TEACHERS", [course / "solutions"])
-        patch.setattr(grade, "Limits", partial(Limits, written=WRITTEN))
         patch.setattr(scratch, "MOST_WRITTEN", FILES)
         rows, pages = grade_folder(course, f"submitted{len(class_)}", [one for one in class_ if one.name != SLOW])
         patch.setattr(
