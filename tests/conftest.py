@@ -13,11 +13,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import minidl  # noqa: F401  (before any test imports numpy, whose instruction set it chooses)
 
 TESTS = Path(__file__).parent
+
+hypothesis.settings.register_profile(
+    "here", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.load_profile("here")  # an example of 1 ms takes 300 on a busy machine
 
 LONGEST_FIRST = (
     "course/building/test_notebooks.py",  # with --all: every lecture, 10 minutes of CPU time

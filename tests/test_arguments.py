@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from minidl import Tensor
 from minidl.arguments import flag, one_of, real_number, whole_number
 
-any_machine = settings(deadline=None, derandomize=True)
 INTEGERS = [int, np.int8, np.int64, np.uint16]
 
 
@@ -30,7 +29,6 @@ def test_a_number_of_any_type_becomes_an_int_or_a_float() -> None:
         assert (number, type(number)) == (3.0, float)
 
 
-@any_machine
 @given(st.integers(), st.integers(), st.integers())
 def test_a_whole_number_passes_exactly_if_it_is_within_its_bounds(value: int, low: int, high: int) -> None:
     if low <= value <= high:
@@ -67,7 +65,6 @@ def test_what_is_no_number_is_shown_with_its_type_and_what_to_write() -> None:
     assert "\n" not in str(error.value)
 
 
-@any_machine
 @given(st.floats(allow_nan=False), *[st.floats(allow_nan=False, allow_infinity=False)] * 2)
 def test_a_real_number_passes_exactly_if_it_is_within_its_bounds(value: float, low: float, high: float) -> None:
     cases: list[tuple[dict[str, Any], bool]] = [
@@ -106,7 +103,6 @@ def test_the_bounds_of_a_number_are_named_but_infinity_and_a_hint_follows_where_
         real_number("alpha", 10**400)
 
 
-@any_machine
 @given(st.text(), st.lists(st.text(), min_size=1))
 def test_one_of_some_choices_is_returned_and_anything_else_refused_with_all_of_them(
     value: str, choices: list[str]

@@ -49,7 +49,7 @@ def test_a_diamond_is_visited_after_all_that_used_it() -> None:
     np.testing.assert_array_equal(x.grad, [12.0])
 
 
-@pytest.mark.parametrize("depth", [10_000, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.exhaustive])])
+@pytest.mark.parametrize("depth", [10_000, pytest.param(100_000, marks=pytest.mark.exhaustive)])
 def test_deep_graphs_need_no_recursion(depth: int) -> None:
     """Forward, backward, and deletion: of a graph walked, of one retained, and of one never walked."""
     x = leaf(1.0)

@@ -11,12 +11,18 @@ Mistake = tuple[Callable[[], object], type[Exception], str]
 
 
 @contextmanager
-def naming(case: object) -> Iterator[None]:
-    """Add the case to the traceback of whatever is raised within."""
+def naming(*case: object) -> Iterator[None]:
+    """Add the case to the traceback of whatever is raised within.
+
+    Example
+        for shape in shapes:
+            with naming(shape):
+                assert layer(np.zeros(shape)).shape == shape
+    """
     try:
         yield
     except BaseException as error:
-        error.add_note(f"in the case: {case}")
+        error.add_note(f"in the case: {', '.join(map(str, case))}")
         raise
 
 

@@ -14,7 +14,7 @@ FOLDERS = ("course/lectures", "course/assignments", "course/checks", "course/pro
 NAMES_WHAT_IT_REFUSES = "library_versions.py"
 """Inner modules are named here, since an answer may use none of them, by whatever name."""
 
-IMPORT = re.compile(r"(?:^|[;:]|\\n)\s*(?:from ([\w.]+) )?import ([\w., ]+)", re.MULTILINE)
+IMPORT = re.compile(r"(?:^|[;:]|\\n)[+\s]*(?:from ([\w.]+) )?import ([\w., ]+)", re.MULTILINE)
 
 
 def inner_imports(root: Path) -> Iterator[str]:

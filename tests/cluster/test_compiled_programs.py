@@ -39,7 +39,6 @@ LAUNCH = "print(cluster.launch(program, nodes=2, on=cluster.Processes({method!r}
 WANT = "[15.0, 15.0]\n"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("where", ["script", *exhaustively("notebook")])
 def test_compiled_functions_run_on_every_rank_that_is_forked_or_spawned(where: str, tmp_path: Path) -> None:
     if where == "script":

@@ -177,7 +177,7 @@ def steps(draw: st.DrawFn) -> tuple[int, list[Any]]:
     return p, draw(st.lists(kinds, min_size=1, max_size=7))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(steps())
 def test_any_groups_have_numbers_apart_and_do_not_disturb_each_other(planned: tuple[int, list[Any]]) -> None:
     p, todo = planned
@@ -264,7 +264,7 @@ def test_numbers_of_groups_that_no_longer_fit_into_a_tag_are_refused() -> None:
 # Coordinates
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4).filter(lambda shape: math.prod(shape) <= 16), st.data())
 def test_rank_at_and_coordinates_of_are_inverses(shape: list[int], drawn: st.DataObject) -> None:
     names, p = NAMES[: len(shape)], math.prod(shape)

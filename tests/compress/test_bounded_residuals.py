@@ -96,7 +96,6 @@ def test_residual_and_error_stay_bounded_for_every_contraction(compressor, nodes
     check_bounded(compressor, nodes, steps)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("inner", "nodes", "samples", "epochs"), [(Sign(), 4, 320, 4), *exhaustively((OneBit(), 8, 1437, 20))], ids=repr

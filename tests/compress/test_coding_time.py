@@ -5,8 +5,8 @@ import pytest
 
 from minidl import cluster, parallel
 from minidl.compress import DGC, QSGD, CodingTime, ErrorFeedback, Half, PowerSGD, TopK
-from tests.naming import naming
 from tests.parallel.jobs import small_job
+from tests.together import naming
 
 
 def add_up(comm, compressor):

@@ -23,8 +23,8 @@ from minidl.compress import (
     Threshold,
     TopK,
 )
-from tests.naming import naming
 from tests.parallel.jobs import small_job
+from tests.together import naming
 
 
 def arrays(size: int) -> dict[str, np.ndarray]:

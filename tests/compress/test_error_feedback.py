@@ -18,7 +18,7 @@ from minidl.compress import (
     Threshold,
     TopK,
 )
-from tests.naming import naming
+from tests.together import naming
 
 pytestmark = pytest.mark.timeout(300)
 

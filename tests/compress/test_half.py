@@ -8,7 +8,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from minidl.compress import Half
-from tests.naming import naming
+from tests.together import naming
 
 
 def through(format: str, array: np.ndarray) -> np.ndarray:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from minidl import cluster, random
 from minidl.compress import QSGD, Lossless, OneBit, Sign, TernGrad, TopK, elias, huffman
-from tests.naming import naming
+from tests.together import naming
 
-fifty_examples = settings(max_examples=50, deadline=None)
+fifty_examples = settings(max_examples=50)
 
 QUANTIZERS = [QSGD(1, None), QSGD(7, 64), QSGD(127, 512), TernGrad(), OneBit(), Sign()]
 

@@ -7,7 +7,7 @@ from minidl import cluster, nn
 from minidl.compress import ErrorFeedback, PowerSGD
 from minidl.compress.power_sgd import orthonormal
 from minidl.parallel.gradients.compressed import CompressedGradients
-from tests.naming import naming
+from tests.together import naming
 
 pytestmark = pytest.mark.timeout(300)
 

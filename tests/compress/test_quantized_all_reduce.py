@@ -8,7 +8,7 @@ import pytest
 
 from minidl import cluster, random
 from minidl.compress import QSGD, Compressor, ErrorFeedback, Half, Lossless, PowerSGD, QuantizedAllReduce, RandomK, Sign
-from tests.naming import naming
+from tests.together import naming
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,7 +9,7 @@ import pytest
 from minidl import random
 from minidl.compress import QSGD, Lossless, OneBit, Sign, TernGrad
 from minidl.compress.quantizer import pack_bits, unpack_bits
-from tests.naming import naming
+from tests.together import naming
 
 QUANTIZERS = [
     Sign(),

@@ -8,8 +8,8 @@ import pytest
 from minidl import cluster, nn, parallel
 from minidl.compress import QSGD, Lossless, PowerSGD, QuantizedAllReduce, RandomK, TernGrad
 from minidl.parallel.gradients.compressed import CompressedGradients
-from tests.naming import naming
 from tests.parallel.jobs import small_job
+from tests.together import naming
 
 X = np.random.default_rng(0).normal(size=(12, 10))
 

@@ -9,8 +9,8 @@ import pytest
 from minidl import cluster, data, nn, optim, parallel
 from minidl.compress import ErrorFeedback, Lossless, QuantizedAllReduce, Signum
 from minidl.parallel import Job, Synchronous
-from tests.naming import naming
 from tests.parallel.jobs import blobs, small_job
+from tests.together import naming
 
 pytestmark = pytest.mark.timeout(300)
 

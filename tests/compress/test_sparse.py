@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from minidl import random
 from minidl.compress import DGC, RandomK, Threshold, TopK
-from tests.naming import naming
+from tests.together import naming
 
 KINDS = [TopK(0.3), Threshold(0.5), RandomK(0.3), RandomK(0.3, seed=None)]
 SHAPES = [(0,), (), (1,), (7,), (3, 5), (2, 0, 4)]
@@ -53,7 +53,7 @@ def test_top_k_sends_the_density_rounded_up_as_pairs():
 
 
 @given(arrays.arrays("float64", st.integers(1, 40), elements=st.floats(-3, 3, width=16)), st.floats(0.01, 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_entry_that_top_k_leaves_out_is_larger_than_one_that_it_sends(x, density):
     message = TopK(density).encode(x)
     indices = message.data[: message.nbytes // 3].view(np.uint32)

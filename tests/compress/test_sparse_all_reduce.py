@@ -8,7 +8,7 @@ import pytest
 from minidl import cluster
 from minidl.compress import RandomK, Threshold, TopK
 from minidl.compress.sparse_all_reduce import Stream, is_dense_shorter, recursive_doubling, split_all_gather
-from tests.naming import naming
+from tests.together import naming
 
 pytestmark = pytest.mark.timeout(300)
 

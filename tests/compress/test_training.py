@@ -22,8 +22,8 @@ from minidl.compress import (
 )
 from minidl.nn import clip_grad_norm_
 from minidl.parallel import Synchronous
-from tests.naming import naming
 from tests.parallel.jobs import small_job
+from tests.together import naming
 
 pytestmark = pytest.mark.timeout(300)
 

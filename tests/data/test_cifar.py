@@ -14,7 +14,7 @@ import pytest
 
 from minidl.data import DataError, Splits, cifar10
 from minidl.data.cifar_batches import parse_pickled
-from tests.naming import naming
+from tests.together import naming
 
 module = importlib.import_module("minidl.data.cifar")
 rng = np.random.default_rng(0)

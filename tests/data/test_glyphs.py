@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minidl.data import DataError, glyphs
-from tests.naming import naming
+from tests.together import naming
 
 module = importlib.import_module("minidl.data.glyphs")
 

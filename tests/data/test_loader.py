@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from minidl import Tensor
 from minidl.data import DataLoader, Dataset, DistributedSampler, Splits
 from minidl.data.sampler import epoch_order
-from tests.naming import naming
+from tests.together import naming
 
 
 def numbered(n: int) -> Dataset:
@@ -38,7 +38,7 @@ def test_drop_last_leaves_out_only_a_ragged_minibatch() -> None:
     seed=st.integers(0, 3),
     drop=st.booleans(),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_ranks_parts_make_up_the_minibatches_of_a_single_rank(
     n: int, size: int, replicas: int, seed: int, drop: bool
 ) -> None:

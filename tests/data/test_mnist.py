@@ -12,7 +12,7 @@ import pytest
 
 from minidl.data import DataError, Splits, fashion_mnist, mnist
 from minidl.data.idx import read_idx
-from tests.naming import naming
+from tests.together import naming
 
 module = importlib.import_module("minidl.data.mnist")
 NAMES = module.NAMES

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minidl.data import DistributedSampler
-from tests.naming import naming
+from tests.together import naming
 
 
 @given(n=st.integers(0, 200), replicas=st.integers(1, 9), shuffle=st.booleans(), epoch=st.integers(0, 5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_ranks_together_read_each_sample_exactly_once(n: int, replicas: int, shuffle: bool, epoch: int) -> None:
     shares = []
     for rank in range(replicas):

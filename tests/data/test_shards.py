@@ -5,7 +5,7 @@ import pytest
 
 from minidl import data
 from minidl.data.shards import order_of_shards
-from tests.naming import naming
+from tests.together import naming
 
 
 def test_every_sample_is_dealt_once_and_each_rank_gets_a_contiguous_shard():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minidl.data import DataError, DataLoader, Windows, decode, encode, stdlib_text, unigram_entropy
-from tests.naming import naming
+from tests.together import naming
 
 
 def test_the_targets_are_the_tokens_one_symbol_later() -> None:

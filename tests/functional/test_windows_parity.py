@@ -87,7 +87,7 @@ def test_max_pooling_returns_pytorchs_indices(kernel: str) -> None:
 PAIR = st.tuples(*[st.integers(1, 3)] * 2)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     n=st.integers(0, 3),
     groups=st.integers(1, 3),
@@ -117,7 +117,7 @@ def test_convolution_in_groups_of_any_geometry(
         )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(
     image=st.tuples(*[st.integers(1, 9)] * 2),
     window=st.tuples(*[st.integers(1, 7)] * 2),

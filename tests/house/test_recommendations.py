@@ -244,7 +244,6 @@ one_of("on", name, ENGINES, hint="or give F()")
     assert calls_in(source) == {"A(B(1), {})", "b.c()", "D(e=1)", "F()"}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("recommended", all_but_first_exhaustive(list(RUNS)))
 def test_what_is_recommended_works(recommended: str) -> None:

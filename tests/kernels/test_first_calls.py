@@ -57,7 +57,6 @@ def printed(program: str, *arguments: str, **environment: str) -> str:
     return run.stdout.strip()
 
 
-@pytest.mark.slow
 def test_the_first_start_compiles_side_by_side_and_the_next_nothing(tmp_path: Path) -> None:
     seen = [(0, 2), (1, 2), (2, 2)] if cores() > 1 else []
     cache = str(tmp_path)
@@ -66,14 +65,12 @@ def test_the_first_start_compiles_side_by_side_and_the_next_nothing(tmp_path: Pa
     assert printed(PROGRAM, *steps, NUMBA_CACHE_DIR=cache) == "0 []"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_second_start_compiles_no_function_at_all() -> None:
     printed(STARTED)  # whatever the cache lacks
     assert printed(STARTED) == "0"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "options",

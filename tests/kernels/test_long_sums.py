@@ -137,8 +137,6 @@ SUMS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "max": np
 
 @settings(
     max_examples=100,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

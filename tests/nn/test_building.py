@@ -15,7 +15,7 @@ import minidl
 from minidl import Tensor, cluster, nn, random
 from minidl.nn import init
 from minidl.nn.models import GPT, MLP, LeNet, ResNet
-from tests.naming import naming
+from tests.together import naming
 
 
 class Padded(nn.Module):

@@ -13,7 +13,7 @@ import pytest
 from minidl import Tensor, kernels, nn, no_grad, random
 from minidl.nn import segments
 from minidl.nn.segments import Segment
-from tests.naming import naming
+from tests.together import naming
 
 RNG = np.random.default_rng(0)
 

@@ -16,8 +16,8 @@ from minidl import kernels, nn, random
 from minidl.grad_mode import recomputing
 from minidl.nn import segments
 from minidl.parallel.pipeline import costs_of
-from tests.naming import naming
 from tests.nn.test_checkpointing import MODELS, Counted, results, same
+from tests.together import naming
 
 STATE = 16
 """Bytes of the arrays in a copy of the random generator's state, of which each segment keeps one."""

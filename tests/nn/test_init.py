@@ -6,7 +6,7 @@ import pytest
 import minidl
 from minidl import Tensor, nn
 from minidl.nn import init
-from tests.naming import naming
+from tests.together import naming
 
 
 def empty(*shape, dtype=np.float32):

@@ -10,7 +10,7 @@ import pytest
 import minidl
 from minidl import Tensor, kernels, nn
 from minidl import functional as F
-from tests.naming import naming
+from tests.together import naming
 
 STEP = 1e-5
 

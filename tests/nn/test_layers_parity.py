@@ -11,7 +11,7 @@ import pytest
 
 import minidl
 from minidl import Tensor, kernels, nn
-from tests.naming import naming
+from tests.together import naming
 
 torch = pytest.importorskip("torch", reason="parity tests need the extra `parity`")
 

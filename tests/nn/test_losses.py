@@ -8,7 +8,7 @@ import numpy as np
 
 from minidl import functional as F
 from minidl import nn
-from tests.naming import naming
+from tests.together import naming
 
 WEIGHT = np.array([0.5, 2.0, 1.0], dtype=np.float32)
 

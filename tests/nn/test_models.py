@@ -10,7 +10,7 @@ import minidl
 from minidl import Tensor, kernels, nn, optim
 from minidl import functional as F
 from minidl.nn.models import GPT, MLP, VGG16, AlexNet, LeNet, ResNet
-from tests.naming import naming
+from tests.together import naming
 
 
 @pytest.fixture(scope="module", autouse=True)

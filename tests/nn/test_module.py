@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minidl import nn
-from tests.naming import naming
+from tests.together import naming
 
 
 class Tied(nn.Module):

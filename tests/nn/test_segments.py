@@ -22,7 +22,7 @@ from minidl.nn.segments import (
     peak,
     recomputed_flops,
 )
-from tests.naming import naming
+from tests.together import naming
 
 UNIT = StageCost(flops=1, kept=1, output=1)
 
@@ -97,7 +97,7 @@ ANY_COST = st.builds(StageCost, *3 * [st.integers(0, 9)])
 
 
 @given(costs=st.lists(COST, min_size=1, max_size=6) | st.lists(ANY_COST, min_size=1, max_size=5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_dynamic_programming_finds_the_best_of_all_divisions(costs: list[StageCost]):
     assert_best(costs, list(divisions(len(costs))))
 

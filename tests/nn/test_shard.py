@@ -18,7 +18,7 @@ from minidl import nn
     length=st.integers(0, 3),
     other=st.integers(0, 3),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_pieces_joined_are_the_whole(dim, count, blocks, length, other):
     shape = [other, 2, 3]
     shape[dim] = count * blocks * length

@@ -9,8 +9,8 @@ import pytest
 
 from minidl import Tensor, backward, nn, random
 from minidl import functional as F
-from tests.naming import naming
 from tests.tiers import exhaustively
+from tests.together import naming
 
 RNG = np.random.default_rng(0)
 IMAGES_224 = RNG.normal(size=(1, 3, 224, 224)).astype(np.float32)

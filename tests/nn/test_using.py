@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, nn
-from tests.naming import naming
+from tests.together import naming
 
 
 def test_the_gradient_is_that_of_the_version_however_the_module_is_updated_meanwhile():

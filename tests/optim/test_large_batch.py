@@ -8,7 +8,7 @@ import pytest
 
 from minidl import Tensor, optim
 from minidl.optim import LargeBatchLR
-from tests.naming import naming
+from tests.together import naming
 
 
 def sgd(*rates: float) -> optim.SGD:

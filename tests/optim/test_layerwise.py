@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, optim
-from tests.naming import naming
+from tests.together import naming
 
 LAYERS = [[0.5, -1.5, 2.0], [3.0, 0.25]]  # as lists: the transcriptions below use no arrays
 

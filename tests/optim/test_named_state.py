@@ -6,7 +6,7 @@ import pytest
 from minidl import Tensor, nn, optim
 from minidl.nn import Shard
 from minidl.optim.named_state import by_name, load_named_state, named_state
-from tests.naming import naming
+from tests.together import naming
 
 
 def model() -> nn.Module:

@@ -12,7 +12,7 @@ import pytest
 
 from minidl import Tensor, kernels, nn, optim
 from tests.kernels import stand_in
-from tests.naming import naming
+from tests.together import naming
 
 
 def weights(*shape: int, dtype: str = "float64", seed: int = 0) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, optim
-from tests.naming import naming
+from tests.together import naming
 
 torch = pytest.importorskip("torch", reason="parity tests need the extra `parity`")
 

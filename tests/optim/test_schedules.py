@@ -8,7 +8,7 @@ from math import cos, pi
 import pytest
 
 from minidl import Tensor, optim
-from tests.naming import naming
+from tests.together import naming
 
 
 def optimizer_with(*rates: float) -> optim.SGD:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, optim
-from tests.naming import naming
+from tests.together import naming
 
 
 def weights(values: Any) -> Tensor:

@@ -224,7 +224,6 @@ ALL = {
 """The benchmarks, and the first row of each."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("names", [[*ALL][:-1], *exhaustively(["scaling"])], ids=["all but scaling", "scaling"])
 def test_every_benchmark_measures_minidl_alone(monkeypatch, names):
     monkeypatch.setattr(simulation_run, "MESSAGES", 100)

@@ -53,7 +53,7 @@ def total_traffic(outcome: rendezvous.Outcome) -> tuple[int, int]:
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     algorithm=st.sampled_from(sorted(ALL_REDUCE)),
     op=st.sampled_from(sorted(OPS)),

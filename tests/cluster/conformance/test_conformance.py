@@ -9,7 +9,7 @@ from tests.cluster.conformance.registry import CASES
 from tests.cluster.conformance.runs import INSTALLED, outcome
 from tests.tiers import exhaustively
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 WITHOUT_MPI = [engine for engine in INSTALLED if engine != "mpi"]  # where a rank more costs much
 

@@ -13,7 +13,7 @@ from tests.cluster import rendezvous
 from tests.cluster.conformance.runs import ENGINES, HAS_MPI
 from tests.tiers import exhaustively
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 NAMED = [name for name in collectives.ALL_REDUCE if name not in ("pipelined_chain", "hierarchical")]
 X = np.ones(241)  # no multiple of a number of ranks here

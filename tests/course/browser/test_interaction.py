@@ -21,7 +21,6 @@ from tests.course.browser.lab_in_browser import (
 )
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.timeout(300),
     pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver"),
 ]

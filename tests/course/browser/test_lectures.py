@@ -22,7 +22,6 @@ LECTURES = list({path.name[:2]: path for path in reversed(WITH_PANEL)}.values())
 SECONDS_A_LECTURE = 400.0  # on a loaded machine
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="needs chromium and chromedriver")
 @pytest.mark.parametrize("lecture", all_but_first_exhaustive(LECTURES), ids=lambda path: path.stem)

@@ -201,7 +201,6 @@ def outputs_of(notebook: dict[str, Any]) -> list[object]:
     return [(cell["outputs"], cell["execution_count"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-@pytest.mark.slow
 def test_building_again_gives_the_same_bytes(root):
     before = contents(root)
     for name in before:
@@ -244,7 +243,6 @@ FAILURES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("failure", [*list(FAILURES)[:3], *exhaustively(*list(FAILURES)[3:])])
 def test_what_goes_wrong_in_a_lecture_is_told_with_its_line_and_nothing_is_written(failure, tmp_path, capsys):
     cell, message = FAILURES[failure]
@@ -317,7 +315,6 @@ def test_a_notebook_is_written_whole_or_not_at_all(root, monkeypatch):
     assert contents(root) == {**before, EXERCISE: b"{}"}
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there Ctrl-C cannot be sent to one process")
 def test_ctrl_c_leaves_no_half_of_a_notebook_and_no_process(tmp_path):
     write_lecture(tmp_path, ENDLESS)

@@ -38,7 +38,6 @@ def test_no_notebook_is_without_a_text():
     assert orphans() == []
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "source",

@@ -77,7 +77,6 @@ def test_without_sphinx_one_sentence_says_what_to_install(monkeypatch, capsys, t
     assert '".[reference]"' in capsys.readouterr().err
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_sphinx_builds_every_page_without_a_warning(tmp_path):
     pytest.importorskip("sphinx_book_theme", reason="needs Sphinx: install the extra `reference`")

@@ -11,7 +11,7 @@ from course.notebooks.roles import role_of
 from course.setup.bootstrap import ROOT
 from tests.tiers import exhaustively
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = pytest.mark.timeout(300)
 
 TENSORS = """
     from minidl import Tensor

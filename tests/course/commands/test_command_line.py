@@ -125,7 +125,6 @@ def in_this_process(command: list[str]) -> int:
     return CliRunner().invoke(app, command[3:]).exit_code
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "least"),
     [(["--epochs", "1", "--nodes", "2", "--on", "simulation"], 0.3), *exhaustively(([], 0.97))],

@@ -65,7 +65,6 @@ def get(url: str) -> str:
     raise AssertionError(url)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("is_served", [False, *exhaustively(True)], ids=["as set", "as served"])
 def test_the_page_of_the_lab_names_no_address_outside_and_asks_for_no_news(is_served, tmp_path, monkeypatch):

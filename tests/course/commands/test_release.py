@@ -56,7 +56,6 @@ def secret_lines(cell: nbformat.NotebookNode) -> list[str]:
     return [line for match in BETWEEN.finditer(cell.source) for line in match["lines"].splitlines()]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("source", all_but_first_exhaustive(ASSIGNMENTS), ids=lambda source: source.name)
 def test_a_release_gets_no_points_and_is_not_attempted(source):
@@ -71,7 +70,6 @@ def test_a_release_gets_no_points_and_is_not_attempted(source):
     assert judgement.remarks == [], "a cell of the release fails before anything is written"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("source", all_but_first_exhaustive(ASSIGNMENTS), ids=lambda source: source.name)
 def test_in_a_kernel_a_solution_displays_all_points_as_committed_and_what_is_not_written_none(

@@ -60,7 +60,6 @@ def calls(home: Path) -> list[list[str]]:
     return [json.loads(line) for line in (home / "calls").read_text().splitlines()]
 
 
-@pytest.mark.slow
 def test_the_same_table_comes_out_and_the_container_is_bound(engine, submissions, tmp_path):
     (submissions / "ada" / f"{NAME}.ipynb").write_text("[]")
     to = tmp_path / "graded"
@@ -88,7 +87,6 @@ def test_the_same_table_comes_out_and_the_container_is_bound(engine, submissions
     assert [call[0] for call in calls(engine)[before:]] == ["info", "image"]  # it is there already
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
     [signal.SIGKILL, *(pytest.param(one, marks=pytest.mark.exhaustive) for one in (signal.SIGINT, signal.SIGTERM))],

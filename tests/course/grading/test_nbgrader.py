@@ -16,7 +16,7 @@ import pytest
 from tests.course.grading.submitted_class import FIRST, ROOT, SOLUTIONS, brief_course, graded_in, notebook, rows
 from tests.tiers import exhaustively
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 COMMANDS = """
 import json, os, sys

@@ -24,7 +24,6 @@ def f():
 """
 
 
-@pytest.mark.slow
 def test_compiled_kernels_are_looked_for_in_the_answer_s_folder() -> None:
     with StudentSession(lambda session: session.request("run_cell", ("cell 1", COUNT_COMPILED), 60.0)) as session:
         _, (found, _) = session.request("call", (None, "f", ()), 60.0)

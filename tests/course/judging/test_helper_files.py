@@ -53,7 +53,6 @@ def graded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {row["student"]: row["remarks"] for row in rows}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_student_s_own_folder_provides_helper_files_and_no_other_student_s(tmp_path, monkeypatch):
     folder = tmp_path / "class"
@@ -117,7 +116,6 @@ def test_a_helper_file_takes_the_place_of_no_module(tmp_path: Path) -> None:
     assert all(map(shadows, names))
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(100)
 def test_a_file_that_would_shadow_a_module_gets_a_remark_and_costs_no_points(tmp_path):
     (tmp_path / "statistics.py").write_text("raise SystemExit('shadowed')")

@@ -16,7 +16,7 @@ from course.judging.judged_notebook import judge_notebook
 from tests.course.grading.submitted_class import ROOT
 from tests.tiers import exhaustively
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 NAME = "04_messages_and_collectives"
 TREE = "broadcast_tree"

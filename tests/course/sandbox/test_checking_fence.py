@@ -228,7 +228,6 @@ def test_an_answer_may_signal_what_it_has_started(room: Room) -> None:
     assert room.call("run", f"result = os.kill(int({orphan}), signal.SIGTERM)") is None
 
 
-@pytest.mark.slow
 def test_ordinary_work_is_not_refused_by_the_fence(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("42")
     source = """

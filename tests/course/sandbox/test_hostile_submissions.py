@@ -26,7 +26,7 @@ from course.sandbox.supervisor import TOKEN
 from tests.course.grading.submitted_class import ROOT
 from tests.tiers import exhaustively
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 
 NAME = "04_messages_and_collectives"
 TREE = "broadcast_tree"

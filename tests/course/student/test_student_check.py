@@ -76,7 +76,6 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.slow
 def test_the_untouched_exercises_are_not_attempted_and_get_nothing(root, capsys):
     assert check.run(["04"], root) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -86,7 +85,6 @@ def test_the_untouched_exercises_are_not_attempted_and_get_nothing(root, capsys)
     assert max(map(len, lines[2:])) <= 80
 
 
-@pytest.mark.slow
 def test_a_right_answer_gets_its_points_which_are_kept_and_a_cell_that_fails_is_noted(root, capsys):
     answer(root, TREE, "1 / 0")
     assert check.run(["4", "broadcast_tree"], root) == 0
@@ -98,7 +96,6 @@ def test_a_right_answer_gets_its_points_which_are_kept_and_a_cell_that_fails_is_
     assert kept["points"] == kept["possible"] > 0
 
 
-@pytest.mark.slow
 def test_of_a_notebook_outside_of_work_one_exercise_is_checked_without_notes_and_not_counted(root, tmp_path, capsys):
     elsewhere = tmp_path / "04_mine.ipynb"
     shutil.copy(ROOT / "solutions" / CHAPTER.name / f"{CHAPTER.name}.ipynb", elsewhere)
@@ -107,7 +104,6 @@ def test_of_a_notebook_outside_of_work_one_exercise_is_checked_without_notes_and
     assert progress_record.read(root / "work") == {}
 
 
-@pytest.mark.slow
 def test_a_wrong_answer_is_told_what_is_wrong_why_and_where_the_hint_is(root, capsys):
     path = answer(root, STAR)
     os.utime(path, (path.stat().st_mtime - 5,) * 2)  # the record has whole seconds
@@ -207,7 +203,6 @@ def test_of_what_is_untouched_or_right_nothing_is_said(root, source):
     assert begun(read_notebook(path), read_notebook(CHAPTER.exercises(root))) == {}
 
 
-@pytest.mark.slow
 def test_the_report_names_the_other_name_and_once_a_syntax_error_with_its_line(root, capsys):
     answer(root, TREE.replace("broadcast_tree", "broadcastTree"), "def f(x)\n    return x")
     assert check.run(["04", "broadcast_tree"], root) == 1
@@ -218,7 +213,6 @@ def test_the_report_names_the_other_name_and_once_a_syntax_error_with_its_line(r
     assert ", line 1: def f(x))" in said
 
 
-@pytest.mark.slow
 def test_who_has_written_the_first_exercise_right_is_sent_to_the_next_and_own_lines_out_of_given_cells(root, capsys):
     answer(root, TREE, setup="\nimport statistics")
     assert check.run(["04"], root) == 1

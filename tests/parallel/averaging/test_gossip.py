@@ -128,7 +128,6 @@ def timed(speeds, topology="ring", nodes=8, epochs=12, **named):
     return parallel.train(job, Gossip(topology, asynchronous=True), nodes, engine, **named)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("slow", "topology"), [(1, "ring"), *exhaustively((0, "full"))])
 def test_asynchronous_nodes_take_the_time_of_their_summed_speed_with_a_slow_one_among_them(slow, topology):
     """An active one (0) and a passive one (1). The run ends when the slow node has ended the gradient that it is at."""

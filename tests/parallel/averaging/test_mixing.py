@@ -15,7 +15,7 @@ def test_on_a_ring_the_distance_shrinks_by_a_third_of_1_plus_2_cos_of_a_step_rou
     assert 1 - gap == pytest.approx(factor, abs=5e-5)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, 20), st.sampled_from(["ring", "torus", "full"]), st.integers(0, 9))
 def test_every_matrix_is_symmetric_and_doubly_stochastic_and_brings_all_together(nodes, topology, seed):
     if topology == "torus" and not has_grid(nodes):
@@ -47,7 +47,7 @@ def test_on_a_torus_of_3_by_4_everyone_has_four_neighbours():
     assert all(i in neighbours[j] for i, others in enumerate(neighbours) for j in others)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, 12), st.integers(0, 99))
 def test_a_matching_pairs_everyone_once(nodes, seed):
     w = mixing.matching(nodes, np.random.default_rng(seed))
@@ -70,7 +70,7 @@ def test_on_the_exponential_graph_lg_n_steps_make_the_mean_if_n_is_a_power_of_tw
     assert np.linalg.norm(product - 1 / nodes, 2) < 0.5
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(2, 24), st.sampled_from(["ring", "torus", "full", "random"]))
 def test_the_halves_know_only_each_other_and_all_are_connected(nodes, topology):
     if topology == "torus" and not has_grid(nodes):

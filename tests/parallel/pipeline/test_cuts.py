@@ -35,7 +35,7 @@ def least(costs: list[float], chunks: int) -> float:
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=10), st.integers(1, 10))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @example([0] * 9, 5)
 @example([1e16, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1e16], 3)  # sums of floats would lose the ones
 def test_no_other_cuts_have_a_smaller_bottleneck(costs: list[float], chunks: int):
@@ -47,7 +47,7 @@ def test_no_other_cuts_have_a_smaller_bottleneck(costs: list[float], chunks: int
 
 
 @given(st.lists(st.integers(0, 3), min_size=3, max_size=9), st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_of_several_best_cuts_the_last_is_latest_and_the_units_before_are_cut_alike(costs, data):
     chunks = data.draw(st.integers(2, len(costs)))
     *others, last = pipeline.balanced_cuts(costs, chunks)

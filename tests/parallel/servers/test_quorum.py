@@ -126,7 +126,6 @@ def harmonic(n):
     return sum(1 / k for k in range(1, n + 1))
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("quorum", "needed", "updates", "within"), [("majority", 4, 300, 0.1), *exhaustively((7, 7, 2000, 0.05))]

@@ -61,7 +61,7 @@ def end(comm, store):
     return store.get("x")
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**31), clients=st.integers(1, 5), servers=st.integers(1, 4))
 def test_additions_commute_any_interleaving_gives_the_same_sum_of_integers(seed, clients, servers):
     def client(comm, store):

@@ -32,7 +32,6 @@ launcher = pytest.importorskip("minidl.cluster.engines.mpi.launcher")
 leftovers = pytest.importorskip("minidl.cluster.engines.mpi.leftovers")
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="launch starts mpiexec on Linux only"),
 ]

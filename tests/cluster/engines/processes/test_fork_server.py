@@ -55,7 +55,6 @@ def run(folder: Path, script: str, limit: int | None = None) -> tuple[str, str]:
     return out, err
 
 
-@pytest.mark.slow
 def test_a_launch_starts_another_fork_server_when_the_last_one_was_killed_or_has_no_descriptors_left(
     tmp_path: Path,
 ) -> None:

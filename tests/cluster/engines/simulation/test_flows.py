@@ -105,7 +105,7 @@ paths = st.lists(st.sets(st.integers(0, 5), max_size=4).map(sorted), max_size=12
 speeds = st.lists(st.floats(1e-3, 1e12), min_size=6, max_size=6)
 
 
-@settings(deadline=None, max_examples=60)  # on a busy machine an example may take longer
+@settings(max_examples=60)
 @given(paths, speeds)
 def test_rates_are_max_min_fair_for_each_flow_has_a_full_link_in_which_nobody_is_faster(flows, capacities):
     rates = fair_rates(flows, capacities)
