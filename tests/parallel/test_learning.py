@@ -36,6 +36,7 @@ DIGITS = {"model": partial(nn.models.LeNet, size=8), "data": data.digits, "batch
     ],
 )
 def test_convolutional_networks_read_digits_and_letters(changes, accuracy):
+    """With any of two to four seeds the accuracy was 0.04 above the threshold at least; a guess has 0.1, or 0.04."""
     with threadpool_limits(1):
         report = train(Job(**(DIGITS | {"optimizer": SGD} | changes)), on="simulation")
     assert report.accuracy > accuracy
@@ -46,8 +47,8 @@ def test_a_gpt_predicts_text_better_than_letter_frequencies_can():
     text = partial(data.stdlib_text, n_chars=40_000, block_size=32)
     splits = text()
     model = partial(nn.models.GPT, len(splits.classes), block_size=32, n_layer=1, n_head=2, n_embd=32)
-    job = Job(model, text, partial(optim.AdamW, lr=1e-2), batch_size=32, epochs=2)
+    job = Job(model, text, partial(optim.AdamW, lr=1e-2), batch_size=32, epochs=4)
     with threadpool_limits(1):
         report = train(job, Synchronous(), 2, on="simulation")
     entropy = data.unigram_entropy(splits.test.tokens)  # what a model that ignores the context reaches at best
-    assert report.history[-1]["test_loss"] < entropy - 0.1
+    assert report.history[-1]["test_loss"] < entropy - 0.2  # with each of three seeds it was 0.35 below at least

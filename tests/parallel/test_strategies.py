@@ -43,6 +43,13 @@ def test_synchronous_nodes_equal_one_node(nodes, samples, batch_size, algorithm)
     assert report.accuracy == truth.accuracy
 
 
+def test_in_float32_four_nodes_equal_one_node_to_a_ten_thousandth():
+    model = partial(nn.models.MLP, 5, 8, 3)
+    job = small_job(model=model, data=partial(blobs, dtype="float32"))
+    truth, report = (parallel.train(job, *how, on="simulation") for how in ((), (Synchronous(), 4)))
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-4
+
+
 def test_on_processes_ordered_reduction_equals_serial_shards_to_the_bit_with_dropout():
     report = parallel.train(dropout_job(), Synchronous(algorithm="ordered"), nodes=3)
     with threadpool_limits(1):

@@ -1,7 +1,7 @@
 """Elastic averaging: the published equations, the sum that is kept, what a round costs."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pytest
@@ -37,6 +37,10 @@ def one_round(p, eta, alpha):
     m = np.diag([1 - eta - alpha] * p + [1 - p * alpha])
     m[:p, p] = m[p, :p] = alpha
     return m
+
+
+def radius(m):
+    return np.abs(np.linalg.eigvals(m)).max()
 
 
 def test_the_synchronous_centre_follows_the_two_equations():
@@ -125,6 +129,38 @@ def test_without_gradients_the_centre_and_the_workers_keep_their_sum(variant):
     centre = next(centre for rank in report.recorded["centre"] for centre in rank)
     np.testing.assert_allclose(sum(ends) + centre, 4 * begin + 111.0, rtol=1e-13)
     assert np.abs(centre - begin).min() > 1.0  # and they have met
+
+
+def test_round_robin_is_stable_up_to_its_published_bound():
+    """At the bound an eigenvalue of a whole round is -1 (to 1e-6 on both sides); runs beside it grow and shrink."""
+    eta, nodes = 0.5, 3
+    bound = (4 - 2 * eta) / (4 - eta)
+
+    def whole_round(alpha):
+        return reduce(np.matmul, [one_turn(nodes, worker, eta, alpha) for worker in reversed(range(nodes))])
+
+    assert radius(whole_round(bound - 1e-6)) < 1 < radius(whole_round(bound + 1e-6))
+    ends = []
+    for alpha in (bound - 0.05, bound + 0.05):
+        job = quadratic_job(60 * nodes, eta)
+        report = parallel.train(job, ElasticAveraging(alpha, variant="round_robin"), nodes, on="simulation")
+        ends.append(report.recorded["distance"][nodes][-1])
+    assert ends[0] < 0.01
+    assert ends[1] > 10
+
+
+def test_the_synchronous_form_is_stable_up_to_its_published_bound():
+    eta, nodes = 0.1, 8
+    bound = (4 - 2 * eta) / (2 + 2 * nodes - nodes * eta)
+    assert bound == pytest.approx(0.221, abs=1e-3)
+    assert radius(one_round(nodes, eta, bound - 1e-6)) < 1 < radius(one_round(nodes, eta, bound + 1e-6))
+    ends = []
+    for alpha in (bound * 0.95, bound * 1.05):
+        job = quadratic_job(80 * nodes, eta, batch_size=nodes)
+        report = parallel.train(job, ElasticAveraging(alpha, variant="synchronous"), nodes, on="simulation")
+        ends.append(abs(centre_path(report)[-1]))
+    assert ends[0] < 0.01
+    assert ends[1] > 10
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -1,8 +1,10 @@
 """Gossip: the mean is kept and moves as in SGD, messages go to neighbours alone, nobody waits who need not."""
 
 import itertools
+import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -203,6 +205,51 @@ def test_asynchronous_nodes_go_on_without_one_that_fails(victim, last):
     assert max(samples) < 1.5 * min(samples)  # those that are left still hear of each other
     assert [row["epoch"] for row in report.history] == list(range(1, 9))
     assert report.accuracy > 0.5
+
+
+@dataclass(frozen=True)
+class Awaited(Gossip):
+    """The victim fails in its gradient number `last`, when all have begun their first one, however slow they are.
+
+    The others do not begin their own of that number before it has failed. A node that has not begun may be in a
+    collective of all nodes, and would fail as well.
+    """
+
+    victim: int = 0
+    last: int = 1
+    folder: Path = Path()  # where nodes make files: that they have begun, or failed
+
+    def run(self, session):
+        loss, gradients, me = session.local_loss, itertools.count(1), session.comm.rank
+
+        def awaited(batch):
+            number = next(gradients)
+            if number == 1:
+                (self.folder / f"begun {me}").touch()
+            if number == self.last and me == self.victim:
+                until(lambda: len(list(self.folder.glob("begun *"))) == session.nodes)
+                (self.folder / "failed").touch()
+                raise RuntimeError("out of memory")
+            if number == self.last:
+                until((self.folder / "failed").exists)
+            return loss(batch)
+
+        session.local_loss = awaited
+        super().run(session)
+
+
+def until(is_so):
+    """Return when `is_so()`; a test's deadline ends a run in which that never is."""
+    while not is_so():
+        time.sleep(0.005)
+
+
+def test_on_processes_asynchronous_nodes_go_on_without_one_that_fails(tmp_path):
+    job = plain_job(batch_size=4, epochs=4)
+    strategy = Awaited(asynchronous=True, last=3, folder=tmp_path)
+    report = parallel.train(job, strategy, 3, on_failure="continue")
+    assert list(report.failures) == [0], report.failures
+    assert report.history[-1]["epoch"] == 4
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,16 @@
 """The noise scale: exact on a data set, and estimated without bias from two minibatch sizes."""
 
+from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
-from minidl import cluster, data, nn, random
+from minidl import cluster, data, nn, parallel, random
+from minidl.parallel import Session
 from minidl.parallel.measures import noise_scale
 from minidl.parallel.measures.noise_scale import Noise
-from tests.parallel.jobs import blobs, two_layers
+from tests.parallel.jobs import blobs, small_job, two_layers, weights
 
 
 @pytest.fixture
@@ -93,6 +95,31 @@ def test_the_nodes_own_gradients_give_the_estimate(model):
     for noise in cluster.launch(part_of_a_node, nodes=nodes, on="simulation").results:
         assert noise.squared_norm == pytest.approx(expected.squared_norm, rel=1e-9)
         assert noise.trace == pytest.approx(expected.trace, rel=1e-9)
+
+
+@dataclass(frozen=True)
+class RecordsNoise(parallel.Strategy):
+    """Synchronous, with an estimate before each sum of the gradients."""
+
+    def run(self, session: Session) -> None:
+        for batch in session.batches():
+            session.model.zero_grad()
+            session.local_loss(batch).backward()
+            mine = session.gradient()
+            population = len(session.job.build_data().train)
+            session.record("noise", noise_scale.over_nodes(session.comm, mine, len(batch.x), population))
+            session.set_gradient(session.comm.all_reduce(mine * batch.weight))
+            session.update()
+
+
+def test_a_strategy_may_record_it_as_it_trains():
+    job = small_job()
+    truth, report = parallel.train(job, on="simulation"), parallel.train(job, RecordsNoise(), 4, "simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+    first, *others = report.recorded["noise"]
+    assert len(first) == report.history[-1]["steps"]
+    assert all(other == first for other in others)  # every node has the same estimates
+    assert 0 < noise_scale.mean(first).scale < float("inf")
 
 
 def test_sizes_and_data_without_an_estimate_are_refused(model):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -75,6 +78,30 @@ def test_stages_train_as_delayed_sgd(weight_versions: str, delays: list[int], ve
     assert report.recorded["weight versions"] == [[count] * job.epochs for count in versions]
     sizes = [sum(p.data.nbytes for unit in units for p in unit.parameters()) for units in strategy.chunks(deep_model())]
     assert [epochs[0] for epochs in report.recorded["bytes of weight versions"]] == list(np.multiply(versions, sizes))
+
+
+@pytest.mark.parametrize("weight_versions", ["stashing", "vertical_sync", "latest"])
+def test_no_array_of_weights_outlives_its_version(weight_versions: str, monkeypatch: pytest.MonkeyPatch):
+    """After each update the arrays of weights that are still in memory are those that the stage says it keeps."""
+    arrays: dict[WeightVersions, dict[int, weakref.ref[np.ndarray]]] = {}
+    update, most = WeightVersions.update, dict[WeightVersions, int]()
+
+    @contextmanager
+    def watched(self: WeightVersions) -> Iterator[None]:
+        of_stage = arrays.setdefault(self, {})
+        of_stage.update({id(array): weakref.ref(array) for array in self.weights(self.latest).values()})
+        with update(self):
+            yield
+        of_stage.update({id(array): weakref.ref(array) for array in self.weights(self.latest).values()})
+        live = sum(array.nbytes for each in of_stage.values() if (array := each()) is not None)
+        assert live == self.nbytes
+        most[self] = max(most.get(self, 0), live)
+
+    monkeypatch.setattr(WeightVersions, "update", watched)
+    job = small_job(model=deep_model, batch_size=7, epochs=1)
+    strategy = Pipeline(STAGES, schedule="pipedream", cuts=CUTS, weight_versions=weight_versions)
+    report = train(job, strategy, STAGES, on="simulation")
+    assert sorted(most.values()) == sorted(count for (count,) in report.recorded["bytes of weight versions"])
 
 
 def test_a_pipeline_of_one_stage_trains_as_serial():

@@ -96,18 +96,25 @@ def test_when_a_stage_is_killed_all_go_on_from_the_last_checkpoint_to_the_same_b
     assert report.failures == {}
 
 
-def test_without_elastic_the_run_ends_with_an_error_and_resumes_to_the_same_bits(tmp_path: Path):
-    """Two stages, each of whose layers two ranks share."""
-    strategy = Hybrid(pp=2, tp=2, micro_batches=2)
-    truth = parallel.train(OF_HYBRID, strategy, 4, on="simulation")
+WITHOUT_ELASTIC = {
+    "stages that two ranks share": (OF_HYBRID, Hybrid(pp=2, tp=2, micro_batches=2), 4, "simulation"),
+    "processes": (JOBS["tied GPT"], Pipeline(stages=2, micro_batches=4, schedule="zb-h1"), 2, "processes"),
+}
+
+
+@pytest.mark.parametrize(("job", "strategy", "nodes", "on"), WITHOUT_ELASTIC.values(), ids=WITHOUT_ELASTIC)
+def test_without_elastic_the_run_ends_with_an_error_and_resumes_to_the_same_bits(
+    job: parallel.Job, strategy: Pipeline, nodes: int, on: str, tmp_path: Path
+):
+    truth = parallel.train(job, strategy, nodes, on="simulation")
     receives = truth.trace.ledger()[1]["recv"].calls
     plan = FaultPlan().kill(1, at=("recv", 3 * receives // 4))  # in the second epoch
     with pytest.raises(cluster.RankFailed) as caught:
-        parallel.train(OF_HYBRID, strategy, 4, on="simulation", folder=tmp_path, faults=plan)
+        parallel.train(job, strategy, nodes, on=on, folder=tmp_path, faults=plan)
     assert caught.value.rank == 1
     saved = tmp_path / "checkpoint.npz"
     assert parallel.Checkpoint.load(saved).epoch == 1
-    assert_same_bits(parallel.train(OF_HYBRID, strategy, 4, on="simulation", resume=saved), truth)
+    assert_same_bits(parallel.train(job, strategy, nodes, on="simulation", resume=saved), truth)
 
 
 @pytest.mark.parametrize(

@@ -57,14 +57,14 @@ CALLS: dict[tuple[int, bool], int] = defaultdict(int)
 LIVE: dict[int, list[Any]] = defaultdict(list)
 PEAKS: dict[int, int] = defaultdict(int)
 UNITS = 2
-"""Of the model on each stage."""
+"""Of the model in each chunk."""
 
 
 class Chain(nn.Module):
-    """Layers of equal width, whose calls and live arrays are counted by stage."""
+    """Layers of equal width, whose calls and live arrays are counted by chunk."""
 
-    def __init__(self, stages: int) -> None:
-        self.layers = nn.ModuleList(nn.Linear(5, 5) for _ in range(UNITS * stages - 1))
+    def __init__(self, chunks: int) -> None:
+        self.layers = nn.ModuleList(nn.Linear(5, 5) for _ in range(UNITS * chunks - 1))
         self.head = nn.Linear(5, 3)
 
     def stages(self) -> list[nn.Stage]:
@@ -78,14 +78,14 @@ class Chain(nn.Module):
 
 def counted(number: int, layer: nn.Module, x: Any) -> Tensor:
     out: Tensor = layer(x)
-    stage = number // UNITS
+    chunk = number // UNITS
     if out.requires_grad:
         CALLS[number, recomputing.get()] += 1
         if number % UNITS == 0 and isinstance(x, Tensor):
-            LIVE[stage].append(weakref.ref(x.data))
-        LIVE[stage].append(weakref.ref(out.data))
-        arrays = {id(array): array for reference in LIVE[stage] if (array := reference()) is not None}
-        PEAKS[stage] = max(PEAKS[stage], len(arrays))
+            LIVE[chunk].append(weakref.ref(x.data))
+        LIVE[chunk].append(weakref.ref(out.data))
+        arrays = {id(array): array for reference in LIVE[chunk] if (array := reference()) is not None}
+        PEAKS[chunk] = max(PEAKS[chunk], len(arrays))
     return out
 
 
@@ -96,29 +96,34 @@ def _nothing_counted():
 
 
 @pytest.mark.parametrize("recompute", [True, False])
-@pytest.mark.parametrize("kind", ["gpipe", "1f1b", "zb-h1", "pipedream"])
+@pytest.mark.parametrize("kind", ["gpipe", "1f1b", "zb-h1", "interleaved", "zb-v", "pipedream"])
 def test_each_chunk_runs_once_more_for_each_micro_batch_and_keeps_what_the_ledger_says(kind: str, recompute: bool):
-    """Live arrays of each stage: inputs and outputs of its units. Stage 0 reads the samples, which are not counted."""
+    """Live arrays of each chunk: inputs and outputs of its units. Chunk 0 reads the samples, which are not counted."""
     stages, steps = 4, 2
+    micro_batches = None if kind == "pipedream" else 8
+    made = pipeline.schedule(kind, stages, micro_batches or steps)
     data = partial(blobs, dtype="float32")
-    job = small_job(model=partial(Chain, stages), data=data, batch_size=30, epochs=1)
-    strategy = Pipeline(
-        stages, None if kind == "pipedream" else 6, kind, cuts=range(UNITS, UNITS * stages, UNITS), recompute=recompute
-    )
-    parallel.train(job, strategy, stages, on="simulation")
-    made = strategy.made_schedule()
-    if kind == "pipedream":
-        made = replace(made, micro_batches=steps)
+    job = small_job(model=partial(Chain, made.chunks), data=data, batch_size=30, epochs=1)
+    cuts = range(UNITS, UNITS * made.chunks, UNITS)
+    parallel.train(job, Pipeline(stages, micro_batches, kind, cuts=cuts, recompute=recompute), stages, on="simulation")
     passes = made.micro_batches * (1 if kind == "pipedream" else steps)
-    assert {(n, second): passes for n in range(UNITS * stages) for second in {False, recompute}} == CALLS
-    for stage in range(1, stages):
+    assert {(n, second): passes for n in range(UNITS * made.chunks) for second in {False, recompute}} == CALLS
+    of_chunks = pipeline.Listed(
+        made.chunks,
+        made.micro_batches,
+        lines=[[a for a in made.actions(made.place(chunk)) if a.chunk == chunk] for chunk in range(made.chunks)],
+        places=range(made.chunks),
+    )
+    for chunk in range(1, made.chunks):
+        if recompute and chunk + 1 < made.chunks and made.place(chunk) == made.place(chunk + 1):
+            continue  # the turn of a V: its outputs stay, as the inputs of the next chunk
         # I leaves to W the inputs of both units: the chunk's input and the first unit's output
         kept = 1 + UNITS if not recompute else UNITS
         logits = 0
-        if stage == stages - 1 and not recompute:  # the loss does not read its input in backward
+        if chunk == made.chunks - 1 and not recompute:  # the loss does not read its input in backward
             kept, logits = UNITS, 1
-        [*peaks] = pipeline.peak_memory(made, kept, weight=2, input=1 if recompute else None)
-        assert PEAKS[stage] == peaks[stage] + logits, stage
+        [*peaks] = pipeline.peak_memory(of_chunks, kept, weight=2, input=1 if recompute else None)
+        assert PEAKS[chunk] == peaks[chunk] + logits, chunk
 
 
 # ---- what is refused ----

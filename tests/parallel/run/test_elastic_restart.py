@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import cluster, compress, parallel
+from minidl import cluster, compress, optim, parallel
 from minidl.cluster import FaultPlan
 from minidl.parallel import (
     Elastic,
@@ -328,6 +328,19 @@ def test_the_mean_loss_of_nodes_with_weights_of_their_own_has_all_survivors_samp
     assert report.history[0]["loss"] == pytest.approx((loss + other_loss) / (samples + other_samples), rel=1e-12)
 
 
+@pytest.mark.parametrize("strategy", [LocalSGD(period=2), Gossip()], ids=repr)
+def test_if_only_nodes_that_joined_are_left_the_epochs_before_they_joined_keep_their_rows(strategy):
+    job = small_job(epochs=5)
+    operation = "all_reduce" if isinstance(strategy, LocalSGD) else "isend"
+    first = 1 if isinstance(strategy, LocalSGD) else 2
+    later = 3 if isinstance(strategy, LocalSGD) else 9
+    plan = FaultPlan().kill(1, at=(operation, first)).kill(0, at=(operation, later))
+    report = parallel.train(job, strategy, nodes=2, on="simulation", faults=plan, elastic=Elastic(rejoin=True))
+    assert any(restart.joined for restart in report.restarts)
+    assert [row["epoch"] for row in report.history] == [1, 2, 3, 4, 5]
+    assert all(row["loss"] > 0 for row in report.history)
+
+
 @pytest.mark.parametrize("call", [STEPS + 1, STEPS + 2])
 def test_an_evaluation_that_a_death_ends_counts_as_no_training(call):
     settings = {"nodes": 2, "on": "simulation", "network": "1gbe"}
@@ -338,6 +351,37 @@ def test_an_evaluation_that_a_death_ends_counts_as_no_training(call):
     assert [(restart.epoch, restart.step) for restart in report.restarts] == [(1, STEPS)]
     assert report.restarts[0].seconds == pytest.approx(unharmed.history[0]["seconds"], rel=1e-9)
     assert report.history[0]["bytes"] == unharmed.history[0]["bytes"]
+
+
+def halved_each_epoch(optimizer, steps_per_epoch):
+    return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=0.5)
+
+
+class AveragedAfterEachPass(OneShotAveraging):
+    """Nodes make passes of their own and average after each; they record the state with which a launch begins."""
+
+    def run(self, session):
+        epoch = None
+        for batch in session.passes():
+            if epoch is None:
+                states = session.optimizer.state_dict()["state"]
+                session.record("begun", (session.optimizer.param_groups[0]["lr"], len(states)))
+            session.model.zero_grad()
+            session.local_loss(batch).backward()
+            session.update()
+            if epoch != session.epoch:
+                session.set_weights(session.comm.all_reduce(session.weights(), op="mean"))
+            epoch = session.epoch
+
+
+def test_nodes_that_make_passes_of_their_own_keep_optimizer_and_schedule():
+    job = small_job(epochs=6, schedule=halved_each_epoch)
+    plan = FaultPlan().kill(2, at=("all_reduce", 3))
+    report = parallel.train(job, AveragedAfterEachPass(), nodes=4, on="simulation", faults=plan, elastic=True)
+    assert len(report.restarts) == 1
+    assert report.recorded["begun"][0] == [(0.1, 0), (0.0125, 4)]  # momentum of four parameters
+    rates = [row["lr"] for row in report.history]
+    assert rates == sorted(rates, reverse=True)
 
 
 def test_a_restart_says_how_many_steps_were_done_and_are_done_again():

@@ -57,6 +57,19 @@ def test_another_strategy_and_number_of_nodes_goes_on_to_the_serial_runs_numbers
         assert values == sorted(values)
 
 
+def v_form(parameters):
+    return optim.SGD(parameters, lr=0.1, momentum=0.9, momentum_form="v")
+
+
+def test_the_velocity_of_the_v_form_is_resumed_and_clipping_goes_on(tmp_path):
+    def run(epochs, **options):
+        job = small_job(optimizer=v_form, clip_norm=0.2, epochs=epochs)
+        return parallel.train(job, Synchronous(algorithm="ordered"), nodes=2, on="simulation", **options)
+
+    run(2, folder=tmp_path)
+    assert run(4, resume=tmp_path / "checkpoint.npz").digests == run(4).digests
+
+
 @pytest.mark.parametrize("strategy", [LocalSGD(), ParameterServer()], ids=["averaging", "server"])
 def test_serial_goes_on_from_the_checkpoint_that_any_strategy_writes_at_its_end(tmp_path, strategy):
     first = parallel.train(small_job(epochs=1), strategy, nodes=2, on="simulation", folder=tmp_path)

@@ -1,6 +1,7 @@
 """Backup workers: what an update waits for where minibatches are abandoned, and where they are finished."""
 
 import heapq
+import time
 from dataclasses import dataclass
 from functools import partial
 
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 
 from minidl import cluster, nn, optim, parallel
+from minidl import functional as F
 from minidl.data import Dataset, Splits
 from minidl.parallel import BackupWorkers, Job
 from minidl.random import Purpose, stream
+from minidl.tensor import record
 from tests.parallel.jobs import small_job
 
 pytestmark = pytest.mark.timeout(300)
@@ -174,3 +177,66 @@ def test_a_run_on_processes_ends_while_a_worker_would_sleep_for_hours():
     report = parallel.train(quadratic(20, 2), Sleeping(1, abandon=True), 3, "processes")
     assert report.staleness == {0: 2 * 20}
     assert report.checkpoint.model["w"] == pytest.approx(np.full(3, (1 - 1e-3) ** 20), rel=1e-12)
+
+
+class Watched(nn.Module):
+    """Two layers; backward calls `before_upper`, then `before_lower`, each before it goes through that layer."""
+
+    def __init__(self):
+        self.lower_layer, self.upper_layer = nn.Linear(1, 2).double(), nn.Linear(2, 1).double()
+        self.before_lower = self.before_upper = lambda: None
+
+    def forward(self, x):
+        hidden = self._called(self.lower_layer(x), lambda: self.before_lower())
+        return self._called(self.upper_layer(hidden), lambda: self.before_upper()).sum()
+
+    @staticmethod
+    def _called(x, function):
+        def vjp(g, needs):
+            function()
+            return (g,)
+
+        return record(F.reshape(x, x.shape).data.copy(), (x,), vjp)
+
+
+@dataclass(frozen=True)
+class Watching(BackupWorkers):
+    """In its first minibatch, worker 0 waits before backward until worker 1 has left, so that new weights are there."""
+
+    def run(self, session):
+        comm, model = session.comm, session.model
+        seen = comm.shared_array("seen", 3, np.int64)  # worker 1 has left, backwards begun, lower layers reached
+        if comm.rank == 1:
+            while not seen[1]:  # it does not finish before worker 0 has begun
+                time.sleep(0.001)
+            super().run(session)
+            seen[0] = 1
+            return
+
+        def wait():
+            seen[1] += 1
+            while not seen[0]:
+                time.sleep(0.001)
+
+        def reached():
+            seen[2] += seen[1] == 1
+
+        model.before_upper, model.before_lower = wait, reached
+        super().run(session)
+        session.record("seen", seen.tolist())
+
+
+def test_on_processes_backward_ends_between_two_layers():
+    job = Job(
+        model=Watched,
+        data=partial(one_sample_each, 10),
+        loss=lambda outputs, y: outputs,
+        optimizer=partial(optim.SGD, lr=1e-3),
+        batch_size=1,
+        epochs=1,
+    )
+    report = parallel.train(job, Watching(1, abandon=True), 2)
+    ((left, backwards, lower),) = report.recorded["seen"][0]
+    assert left == 1
+    assert backwards >= 1
+    assert lower == 0

@@ -8,7 +8,9 @@ import pytest
 from minidl import cluster, parallel
 from minidl.parallel import EagerSGD
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
-from tests.parallel.servers.test_quorum import Constant, plain_job
+from minidl.random import Purpose, stream
+from tests.parallel.quadratic import quadratic_job
+from tests.parallel.servers.test_quorum import Constant, Memoryless, plain_job
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -50,6 +52,56 @@ def test_solo_rounds_go_on_while_a_slow_worker_computes():
     assert report.history[-1]["seconds"] == pytest.approx(120 / (3 + 1 / 5), abs=5)  # 120 gradients, the summed speed
     assert max(report.recorded["staleness"][0]) >= 4
     assert len(set(report.digests)) == 1
+
+
+def plain_rounds(times, initiator, gradients):
+    """Rounds of `gradients` in all: for each worker those that it missed before each gradient, and the end of worker 0.
+
+    times      for each worker, an iterator of the seconds that its gradients take
+    initiator  maps a round's number and when each worker is ready to the worker that begins it
+    """
+    ready, missed, made = [next(each) for each in times], [0] * len(times), [[] for _ in times]
+    round_, now, in_time = 0, 0.0, []
+    while sum(map(len, made)) < gradients:
+        now = max(now, ready[initiator(round_, ready)])
+        in_time = [moment <= now for moment in ready]
+        for worker in np.flatnonzero(in_time):
+            made[worker].append(missed[worker])
+            missed[worker], ready[worker] = -1, now + next(times[worker])
+        missed, round_ = [each + 1 for each in missed], round_ + 1
+    return made, now if in_time[0] else ready[0]
+
+
+def first(round_, ready):
+    return int(np.argmin(ready))
+
+
+@pytest.mark.parametrize("quorum", ["solo", "majority"])
+def test_every_round_is_made_when_a_plain_simulation_of_the_same_times_makes_it(quorum):
+    job, nodes, gradients = quadratic_job(120, lr=0.0), 8, 120
+    report = parallel.train(job, Memoryless(quorum, coordinator=False), nodes, cluster.Simulation(), timeout=1e6)
+    rngs = [stream(Purpose.PROGRAM, job.seed, rank) for rank in range(nodes)]
+
+    def drawn(round_, _):
+        return int(stream(Purpose.QUORUM, job.seed, round_).integers(nodes))
+
+    times = [iter(rng.exponential, None) for rng in rngs]
+    made, seconds = plain_rounds(times, first if quorum == "solo" else drawn, gradients)
+    assert report.recorded["staleness"] == made
+    assert report.history[-1]["seconds"] == pytest.approx(seconds, rel=1e-9)
+
+
+@pytest.mark.parametrize(("quorum", "gradients", "seconds"), [("majority", 4.5, 1), ("solo", 1, 1 / 8)])
+def test_a_plain_round_takes_the_time_of_whoever_begins_it(quorum, gradients, seconds):
+    """Solo: the first of 8 exponential times. A drawn worker: one exponential time, by which each of the 7 others is
+    ready with probability 1/2. Who is not ready computes on, and the rest of an exponential time is exponential.
+    """
+    rng = np.random.default_rng(0)
+    times, rounds = [iter(rng.exponential, None) for _ in range(8)], 10_000
+    made, end = plain_rounds(times, first if quorum == "solo" else lambda *_: rng.integers(8), int(rounds * gradients))
+    assert end == pytest.approx(rounds * seconds, rel=0.04)
+    # of each gradient of worker 0, the round that it is in and those that it missed before
+    assert sum(missed + 1 for missed in made[0]) == pytest.approx(rounds, rel=0.04)
 
 
 def test_a_round_sends_one_activation_to_each_neighbour_of_the_hypercube():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster, nn, optim, parallel
-from minidl.parallel import BackupWorkers, EagerSGD, ElasticAveraging, ParameterServer
+from minidl.parallel import BackupWorkers, EagerSGD, ElasticAveraging, ParallelPlan, ParameterServer
 from tests.parallel.jobs import small_job, two_groups
 from tests.parallel.test_split_models import JOBS
 from tests.parallel.two_stages import TwoStages
@@ -131,3 +131,39 @@ def test_groups_of_parameters_keep_their_options_on_workers_of_two_ranks():
     truth = parallel.train(grouped, on="simulation")
     report = parallel.train(grouped, in_two_stages(ParameterServer(servers)), 2, "simulation")
     assert_same(report, truth, 1e-10)
+
+
+class SlicedColumns(ParameterServer):
+    """Each rank of a worker computes the whole gradient, and holds half of the first layer's rows."""
+
+    def plan(self, job, nodes):
+        return ParallelPlan(dp=nodes // 2, tp=2)
+
+    def build(self, job, mesh):
+        model = job.build_model()
+        shard = nn.Shard("tp", mesh.coordinates["tp"], 2)
+        model[0].weight.cut(shard)
+        model[0].bias.cut(shard)
+        return model
+
+    def forward_and_backward(self, session, batch):
+        group, own = session.mesh["tp"], session.model[0]
+        whole = session.job.build_model()
+        for mine, theirs in zip(session.model.parameters(), whole.parameters(), strict=True):
+            values = mine.numpy()
+            theirs.copy_(values if mine.shard is None else mine.shard.join(group.all_gather(values)))
+        mean = session.job.loss(whole(batch.x), batch.y)
+        if group.rank == 0:
+            session.count_loss(mean, len(batch.x))
+        mean.backward()
+        for mine, theirs in zip(session.model.parameters(), whole.parameters(), strict=True):
+            mine.grad = theirs.grad if mine.shard is None else mine.shard.cut(theirs.grad)
+        assert own.weight.grad.shape == (4, 5)
+
+
+def test_tensor_shards_and_replicated_parameters_train_to_the_bits_of_the_whole():
+    whole = small_job(batch_size=5)
+    truth = parallel.train(whole, ParameterServer(3), 1, "simulation")
+    report = parallel.train(whole, SlicedColumns(3), 2, "simulation")
+    assert_same(report, truth)
+    assert report.history[-1]["loss"] == pytest.approx(truth.history[-1]["loss"], rel=1e-14)
