@@ -65,7 +65,7 @@ def test_kernels_are_compiled_again_when_what_they_depend_on_has_changed(
             file.rename(tmp_path / "jit" / file.name)
         (tmp_path / "jit" / "new.py").touch()
     elif what == "numba":
-        monkeypatch.setattr(cache, "version", lambda name: "1000.0")
+        monkeypatch.setattr("importlib.metadata.version", lambda name: "1000.0")
     else:
         monkeypatch.setenv("NUMBA_CPU_NAME", "haswell")
     compile_for("mlp", "mlp")

@@ -128,7 +128,7 @@ def test_starvation_does_not_count_in_the_time_of_all_calls(
     with StudentSession(loading(SLEEPS), Limits(total=900.0)) as session:
         session.begin_check()
         call(session, "f", 0)
-        ahead[0], starving[0] = 1500.0, 600.0
+        ahead[0], starving[0] = 1400.0, 600.0
         call(session, "f", 0)
         ahead[0] = 1700.0
         with pytest.raises(TooLong):
