@@ -132,7 +132,7 @@ def test_starvation_does_not_count_in_the_time_of_all_calls(
         call(session, "f", 0)
         ahead[0] = 1700.0
         with pytest.raises(TooLong):
-            call(session, "f", 0)
+            call(session, "f", 1000)
 
 
 def test_calls_of_the_check_s_functions_are_messages_and_end_with_the_time_limit() -> None:
