@@ -11,7 +11,6 @@ SERVERS = (  # these live as long as the process that uses them
     "multiprocess.resource_tracker",
     "multiprocessing.resource_tracker",  # of the standard library: tests of the judge use its shared memory
     "course.sandbox.warm_parent",  # the processes of answers are below it and count
-    "tests.cli.ready_process",  # its copies, which run the command, are below it and count
 )
 
 

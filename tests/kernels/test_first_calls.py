@@ -17,11 +17,12 @@ from tests.cluster.process_census import descendants, wait_until_gone
 from tests.tiers import exhaustively
 
 STARTED = """
+import sys
 from numba.core import event
 from minidl.kernels.jit import first_calls
 recorder = event.RecordingListener()
 event.register("numba:compile", recorder)
-first_calls.warm_up()
+first_calls.warm_up(model=sys.argv[1])
 print(sum(one.is_start for _, one in recorder.buffer))
 """
 
@@ -66,9 +67,10 @@ def test_the_first_start_compiles_side_by_side_and_the_next_nothing(tmp_path: Pa
 
 
 @pytest.mark.timeout(900)
-def test_a_second_start_compiles_no_function_at_all() -> None:
-    printed(STARTED)  # whatever the cache lacks
-    assert printed(STARTED) == "0"
+@pytest.mark.parametrize("model", ["mlp", *exhaustively("all")])
+def test_a_second_start_compiles_no_function_at_all(model: str) -> None:
+    printed(STARTED, model)  # whatever the cache lacks
+    assert printed(STARTED, model) == "0"
 
 
 @pytest.mark.timeout(900)

@@ -54,8 +54,9 @@ def assert_same_bits(job: parallel.Job, strategy: Strategy) -> None:
     "name",
     [
         "synchronous, in buckets",
-        "local, with outer momentum",
-        *exhaustively("power iteration", "sufficient factors", "elastic", "gossip in a ring"),
+        *exhaustively(
+            "local, with outer momentum", "power iteration", "sufficient factors", "elastic", "gossip in a ring"
+        ),
     ],
 )
 def test_ordered_sums_have_the_same_bits_on_processes_and_in_a_simulation(name):

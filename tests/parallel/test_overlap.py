@@ -10,11 +10,12 @@ from minidl import cluster, compress, nn, parallel
 from minidl.parallel import Serial, Synchronous
 from tests.parallel.jobs import blobs, small_job, weights
 from tests.parallel.test_strategies import Uneven
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize("on", ["simulation", "processes"])
+@pytest.mark.parametrize("on", ["simulation", *exhaustively("processes")])
 def test_buckets_travel_in_a_lane_of_their_own_while_backward_goes_on(on):
     network = cluster.Network(1e-6, 1e-9) if on == "simulation" else None
     job = experiment.timed_job(steps=1, layers=4, width=16, samples=2)

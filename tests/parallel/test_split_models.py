@@ -14,6 +14,7 @@ from minidl.data import Dataset, Splits
 from minidl.parallel import Job, NonFiniteLoss, Serial
 from tests.parallel.jobs import blobs, small_job, two_groups
 from tests.parallel.two_stages import TwoStages, half
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -75,7 +76,7 @@ def assert_same_run(report, truth, tolerance=1e-10):
 
 @pytest.mark.parametrize(
     ("name", "dp", "m", "on"),
-    [("LeNet", 1, 1, "simulation"), ("ResNet", 2, 2, "simulation"), ("tied GPT", 1, 3, "processes")],
+    [("LeNet", 1, 1, "simulation"), ("tied GPT", 1, 3, "processes"), *exhaustively(("ResNet", 2, 2, "simulation"))],
 )
 def test_two_stages_train_to_the_numbers_of_one_node(name, dp, m, on):
     job = JOBS[name]

@@ -201,7 +201,7 @@ def test_no_text_is_a_formula_in_a_spreadsheet_whatever_it_takes_for_a_separator
     assert rows(tmp_path / "a.csv") == [{"student": "'=HYPERLINK(1)", "points": "-1.0"}]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGKILL, *exhaustively(signal.SIGINT)], ids=lambda number: number.name)
 def test_what_is_graded_when_ctrl_c_or_a_kill_ends_the_grader_is_kept_and_the_next_one_goes_on(
     number, tmp_path, capsys
 ):

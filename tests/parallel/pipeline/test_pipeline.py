@@ -36,8 +36,8 @@ def assert_trains_as_one_node(job: Job, strategy: Pipeline, dp: int = 1, on: obj
     ("kind", "job", "dp", "on"),
     [
         *((kind, "tied GPT", 2, "simulation") for kind in SYNCHRONOUS),
-        ("zb-h1", "ResNet", 2, "simulation"),
-        ("zb-h1", "tied GPT", 2, "processes"),
+        ("zb-h1", "ResNet", 1, "processes"),
+        *exhaustively(("zb-h1", "tied GPT", 2, "processes"), ("zb-h1", "ResNet", 2, "simulation")),
         *exhaustively(*((kind, "ResNet", 1, "processes") for kind in ("1f1b", "zb-v", "interleaved"))),
     ],
 )

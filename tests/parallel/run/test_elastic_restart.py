@@ -42,7 +42,7 @@ def assert_equal_to_serial(report, job, tolerance=1e-10):
 
 @pytest.mark.parametrize(
     ("dead", "call", "on"),
-    [(0, 7, "simulation"), (2, 1, "simulation"), (0, 7, "processes"), *exhaustively((2, 12, "processes"))],
+    [(0, 7, "simulation"), (2, 1, "simulation"), *exhaustively((0, 7, "processes"), (2, 12, "processes"))],
 )
 def test_a_synchronous_run_loses_nothing_when_a_node_is_killed(dead, call, on):
     job = small_job()
@@ -393,7 +393,7 @@ def test_a_restart_says_how_many_steps_were_done_and_are_done_again():
     assert str(replace(restart, steps_lost=0)).endswith("the mean of the survivors' weights")
 
 
-@pytest.mark.parametrize(("on", "call"), [("simulation", 4), ("processes", 5)])
+@pytest.mark.parametrize(("on", "call"), [("simulation", 4), *exhaustively(("processes", 5))])
 def test_messages_under_way_when_all_others_have_given_up_do_not_make_a_survivor_fail(on, call):
     strategy = Synchronous(overlap=True, bucket_mb=1e-4)
     plan = FaultPlan().kill(3, at=call)

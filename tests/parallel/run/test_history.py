@@ -10,11 +10,14 @@ import pytest
 from minidl import cluster, parallel
 from minidl.parallel.run.history import HistoryRow
 from tests.parallel.jobs import small_job
+from tests.tiers import exhaustively
 
 COLUMNS = list(HistoryRow.__annotations__)
 
 
-@pytest.mark.parametrize("strategy", [parallel.Synchronous(), parallel.LocalSGD(2), parallel.ParameterServer()])
+@pytest.mark.parametrize(
+    "strategy", [parallel.Synchronous(), *exhaustively(parallel.LocalSGD(2), parallel.ParameterServer())]
+)
 def test_rows_are_dicts_with_the_columns_of_history_row_in_report_progress_checkpoint_and_csv(strategy, tmp_path):
     reported: list[parallel.Progress] = []
     report = parallel.train(small_job(epochs=2), strategy, 2, on="simulation", progress=reported.append)

@@ -11,6 +11,7 @@ from minidl.parallel import BackupWorkers, EagerSGD, ElasticAveraging, ParallelP
 from tests.parallel.jobs import small_job, two_groups
 from tests.parallel.test_split_models import JOBS
 from tests.parallel.two_stages import TwoStages
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -63,7 +64,8 @@ def test_one_worker_of_two_ranks_trains_to_the_bits_of_one_of_one_rank(strategy)
 
 
 @pytest.mark.parametrize(
-    ("strategy", "on"), [(ParameterServer(2, staleness=0), "processes"), (BackupWorkers(0), "simulation")]
+    ("strategy", "on"),
+    [(BackupWorkers(0), "simulation"), *exhaustively((ParameterServer(2, staleness=0), "processes"))],
 )
 def test_two_workers_of_two_ranks_train_to_the_numbers_of_two_of_one_rank(strategy, on):
     plain = job(optimizer=partial(optim.SGD, lr=0.05), schedule=None)  # for which the order in a clock does not matter
