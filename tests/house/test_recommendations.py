@@ -150,7 +150,7 @@ def read(*arrays: np.ndarray) -> None:
 def train_on_splits() -> None:
     x, y = np.ones((4, 6), np.float32), np.arange(4)
     splits = data.Splits(data.Dataset(x, y), data.Dataset(x[:2], y[:2]))
-    job = parallel.Job(lambda: nn.Linear(6, 4), data=splits, epochs=1, batch_size=2)
+    job = parallel.Job(lambda: nn.Linear(6, 4), splits, partial(optim.SGD, lr=0.1), epochs=1, batch_size=2)
     parallel.train(job, parallel.Synchronous(), nodes=2, on="simulation")
 
 

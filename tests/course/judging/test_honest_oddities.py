@@ -146,7 +146,7 @@ STATE = [
     Odd("no-break spaces", answer=PLAIN.replace("    distance = 1", "    distance\u00a0= 1"), points=0.0,
         remark="SyntaxError"),
     Odd("argparse", ("import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--lr')\n"
-        "options = parser.parse_args()",), remark="SystemExit"),
+        "options = parser.parse_args()",)),  # no arguments; those of a kernel would end the program
     Odd("multiprocessing", ("import multiprocessing as m\ndef f(x): return x\n"
         "with m.Pool(2) as pool: pool.map(abs, [1, 2])",)),
     Odd("a pool of threads left", ("from concurrent.futures import ThreadPoolExecutor\n"
