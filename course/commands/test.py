@@ -17,7 +17,7 @@ ONE_PROCESS = ("--pdb", "--trace", "-n", "--numprocesses", "-s", "--capture=no")
 WITHOUT_TESTS = ("-h", "--help", "-V", "--version", "--co", "--collect-only")
 """Options with which pytest runs no test: no kernel is compiled."""
 
-MINUTES = {"the first tier": 6, "all tests": 40}
+MINUTES = {"the first tier": 8, "all tests": 40}
 """What each tier takes on two idle cores, compilation included."""
 
 SLOWEST = "--durations=5"
