@@ -18,7 +18,7 @@ IMPORT = re.compile(r"(?:^|[;:]|\\n)[+\s]*(?:from ([\w.]+) )?import ([\w., ]+)",
 
 
 def inner_imports(root: Path) -> Iterator[str]:
-    """Imports of names of minidl that are not public, in programs and in programs that are strings."""
+    """Imports of names that minidl does not export, in source files and in programs written as strings."""
     for path in (path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))):
         source = path.read_text(encoding="utf-8")
         if path.name == NAMES_WHAT_IT_REFUSES or "minidl" not in source:

@@ -52,9 +52,9 @@ def can_make_own_view() -> bool:
 def make_own_view(scratch: str, nbytes: int) -> bool:
     """Give this process, and all that it starts, its own view of the file system; False if that is impossible.
 
-    In it only the scratch folder can be changed; all else is read-only, rights and dates included. Shared memory of all
-    kinds is empty at first, and vanishes with the last process. Terminals of others are absent. This takes an
-    administrator's rights, or the right to make a user namespace. After a failure the view may be half done.
+    Only the scratch folder can be changed there; everything else is read-only, rights and dates included. Shared memory
+    is empty at first, and is freed with the last process. Other users' terminals are not visible. This needs
+    administrator's rights, or the right to make a user namespace. After a failure the view may be incomplete.
     """
     if not os.path.isdir(SHARED_MEMORY):
         return False

@@ -1,4 +1,4 @@
-"""The program from which the processes of answers are forked (Linux): it has imported what they need.
+"""The warm parent (Linux): a process that has imported what answers need, and forks the process of each answer.
 
 `python -m course.sandbox.warm_parent LINK MODULE...` imports these modules, and what runs cells. LINK is a socket, from
 which it receives six descriptors for each answer: the supervisor's link, then REQUESTS, REPLIES, PASSED and STACK of

@@ -15,7 +15,7 @@ from course.sandbox.supervisor import OWN
 
 
 class Supervision:
-    """A supervisor, by the messages that it writes: it is no child of this process, so no wait(2) returns its status.
+    """A supervisor, known by the messages that it sends. It is no child of this process, so wait(2) cannot be used.
 
     Attributes
         link           this process's end of the connection to it
@@ -36,11 +36,11 @@ class Supervision:
         self._has_ended = False
 
     def poll(self) -> int | None:
-        """The exit code of the student's process, as in subprocess, after everything has ended; None until then."""
+        """The exit code of the student's process, as in subprocess, once all its processes have ended; before, None."""
         return self.wait(0.0)
 
     def wait(self, seconds: float) -> int | None:
-        """The same; returns as soon as it is known, or after so many seconds."""
+        """Wait at most `seconds` for the exit code that `poll` returns; None if it is not known by then."""
         until = time.monotonic() + seconds
         while not self._has_ended and ready(self.link.fileno(), select.POLLIN, until):
             self._read()
@@ -52,7 +52,7 @@ class Supervision:
             self._read()
 
     def end(self, seconds: float) -> int | None:
-        """Have it end all processes below it, and then itself. Kills it after so many seconds."""
+        """Ask the supervisor to end all processes below it and itself; kill it if it has not ended after `seconds`."""
         with contextlib.suppress(OSError):  # it has ended
             self.link.send(b"e")
         self.its_link.close()
@@ -63,7 +63,7 @@ class Supervision:
         return self._code
 
     def _read(self) -> None:
-        """Read what has come, at least one byte; the end of the connection is the end of the supervisor."""
+        """Wait for the next bytes and read them. The connection closes when the supervisor ends."""
         try:
             come = self.link.recv(4096)
         except ConnectionError:
