@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minidl.arguments import whole_number
-from minidl.data.pairs import Pairs, checked, minibatch
+from minidl.data.pairs import Pairs, checked, minibatch, targets
 from minidl.data.sampler import DistributedSampler, epoch_order, given_order
 
 _PYTORCH_ONLY = {  # accepted if switched off, as num_workers=0 is
@@ -25,27 +25,42 @@ _PYTORCH_ONLY = {  # accepted if switched off, as num_workers=0 is
     "timeout": "samples are read in the training process itself",
 }
 
+Counts = Callable[[NDArray[Any]], float]
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One rank's samples of a minibatch; unpacks as `x, y = batch`.
 
     Attributes
-        x, y     samples and targets of this rank
-        total    samples of the whole minibatch, on all ranks
+        x, y              samples and targets of this rank
+        total             samples of the whole minibatch, on all ranks
+        counts            function that says how much given targets count in the mean loss
+        counted_of_all    what those of the whole minibatch count
 
     Summed over ranks, the gradient of `batch.weight * mean_loss` is the gradient of the mean loss over the whole
-    minibatch, even if ranks have different numbers of samples.
+    minibatch, even if ranks have different numbers of samples, or of samples that count.
     """
 
     x: NDArray[Any]
     y: NDArray[Any]
     total: int
+    counts: Counts
+    counted_of_all: float
+
+    @property
+    def counted(self) -> float:
+        """How much this rank's targets count in the mean loss."""
+        return self.counts(self.y)
 
     @property
     def weight(self) -> float:
-        """This rank's share of the minibatch, len(x) / total: 1 on a single rank, 0 without samples."""
-        return len(self.x) / self.total
+        """This rank's share of what counts in the minibatch: 1 on a single rank, 0 where none of its targets counts."""
+        return self.counted / self.counted_of_all if self.counted else 0.0
+
+    def part(self, samples: slice) -> Batch:
+        """Some samples of this rank, as a part of the same minibatch."""
+        return replace(self, x=self.x[samples], y=self.y[samples])
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         yield self.x
@@ -68,6 +83,7 @@ class DataLoader:
         sampler         a DistributedSampler that selects the samples of this rank, instead of shuffle, order, rank and
                         num_replicas; batch_size then counts this rank's samples only, as asynchronous workers need it
         order           function from an epoch to its sample order, instead of shuffle
+        counts          how much given targets count in a mean loss, for `Batch.weight`; default: each counts one
         options         PyTorch's other options, such as num_workers, which must be switched off: 0, False or None
 
     The first `iter()` of the loader is epoch 0, and each further one, finished or not, is the next epoch; resumed runs
@@ -100,6 +116,7 @@ class DataLoader:
         num_replicas: int = 1,
         sampler: DistributedSampler | None = None,
         order: Callable[[int], NDArray[np.int64]] | None = None,
+        counts: Counts = len,
         **options: object,
     ) -> None:
         for name, value in options.items():
@@ -116,6 +133,7 @@ class DataLoader:
         self.rank = whole_number("rank", rank, 0, self.num_replicas - 1, hint="ranks are 0 to num_replicas - 1")
         self.sampler = sampler
         self.order = order
+        self.counts = counts
         self.epoch = 0
         if sampler is not None and (shuffle or order is not None or self.num_replicas > 1):
             raise ValueError("a sampler shuffles and shards by itself: leave out shuffle, order, rank and num_replicas")
@@ -161,4 +179,5 @@ class DataLoader:
         for i in range(len(self)):
             common = order[i * self.batch_size : (i + 1) * self.batch_size]
             x, y = minibatch(self.dataset, common[self.rank :: self.num_replicas], common)
-            yield Batch(x, y, total=len(common))
+            counted_of_all = len(common) if self.counts is len else self.counts(targets(self.dataset, common))
+            yield Batch(x, y, len(common), self.counts, counted_of_all)

@@ -61,6 +61,13 @@ def minibatch(
     return samples[: len(indices)], targets[: len(indices)]
 
 
+def targets(dataset: Pairs, indices: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the targets at `indices`; of a Dataset without reading its samples."""
+    if isinstance(dataset, Dataset) and type(dataset).__getitem__ is Dataset.__getitem__:
+        return dataset.y[indices]
+    return minibatch(dataset, indices, indices)[1]
+
+
 def _pair(dataset: Pairs, index: int) -> tuple[Any, Any]:
     item: Any = dataset[index]
     if not isinstance(item, (tuple, list)) or len(item) != 2:

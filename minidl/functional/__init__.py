@@ -18,7 +18,8 @@ layers             linear.py embedding.py convolution.py pooling.py attention.py
 losses             cross_entropy.py (of classes) losses.py (of two tensors of one shape)
 shared by them     rules.py (operations made of rows) bind.py (operators of Tensor, broadcasting)
                    axes.py (`axis=` and `dim=`) pairs.py (sizes of windows) one_type.py (types of operands)
-                   scatter.py (the gradient of indexing) shape_errors.py missing_functions.py (messages)
+                   scatter.py (the gradient of indexing) uneven_means.py (where labels do not count the same)
+                   shape_errors.py missing_functions.py (messages)
 """
 
 from minidl.functional import in_place  # noqa: F401  (operators: w -= 1, x[0] = 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.arguments import whole_number
+from minidl.functional import uneven_means
 from minidl.functional.bind import operand
 from minidl.functional.dropout import check_probability
 from minidl.functional.losses import check_reduction
@@ -77,7 +78,7 @@ def cross_entropy(
         return nll_loss(log_softmax(logits, axis), labels, weight, ignore_index, reduction, axis=axis)
     shape = logits.shape
     z = logits.data.reshape(-1, shape[-1])
-    samples = _Samples(name, z, labels, weight, ignore_index, 1)
+    samples = _Samples(name, z, labels, weight, ignore_index, 1, reduction)
     losses, probabilities = kernels.current().cross_entropy(z, samples.labels)
 
     def vjp(g: Array, needs: Any) -> tuple[Array, None]:
@@ -114,7 +115,7 @@ def nll_loss(
         ignore_index = whole_number(f"{name}: ignore_index", ignore_index, hint=_IGNORES_NONE)
     labels = labels if isinstance(labels, Tensor) else Tensor(module.asarray(labels))
     axis = _classes_axis(name, inputs.shape, labels, axis)
-    samples = _Samples(name, x, labels, weight, ignore_index, axis)
+    samples = _Samples(name, x, labels, weight, ignore_index, axis, reduction)
     index = module.expand_dims(samples.labels.reshape(labels.shape), axis)
     losses = -module.take_along_axis(x, index, axis)
     shape = x.shape
@@ -160,7 +161,9 @@ def _plain(logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
 class _Samples:
     """The flattened labels, the weight of each sample, and which samples are not ignored (`kept`; None: all)."""
 
-    def __init__(self, name: str, x: Array, labels: Tensor, weight: Any, ignore_index: int, axis: int) -> None:
+    def __init__(
+        self, name: str, x: Array, labels: Tensor, weight: Any, ignore_index: int, axis: int, reduction: str
+    ) -> None:
         module, classes = array_module(x), x.shape[axis]
         targets = module.asarray(labels.data).reshape(-1)
         lowest, highest = (int(targets.min()), int(targets.max())) if targets.size else (0, -1)
@@ -184,6 +187,8 @@ class _Samples:
             ones = module.ones(targets.shape, dtype=x.dtype) if self.weights is None else self.weights
             self.weights = module.where(self.kept, ones, 0)
         self.total = targets.size if self.weights is None else float(self.weights.sum(dtype="float64"))
+        if self.weights is not None and reduction == "mean":
+            uneven_means.note(self.total, targets.size)
 
     def reduced(self, losses: Array, reduction: str) -> Array:
         """The losses of the samples, weighted and reduced."""
@@ -215,7 +220,7 @@ class _Samples:
 def _smoothed(
     logits: Tensor, labels: Tensor, weight: Any, ignore_index: int, reduction: str, smoothing: float, axis: int
 ) -> Tensor:
-    samples = _Samples("cross_entropy", logits.data, labels, weight, ignore_index, axis)
+    samples = _Samples("cross_entropy", logits.data, labels, weight, ignore_index, axis, reduction)
     module, classes = array_module(logits.data), logits.shape[axis]
     one_hot = module.arange(classes) == samples.labels.reshape(-1, 1)
     spread = (one_hot * (1 - smoothing) + smoothing / classes).astype(logits.dtype)

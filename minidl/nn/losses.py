@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minidl import functional as F
+from minidl.kernels import Array
 from minidl.nn.module import Module
 from minidl.nn.parameter import Buffer
 from minidl.tensor import Tensor
@@ -36,6 +39,10 @@ class CrossEntropyLoss(Module):
             logits, labels, self.weight, self.ignore_index, self.reduction, self.label_smoothing, axis=self.axis
         )
 
+    def label_weights(self, labels: Array) -> Array:
+        """How much each label counts in the mean: the weight of its class; 0 where it is ignored."""
+        return _label_weights(labels, self.weight, self.ignore_index)
+
 
 class NLLLoss(Module):
     """`functional.nll_loss`; `weight` is in the state_dict."""
@@ -48,6 +55,10 @@ class NLLLoss(Module):
 
     def forward(self, log_probabilities: Any, labels: Any) -> Tensor:
         return F.nll_loss(log_probabilities, labels, self.weight, self.ignore_index, self.reduction, axis=self.axis)
+
+    def label_weights(self, labels: Array) -> Array:
+        """As for `CrossEntropyLoss`."""
+        return _label_weights(labels, self.weight, self.ignore_index)
 
 
 class BCEWithLogitsLoss(Module):
@@ -112,6 +123,15 @@ class KLDivLoss(Module):
 
 def _buffer(weight: Any) -> Buffer | None:
     return None if weight is None else Buffer(weight)
+
+
+def _label_weights(labels: Array, weight: Buffer | None, ignore_index: int) -> Array:
+    if labels.dtype.kind not in "iu":  # class probabilities: their mean is over the samples
+        return np.ones(len(labels))
+    counts = labels != ignore_index
+    if weight is None:
+        return counts
+    return weight.numpy().take(labels, mode="clip") * counts  # what is no class is refused by the loss
 
 
 def _class_weight(name: str, weight: Any) -> Buffer | None:

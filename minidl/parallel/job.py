@@ -16,8 +16,10 @@ from minidl import functional as F
 from minidl import optim, random
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
+from minidl.data.loader import Counts
 from minidl.data.sampler import epoch_order
 from minidl.data.shards import order_of_shards
+from minidl.functional import uneven_means
 from minidl.kernels import Array
 from minidl.nn import Module
 from minidl.random import Purpose, stream
@@ -28,8 +30,12 @@ Loss = Callable[[Tensor, Array], Tensor]
 SHARDS = ("shuffled", "fixed", "by_label")
 
 
+IGNORED = -100
+"""The label that `classification_loss` ignores, as PyTorch's does."""
+
+
 def classification_loss(outputs: Tensor, labels: Array) -> Tensor:
-    """The mean cross entropy of outputs (n, ..., classes) with labels (n, ...)."""
+    """The mean cross entropy of outputs (n, ..., classes) with labels (n, ...); labels of -100 do not count."""
     return F.cross_entropy(outputs.reshape(-1, outputs.shape[-1]), labels.reshape(-1))
 
 
@@ -44,7 +50,10 @@ class Job:
         optimizer       function that makes the Optimizer of the parameters that it is given
         schedule        function `(optimizer, steps_per_epoch)` that makes a learning-rate schedule, advanced after each
                         update; None: a constant rate
-        loss            function `(outputs, labels)` that returns the mean loss over the samples; default: cross entropy
+        loss            function `(outputs, labels)` that returns the mean loss over the samples; default: cross
+                        entropy, where labels of -100 do not count. A mean over something else says how much each label
+                        counts in it, by a method or attribute `label_weights(labels)`, as `nn.CrossEntropyLoss` does:
+                        shares, micro-batches and the evaluation are weighted by it
         batch_size      samples in a minibatch of all nodes together; for asynchronous strategies, samples per gradient
         batch_schedule  function from the epoch, counted from 0, to its batch size, for minibatches that grow;
                         `batch_size` then only sets the steps per epoch that `schedule` is given
@@ -99,6 +108,8 @@ class Job:
             _refuse_data(self.data)
         if self.clip_norm is not None:
             real_number("clip_norm", self.clip_norm, above=0, hint="None switches clipping off")
+        if (reduction := getattr(self.loss, "reduction", "mean")) in ("sum", "none"):
+            raise ValueError(f'loss must be a mean, got reduction="{reduction}": use reduction="mean"')
         _ = self._batch_sizes  # raises for a size that cannot be
 
     @cached_property
@@ -118,10 +129,19 @@ class Job:
         """The batch size of the epoch that has the smallest minibatches."""
         return min(self._batch_sizes)
 
-    def check_shards(self) -> None:
-        """Raise ValueError if shards="by_label" and the samples of the training set do not have one label each."""
-        if self.shards == "by_label" and (y := self.build_data().train.y).ndim != 1:
+    def check_labels(self) -> None:
+        """Raise ValueError for labels that do not go with the job's shards, or with its loss."""
+        if self._says_what_counts and self.shards != "by_label":
+            return
+        y = self.build_data().train.y
+        if self.shards == "by_label" and y.ndim != 1:
             raise ValueError(f'shards="by_label" needs one label a sample, but the targets have shape {y.shape}')
+        ignored = y == IGNORED
+        if not self._says_what_counts and y.dtype.kind == "i" and ignored.any() and (ignored | (y >= 0)).all():
+            raise ValueError(
+                f"{ignored.sum()} of {y.size} labels are {IGNORED}, which marks padding, but the loss does not say "
+                f"that they do not count: {_SAY_SO}, such as `lambda labels: labels != {IGNORED}`"
+            )
 
     def order(
         self, train: Dataset, nodes: int, batch_size: int, seed: int | None = None
@@ -146,6 +166,39 @@ class Job:
         epochs, rest = divmod(samples, n)
         sizes = [self.batch_size_of(epoch) for epoch in range(epochs + 1)]
         return sum(ceil(n / size) for size in sizes[:-1]) + rest // sizes[-1]
+
+    def label_weights(self, labels: Array) -> Array | None:
+        """How much each label counts in the mean loss; None: every sample counts the same."""
+        if self.loss is classification_loss:
+            return labels != IGNORED
+        stated = getattr(self.loss, "label_weights", None)
+        return None if stated is None else np.asarray(stated(labels))
+
+    @property
+    def counts(self) -> Counts:
+        """The function that says how much given labels count together."""
+        return _sum_of(self.label_weights) if self._says_what_counts else len
+
+    @property
+    def _says_what_counts(self) -> bool:
+        return self.loss is classification_loss or hasattr(self.loss, "label_weights")
+
+    def mean_loss(self, outputs: Tensor, labels: Array, loss: Loss | None = None) -> Tensor:
+        """The mean loss; 0, with gradients of 0, where no label counts.
+
+        loss: computes it from a rank's part of the outputs; default: the job's. Raises ValueError for one that ignores
+        or weights labels and does not say so.
+        """
+        if not self.counts(labels):
+            return (outputs * 0.0).sum()
+        with uneven_means.noticed() as uneven:
+            mean = (loss or self.loss)(outputs, labels)
+        if uneven and not self._says_what_counts:
+            raise ValueError(
+                f"the loss averages over {uneven[0]} but does not say so, and the parts of a minibatch cannot be "
+                f"weighted: {_SAY_SO}"
+            )
+        return mean
 
     def build_data(self) -> Splits:
         """The training set and the test set. Raises TypeError if `data` makes something else."""
@@ -177,6 +230,16 @@ class Job:
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
         """The learning-rate schedule for a training set of `samples` samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))
+
+
+def _sum_of(weights: Callable[[Array], Any]) -> Counts:
+    return lambda labels: float(np.sum(weights(labels), dtype=np.float64))
+
+
+_SAY_SO = (
+    "give an nn.CrossEntropyLoss or nn.NLLLoss with its settings, or set the loss's attribute `label_weights`, a "
+    "function that returns how much each label counts"
+)
 
 
 def _refuse_data(data: Any) -> NoReturn:

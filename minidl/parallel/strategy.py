@@ -43,8 +43,8 @@ class Strategy:
             session.model        all modules with the names of the whole model; parameters elsewhere are not `held`
             parallel.micro_batches(batch, m)             m slices of a batch, in the order of Serial(micro_batches=m)
             session.begin_forward(session.replica, i)    on every rank, before micro-batch i: its dropout masks
-            session.job.loss, session.check_loss, session.count_loss    on the rank that has the outputs; the gradients
-                                 must be those of the minibatch's mean loss: scale that of a batch by `batch.weight`
+            session.mean_loss(outputs, batch) * batch.weight    on the rank that has the outputs: this batch's share of
+                                 the minibatch's mean loss, whose gradients they must be
             session.update()     sums the gradients of tied parameters over the stages that hold them, clips by the norm
                                  of the whole model, in which each weight counts once, and steps
 

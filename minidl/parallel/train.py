@@ -108,7 +108,7 @@ def train(
     strategy = Serial() if strategy is None else strategy
     nodes = whole_number("nodes", nodes, at_least=1)
     here = built_once(job)  # the ranks get the job itself
-    here.check_shards()
+    here.check_labels()
     plan = plan_of(strategy, here, nodes)
     strategy.check(here, nodes)
     strategy = cluster.once(partial(strategy.prepared, job, nodes), on)

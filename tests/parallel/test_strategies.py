@@ -222,7 +222,7 @@ def test_where_only_messages_take_time_simulated_training_takes_what_the_formula
     chunk = 8 * -(-(sum(sizes) + len(sizes)) // 4)  # with the gradients travels who has one
     broadcasts = sum(2 * (alpha + 8 * size * beta) for size in sizes)
     ring = 2 * 3 * (alpha + chunk * beta)
-    losses = sum(2 * (alpha + 8 * numbers * beta) for numbers in (2, 4))  # at the end of the epoch; recursive doubling
+    losses = sum(2 * (alpha + 8 * numbers * beta) for numbers in (2, 5))  # at the end of the epoch; recursive doubling
     report = parallel.train(
         small_job(epochs=1),
         Synchronous(algorithm="ring"),

@@ -46,9 +46,7 @@ class TwoStages(Strategy):
             backward([out], [pipeline.recv(1)])
         else:
             x = Tensor(pipeline.recv(0), requires_grad=True)
-            mean = session.job.loss(nn.run_stages(mine, x), batch.y)
-            session.check_loss(mean)
-            session.count_loss(mean, len(batch.x))
+            mean = session.mean_loss(nn.run_stages(mine, x), batch)
             (mean * batch.weight).backward()
             pipeline.send(x.grad, 0)
 

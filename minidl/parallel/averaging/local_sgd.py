@@ -79,7 +79,7 @@ class LocalSGD(Strategy):
 
     def run(self, session: Session) -> None:
         steps, last = 0, session.job.steps_after(session.total_samples, len(session.train))
-        mine = total = 0  # samples since the last round: this node's, all nodes'
+        mine = whole = 0.0  # what has counted in the mean losses since the last round: this node's, all nodes'
         outer = self._outer(session)
         for batch in session.parts():
             is_local = session.epoch >= self.post_local_after
@@ -91,12 +91,12 @@ class LocalSGD(Strategy):
             if outer is not None:
                 outer.begin_local_step()
             session.update()
-            steps, mine, total = steps + 1, mine + len(batch.x), total + batch.total
+            steps, mine, whole = steps + 1, mine + batch.counted, whole + batch.counted_of_all
             if steps >= (self.period if is_local else 1) or session.steps == last:
-                self._average(session, mine / total)
+                self._average(session, mine / whole if whole else 1 / session.nodes)
                 if outer is not None and is_local:
                     outer.step()
-                steps = mine = total = 0
+                steps, mine, whole = 0, 0.0, 0.0
 
     def _outer(self, session: Session) -> OuterMomentum | None:
         """The outer step; None where the mean is taken over as it is."""

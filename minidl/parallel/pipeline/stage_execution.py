@@ -12,7 +12,6 @@ from minidl import kernels
 from minidl.cluster.work import Work
 from minidl.data.loader import Batch
 from minidl.deferred import Deferred
-from minidl.grad_mode import recomputing
 from minidl.kernels import Array
 from minidl.nn import Stage, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
@@ -205,11 +204,7 @@ class StageExecution:
         output = run_stages(self._units[chunk], x)
         if chunk < self._schedule.chunks - 1:
             return output
-        mean = self._loss(output, batch.y)
-        if not recomputing.get():
-            self._session.check_loss(mean)
-            self._session.count_loss(mean, len(batch.x))
-        return mean * batch.weight
+        return self._session.mean_loss(output, batch, self._loss) * batch.weight
 
     def _input(self, m: int, chunk: int) -> tuple[Any, list[Tensor]]:
         """What the chunk begins with: the samples, what was received, or what the chunk before left on this rank."""

@@ -33,6 +33,8 @@ def evaluate(
 ) -> tuple[float, float]:
     """Return the mean loss and the accuracy, the fraction of labels that are the likeliest class; ranks share the work.
 
+    Labels that do not count in the loss count in neither.
+
     Parameters
         samples    the indices that this rank evaluates; with a split model, all ranks of a replica have the same
         comm       the ranks whose sums are added up
@@ -43,14 +45,14 @@ def evaluate(
     outputs on no rank, or on more ranks of a replica than one or `copies`.
     """
     sums = comm.all_reduce(_sums(job, predict, dataset, samples), algorithm=algorithm)
-    if len(dataset) and not sums[1]:
+    if len(dataset) and not sums[0]:
         raise RuntimeError(
             "predict returned None on every rank: of the ranks of a replica, the one that has the model's "
             "outputs returns them"
         )
-    if sums[1] > len(dataset) and sums[1] != copies * len(dataset):
+    if sums[0] > len(dataset) and sums[0] != copies * len(dataset):
         raise RuntimeError(
-            f"predict returned {sums[1]:.0f} outputs for the {len(dataset)} samples of the test set: one rank of a "
+            f"predict returned {sums[0]:.0f} outputs for the {len(dataset)} samples of the test set: one rank of a "
             'replica, or all along "tp", returns the model\'s outputs, the others None'
         )
     return _means(sums)
@@ -72,16 +74,19 @@ def evaluate_ensemble(job: Job, models: Sequence[Module], dataset: Dataset) -> t
 
 @no_grad()
 def _sums(job: Job, predict: Predict, dataset: Dataset, samples: Array) -> Array:
-    """Sum of the losses, number of samples, number of right answers, number of answers; zeros without outputs."""
-    total = np.zeros(4, dtype=np.float64)
+    """Samples, sum of the losses, what counts in it, right answers, answers; zeros without outputs."""
+    total = np.zeros(5, dtype=np.float64)
     for start in range(0, len(samples), EVALUATION_BATCH):
         x, y = dataset[samples[start : start + EVALUATION_BATCH]]
         outputs = predict(x)
         if outputs is None:
             continue
-        total[:2] += job.loss(outputs, y).item() * len(x), len(x)
+        counted = job.counts(y)
+        total[:3] += len(x), job.mean_loss(outputs, y).item() * counted, counted
         if _are_classes(y, outputs):
-            total[2:] += (outputs.numpy().argmax(axis=-1) == y).sum(), y.size
+            weights = job.label_weights(y)
+            counts = np.ones(y.shape, bool) if weights is None else weights > 0
+            total[3:] += ((outputs.numpy().argmax(axis=-1) == y) & counts).sum(), counts.sum()
     return total
 
 
@@ -90,5 +95,5 @@ def _are_classes(y: Array, outputs: Tensor) -> bool:
 
 
 def _means(sums: Array) -> tuple[float, float]:
-    losses, samples, right, answers = sums
-    return float(losses / max(samples, 1)), float(right / answers) if answers else math.nan
+    _, losses, counted, right, answers = sums
+    return float(losses / counted) if counted else math.nan, float(right / answers) if answers else math.nan

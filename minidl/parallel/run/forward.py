@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from minidl import random
 from minidl.data.loader import Batch
+from minidl.grad_mode import recomputing
 from minidl.nn import Module
+from minidl.parallel.job import Loss
 from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.learner import Learner
 from minidl.tensor import Tensor
@@ -13,8 +15,8 @@ from minidl.tensor import Tensor
 class ForwardPasses(Learner):
     """A learner that computes losses, step by step of an epoch.
 
-    `loss` and `local_loss` are for ranks that have the whole model. Ranks that hold a partition make the same steps one
-    by one: each computes with its stages, and only the last has outputs and calls `check_loss` and `count_loss`.
+    `loss` and `local_loss` are for ranks that have the whole model. Ranks that hold a partition compute with their
+    stages, and the last, which has the outputs, calls `mean_loss`.
 
     Attributes, in addition to the learner's
         epoch    epochs done; in `passes` and `stream`, passes over this node's shard
@@ -27,7 +29,7 @@ class ForwardPasses(Learner):
     replica = 0
     _layer_names: dict[Module, str]
     _loss_sum = 0.0  # of this rank in this epoch
-    _samples_seen = 0
+    _counted = 0.0  # what that sum is the mean over
 
     def begin_forward(self, replica: int, micro_batch: int = 0, seed: int | None = None) -> None:
         """Set the random numbers of the next forward pass: its dropout masks, at the present epoch and step.
@@ -45,21 +47,26 @@ class ForwardPasses(Learner):
     def local_loss(self, batch: Batch) -> Tensor:
         """The mean loss of this rank's samples alone."""
         self.comm.mark("forward")
-        mean = self.job.loss(self.model(batch.x), batch.y)
-        self.check_loss(mean)
+        mean = self.job.mean_loss(self.model(batch.x), batch.y)
         self.comm.mark("backward")
-        self.count_loss(mean, len(batch.x))  # after the mark, which an abandoned forward pass does not get past
+        self._count(mean, batch)  # after the mark, which an abandoned forward pass does not get past
         return mean
 
-    def check_loss(self, mean: Tensor) -> None:
-        """Raise NonFiniteLoss unless this mean loss of the present step is finite."""
-        check_finite(mean.item(), self.model, self.epoch + 1, self.step + 1, self.comm.rank, mean)
+    def mean_loss(self, outputs: Tensor, batch: Batch, loss: Loss | None = None) -> Tensor:
+        """The mean loss of the batch, from the model's outputs; it is counted in the epoch's, which history shows.
 
-    def count_loss(self, mean: Tensor, samples: int) -> None:
-        """Count the mean loss of a number of this rank's samples in the epoch's, which history and progress show."""
-        self._loss_sum += mean.item() * samples
-        self._samples_seen += samples
+        loss: as for `Job.mean_loss`. Raises NonFiniteLoss unless it is finite.
+        """
+        mean = self.job.mean_loss(outputs, batch.y, loss)
+        if not recomputing.get():
+            self._count(mean, batch)
+        return mean
+
+    def _count(self, mean: Tensor, batch: Batch) -> None:
+        check_finite(mean.item(), self.model, self.epoch + 1, self.step + 1, self.comm.rank, mean)
+        self._loss_sum += mean.item() * batch.counted
+        self._counted += batch.counted
 
     def _begin_epoch_of_losses(self) -> None:
         self._layer_names = {module: name for name, module in self.model.named_modules()}
-        self._loss_sum, self._samples_seen = 0.0, 0
+        self._loss_sum, self._counted = 0.0, 0.0

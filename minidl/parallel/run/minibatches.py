@@ -11,7 +11,7 @@ def common_minibatches(job: Job, train: Dataset, replicas: int, replica: int, ep
     """That replica's share of every minibatch of that epoch; all replicas together read the minibatch."""
     batch_size = job.batch_size_of(epoch)
     order = job.order(train, replicas, batch_size)
-    return DataLoader(train, batch_size, order=order, rank=replica, num_replicas=replicas)
+    return DataLoader(train, batch_size, order=order, rank=replica, num_replicas=replicas, counts=job.counts)
 
 
 def own_minibatches(
@@ -24,9 +24,8 @@ def own_minibatches(
     if seed is not None:
         replicas, replica = 1, 0
     order = job.order(train, replicas, max(len(train), 1), seed)
-    return DataLoader(
-        train, job.batch_size_of(epoch), sampler=DistributedSampler(len(train), replicas, replica, order=order)
-    )
+    sampler = DistributedSampler(len(train), replicas, replica, order=order)
+    return DataLoader(train, job.batch_size_of(epoch), sampler=sampler, counts=job.counts)
 
 
 def micro_batches(batch: Batch, count: int) -> list[Batch]:
@@ -34,4 +33,4 @@ def micro_batches(batch: Batch, count: int) -> list[Batch]:
 
     Their weighted losses, and so their gradients, add up to those of the batch.
     """
-    return [Batch(batch.x[i::count], batch.y[i::count], batch.total) for i in reversed(range(count))]
+    return [batch.part(slice(i, None, count)) for i in reversed(range(count))]

@@ -41,7 +41,7 @@ class RankRecord:
     is_unfinished  whether the run is to go on from `state`, with other nodes
     interrupted    the error that ended the run on this rank, which the death of another has caused
     snapshots      else: the weights at the end of each epoch, from the ranks that own them
-    losses         for each pass, the sum of this node's losses over its samples, and the number of samples
+    losses         for each pass, the sum of this node's losses over what counts in them, and how much that is
     buffers        for each pass, the model's buffers (running statistics of batch norm) at its end
     bytes_by_pass  bytes sent since the start, at the end of each pass
     bytes_sent     bytes sent in the whole run
@@ -53,7 +53,7 @@ class RankRecord:
     is_unfinished: bool = False
     interrupted: ClusterError | None = None
     snapshots: list[Snapshot] = field(default_factory=list)
-    losses: list[tuple[float, int]] = field(default_factory=list)
+    losses: list[tuple[float, float]] = field(default_factory=list)
     buffers: list[list[Array]] = field(default_factory=list)
     recorded: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     bytes_by_pass: list[int] = field(default_factory=list)

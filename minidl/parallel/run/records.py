@@ -37,7 +37,7 @@ class Records(ForwardPasses):
         self._is_elastic = self._is_in_pass = False
         self._steps_before_pass = 0
         self._sent_before = 0  # bytes, in earlier launches
-        self._before_minibatch: tuple[int, float, int, list[Array]] | None = None
+        self._before_minibatch: tuple[int, float, float, list[Array]] | None = None
 
     def record(self, name: str, value: Any) -> None:
         """Append a value to this rank's list of that name: `report.recorded[name][rank]`."""
@@ -86,7 +86,7 @@ class Records(ForwardPasses):
         """Begin a pass; returns the number of its first minibatch that is still to be done."""
         self._begin_epoch_of_losses()
         first, self._done_before = self._done_before, 0
-        (self._loss_sum, self._samples_seen), self._loss_before = self._loss_before, (0.0, 0)
+        (self._loss_sum, self._counted), self._loss_before = self._loss_before, (0.0, 0)
         self._steps_before_pass, self._is_in_pass = self.steps - first, True
         return first
 
@@ -94,12 +94,12 @@ class Records(ForwardPasses):
         """In an elastic run, keep what a minibatch changes before its update."""
         if self._is_elastic:
             buffers = [buffer.numpy().copy() for buffer in self.model.buffers()]
-            self._before_minibatch = self.steps, self._loss_sum, self._samples_seen, buffers
+            self._before_minibatch = self.steps, self._loss_sum, self._counted, buffers
 
     def _undo_unfinished_minibatch(self) -> None:
         """Take back what a minibatch without an update has changed: the mean loss and batch norm's statistics."""
         if self._before_minibatch is not None and self.steps == self._before_minibatch[0]:
-            _, self._loss_sum, self._samples_seen, buffers = self._before_minibatch
+            _, self._loss_sum, self._counted, buffers = self._before_minibatch
             for buffer, before in zip(self.model.buffers(), buffers, strict=True):
                 buffer.copy_(before)
 
@@ -107,7 +107,7 @@ class Records(ForwardPasses):
         random.begin_forward(None)
         self._is_in_pass, self._before_minibatch = False, None
         self.epoch += 1
-        self._record.losses.append((self._loss_sum, self._samples_seen))
+        self._record.losses.append((self._loss_sum, self._counted))
         self._record.bytes_by_pass.append(self.bytes_sent)
         if not (self.partition.is_split and self._evaluates_together):
             buffers = self.partition.whole(

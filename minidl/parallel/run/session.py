@@ -125,7 +125,7 @@ class Session(Records):
             self._seconds_before, self._bytes_before, self.steps = within["seconds"], within["bytes"], within["steps"]
         self.step = self._done_before = within["step"]
         if self.comm.rank == 0:
-            self._loss_before = within.get("loss_sum", 0.0), within.get("samples_seen", 0)
+            self._loss_before = within.get("loss_sum", 0.0), within.get("counted", 0.0)
 
     # Minibatches
 
@@ -257,7 +257,7 @@ class Session(Records):
             "seconds": seconds,
             "bytes": self._bytes_before + nbytes,
             "loss_sum": self._loss_sum if is_within else 0.0,
-            "samples_seen": self._samples_seen if is_within else 0,
+            "counted": self._counted if is_within else 0.0,
         }
         return state
 
@@ -286,7 +286,7 @@ class Session(Records):
         comm = self.comm
         seconds, nbytes = self._at_evaluation = self.clock(), comm.bytes_sent - self._evaluation_bytes
         comm.mark("evaluation")
-        sums = np.array([self._loss_sum, self._samples_seen], dtype=np.float64)
+        sums = np.array([self._loss_sum, self._counted], dtype=np.float64)
         loss_sum, seen = comm.all_reduce(sums, algorithm=self.algorithm)
         for buffer in self.model.buffers():
             if buffer.held:  # batch norm's running statistics are taken from replica 0
@@ -322,7 +322,7 @@ class Session(Records):
 
     def _report(self, steps: int, samples_per_second: float, row: HistoryRow | None = None) -> None:
         """Send the progress in an epoch of `steps` steps to the caller; with a row, at the end of the epoch."""
-        epochs, loss = self.job.epochs, self._loss_sum / max(self._samples_seen, 1)
+        epochs, loss = self.job.epochs, self._loss_sum / self._counted if self._counted else math.nan
         epoch = self.epoch if row else min(self.epoch + 1, epochs)
         shares = self.comm.shares()
         self.comm.tell(Progress(epoch, epochs, self.step + 1, steps, loss, samples_per_second, shares, row))

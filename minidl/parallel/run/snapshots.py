@@ -8,6 +8,7 @@ when an epoch ends, and `parallel.train` makes the history from these copies aft
 from __future__ import annotations
 
 import copy
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -113,5 +114,6 @@ def _mean_loss(records: Sequence[RankRecord], epoch: int) -> float:
     """The mean over the samples of each node's pass number `epoch`; of earlier passes if no node has made it."""
     sums = [record.losses[epoch - 1] for record in records if len(record.losses) >= epoch]
     if not sums:
-        return _mean_loss(records, epoch - 1) if epoch > 1 else float("nan")
-    return sum(loss for loss, _ in sums) / max(sum(samples for _, samples in sums), 1)
+        return _mean_loss(records, epoch - 1) if epoch > 1 else math.nan
+    counted = sum(counted for _, counted in sums)
+    return sum(loss for loss, _ in sums) / counted if counted else math.nan

@@ -97,7 +97,9 @@ class BackupWorkers(Quorum):
                 session.model.zero_grad()
                 session.local_loss(batch).backward()
             is_done = not block.interrupted
-            sent = comm.isend((version, len(batch.x), session.gradient() if is_done else None), coordinator)
+            sent = comm.isend(
+                (version, len(batch.x), batch.counted, session.gradient() if is_done else None), coordinator
+            )
             version, weights, session.finished = new_weights.wait()
             session.set_weights(weights)
             sent.wait()

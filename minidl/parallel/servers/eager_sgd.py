@@ -110,12 +110,13 @@ class EagerSGD(Quorum):
         for batch in session.stream():
             session.model.zero_grad()
             session.local_loss(batch).backward()
-            rounds, is_used = partial_sums.contribute(own := session.gradient(), len(batch.x))
+            rounds, is_used = partial_sums.contribute(own := session.gradient(), len(batch.x), batch.counted)
             if is_used:
                 session.record("staleness", len(rounds) - 1)
-            for gradients, samples, count in rounds:
+            for gradients, samples, counted, count in rounds:
                 total += samples
-                self._step(session, (gradients * (count / (nodes * samples))).astype(own.dtype, copy=False), total)
+                scale = count / (nodes * (counted or 1.0))
+                self._step(session, (gradients * scale).astype(own.dtype, copy=False), total)
                 if session.comm.rank == 0:
                     session.processed(total, session.weights)
             session.finished = total >= session.total_samples

@@ -52,7 +52,7 @@ class ParameterServer(Strategy):
     While a worker computes its gradient, others change the weights: the gradient's staleness is the number of updates
     between its fetch and its push. P equal workers take turns: from the second turn on it is P - 1.
     Limits: one worker with fetch_every = push_every = 1 is Serial; staleness=0 with plain SGD is Synchronous on a
-    minibatch P times as large, at P times the rate.
+    minibatch P times as large, at P times the rate, if as much counts in the loss of each worker.
 
     Notes
         batch_size is per gradient. A gradient counts as zero where a trained parameter has none.

@@ -30,13 +30,15 @@ Initiator = Callable[[int], int]
 
 
 class Round(NamedTuple):
-    """The sum of the gradients of one round, each times its samples, and the numbers of samples and gradients in it.
+    """The sum of the gradients of one round, each times what counts in its mean, and the sums of samples, of what
+    counts, and of gradients.
 
     The sum of 16-bit gradients is in float32.
     """
 
     total: Array
     samples: int
+    counted: float
     gradients: int
 
 
@@ -58,7 +60,7 @@ class PartialAllReduce:
     >>> def program(comm):
     ...     partial_sums = PartialAllReduce(comm.split(0), limit=3, like=np.zeros(1))
     ...     comm.compute(seconds=1.0 + comm.rank)
-    ...     rounds, is_used = partial_sums.contribute(np.full(1, comm.rank + 1.0), samples=1)
+    ...     rounds, is_used = partial_sums.contribute(np.full(1, comm.rank + 1.0), samples=1, counted=1)
     ...     return [float(one.total[0]) for one in rounds]
     >>> cluster.launch(program, nodes=3, on="simulation").results
     [[1.0], [1.0, 2.0], [1.0, 2.0, 3.0]]
@@ -76,18 +78,19 @@ class PartialAllReduce:
         bits = range((comm.size - 1).bit_length())
         self.neighbours = {comm.rank ^ 1 << bit for bit in bits if comm.rank ^ 1 << bit < comm.size}
         self.rounds, self.samples = 0, 0  # of the rounds that are over: their number, their samples
-        # Gradient times samples, samples, gradients. float16 has no number above 65,504, and not all above 2,048
-        self._contribution = np.zeros(len(like) + 2, np.result_type(like.dtype, np.float32))
+        # Gradient times what counts in it, samples, what counts, gradients. float16 has no number above 65,504, and not
+        # all above 2,048
+        self._contribution = np.zeros(len(like) + 3, np.result_type(like.dtype, np.float32))
         self._work: Work | None = None
         self._begin()
 
-    def contribute(self, gradient: Array, samples: int) -> tuple[list[Round], bool]:
+    def contribute(self, gradient: Array, samples: int, counted: float) -> tuple[list[Round], bool]:
         """Wait until a round contains this gradient; return all rounds since the last call, and whether one does.
 
         None does if the rounds have ended before.
         """
-        self._contribution[:-2], self._contribution[-2:] = gradient, (samples, 1)
-        self._contribution[:-2] *= samples
+        self._contribution[:-3], self._contribution[-3:] = gradient, (samples, counted, 1)
+        self._contribution[:-3] *= counted
         self.comm.send(None, self.comm.rank)
         work = self._work or self.comm.background(self._take_part)
         rounds, is_used = work.wait()
@@ -109,7 +112,7 @@ class PartialAllReduce:
             is_ready = self._activate(comm)
             total = self._contribution.copy() if is_ready else np.zeros_like(self._contribution)
             comm.all_reduce(total, algorithm=self.algorithm)
-            rounds.append(Round(total[:-2], int(total[-2]), int(total[-1])))
+            rounds.append(Round(total[:-3], int(total[-3]), float(total[-2]), int(total[-1])))
             self.rounds += 1
             self.samples += rounds[-1].samples
         return rounds, is_ready

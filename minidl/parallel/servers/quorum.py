@@ -16,7 +16,7 @@ from minidl.parallel.servers.requests import Requests
 from minidl.parallel.servers.worker import Worker
 from minidl.parallel.strategy import Strategy
 
-FETCH = (None, 0, None)  # the first request: a worker has no weights yet
+FETCH = (None, 0, 0.0, None)  # the first request: a worker has no weights yet
 
 
 class Quorum(Strategy):
@@ -29,8 +29,9 @@ class Quorum(Strategy):
                     update by them, and send their workers the new weights
 
     A late worker blocks no other. With `on_failure="continue"`, a run goes on while there are enough workers left for
-    an update. A worker's request is (version, samples, gradient): the number of updates of its weights, the size of its
-    minibatch, and the gradient of the mean loss, or None if it has abandoned the minibatch.
+    an update. A worker's request is (version, samples, counted, gradient): the number of updates of its weights, the
+    size of its minibatch, how much of it counts, and the gradient of the mean loss, or None if it has abandoned the
+    minibatch.
 
     Attributes
         is_late_used   True: gradients of outdated weights count, and each has the weight 1/workers
@@ -68,7 +69,7 @@ class Quorum(Strategy):
             session.model.zero_grad()
             self.forward_and_backward(session, batch)
             session.partition.sum_tied_gradients()
-            version = self._exchange(session, worker, (version, len(batch.x), session.gradient()))
+            version = self._exchange(session, worker, (version, len(batch.x), batch.counted, session.gradient()))
         worker.leave()
 
     def serve(self, session: Session) -> None:
@@ -78,7 +79,7 @@ class Quorum(Strategy):
         for worker, request in (loop := Requests(session, Layout(session.model, servers=1))):
             if worker in loop.failed and len(loop.present) < needed and not session.finished:
                 raise loop.failed[worker]
-            version, _, gradient = request or FETCH
+            version, _, _, gradient = request or FETCH
             if version is not None and not session.finished:
                 if gradient is None:
                     session.record("abandoned", session.steps - version)
@@ -88,7 +89,7 @@ class Quorum(Strategy):
                     ready[worker] = request
             if len(ready) == needed:
                 gradients = [ready.pop(one) for one in sorted(ready)]
-                total += sum(samples for _, samples, _ in gradients)
+                total += sum(samples for _, samples, _, _ in gradients)
                 self._update(session, gradients, total)
                 session.processed(total, session.weights)
             idle = loop.waiting.keys() - ready.keys()
@@ -107,13 +108,13 @@ class Quorum(Strategy):
         return int(version)
 
     def _update(self, session: Session, gradients: Sequence[Any], processed: int) -> None:
-        """One step by the mean over the samples of these gradients; processed: samples of the run up to then."""
-        total_samples = sum(samples for _, samples, _ in gradients)
+        """One step by the mean over what counts in these gradients; processed: samples of the run up to then."""
+        counted_of_all = sum(counted for _, _, counted, _ in gradients) or 1.0
         scale = len(gradients) / session.replicas if self.is_late_used else 1.0
         total = np.zeros_like(gradients[0][-1])
-        for version, samples, gradient in gradients:
+        for version, _, counted, gradient in gradients:
             session.record("staleness", session.steps - version)
-            total += gradient * (scale * samples / total_samples)
+            total += gradient * (scale * counted / counted_of_all)
         self._step(session, total, processed)
 
     @staticmethod

@@ -154,9 +154,8 @@ class SlicedColumns(ParameterServer):
         for mine, theirs in zip(session.model.parameters(), whole.parameters(), strict=True):
             values = mine.numpy()
             theirs.copy_(values if mine.shard is None else mine.shard.join(group.all_gather(values)))
-        mean = session.job.loss(whole(batch.x), batch.y)
-        if group.rank == 0:
-            session.count_loss(mean, len(batch.x))
+        outputs = whole(batch.x)
+        mean = session.mean_loss(outputs, batch) if group.rank == 0 else session.job.mean_loss(outputs, batch.y)
         mean.backward()
         for mine, theirs in zip(session.model.parameters(), whole.parameters(), strict=True):
             mine.grad = theirs.grad if mine.shard is None else mine.shard.cut(theirs.grad)
