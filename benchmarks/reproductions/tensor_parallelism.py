@@ -13,8 +13,8 @@ forward is computed again. (3) A rank of SUMMA receives m k/pr (1 - 1/pc) + k n/
 divided by rows first and by columns second, with GELU of each rank's share of the sum between them, differ from one
 node by more than 0.1.
 
-Shown and not judged: a product of N/P columns computes fewer GFLOP/s for a large P than for P = 1. On a busy machine the
-clock said otherwise once in five runs.
+Shown and not judged: a product of N/P columns computes fewer GFLOP/s for a large P than for P = 1. On a busy machine
+the clock said otherwise once in five runs.
 """
 
 from __future__ import annotations

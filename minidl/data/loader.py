@@ -36,6 +36,7 @@ class Batch:
         x, y              samples and targets of this rank
         total             samples of the whole minibatch, on all ranks
         counts            function that says how much given targets count in the mean loss
+        counted           what those of this rank count
         counted_of_all    what those of the whole minibatch count
 
     Summed over ranks, the gradient of `batch.weight * mean_loss` is the gradient of the mean loss over the whole
@@ -46,21 +47,18 @@ class Batch:
     y: NDArray[Any]
     total: int
     counts: Counts
+    counted: float
     counted_of_all: float
-
-    @property
-    def counted(self) -> float:
-        """How much this rank's targets count in the mean loss."""
-        return self.counts(self.y)
 
     @property
     def weight(self) -> float:
         """This rank's share of what counts in the minibatch: 1 on a single rank, 0 where none of its targets counts."""
         return self.counted / self.counted_of_all if self.counted else 0.0
 
-    def part(self, samples: slice) -> Batch:
-        """Some samples of this rank, as a part of the same minibatch."""
-        return replace(self, x=self.x[samples], y=self.y[samples])
+    def share(self, samples: slice) -> Batch:
+        """Some samples of this rank, as a share of the same minibatch."""
+        y = self.y[samples]
+        return replace(self, x=self.x[samples], y=y, counted=self.counts(y))
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         yield self.x
@@ -179,5 +177,7 @@ class DataLoader:
         for i in range(len(self)):
             common = order[i * self.batch_size : (i + 1) * self.batch_size]
             x, y = minibatch(self.dataset, common[self.rank :: self.num_replicas], common)
-            counted_of_all = len(common) if self.counts is len else self.counts(targets(self.dataset, common))
-            yield Batch(x, y, len(common), self.counts, counted_of_all)
+            counted = of_all = self.counts(y)
+            if self.num_replicas > 1:
+                of_all = len(common) if self.counts is len else self.counts(targets(self.dataset, common))
+            yield Batch(x, y, len(common), self.counts, counted, of_all)

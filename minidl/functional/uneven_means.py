@@ -1,4 +1,4 @@
-"""Means in which labels do not count the same: who divides a minibatch has to know, to weight its parts by what counts.
+"""Means in which labels do not count the same: who divides a minibatch has to know, to weight its shares.
 
 `cross_entropy` and `nll_loss` note such a mean; `noticed()` collects the notes of the calls within it.
 """

@@ -16,6 +16,7 @@ From top to bottom; a file imports only from lines below its own:
     gradients      buckets and compression, concurrent with backward
     plan           which rank holds what of which replica
     job            what to train
+    mean_loss      what a mean loss counts: padding, class weights
 """
 
 from minidl.parallel import pipeline, products, spatial, tensor

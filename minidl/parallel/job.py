@@ -12,31 +12,16 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from minidl import functional as F
 from minidl import optim, random
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
-from minidl.data.loader import Counts
 from minidl.data.sampler import epoch_order
 from minidl.data.shards import order_of_shards
-from minidl.functional import uneven_means
-from minidl.kernels import Array
 from minidl.nn import Module
+from minidl.parallel.mean_loss import Loss, check_padding, classification_loss, counts_of
 from minidl.random import Purpose, stream
-from minidl.tensor import Tensor
-
-Loss = Callable[[Tensor, Array], Tensor]
 
 SHARDS = ("shuffled", "fixed", "by_label")
-
-
-IGNORED = -100
-"""The label that `classification_loss` ignores, as PyTorch's does."""
-
-
-def classification_loss(outputs: Tensor, labels: Array) -> Tensor:
-    """The mean cross entropy of outputs (n, ..., classes) with labels (n, ...); labels of -100 do not count."""
-    return F.cross_entropy(outputs.reshape(-1, outputs.shape[-1]), labels.reshape(-1))
 
 
 @dataclass(frozen=True)
@@ -131,17 +116,12 @@ class Job:
 
     def check_labels(self) -> None:
         """Raise ValueError for labels that do not go with the job's shards, or with its loss."""
-        if self._says_what_counts and self.shards != "by_label":
+        if self.shards != "by_label" and counts_of(self.loss) is not len:
             return
         y = self.build_data().train.y
         if self.shards == "by_label" and y.ndim != 1:
             raise ValueError(f'shards="by_label" needs one label a sample, but the targets have shape {y.shape}')
-        ignored = y == IGNORED
-        if not self._says_what_counts and y.dtype.kind == "i" and ignored.any() and (ignored | (y >= 0)).all():
-            raise ValueError(
-                f"{ignored.sum()} of {y.size} labels are {IGNORED}, which marks padding, but the loss does not say "
-                f"that they do not count: {_SAY_SO}, such as `lambda labels: labels != {IGNORED}`"
-            )
+        check_padding(self.loss, y)
 
     def order(
         self, train: Dataset, nodes: int, batch_size: int, seed: int | None = None
@@ -166,39 +146,6 @@ class Job:
         epochs, rest = divmod(samples, n)
         sizes = [self.batch_size_of(epoch) for epoch in range(epochs + 1)]
         return sum(ceil(n / size) for size in sizes[:-1]) + rest // sizes[-1]
-
-    def label_weights(self, labels: Array) -> Array | None:
-        """How much each label counts in the mean loss; None: every sample counts the same."""
-        if self.loss is classification_loss:
-            return labels != IGNORED
-        stated = getattr(self.loss, "label_weights", None)
-        return None if stated is None else np.asarray(stated(labels))
-
-    @property
-    def counts(self) -> Counts:
-        """The function that says how much given labels count together."""
-        return _sum_of(self.label_weights) if self._says_what_counts else len
-
-    @property
-    def _says_what_counts(self) -> bool:
-        return self.loss is classification_loss or hasattr(self.loss, "label_weights")
-
-    def mean_loss(self, outputs: Tensor, labels: Array, loss: Loss | None = None) -> Tensor:
-        """The mean loss; 0, with gradients of 0, where no label counts.
-
-        loss: computes it from a rank's part of the outputs; default: the job's. Raises ValueError for one that ignores
-        or weights labels and does not say so.
-        """
-        if not self.counts(labels):
-            return (outputs * 0.0).sum()
-        with uneven_means.noticed() as uneven:
-            mean = (loss or self.loss)(outputs, labels)
-        if uneven and not self._says_what_counts:
-            raise ValueError(
-                f"the loss averages over {uneven[0]} but does not say so, and the parts of a minibatch cannot be "
-                f"weighted: {_SAY_SO}"
-            )
-        return mean
 
     def build_data(self) -> Splits:
         """The training set and the test set. Raises TypeError if `data` makes something else."""
@@ -230,16 +177,6 @@ class Job:
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
         """The learning-rate schedule for a training set of `samples` samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))
-
-
-def _sum_of(weights: Callable[[Array], Any]) -> Counts:
-    return lambda labels: float(np.sum(weights(labels), dtype=np.float64))
-
-
-_SAY_SO = (
-    "give an nn.CrossEntropyLoss or nn.NLLLoss with its settings, or set the loss's attribute `label_weights`, a "
-    "function that returns how much each label counts"
-)
 
 
 def _refuse_data(data: Any) -> NoReturn:

@@ -74,7 +74,7 @@ def sharded_backward(session: Session, batch: Batch, shards: int, count: int) ->
     buffers: list[np.ndarray] = []
     for i in range(min(shards, len(batch.x))):  # in the ragged last minibatch, the other shards are empty
         session.model.zero_grad()
-        backward_of_replica(session, batch.part(slice(i, None, shards)), i, count)
+        backward_of_replica(session, batch.share(slice(i, None, shards)), i, count)
         for j, parameter in enumerate(session.parameters):
             if parameter.grad is not None:
                 sums[j] = parameter.grad if sums[j] is None else sums[j] + parameter.grad

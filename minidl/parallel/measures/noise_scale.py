@@ -24,7 +24,7 @@ from minidl.data import Dataset
 from minidl.kernels import Array
 from minidl.nn import Module
 from minidl.parallel.gradients import flat_vector as vector
-from minidl.parallel.job import Loss, classification_loss
+from minidl.parallel.mean_loss import Loss, classification_loss
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from minidl.kernels import Array
 from minidl.nn import Module, Stage, building, run_stages
 from minidl.nn.checkpointing import is_checkpointed_in_vain
 from minidl.parallel.gradients.buckets import GradientBuckets
-from minidl.parallel.job import Job, Loss
+from minidl.parallel.job import Job
+from minidl.parallel.mean_loss import Loss
 from minidl.parallel.pipeline.costs import UNITS, costs_of
 from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
 from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule

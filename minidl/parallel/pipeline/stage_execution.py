@@ -15,7 +15,7 @@ from minidl.deferred import Deferred
 from minidl.kernels import Array
 from minidl.nn import Stage, run_stages
 from minidl.parallel.gradients.buckets import GradientBuckets
-from minidl.parallel.job import Loss
+from minidl.parallel.mean_loss import Loss
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.handover import Handover, separate, tensors_of
 from minidl.parallel.pipeline.interpreter import execute

@@ -13,6 +13,7 @@ from minidl.grad_mode import no_grad
 from minidl.kernels import Array
 from minidl.nn import Module
 from minidl.parallel.job import Job
+from minidl.parallel.mean_loss import counts_of, label_weights, mean_loss
 from minidl.tensor import Tensor
 
 EVALUATION_BATCH = 256  # samples at a time: the activations of a whole test set need not fit into memory
@@ -81,10 +82,10 @@ def _sums(job: Job, predict: Predict, dataset: Dataset, samples: Array) -> Array
         outputs = predict(x)
         if outputs is None:
             continue
-        counted = job.counts(y)
-        total[:3] += len(x), job.mean_loss(outputs, y).item() * counted, counted
+        counted = counts_of(job.loss)(y)
+        total[:3] += len(x), mean_loss(job.loss, outputs, y).item() * counted, counted
         if _are_classes(y, outputs):
-            weights = job.label_weights(y)
+            weights = label_weights(job.loss, y)
             counts = np.ones(y.shape, bool) if weights is None else weights > 0
             total[3:] += ((outputs.numpy().argmax(axis=-1) == y) & counts).sum(), counts.sum()
     return total

@@ -6,7 +6,7 @@ from minidl import random
 from minidl.data.loader import Batch
 from minidl.grad_mode import recomputing
 from minidl.nn import Module
-from minidl.parallel.job import Loss
+from minidl.parallel.mean_loss import Loss, mean_loss
 from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.learner import Learner
 from minidl.tensor import Tensor
@@ -47,17 +47,17 @@ class ForwardPasses(Learner):
     def local_loss(self, batch: Batch) -> Tensor:
         """The mean loss of this rank's samples alone."""
         self.comm.mark("forward")
-        mean = self.job.mean_loss(self.model(batch.x), batch.y)
+        mean = mean_loss(self.job.loss, self.model(batch.x), batch.y)
         self.comm.mark("backward")
         self._count(mean, batch)  # after the mark, which an abandoned forward pass does not get past
         return mean
 
-    def mean_loss(self, outputs: Tensor, batch: Batch, loss: Loss | None = None) -> Tensor:
+    def mean_loss(self, outputs: Tensor, batch: Batch, of_shard: Loss | None = None) -> Tensor:
         """The mean loss of the batch, from the model's outputs; it is counted in the epoch's, which history shows.
 
-        loss: as for `Job.mean_loss`. Raises NonFiniteLoss unless it is finite.
+        of_shard: as for `parallel/mean_loss.py`. Raises NonFiniteLoss unless it is finite.
         """
-        mean = self.job.mean_loss(outputs, batch.y, loss)
+        mean = mean_loss(self.job.loss, outputs, batch.y, of_shard)
         if not recomputing.get():
             self._count(mean, batch)
         return mean

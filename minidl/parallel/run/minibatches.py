@@ -5,13 +5,14 @@ from __future__ import annotations
 from minidl.data import DataLoader, Dataset, DistributedSampler
 from minidl.data.loader import Batch
 from minidl.parallel.job import Job
+from minidl.parallel.mean_loss import counts_of
 
 
 def common_minibatches(job: Job, train: Dataset, replicas: int, replica: int, epoch: int) -> DataLoader:
     """That replica's share of every minibatch of that epoch; all replicas together read the minibatch."""
     batch_size = job.batch_size_of(epoch)
     order = job.order(train, replicas, batch_size)
-    return DataLoader(train, batch_size, order=order, rank=replica, num_replicas=replicas, counts=job.counts)
+    return DataLoader(train, batch_size, order=order, rank=replica, num_replicas=replicas, counts=counts_of(job.loss))
 
 
 def own_minibatches(
@@ -25,7 +26,7 @@ def own_minibatches(
         replicas, replica = 1, 0
     order = job.order(train, replicas, max(len(train), 1), seed)
     sampler = DistributedSampler(len(train), replicas, replica, order=order)
-    return DataLoader(train, job.batch_size_of(epoch), sampler=sampler, counts=job.counts)
+    return DataLoader(train, job.batch_size_of(epoch), sampler=sampler, counts=counts_of(job.loss))
 
 
 def micro_batches(batch: Batch, count: int) -> list[Batch]:
@@ -33,4 +34,4 @@ def micro_batches(batch: Batch, count: int) -> list[Batch]:
 
     Their weighted losses, and so their gradients, add up to those of the batch.
     """
-    return [batch.part(slice(i, None, count)) for i in reversed(range(count))]
+    return [batch.share(slice(i, None, count)) for i in reversed(range(count))]

@@ -12,7 +12,8 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.nn import Module, Stage
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient
-from minidl.parallel.job import Job, Loss, classification_loss
+from minidl.parallel.job import Job
+from minidl.parallel.mean_loss import Loss, classification_loss
 from minidl.parallel.pipeline.pipeline import Pipeline
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.session import Session

@@ -155,7 +155,7 @@ class SlicedColumns(ParameterServer):
             values = mine.numpy()
             theirs.copy_(values if mine.shard is None else mine.shard.join(group.all_gather(values)))
         outputs = whole(batch.x)
-        mean = session.mean_loss(outputs, batch) if group.rank == 0 else session.job.mean_loss(outputs, batch.y)
+        mean = session.mean_loss(outputs, batch) if group.rank == 0 else session.job.loss(outputs, batch.y)
         mean.backward()
         for mine, theirs in zip(session.model.parameters(), whole.parameters(), strict=True):
             mine.grad = theirs.grad if mine.shard is None else mine.shard.cut(theirs.grad)

@@ -1,0 +1,86 @@
+"""The mean loss of a share of a minibatch, and how much of the whole it is: every label counts as the loss says.
+
+A mean of means is the mean only if each share is weighted by what it averages over. That is its number of samples,
+unless the loss ignores labels or weights classes. Such a loss says how much each label counts, by its attribute
+`label_weights(labels)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from minidl import functional as F
+from minidl.data.loader import Counts
+from minidl.functional import uneven_means
+from minidl.kernels import Array
+from minidl.tensor import Tensor
+
+Loss = Callable[[Tensor, Array], Tensor]
+
+IGNORED = -100
+"""The label of padding, which `classification_loss` ignores, as PyTorch's does."""
+
+
+def classification_loss(outputs: Tensor, labels: Array) -> Tensor:
+    """The mean cross entropy of outputs (n, ..., classes) with labels (n, ...); labels of -100 do not count."""
+    return F.cross_entropy(outputs.reshape(-1, outputs.shape[-1]), labels.reshape(-1))
+
+
+def label_weights(loss: Loss, labels: Array) -> Array | None:
+    """How much each label counts in the mean; None: every sample counts the same."""
+    if loss is classification_loss:
+        return labels != IGNORED
+    stated = getattr(loss, "label_weights", None)
+    return None if stated is None else np.asarray(stated(labels))
+
+
+def counts_of(loss: Loss) -> Counts:
+    """The function that says how much given labels count together."""
+    if loss is classification_loss:
+        return lambda labels: float(np.count_nonzero(labels != IGNORED))
+    if not _says_what_counts(loss):
+        return len
+    return lambda labels: float(np.sum(np.asarray(label_weights(loss, labels)), dtype=np.float64))
+
+
+def mean_loss(loss: Loss, outputs: Tensor, labels: Array, of_shard: Loss | None = None) -> Tensor:
+    """The mean loss; 0, with gradients of 0, where no label counts.
+
+    Parameters
+        loss       the job's
+        of_shard   computes the same from the shard of the outputs that a rank has; None: they are whole
+
+    Raises ValueError for a loss that ignores or weights labels and does not say so.
+    """
+    if not counts_of(loss)(labels):
+        return (outputs * 0.0).sum()
+    with uneven_means.noticed() as uneven:
+        mean = (of_shard or loss)(outputs, labels)
+    if uneven and not _says_what_counts(loss):
+        raise ValueError(
+            f"the loss averages over {uneven[0]} but does not say so, and the shares of a minibatch cannot be weighted: "
+            f"{_SAY_SO}"
+        )
+    return mean
+
+
+def check_padding(loss: Loss, labels: Array) -> None:
+    """Raise ValueError if there is padding among the labels of classes and the loss does not say that it ignores it."""
+    ignored, are_classes = labels == IGNORED, labels.dtype.kind == "i"
+    if not _says_what_counts(loss) and are_classes and ignored.any() and (ignored | (labels >= 0)).all():
+        raise ValueError(
+            f"{ignored.sum()} of {labels.size} labels are {IGNORED}, which marks padding, but the loss does not say "
+            f"that they do not count: {_SAY_SO}, such as `lambda labels: labels != {IGNORED}`"
+        )
+
+
+def _says_what_counts(loss: Loss) -> bool:
+    return loss is classification_loss or hasattr(loss, "label_weights")
+
+
+_SAY_SO = (
+    "give an nn.CrossEntropyLoss or nn.NLLLoss with its settings, or set the loss's attribute `label_weights`, a "
+    "function that returns how much each label counts"
+)
