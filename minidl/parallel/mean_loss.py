@@ -60,8 +60,8 @@ def mean_loss(loss: Loss, outputs: Tensor, labels: Array, of_shard: Loss | None 
         mean = (of_shard or loss)(outputs, labels)
     if uneven and not _says_what_counts(loss):
         raise ValueError(
-            f"the loss averages over {uneven[0]} but does not say so, and the shares of a minibatch cannot be weighted: "
-            f"{_SAY_SO}"
+            f"the loss averages over {uneven[0]} but does not say so, and the shares of a minibatch cannot be "
+            f"weighted: {_SAY_SO}"
         )
     return mean
 
