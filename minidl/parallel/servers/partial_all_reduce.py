@@ -60,7 +60,7 @@ class PartialAllReduce:
     >>> def program(comm):
     ...     partial_sums = PartialAllReduce(comm.split(0), limit=3, like=np.zeros(1))
     ...     comm.compute(seconds=1.0 + comm.rank)
-    ...     rounds, is_used = partial_sums.contribute(np.full(1, comm.rank + 1.0), samples=1, counted=1)
+    ...     rounds, is_used = partial_sums.contribute(np.full(1, comm.rank + 1.0), samples=1)
     ...     return [float(one.total[0]) for one in rounds]
     >>> cluster.launch(program, nodes=3, on="simulation").results
     [[1.0], [1.0, 2.0], [1.0, 2.0, 3.0]]
@@ -84,11 +84,12 @@ class PartialAllReduce:
         self._work: Work | None = None
         self._begin()
 
-    def contribute(self, gradient: Array, samples: int, counted: float) -> tuple[list[Round], bool]:
+    def contribute(self, gradient: Array, samples: int, counted: float | None = None) -> tuple[list[Round], bool]:
         """Wait until a round contains this gradient; return all rounds since the last call, and whether one does.
 
-        None does if the rounds have ended before.
+        None does if the rounds have ended before. counted: what counts in its mean; None: the samples.
         """
+        counted = samples if counted is None else counted
         self._contribution[:-3], self._contribution[-3:] = gradient, (samples, counted, 1)
         self._contribution[:-3] *= counted
         self.comm.send(None, self.comm.rank)

@@ -121,7 +121,7 @@ def test_samples_are_counted_exactly_and_sums_are_finite_in_every_type(dtype):
 
     def program(comm):
         rounds = PartialAllReduce(comm.split(0), limit=3 * 2049, like=np.zeros(2, dtype))
-        return rounds.contribute(np.full(2, 16, dtype), samples=2049, counted=2049)
+        return rounds.contribute(np.full(2, 16, dtype), samples=2049)
 
     for rounds, is_used in cluster.launch(program, nodes=3, on="simulation").results:
         assert is_used
@@ -139,7 +139,7 @@ def test_ordered_sums_are_those_of_a_loop_over_the_ranks():
     def program(comm):
         sums = PartialAllReduce(comm.split(0), limit=4, like=np.zeros(1), initiator=lambda _: 0, algorithm="ordered")
         comm.compute(seconds=1.0 - 0.1 * comm.rank)  # rank 0, which begins, is the last
-        rounds, _ = sums.contribute(np.array([1e16, 1.0, 1.0, -1e16])[[comm.rank]], samples=1, counted=1)
+        rounds, _ = sums.contribute(np.array([1e16, 1.0, 1.0, -1e16])[[comm.rank]], samples=1)
         return rounds[0].total.tolist()
 
     assert cluster.launch(program, nodes=4, on="simulation").results == [[0.0]] * 4  # pair by pair it would be 2
