@@ -22,24 +22,36 @@ def executed(trace: Trace, schedule: Schedule, minibatch: int = 0, replica: int 
         replica    number of the pipeline
 
     Receiving and sending lie between the bars. Actions that take no time, as in a simulation whose nodes compute
-    infinitely fast, are missing.
+    infinitely fast, are missing. Of the ranks that divide the layers of a stage, with `Hybrid(tp=...)`, the first is
+    shown.
 
     Raises
         ValueError  the run has no such minibatch or replica, or is not of a pipeline
     """
     whole_number("executed: minibatch", minibatch, at_least=0)
     bars: list[Bar] = []
+    ranks_of_stage = _ranks_of_stage(trace)
     for stage in range(schedule.stages):
-        runs = list(_minibatches(trace, replica * schedule.stages + stage, stage, schedule))
+        rank = (replica * schedule.stages + stage) * ranks_of_stage
+        runs = list(_minibatches(trace, rank, stage, schedule))
         if minibatch >= len(runs):
             raise ValueError(
-                f"executed: rank {replica * schedule.stages + stage} has done {len(runs)} minibatches of a pipeline, "
+                f"executed: rank {rank} has done {len(runs)} minibatches of a pipeline, "
                 f"asked for number {minibatch}, from 0, of replica {replica}"
             )
         bars += runs[minibatch]
     first = min(bar.start for bar in bars)
     shifted = (bar._replace(start=bar.start - first, end=bar.end - first) for bar in bars)
     return Timeline(schedule, tuple(shifted), source=trace.source, unit="s")
+
+
+def _ranks_of_stage(trace: Trace) -> int:
+    """The ranks that compute a stage together: those from rank 0 on that exchange messages along the axis "tp"."""
+    count = 1
+    for event in trace.events:  # ordered by rank
+        if event.axis == "tp" and event.rank < count:
+            count = max(count, event.peer + 1)
+    return count
 
 
 def _minibatches(trace: Trace, rank: int, stage: int, schedule: Schedule) -> Iterator[list[Bar]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -61,6 +62,19 @@ def test_in_a_simulated_run_an_action_begins_when_its_stage_is_free_and_its_inpu
             needed = pipeline.Action(kind, m, chunk - 1 if kind == "F" else chunk + 1)
             assert bar.start == pytest.approx(max(free, ends.get(needed, 0.0)), abs=1e-9 * MILLISECOND)
             free = bar.end
+
+
+@pytest.mark.timeout(120)
+def test_stages_that_several_ranks_compute_are_told_apart():
+    model = partial(nn.models.MLP, WIDTH, WIDTH, WIDTH, WIDTH, WIDTH)
+    for on in (cluster.Simulation(node=NODE), "processes"):
+        strategy = parallel.Hybrid(dp=1 if on == "processes" else 2, pp=2, tp=2, micro_batches=3, schedule="zb-h1")
+        report = parallel.train(replace(JOB, model=model), strategy, nodes=4 * strategy.dp, on=on)
+        made = report.strategy.made_schedule()
+        timeline = pipeline.executed(report.trace, made, minibatch=1, replica=strategy.dp - 1)
+        for stage in range(2):
+            done = [bar.action for bar in timeline.of(stage)]
+            assert done == [action for action in made.actions(stage) if action.kind != "U"]
 
 
 def test_the_second_replica_has_a_timeline_of_its_own_and_minibatches_that_were_not_made_have_none():
