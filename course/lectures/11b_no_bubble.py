@@ -150,8 +150,9 @@ ZERO = ["1f1b", "zb-h1", "zb-h2", "zb-v"]
 see(
     pipeline.plot_timelines([played(kind) for kind in ZERO]),
     "yellow: I, dark orange: W. With ZB-H1 a hole is left before the first I. With ZB-H2 and ZB-V each stage computes "
-    "from its first forward to its last W without a pause: **no machine is idle**. The grey at both ends belongs to "
-    "the minibatches before and after: a stage that is done updates its weights and begins the next one.",
+    "from its first forward to its last W without a pause: **no machine is idle**. The white at both ends belongs to "
+    "the minibatches before and after: a stage that is done updates its weights and begins the next one. So no update "
+    "may wait for other stages. Clipping by the norm of *all* gradients does wait, and brings the bubble back.",
 )
 
 # %%
@@ -161,19 +162,22 @@ for kind in ZERO:
     timeline = played(kind)
     schedule = timeline.schedule
     idle = pipeline.formulas.idle_seconds(schedule, EQUAL)
-    kept = [f"{most:g}" for most in pipeline.peak_memory(schedule)]
+    kept = [" ".join(f"{most:g}" for most in pipeline.peak_memory(schedule, weight=weight)) for weight in (0, 1)]
     rows.append([kind, f"{timeline.of(0)[-1].end:g}", f"{timeline.seconds - timeline.ideal:g}", f"{idle:g}",
                  f"{timeline.bubble_of_total:.1%}", *kept])  # fmt: skip
 table(["schedule", "stage 0 ends at", "idle units", "formula", "of the total time",
-       *(f"stage {s} keeps" for s in range(K))], rows,
+       "kept from F to I", "kept from F to W"], rows,
       "simulated; formula: (K - 1)(t_F + t_I + t_W), (K - 1)(t_F + t_I - t_W), 0 and 0, for equal times of F, I and W; "
-      f"your guess: {guess_memory}")  # fmt: skip
+      "kept on stages 0 to 3, at most, in micro-batches: activations for the input gradient (F to I), and what the "
+      f"weight gradient still needs (F to W); with 1F1B both until B; your guess: {guess_memory}")  # fmt: skip
 
 # %% [markdown]
-# ZB-H1 and ZB-H2 end at the same time, but with ZB-H2 stage 0 begins the next minibatch earlier. ZB-H1 keeps no more
-# micro-batches than 1F1B, and has a third of its bubble. ZB-H2 removes the rest with nearly twice the memory on stage
-# 0. ZB-V keeps on every stage what 1F1B keeps on stage 0, and sends twice the messages. What I leaves for W, the
-# inputs of the layers and the gradients of their outputs, is kept until W; here it is not counted.
+# ZB-H1 and ZB-H2 end at the same time, but with ZB-H2 stage 0 begins the next minibatch earlier. Until I, ZB-H1 keeps
+# no more micro-batches than 1F1B, and it has a third of its bubble. ZB-H2 removes the rest with nearly twice the memory
+# on stage 0. ZB-V keeps on every stage what 1F1B keeps on stage 0, and sends twice the messages. But W needs the inputs
+# of the layers, which F has left, and the gradients of their outputs, and W comes late on the last stages. So with
+# ZB-H1 every stage keeps these of $K$ micro-batches, and with ZB-H2 of $2K - 1$. The memory of a stage lies between the
+# two counts: what only I needs, such as the outputs of activation functions, is free after I.
 #
 # No schedule changes what is computed. One machine that computes the same micro-batches must get the same weights:
 
@@ -267,8 +271,8 @@ def turn(axes, schedule, stages, micro_batches):
 
 explore(
     turn,
-    "the timeline, and at the right of each stage the micro-batches that it keeps at most. With too few micro-batches, "
-    "M < 2K - 1, even ZB-H2 and ZB-V have a bubble. Interleaved, here with v = 2, needs an M that K divides.",
+    "the timeline, and at the right of each stage the micro-batches that it keeps at most from F to I. With too few "
+    "micro-batches, M < 2K - 1, even ZB-H2 and ZB-V have a bubble. Interleaved, here with v = 2, needs an M that K divides.",
     schedule=["zb-h1", "1f1b", "zb-h2", "zb-v", "interleaved", "gpipe"],
     stages=[4, 2, 3, 6],
     micro_batches=[12, 6, 24],
@@ -297,7 +301,7 @@ LATENCIES = [0, 0.1, 0.2, 0.3, 0.4, 0.5]
 slower = [lines.Line("", LATENCIES, [100 * played(kind, v=v, message=t).bubble_of_total for t in LATENCIES], "both")
           for kind, v in SHOWN.items()]  # fmt: skip
 see(
-    lines.draw([lines.Panel(points, "micro-batches kept by the stage that keeps most", "bubble (% of the total time)",
+    lines.draw([lines.Panel(points, "micro-batches kept, F to I, on the worst stage", "bubble (% of the total time)",
                             "messages take no time"),
                 lines.Panel(slower, "time of a message (units; a stage's forward: 1)", "bubble (% of the total time)",
                             "messages take time")], source="simulated"),
@@ -318,9 +322,10 @@ see(
 #
 # The bubble can vanish, and each way has a price. More turns through smaller chunks only divide it by $v$, for more
 # than $v$ times the messages. Splitting backward fills it with work that nobody waits for. ZB-H1 leaves a third of
-# it, at no price in micro-batches kept. ZB-H2 leaves nothing, for nearly twice the memory, and ZB-V for twice the
-# messages. Not waiting for the update removes it, for weights that are out of date and must be stashed. The first two
-# do not change a bit of the result.
+# it, and keeps no more micro-batches than 1F1B's first stage does, but as many on every stage. ZB-H2 leaves nothing,
+# for nearly twice the memory, and ZB-V for twice the messages, as long as no update waits for other stages. Not waiting
+# for the update removes it, for weights that are out of date and must be stashed. The first two do not change a bit of
+# the result.
 #
 # So, to the chapter's question, why are three of four machines idle, and how do we wake them? They wait for each other.
 # Micro-batches let them work at the same time, and the order of the actions decides how much of the wait is left.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ LARGEST, SMALLEST = 8.0, 4.5  # size of the numbers in points
 LIGHTER = 0.55  # how far the boxes of a stage's last chunk are mixed with white
 NARROW = 0.03  # inches of a box: below, rounding its sides to whole pixels changes what is seen
 MOST_CURVES = len(style.SERIES)
+TWO_COUNTS = "F to I: activations for the input gradient; F to W: what the weight gradient still needs"
 
 
 class Box(NamedTuple):
@@ -49,20 +50,24 @@ class Panel:
 
     Parameters
         boxes   the actions of all stages
-        stages  number of rows
+        rows    for each stage, from when to when it is idle unless a box covers it
         source  "measured", "simulated" or "formula"
         unit    of the times: "s" for seconds, or the name of another
         title   text above the rows
-        memory  for each stage the moments at which what it keeps changes, and what it keeps from then on; empty: no
-                curves are drawn
+        memory  by what is counted: for each stage the moments at which that changes, and its number from then on;
+                empty: no curves are drawn
     """
 
     boxes: Sequence[Box]
-    stages: int
+    rows: Sequence[tuple[float, float]]
     source: str
     unit: str
     title: str = ""
-    memory: Sequence[Sequence[tuple[float, float]]] = ()
+    memory: Mapping[str, Sequence[Sequence[tuple[float, float]]]] = field(default_factory=dict)
+
+    @property
+    def stages(self) -> int:
+        return len(self.rows)
 
     @property
     def end(self) -> float:
@@ -71,26 +76,24 @@ class Panel:
 
 
 @style.applied()
-def draw(panels: Sequence[Panel], kept: str = "micro-batches kept", note: str = "") -> Figure:
+def draw(panels: Sequence[Panel]) -> Figure:
     """Draw timelines one above the other on one time axis, and return the figure.
 
     Parameters
         panels  of one unit of time
-        kept    name and unit of what the memory curves show
-        note    text after the source
 
     Raises
         ValueError  panels of different units
 
     >>> boxes = [Box(0, "forward", 0, 0, 0.0, 1.0), Box(1, "forward", 0, 0, 1.0, 2.0)]
-    >>> figure = draw([Panel(boxes, stages=2, source="simulated", unit="units")])
+    >>> figure = draw([Panel(boxes, rows=[(0.0, 2.0)] * 2, source="simulated", unit="units")])
     """
     if len(units := {panel.unit for panel in panels}) > 1:
         raise ValueError(f"panels on one time axis have one unit of time, got {' and '.join(sorted(units))}")
     heights: list[float] = []
     for panel in panels:
         heights.append(min(ROW_HEIGHT * panel.stages, MOST_ROWS_HEIGHT))
-        heights += [MEMORY_HEIGHT] * bool(panel.memory)
+        heights += [MEMORY_HEIGHT] * len(panel.memory)
     figure, axes = style.new_figure(9.0, 0.9 + 0.3 * len(heights) + sum(heights), heights=heights, sharex=True)
     end = max(panel.end for panel in panels) or 1.0
     unit = panels[0].unit
@@ -98,13 +101,14 @@ def draw(panels: Sequence[Panel], kept: str = "micro-batches kept", note: str = 
     rest = iter(axes)
     for panel in panels:
         _draw_rows(next(rest), panel, factor, end, figure.get_figwidth())
-        if panel.memory:
-            _draw_memory(next(rest), panel, factor, kept)
+        for kept, curves in panel.memory.items():
+            _draw_memory(next(rest), curves, panel.end * factor, factor, kept)
     axes[-1].set_xlim(0, end * factor)
     axes[-1].set_xlabel(f"time ({unit})")
     _legend(figure, panels)
     has_chunks = any(box.chunk for panel in panels for box in panel.boxes)
-    notes = ["lighter boxes: later chunks of a stage"] * has_chunks + [note] * bool(note)
+    has_two = any(len(panel.memory) > 1 for panel in panels)
+    notes = ["lighter boxes: later chunks of a stage"] * has_chunks + [TWO_COUNTS] * has_two
     style.label_source(figure, list(dict.fromkeys(panel.source for panel in panels)), "; ".join(notes))
     return figure
 
@@ -113,7 +117,7 @@ def draw_rows(axes: Axes, panel: Panel) -> None:
     """Draw one timeline without its memory on given axes, as for one of several small pictures.
 
     >>> figure, [axes] = style.new_figure(4, 2)
-    >>> draw_rows(axes, Panel([Box(0, "forward", 0, 0, 0.0, 1.0)], stages=1, source="simulated", unit="units"))
+    >>> draw_rows(axes, Panel([Box(0, "forward", 0, 0, 0.0, 1.0)], [(0.0, 1.0)], source="simulated", unit="units"))
     """
     end = panel.end or 1.0
     factor, unit = style.time_unit(end) if panel.unit == "s" else (1.0, panel.unit)
@@ -125,12 +129,12 @@ def draw_rows(axes: Axes, panel: Panel) -> None:
 
 
 def _draw_rows(axes: Axes, panel: Panel, factor: float, end: float, width: float) -> None:
-    """Draw the boxes on rows that are grey from the first action to the last: what is not covered is idle."""
+    """Draw the boxes on grey rows: what is not covered is idle."""
     from matplotlib.collections import PolyCollection
 
-    idle, last = style.PIPELINE["idle"], panel.end
-    for stage in range(panel.stages):
-        axes.add_collection(PolyCollection([_corners(stage, 0.0, last, factor)], facecolor=idle, linewidth=0))
+    idle = style.PIPELINE["idle"]
+    for stage, row in enumerate(panel.rows):
+        axes.add_collection(PolyCollection([_corners(stage, *row, factor)], facecolor=idle, linewidth=0))
     drawn = [box for box in panel.boxes if box.end > box.start]
     narrowest = min((box.end - box.start for box in drawn if box.activity != "update"), default=end)
     inches = 0.85 * width * narrowest / end  # the axes take about that share of the figure
@@ -178,13 +182,15 @@ def _luminance(colour: Any) -> float:
     return float(np.dot(colour, (0.299, 0.587, 0.114)))
 
 
-def _draw_memory(axes: Axes, panel: Panel, factor: float, kept: str) -> None:
+def _draw_memory(
+    axes: Axes, curves: Sequence[Sequence[tuple[float, float]]], end: float, factor: float, kept: str
+) -> None:
     """Draw what each stage keeps as steps; of many stages the first and the last stand out."""
     from matplotlib.ticker import MaxNLocator
 
-    last, end = len(panel.memory) - 1, panel.end * factor
+    last = len(curves) - 1
     is_few = last < MOST_CURVES
-    for stage, curve in enumerate(panel.memory):
+    for stage, curve in enumerate(curves):
         times = [moment * factor for moment, _ in curve] + [end]
         values = [value for _, value in curve] + [curve[-1][1]]
         look: dict[str, Any] = {"color": "0.75", "linewidth": 0.6}
@@ -195,7 +201,7 @@ def _draw_memory(axes: Axes, panel: Panel, factor: float, kept: str) -> None:
         axes.step(times, values, where="post", **look)
     axes.set_ylim(bottom=0)
     axes.margins(y=0.12)
-    axes.set_ylabel(kept.replace(" kept", "\nkept"))
+    axes.set_ylabel(f"micro-batches\n{kept}")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), fontsize=8, handlelength=2.2)
 

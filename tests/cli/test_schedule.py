@@ -24,6 +24,13 @@ def test_the_command_prints_the_timeline_the_table_and_the_bubble():
     assert succeeds("schedule").splitlines()[:-1] == lines[:-1]  # the defaults are those of the README
 
 
+def test_where_backward_is_cut_in_two_the_table_has_both_counts_of_memory():
+    said = succeeds("schedule", "--kind", "zb-h1")
+    rows = [line.split()[-2:] for line in said.splitlines() if line.split() and line.split()[0] in "0123"]
+    assert rows == [["4", "4"], ["3", "4"], ["2", "4"], ["1", "4"]]
+    assert all(each in said for each in ("keeps, F to I", "keeps, F to W", "as with clip_norm"))
+
+
 @pytest.mark.parametrize("kind", ["zb-v", "pipedream"])
 def test_the_file_that_it_writes_is_read_again(kind):
     first = succeeds("schedule", "--kind", kind, "--stages", 3, "--micro-batches", 5, "--out", "out").split("\n\n")

@@ -97,11 +97,21 @@ def _text(timeline: Timeline, console: Console) -> str:
 
 
 def _table(timeline: Timeline) -> Table:
-    result = results_table("Each stage: simulated", "waits: between the first and the last action of the stage")
-    for name in ("stage", "computes (units)", "waits (units)", "keeps at most (micro-batches)"):
+    caption = "waits: between the first and the last action of the stage"
+    kept = {"keeps at most (micro-batches)": peak_memory(timeline.schedule)}
+    if any(bar.action.kind == "I" for bar in timeline.bars):
+        caption += (
+            "; an update that needs the gradients of all stages, as with clip_norm, adds the time before and after\n"
+            "keeps at most, in micro-batches: from F to I, activations for the input gradient; from F to W, what the "
+            "weight gradient still needs"
+        )
+        kept = {"keeps, F to I": peak_memory(timeline.schedule), "keeps, F to W": peak_memory(timeline.schedule, 1, 1)}
+    result = results_table("Each stage: simulated", caption)
+    for name in ("stage", "computes (units)", "waits (units)", *kept):
         result.add_column(name, justify="right", no_wrap=True)
-    for stage, kept in enumerate(peak_memory(timeline.schedule)):
-        result.add_row(str(stage), f"{timeline.busy(stage):.6g}", f"{timeline.idle(stage):.6g}", f"{kept:g}")
+    for stage, counts in enumerate(zip(*kept.values(), strict=True)):
+        seconds = timeline.busy(stage), timeline.idle(stage)
+        result.add_row(str(stage), *(f"{each:.6g}" for each in seconds), *(f"{count:g}" for count in counts))
     return result
 
 

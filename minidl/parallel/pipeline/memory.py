@@ -36,7 +36,8 @@ def peak_memory(
 
     Parameters
         activation  what F of a whole stage keeps of one micro-batch: M_B in Qi et al. (arXiv:2401.10241), table 2
-        weight      what I of a whole stage leaves to W: M_W there. A chunk has its share of both
+        weight      what I of a whole stage leaves to W: M_W there, 0 to count the activations that I needs, or as much
+                    as activation to count what W still needs from F on. A chunk has its share of both
         input       what a chunk begins with, of one micro-batch, for `Pipeline(recompute=True)`: F keeps only that, and
                     the activations of one chunk live while F, and later B or I, computes. None: nothing is recomputed
 
@@ -45,6 +46,8 @@ def peak_memory(
     ([8.0, 8.0, 8.0, 8.0], [4.0, 3.0, 2.0, 1.0])
     >>> peak_memory(pipeline.GPipe(4, 8), activation=1.0, input=0.125)
     [2.0, 2.0, 2.0, 2.0]
+    >>> peak_memory(pipeline.ZeroBubbleH1(4, 8)), peak_memory(pipeline.ZeroBubbleH1(4, 8), weight=1.0)
+    ([4.0, 3.0, 2.0, 1.0], [4.0, 4.0, 4.0, 4.0])
     """
     activation, weight = activation / schedule.chunks_per_stage, weight / schedule.chunks_per_stage
     peaks = []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_COLUMNS = 200
-"""Columns of a timeline as text."""
+"""Columns of a timeline as text, unless more are needed to show every action."""
 
 
 class Bar(NamedTuple):
@@ -46,7 +46,8 @@ class Timeline:
         bubble_of_total   idle seconds relative to all seconds (GPipe)
 
     Both are of the stage that takes longest from its first forward to its last backward: in a zero-bubble schedule the
-    stages begin, and end, one after the other, and the next minibatch follows without a pause.
+    stages begin, and end, one after the other, and the next minibatch follows without a pause. That needs an update
+    that no stage waits for: one that needs the gradients of all stages, as with `clip_norm`, brings the bubble back.
     """
 
     schedule: Schedule
@@ -129,13 +130,19 @@ class Timeline:
             curve[bar.start if bar.action.kind == "F" else bar.end] = level
         return list(curve.items())
 
-    def plot(self, title: str = "", memory: bool = True, activation: float = 1.0, weight: float = 0.0) -> Figure:
+    def plot(
+        self, title: str = "", memory: bool = True, activation: float = 1.0, weight: float | None = None
+    ) -> Figure:
         """Draw the timeline: a row for each stage, a box for each action with its micro-batch's number; memory below.
 
         Parameters
             title               text above the rows; default: the schedule's name and its bubble
             memory              whether curves below show what each stage keeps for backward
-            activation, weight  as in `peak_memory`
+            activation, weight  as in `peak_memory`; weight=None: where backward is cut in two, one curve for the
+                                activations that I needs, another for what W still needs
+
+        A row is grey where the stage waits, if one minibatch follows another every `seconds`: where it is white, the
+        minibatches before and after are computed.
 
         >>> from minidl.parallel import pipeline
         >>> figure = pipeline.simulate(pipeline.OneFOneB(stages=4, micro_batches=8)).plot()
@@ -152,7 +159,9 @@ class Timeline:
         """
         draw_rows(axes, self._panel())
 
-    def _panel(self, title: str = "", memory: bool = False, activation: float = 1.0, weight: float = 0.0) -> Panel:
+    def _panel(
+        self, title: str = "", memory: bool = False, activation: float = 1.0, weight: float | None = None
+    ) -> Panel:
         """What `minidl.plots.pipeline` draws."""
         schedule = self.schedule
         turns = {chunk: turn for s in range(schedule.stages) for turn, chunk in enumerate(schedule.chunks_of(s))}
@@ -167,16 +176,37 @@ class Timeline:
             )
             for bar in self.bars
         ]
-        curves = [self.kept(stage, activation, weight) for stage in range(schedule.stages)] if memory else []
-        return Panel(boxes, schedule.stages, self.source, self.unit, title, curves)
+        rows = [self._own_time(stage) for stage in range(schedule.stages)]
+        return Panel(boxes, rows, self.source, self.unit, title, self._curves(activation, weight) if memory else {})
+
+    def _own_time(self, stage: int) -> tuple[float, float]:
+        """From when to when the stage computes this minibatch or waits, if one follows another every `seconds`."""
+        bars = self._minibatch(stage)
+        if not bars:
+            return 0.0, self.makespan
+        return max(bars[-1].end - self.seconds, 0.0), min(bars[0].start + self.seconds, self.makespan)
+
+    def _curves(self, activation: float, weight: float | None) -> dict[str, list[list[tuple[float, float]]]]:
+        """The memory curves of all stages, by what they count."""
+        stages = range(self.schedule.stages)
+        if weight is not None:
+            return {"kept": [self.kept(stage, activation, weight) for stage in stages]}
+        if all(bar.action.kind != "I" for bar in self.bars):
+            return {"kept": [self.kept(stage, activation) for stage in stages]}
+        return {
+            "kept, F to I": [self.kept(stage, activation) for stage in stages],
+            "kept, F to W": [self.kept(stage, activation, activation) for stage in stages],
+        }
 
     def __str__(self) -> str:
-        """A row for each stage, and a column for each unit of time; dots where it is idle.
+        """A row for each stage, and a column for each unit of time; dots where it computes nothing.
 
-        The unit is the shortest action, and at least a 200th of the whole.
+        The unit is the shortest action, and at least a 200th of the whole. An action shorter than that has a column
+        nevertheless: for all stages, what follows is moved to the right.
         """
         timed = [bar for bar in self.bars if bar.end > bar.start]
         unit = max(min((bar.end - bar.start for bar in timed), default=1.0), self.makespan / MOST_COLUMNS)
+        columns = _columns(timed, unit)
         width = 1 + max((len(self.schedule.text(bar.action)) for bar in timed), default=1)
         rows = []
         for stage in range(self.schedule.stages):
@@ -184,14 +214,16 @@ class Timeline:
             for bar in self.of(stage):
                 if bar.end == bar.start:
                     continue
-                start, end = _column(bar.start / unit), _column(bar.end / unit)
+                start, end = columns[bar.start], columns[bar.end]
                 row += ".".ljust(width) * (start - column)
                 label = self.schedule.text(bar.action)
                 row += label.ljust(width * (end - start) - 1, "-")[: max(width * (end - start) - 1, 0)].ljust(
                     width * (end - start)
                 )
                 column = end
-            rows.append(f"stage {stage}: {row + '.'.ljust(width) * (_column(self.makespan / unit) - column)}".rstrip())
+            rows.append(
+                f"stage {stage}: {row + '.'.ljust(width) * (max(columns.values(), default=0) - column)}".rstrip()
+            )
         return "\n".join(rows)
 
 
@@ -200,7 +232,7 @@ def plot_timelines(
     titles: Sequence[str] | None = None,
     memory: bool = False,
     activation: float = 1.0,
-    weight: float = 0.0,
+    weight: float | None = None,
 ) -> Figure:
     """Draw timelines one above the other on one time axis, so that schedules can be compared.
 
@@ -208,7 +240,7 @@ def plot_timelines(
         timelines           of one unit of time
         titles              text above each; default: the schedule's name and its bubble
         memory              whether curves below each show what its stages keep for backward
-        activation, weight  as in `peak_memory`
+        activation, weight  as in `Timeline.plot`
 
     Raises
         ValueError  timelines of different units, or another number of titles
@@ -226,6 +258,19 @@ def plot_timelines(
     )
 
 
-def _column(units: float) -> int:
-    """The column in which a moment falls; halves are rounded up, so that an action of a unit or more has a column."""
-    return math.floor(units + 0.5 + 1e-9)
+def _columns(bars: Sequence[Bar], unit: float) -> dict[float, int]:
+    """The column in which each moment falls at which a bar starts or ends; every bar has one or more.
+
+    Halves are rounded up, so that a bar of a unit or more has a column. Where a shorter one has none, columns move.
+    """
+    starts: dict[float, list[float]] = {}  # of the bars that end at a moment
+    for bar in bars:
+        starts.setdefault(bar.start, [])
+        starts.setdefault(bar.end, []).append(bar.start)
+    columns: dict[float, int] = {}
+    moved = 0
+    for moment in sorted(starts):
+        column = math.floor(moment / unit + 0.5 + 1e-9)
+        moved = max([moved, *(columns[start] + 1 - column for start in starts[moment])])
+        columns[moment] = column + moved
+    return columns

@@ -14,7 +14,8 @@ from minidl.parallel.pipeline.schedule import Schedule
 class ZeroBubbleH1(Schedule):
     """1F1B whose backward is cut in two: other stages wait for I alone; on stage s, W comes s micro-batches later.
 
-    A third of 1F1B's bubble if F, I and W take the same time, at its peak of activations.
+    A third of 1F1B's bubble if F, I and W take the same time, at its peak of activations. What W needs is kept longer:
+    that of K micro-batches on every stage, which 1F1B keeps on stage 0 alone.
 
     Qi et al., Zero Bubble Pipeline Parallelism (arXiv:2401.10241), section 2.2 and table 2.
 
@@ -48,7 +49,9 @@ class ZeroBubbleH1(Schedule):
 class ZeroBubbleH2(ZeroBubbleH1):
     """No bubble if F, I and W take the same time: a longer warm-up, which keeps up to 2K - 1 micro-batches.
 
-    The stages end one after the other, and each begins its next minibatch at once.
+    The stages end one after the other, and each begins its next minibatch at once. So the update must not wait for
+    other stages: with `clip_norm`, whose norm is that of all gradients, it does, and the bubble is back. Every stage
+    keeps what W needs of 2K - 1 micro-batches.
 
     Qi et al. (arXiv:2401.10241), section 2.3 and table 2.
 

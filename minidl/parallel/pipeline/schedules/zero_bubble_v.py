@@ -15,7 +15,8 @@ from minidl.parallel.pipeline.schedule import Schedule
 class ZeroBubbleV(Schedule):
     """No bubble if F, I and W take the same time, at the peak of activations of 1F1B's first stage on every stage.
 
-    Of 2K chunks, stage s holds number s, on the way down, and number 2K - 1 - s, on the way up.
+    As with `ZeroBubbleH2`, there is none only if the update does not wait for other stages. Of 2K chunks, stage s holds
+    number s, on the way down, and number 2K - 1 - s, on the way up.
 
     Qi et al. (arXiv:2401.10241), section 6.
 
