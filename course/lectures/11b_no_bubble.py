@@ -272,7 +272,8 @@ def turn(axes, schedule, stages, micro_batches):
 explore(
     turn,
     "the timeline, and at the right of each stage the micro-batches that it keeps at most from F to I. With too few "
-    "micro-batches, M < 2K - 1, even ZB-H2 and ZB-V have a bubble. Interleaved, here with v = 2, needs an M that K divides.",
+    "micro-batches, M < 2K - 1, even ZB-H2 and ZB-V have a bubble. Interleaved, here with v = 2, needs an M that K "
+    "divides.",
     schedule=["zb-h1", "1f1b", "zb-h2", "zb-v", "interleaved", "gpipe"],
     stages=[4, 2, 3, 6],
     micro_batches=[12, 6, 24],

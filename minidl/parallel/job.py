@@ -17,7 +17,8 @@ from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
 from minidl.data.sampler import epoch_order
 from minidl.data.shards import order_of_shards
-from minidl.nn import Module
+from minidl.kernels import Array
+from minidl.nn import Module, building
 from minidl.parallel.mean_loss import Loss, check_padding, classification_loss, counts_of
 from minidl.random import Purpose, stream
 
@@ -169,6 +170,16 @@ class Job:
             return copy.deepcopy(self.model)
         with random.using(stream(Purpose.WEIGHTS, self.seed if seed is None else seed)):
             return self.model()
+
+    def build_part(self, part: Callable[[Module], Any]) -> Module:
+        """The model, with the arrays of `part(model)` alone, as by `nn.building`: `()` for shapes without any array.
+
+        A given Module is copied as it is.
+        """
+        if isinstance(self.model, Module):
+            return self.build_model()
+        with building(part):
+            return Job.build_model(self)  # never the model that `built_once` keeps
 
     def build_optimizer(self, model: Module) -> optim.Optimizer:
         """The optimizer of all parameters of the model."""

@@ -133,8 +133,8 @@ def _draw_rows(axes: Axes, panel: Panel, factor: float, end: float, width: float
     from matplotlib.collections import PolyCollection
 
     idle = style.PIPELINE["idle"]
-    for stage, row in enumerate(panel.rows):
-        axes.add_collection(PolyCollection([_corners(stage, *row, factor)], facecolor=idle, linewidth=0))
+    for stage, (first, last) in enumerate(panel.rows):
+        axes.add_collection(PolyCollection([_corners(stage, first, last, factor)], facecolor=idle, linewidth=0))
     drawn = [box for box in panel.boxes if box.end > box.start]
     narrowest = min((box.end - box.start for box in drawn if box.activity != "update"), default=end)
     inches = 0.85 * width * narrowest / end  # the axes take about that share of the figure

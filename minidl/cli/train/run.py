@@ -42,11 +42,14 @@ def run(options: Options, out: Path | None, resume: Path | None, elastic: bool, 
             f"a run cannot go on by --strategy {options['strategy']}, whose nodes have state that no checkpoint holds: "
             "leave it out, or start a new run"
         )
-    model = the_job.build_model()  # before the folder is made: the model may not go with the data
+    is_split = strategy.plan(the_job, nodes).is_split  # then no process has the whole model
+    model = the_job.build_part(lambda model: ()) if is_split else the_job.build_model()
+    title = summary.title(options, model)  # before the folder is made: the model may not go with the data
+    del model
     folder = cluster.once(partial(run_folder.prepare, out, f"{options['model']}-{options['data']}-{nodes}", resume), on)
 
     console = Console(quiet=output.is_quiet)
-    say(console, summary.title(options, model))
+    say(console, title)
     try:
         compile_kernels(console, on, options["model"])
         with output.board(folder, cluster.is_first(on)) as board, TrainingProgress(console) as progress:

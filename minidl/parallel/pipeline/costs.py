@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -89,7 +89,7 @@ def costs_of(model: Module, x: Any, unit: str = "flops", repeats: int = 5) -> Co
         model    its units are run one after the other
         x        a micro-batch of samples, as the first unit takes them
         unit     "flops" counts, as `kernels.counted`; "seconds" measures on this machine
-        repeats  the seconds are the median of that many runs of the whole model; one run before them does not count
+        repeats  the seconds of a unit are the median of that many runs; one run before them does not count
 
     Raises
         TypeError            a unit returns something else than a tensor or a tuple of tensors
@@ -110,34 +110,43 @@ def costs_of(model: Module, x: Any, unit: str = "flops", repeats: int = 5) -> Co
     """
     one_of("costs_of: unit", unit, UNITS)
     whole_number("costs_of: repeats", repeats, at_least=1)
-    if unit == "flops":
-        with kernels.counted() as work:
-            return Costs(_run(model, x, lambda: work.flops), unit)
-    runs = [_run(model, x, perf_counter) for _ in range(repeats + 1)][1:]
-    return Costs(tuple(map(_median, zip(*runs, strict=True))), unit)
+    return costs_of_units(((model, each) for each in model.stages()), x, unit, repeats)
 
 
-def _run(model: Module, x: Any, now: Callable[[], float]) -> tuple[UnitCost, ...]:
-    """Forward and backward of every unit, one after the other; `now` reads the counter or the clock."""
+def costs_of_units(units: Iterable[tuple[Module, Stage]], x: Any, unit: str, repeats: int = 5) -> Costs:
+    """As `costs_of`, of units that come one after the other, each with a model that need not hold the others."""
     rows: list[UnitCost] = []
     value, inputs = (x.detach() if isinstance(x, Tensor) else x), [x]
     with unchanged():
-        for unit in model.stages():
-            began = now()
-            output = unit(value)
-            forward = now() - began
-            tensors = tensors_of(output)
-            kept = kept_bytes(tensors, [*inputs, *unit.parameters(), *unit.buffers()])
-            differentiable = [tensor for tensor in tensors if tensor.requires_grad]
-            seeds = [array_module(tensor.data).ones_like(tensor.data) for tensor in differentiable]
-            began = now()
-            walk(differentiable, seeds, None, False, _ignore)
-            backward = now() - began
-            parameters = sum(parameter.data.nbytes for parameter in unit.parameters())
-            sent = sum(tensor.data.nbytes for tensor in tensors)
-            rows.append(UnitCost(_name(unit, model), forward, backward, parameters, kept, sent))
+        for model, stage in units:
+            if unit == "flops":
+                with kernels.counted() as work:
+                    row, output = _run(model, stage, value, inputs, lambda: work.flops)
+            else:
+                runs = [_run(model, stage, value, inputs, perf_counter) for _ in range(repeats + 1)]
+                row, output = _median([row for row, _ in runs[1:]]), runs[-1][1]
+            rows.append(row)
             value, inputs = separate(output)
-    return tuple(rows)
+    return Costs(tuple(rows), unit)
+
+
+def _run(
+    model: Module, stage: Stage, value: Any, inputs: Sequence[Any], now: Callable[[], float]
+) -> tuple[UnitCost, Any]:
+    """The costs of forward and backward of a unit, and its output; `now` reads the counter or the clock."""
+    began = now()
+    output = stage(value)
+    forward = now() - began
+    tensors = tensors_of(output)
+    kept = kept_bytes(tensors, [*inputs, *stage.parameters(), *stage.buffers()])
+    differentiable = [tensor for tensor in tensors if tensor.requires_grad]
+    seeds = [array_module(tensor.data).ones_like(tensor.data) for tensor in differentiable]
+    began = now()
+    walk(differentiable, seeds, None, False, _ignore)
+    backward = now() - began
+    parameters = sum(parameter.data.nbytes for parameter in stage.parameters())
+    sent = sum(tensor.data.nbytes for tensor in tensors)
+    return UnitCost(_name(stage, model), forward, backward, parameters, kept, sent), output
 
 
 def _median(rows: Sequence[UnitCost]) -> UnitCost:

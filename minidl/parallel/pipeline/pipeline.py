@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -21,7 +21,7 @@ from minidl.nn.checkpointing import is_checkpointed_in_vain
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss
-from minidl.parallel.pipeline.costs import UNITS, costs_of
+from minidl.parallel.pipeline.costs import UNITS, costs_of_units
 from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
 from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
 from minidl.parallel.pipeline.schedule import Schedule
@@ -150,7 +150,7 @@ class Pipeline(Strategy):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         validate(self.made_schedule())
-        model, chunks = job.build_model(), self.made_schedule().chunks
+        model, chunks = job.build_part(lambda model: ()), self.made_schedule().chunks
         if is_checkpointed_in_vain(model):
             raise ValueError(
                 f"{type(self).__name__}: the model's nn.checkpointing would have no effect, since its stages are "
@@ -161,7 +161,7 @@ class Pipeline(Strategy):
         if not isinstance(self.cuts, str):
             check_cuts("Pipeline", self.cuts, units, chunks)
         if self.made_schedule().is_asynchronous:
-            self._check_asynchronous(job)
+            self._check_asynchronous(job, model)
         share, count = job.batch_size // self.plan(job, nodes).dp, self.made_schedule().micro_batches
         if count > share:
             raise ValueError(
@@ -174,11 +174,13 @@ class Pipeline(Strategy):
         if not isinstance(self.cuts, str):
             return self
         made, train = self.made_schedule(), job.build_data().train
+        if made.chunks == 1:
+            return replace(self, cuts=())
         samples = max(min(job.batch_size // self.plan(job, nodes).dp, len(train)) // made.micro_batches, 1)
-        costs = costs_of(job.build_model().train(), train[np.arange(samples)][0], self.cuts)
+        costs = costs_of_units(_one_at_a_time(job), train[np.arange(samples)][0], self.cuts)
         return replace(self, cuts=balanced_cuts(costs, made.chunks))
 
-    def _check_asynchronous(self, job: Job) -> None:
+    def _check_asynchronous(self, job: Job, model: Module) -> None:
         if not isinstance(self.made_schedule(), PipeDream):
             raise ValueError(
                 "Pipeline: a schedule that was written down, with an update for each micro-batch, can be drawn and "
@@ -186,7 +188,7 @@ class Pipeline(Strategy):
             )
         if self.made_schedule().micro_batches > 1:
             raise ValueError("Pipeline: with pipedream every minibatch goes through whole: leave out micro_batches")
-        if ties := job.build_model().ties():
+        if ties := model.ties():
             raise ValueError(
                 f"Pipeline: {' and '.join(ties[0])} are one tensor, but with pipedream each stage updates at a time of "
                 "its own: choose another schedule, such as 1f1b"
@@ -310,3 +312,14 @@ class Pipeline(Strategy):
                     output = tuple(map(Tensor, arrays)) if is_tuple else Tensor(arrays[0])
                 output = run_stages(units, output)
         return output if pipeline.rank == made.place(made.chunks - 1) else None
+
+
+def _one_at_a_time(job: Job) -> Iterator[tuple[Module, Stage]]:
+    """Each of the model's stages, in a model that has the arrays of this one alone: the whole may not fit here."""
+
+    def stage(number: int, model: Module) -> Stage:
+        return model.stages()[number]
+
+    for number in range(len(job.build_part(lambda model: ()).stages())):
+        model = job.build_part(partial(stage, number)).train()
+        yield model, stage(number, model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -81,7 +80,7 @@ class Hybrid(Pipeline):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if self.tp > 1:
-            self._split(deepcopy(job.build_model()), Divider(0, self.tp))  # a copy: it is changed in place
+            job.build_part(self._nothing_of_the_split)
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
 
@@ -97,6 +96,10 @@ class Hybrid(Pipeline):
     def _split(self, model: Module, comm: Any) -> Module:
         layout = layout_of(model, self.sequence) if self.layout is None else self.layout
         return split_layers(model, comm, layout)
+
+    def _nothing_of_the_split(self, model: Module) -> tuple[()]:
+        self._split(model, Divider(0, self.tp))
+        return ()
 
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
         if self.tp > 1:

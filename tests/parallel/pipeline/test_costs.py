@@ -102,8 +102,8 @@ def test_what_is_frozen_costs_no_backward():
 
 
 def test_seconds_are_the_median_of_the_repetitions_after_the_first_run(monkeypatch: pytest.MonkeyPatch):
-    runs = [[(900, 900), (900, 900)], [(1, 50), (7, 2)], [(3, 10), (5, 4)], [(2, 30), (90, 3)]]
-    durations = [each for run in runs for unit in run for part in unit for each in (0, part)]  # none between two parts
+    of_units = [[(900, 900), (1, 50), (3, 10), (2, 30)], [(900, 900), (7, 2), (5, 4), (90, 3)]]
+    durations = [each for runs in of_units for run in runs for part in run for each in (0, part)]  # none between parts
     clock = iter([*accumulate(durations)])
     monkeypatch.setattr("minidl.parallel.pipeline.costs.perf_counter", lambda: next(clock))
     model = nn.Sequential(nn.Linear(5, 8), nn.Linear(8, 3))

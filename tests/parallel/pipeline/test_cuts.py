@@ -146,11 +146,11 @@ def test_seconds_are_measured_once_before_the_run(monkeypatch: pytest.MonkeyPatc
     replicas = 2
     measured = []
 
-    def measure(model, x, unit, **others):
-        measured.append((unit, x.shape, model.training))
+    def measure(units, x, unit):
+        measured.append((unit, x.shape, all(model.training for model, _ in units)))
         return pipeline.Costs(tuple(pipeline.UnitCost("", cost, 0, 0, 0, 0) for cost in (8, 1, 1, 1, 1, 1, 1, 1)), unit)
 
-    monkeypatch.setattr("minidl.parallel.pipeline.pipeline.costs_of", measure)
+    monkeypatch.setattr("minidl.parallel.pipeline.pipeline.costs_of_units", measure)
     _, strategy = ran("seconds", "1f1b", 32 // replicas, replicas)
     assert measured == [("seconds", (SAMPLES, WIDTHS[0]), True)]
     assert strategy.cuts == pipeline.balanced_cuts([8, 1, 1, 1, 1, 1, 1, 1], 4)
