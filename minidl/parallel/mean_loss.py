@@ -52,12 +52,19 @@ def mean_loss(loss: Loss, outputs: Tensor, labels: Array, of_shard: Loss | None 
         loss       the job's
         of_shard   computes the same from the shard of the outputs that a rank has; None: they are whole
 
-    Raises ValueError for a loss that ignores or weights labels and does not say so.
+    Raises TypeError for a loss that returns no number, ValueError for one that ignores or weights labels and does not
+    say so.
     """
     if not counts_of(loss)(labels):
         return (outputs * 0.0).sum()
     with uneven_means.noticed() as uneven:
         mean = (of_shard or loss)(outputs, labels)
+    if not isinstance(mean, Tensor) or mean.size != 1:
+        given = f"a Tensor of shape {mean.shape}" if isinstance(mean, Tensor) else f"{mean!r:.60}"
+        advice = "end the function with return" if mean is None else "use .mean(), and not .item()"
+        raise TypeError(
+            f"Job: loss must return a Tensor with one number, the mean over the samples, got {given}: {advice}"
+        )
     if uneven and not _says_what_counts(loss):
         raise ValueError(
             f"the loss averages over {uneven[0]} but does not say so, and the shares of a minibatch cannot be "

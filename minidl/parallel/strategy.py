@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Self
 
 from minidl.arguments import one_of
@@ -17,6 +18,27 @@ from minidl.parallel.job import Job
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.session import Session
 from minidl.tensor import Tensor
+
+
+def check_strategy(name: str, given: object) -> None:
+    """Raise TypeError, which says what to write instead, unless this is a Strategy."""
+    if isinstance(given, Strategy):
+        return
+    if isinstance(given, type):
+        shown, meant = f"the class {given.__name__}", given.__name__
+    else:
+        shown, words = repr(given), str(given).partition("(")[0].replace("_", "").lower()
+        known = {kind.__name__.lower(): kind.__name__ for kind in _kinds(Strategy)}
+        near = difflib.get_close_matches(words, known, n=1) if isinstance(given, str) else []
+        meant = f"parallel.{known[near[0]]}" if near else ""
+    write = f"write {meant}(), with its settings between the parentheses" if meant else "make one"
+    raise TypeError(f"{name} must be a Strategy, such as parallel.Synchronous(), got {shown}: {write}")
+
+
+def _kinds(kind: type[Strategy]) -> Iterator[type[Strategy]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _kinds(each)
 
 
 class Strategy:

@@ -31,7 +31,7 @@ from minidl.parallel.run.report import Report
 from minidl.parallel.run.run_files import MetricsFile, write_config, write_metrics
 from minidl.parallel.run.session import Session
 from minidl.parallel.run.snapshots import evaluated
-from minidl.parallel.strategy import Strategy
+from minidl.parallel.strategy import Strategy, check_strategy
 
 RAISED_AS_THEY_ARE = (NonFiniteLoss, OSError)
 """Errors of the job or the disk: raised as they are, not as the failure of a rank."""
@@ -106,6 +106,7 @@ def train(
     ([1, 2], 1)
     """
     strategy = Serial() if strategy is None else strategy
+    check_strategy("strategy", strategy)
     nodes = whole_number("nodes", nodes, at_least=1)
     here = built_once(job)  # the ranks get the job itself
     here.check_labels()

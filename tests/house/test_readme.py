@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import runpy
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from minidl import data, nn, optim, parallel
 from tests.tiers import all_but_first_exhaustive
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -44,6 +48,19 @@ def test_an_example_prints_what_the_readme_says(
     monkeypatch.chdir(tmp_path)
     runpy.run_path("example.py", run_name="__main__")
     assert capfd.readouterr().out.rstrip() == output.rstrip()
+
+
+def test_the_strategy_of_the_readme_trains_where_a_replica_gets_no_samples() -> None:
+    [strategy] = [program for program, _ in EXAMPLES if "class TwoStages" in program]
+    names: dict[str, Any] = {}
+    exec(strategy.partition("\njob = ")[0], names)
+    train, test = data.digits()
+    few = data.Splits(data.Dataset(*train[np.arange(17)]), data.Dataset(*test[np.arange(30)]))  # the last minibatch: 1
+    model, optimizer = partial(nn.models.MLP, 64, 13, 11, 12, 10), partial(optim.SGD, lr=0.03)
+    job = parallel.Job(model, few, optimizer, batch_size=8, epochs=1)
+    one, four = (parallel.train(job, *how, on="simulation") for how in ((), (names["TwoStages"](), 4)))
+    for name, weight in one.checkpoint.model.items():
+        np.testing.assert_allclose(four.checkpoint.model[name], weight, atol=1e-6)
 
 
 def test_every_folder_on_the_map_exists() -> None:

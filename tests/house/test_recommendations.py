@@ -70,7 +70,7 @@ NAMED = {  # operations that a message names: what the caller has done, or is to
     *("data.Splits(train, test)", "order({})", "int(x)", "stages(self)", "where()", "x.copy()", "x.filled(0)"),
     *("cuda()", "scale(loss)", "state_dict()", "step()", "step(optimizer)", "to({})", "unscale_()", "update()"),
     *("all()", "any()", "float()", "grad()", "int(...)", "long()", "mean()", "numpy()"),
-    *("item()", "tolist()", "x.detach()"),
+    *("item()", "tolist()", "x.detach()", "Hybrid({})"),
 }
 
 ROWS = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
@@ -193,6 +193,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
     "ErrorFeedback({})": error_feedback_is_stable,
     "Gossip('none')": lambda: train(parallel.Gossip("none")),
+    "Hybrid(tp=4)": lambda: parallel.train(small_job(), parallel.Hybrid(tp=2), 2, "simulation"),
     "Job(model=report.model())": train_on,
     "Network(alpha, beta)": lambda: add_one("processes", cluster.Network(1e-5, 1e-9)),
     "QSGD(7)": lambda: [trains(QSGD(7), QuantizedAllReduce(QSGD(7))), Lossless(QSGD(7)).encode(np.ones(600))],

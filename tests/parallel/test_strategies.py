@@ -138,6 +138,49 @@ def test_a_loss_that_is_not_finite_on_all_nodes_is_said_as_such(on_failure):
         parallel.train(job, Synchronous(), nodes=2, on="simulation", on_failure=on_failure)
 
 
+class OfEverySample(Synchronous):
+    def _backward(self, session, micro_batch):
+        session.loss(micro_batch).backward()
+
+
+def test_a_share_without_samples_adds_nothing_to_the_gradient():
+    job = small_job(data=partial(blobs, 17), batch_size=8)  # the last minibatch has one sample
+    truth = parallel.train(job, on="simulation")
+    report = parallel.train(job, OfEverySample(), nodes=2, on="simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (lambda outputs, labels: None, "got None: end the function with return"),
+        (lambda outputs, labels: 0.7, "got 0.7: use .mean()"),
+        (lambda outputs, labels: outputs, r"got a Tensor of shape \(8, 3\): use .mean()"),
+    ],
+)
+def test_a_loss_that_returns_no_number_is_named(loss, said):
+    with pytest.raises(
+        cluster.ClusterError, match="^TypeError: Job: loss must return a Tensor with one number.*" + said
+    ):
+        parallel.train(small_job(loss=loss, batch_size=8), on="simulation")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (Synchronous, r"got the class Synchronous: write Synchronous\(\)"),
+        ("synchronous", r"got 'synchronous': write parallel.Synchronous\(\)"),
+        ("local_sgd(7)", r"got 'local_sgd\(7\)': write parallel.LocalSGD\(\)"),
+        (3.7, "got 3.7: make one"),
+    ],
+)
+def test_what_is_no_strategy_is_refused_and_the_message_says_what_to_write(given, said):
+    with pytest.raises(TypeError, match="strategy must be a Strategy.*" + said):
+        parallel.train(small_job(), given, nodes=2, on="simulation")
+    with pytest.raises(TypeError, match="compare: mine must be a Strategy.*" + said):
+        parallel.compare(small_job(), {"mine": given}, nodes=2)
+
+
 def test_an_update_that_ruins_the_weights_is_noticed_before_it_is_saved(tmp_path):
     job = small_job(optimizer=partial(momentum_sgd, lr=1e308), schedule=None, batch_size=60)  # one step an epoch
     with pytest.raises(parallel.NonFiniteLoss, match="on the test set after epoch 1, step 1"):

@@ -18,7 +18,7 @@ from minidl.parallel.comparison.entrant import Entrant
 from minidl.parallel.job import Job
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.progress import Progress
-from minidl.parallel.strategy import Strategy
+from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.train import train
 
 NETWORKS = ("1gbe", "10gbe", "infiniband")
@@ -134,8 +134,7 @@ def _entrants(job: Job, strategies: Mapping[str, Strategy | tuple[Strategy, Job]
         strategy, own = given if isinstance(given, tuple) and len(given) == 2 else (given, job)
         if not isinstance(own, Job):
             raise TypeError(f"{name}: a pair (strategy, job) expected, got {own!r} for the job")
-        if not isinstance(strategy, Strategy):
-            raise TypeError(f"{name}: a Strategy, such as parallel.Synchronous(), expected, got {strategy!r}")
+        check_strategy(f"compare: {name}", strategy)
         entrants.append(Entrant.of(name, strategy, own, nodes))
         entrants[-1].check()
     return entrants

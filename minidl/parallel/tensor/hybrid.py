@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, NamedTuple
+from functools import partial, wraps
+from typing import Any, NamedTuple, TypeVar
 
 from minidl.arguments import flag, whole_number
 from minidl.cluster.comm import Communicator
@@ -28,6 +28,25 @@ class Divider(NamedTuple):
     size: int
 
 
+_T = TypeVar("_T")
+
+
+def by_name(kind: type[_T]) -> type[_T]:
+    """The class, which refuses settings without a name: dataclass would take `Hybrid(4)` for micro_batches."""
+    made: Any = kind.__init__
+
+    @wraps(made)
+    def init(self: _T, *unnamed: object, **settings: object) -> None:
+        if unnamed:
+            given = ", ".join(map(repr, unnamed))
+            raise TypeError(f"Hybrid takes its settings by name, got Hybrid({given}): write Hybrid(tp=4), for instance")
+        made(self, **settings)
+
+    kind.__init__ = init  # type: ignore[assignment]
+    return kind
+
+
+@by_name
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(Pipeline):
     """`dp` replicas of a pipeline of `pp` stages, each of which `tp` nodes compute together.

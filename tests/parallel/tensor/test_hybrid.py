@@ -239,6 +239,8 @@ def test_extents_are_whole_numbers_of_at_least_one_and_sequence_is_a_flag():
     for name, value in (("dp", 0), ("pp", 1.5), ("tp", True), ("sequence", "yes")):
         with pytest.raises((TypeError, ValueError), match=f"Hybrid: {name} must be"):
             Hybrid(**{name: value})
+    with pytest.raises(TypeError, match=r"by name, got Hybrid\(4, 2\): write Hybrid\(tp=4\)"):
+        Hybrid(4, 2)
 
 
 def test_positions_that_the_ranks_do_not_divide_are_refused_before_the_run():
