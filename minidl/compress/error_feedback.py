@@ -26,7 +26,8 @@ class ErrorFeedback(Wrapper):
                     the residual may grow without bound
 
     Which compressors are accepted
-        TopK, RandomK, Sign, OneBit     contractions, as is Half("bf16")
+        TopK, RandomK, Sign, OneBit     contractions, as is Half("bf16"). Residuals are many times the gradient where
+                                        the contraction is weak (see Sign)
         QSGD                            contraction if min(d / (4 s^2), sqrt(d) / s) < 1, for s levels and buckets of d
                                         numbers; refused otherwise
         RandomK(unbiased=True)          contraction at a density above 1/2; refused otherwise

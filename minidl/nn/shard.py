@@ -99,5 +99,6 @@ class Shard:
         if shape[self.dim] % divisor:
             raise ValueError(
                 f"Shard: dimension {self.dim} of shape {shape} must be a multiple of {divisor} "
-                f"(blocks={self.blocks}, count={self.count})"
+                f"(blocks={self.blocks}, count={self.count}): make it {-(-shape[self.dim] // divisor) * divisor} wide, "
+                "or divide it by another number of ranks"
             )

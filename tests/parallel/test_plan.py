@@ -11,7 +11,7 @@ from tests.parallel.jobs import small_job
 
 
 @pytest.mark.parametrize(
-    ("plan", "world"), [(ParallelPlan(), 1), (ParallelPlan(dp=3), 3), (ParallelPlan(dp=2, pp=3, tp=2, spatial=2), 24)]
+    ("plan", "world"), [(ParallelPlan(), 1), (ParallelPlan(dp=3), 3), (ParallelPlan(dp=2, pp=3, tp=2), 12)]
 )
 def test_the_world_is_the_product_of_the_axes(plan, world):
     assert plan.world == world == math.prod(plan.shape)
@@ -41,6 +41,11 @@ def test_the_outputs_are_on_the_last_stage_unless_the_plan_says_otherwise():
 def test_an_extent_is_a_whole_number_of_at_least_1(axis, number, error):
     with pytest.raises(error, match=f"ParallelPlan: {axis} must be .*at least 1, got"):
         ParallelPlan(**{axis: number})
+
+
+def test_positions_are_not_cut_as_long_as_no_strategy_does_it():
+    with pytest.raises(ValueError, match=r"ParallelPlan: spatial must be 1, got 3: .*use dp, pp or tp"):
+        ParallelPlan(spatial=3)
 
 
 class OfPairs(Strategy):

@@ -8,9 +8,11 @@ From top to bottom; a file imports only from lines below its own:
     embedding      a table of vectors, divided by its rows
     loss           cross entropy of logits that are divided by classes
     dropout        the share of a mask
-    collectives    collectives with a gradient
+    collectives    collectives with a gradient: `copied`, `summed` and `gathered` are what a divided layer of your own
+                   is made of
 """
 
+from minidl.parallel.tensor.collectives import copied, gathered, summed
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.embedding import PositionEmbedding, VocabularyEmbedding
 from minidl.parallel.tensor.hybrid import Hybrid
@@ -25,7 +27,10 @@ __all__ = [
     "RowLinear",
     "ShardedDropout",
     "VocabularyEmbedding",
+    "copied",
+    "gathered",
     "layout_of",
     "split_layers",
+    "summed",
     "vocabulary_cross_entropy",
 ]

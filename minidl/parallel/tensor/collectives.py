@@ -30,17 +30,56 @@ from minidl.tensor import Tensor, record
 
 
 def copied(x: Tensor, comm: Communicator) -> Tensor:
-    """x itself, which every rank has; its gradient is the sum of those of the ranks."""
+    """Where a divided layer begins: x itself, which every rank has; its gradient is the sum of those of the ranks.
+
+    Parameters
+        x     the same on every rank, of any shape
+        comm  the ranks that divide the layer, such as `session.mesh["tp"]`
+
+    Messages: none in forward, an all-reduce of the gradient in backward. All ranks call it, and backward, together.
+
+    >>> import numpy as np
+    >>> from minidl import cluster, nn
+    >>> class Pair(nn.Module):  # y = relu(x a) b: a rank has some columns of a, and the rows of b that belong to them
+    ...     def __init__(self, a, b, comm):
+    ...         self.a, self.b, self.comm = nn.Parameter(a), nn.Parameter(b), comm
+    ...     def forward(self, x):
+    ...         return summed((copied(x, self.comm) @ self.a).relu() @ self.b, self.comm)
+    >>> def program(comm):
+    ...     rng = np.random.default_rng(0)
+    ...     a, b, x = rng.normal(size=(3, 4)), rng.normal(size=(4, 2)), Tensor(rng.normal(size=(5, 3)))
+    ...     mine = slice(comm.rank, None, comm.size)
+    ...     y = Pair(a[:, mine], b[mine], comm)(x)
+    ...     return bool(np.allclose(y.numpy(), np.maximum(x.numpy() @ a, 0) @ b))
+    >>> cluster.launch(program, nodes=2, on="simulation").results
+    [True, True]
+    """
     return record(x.data, (x,), lambda g, needs: (all_reduced(g, comm),), view_of=x)
 
 
 def summed(x: Tensor, comm: Communicator) -> Tensor:
-    """The sum of the ranks' x, on every rank."""
+    """Where a divided layer ends: the sum of the ranks' x, on every rank; each x has the gradient of the sum.
+
+    Parameters
+        x     this rank's share of a sum, of the same shape on every rank
+        comm  the ranks that divide the layer
+
+    Messages: an all-reduce in forward, none in backward. For an example, see `copied`.
+    """
     return record(all_reduced(x.data, comm), (x,), lambda g, needs: (g,))
 
 
 def gathered(x: Tensor, comm: Communicator, axis: int = -1) -> Tensor:
-    """The ranks' x, joined along an axis; of its gradient, the same on every rank, each takes its own slice."""
+    """The whole outputs of a layer that is divided by them: the ranks' x, joined along an axis, on every rank.
+
+    Parameters
+        x     this rank's outputs, of the same shape on every rank
+        comm  the ranks that divide the layer
+        axis  along which they are joined, in the order of the ranks
+
+    Messages: an all-gather in forward; none in backward, where each rank takes its slice of the gradient: it must be
+    the same on every rank, as it is where all compute the same loss of the whole outputs.
+    """
     return record(joined(x.data, comm, axis), (x,), lambda g, needs: (own_slice(g, comm, axis).copy(),))
 
 

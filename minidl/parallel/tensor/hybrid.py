@@ -59,7 +59,8 @@ class Hybrid(Pipeline):
         dp        replicas, which share each minibatch; default: as many as there are nodes for
         pp        stages of the pipeline
         tp        nodes that divide each layer
-        layout    which layer is divided how: `{name: ColumnLinear, ...}`, see `split_layers`; default: the model's
+        layout    which layer is divided how: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
+                  what to do with widths that are no multiple of tp
         sequence  whether the nodes along "tp" have slices of the positions between the divided layers: norms and
                   dropout are computed once instead of tp times, for the same words in messages
         the others, such as `schedule` and `micro_batches`, are those of `Pipeline`

@@ -67,6 +67,10 @@ def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
         comm    the ranks that divide the layers
         layout  name, or pattern with `*`, to the function that makes the divided layer
 
+    All ranks have equal shares. If a width is no multiple of the number of ranks, make it the next multiple, as
+    Megatron-LM does with its vocabulary; divide by another number; or leave the layer out of the layout, so that every
+    rank has it whole: a `ColumnLinear` and its `RowLinear` together.
+
     Raises
         ValueError    a pattern that fits no layer; a size that the ranks do not divide: the message names the layer
         TypeError     no layout; a function that divides another type of layer: the message names the layer

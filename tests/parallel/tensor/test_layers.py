@@ -111,6 +111,32 @@ def test_the_loss_of_divided_classes_is_cross_entropy_with_three_numbers_a_sampl
         assert [ledger["all_reduce"].calls for ledger in run.trace.ledger()] == [2] * p
 
 
+def test_layers_of_your_own_from_copied_summed_and_gathered_have_the_gradients_of_the_whole():
+    rng = np.random.default_rng(2)
+    a, b, c, x, g = (rng.normal(size=shape) for shape in ((5, 6), (6, 7), (7, 4), (3, 5), (3, 4)))
+
+    def network(a, b, c, x, begin, end, join):
+        return join(begin(end((begin(x) @ a).tanh() @ b)) @ c)
+
+    def program(comm):
+        i, p = comm.rank, comm.size
+        mine = [np.split(a, p, 1)[i], np.split(b, p)[i], np.split(c, p, 1)[i], x]
+        tensors = [Tensor(each.copy(), requires_grad=True) for each in mine]
+        begin, end, join = (partial(each, comm=comm) for each in (tensor.copied, tensor.summed, tensor.gathered))
+        y = network(*tensors, begin, end, join)
+        y.backward(g)
+        return y.numpy(), [each.grad for each in tensors]
+
+    whole = [Tensor(each.copy(), requires_grad=True) for each in (a, b, c, x)]
+    y = network(*whole, *[lambda same: same] * 3)
+    y.backward(g)
+    for i, (output, grads) in enumerate(cluster.launch(program, nodes=2, on="simulation").results):
+        np.testing.assert_allclose(output, y.numpy(), rtol=1e-12)
+        expected = [np.split(whole[0].grad, 2, 1)[i], np.split(whole[1].grad, 2)[i], np.split(whole[2].grad, 2, 1)[i]]
+        for found, true in zip(grads, [*expected, whole[3].grad], strict=True):
+            np.testing.assert_allclose(found, true, rtol=1e-10)
+
+
 def test_tokens_and_labels_of_8_bits_are_divided_as_others():
     """A token that another rank has is a negative number here: in uint8 it would be a row of this rank."""
     classes = 300
