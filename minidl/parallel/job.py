@@ -170,14 +170,14 @@ class Job:
         with random.using(stream(Purpose.WEIGHTS, self.seed if seed is None else seed)):
             return self.model()
 
-    def build_part(self, part: Callable[[Module], Any]) -> Module:
-        """The model, with the arrays of `part(model)` alone, as by `nn.building`: `()` for shapes without any array.
+    def build_held(self, held: Callable[[Module], Any]) -> Module:
+        """The model with only the arrays of `held(model)`, as by `nn.building`; those of `()` are none, only shapes.
 
         A given Module is copied as it is.
         """
         if isinstance(self.model, Module):
             return self.build_model()
-        with building(part):
+        with building(held):
             return Job.build_model(self)  # never the model that `built_once` keeps
 
     def build_optimizer(self, model: Module) -> optim.Optimizer:

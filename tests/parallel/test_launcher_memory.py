@@ -43,13 +43,13 @@ def test_checks_and_cuts_take_the_memory_of_a_unit_and_not_of_the_model(strategy
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(prepared.chunks(job.build_part(lambda model: ()))) == strategy.made_schedule().chunks
+    assert len(prepared.chunks(job.build_held(lambda model: ()))) == strategy.made_schedule().chunks
     assert most < layers * LAYER
 
 
 def test_a_part_is_built_beside_the_model_that_is_built_once():
     job = built_once(parallel.Job(lambda: nn.models.MLP(3, 5, 2), samples, partial(optim.SGD, lr=0.03)))
-    part = job.build_part(lambda model: model.stages()[1])
+    part = job.build_held(lambda model: model.stages()[1])
     assert [parameter.held for parameter in part.parameters()] == [False, False, True, True]
     whole = job.build_model()
     assert all(parameter.held for parameter in whole.parameters())

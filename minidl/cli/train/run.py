@@ -43,7 +43,7 @@ def run(options: Options, out: Path | None, resume: Path | None, elastic: bool, 
             "leave it out, or start a new run"
         )
     is_split = strategy.plan(the_job, nodes).is_split  # then no process has the whole model
-    model = the_job.build_part(lambda model: ()) if is_split else the_job.build_model()
+    model = the_job.build_held(lambda model: ()) if is_split else the_job.build_model()
     title = summary.title(options, model)  # before the folder is made: the model may not go with the data
     del model
     folder = cluster.once(partial(run_folder.prepare, out, f"{options['model']}-{options['data']}-{nodes}", resume), on)

@@ -150,7 +150,7 @@ class Pipeline(Strategy):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         validate(self.made_schedule())
-        model, chunks = job.build_part(lambda model: ()), self.made_schedule().chunks
+        model, chunks = job.build_held(lambda model: ()), self.made_schedule().chunks
         if is_checkpointed_in_vain(model):
             raise ValueError(
                 f"{type(self).__name__}: the model's nn.checkpointing would have no effect, since its stages are "
@@ -320,6 +320,6 @@ def _one_at_a_time(job: Job) -> Iterator[tuple[Module, Stage]]:
     def stage(number: int, model: Module) -> Stage:
         return model.stages()[number]
 
-    for number in range(len(job.build_part(lambda model: ()).stages())):
-        model = job.build_part(partial(stage, number)).train()
+    for number in range(len(job.build_held(lambda model: ()).stages())):
+        model = job.build_held(partial(stage, number)).train()
         yield model, stage(number, model)

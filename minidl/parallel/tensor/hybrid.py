@@ -100,7 +100,7 @@ class Hybrid(Pipeline):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if self.tp > 1:
-            job.build_part(self._nothing_of_the_split)
+            job.build_held(self._nothing_of_the_split)
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
 
