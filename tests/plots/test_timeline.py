@@ -241,6 +241,7 @@ def test_bars_of_one_activity_that_touch_are_one_bar_with_its_label() -> None:
     layers = [(0, "compute", k / 64, (k + 1) / 64, "forward" if k < 32 else "backward") for k in range(64)]
     axes = timeline.draw(layers, ranks=1, source="simulated").axes[0]
     assert [text.get_text() for text in axes.texts] == ["forward", "backward"]
+    assert [text.get_position()[0] for text in axes.texts] == pytest.approx([250, 750])  # ms
     assert [len(shapes.get_paths()) for shapes in axes.collections[:1]] == [2]
 
 

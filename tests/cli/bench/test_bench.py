@@ -144,10 +144,10 @@ def test_all_reduces_take_turns_and_the_slowest_rank_counts(monkeypatch):
 
 def test_a_simulated_message_takes_the_time_of_the_launch_over_the_messages(monkeypatch):
     clock = iter([100.0, 102.4])
-    monkeypatch.setattr(simulation_run, "MESSAGES", 100)
+    monkeypatch.setattr(simulation_run, "MESSAGES", 130)
     monkeypatch.setattr(simulation_run, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     engine = simulation_run.cluster.Simulation(trace="full")
-    assert simulation_run.minidl_seconds(4, engine) == pytest.approx(2.4 / 96)  # 4 all-reduces of 24 messages
+    assert simulation_run.minidl_seconds(4, engine) == pytest.approx(2.4 / 120)  # 5 all-reduces of 24 messages
 
 
 def test_what_was_measured_is_kept_if_a_part_fails_or_is_stopped(tmp_path, monkeypatch):
