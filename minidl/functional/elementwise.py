@@ -24,12 +24,17 @@ from typing import Any
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.rules import binary, unary
 from minidl.kernels import Array, array_module, current
-from minidl.tensor import Tensor, record
+from minidl.tensor import Tensor
 
 
 def signs(x: Array) -> Array:
     """1, 0 or -1 as small integers; 0 for not a number, as in PyTorch."""
     return (x > 0).view("int8") - (x < 0).view("int8")
+
+
+def zero(g: Array) -> Array:
+    """The rule of a piecewise constant operation: a gradient of zeros."""
+    return array_module(g).zeros_like(g)
 
 
 # fmt: off
@@ -48,6 +53,8 @@ abs = unary("abs",           lambda x: array_module(x).abs(x),       lambda g, x
             "The absolute value; the derivative at 0 is 0.")
 square = unary("square",     lambda x: x * x,                        lambda g, x: g * (2 * x),
             "a * a.")
+sign = unary("sign",         lambda x: signs(x).astype(x.dtype),     zero,
+            "-1, 0 or 1, with the sign of a; the derivative is 0.")
 sqrt = unary("sqrt",         lambda x: array_module(x).sqrt(x),      lambda g, out: g / (2 * out),
             "The square root.")
 exp = unary("exp",           lambda x: current().exp(x),             lambda g, out: g * out,
@@ -87,16 +94,9 @@ def softplus(a: Any, beta: float = 1.0) -> Tensor:
     return _softplus(a) if beta == 1 else _softplus(operand(a) * beta) / beta
 
 
-@tensor_method("sign")
-def sign(a: Any) -> Tensor:
-    """-1, 0 or 1, with the sign of a; no gradient passes."""
-    x = operand(a).data
-    return record(array_module(x).sign(x), (), None)
-
-
 # ---- operators and methods of Tensor ----
 
-for operation in (add, sub, mul, div, neg, abs, square, sqrt, exp, log, sin, cos, relu, tanh, sigmoid, gelu):
+for operation in (add, sub, mul, div, neg, abs, square, sign, sqrt, exp, log, sin, cos, relu, tanh, sigmoid, gelu):
     tensor_method(operation.__name__)(operation)
 tensor_method("__add__", "__radd__")(add)
 tensor_method("__sub__")(sub)

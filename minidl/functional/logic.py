@@ -1,9 +1,11 @@
-"""Logic on booleans and on the bits of integers: `~ & | ^`, any and all; no gradient passes.
+"""The operators `~ & | ^` on booleans and on the bits of integers; logic on truth values by name; no gradient passes.
 
 >>> from minidl import Tensor
 >>> x = Tensor([1.0, 2.0, 3.0])
 >>> (x > 1) & ~(x > 2), ((x > 1) | (x < 0)).any()
 (Tensor([False,  True, False], bool), Tensor(True, bool))
+>>> logical_not([1, 0, -2.5])  # whatever the type, nonzero is true
+Tensor([False,  True, False], bool)
 
 `and`, `or` and `not` need one truth value, and are refused for a tensor of several elements.
 """
@@ -39,31 +41,62 @@ def _bitwise(symbol: str, combine: Callable[[Any, Any], Any], a: Any, b: Any) ->
         raise does_not_fit(number, operand(tensor).dtype) from error
 
 
-@tensor_method("__and__", "__rand__", "logical_and")
-def logical_and(a: Any, b: Any) -> Tensor:
-    """a & b, elementwise."""
+@tensor_method("__and__", "__rand__")
+def _and(a: Any, b: Any) -> Tensor:
     return _bitwise("&", operator.and_, a, b)
 
 
-@tensor_method("__or__", "__ror__", "logical_or")
-def logical_or(a: Any, b: Any) -> Tensor:
-    """a | b, elementwise."""
+@tensor_method("__or__", "__ror__")
+def _or(a: Any, b: Any) -> Tensor:
     return _bitwise("|", operator.or_, a, b)
 
 
-@tensor_method("__xor__", "__rxor__", "logical_xor")
-def logical_xor(a: Any, b: Any) -> Tensor:
-    """a ^ b, elementwise: one of the two, not both."""
+@tensor_method("__xor__", "__rxor__")
+def _xor(a: Any, b: Any) -> Tensor:
     return _bitwise("^", operator.xor, a, b)
 
 
-@tensor_method("__invert__", "logical_not")
+@tensor_method("__invert__")
+def _invert(a: Tensor) -> Tensor:
+    if is_floating_point(a.dtype):
+        raise TypeError(f"~ inverts booleans or integers, not {a.dtype}: compare first, ~(x > 0)")
+    return record(~a.data, (), None)
+
+
+def _logical(name: str, combine: Callable[[Array, Array], Array], a: Any, b: Any) -> Tensor:
+    x, y = operand(a).data != 0, operand(b).data != 0
+    try:
+        return record(combine(x, y), (), None)
+    except ValueError as error:
+        raise cannot_broadcast(name, x, y) from error
+
+
+@tensor_method("logical_and")
+def logical_and(a: Any, b: Any) -> Tensor:
+    """Whether both are True or nonzero, elementwise.
+
+    >>> logical_and([0.5, 2.0, 0.0], [1.0, 0.0, 0.0])
+    Tensor([ True, False, False], bool)
+    """
+    return _logical("logical_and", operator.and_, a, b)
+
+
+@tensor_method("logical_or")
+def logical_or(a: Any, b: Any) -> Tensor:
+    """Whether one of the two, or both, are True or nonzero, elementwise."""
+    return _logical("logical_or", operator.or_, a, b)
+
+
+@tensor_method("logical_xor")
+def logical_xor(a: Any, b: Any) -> Tensor:
+    """Whether one of the two, not both, is True or nonzero, elementwise."""
+    return _logical("logical_xor", operator.xor, a, b)
+
+
+@tensor_method("logical_not")
 def logical_not(a: Any) -> Tensor:
-    """~a, elementwise."""
-    x = operand(a).data
-    if is_floating_point(x.dtype):
-        raise TypeError(f"~ inverts booleans or integers, not {x.dtype}: compare first, ~(x > 0)")
-    return record(~x, (), None)
+    """Whether a is False or zero, elementwise."""
+    return record(operand(a).data == 0, (), None)
 
 
 @tensor_method("any")

@@ -10,22 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import kernels
-from minidl.functional.bind import operand, tensor_method
+from minidl.functional.bind import tensor_method
+from minidl.functional.elementwise import zero
 from minidl.functional.rules import binary
-from minidl.functional.shape_errors import cannot_broadcast
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import is_floating_point
-from minidl.tensor import Tensor, record
-
-
-@tensor_method("__floordiv__", "floor_divide")
-def floor_divide(a: Any, b: Any) -> Tensor:
-    """a / b, rounded down; no gradient passes."""
-    x, y = operand(a, b).data, operand(b, a).data
-    try:
-        return record(_quotient(x, y), (), None)
-    except ValueError as error:
-        raise cannot_broadcast("//", x, y) from error
+from minidl.tensor import Tensor
 
 
 def _quotient(x: Array, y: Array) -> Array:
@@ -35,6 +25,9 @@ def _quotient(x: Array, y: Array) -> Array:
 def _remainder(x: Array, y: Array) -> Array:
     return kernels.current().remainder(x, y) if is_floating_point(x.dtype) else x % y
 
+
+floor_divide = binary("floor_divide", "//", _quotient, zero, zero, doc="a / b, rounded down; the gradient is 0.")
+tensor_method("__floordiv__", "floor_divide")(floor_divide)
 
 remainder = binary(
     "remainder",

@@ -311,10 +311,12 @@ case("logsumexp", "rows", lambda F, a: F.logsumexp(a, 1), normal(3, 4))
 case("logsumexp", "two axes, kept", lambda F, a: a.logsumexp((0, 2), keepdim=True), normal(2, 3, 4))
 case("logsumexp", "large", lambda F, a: F.logsumexp(a * 1000, 0), apart(3, 4), smooth=False)
 
+case("sign", "alone: gradients of zeros", calling("sign"), apart(3, 4))
 case("sign", "a factor", lambda F, a: a * F.sign(a), apart(3, 4))
 
 # whole numbers and what is left over
 case("floor_divide", "operator", lambda F, a: a * (a.detach() * 10 // 3), apart(3, 4))
+case("floor_divide", "of what has a gradient: zeros", lambda F, a, b: a // b, apart(3, 4), constant(0.7), peer=False)
 case("remainder", "a negative number", lambda F, a: F.remainder(a * 10, -3), apart(3, 4))
 case("remainder", "two tensors, broadcast", lambda F, a, b: a % b, apart(3, 4), positive(4))
 case("remainder", "number on the left", lambda F, a: 7 % a, positive(3, 4), peer=False)  # refused there
@@ -329,6 +331,10 @@ case("logical_and", "operator", lambda F, a: a * ((a > 0) & (a < 0.3)), apart(3,
 case("logical_or", "operator", lambda F, a: a * ((a < 0) | (a > 0.3)), apart(3, 4))
 case("logical_xor", "operator", lambda F, a: a * ((a < 0) ^ (a > -0.3)), apart(3, 4))
 case("logical_not", "operator", lambda F, a: a * ~(a > 0), apart(3, 4))
+for operation in ("logical_and", "logical_or", "logical_xor"):
+    truths: Callable[..., Any] = lambda F, a, i, b, name=operation: a * getattr(F, name)(i, b)  # noqa: E731
+    case(operation, "integers and floats", truths, apart(3, 4), integers(3, 3, 4), probabilities(4))
+case("logical_not", "integers", lambda F, a, i: a * i.logical_not(), apart(3, 4), integers(3, 3, 4))
 case("any", "rows", lambda F, a: a * F.any(a > 0.3, 1, keepdim=True), apart(3, 4))
 case("all", "columns", lambda F, a: a * (a > -0.3).all(dim=0), apart(3, 4))
 

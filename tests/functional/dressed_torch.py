@@ -129,7 +129,8 @@ amax, amin, argmax, argmin, maximum, minimum, clamp = (
 )
 var, std, prod, cumsum, logsumexp = (getattr(torch, name) for name in ("var", "std", "prod", "cumsum", "logsumexp"))
 lt, le, gt, ge, eq, ne, isnan = (getattr(torch, name) for name in ("lt", "le", "gt", "ge", "eq", "ne", "isnan"))
-logical_and, any, all = torch.logical_and, torch.any, torch.all
+logical_and, logical_or, logical_xor = torch.logical_and, torch.logical_or, torch.logical_xor
+any, all = torch.any, torch.all
 floor_divide, remainder = torch.floor_divide, torch.remainder
 sin, cos, square, sign = torch.sin, torch.cos, torch.square, torch.sign
 squeeze, unsqueeze, flatten, permute = torch.squeeze, torch.unsqueeze, torch.flatten, torch.permute
