@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import minidl
-from minidl import Tensor, data, grad, nn, optim
+from minidl import Tensor, cluster, data, grad, nn, optim
 from minidl import functional as F
 
 PAGE = (Path(__file__).resolve().parent.parent / "minidl" / "from_pytorch.md").read_text(encoding="utf-8")
@@ -70,6 +70,8 @@ def names() -> None:
         nn.Dropout(inplace=True)
     with pytest.raises(TypeError, match="device"):
         minidl.zeros(2, device="cpu")
+    with pytest.raises(TypeError, match=r"softmax\(\) got an unexpected keyword argument 'out'"):
+        F.softmax(leaf(0.3), out=None)  # type: ignore[call-arg]
 
 
 def minibatches() -> None:
@@ -194,6 +196,18 @@ def backward() -> None:
         out.backward()
 
 
+def collectives() -> None:
+    def program(comm: cluster.Communicator) -> tuple[list[int], bool]:
+        message = comm.irecv(1 - comm.rank)
+        comm.barrier()
+        completed = message.is_completed()
+        comm.send(comm.all_reduce(comm.rank, op="max"), 1 - comm.rank)
+        assert message.wait() == 1
+        return comm.all_gather(comm.rank), completed
+
+    assert cluster.launch(program, nodes=2, on="simulation").results == [([0, 1], False)] * 2
+
+
 def devices() -> None:
     assert Tensor(1.0).device == "cpu"
     assert Tensor(1.0).to("cpu").cpu().item() == 1.0
@@ -211,7 +225,7 @@ def errors() -> None:
 LINES = (
     *(types, integers_beyond_a_type, gradients_are_arrays, data_is_an_array, numpys_functions, names, minibatches),
     *(states, random_numbers, axes, softmax, losses, attention, size, transposed, views, indexing, in_place, ties),
-    *(backward, devices, errors),
+    *(backward, collectives, devices, errors),
 )
 
 

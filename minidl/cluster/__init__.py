@@ -47,6 +47,7 @@ from minidl.cluster.faults import FaultPlan
 from minidl.cluster.launch import launch
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.messages import ANY
+from minidl.cluster.missing_attributes import OF_MODULE
 from minidl.cluster.once import is_first, once
 from minidl.cluster.phantom import Phantom
 from minidl.cluster.run import Run
@@ -96,7 +97,8 @@ if not TYPE_CHECKING:  # which would take every wrong name for a right one
     def __getattr__(name: str) -> Any:
         """An engine's class, imported when it is first asked for."""
         if name not in engines.PACKAGE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            hint = f": {OF_MODULE[name]}" if name in OF_MODULE else ""
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
         value = globals()[name] = getattr(engines, name)
         return value
 

@@ -12,6 +12,7 @@ from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.messages import Messages
 from minidl.cluster.rank import Rank
+from minidl.cluster.tensors import refuse_tensors
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.work import Work
 
@@ -34,6 +35,7 @@ class CollectiveCalls(Messages):
     ) -> Any:
         """Post the fingerprint of a collective and do its work: now, or concurrently with the program."""
         owner, operation = self._owner, fingerprint.operation
+        refuse_tensors(operation, reads, writes)
         if owner.in_flight.uses:
             owner.in_flight.check(operation, reads, writes)
         owner.enter(operation, self.axis)

@@ -13,23 +13,26 @@ from minidl import random
 from minidl.cluster import collectives
 from minidl.cluster.channel import Channel
 from minidl.cluster.cost.fastest import fastest_all_reduce
+from minidl.cluster.diagnosis.errors import CollectiveMismatch
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import Endpoint
 from minidl.cluster.faults import RankFaults
 from minidl.cluster.groups import Groups
+from minidl.cluster.missing_attributes import add_hints
 from minidl.cluster.operands import Operand, check_algorithm, check_items
 from minidl.cluster.rank import Rank
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.work import Work
+from minidl.missing_names import without_missing
 
 
 class Communicator(Groups):
     """Messages and collectives among the `size` ranks of a group; this rank has number `rank`.
 
-    Words, argument order and semantics are those of torch.distributed and MPI.
+    Words and semantics are those of torch.distributed and MPI; results are returned.
 
     Payloads
-        A payload is a numpy array of any shape, or any object that can be pickled.
+        A payload is a numpy array of any shape, or any object that can be pickled. A Tensor p is refused: pass p.data.
         A send of up to 64 KiB returns at once. A larger one returns when the receiver has the message, so two ranks
         that both send first wait for each other.
 
@@ -69,13 +72,17 @@ class Communicator(Groups):
     def __repr__(self) -> str:
         return f"<Communicator: rank {self.rank} of {self.size}>"
 
+    def __dir__(self) -> list[str]:
+        return without_missing(super().__dir__(), Communicator)
+
     # One to all, all to one
 
-    def broadcast(self, x: Any, src: int = 0, async_op: bool = False, label: str | None = None) -> Any:
+    def broadcast(self, x: Any, src: int = 0, *, async_op: bool = False, label: str | None = None) -> Any:
         """Send x from rank `src` to all ranks: arrays are written in place, other objects are returned as copies.
 
         The array may have any layout and be a memmap or another subclass; dtype and size must equal those on `src`.
-        A rank that passes no array (None, say) gets a new one. ValueError for a read-only array, except on `src`.
+        A rank that passes no array (None, say) gets a new one. ValueError for a read-only array, except on `src`;
+        CollectiveMismatch for another dtype or size than on `src`.
         """
         src = self._rank("src", src)
         is_source = self.rank == src
@@ -86,7 +93,13 @@ class Communicator(Groups):
 
         def work(channel: Channel) -> Any:
             contiguous = x.copy() if isinstance(x, np.ndarray) and not x.flags.c_contiguous else x
-            result = collectives.broadcast_tree(channel, contiguous, src)
+            try:
+                result = collectives.broadcast_tree(channel, contiguous, src)
+            except ValueError as error:
+                raise CollectiveMismatch(
+                    f"the array that rank {self.rank} passes to broadcast is not like that of rank {src}: {error}",
+                    rank=self._ranks[self.rank],
+                ) from error
             if isinstance(x, np.ndarray) and result is not x:
                 x[...] = result
                 return x
@@ -95,7 +108,7 @@ class Communicator(Groups):
         reads, writes = (x, None) if is_source else (None, x)
         return self._collective(work, Fingerprint("broadcast", root=src, label=label), async_op, reads, writes)
 
-    def reduce(self, x: Any, dst: int = 0, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
+    def reduce(self, x: Any, dst: int = 0, op: str = "sum", *, async_op: bool = False, label: str | None = None) -> Any:
         """Combine x over all ranks: rank `dst` gets the result in place and returns it, the others return None.
 
         x and op are as in `all_reduce`.
@@ -110,7 +123,7 @@ class Communicator(Groups):
         reads, writes = (None, x) if self.rank == dst else (x, None)
         return self._collective(work, operand.fingerprint("reduce", root=dst, label=label), async_op, reads, writes)
 
-    def gather(self, x: Any, dst: int = 0, async_op: bool = False, label: str | None = None) -> Any:
+    def gather(self, x: Any, dst: int = 0, *, async_op: bool = False, label: str | None = None) -> Any:
         """Rank `dst` returns the list of every rank's x, which may differ in shape; the others return None."""
         dst = self._rank("dst", dst)
         return self._collective(
@@ -120,7 +133,7 @@ class Communicator(Groups):
             reads=x,
         )
 
-    def scatter(self, x: Any, src: int = 0, async_op: bool = False, label: str | None = None) -> Any:
+    def scatter(self, x: Any, src: int = 0, *, async_op: bool = False, label: str | None = None) -> Any:
         """Rank `src` passes a list with one item for each rank, the others None; every rank returns its item."""
         src = self._rank("src", src)
         if self.rank == src:
@@ -139,6 +152,7 @@ class Communicator(Groups):
         x: Any,
         op: str = "sum",
         algorithm: str = "auto",
+        *,
         async_op: bool = False,
         label: str | None = None,
         **options: Any,
@@ -183,7 +197,7 @@ class Communicator(Groups):
         fingerprint = operand.fingerprint("all_reduce", algorithm=how, label=label)
         return self._collective(work, fingerprint, async_op, writes=x)
 
-    def all_gather(self, x: Any, async_op: bool = False, label: str | None = None) -> Any:
+    def all_gather(self, x: Any, *, async_op: bool = False, label: str | None = None) -> Any:
         """Return the list of every rank's x: any objects; arrays may differ in shape."""
         return self._collective(
             lambda channel: channel.play(collectives.all_gather_ring, x),
@@ -192,7 +206,7 @@ class Communicator(Groups):
             reads=x,
         )
 
-    def reduce_scatter(self, x: Any, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
+    def reduce_scatter(self, x: Any, op: str = "sum", *, async_op: bool = False, label: str | None = None) -> Any:
         """Combine the array x over all ranks; rank i returns chunk i of `np.array_split(result, size)`, a new array."""
         operand = Operand(x, op, "reduce_scatter", self.size)
         if operand.is_scalar or x.ndim == 0:
@@ -205,7 +219,7 @@ class Communicator(Groups):
 
         return self._collective(work, operand.fingerprint("reduce_scatter", label=label), async_op, reads=x)
 
-    def all_to_all(self, x: Sequence[Any], async_op: bool = False, label: str | None = None) -> Any:
+    def all_to_all(self, x: Sequence[Any], *, async_op: bool = False, label: str | None = None) -> Any:
         """Send item i of the list x to rank i; return the list of received items, item i from rank i."""
         check_items("all_to_all", x, self.size)
         return self._collective(
@@ -215,8 +229,8 @@ class Communicator(Groups):
             reads=x,
         )
 
-    def barrier(self, async_op: bool = False, label: str | None = None) -> Any:
-        """Return once every rank has called it."""
+    def barrier(self, *, async_op: bool = False, label: str | None = None) -> Any:
+        """Return once every rank has called it. It does not complete earlier operations with `async_op=True`."""
         return self._collective(
             lambda channel: channel.play(collectives.barrier_dissemination),
             Fingerprint("barrier", label=label),
@@ -280,6 +294,9 @@ class Communicator(Groups):
         pending = self._start("background", lambda _: work(inside))
         owner.leave()
         return Work(owner, "background", pending, self._finish_concurrent, self.axis)
+
+
+add_hints(Communicator)
 
 
 def world(endpoint: Endpoint, recorder: Recorder, seed: int, faults: RankFaults | None) -> Communicator:

@@ -13,6 +13,7 @@ from minidl.cluster.channel import Channel
 from minidl.cluster.diagnosis.call_site import call_site
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.rank import MAX_GROUP, Rank
+from minidl.cluster.tensors import refuse_tensors
 from minidl.cluster.work import Work
 from minidl.cluster.work_and_time import WorkAndTime
 
@@ -38,6 +39,7 @@ class Messages(WorkAndTime):
     def send(self, x: Any, dst: int, tag: int = 0) -> None:
         """Send x to rank `dst`; messages with the same tag arrive in the order in which they were sent."""
         dst, tag = self._rank("dst", dst), self._tag(tag)
+        refuse_tensors("send", x)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("send", x, None)
         self._owner.enter("send", self.axis)
@@ -54,6 +56,7 @@ class Messages(WorkAndTime):
             out   None, or a contiguous array with the message's dtype and size: it is filled and returned
         """
         source, tag = self._source(src), self._tag(tag)
+        refuse_tensors("recv", out)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("recv", None, out)
         self._owner.enter("recv", self.axis)
@@ -64,6 +67,7 @@ class Messages(WorkAndTime):
     def sendrecv(self, x: Any, dst: int, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
         """Send x to `dst` and receive from `src` at the same time; a ring of these calls cannot deadlock."""
         dst, source, tag = self._rank("dst", dst), self._source(src), self._tag(tag)
+        refuse_tensors("sendrecv", x, out)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("sendrecv", x, out)
         self._owner.enter("sendrecv", self.axis)
@@ -77,6 +81,7 @@ class Messages(WorkAndTime):
     def isend(self, x: Any, dst: int, tag: int = 0) -> Work:
         """Start to send, and return a Work to `wait()` on; x is copied, so it may be changed at once."""
         dst, tag = self._rank("dst", dst), self._tag(tag)
+        refuse_tensors("isend", x)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("isend", x, None)
         self._owner.enter("isend", self.axis)
@@ -87,6 +92,7 @@ class Messages(WorkAndTime):
     def irecv(self, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Work:
         """Start to receive, and return a Work: its `wait()` returns the message. Until then `out` is in flight."""
         source, tag = self._source(src), self._tag(tag)
+        refuse_tensors("irecv", out)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("irecv", None, out)
         self._owner.enter("irecv", self.axis)

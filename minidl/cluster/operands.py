@@ -21,6 +21,7 @@ from minidl.arguments import one_of
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.phantom import Phantom
+from minidl.cluster.tensors import refuse_tensors
 
 HALF = 1 << 63  # int64 holds -HALF, ..., HALF - 1
 OPTIONS = {"pipelined_chain": {"segments"}, "hierarchical": {"per_group"}}
@@ -62,6 +63,11 @@ class Operand:
     def _checked(self, x: Any, operation: str, size: int) -> Any:
         """Return x as an array, or as it is if it is a Phantom; raise TypeError unless it can be reduced."""
         op = self._op
+        refuse_tensors(operation, x)
+        if isinstance(x, (list, tuple)):
+            raise TypeError(
+                f"{operation} takes an array of numbers or a number, not {type(x).__name__}: make it an array"
+            )
         self.is_phantom = isinstance(x, Phantom)
         self.is_scalar = not self.is_phantom and not isinstance(x, np.ndarray)
         self.is_exact = self.is_scalar and op == "prod" and _is_whole(x)
@@ -147,6 +153,7 @@ def check_items(operation: str, items: Any, size: int) -> None:
     if not hasattr(items, "__len__") or len(items) != size:
         got = f"{len(items)} items" if hasattr(items, "__len__") else type(items).__name__
         raise ValueError(f"{operation} takes a list of {size} items, one for each rank, got {got}")
+    refuse_tensors(operation, *items)
 
 
 def _number(x: Any, op: str, operation: str, size: int) -> Any:

@@ -26,7 +26,7 @@ class Work:
         if isinstance(pending, Concurrent):
             pending.begun = Begun(operation, self._call, caller())
         else:  # isend or irecv: only the frame of the program is noted, because they are fast
-            frame = sys._getframe(2)
+            frame = sys._getframe(3)  # of the method, of what explains its arguments, and of the program
             self._code, self._instruction = frame.f_code, frame.f_lasti
         self._waited = False
         self._error: Exception | None = None  # raised by an earlier wait

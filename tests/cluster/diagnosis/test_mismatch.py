@@ -411,3 +411,10 @@ def test_the_site_in_a_notebook_names_the_function_of_the_cell_and_not_the_kerne
     names = {"call_site": call_site}
     exec(compile("\ndef program():\n    return call_site()\n", filename, "exec"), names)
     assert names["program"]().place.startswith("line 3 of the notebook cell of program")
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_broadcast_into_an_array_of_another_size_is_a_mismatch_that_names_the_rank_and_both_shapes(on: str) -> None:
+    error = mismatch_of(lambda comm: comm.broadcast(np.ones((2, 3) if comm.rank == 2 else (3, 3)), src=1), on)
+    assert error.rank == 2
+    assert re.search(r"rank 2 passes to broadcast .* rank 1: .*\(2, 3\).*\(3, 3\)", str(error))
