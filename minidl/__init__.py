@@ -115,4 +115,5 @@ explain_missing_names(
         },
         "bfloat16": "type 'bfloat16', or ml_dtypes.bfloat16",
     },
+    subpackages=("amp", "cluster", "compress", "data", "optim", "parallel", "plots"),
 )

@@ -163,5 +163,5 @@ def _instead(value: Any, convert: Callable[[Any], float], inside: Callable[[Any]
         except (ValueError, OverflowError):  # no number, nan or infinity
             return ""
         return f"write {number}" if inside(number) and (isinstance(value, str) or number == value) else ""
-    holds_one = hasattr(value, "item") and math.prod(getattr(value, "shape", (0,))) == 1
+    holds_one = hasattr(value, "item") and not isinstance(value, type) and math.prod(getattr(value, "shape", (0,))) == 1
     return "take its number with .item()" if holds_one and not isinstance(value.item(), bool) else ""

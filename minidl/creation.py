@@ -52,9 +52,11 @@ def arange(start: float, end: float | None = None, step: float = 1, dtype: Any =
 
 
 @explains_options
-def eye(n: int, dtype: Any = np.float32) -> Tensor:
-    """The identity matrix of n rows."""
-    return Tensor(kernels.new_array_module().eye(whole_number("eye: n", n, at_least=0), dtype=dtype))
+def eye(n: int, m: int | None = None, *, dtype: Any = np.float32) -> Tensor:
+    """Ones on the diagonal of a matrix of n rows and m columns, n by default; zeros elsewhere."""
+    rows = whole_number("eye: n", n, at_least=0)
+    columns = rows if m is None else whole_number("eye: m", m, at_least=0)
+    return Tensor(kernels.new_array_module().eye(rows, columns, dtype=dtype))
 
 
 @explains_options

@@ -10,7 +10,7 @@ import difflib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from types import ModuleType
 from typing import Any, NoReturn, ParamSpec, TypeVar
@@ -58,11 +58,15 @@ def without_missing(names: Iterable[str], kind: type) -> list[str]:
     return [name for name in names if name not in missing]
 
 
-def explain_missing_names(module: str, there: Iterable[str], instead: Mapping[str, str]) -> None:
+def explain_missing_names(
+    module: str, there: Iterable[str], instead: Mapping[str, str], subpackages: Collection[str] = ()
+) -> None:
     """Let a wrong name of a module raise an error with a hint, by giving the module a `__getattr__`.
 
     The hint is that of `instead`, otherwise the most similar name in `there`. The `__getattr__` is set at run time,
     because a type checker that sees one accepts every name.
+
+    subpackages: modules below this one that are imported when they are first named
 
     >>> layers = sys.modules["layers"] = ModuleType("layers")
     >>> explain_missing_names("layers", ["Linear"], {"GRU": "type nn.LSTM"})
@@ -70,9 +74,11 @@ def explain_missing_names(module: str, there: Iterable[str], instead: Mapping[st
     Traceback (most recent call last):
     AttributeError: module 'layers' has no attribute 'linaer': did you mean 'Linear'?
     """
-    lower = {name.lower(): name for name in there}
+    lower = {name.lower(): name for name in (*there, *subpackages)}
 
-    def refuse(name: str) -> NoReturn:
+    def find(name: str) -> ModuleType:
+        if name in subpackages:
+            return importlib.import_module(f"{module}.{name}")
         message = f"module {module!r} has no attribute {name!r}"
         if name in instead:
             message += f": {instead[name]}"
@@ -81,7 +87,10 @@ def explain_missing_names(module: str, there: Iterable[str], instead: Mapping[st
             message += f": did you mean {lower[nearest[0]]!r}?" if nearest else ""
         raise AttributeError(message, name=name)
 
-    vars(sys.modules[module])["__getattr__"] = refuse
+    own = vars(sys.modules[module])
+    own["__getattr__"] = find
+    if subpackages:
+        own["__dir__"] = lambda: sorted({*own, *subpackages})
 
 
 def callable_module(module: str, message: str) -> None:

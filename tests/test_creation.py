@@ -19,6 +19,7 @@ def test_shapes_are_numbers_or_a_tuple_and_the_type_is_float32() -> None:
         assert make().shape == ()
     assert minidl.full((2,), 0.5).tolist() == [0.5, 0.5]
     assert minidl.eye(2).tolist() == [[1, 0], [0, 1]]
+    assert minidl.eye(2, 3).tolist() == [[1, 0, 0], [0, 1, 0]]
 
 
 def test_random_numbers_from_0_to_1_are_below_1_in_every_type_and_follow_the_seed() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import cloudpickle
 import numpy as np
@@ -34,6 +36,7 @@ MISTAKES: list[Mistake] = [
     (lambda: minidl.cat([X]), AttributeError, r"type functional\.cat"),
     (lambda: minidl.save(LAYER, "x"), AttributeError, r"np\.savez\('model\.npz', \*\*model\.state_dict\(\)\)"),
     (lambda: minidl.no_gard, AttributeError, "did you mean 'no_grad'"),
+    (lambda: minidl.optm, AttributeError, "did you mean 'optim'"),
     (lambda: F.binary_cross_entropy(X, X), AttributeError, "binary_cross_entropy_with_logits"),
     (lambda: nn.functional, AttributeError, "from minidl import functional as F"),
     (lambda: optim.lr_scheduler, AttributeError, r"type optim\.StepLR"),
@@ -45,6 +48,10 @@ MISTAKES: list[Mistake] = [
     (lambda: nn.LSTM(4, 5, proj_size=2), TypeError, "no option 'proj_size': its arguments are input_size, hidden"),
     (lambda: optim.SGD(parameters(), learning_rate=0.1), TypeError, "no option 'learning_rate': it is called lr"),
     # values
+    (lambda: Tensor(X).view(np.int32), TypeError, "each length must be a whole number, got .*int32"),  # type: ignore
+    (lambda: F.flip(X, (0, 0)), ValueError, r"axes \(0, 0\) of a tensor of shape \(3, 4\) name one axis twice"),
+    (lambda: F.cumsum(2.5, 7), IndexError, r"axis 7 of a tensor of shape \(\), whose axes are 0 to 0"),
+    (lambda: F.einsum("i.j->ij", X), ValueError, "a letter names an axis, .* got 'i.j'"),
     (lambda: nn.CrossEntropyLoss(X, [0, 1, 2]), ValueError, r"not of shape \(3, 4\).*CrossEntropyLoss\(\)\(pred"),
     (lambda: vjp_that_returns_a_tensor().backward(), TypeError, "must return an array as the gradient.*not Tensor"),
     (lambda: optim.MultiStepLR(optim.SGD(parameters()), 5), TypeError, "a list of epochs"),  # type: ignore[arg-type]
@@ -59,6 +66,19 @@ def test_a_missing_name_is_missing_to_hasattr_and_import() -> None:
     for module in (minidl, functional, nn, nn.init, optim, data):
         assert not hasattr(module, "nothing_like_it")
         assert not hasattr(module, "__wrapped__")
+
+
+def test_packages_are_imported_when_they_are_named() -> None:
+    program = (
+        "import sys, minidl\n"
+        "packages = {'amp', 'cluster', 'compress', 'data', 'optim', 'parallel', 'plots'}\n"
+        "assert packages <= set(dir(minidl))\n"
+        "assert not {*(f'minidl.{name}' for name in packages - {'plots'}), 'numba', 'matplotlib'} & set(sys.modules)\n"
+        "for name in packages:\n"
+        "    assert getattr(minidl, name) is sys.modules[f'minidl.{name}']\n"
+        "minidl.optim.SGD\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_hints_for_modules_are_about_methods_that_are_missing_and_not_in_dir() -> None:

@@ -42,7 +42,8 @@ def counted_from_start(operation: str, axis: Any, x: Array, extra: int = 0) -> i
     except TypeError:
         raise TypeError(f"{operation}: an axis is a whole number, not {axis!r}") from None
     if not -max(ndim, 1) <= number < max(ndim, 1):
-        raise IndexError(f"{operation}: axis {number} of a tensor of shape {x.shape}, whose axes are 0 to {ndim - 1}")
+        last = max(ndim, 1) - 1
+        raise IndexError(f"{operation}: axis {number} of a tensor of shape {x.shape}, whose axes are 0 to {last}")
     return number % max(ndim, 1)
 
 

@@ -9,6 +9,7 @@ Tensor([[11.]], float32)
 from __future__ import annotations
 
 from math import prod
+from string import ascii_letters
 from typing import Any
 
 from minidl import kernels
@@ -77,13 +78,18 @@ def outer(a: Any, b: Any) -> Tensor:
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Multiply the operands, and sum over every letter that is not behind `->`.
 
-    equation: a letter for each axis, as in "bhqd,bhkd->bhqk" for the scores of attention. Without `->`, the letters
-    that occur once are kept, in alphabetical order. Operands are contracted from left to right, by one
-    matrix product each.
-    Errors: ValueError for a letter that occurs twice in one operand, for `...`, and for lengths that differ.
+    equation: a letter for each axis, as in "bhqd,bhkd->bhqk" for the scores of attention. `...` stands for any axes,
+    which are broadcast. A letter that occurs twice in one operand takes its diagonal. Without `->`, the axes of `...`
+    are kept, then the letters that occur once, in alphabetical order. Operands are contracted from left to right, by
+    one matrix product each.
+    Errors: ValueError for lengths that differ.
+
+    >>> einsum("...d,d->...", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]), einsum("ii->", [[1.0, 2.0], [3.0, 4.0]])
+    (Tensor([12., 34.], float32), Tensor(5., float32))
     """
-    tensors = [operand(each) for each in operands]
-    terms, result = _parsed(equation, tensors)
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)) and hasattr([*operands[0], 0][0], "shape"):
+        operands = tuple(operands[0])  # as PyTorch also takes them
+    terms, tensors, result = _parsed(equation, [operand(each) for each in operands])
     letters, out = terms[0], tensors[0]
     for i in range(1, len(tensors)):
         wanted = set(result).union(*terms[i + 1 :])
@@ -92,28 +98,48 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return _ordered(letters, out, result)
 
 
-def _parsed(equation: str, tensors: list[Tensor]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result."""
+def _parsed(equation: str, tensors: list[Tensor]) -> tuple[list[str], list[Tensor], str]:
+    """A letter for each axis of each operand, each once; the operands with these axes; the letters of the result."""
     left, arrow, result = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if not arrow:
-        result = "".join(sorted(letter for letter in set(left) - {","} if left.count(letter) == 1))
+        result = "..." + "".join(sorted(letter for letter in set(left) - {",", "."} if left.count(letter) == 1))
     if len(terms) != len(tensors):
         raise ValueError(f"einsum: {equation!r} names {len(terms)} operands, {len(tensors)} were given")
+    extra = [max(tensor.ndim - len(term.replace("...", "")), 0) for term, tensor in zip(terms, tensors, strict=True)]
+    most = max(each for each, term in zip([0, *extra], ["...", *terms], strict=True) if "..." in term)
+    unnamed = "".join(letter for letter in ascii_letters if letter not in equation)[:most]
+    terms = [term.replace("...", unnamed[most - each :], 1) for term, each in zip(terms, extra, strict=True)]
+    result = result.replace("...", unnamed, 1)
     lengths: dict[str, int] = {}
     for term, tensor in zip(terms, tensors, strict=True):
-        if not all(letter.isalpha() for letter in term) or len(set(term)) != len(term):
-            raise ValueError(f"einsum: each axis of an operand has a letter of its own, not {term!r} in {equation!r}")
+        if not all(letter.isalpha() for letter in term):
+            raise ValueError(f"einsum: a letter names an axis, `...` several, got {term!r} in {equation!r}")
         if len(term) != tensor.ndim:
             raise ValueError(f"einsum: {term!r} names {len(term)} axes, its operand has shape {tensor.shape}")
         for letter, length in zip(term, tensor.shape, strict=True):
-            if lengths.setdefault(letter, length) != length:
-                raise ValueError(
-                    f"einsum: {letter!r} stands for the lengths {lengths[letter]} and {length} in {equation!r}"
-                )
+            known = lengths.setdefault(letter, length)
+            if known != length and not (letter in unnamed and 1 in (known, length)):
+                raise ValueError(f"einsum: {letter!r} stands for the lengths {known} and {length} in {equation!r}")
+            if known == 1:
+                lengths[letter] = length
     if not set(result) <= set(lengths) or len(set(result)) != len(result):
         raise ValueError(f"einsum: the result {result!r} needs letters of the operands, each once, in {equation!r}")
-    return terms, result
+    distinct = [_distinct(term, tensor, lengths) for term, tensor in zip(terms, tensors, strict=True)]
+    return [letters for letters, _ in distinct], [tensor for _, tensor in distinct], result
+
+
+def _distinct(letters: str, a: Tensor, lengths: dict[str, int]) -> tuple[str, Tensor]:
+    """Drop the axes that are broadcast, and take the diagonal of those that have one letter."""
+    kept = "".join(letter for letter, length in zip(letters, a.shape, strict=True) if length == lengths[letter])
+    if len(kept) < len(letters):
+        a = reshape(a, tuple(lengths[letter] for letter in kept))
+    for letter in {letter for letter in kept if kept.count(letter) > 1}:
+        first = [axis for axis, each in enumerate(kept) if each == letter]
+        rest = [axis for axis, each in enumerate(kept) if each != letter]
+        a = transpose(a, [*first, *rest])[(list(range(lengths[letter])),) * len(first)]
+        kept = letter + kept.replace(letter, "")
+    return kept, a
 
 
 def _contract(one: str, a: Tensor, other: str, b: Tensor, wanted: set[str]) -> tuple[str, Tensor]:

@@ -49,7 +49,9 @@ def flip(a: Any, *axes: Any, dims: int | Sequence[int] | None = None) -> Tensor:
     a = operand(a)
     if dims is not None:
         axes = (*axes, *(dims if isinstance(dims, (tuple, list)) else (dims,)))
-    turned = {counted_from_start("flip", each, a.data) for each in unpacked(axes)}
+    turned = [counted_from_start("flip", each, a.data) for each in unpacked(axes)]
+    if len(set(turned)) < len(turned):
+        raise ValueError(f"flip: axes {unpacked(axes)} of a tensor of shape {a.shape} name one axis twice")
     backwards = tuple(slice(None, None, -1) if i in turned else slice(None) for i in range(a.ndim))
     return record(a.data[backwards].copy(), (a,), lambda g, needs: (g[backwards].copy(),))
 

@@ -202,9 +202,9 @@ def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor
     """
     a = operand(a)
     x = a.data
+    place = counted_from_start("cumsum", one_axis("cumsum", axis, dim), x)
     if not x.ndim:
         return a * 1
-    place = counted_from_start("cumsum", one_axis("cumsum", axis, dim), x)
     out = kernels.current().cumsum(x, place)
     return record(out, (a,), lambda g, needs: (kernels.current().cumsum(g, place, True),))
 

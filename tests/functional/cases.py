@@ -397,8 +397,14 @@ for equation, shapes in (
     ("ij,k->k", ((2, 3), (4,))),
     ("ab,bc,cd->ad", ((2, 3), (3, 4), (4, 2))),
     ("b,bd,d->b", ((2,), (2, 3), (3,))),
+    ("...qd,b...kd->...qk", ((3, 4, 5), (2, 1, 2, 5))),
+    ("...a,a", ((2, 3), (3,))),
+    ("iij,jk->ik", ((3, 3, 2), (2, 4))),
+    ("iji", ((2, 3, 2),)),
 ):
     case("einsum", equation, lambda F, *t, equation=equation: F.einsum(equation, *t), *(normal(*s) for s in shapes))
+
+case("einsum", "a list of operands", lambda F, a, b: F.einsum("ij,jk", [a, b]), normal(2, 3), normal(3, 4))
 
 # layers
 case("linear", "with bias", calling("linear"), normal(5, 3), normal(4, 3), normal(4))
