@@ -109,11 +109,15 @@ def losses() -> None:
 
 
 def attention() -> None:
-    x = Tensor(np.eye(3))
+    x = Tensor(np.eye(3, dtype=np.float32))
     mask = np.array([[True, True, True], [False, True, True], [True, False, True]])
     both = F.scaled_dot_product_attention(x, x, x, attn_mask=mask, is_causal=True)
     one = F.scaled_dot_product_attention(x, x, x, attn_mask=mask & np.tri(3, dtype=bool))
     np.testing.assert_array_equal(both.numpy(), one.numpy())
+    layer = nn.MultiheadAttention(3, 1, batch_first=True)
+    out, weights = layer(x[None], x[None], x[None], key_padding_mask=np.array([[True] * 3]))
+    assert not weights.numpy().any()
+    np.testing.assert_array_equal(out.numpy()[0], [layer.out_proj.bias.data] * 3)
 
 
 def axes() -> None:

@@ -90,7 +90,7 @@ def scaled_dot_product_attention(
     else:
         scores *= scale
         scores += mask.data
-        sees = _sees_a_key(mask.data, scores.shape[-2:], is_causal)
+        sees = sees_a_key(mask.data, scores.shape[-2:], is_causal)
         if sees.all():
             probabilities = kernel.attention_softmax(scores, 1.0, is_causal)
         else:  # as PyTorch: zeros for a query that sees no key, rather than 0 / 0
@@ -149,7 +149,7 @@ def additive_mask(mask: Any, shape: tuple[int, ...], dtype: Any, seen: bool = Tr
     return tensor if tensor.shape == shape else reshape(tensor, shape)
 
 
-def _sees_a_key(mask: Array, shape: tuple[int, int], is_causal: bool) -> Array:
+def sees_a_key(mask: Array, shape: tuple[int, int], is_causal: bool) -> Array:
     """Whether mask and causality leave a query any key, (..., t, 1)."""
     module = kernels.array_module(mask)
     seen = mask != -module.inf

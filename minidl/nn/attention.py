@@ -10,7 +10,7 @@ import numpy as np
 from minidl import functional as F
 from minidl import random
 from minidl.arguments import real_number, whole_number
-from minidl.functional.attention import additive_mask
+from minidl.functional.attention import additive_mask, sees_a_key
 from minidl.nn import init
 from minidl.nn.linear import Linear
 from minidl.nn.module import Module
@@ -88,8 +88,7 @@ class MultiheadAttention(Module):
             output     in the shape of the query
             weights    (n, t, s), or (n, num_heads, t, s) for each head, or None; before dropout they sum to 1 over s
 
-        As in PyTorch, a query whose keys are all hidden has weights and output nan; with need_weights=False its output
-        is zero before the output projection.
+        A query whose keys are all hidden has the weights zero, and its output is zero before the output projection.
         """
         q, k, v = (self._heads(position, x) for position, x in enumerate((query, key, value)))
         mask = self._mask(q, k, key_padding_mask, attn_mask)
@@ -144,11 +143,12 @@ class MultiheadAttention(Module):
 
 
 def _attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
-    """Return softmax(q k^T / sqrt(d) + mask), which the fused attention does not return."""
+    """Return softmax(q k^T / sqrt(d) + mask), which the fused attention does not return; its zeros are here, too."""
     scores = (q @ k.transpose(2, 3)) * (1 / sqrt(q.shape[-1]))
-    if mask is not None:
-        scores = scores + mask
     if is_causal:
         past = np.tril(np.ones(scores.shape[-2:], dtype=bool))
         scores = F.where(past, scores, -np.inf)
-    return F.softmax(scores, axis=-1)
+    if mask is None:
+        return F.softmax(scores, axis=-1)
+    sees = sees_a_key(mask.data, scores.shape[-2:], is_causal)
+    return F.softmax(F.where(sees, scores + mask, 0.0), axis=-1) * sees

@@ -463,3 +463,18 @@ def test_the_sum_of_all_numbers_has_the_bits_of_the_sum_over_all_axes() -> None:
         x, axes = np.random.default_rng(0).standard_normal(shape).astype(np.float32), tuple(range(len(shape)))
         for kernel in (jit.sum, jit.mean):
             np.testing.assert_array_equal(kernel(x), kernel(x, axes), strict=True)
+
+
+def test_norms_of_numbers_far_from_zero_are_as_exact_as_numpys() -> None:
+    """Numbers around 100 with the standard deviation 1: a mean that is wrong in its last digits shows in the result."""
+    wide = (np.random.default_rng(0).standard_normal((60, 6, 65)) + 100.3).astype(np.float32)
+    for name, x, *settings in (
+        *(("layer_norm", np.ascontiguousarray(wide[:, 0, :length])) for length in (5, 16, 31, 48)),
+        ("group_norm", wide, 2),
+    ):
+        width = x.shape[1]
+        settings += [np.full(width, 0.7, np.float32), np.full(width, -0.3, np.float32), 1e-5]
+        exact = getattr(reference, name)(x.astype(np.float64), *settings)[0]
+        compiled, plain = (abs(getattr(module, name)(x, *settings)[0] - exact).max() for module in (jit, reference))
+        with naming(name, x.shape):
+            assert compiled < 1.3 * plain

@@ -192,21 +192,22 @@ def test_masked_attention_equals_pytorch_s():
             compare(Ours(8, heads, need_weights, **given), Theirs(8, heads, need_weights, **given), "float64", *x)
 
 
-def test_a_query_that_sees_no_key_gets_what_pytorch_gives():
+def test_a_query_that_sees_no_key_gets_what_pytorch_gives_without_weights_and_the_same_gradients_with_them():
+    ours, theirs = (kind(8, 2, batch_first=True) for kind in (nn.MultiheadAttention, torch.nn.MultiheadAttention))
+    theirs.load_state_dict({name: torch.from_numpy(array) for name, array in ours.state_dict().items()})
+    x, padding = numbers(2, 3, 8).astype(np.float32), np.array([[True] * 3, [False, True, False]])
+    t = torch.from_numpy(x)
+    expected, _ = theirs(t, t, t, torch.tensor(padding), need_weights=False)
+    (expected * expected).sum().backward()
     for need_weights in [True, False]:
         with naming(need_weights):
-            ours, theirs = (
-                nn.MultiheadAttention(8, 2, batch_first=True),
-                torch.nn.MultiheadAttention(8, 2, batch_first=True),
-            )
-            theirs.load_state_dict({name: torch.from_numpy(array) for name, array in ours.state_dict().items()})
-            x, padding = numbers(2, 3, 8).astype(np.float32), np.array([[True] * 3, [False, True, False]])
-            with np.errstate(invalid="ignore"):
-                out, _ = ours(x, x, x, padding, need_weights)
-            t = torch.from_numpy(x)
-            expected, _ = theirs(t, t, t, torch.tensor(padding), need_weights)
+            ours.zero_grad()
+            out, _ = ours(x, x, x, padding, need_weights)
+            (out * out).sum().backward()
             np.testing.assert_allclose(out.data, expected.detach().numpy(), rtol=1e-5, atol=1e-6)
-            assert np.isnan(out.data[0]).all() == need_weights
+            for name, parameter in theirs.named_parameters():
+                found = dict(ours.named_parameters())[name].grad
+                np.testing.assert_allclose(found, parameter.grad.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 RECURRENT = [

@@ -15,7 +15,7 @@ from minidl.kernels import Array, reference
 from minidl.kernels.jit.batch_norm_rows import normalize_samples, normalize_samples_backward, statistics_of_samples
 from minidl.kernels.jit.compiled import REASSOCIATE, compiled
 from minidl.kernels.jit.eligible import contiguous
-from minidl.kernels.jit.summation import sum_of, sum_of_squares
+from minidl.kernels.jit.summation import mean_of, sum_of, sum_of_squares
 from minidl.kernels.jit.xhat import sum_of_products_with_xhat, write_xhat
 from minidl.kernels.parallel_for import parallel_for
 
@@ -115,7 +115,7 @@ def _channel_statistics(x: Any, first: int, mean: Any, var: Any) -> None:
     for c in range(mean.size):
         total_mean, total_squares = 0.0, 0.0
         for i in range(n):
-            plane_mean = sum_of(x[i, first + c]) / m
+            plane_mean = mean_of(x[i, first + c])
             squares = sum_of_squares(x[i, first + c], plane_mean)
             delta = plane_mean - total_mean
             total_mean += delta / (i + 1)

@@ -13,7 +13,7 @@ from minidl.kernels.jit.eligible import contiguous
 from minidl.kernels.jit.layer_norm import layer_norm, layer_norm_backward
 from minidl.kernels.jit.reductions import sum
 from minidl.kernels.jit.rows import copy
-from minidl.kernels.jit.summation import sum_of, sum_of_squares
+from minidl.kernels.jit.summation import mean_of, sum_of, sum_of_squares
 from minidl.kernels.jit.xhat import sum_of_products_with_xhat, write_xhat
 from minidl.kernels.reference.normalization import normalized_rows
 
@@ -75,7 +75,7 @@ def _group_norm(x: Any, weight: Any, bias: Any, eps: float, out: Any, mean: Any,
     for i in range(rows):
         first = i % groups * channels
         numbers = x[i].reshape(-1)
-        of_group = sum_of(numbers) / numbers.size
+        of_group = mean_of(numbers)
         inverse = real(1 / math.sqrt(sum_of_squares(numbers, of_group) / numbers.size + eps))
         centre = real(of_group)
         mean[i], inverse_std[i] = centre, inverse

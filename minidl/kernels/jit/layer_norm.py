@@ -12,7 +12,7 @@ from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
 from minidl.kernels.jit.eligible import contiguous
 from minidl.kernels.jit.layer_norm_short import layer_norm_of_short_rows, layer_norm_of_short_rows_backward
 from minidl.kernels.jit.rows import copy
-from minidl.kernels.jit.summation import BLOCK, add_column_products, add_columns, sum_of, sum_of_squares
+from minidl.kernels.jit.summation import BLOCK, add_column_products, add_columns, mean_of, sum_of_squares
 from minidl.kernels.jit.xhat import write_xhat
 
 __all__ = ["layer_norm", "layer_norm_backward"]
@@ -55,7 +55,7 @@ def _layer_norm(x: Any, weight: Any, bias: Any, eps: float, out: Any, mean: Any,
     real = x.dtype.type
     for i in range(rows):
         row = x[i]
-        centre = sum_of(row) / d
+        centre = mean_of(row)
         inverse = real(1 / math.sqrt(sum_of_squares(row, centre) / d + eps))
         mean[i], inverse_std[i] = centre, inverse
         _scale(row, real(centre), inverse, weight, bias, out[i])

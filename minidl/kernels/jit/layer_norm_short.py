@@ -1,7 +1,8 @@
 """Layer norm of short rows: many rows at once, one number of each at a time.
 
 A loop along ten numbers is too short for vector instructions. LANES rows are copied into a scratch array that
-holds the first numbers of all rows, then the second ones, and so on.
+holds the first numbers of all rows, then the second ones, and so on. Each row's first number is subtracted from it, so
+that a sum rounds as numbers of the size of their differences do.
 
 Backward sums the rows again instead of reading their means: a mean rounded to be kept is not quite the sum / d that
 forward subtracted, and xhat would have other bits.
@@ -35,7 +36,7 @@ def layer_norm_of_short_rows(x: Any, weight: Any, bias: Any, eps: float, out: An
         _invert_root(square, real(1 / d), real(eps))
         copy(square[:count], inverse_std[start : start + count])
         for i in range(count):
-            mean[start + i] = total[i] * real(1 / d)
+            mean[start + i] = x[start + i, 0] + total[i] * real(1 / d)
             for j in range(d):
                 out[start + i, j] = columns[j, i] * square[i] * weight[j] + bias[j]
 
@@ -54,7 +55,9 @@ def layer_norm_of_short_rows_backward(
         if count < LANES:
             columns_g[:] = real(0)
             columns_x[:] = real(0)
-        _gather(g[start : start + count], columns_g)
+        for i in range(count):
+            for j in range(d):
+                columns_g[j, i] = g[start + i, j]
         _gather(x[start : start + count], columns_x)
         _centre(columns_x, mean_gx)
         inverse[:count] = inverse_std[start : start + count]
@@ -86,9 +89,10 @@ def _centre(columns: Any, total: Any) -> None:
 
 @inner()
 def _gather(rows: Any, columns: Any) -> None:
+    """Copy the rows, less their first numbers."""
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
-            columns[j, i] = rows[i, j]
+            columns[j, i] = rows[i, j] - rows[i, 0]
 
 
 @inner(REASSOCIATE)

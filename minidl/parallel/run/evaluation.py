@@ -42,8 +42,8 @@ def evaluate(
         algorithm  all-reduce of the sums
         copies     ranks of a replica that may all have the outputs, those along "tp"
 
-    If the targets are no classes, as in regression, the accuracy is nan. Raises RuntimeError if `predict` returned
-    outputs on no rank, or on more ranks of a replica than one or `copies`.
+    If the targets are no classes, as in regression, the accuracy is nan; both are for an empty test set. Raises
+    RuntimeError if `predict` returned outputs on no rank, or on more ranks of a replica than one or `copies`.
     """
     sums = comm.all_reduce(_sums(job, predict, dataset, samples), algorithm=algorithm)
     if len(dataset) and not sums[0]:

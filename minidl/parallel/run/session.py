@@ -295,7 +295,8 @@ class Session(Records):
         predict = partial(self.strategy.predict, self)
         mine = np.arange(len(self.test))[self.replica :: self.replicas]
         test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, self.plan.tp)
-        check_finite(test_loss, self.model, self.epoch, self.step + 1, comm.rank)  # after the epoch's last update
+        if len(self.test):
+            check_finite(test_loss, self.model, self.epoch, self.step + 1, comm.rank)  # after the epoch's last update
         row = HistoryRow(
             epoch=self.epoch,
             loss=float(loss_sum / seen) if seen else math.nan,

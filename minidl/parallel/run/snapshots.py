@@ -54,7 +54,8 @@ def evaluated(
             _set_state(one, its_weights, buffers)
         test_loss, accuracy = evaluate_ensemble(job, models[: len(weights)], test)
         steps = max(snapshot.steps for snapshot in snapshots)
-        check_finite(test_loss, model, epoch, steps, rank=0)
+        if len(test):
+            check_finite(test_loss, model, epoch, steps, rank=0)
         seconds = max(snapshot.seconds for snapshot in snapshots)
         samples = epoch * len(train) * readings
         history.append(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+from dataclasses import replace
 
 import pytest
 
-from minidl import cluster, parallel
+from minidl import cluster, data, parallel
 from minidl.parallel.run.history import HistoryRow
-from tests.parallel.jobs import small_job
+from tests.parallel.jobs import blobs, small_job
 from tests.tiers import exhaustively
 
 COLUMNS = list(HistoryRow.__annotations__)
@@ -39,3 +41,13 @@ def test_progress_estimates_the_rate_of_all_nodes_where_each_has_its_own_minibat
     rates = [one.samples_per_second for one in reported if one.row is None]
     assert rates == pytest.approx([report.history[-1]["samples_per_second"]] * len(rates), rel=0.3)
     assert rates
+
+
+@pytest.mark.parametrize("strategy", [parallel.Synchronous(), parallel.ParameterServer()])
+def test_an_empty_test_set_has_the_loss_and_accuracy_nan(strategy):
+    splits = blobs()
+    untested = replace(splits, test=data.Dataset(splits.test.x[:0], splits.test.y[:0]))
+    report = parallel.train(small_job(data=untested, epochs=1), strategy, 2, on="simulation")
+    assert math.isnan(report.history[0]["test_loss"])
+    assert math.isnan(report.history[0]["accuracy"])
+    assert report.history[0]["loss"] > 0
