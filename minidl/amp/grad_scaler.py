@@ -148,6 +148,8 @@ class GradScaler:
         """Load the state that `state_dict()` returned, here or in PyTorch."""
         if not self._enabled:
             return
+        if not isinstance(state, Mapping):
+            raise TypeError(f"GradScaler: a state is a dict, as state_dict() gives, not a {type(state).__name__}")
         missing = [name for name in self.state_dict() if name not in state]
         if missing:
             raise ValueError(f"this is not the state of an enabled GradScaler: it lacks {', '.join(missing)}")

@@ -149,7 +149,7 @@ def additive_mask(mask: Any, shape: tuple[int, ...], dtype: Any, seen: bool = Tr
     return tensor if tensor.shape == shape else reshape(tensor, shape)
 
 
-def sees_a_key(mask: Array, shape: tuple[int, int], is_causal: bool) -> Array:
+def sees_a_key(mask: Array, shape: tuple[int, ...], is_causal: bool) -> Array:
     """Whether mask and causality leave a query any key, (..., t, 1)."""
     module = kernels.array_module(mask)
     seen = mask != -module.inf

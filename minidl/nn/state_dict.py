@@ -11,6 +11,9 @@ from minidl.kernels.sixteen_bit import bfloat16_from_void
 from minidl.nn.placeholder import is_left_out
 from minidl.tensor import Tensor, as_array
 
+LATER = "num_batches_tracked"
+"""The buffer that batch norm's states from before PyTorch 0.4.1 lack: its own value stays, as in PyTorch."""
+
 
 class IncompatibleKeys(NamedTuple):
     """Names that `load_state_dict` did not find in the given state, and names there that the module lacks."""
@@ -39,7 +42,7 @@ def load_state(kind: str, tensors: Mapping[str, Tensor], state_dict: Any, strict
         raise TypeError(f"a dict of names and arrays is expected, as state_dict() gives, not a {given}")
     unexpected = [name for name in state_dict if name not in tensors]
     tensors = {name: tensor for name, tensor in tensors.items() if not is_left_out(tensor)}
-    missing = [name for name in tensors if name not in state_dict]
+    missing = [name for name in tensors if name not in state_dict and not name.endswith(LATER)]
     problems = []
     if strict and missing:
         problems.append(f"missing: {', '.join(missing)}")

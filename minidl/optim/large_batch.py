@@ -139,6 +139,8 @@ class LargeBatchLR(LRScheduler):
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
         new = base_lr * self.factor(self.last_epoch)
+        if self._momenta and index == len(self._momenta):  # a group added since
+            self._momenta.append(self.optimizer.param_groups[index]["momentum"])
         if self._momenta and self.last_epoch > 0 and lr > 0:
             self.optimizer.param_groups[index]["momentum"] *= new / lr  # of several changes before one step: all
         return new

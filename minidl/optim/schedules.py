@@ -7,11 +7,14 @@ minibatch: a schedule counts calls and names them epochs.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import cos, pi
 from typing import Any
+
+import numpy as np
 
 from minidl.arguments import real_number, whole_number
 from minidl.optim.optimizer import Optimizer
@@ -42,8 +45,8 @@ class LRScheduler(ABC):
                     "state first, or begin with last_epoch=-1"
                 )
         self.optimizer = optimizer
-        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
+        self.base_lrs: list[float] = _plain([group["initial_lr"] for group in optimizer.param_groups])
+        self.last_epoch = _plain(last_epoch)
         self._resuming = last_epoch != -1
         self.step()
         self._resuming = False
@@ -55,6 +58,8 @@ class LRScheduler(ABC):
     def step(self) -> None:
         """Advance to the next epoch and set every group's rate."""
         self.last_epoch += 1
+        for group in self.optimizer.param_groups[len(self.base_lrs) :]:  # added since
+            self.base_lrs.append(_plain(group.setdefault("initial_lr", group["lr"])))
         for index, (group, base_lr) in enumerate(zip(self.optimizer.param_groups, self.base_lrs, strict=True)):
             group["lr"] = float(self.next_lr(group["lr"], base_lr, index))
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
@@ -66,12 +71,16 @@ class LRScheduler(ABC):
     def state_dict(self) -> dict[str, Any]:
         """Return what is needed to resume, as plain numbers under PyTorch's names."""
         names = ("last_epoch", "base_lrs", "_last_lr", *self.state_names)
-        state = {name: getattr(self, name) for name in names}
-        return {name: value.copy() if isinstance(value, (list, dict)) else value for name, value in state.items()}
+        return {name: _plain(getattr(self, name)) for name in names}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume from a state; the optimizer's state holds the rates. ValueError if an entry is missing."""
+        """Resume from a state, also one that went through JSON; the optimizer's state holds the rates.
+
+        Raises ValueError if an entry is missing.
+        """
         own = self.state_dict()
+        if not isinstance(state, Mapping):
+            raise TypeError(f"a schedule's state is a dict, as state_dict() gives, not a {type(state).__name__}")
         missing = own.keys() - state.keys()
         if missing:
             raise ValueError(f"the state lacks {', '.join(sorted(missing))}: it is not that of a {type(self).__name__}")
@@ -79,8 +88,8 @@ class LRScheduler(ABC):
             raise ValueError(
                 f"the state is for {len(state['base_lrs'])} parameter groups, the optimizer has {len(self.base_lrs)}"
             )
-        for name, value in own.items():
-            setattr(self, name, type(value)(state[name]) if isinstance(value, (list, Counter)) else state[name])
+        for name in own:
+            setattr(self, name, _plain(state[name]))
 
 
 class StepLR(LRScheduler):
@@ -102,7 +111,7 @@ class StepLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         real_number("gamma", gamma, at_least=0)
-        self.step_size, self.gamma = whole_number("step_size", step_size, at_least=1), gamma
+        self.step_size, self.gamma = whole_number("step_size", step_size, at_least=1), _plain(gamma)
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
@@ -131,13 +140,14 @@ class MultiStepLR(LRScheduler):
         if not isinstance(milestones, Iterable):
             raise TypeError(f"milestones is a list of epochs, such as [30, 60], not {milestones!r}")
         real_number("gamma", gamma, at_least=0)
-        self.milestones, self.gamma = Counter(milestones), gamma
-        for milestone in self.milestones:
+        counted = Counter(milestones)
+        for milestone in counted:
             real_number("a milestone", milestone)
+        self.milestones, self.gamma = _plain(counted), _plain(gamma)
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
-        return lr * self.gamma ** self.milestones[self.last_epoch] if self.last_epoch in self.milestones else lr
+        return lr * self.gamma ** self.milestones.get(self.last_epoch, 0)
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -166,7 +176,7 @@ class CosineAnnealingLR(LRScheduler):
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         real_number("T_max", T_max, at_least=1)
         real_number("eta_min", eta_min, at_least=0)
-        self.T_max, self.eta_min = T_max, eta_min
+        self.T_max, self.eta_min = _plain(T_max), _plain(eta_min)
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
@@ -210,7 +220,7 @@ class LinearLR(LRScheduler):
         real_number("start_factor", start_factor, above=0, at_most=1)
         real_number("end_factor", end_factor, at_least=0, at_most=1)
         real_number("total_iters", total_iters, at_least=1)
-        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        self.start_factor, self.end_factor, self.total_iters = map(_plain, (start_factor, end_factor, total_iters))
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
@@ -259,6 +269,11 @@ class LambdaLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
+        if index >= len(self.lr_lambdas):
+            raise ValueError(
+                f"parameter group {index} was added after LambdaLR was made, with {len(self.lr_lambdas)} functions: "
+                "add the group first"
+            )
         factor: Any = self.lr_lambdas[index](self.last_epoch)
         try:
             return float(base_lr * factor)
@@ -267,6 +282,19 @@ class LambdaLR(LRScheduler):
                 f"LambdaLR: lr_lambda returns a number, the factor of the base rate; for epoch {self.last_epoch} it "
                 f"returned {factor!r}"
             ) from None
+
+
+def _plain(value: Any) -> Any:
+    """A copy in Python's numbers, which JSON takes; a dict's keys, which it turns into text, are numbers again."""
+    if isinstance(value, Mapping):
+        return Counter({_number(key): count for key, count in value.items()})
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _number(key: Any) -> Any:
+    return json.loads(key) if isinstance(key, str) else _plain(key)
 
 
 def _checked(optimizer: Any) -> Optimizer:

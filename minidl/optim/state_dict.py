@@ -94,6 +94,10 @@ def check_keys(saved: Any) -> None:
         raise ValueError("this is not an optimizer's state: it needs the keys 'state' and 'param_groups'")
     if not isinstance(saved["state"], Mapping) or not isinstance(saved["param_groups"], (list, tuple)):
         raise ValueError("this is not an optimizer's state: 'state' is a dict and 'param_groups' a list of dicts")
+    if not all(isinstance(group, Mapping) and "params" in group for group in saved["param_groups"]):
+        raise ValueError("this is not an optimizer's state: each of 'param_groups' is a dict with the key 'params'")
+    if not all(isinstance(values, Mapping) for values in saved["state"].values()):
+        raise ValueError("this is not an optimizer's state: 'state' has a dict for each parameter")
 
 
 def _options(optimizer: HasState, old: Mapping[str, Any], index: int) -> Group:

@@ -99,6 +99,8 @@ def test_a_state_with_a_value_that_makes_no_sense_is_refused_and_changes_nothing
         with pytest.raises(error, match=f"GradScaler: {entry} must be"):
             scaler.load_state_dict({**before, "growth_factor": 8.0, entry: value})
         assert scaler.state_dict() == before
+    with pytest.raises(TypeError, match=r"a state is a dict, .* not a NoneType"):
+        scaler.load_state_dict(None)  # type: ignore[arg-type]
 
 
 def test_a_scaler_that_is_not_enabled_changes_nothing() -> None:

@@ -116,6 +116,15 @@ def test_not_strict_loads_what_is_there_and_returns_the_rest():
         module.load_state_dict({"bias": np.ones(3)}, strict=False)
 
 
+def test_a_state_of_batch_norm_without_its_count_is_loaded_and_the_count_stays():
+    state = {"weight": np.full(3, 0.7), "bias": np.full(3, -0.3), "running_mean": np.ones(3), "running_var": np.ones(3)}
+    layer = nn.BatchNorm1d(3)
+    layer(np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32))
+    assert layer.load_state_dict(state) == ([], [])
+    assert layer.num_batches_tracked.item() == 1
+    np.testing.assert_array_equal(layer.weight.data, np.float32(0.7))
+
+
 @pytest.mark.parametrize(
     "copied",
     [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m)), lambda m: pickle.loads(cloudpickle.dumps(m))],

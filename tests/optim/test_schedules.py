@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from math import cos, pi
 
+import numpy as np
 import pytest
 
 from minidl import Tensor, optim
@@ -28,7 +30,8 @@ def rates(optimizer: optim.SGD, schedules: list[optim.LRScheduler], epochs: int)
 CLOSED_FORMS: list[tuple[Callable[[optim.Optimizer], optim.LRScheduler], Callable[[int], float]]] = [
     (lambda o: optim.StepLR(o, step_size=3, gamma=0.5), lambda t: 0.5 ** (t // 3)),
     (lambda o: optim.MultiStepLR(o, [2, 7, 7], gamma=0.1), lambda t: 0.1 ** ((t >= 2) + 2 * (t >= 7))),
-    (lambda o: optim.CosineAnnealingLR(o, T_max=6), lambda t: (1 + cos(pi * t / 6)) / 2),
+    (lambda o: optim.MultiStepLR(o, np.array([3, 9]), np.float32(0.75)), lambda t: 0.75 ** ((t >= 3) + (t >= 9))),
+    (lambda o: optim.CosineAnnealingLR(o, T_max=np.int64(6)), lambda t: (1 + cos(pi * t / 6)) / 2),
     (lambda o: optim.CosineAnnealingLR(o, T_max=1, eta_min=0.2), lambda t: 1.0 if t % 2 == 0 else 0.2),
     (lambda o: optim.CosineAnnealingLR(o, 20, eta_min=0.2), lambda t: 0.2 + 0.8 * (1 + cos(pi * t / 20)) / 2),
     (lambda o: optim.LinearLR(o, start_factor=0.25, total_iters=4), lambda t: min(1.0, 0.25 + 0.75 * t / 4)),
@@ -37,7 +40,7 @@ CLOSED_FORMS: list[tuple[Callable[[optim.Optimizer], optim.LRScheduler], Callabl
 ]
 
 
-def test_the_rate_of_every_epoch_is_that_of_the_closed_form_also_after_a_saved_state():
+def test_the_rate_of_every_epoch_is_that_of_the_closed_form_also_after_a_state_saved_as_json():
     for number, (make, factor) in enumerate(CLOSED_FORMS):
         with naming(number):
             optimizer = optimizer_with(1.0)
@@ -48,7 +51,7 @@ def test_the_rate_of_every_epoch_is_that_of_the_closed_form_also_after_a_saved_s
             other = optimizer_with(1.0)
             resumed = make(other)
             other.load_state_dict(optimizer.state_dict())
-            resumed.load_state_dict(schedule.state_dict())
+            resumed.load_state_dict(json.loads(json.dumps(schedule.state_dict())))
             assert resumed.last_epoch == 7
             assert resumed.get_last_lr() == schedule.get_last_lr()
             for each, one in ((optimizer, schedule), (other, resumed)):
@@ -69,6 +72,22 @@ def test_every_group_keeps_its_own_base_rate():
     assert schedule.get_last_lr() == [0.5, 0.25]
     assert schedule.base_lrs == [1.0, 0.5]
     assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.25]
+
+
+def test_a_group_that_is_added_later_is_scheduled_from_its_own_rate():
+    for make in (
+        lambda o: optim.StepLR(o, 2, 0.3),
+        lambda o: optim.MultiStepLR(o, [2], 0.3),
+        lambda o: optim.LargeBatchLR(o, 1, 32, 32, milestones=[2], gamma=0.3),
+    ):
+        optimizer = optimizer_with(0.7)
+        schedule = make(optimizer)
+        optimizer.add_param_group({"params": [Tensor([0.0], requires_grad=True)], "lr": 0.2})
+        schedule.step()
+        assert schedule.get_last_lr() == [0.7, 0.2]
+        schedule.step()
+        assert schedule.get_last_lr() == pytest.approx([0.21, 0.06])
+        assert schedule.state_dict()["base_lrs"] == [0.7, 0.2]
 
 
 def test_every_group_may_have_a_function_of_its_own():
@@ -118,6 +137,7 @@ def test_bad_input_is_named():
         (lambda o: optim.LambdaLR(o, lambda t: None), TypeError, "returns a number, .* for epoch 0 it returned None"),
         (lambda o: optim.StepLR(o, 1, last_epoch=3), ValueError, "no 'initial_lr'"),
         (lambda o: optim.StepLR(o, 1).load_state_dict({"last_epoch": 1}), ValueError, "not that of a StepLR"),
+        (lambda o: optim.StepLR(o, 1).load_state_dict(None), TypeError, "a dict, .* not a NoneType"),
         (
             lambda o: optim.StepLR(o, 1).load_state_dict(TWO_GROUPS),
             ValueError,
