@@ -26,15 +26,14 @@ from minidl.functional import in_place  # noqa: F401  (operators: w -= 1, x[0] =
 from minidl.functional.attention import scaled_dot_product_attention
 from minidl.functional.batch_norm import batch_norm
 from minidl.functional.casts import astype, clone, contiguous
-from minidl.functional.comparisons import eq, ge, gt, isnan, le, lt, ne
-from minidl.functional.convolution import conv2d
+from minidl.functional.comparisons import eq, ge, gt, isclose, isnan, le, lt, ne
+from minidl.functional.convolution import conv1d, conv2d
 from minidl.functional.cross_entropy import cross_entropy, nll_loss
 from minidl.functional.dropout import dropout
 from minidl.functional.elementwise import (
     abs,
     add,
     cos,
-    div,
     exp,
     gelu,
     log,
@@ -72,15 +71,15 @@ from minidl.functional.normalization import group_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
 from minidl.functional.products import einsum, matmul, outer
-from minidl.functional.rearrangement import flip, repeat, roll, tril, triu
+from minidl.functional.rearrangement import flip, pad, repeat, roll, tril, triu
 from minidl.functional.recurrent import lstm
 from minidl.functional.reductions import mean, sum
-from minidl.functional.remainders import floor_divide, remainder
+from minidl.functional.remainders import div, floor_divide, remainder
 from minidl.functional.selection import gather, index_add, index_select, masked_fill, one_hot, scatter_add
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
 from minidl.functional.softmax import log_softmax, softmax
 from minidl.functional.sorting import argsort, sort, topk
-from minidl.functional.statistics import cumsum, logsumexp, norm, prod, std, var
+from minidl.functional.statistics import cumprod, cumsum, logsumexp, norm, prod, std, var
 from minidl.functional.views import broadcast_to, chunk, expand, flatten, permute, split, squeeze, unsqueeze
 from minidl.missing_names import explain_missing_names
 
@@ -106,9 +105,11 @@ __all__ = [
     "clamp",
     "clone",
     "contiguous",
+    "conv1d",
     "conv2d",
     "cos",
     "cross_entropy",
+    "cumprod",
     "cumsum",
     "div",
     "dropout",
@@ -129,6 +130,7 @@ __all__ = [
     "huber_loss",
     "index_add",
     "index_select",
+    "isclose",
     "isnan",
     "kl_div",
     "l1_loss",
@@ -161,6 +163,7 @@ __all__ = [
     "norm",
     "one_hot",
     "outer",
+    "pad",
     "permute",
     "pow",
     "prod",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from minidl import kernels
+from minidl.arguments import real_number
 from minidl.functional.attention_in_blocks import Blocks
 from minidl.functional.bind import operand, unbroadcast
 from minidl.functional.casts import astype
@@ -35,9 +36,10 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     *,
+    scale: float | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """softmax(q k^T / sqrt(d) + mask) v: for every query, a mean of the values, weighted by its similarity to the keys.
+    """softmax(scale q k^T + mask) v: for every query, a mean of the values, weighted by its similarity to the keys.
 
     Parameters
         q, k, v     (..., t, d), (..., s, d) and (..., s, e), with equal leading axes
@@ -46,6 +48,7 @@ def scaled_dot_product_attention(
         dropout_p   probability, 0 to 1, that a weight of the mean is set to zero, in evaluation too; the others are
                     divided by 1 - dropout_p
         is_causal   hide the keys after i from query i, in addition to those that attn_mask hides
+        scale       factor of the scores, not 0; default 1 / sqrt(d)
         generator   source of dropout's random numbers; default: `minidl.random.generator()`
 
     Returns (..., t, e); zeros for a query that sees no key. A single True or False as fourth argument is is_causal.
@@ -75,7 +78,10 @@ def scaled_dot_product_attention(
         )
     queries, keys, values = q.data, k.data, v.data
     shape = (*q.shape[:-1], k.shape[-2])  # of the scores
-    scale = float(1 / sqrt(q.shape[-1])) if q.shape[-1] else 1.0
+    if scale is None:
+        scale = float(1 / sqrt(q.shape[-1])) if q.shape[-1] else 1.0
+    elif real_number("attention: scale", scale) == 0:
+        raise ValueError("attention: with scale 0 every query would see the mean of all values: give another scale")
     mask = None if attn_mask is None else additive_mask(attn_mask, np.shape(attn_mask), queries.dtype)
     if mask is not None and not _broadcasts(mask.shape, shape):
         raise ValueError(f"attention: a mask {mask.shape} does not broadcast to the scores' {shape}")

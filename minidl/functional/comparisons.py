@@ -18,8 +18,8 @@ import numpy as np
 
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shape_errors import cannot_broadcast
-from minidl.kernels import array_module
-from minidl.kernels.sixteen_bit import is_floating_point
+from minidl.kernels import Array, array_module
+from minidl.kernels.sixteen_bit import cast, is_floating_point, is_sixteen_bit
 from minidl.tensor import Tensor, record
 
 
@@ -82,6 +82,21 @@ def eq(a: Any, b: Any) -> Tensor:
 def ne(a: Any, b: Any) -> Tensor:
     """a != b, elementwise."""
     return _elementwise("!=", operator.ne, a, b)
+
+
+@tensor_method("isclose")
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Where |a - b| <= atol + rtol |b|. equal_nan: whether nan is close to nan.
+
+    >>> isclose([1.0, 2.0], [1.000001, 2.1]), isclose(0.1 + 0.2, 0.3).all()
+    (Tensor([ True, False], bool), Tensor(True, bool))
+    """
+
+    def close(x: Array, y: Array) -> Array:
+        x, y = (cast(each, np.dtype(np.float32)) if is_sixteen_bit(each.dtype) else each for each in (x, y))
+        return array_module(x).isclose(x, y, rtol, atol, equal_nan)
+
+    return _elementwise("isclose", close, a, b)
 
 
 @tensor_method("isnan")

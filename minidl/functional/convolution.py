@@ -1,4 +1,7 @@
-"""Convolution over images, as one node (as everywhere in deep learning, a cross-correlation: no filter is mirrored)."""
+"""Convolution over images, as one node, and over sequences.
+
+As everywhere in deep learning it is a cross-correlation: no filter is mirrored.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from minidl import kernels
 from minidl.arguments import whole_number
 from minidl.functional.bind import operand
 from minidl.functional.one_type import autocast_dtype, in_one_type
-from minidl.functional.pairs import Pair, hashable, pair
+from minidl.functional.pairs import Pair, Single, hashable, pair, single
 from minidl.kernels import Array, array_module
 from minidl.kernels.reference.windows import output_size
 from minidl.tensor import Tensor, record
@@ -78,6 +81,39 @@ def conv2d(
         return (*gradients, needs[2] and kernel.sum_channels(g)) if has_bias else gradients
 
     return record(out, (x, weight) if bias is None else (x, weight, bias), separable_vjp, saved=(0, 1))
+
+
+def conv1d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Single = 1,
+    padding: Single | str = 0,
+    dilation: Single = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Convolution over sequences: that of images of height 1. The arguments are those of `conv2d`, in one direction.
+
+    Parameters
+        x       (n, c, t), or one sequence (c, t)
+        weight  (f, c / groups, k)
+
+    Returns
+        (n, f, ot), ot = (t + 2 padding - dilation (k - 1) - 1) // stride + 1
+
+    >>> conv1d([[[1.0, 2.0, 4.0]]], weight=[[[-1.0, 1.0]]])
+    Tensor([[[1., 2.]]], float32)
+    """
+    x, weight = operand(x), operand(weight)
+    if x.ndim not in (2, 3) or weight.ndim != 3:
+        raise ValueError(
+            f"conv1d: x (n, c, t) or (c, t) and weight (filters, channels / groups, k) expected, got {x.shape} and "
+            f"{weight.shape}"
+        )
+    along = padding if isinstance(padding, str) else (0, *single(padding))
+    images, filters = x[..., None, :], weight[:, :, None]
+    out = conv2d(images, filters, bias, (1, *single(stride)), along, (1, *single(dilation)), groups)
+    return out[..., 0, :]
 
 
 class _Geometry(NamedTuple):

@@ -19,9 +19,12 @@ References
 from __future__ import annotations
 
 import operator
+from math import pi
 from typing import Any
 
+from minidl.arguments import one_of
 from minidl.functional.bind import operand, tensor_method
+from minidl.functional.one_type import in_float32
 from minidl.functional.rules import binary, unary
 from minidl.kernels import Array, array_module, current
 from minidl.tensor import Tensor
@@ -74,8 +77,8 @@ tanh = unary("tanh",         lambda x: current().tanh(x),            lambda g, o
             "The hyperbolic tangent; its derivative is 1 - tanh(a)**2.")
 sigmoid = unary("sigmoid",   lambda x: current().sigmoid(x),         lambda g, out: current().sigmoid_backward(g, out),
             "1 / (1 + exp(-a)); its derivative is sigmoid(a) (1 - sigmoid(a)).")
-gelu = unary("gelu",         lambda x: current().gelu(x),            lambda g, x: current().gelu_backward(g, x),
-            "a Phi(a), where Phi is the normal distribution function: exact, not the approximation by tanh.")
+_gelu = unary("_gelu",       lambda x: current().gelu(x),            lambda g, x: current().gelu_backward(g, x),
+            "a Phi(a), where Phi is the normal distribution function.")
 logsigmoid = unary("logsigmoid", lambda x: current().log_sigmoid(x), lambda g, x: current().log_sigmoid_backward(g, x),
             "log(sigmoid(a)), without the underflow of taking the logarithm afterwards; its derivative is sigmoid(-a).")
 _softplus = unary("_softplus", lambda x: current().softplus(x),      lambda g, x: current().softplus_backward(g, x),
@@ -94,9 +97,25 @@ def softplus(a: Any, beta: float = 1.0) -> Tensor:
     return _softplus(a) if beta == 1 else _softplus(operand(a) * beta) / beta
 
 
+@tensor_method("gelu")
+def gelu(a: Any, approximate: str = "none") -> Tensor:
+    """a Phi(a), where Phi is the normal distribution function: exact, or with approximate="tanh" the tanh form.
+
+    >>> gelu([-1.0, 1.0]), gelu([-1.0, 1.0], approximate="tanh")
+    (Tensor([-0.1587,  0.8413], float32), Tensor([-0.1588,  0.8412], float32))
+    """
+    return _gelu(a) if one_of("gelu: approximate", approximate, ("none", "tanh")) == "none" else _gelu_by_tanh(a)
+
+
+@in_float32("a")
+def _gelu_by_tanh(a: Any) -> Tensor:
+    a = operand(a)
+    return 0.5 * a * (1 + tanh((2 / pi) ** 0.5 * (a + 0.044715 * (a * a * a))))
+
+
 # ---- operators and methods of Tensor ----
 
-for operation in (add, sub, mul, div, neg, abs, square, sign, sqrt, exp, log, sin, cos, relu, tanh, sigmoid, gelu):
+for operation in (add, sub, mul, neg, abs, square, sign, sqrt, exp, log, sin, cos, relu, tanh, sigmoid):
     tensor_method(operation.__name__)(operation)
 tensor_method("__add__", "__radd__")(add)
 tensor_method("__sub__")(sub)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from minidl.arguments import whole_number
+
 Pair = int | tuple[int, int]
+Single = int | tuple[int]
 
 
 def pair(value: Pair) -> tuple[int, int]:
@@ -15,6 +18,12 @@ def pair(value: Pair) -> tuple[int, int]:
         return operator.index(vertical), operator.index(horizontal)
     except (TypeError, ValueError):
         raise _no_pair(value) from None
+
+
+def single(value: Single) -> tuple[int]:
+    """The size in the one direction of a sequence, from a whole number alone or in a tuple, as in PyTorch."""
+    number = value[0] if isinstance(value, (tuple, list)) and len(value) == 1 else value
+    return (whole_number("a size, stride, padding or dilation of a sequence", number),)
 
 
 def hashable(value: Any) -> Any:

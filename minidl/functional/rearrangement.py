@@ -1,4 +1,4 @@
-"""Copies with rearranged elements: repeat, flip, roll, and triangles of matrices."""
+"""Copies with rearranged elements: repeat, flip, roll, pad, and triangles of matrices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from minidl import kernels
-from minidl.arguments import whole_number
+from minidl.arguments import one_of, whole_number
 from minidl.functional.axes import counted_from_start
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shapes import cat, reshape
@@ -83,6 +83,32 @@ def roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None =
     cut = length - shifts % length if length else 0
     whole = [slice(None)] * axis
     return cat([a[(*whole, slice(cut, None))], a[(*whole, slice(cut))]], axis)
+
+
+def pad(a: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Add `value`, 0 by default, before and after the numbers of the last axes; negative widths cut numbers off.
+
+    pad: (before, after) of the last axis, then of the one before it, and so on: (left, right, top, bottom) of images
+    mode: "constant"; PyTorch's other modes are refused
+
+    >>> pad([[1.0, 2.0]], (1, 2))
+    Tensor([[0., 1., 2., 0., 0.]], float32)
+    """
+    a = operand(a)
+    one_of("pad: mode", mode, ["constant"])
+    sizes = [whole_number("pad: each width", each) for each in pad]
+    if len(sizes) % 2 or len(sizes) > 2 * a.ndim:
+        raise ValueError(f"pad: two widths for each of the last axes of shape {a.shape} expected, got {tuple(sizes)}")
+    widths = [(0, 0)] * (a.ndim - len(sizes) // 2) + [*zip(sizes[::2], sizes[1::2], strict=True)][::-1]
+    if min(sizes, default=0) < 0:
+        ends = [length + min(after, 0) for length, (_, after) in zip(a.shape, widths, strict=True)]
+        if any(end < max(-before, 0) for end, (before, _) in zip(ends, widths, strict=True)):
+            raise ValueError(f"pad: {tuple(sizes)} cuts off more than the numbers of shape {a.shape}")
+        a = a[tuple(slice(max(-before, 0), end) for end, (before, _) in zip(ends, widths, strict=True))]
+        widths = [(max(before, 0), max(after, 0)) for before, after in widths]
+    inside = tuple(slice(before, before + length) for (before, _), length in zip(widths, a.shape, strict=True))
+    out = array_module(a.data).pad(a.data, widths, constant_values=value or 0)
+    return record(out, (a,), lambda g, needs: (g[inside],))
 
 
 @tensor_method("tril")

@@ -209,6 +209,34 @@ def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor
     return record(out, (a,), lambda g, needs: (kernels.current().cumsum(g, place, True),))
 
 
+@tensor_method("cumprod")
+@in_float32("a")
+def cumprod(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Running products along `dim`: out[i] = a[0] ... a[i]. Zeros have their gradient, as in `prod`.
+
+    >>> cumprod([2.0, 3.0, 4.0], 0)
+    Tensor([ 2.,  6., 24.], float32)
+    """
+    a = operand(a)
+    x = a.data
+    place = counted_from_start("cumprod", one_axis("cumprod", axis, dim), x)
+    if not x.ndim:
+        return a * 1
+    module = array_module(x)
+    out = module.cumprod(x, place)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        """With the factors before it, b[k] = a[0] ... a[k-1], and s[k] = g[k] + a[k+1] s[k+1], a[k] gets b[k] s[k]."""
+        g, rows, products = (module.moveaxis(each, place, 0) for each in (g, x, out))
+        sums = g.copy()
+        for k in range(len(rows) - 2, -1, -1):
+            sums[k] += rows[k + 1] * sums[k + 1]
+        sums[1:] *= products[:-1]
+        return (module.moveaxis(sums, 0, place),)
+
+    return record(out, (a,), vjp, saved=(0, OUTPUT))
+
+
 @tensor_method("logsumexp")
 @in_float32("a")
 def logsumexp(

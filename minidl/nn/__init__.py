@@ -23,7 +23,7 @@ from minidl.nn.building import building
 from minidl.nn.checkpointing import checkpointing
 from minidl.nn.clip import clip_grad_norm_
 from minidl.nn.container import ModuleList, Sequential
-from minidl.nn.convolution import Conv2d
+from minidl.nn.convolution import Conv1d, Conv2d
 from minidl.nn.dropout import Dropout, Dropout2d
 from minidl.nn.embedding import Embedding
 from minidl.nn.flatten import Flatten
@@ -39,7 +39,7 @@ from minidl.nn.losses import (
     SmoothL1Loss,
 )
 from minidl.nn.module import Module
-from minidl.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm
+from minidl.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from minidl.nn.parameter import Buffer, Parameter
 from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from minidl.nn.recurrent import LSTM, LSTMCell
@@ -59,6 +59,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "Buffer",
+    "Conv1d",
     "Conv2d",
     "CrossEntropyLoss",
     "Dropout",
@@ -82,6 +83,7 @@ __all__ = [
     "MultiheadAttention",
     "NLLLoss",
     "Parameter",
+    "RMSNorm",
     "ReLU",
     "Sequential",
     "Shard",
@@ -109,7 +111,6 @@ explain_missing_names(
     {
         "BCELoss": "type nn.BCEWithLogitsLoss(), and leave out the sigmoid before it",
         "BatchNorm3d": "nn.BatchNorm1d and nn.BatchNorm2d are there",
-        "Conv1d": "type nn.Conv2d(n_in, n_out, (1, k)) on images of height 1, x[:, :, None]",
         "Conv3d": "nn.Conv2d is there",
         "ConvTranspose2d": "enlarge the image (see nn.Upsample), then nn.Conv2d",
         "DataParallel": "minidl.parallel trains on many nodes",

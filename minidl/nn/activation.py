@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import functional as F
-from minidl.arguments import real_number
+from minidl.arguments import one_of, real_number
 from minidl.functional.bind import operand
 from minidl.nn.module import Module
 from minidl.tensor import Tensor
@@ -48,10 +48,16 @@ class LeakyReLU(Module):
 
 
 class GELU(Module):
-    """x Phi(x), where Phi is the normal distribution function: exact, not the approximation by tanh."""
+    """x Phi(x), where Phi is the normal distribution function: exact, or with approximate="tanh" the tanh form."""
+
+    def __init__(self, approximate: str = "none") -> None:
+        self.approximate = one_of("GELU: approximate", approximate, ("none", "tanh"))
 
     def forward(self, x: Any) -> Tensor:
-        return F.gelu(x)
+        return F.gelu(x, self.approximate)
+
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
 
 
 class SiLU(Module):

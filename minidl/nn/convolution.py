@@ -1,4 +1,4 @@
-"""The convolutional layer: filters that slide over an image."""
+"""The convolutional layers: filters that slide over an image or a sequence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from minidl import functional as F
 from minidl.arguments import whole_number
 from minidl.functional.convolution import Padding
-from minidl.functional.pairs import Pair, pair
+from minidl.functional.pairs import Pair, Single, pair, single
 from minidl.nn.linear import reset_weight_and_bias
 from minidl.nn.module import Module
 from minidl.nn.parameter import Parameter
@@ -50,27 +50,75 @@ class Conv2d(Module):
         bias: bool = True,
         padding_mode: str = "zeros",
     ) -> None:
-        if padding_mode != "zeros":
-            raise ValueError(f"Conv2d pads with zeros only, not with padding_mode={padding_mode!r}")
-        in_channels = whole_number("Conv2d: in_channels", in_channels, at_least=0)
-        out_channels = whole_number("Conv2d: out_channels", out_channels, at_least=0)
-        groups = whole_number("Conv2d: groups", groups, at_least=1)
-        if in_channels % groups or out_channels % groups:
-            raise ValueError(
-                f"Conv2d: groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}"
-            )
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        channels = _checked("Conv2d", in_channels, out_channels, groups, padding_mode)
+        self.in_channels, self.out_channels, self.groups = channels
         self.kernel_size, self.stride, self.dilation = pair(kernel_size), pair(stride), pair(dilation)
         self.padding = padding if isinstance(padding, str) else pair(padding)
-        self.weight = Parameter(empty(out_channels, in_channels // groups, *self.kernel_size))
-        self.bias = Parameter(empty(out_channels)) if bias else None
+        self.weight = Parameter(empty(self.out_channels, self.in_channels // self.groups, *self.kernel_size))
+        self.bias = Parameter(empty(self.out_channels)) if bias else None
         reset_weight_and_bias(self.weight, self.bias)
 
     def forward(self, x: Any) -> Tensor:
         return F.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
-        sizes = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        others = {"padding": (0, 0), "dilation": (1, 1), "groups": 1}
-        parts = [f"{name}={getattr(self, name)!r}" for name, usual in others.items() if getattr(self, name) != usual]
-        return ", ".join([sizes, *parts, *(["bias=False"] if self.bias is None else [])])
+        return _described(self, {"padding": (0, 0), "dilation": (1, 1), "groups": 1})
+
+
+class Conv1d(Module):
+    """Convolution over sequences: the parameters are those of `Conv2d`, one number each.
+
+    Shapes: x (n, in_channels, t) -> (n, out_channels, ot); weight (out_channels, in_channels / groups, k), bias
+    (out_channels,). ot = (t + 2 padding - dilation (k - 1) - 1) // stride + 1.
+    Weight and bias are initialised uniformly in +-1/sqrt(in_channels / groups k).
+
+    >>> import numpy as np
+    >>> Conv1d(3, 8, kernel_size=3, stride=2)(Tensor(np.zeros((2, 3, 9), np.float32))).shape
+    (2, 8, 4)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Single,
+        stride: Single = 1,
+        padding: Single | str = 0,
+        dilation: Single = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+    ) -> None:
+        channels = _checked("Conv1d", in_channels, out_channels, groups, padding_mode)
+        self.in_channels, self.out_channels, self.groups = channels
+        self.kernel_size, self.stride, self.dilation = single(kernel_size), single(stride), single(dilation)
+        self.padding = padding if isinstance(padding, str) else single(padding)
+        self.weight = Parameter(empty(self.out_channels, self.in_channels // self.groups, *self.kernel_size))
+        self.bias = Parameter(empty(self.out_channels)) if bias else None
+        reset_weight_and_bias(self.weight, self.bias)
+
+    def forward(self, x: Any) -> Tensor:
+        return F.conv1d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def extra_repr(self) -> str:
+        return _described(self, {"padding": (0,), "dilation": (1,), "groups": 1})
+
+
+def _checked(name: str, in_channels: int, out_channels: int, groups: int, padding_mode: str) -> tuple[int, int, int]:
+    """The channels and groups of a layer. Errors: ValueError if they do not fit, or for another padding than zeros."""
+    if padding_mode != "zeros":
+        raise ValueError(f"{name} pads with zeros only, not with padding_mode={padding_mode!r}")
+    in_channels = whole_number(f"{name}: in_channels", in_channels, at_least=0)
+    out_channels = whole_number(f"{name}: out_channels", out_channels, at_least=0)
+    groups = whole_number(f"{name}: groups", groups, at_least=1)
+    if in_channels % groups or out_channels % groups:
+        raise ValueError(
+            f"{name}: groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}"
+        )
+    return in_channels, out_channels, groups
+
+
+def _described(layer: Conv2d | Conv1d, usual: dict[str, Any]) -> str:
+    sizes = f"{layer.in_channels}, {layer.out_channels}, kernel_size={layer.kernel_size}, stride={layer.stride}"
+    parts = [f"{name}={getattr(layer, name)!r}" for name, value in usual.items() if getattr(layer, name) != value]
+    return ", ".join([sizes, *parts, *(["bias=False"] if layer.bias is None else [])])

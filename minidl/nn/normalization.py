@@ -10,6 +10,7 @@ import numpy as np
 from minidl import functional as F
 from minidl.arguments import real_number, whole_number
 from minidl.functional.bind import operand
+from minidl.functional.one_type import in_float32
 from minidl.grad_mode import recomputing
 from minidl.kernels import array_module
 from minidl.nn.module import Module
@@ -177,6 +178,51 @@ class LayerNorm(Module):
     def extra_repr(self) -> str:
         affine = "" if self.elementwise_affine else ", elementwise_affine=False"
         return f"{self.normalized_shape}, eps={self.eps}{affine}, bias={self.bias is not None}"
+
+
+class RMSNorm(Module):
+    """Divide every sample by the root of its mean square over the last axes, then scale by weight.
+
+    Parameters
+        normalized_shape      lengths of the last axes, over which the mean is taken; or one length
+        eps                   added to the mean square before the root; None: the distance from 1 to the next number in
+                              the type of x, in float32 for 16 bits
+        elementwise_affine    learn a weight, initialised to 1
+
+    Shapes: x (..., *normalized_shape) -> the same shape. Raises ValueError if the shape of x does not end with
+    normalized_shape.
+
+    References
+        Zhang and Sennrich, Root Mean Square Layer Normalization (arXiv:1910.07467), equation 4.
+
+    >>> RMSNorm(2)(Tensor([[1.0, 7.0]]))
+    Tensor([[0.2, 1.4]], float32, requires_grad=True)
+    """
+
+    def __init__(
+        self, normalized_shape: int | tuple[int, ...], eps: float | None = None, elementwise_affine: bool = True
+    ) -> None:
+        lengths = normalized_shape if isinstance(normalized_shape, Iterable) else (normalized_shape,)
+        self.normalized_shape = tuple(whole_number("RMSNorm: normalized_shape", each, at_least=0) for each in lengths)
+        self.eps = None if eps is None else real_number("RMSNorm: eps", eps)
+        self.elementwise_affine = elementwise_affine
+        self.weight = Parameter(np.ones(self.normalized_shape, np.float32)) if elementwise_affine else None
+
+    def forward(self, x: Any) -> Tensor:
+        x, axes = operand(x), len(self.normalized_shape)
+        if x.shape[-axes:] != self.normalized_shape:
+            raise ValueError(f"RMSNorm: x (..., {', '.join(map(str, self.normalized_shape))}) expected, got {x.shape}")
+        out = _by_root_mean_square(x, tuple(range(-axes, 0)), self.eps)
+        return out if self.weight is None else out * self.weight
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+@in_float32("x")
+def _by_root_mean_square(x: Tensor, axes: tuple[int, ...], eps: float | None) -> Tensor:
+    mean_square = (x * x).mean(axis=axes, keepdims=True)
+    return x * (mean_square + (np.finfo(x.dtype).eps if eps is None else eps)) ** -0.5
 
 
 class GroupNorm(Module):

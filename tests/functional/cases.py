@@ -171,6 +171,11 @@ for operation in ("add", "sub", "mul", "div"):
 case("sub", "number on the left", lambda F, a: 2.5 - a, normal(3, 4))
 case("mul", "number on the left", lambda F, a: 0.5 * a, normal(3, 4))
 case("div", "number on the left", lambda F, a: 3 / a, positive(3, 4))
+for mode in ("floor", "trunc"):
+    rounded: Callable[..., Any] = lambda F, a, b, mode=mode: F.div(a, b, rounding_mode=mode)  # noqa: E731
+    case("div", f"rounding_mode={mode}, broadcast", rounded, apart(3, 4), constant(0.7, -0.3, 1.1, -0.13))
+    whole: Callable[..., Any] = lambda F, a, i, mode=mode: a * (i - 3).div(2, rounding_mode=mode).to(a.dtype)  # noqa: E731
+    case("div", f"rounding_mode={mode}, integers", whole, normal(3, 4), integers(7, 3, 4))
 case("neg", "matrix", lambda F, a: -a, normal(3, 4))
 case("abs", "matrix", lambda F, a: F.abs(a), apart(3, 4))
 case("abs", "at 0 the derivative is 0", lambda F, a: abs(a), tied(3, 4), smooth=False)
@@ -200,6 +205,7 @@ for operation in ELEMENTWISE.split():
     maker = {"log": positive, "sqrt": positive, "relu": apart}.get(operation, normal)
     for what, shape in (("matrix", (3, 4)), ("0-d", ()), ("empty", (0, 3))):
         case(operation, what, calling(operation), maker(*shape))
+case("gelu", "by tanh", calling("gelu", approximate="tanh"), normal(3, 4))
 case("relu", "at 0 the derivative is 0", lambda F, a: F.relu(a - 1), tied(3, 4), smooth=False)
 case("sigmoid", "far out", lambda F, a: (a * 1000).sigmoid(), normal(3, 4), smooth=False)
 case("softplus", "far out", lambda F, a: F.softplus(a * 1000), normal(3, 4), smooth=False)
@@ -307,6 +313,9 @@ case("prod", "zeros among them", lambda F, a: F.prod(a, 1), tied(6, 4))
 case("prod", "nothing", lambda F, a: F.prod(a, 1), normal(3, 0))
 case("cumsum", "rows", lambda F, a: F.cumsum(a, 1), normal(3, 4))
 case("cumsum", "first axis", lambda F, a: a.cumsum(dim=0), normal(3, 4, 2))
+case("cumprod", "rows", lambda F, a: F.cumprod(a, 1), normal(3, 4))
+case("cumprod", "zeros among them, first axis", lambda F, a: a.cumprod(dim=0), tied(5, 3, 2))
+case("cumprod", "nothing", lambda F, a: F.cumprod(a, 1), normal(3, 0))
 case("logsumexp", "rows", lambda F, a: F.logsumexp(a, 1), normal(3, 4))
 case("logsumexp", "two axes, kept", lambda F, a: a.logsumexp((0, 2), keepdim=True), normal(2, 3, 4))
 case("logsumexp", "large", lambda F, a: F.logsumexp(a * 1000, 0), apart(3, 4), smooth=False)
@@ -326,6 +335,8 @@ for operation in ("lt", "le", "gt", "ge", "eq", "ne"):
     choice = lambda F, a, b, name=operation: F.where(getattr(F, name)(a, b), a, 2 * b)  # noqa: E731
     case(operation, "choice", choice, tied(3, 4), tied(4), smooth=False)
     case(operation, "a number", lambda F, a, name=operation: a * getattr(a, name)(1), tied(3, 4), smooth=False)
+near: Callable[..., Any] = lambda F, a, b: a * F.isclose(a.detach(), b, rtol=0.3, atol=0.01)  # noqa: E731
+case("isclose", "some are", near, apart(3, 4), constant(0.3, -0.2, 0.6, 0.5))
 case("isnan", "none is", lambda F, a: F.where(F.isnan(a), 0 * a, a), normal(3, 4))
 case("logical_and", "operator", lambda F, a: a * ((a > 0) & (a < 0.3)), apart(3, 4))
 case("logical_or", "operator", lambda F, a: a * ((a < 0) | (a > 0.3)), apart(3, 4))
@@ -352,6 +363,8 @@ case("split", "all pieces", lambda F, a: F.cat(a.split(2, 1)[::-1], 1), normal(2
 case("chunk", "all pieces", lambda F, a: F.cat(a.chunk(2)[::-1]), normal(5, 2))
 case("repeat", "a new axis", lambda F, a: a.repeat(3, 1, 2), normal(2, 3))
 case("repeat", "no times", lambda F, a: a.repeat(0, 1), normal(2, 3))
+case("pad", "images", lambda F, a: F.pad(a, (1, 2, 0, 3)), normal(2, 3, 4))
+case("pad", "a value, cut off at one end", lambda F, a: F.pad(a, (-1, 2), value=0.7), normal(3, 4))
 case("flip", "two", lambda F, a: a.flip(0, -1), normal(2, 3, 4))
 case("roll", "two axes", lambda F, a: F.roll(a, shifts=(1, -2), dims=(0, -1)), normal(2, 3, 4))
 case("roll", "backwards, beyond the end", lambda F, a: a.roll(-5, 0), normal(3, 2))
@@ -434,6 +447,12 @@ for what, image, filters, geometry in (
     ("one image", (2, 5, 6), (3, 2, 3, 3), {"padding": 1}),
 ):
     case("conv2d", what, calling("conv2d", **geometry), normal(*image), normal(*filters), normal(filters[0]))
+for what, sequence, filters, geometry in (
+    ("strided, padded, dilated", (2, 3, 11), (4, 3, 3), {"stride": 2, "padding": (1,), "dilation": 2}),
+    ("the same size, in groups", (2, 4, 7), (6, 2, 4), {"padding": "same", "groups": 2}),
+    ("one sequence", (3, 7), (4, 3, 2), {}),
+):
+    case("conv1d", what, calling("conv1d", **geometry), normal(*sequence), normal(*filters), normal(filters[0]))
 for operation, maker in (("max_pool2d", apart), ("avg_pool2d", normal)):
     for what, image, window, stride, padding in (
         ("2 x 2", (2, 3, 4, 6), 2, None, 0),
@@ -595,6 +614,8 @@ for what, mask in (
     few = (normal(1040, 2), normal(1010, 2), normal(1010, 3)) if "long" in what else THREE
     case(attention, what, calling(attention), *few, Operand(lambda random, m=mask: m.copy(), differentiable=False))
 case(attention, "a learnt mask of numbers, shared by the samples", calling(attention), *THREE, normal(3, 4))
+case(attention, "a scale", calling(attention, scale=0.7), *THREE)
+case(attention, "a scale and a learnt mask", calling(attention, scale=-1.3), *THREE, normal(3, 4))
 hidden = calling(attention, np.array([False, True, True, False]), is_causal=True)  # PyTorch refuses the two together
 case(attention, "a mask and causal, a query that sees nothing", hidden, *THREE, peer=False)
 case(attention, "dropout", calling(attention, dropout_p=0.4), *THREE, peer=False)

@@ -15,7 +15,7 @@ add, sub, mul, div, neg, pow, matmul = torch.add, torch.sub, torch.mul, torch.di
 exp, log, sqrt, tanh, sigmoid = torch.exp, torch.log, torch.sqrt, torch.tanh, torch.sigmoid
 relu, gelu, linear, embedding = nn.relu, nn.gelu, nn.linear, nn.embedding
 softplus, logsigmoid = nn.softplus, nn.logsigmoid
-conv2d, batch_norm, group_norm = nn.conv2d, nn.batch_norm, nn.group_norm
+conv1d, conv2d, batch_norm, group_norm, pad = nn.conv1d, nn.conv2d, nn.batch_norm, nn.group_norm, nn.pad
 max_pool2d, avg_pool2d = nn.max_pool2d, nn.avg_pool2d
 adaptive_avg_pool2d, adaptive_max_pool2d = nn.adaptive_avg_pool2d, nn.adaptive_max_pool2d
 
@@ -128,6 +128,7 @@ amax, amin, argmax, argmin, maximum, minimum, clamp = (
     getattr(torch, name) for name in ("amax", "amin", "argmax", "argmin", "maximum", "minimum", "clamp")
 )
 var, std, prod, cumsum, logsumexp = (getattr(torch, name) for name in ("var", "std", "prod", "cumsum", "logsumexp"))
+cumprod, isclose = torch.cumprod, torch.isclose
 lt, le, gt, ge, eq, ne, isnan = (getattr(torch, name) for name in ("lt", "le", "gt", "ge", "eq", "ne", "isnan"))
 logical_and, logical_or, logical_xor = torch.logical_and, torch.logical_or, torch.logical_xor
 any, all = torch.any, torch.all

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from minidl import Tensor, grad, kernels, manual_seed
+from minidl import Tensor, grad, kernels, manual_seed, nn
 from minidl import functional as F
 from tests.together import Mistake, assert_refused, naming
 
@@ -274,6 +274,14 @@ MISTAKES: list[Mistake] = [
         r"got \(2, 3\), \(2, 4\)",
     ),
     # what would be a silent wrong number
+    (lambda: F.pad(ZEROS((2, 3)), (1, 2, 3)), ValueError, r"two widths for each of the last axes of shape \(2, 3\)"),
+    (lambda: F.pad(ZEROS((2, 3)), (-2, -2)), ValueError, "cuts off more than"),
+    (lambda: F.pad(ZEROS((2, 3)), (1, 1), "reflect"), ValueError, "mode must be 'constant', got 'reflect'"),
+    (lambda: F.div([7.0], 2.0, rounding_mode="round"), ValueError, "got 'round'"),
+    (lambda: F.gelu([0.3], "tan"), ValueError, "did you mean 'tanh'"),
+    (lambda: F.conv1d(ZEROS((2, 3)), ZEROS((4, 2))), ValueError, r"got \(2, 3\) and \(4, 2\)"),
+    (lambda: nn.Conv1d(2, 3, (4, 5)), TypeError, r"of a sequence must be a whole number, got \(4, 5\)"),
+    (lambda: F.scaled_dot_product_attention(*[ZEROS((2, 3))] * 3, scale=0), ValueError, "scale 0"),
     (lambda: F.l1_loss(np.array([1], np.uint8), np.array([3], np.uint8)), TypeError, r"convert them with .float\(\)"),
     (lambda: F.dropout(np.full(10, 10), p=0.3), TypeError, "dropout: floating-point numbers expected, got int64"),
     (lambda: Tensor([1.0]).repeat(-1), ValueError, r"0 or more, got \(-1,\)"),

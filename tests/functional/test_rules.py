@@ -14,7 +14,8 @@ from minidl.functional import elementwise
 from minidl.functional.rules import binary, unary
 from minidl.tape import OUTPUT, node_of
 
-ROWS = [value for value in vars(elementwise).values() if inspect.isfunction(value) and value.__closure__]
+FUNCTIONS = [value for value in vars(elementwise).values() if inspect.isfunction(value)]
+ROWS = [function for function in FUNCTIONS if function.__closure__ and not hasattr(function, "__wrapped__")]
 
 
 def leaf(*values: float) -> Tensor:

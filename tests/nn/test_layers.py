@@ -55,6 +55,8 @@ LAYERS = [
     (lambda: nn.GroupNorm(2, 4), (3, 4, 2)),
     (lambda: nn.GroupNorm(4, 4, affine=False), (3, 4, 2, 2)),
     (lambda: nn.LayerNorm(6), (3, 6)),
+    (lambda: nn.RMSNorm((2, 3)), (4, 2, 3)),
+    (lambda: nn.Conv1d(2, 3, 3, stride=2, padding=1), (2, 2, 7)),
     (lambda: nn.LayerNorm(6, elementwise_affine=False), (3, 6)),
     (lambda: nn.LayerNorm((2, 3), bias=False), (4, 2, 3)),
     (nn.GELU, (3, 4)),
@@ -139,6 +141,7 @@ def test_norms_say_what_they_expect_and_what_to_type():
         (nn.BatchNorm1d(3), (5, 4), r"axis 1 has 4 channels; the layer for it is nn.BatchNorm1d\(4\)"),
         (nn.BatchNorm1d(3), (1, 3), r"more than one value per channel, got x of shape \(1, 3\).*drop_last.*model.eval"),
         (nn.GroupNorm(2, 4), (5, 6), r"GroupNorm: x \(n, 4, ...\) expected, got \(5, 6\)"),
+        (nn.RMSNorm(4), (3, 5), r"RMSNorm: x \(..., 4\) expected, got \(3, 5\)"),
         (nn.GroupNorm(2, 4), (4,), r"GroupNorm: x \(n, 4, ...\) expected, got \(4,\)"),
     ]:
         with naming(message), pytest.raises(ValueError, match=message):
