@@ -27,6 +27,8 @@ virtual clock, any `network=`) and with `on="mpi"`.
     rank.py               the state of a rank
     in_flight.py          arrays that an operation in progress uses
     phantom.py            an array without contents
+    tensors.py            refuses tensors, which are no arrays
+    missing_attributes.py hints for names and options of torch.distributed and mpi4py
     calibrate.py          fits a network to this machine
 
     collectives           how an all-reduce works, and every other collective

@@ -96,6 +96,8 @@ class Communicator(Groups):
             try:
                 result = collectives.broadcast_tree(channel, contiguous, src)
             except ValueError as error:
+                if is_source or not isinstance(x, np.ndarray):
+                    raise
                 raise CollectiveMismatch(
                     f"the array that rank {self.rank} passes to broadcast is not like that of rank {src}: {error}",
                     rank=self._ranks[self.rank],

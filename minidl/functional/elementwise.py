@@ -104,7 +104,10 @@ def gelu(a: Any, approximate: str = "none") -> Tensor:
     >>> gelu([-1.0, 1.0]), gelu([-1.0, 1.0], approximate="tanh")
     (Tensor([-0.1587,  0.8413], float32), Tensor([-0.1588,  0.8412], float32))
     """
-    return _gelu(a) if one_of("gelu: approximate", approximate, ("none", "tanh")) == "none" else _gelu_by_tanh(a)
+    if approximate == "none":
+        return _gelu(a)
+    one_of("gelu: approximate", approximate, ("none", "tanh"))
+    return _gelu_by_tanh(a)
 
 
 @in_float32("a")

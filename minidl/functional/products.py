@@ -120,7 +120,8 @@ def _parsed(equation: str, tensors: list[Tensor]) -> tuple[list[str], list[Tenso
         for letter, length in zip(term, tensor.shape, strict=True):
             known = lengths.setdefault(letter, length)
             if known != length and not (letter in unnamed and 1 in (known, length)):
-                raise ValueError(f"einsum: {letter!r} stands for the lengths {known} and {length} in {equation!r}")
+                name = "..." if letter in unnamed else letter
+                raise ValueError(f"einsum: {name!r} stands for the lengths {known} and {length} in {equation!r}")
             if known == 1:
                 lengths[letter] = length
     if not set(result) <= set(lengths) or len(set(result)) != len(result):
