@@ -12,16 +12,18 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from minidl.arguments import whole_number
+
+_T = TypeVar("_T")
 
 
 class Purpose(Enum):
@@ -33,7 +35,7 @@ class Purpose(Enum):
     SHUFFLE = "the order of an epoch's samples: epoch; the same on all ranks"
     SHARDS = "the assignment of samples to fixed shards: none; the same on all ranks"
     SHARD_SHUFFLE = "the order within a rank's fixed shard: epoch, rank"
-    DROPOUT = "a layer's mask: epoch, step, replica, micro-batch, layer's name, number of the call"
+    DROPOUT = "a layer's mask: epoch, step, replica, micro-batch; layer's name and number of the call, or the stage"
     ROUNDING = "a compressor's choices on one rank: epoch, rank, name of the parameter"
     COMMON_CHOICE = "a compressor's choices that all ranks share: its seed, epoch, name of the parameter, draw"
     REST_OF_EPOCH = "the seed of compressors that begin within an epoch: epoch, step; the same on all ranks"
@@ -89,7 +91,7 @@ def use(fresh: np.random.Generator) -> None:
 def generator() -> np.random.Generator:
     """Return this context's generator; without `manual_seed` the operating system seeds it.
 
-    In a forward pass of `parallel.train` it is a stream of that pass alone.
+    In a forward pass of `parallel.train` it is a stream of that pass, and of the stage that runs, alone.
     """
     forward = _forward.get()
     if forward is not None:
@@ -118,9 +120,14 @@ def using(temporary: np.random.Generator) -> Iterator[None]:
 class ForwardPass:
     """The random numbers of one forward pass in a training run: each call of each layer has its own stream.
 
+    What draws without a layer, such as `F.dropout` in a model's own code, shares one stream in each stage of the model.
+
     Parameters
         names          maps a layer to its name in the model, which does not depend on how the model is split over ranks
         seed, epoch, step, replica, micro_batch    coordinates of the pass
+
+    Attributes
+        stage    number of the stage that runs, then that of the stage within it, and so on; `stage_by_stage` sets it
     """
 
     def __init__(
@@ -128,22 +135,23 @@ class ForwardPass:
     ) -> None:
         self._names, self._place = names, (seed, epoch, step, replica, micro_batch)
         self._calls: Counter[str] = Counter()
-        self._unnamed: np.random.Generator | None = None
+        self.stage: tuple[int, ...] = ()
+        self._of_stages: dict[tuple[int, ...], np.random.Generator] = {}
 
     def of(self, layer: object) -> np.random.Generator:
-        """Return the generator of this call of the layer; code outside the named layers shares one per pass."""
+        """Return the generator of this call of the layer; code outside the named layers shares one per stage."""
         name = None if layer is None else self._names.get(layer)
         if name is None:
-            if self._unnamed is None:
-                self._unnamed = stream(Purpose.DROPOUT, *self._place)
-            return self._unnamed
+            if self.stage not in self._of_stages:
+                self._of_stages[self.stage] = stream(Purpose.DROPOUT, *self._place, *self.stage)
+            return self._of_stages[self.stage]
         self._calls[name] += 1  # a layer that is called twice has two masks
         return stream(Purpose.DROPOUT, *self._place, name, self._calls[name] - 1)
 
     def copy(self) -> ForwardPass:
         """The same pass at the same point, which goes on by itself."""
         other = ForwardPass(self._names, *self._place)
-        other._calls, other._unnamed = self._calls.copy(), copy.deepcopy(self._unnamed)
+        other._calls, other.stage, other._of_stages = self._calls.copy(), self.stage, copy.deepcopy(self._of_stages)
         return other
 
 
@@ -153,6 +161,24 @@ _forward: ContextVar[ForwardPass | None] = ContextVar("minidl_forward", default=
 def begin_forward(forward: ForwardPass | None) -> None:
     """Let the layers of this context draw from `forward` from now on; None: from `generator()`."""
     _forward.set(forward)
+
+
+def stage_by_stage(stages: Iterable[_T], first: int = 0) -> Iterator[_T]:
+    """Yield the stages of a model; in a training run, code that draws while one runs has a stream of that stage.
+
+    first: number of the first of them in the model, so that a stage has the same stream wherever the model is cut.
+    """
+    forward = _forward.get()
+    if forward is None:
+        yield from stages
+        return
+    outer = forward.stage
+    try:
+        for number, stage in enumerate(stages, first):
+            forward.stage = (*outer, number)
+            yield stage
+    finally:
+        forward.stage = outer
 
 
 def layer_generator(layer: object) -> np.random.Generator:

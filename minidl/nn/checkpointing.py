@@ -81,7 +81,7 @@ class CheckpointedForward:
                 "call nn.checkpointing again"
             )
         for segment in self.segments:
-            function = partial(run_stages, stages[segment.start : segment.end])
+            function = partial(run_stages, stages[segment.start : segment.end], first=segment.start)
             x = checkpoint(function, x) if segment.recomputed else function(x)
         return x
 

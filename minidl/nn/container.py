@@ -8,6 +8,7 @@ from typing import Any, Self, overload
 
 from minidl.nn.module import Module
 from minidl.nn.stages import Stage
+from minidl.random import stage_by_stage
 
 
 class ModuleList(Module):
@@ -71,7 +72,7 @@ class Sequential(Module):
             setattr(self, name, _checked(module))
 
     def forward(self, x: Any) -> Any:
-        for module in self:
+        for module in stage_by_stage(self):
             x = module(x)
         return x
 

@@ -5,12 +5,14 @@ A pipeline cuts a model between two stages; a checkpointed forward pass keeps on
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
 from minidl.nn.module import Module
 from minidl.nn.parameter import Buffer, Parameter
+from minidl.random import stage_by_stage
 
 
 class Stage:
@@ -82,11 +84,23 @@ class Stage:
         return f"Stage({', '.join(type(used).__name__ for used in (*self.modules, *self._tensors))})"
 
 
-def run_stages(stages: Iterable[Stage], x: Any) -> Any:
-    """Apply stages one after another. `run_stages(model.stages(), x)` is `model(x)`, with the same bits."""
-    for stage in stages:
+def run_stages(stages: Iterable[Stage], x: Any, first: int = 0) -> Any:
+    """Apply stages one after another. `run_stages(model.stages(), x)` is `model(x)`, with the same bits.
+
+    first: number of the first of them in the model; what a stage draws in a training run depends on its number, unless
+    a layer such as `nn.Dropout` draws it.
+    """
+    for stage in stage_by_stage(stages, first):
         x = stage(x)
     return x
+
+
+def shared_modules(groups: Iterable[Iterable[Stage]]) -> set[Module]:
+    """The modules that stages of more than one of these groups use."""
+    users: Counter[Module] = Counter()
+    for group in groups:
+        users.update({inner for stage in group for module in stage.modules for inner in module.modules()})
+    return {module for module, count in users.items() if count > 1}
 
 
 def _once(tensors: Iterator[Any]) -> Iterator[Any]:

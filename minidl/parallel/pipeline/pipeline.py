@@ -68,7 +68,9 @@ class Pipeline(Strategy):
                           there is a network to hide, as in `Synchronous`
 
     Equal to `Serial(shards=replicas, micro_batches=micro_batches)` up to rounding, dropout and batch norm included,
-    but for "pipedream", which updates at the end of each backward. recompute changes no bit of a run.
+    but for "pipedream", which updates at the end of each backward. recompute changes no bit of a run. What a model's
+    own code draws, as by `F.dropout`, is equal too if its forward is `nn.run_stages(self.stages(), x)` or Sequential's;
+    with another forward each stage draws numbers of its own.
 
     References
         Huang et al., GPipe (arXiv:1811.06965), section 2.3 for recompute; Narayanan et al. (arXiv:2104.04473),
@@ -277,8 +279,8 @@ class Pipeline(Strategy):
         gradients: dict[int, GradientBuckets],
         versions: WeightVersions | None = None,
     ) -> StageExecution:
-        update = partial(self.update, session)
-        return StageExecution(session, made, units, gradients, self.loss(session), update, versions, self.recompute)
+        loss, update, starts = self.loss(session), partial(self.update, session), [0, *self.cuts]
+        return StageExecution(session, made, units, starts, gradients, loss, update, versions, self.recompute)
 
     def _gradients(self, session: Session, units: dict[int, list[Stage]]) -> dict[int, GradientBuckets]:
         """The sums over the replicas, of each chunk by itself: its last backward may overlap with their all-reduce.

@@ -70,6 +70,7 @@ class StageExecution:
         session    of the run
         schedule   says what this stage does in which order
         units      the stages of the model in each chunk of this rank
+        starts     number of the first stage of each chunk in the model
         gradients  sums the gradients of each chunk over the replicas; empty: there is one replica
         loss       of the last chunk's output
         update     what U does, once the gradients are summed
@@ -85,6 +86,7 @@ class StageExecution:
         session: Session,
         schedule: Schedule,
         units: Mapping[int, Sequence[Stage]],
+        starts: Sequence[int],
         gradients: Mapping[int, GradientBuckets],
         loss: Loss,
         update: Callable[[], None],
@@ -92,7 +94,8 @@ class StageExecution:
         recompute: bool = False,
     ) -> None:
         self.alive: dict[Key, Alive] = {}
-        self._session, self._schedule, self._units, self._gradients = session, schedule, units, gradients
+        self._session, self._schedule, self._gradients = session, schedule, gradients
+        self._units, self._starts = units, starts
         self._versions, self._recompute, self._loss, self._step = versions, recompute, loss, update
         self._pipeline = session.mesh["pp"]
         self._handovers = {chunk: Handover(self._pipeline, chunk) for chunk in range(1, schedule.chunks)}
@@ -201,7 +204,7 @@ class StageExecution:
 
     def _output(self, chunk: int, batch: Batch, x: Any) -> Any:
         """What the chunk returns: for the last one, its share of the mean loss, which is counted the first time."""
-        output = run_stages(self._units[chunk], x)
+        output = run_stages(self._units[chunk], x, self._starts[chunk])
         if chunk < self._schedule.chunks - 1:
             return output
         return self._session.mean_loss(output, batch, self._loss) * batch.weight

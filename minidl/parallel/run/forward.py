@@ -6,6 +6,7 @@ from minidl import random
 from minidl.data.loader import Batch
 from minidl.grad_mode import recomputing
 from minidl.nn import Module
+from minidl.nn.stages import shared_modules
 from minidl.parallel.mean_loss import Loss, mean_loss
 from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.learner import Learner
@@ -68,5 +69,17 @@ class ForwardPasses(Learner):
         self._counted += batch.counted
 
     def _begin_epoch_of_losses(self) -> None:
-        self._layer_names = {module: name for name, module in self.model.named_modules()}
+        self._layer_names = _layer_names(self.model)
         self._loss_sum, self._counted = 0.0, 0.0
+
+
+def _layer_names(model: Module) -> dict[Module, str]:
+    """The layers whose random numbers go by their name.
+
+    One that several stages call draws as these stages do: which number a call has, no rank of a pipeline knows.
+    """
+    try:
+        shared = shared_modules([stage] for stage in model.stages())
+    except NotImplementedError:  # a model that cannot be cut
+        shared = set()
+    return {module: name for name, module in model.named_modules() if module not in shared}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minidl import Tensor, nn
+from minidl import Tensor, nn, random
 from minidl import functional as F
 from minidl.parallel import Job
 from tests.parallel.jobs import small_job
@@ -107,6 +107,36 @@ class Detached(Cut):
         ]
 
 
+class Noisy(nn.Module):
+    """A layer whose own code draws a mask and noise."""
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        self.linear = nn.Linear(n_in, n_out)
+
+    def forward(self, x: Any) -> Tensor:
+        h = F.dropout(self.linear(x), 0.37, training=self.training)
+        return h + 0.13 * random.generator().standard_normal(h.shape) if self.training else h
+
+
+class Drawing(Cut):
+    """Every stage draws masks in its own code; three call one dropout layer, and one is two layers that draw."""
+
+    def __init__(self) -> None:
+        self.first, self.two, self.third = nn.Linear(5, 6), nn.Sequential(Noisy(6, 7), Noisy(7, 6)), Noisy(6, 6)
+        self.head, self.drop = nn.Linear(6, 3), nn.Dropout(0.23)
+
+    def stages(self) -> list[nn.Stage]:
+        def first(x: Any) -> Tensor:
+            return F.dropout(self.drop(self.first(x)), 0.37, training=self.training)
+
+        return [
+            nn.Stage(first, self.first, self.drop),
+            nn.Stage(self.two, self.two),
+            nn.Stage(lambda h: self.drop(F.tanh(self.third(self.drop(h)))), self.third, self.drop),
+            nn.Stage(lambda h: self.head(self.drop(h)), self.head, self.drop),
+        ]
+
+
 def normalized() -> nn.Module:
     """Batch norm that averages over all minibatches and batch norm that forgets, dropout between them."""
     return nn.Sequential(
@@ -180,6 +210,7 @@ CASES: dict[str, Job] = {
             "a stage without a gradient of its input": Detached,
             "checkpointed parts": checkpointed_parts,
             "tensors that no stage uses": Unused,
+            "masks that the stages' own code draws": Drawing,
             "first stage frozen": partial(frozen, 0, 1),
             "last stage frozen": partial(frozen, 3, 4),
             "a stage without parameters": with_layers_without_parameters,
