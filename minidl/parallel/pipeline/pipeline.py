@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module, Stage, building, run_stages
 from minidl.nn.checkpointing import is_checkpointed_in_vain
+from minidl.nn.normalization import BatchNorm
+from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss
@@ -171,16 +173,30 @@ class Pipeline(Strategy):
                 f"most {share}, or a larger batch_size"
             )
 
-    def prepared(self, job: Job, nodes: int) -> Pipeline:
+    def prepared(self, job: Job, nodes: int) -> Self:
         """With the cuts that divide the cost of a micro-batch best, unless cuts were given."""
         if not isinstance(self.cuts, str):
+            self._check_statistics(job.build_held(lambda model: ()))
             return self
         made, train = self.made_schedule(), job.build_data().train
         if made.chunks == 1:
             return replace(self, cuts=())
         samples = max(min(job.batch_size // self.plan(job, nodes).dp, len(train)) // made.micro_batches, 1)
         costs = costs_of_units(_one_at_a_time(job), train[np.arange(samples)][0], self.cuts)
-        return replace(self, cuts=balanced_cuts(costs, made.chunks))
+        strategy = replace(self, cuts=balanced_cuts(costs, made.chunks))
+        strategy._check_statistics(job.build_held(lambda model: ()))
+        return strategy
+
+    def _check_statistics(self, model: Module) -> None:
+        """Raise ValueError for a batch norm of two chunks, whose running statistics would be two that differ."""
+        shared = shared_modules(self.chunks(model))
+        for name, layer in model.named_modules():
+            if layer in shared and isinstance(layer, BatchNorm) and layer.track_running_stats:
+                raise ValueError(
+                    f"{type(self).__name__}: stages of two chunks use the {type(layer).__name__} {name}, and each "
+                    "would count its own minibatches in the running statistics: give each stage a layer of its own, or "
+                    "cuts that keep these stages in one chunk"
+                )
 
     def _check_asynchronous(self, job: Job, model: Module) -> None:
         if not isinstance(self.made_schedule(), PipeDream):

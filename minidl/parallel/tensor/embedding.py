@@ -33,7 +33,8 @@ class VocabularyEmbedding(Module):
 
     def __init__(self, layer: Embedding, comm: Communicator, sequence: bool = False) -> None:
         check_kind("VocabularyEmbedding", layer, Embedding)
-        self.comm, self.sequence, self.num_embeddings = comm, sequence, layer.num_embeddings
+        self.comm, self.sequence = comm, sequence
+        self.num_embeddings, self.embedding_dim = layer.num_embeddings, layer.embedding_dim  # of the whole table
         self.weight, self.padding_idx = layer.weight, layer.padding_idx
         cut(self.weight, Shard("tp", comm.rank, comm.size))
 
@@ -57,7 +58,7 @@ class PositionEmbedding(Module):
     """
 
     def __init__(self, layer: Embedding, comm: Communicator) -> None:
-        self.comm = comm
+        self.comm, self.num_embeddings, self.embedding_dim = comm, layer.num_embeddings, layer.embedding_dim
         self.weight, self.padding_idx = layer.weight, layer.padding_idx
 
     def forward(self, indices: Any) -> Tensor:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
 
 from minidl.arguments import flag, whole_number
 from minidl.cluster.comm import Communicator
@@ -16,6 +19,7 @@ from minidl.parallel.mean_loss import Loss, classification_loss
 from minidl.parallel.pipeline.pipeline import Pipeline
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.session import Session
+from minidl.parallel.tensor.divided_features import sharded_dropouts
 from minidl.parallel.tensor.layouts import Layout, layout_of, split_layers
 from minidl.parallel.tensor.linear import ColumnLinear
 from minidl.parallel.tensor.loss import vocabulary_cross_entropy
@@ -60,7 +64,9 @@ class Hybrid(Pipeline):
         pp        stages of the pipeline
         tp        nodes that divide each layer
         layout    which layer is divided how: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
-                  what to do with widths that are no multiple of tp
+                  what to do with widths that are no multiple of tp. A Dropout of divided features, between a
+                  ColumnLinear and a RowLinear, becomes a ShardedDropout; a softmax or a norm there is refused. What the
+                  model's own code computes there must treat every feature by itself: not F.softmax, and not F.dropout
         sequence  whether the nodes along "tp" have slices of the positions between the divided layers: norms and
                   dropout are computed once instead of tp times, for the same words in messages
         the others, such as `schedule` and `micro_batches`, are those of `Pipeline`
@@ -100,7 +106,10 @@ class Hybrid(Pipeline):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if self.tp > 1:
-            job.build_held(self._nothing_of_the_split)
+            if self.layout is None:
+                job.build_held(partial(self._nothing_of_the_split, job))
+            else:
+                self._sharded_dropouts(job)
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
 
@@ -113,20 +122,35 @@ class Hybrid(Pipeline):
                     f"{name} samples have {positions}: use a multiple of {self.tp}, or leave out sequence"
                 )
 
-    def _split(self, model: Module, comm: Any) -> Module:
-        layout = layout_of(model, self.sequence) if self.layout is None else self.layout
-        return split_layers(model, comm, layout)
+    def prepared(self, job: Job, nodes: int) -> Self:
+        """With the cuts that divide the cost best, and a layout that divides the masks of divided features."""
+        strategy = super().prepared(job, nodes)
+        if self.tp == 1 or self.layout is None:
+            return strategy
+        return replace(strategy, layout={**self.layout, **self._sharded_dropouts(job)})
 
-    def _nothing_of_the_split(self, model: Module) -> tuple[()]:
-        self._split(model, Divider(0, self.tp))
+    def _sharded_dropouts(self, job: Job) -> Layout:
+        """What the layout lacks. Raises ValueError where it does not fit the model."""
+        whole = deepcopy(job.build_model())  # a copy: it is changed in place
+        divided = self._split(job, deepcopy(whole), Divider(0, self.tp))
+        samples = job.build_data().train[np.arange(1)][0]
+        return {} if self.layout is None else sharded_dropouts(whole, divided, samples)
+
+    def _split(self, job: Job, model: Module, comm: Any) -> Module:
+        layout = layout_of(model, self.sequence) if self.layout is None else self.layout
+        split_layers(model, comm, layout)
+        if job.loss is not classification_loss:  # it reads whole logits
+            for head in _heads(model):
+                head.gather = "always"
+        return model
+
+    def _nothing_of_the_split(self, job: Job, model: Module) -> tuple[()]:
+        self._split(job, model, Divider(0, self.tp))
         return ()
 
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:
         if self.tp > 1:
-            self._split(model, mesh["tp"])
-            if job.loss is not classification_loss:  # it reads whole logits
-                for head in _heads(model):
-                    head.gather = "always"
+            self._split(job, model, mesh["tp"])
         return super().partition(job, mesh, model)
 
     def loss(self, session: Session) -> Loss:

@@ -52,6 +52,7 @@ class ColumnLinear(Module):
                 f"{units} units of {unit} outputs, such as attention heads, are no multiple of {comm.size}"
             )
         self.comm, self.gather, self.sequence = comm, gather, sequence
+        self.in_features, self.out_features = layer.in_features, layer.out_features  # whole, as the model reads them
         self.weight, self.bias = layer.weight, layer.bias
         cut(self.weight, Shard("tp", comm.rank, comm.size, dim=0, blocks=blocks))
         if self.bias is not None:
@@ -86,6 +87,7 @@ class RowLinear(Module):
     def __init__(self, layer: Linear, comm: Communicator, sequence: bool = False) -> None:
         check_kind("RowLinear", layer, Linear)
         self.comm, self.sequence = comm, sequence
+        self.in_features, self.out_features = layer.in_features, layer.out_features  # whole, as the model reads them
         self.weight, self.bias = layer.weight, layer.bias
         cut(self.weight, Shard("tp", comm.rank, comm.size, dim=1))
 

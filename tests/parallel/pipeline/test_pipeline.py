@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from minidl import amp, cluster, nn, optim, parallel
+from minidl import functional as F
 from minidl.parallel import Job, Pipeline, Serial, pipeline
 from minidl.parallel.pipeline.stage_execution import StageExecution
 from tests.parallel.jobs import blobs, small_job, two_layers
+from tests.parallel.pipeline.models import Cut
 from tests.parallel.test_split_models import JOBS, assert_same_run
 from tests.tiers import exhaustively
 
@@ -128,6 +130,27 @@ class InSixteenBits(nn.Module):
 
     def forward(self, x):
         return nn.run_stages(self.stages(), x)
+
+
+class OneNorm(Cut):
+    """Two stages use one batch norm."""
+
+    def __init__(self) -> None:
+        self.first, self.second, self.norm = nn.Linear(5, 6), nn.Linear(6, 3), nn.BatchNorm1d(6)
+
+    def stages(self) -> list[nn.Stage]:
+        return [
+            nn.Stage(lambda x: F.tanh(self.norm(self.first(x))), self.first, self.norm),
+            nn.Stage(lambda h: self.second(self.norm(h)), self.second, self.norm),
+            nn.Stage(F.tanh),
+        ]
+
+
+def test_a_batch_norm_of_two_chunks_is_refused():
+    job = small_job(model=lambda: OneNorm().double(), epochs=1)
+    with pytest.raises(ValueError, match="stages of two chunks use the BatchNorm1d norm, and each would count its own"):
+        parallel.train(job, Pipeline(2, 2, cuts=[1]), 2, on="simulation")
+    assert_trains_as_one_node(job, Pipeline(2, 2, cuts=[2]))
 
 
 def test_activations_of_sixteen_bits_pass_between_stages():

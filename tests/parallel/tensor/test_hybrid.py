@@ -24,7 +24,7 @@ from minidl.parallel.tensor import (
     vocabulary_cross_entropy,
 )
 from tests.parallel.jobs import small_job, two_groups
-from tests.parallel.test_split_models import assert_same_run, decay
+from tests.parallel.test_split_models import JOBS, assert_same_run, decay
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
@@ -186,6 +186,49 @@ OWN = {"0": ColumnLinear, "2": ShardedDropout, "3": RowLinear}
 def test_a_model_with_a_layout_of_its_own_trains_to_the_numbers_of_one_node(dp, pp, tp, loss):
     job = small_job(model=three_layers, clip_norm=0.7, **({} if loss is None else {"loss": loss}))
     assert_trains_as_one_node(job, hybrid(dp, pp, tp, layout=OWN))
+
+
+def with_between(*between: nn.Module) -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 12), *between, nn.Linear(12, 6), nn.Dropout(0.2), nn.Linear(6, 3)).double()
+
+
+def test_dropout_of_divided_features_draws_the_mask_of_one_node():
+    model = partial(with_between, nn.Tanh(), nn.Dropout(0.3))
+    layout = {"0": ColumnLinear, "3": RowLinear}
+    report = assert_trains_as_one_node(small_job(model=model, epochs=1), hybrid(1, 2, 3, layout=layout))
+    assert report.strategy.layout == layout | {"2": ShardedDropout}  # not the one of whole features
+
+
+@pytest.mark.parametrize(
+    "layer", [nn.Softmax(), nn.LogSoftmax(1), nn.LayerNorm(12), nn.GroupNorm(3, 12), nn.BatchNorm1d(12, affine=False)]
+)
+def test_a_layer_that_needs_all_features_is_refused_by_name_where_they_are_divided(layer: nn.Module):
+    job, layout = small_job(model=partial(with_between, layer)), {"0": ColumnLinear, "2": RowLinear}
+    with pytest.raises(ValueError, match=rf"1 cannot be divided: {type(layer).__name__} needs all features of a samp"):
+        parallel.train(job, Hybrid(tp=2, layout=layout), 2, on="simulation")
+    whole = {"0": partial(ColumnLinear, gather="always")}
+    assert_trains_as_one_node(replace(job, epochs=1), hybrid(1, 1, 3, layout=whole))
+
+
+def test_a_mask_of_a_divided_axis_that_is_not_the_last_is_refused():
+    model = partial(with_between, Heads())
+    with pytest.raises(ValueError, match=r"1.drop is a Dropout, whose input of shape \(1, 4, 3\) is divided"):
+        Hybrid(tp=2, layout={"0": ColumnLinear, "2": RowLinear}).check(small_job(model=model), 2)
+
+
+class Heads(nn.Module):
+    """Dropout of four heads of three features; their norm is that of whole heads."""
+
+    def __init__(self) -> None:
+        self.norm, self.drop = nn.LayerNorm(3), nn.Dropout(0.3)
+
+    def forward(self, x: Any) -> Any:
+        return self.drop(self.norm(x.reshape(len(x), -1, 3))).reshape(x.shape)
+
+
+def test_a_model_may_read_the_sizes_of_a_layer_that_is_divided():
+    layout = {"fc1": ColumnLinear, "fc2": RowLinear}
+    assert_trains_as_one_node(replace(JOBS["LeNet"], epochs=1), hybrid(1, 1, 2, layout=layout))
 
 
 @pytest.mark.parametrize(("loss", "gather"), [(None, "evaluation"), (squared_error, "evaluation"), (None, "always")])

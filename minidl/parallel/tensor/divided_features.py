@@ -1,0 +1,78 @@
+"""Which layers get a share of the features, between a `ColumnLinear` and the next `RowLinear`, and what they become."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from minidl.nn import Dropout, GroupNorm, LayerNorm, LogSoftmax, Module, Softmax, run_stages
+from minidl.nn.normalization import BatchNorm
+from minidl.parallel.tensor.dropout import ShardedDropout
+from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
+
+WAY_OUT = "give the ColumnLinear before it gather='always', and leave the linear layer behind it whole"
+
+
+def sharded_dropouts(model: Module, divided: Module, x: Any) -> dict[str, type[ShardedDropout]]:
+    """The layout of the dropout layers that get divided features: each rank needs its share of one mask.
+
+    Parameters
+        model     the whole model, whose stages are called once; changed in place
+        divided   the same model after `split_layers`
+        x         samples
+
+    What a model's own code computes between the layers, such as `F.softmax`, is not seen.
+
+    Raises
+        ValueError    a layer needs all features of a sample, but gets a share of them; the message names it
+    """
+    layers, widths = dict(divided.named_modules()), set[int]()
+    found: dict[str, type[ShardedDropout]] = {}
+    # A gradient is required by what was computed from divided features, and by nothing else
+    model.requires_grad_(False).eval()
+
+    def call(name: str, layer: Module, forward: Any, *args: Any, **options: Any) -> Any:
+        now = layers.get(name)
+        if args and getattr(args[0], "requires_grad", False) and type(now) is type(layer):
+            found.update(_replacement(name, layer, args[0].shape, widths))
+        out = forward(*args, **options)
+        if isinstance(now, ColumnLinear) and now.gather != "always":
+            widths.add(out.shape[-1])
+            return out.detach().requires_grad_() * 1.0  # no leaf, so that it may be written in place
+        return out.detach() if isinstance(now, RowLinear) else out
+
+    for name, layer in list(model.named_modules()):
+        vars(layer)["forward"] = partial(call, name, layer, layer.forward)
+    run_stages(model.stages(), x)
+    return found
+
+
+def _replacement(name: str, layer: Module, shape: tuple[int, ...], widths: set[int]) -> dict[str, type[ShardedDropout]]:
+    """What becomes of a layer whose input, computed from features of these widths, has that shape."""
+    features_are_last = shape[-1] in widths
+    if isinstance(layer, Dropout) and layer.p > 0:
+        if type(layer) is Dropout and features_are_last:
+            return {name: ShardedDropout}
+        raise ValueError(
+            f"{name} is a {type(layer).__name__}, whose input of shape {shape} is divided: use a plain Dropout, "
+            f"and name the divided axis in the layout, {name!r}: partial(ShardedDropout, axis=...)"
+        )
+    axis = _normalized_axis(layer)
+    if axis is not None and shape[axis] in widths:
+        raise ValueError(
+            f"{name} cannot be divided: {type(layer).__name__} needs all features of a sample, and a rank has a "
+            f"share of them there: {WAY_OUT}"
+        )
+    return {}
+
+
+def _normalized_axis(layer: Module) -> int | None:
+    """The axis of which the layer needs the whole; None: it treats every number by itself, or is no such layer."""
+    match layer:
+        case Softmax() | LogSoftmax():
+            return layer.dim
+        case BatchNorm() | GroupNorm():
+            return 1
+        case LayerNorm():
+            return -1
+    return None
