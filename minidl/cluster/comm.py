@@ -14,7 +14,7 @@ from minidl.cluster import collectives
 from minidl.cluster.channel import Channel
 from minidl.cluster.cost.fastest import fastest_all_reduce
 from minidl.cluster.diagnosis.errors import CollectiveMismatch
-from minidl.cluster.diagnosis.fingerprints import Fingerprint
+from minidl.cluster.diagnosis.fingerprints import SAME, Fingerprint
 from minidl.cluster.engines.protocol import Endpoint
 from minidl.cluster.faults import RankFaults
 from minidl.cluster.groups import Groups
@@ -238,6 +238,14 @@ class Communicator(Groups):
             Fingerprint("barrier", label=label),
             async_op,
         )
+
+    def check_same(self, what: str, digest: str) -> None:
+        """Raise CollectiveMismatch unless all ranks pass the same digest. No message is sent, and nobody waits.
+
+        The last rank to call compares. Under MPI that takes `cluster.MPI(debug=True)`, as for all collectives.
+        what: names it in the error: "rank 2 and ranks 0 and 1 have different {what}"
+        """
+        self._post(Fingerprint(f"{SAME}{what}", label=digest))
 
     # Shared memory
 

@@ -86,12 +86,15 @@ class Strategy:
                          number of threads, on which the bits of large matrix products depend: a rank has its share of
                          them, a simulation all. `with threadpoolctl.threadpool_limits(1):` gives one to every engine
         is_asynchronous  whether `batch_size` counts the samples of one gradient instead of those of all nodes together
+        broadcasts_weights  whether `run` begins with the weights of rank 0 on all nodes; else replicas that were built
+                         with different ones are refused
         is_resumable     whether a checkpoint (weights, optimizer, schedule) is enough for a run to go on
     """
 
     servers: int = 0
     algorithm: str = "auto"
     is_asynchronous: ClassVar[bool] = False
+    broadcasts_weights: ClassVar[bool] = False
 
     @property
     def is_resumable(self) -> bool:

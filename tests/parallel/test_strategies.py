@@ -273,3 +273,25 @@ def test_where_only_messages_take_time_simulated_training_takes_what_the_formula
         on=cluster.Simulation(cluster.Network(alpha, beta), cluster.Node(float("inf"), float("inf"))),
     )
     assert report.seconds == pytest.approx(broadcasts + steps * ring + losses, rel=1e-12)
+
+
+def unseeded():
+    model = nn.Sequential(nn.Linear(5, 3)).double()
+    model[0].weight.copy_(np.random.default_rng().normal(size=(3, 5)))
+    return model
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("strategy", "on"),
+    [
+        (parallel.LocalSGD(), "processes"),
+        (parallel.Pipeline(1, 1), "simulation"),
+        (parallel.Hybrid(tp=3, layout={}), "simulation"),
+    ],
+)
+def test_ranks_that_begin_with_different_weights_are_refused_and_named(strategy, on):
+    job = small_job(model=unseeded)
+    with pytest.raises(cluster.CollectiveMismatch, match=r"^rank \d and rank.* \d have different initial weights: "):
+        parallel.train(job, strategy, 3, on=on)
+    parallel.train(job, Synchronous(), 2, on=on)  # begins with those of rank 0

@@ -48,6 +48,10 @@ def digest(fingerprint: Fingerprint) -> int:
     return int.from_bytes(hashlib.blake2b(repr(tuple(fingerprint)).encode(), digest_size=8).digest(), "little")
 
 
+SAME = "same "
+"""Begins the operation of a fingerprint that is no collective: its label must be the same on all ranks."""
+
+
 class Posted(NamedTuple):
     """A rank's entry for one call, as text."""
 
@@ -62,7 +66,10 @@ def mismatch(posted: Mapping[int, Posted]) -> CollectiveMismatch:
         groups.setdefault(posted[rank].fingerprint, []).append(rank)
     few = min(groups.values(), key=len)
     others = sorted(rank for ranks in groups.values() if ranks is not few for rank in ranks)
-    lines = [f"{_name(few)} and {_name(others)} make different collective calls"]
+    differ = "make different collective calls"
+    if all(each.fingerprint.startswith(SAME) for each in posted.values()):
+        differ = f"have different {posted[few[0]].fingerprint.removeprefix(SAME).partition('(label=')[0]}"
+    lines = [f"{_name(few)} and {_name(others)} {differ}"]
     for ranks in sorted(groups.values()):
         places = sorted({posted[rank].place for rank in ranks})
         lines.append(f"  {_name(ranks)}: {posted[ranks[0]].fingerprint} at {' and at '.join(places)}")

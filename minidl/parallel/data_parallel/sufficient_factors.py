@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,7 @@ class SufficientFactors(Strategy):
 
     hybrid: bool = False
     algorithm: str = "auto"
+    broadcasts_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.check_algorithm()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from minidl import random
 from minidl.arguments import one_of, real_number, whole_number
@@ -58,6 +59,7 @@ class Synchronous(Strategy):
     overlap: bool | None = None
     accumulate: int = 1
     batch_norm: str = "local"
+    broadcasts_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         real_number("Synchronous: bucket_mb", self.bucket_mb, above=0, at_most=math.inf)

@@ -51,19 +51,20 @@ class Handover:
     """One boundary between chunks on different ranks. The format travels once, then arrays alone.
 
     Parameters
-        comm   of the pipeline
-        chunk  the chunk after the boundary
+        comm        of the pipeline
+        chunk       the chunk after the boundary
+        format_tag  of the format, which is not that of a micro-batch: the ranks may begin with different ones
     """
 
-    def __init__(self, comm: Communicator, chunk: int) -> None:
-        self._comm, self._chunk = comm, chunk
+    def __init__(self, comm: Communicator, chunk: int, format_tag: int) -> None:
+        self._comm, self._chunk, self._format_tag = comm, chunk, format_tag
         self._format: Format | None = None
 
     def isend(self, value: Any, target: int, tag: int) -> list[Work]:
         """Begin to send what the chunk before returned."""
         format, works = format_of(value), []
         if self._format is None:
-            works.append(self._comm.isend(format, target, tag))
+            works.append(self._comm.isend(format, target, self._format_tag))
             self._format = format
         if format != self._format:
             raise RuntimeError(
@@ -75,5 +76,5 @@ class Handover:
     def receive(self, source: int, tag: int) -> tuple[Any, list[Tensor]]:
         """Receive the input of the chunk: a tensor or a tuple, and its leaves."""
         if self._format is None:
-            self._format = self._comm.recv(source, tag)
+            self._format = self._comm.recv(source, self._format_tag)
         return leaves(self._format, [self._comm.recv(source, tag) for _ in self._format.requires_grad])

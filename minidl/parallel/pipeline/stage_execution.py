@@ -98,7 +98,10 @@ class StageExecution:
         self._units, self._starts = units, starts
         self._versions, self._recompute, self._loss, self._step = versions, recompute, loss, update
         self._pipeline = session.mesh["pp"]
-        self._handovers = {chunk: Handover(self._pipeline, chunk) for chunk in range(1, schedule.chunks)}
+        self._handovers = {
+            chunk: Handover(self._pipeline, chunk, self._tag_of(chunk, 0, "activation"))  # chunk 0 receives none
+            for chunk in range(1, schedule.chunks)
+        }
         self._micro_batches: Mapping[int, Batch] = {}
         self._received: dict[Key, tuple[Any, list[Tensor]]] = {}  # the input of a chunk
         self._gradients_of_output: dict[Key, list[Array | None]] = {}
@@ -158,8 +161,10 @@ class StageExecution:
             ]
 
     def _tag(self, message: Message) -> int:
-        number = message.micro_batch * self._schedule.chunks + message.chunk
-        return 2 * number + (message.kind == "gradient") + 1
+        return self._tag_of(message.micro_batch, message.chunk, message.kind)
+
+    def _tag_of(self, micro_batch: int, chunk: int, kind: str) -> int:
+        return 2 * (micro_batch * self._schedule.chunks + chunk) + (kind == "gradient") + 1
 
     # Actions
 
@@ -222,10 +227,12 @@ class StageExecution:
 
     def _backward(self, m: int, chunk: int, defer: bool) -> None:
         kept = self.alive.pop((m, chunk))
-        gradients = self._gradients_of_output.pop((m, chunk), [None] * sum(kept.needs_grad))
+        gradients = self._gradients_of_output.pop((m, chunk), None)
         with nullcontext() if self._versions is None else self._versions.backward(m):
             outputs, inputs = kept.with_graph()
-            if chunk < self._schedule.chunks - 1:  # a tensor that no later stage used has no gradient
+            if gradients is None:  # of the loss: where nothing trains on it, backward says so
+                outputs = outputs or [kept.output]
+            else:  # a tensor that no later stage used has no gradient
                 outputs = [output for output, g in zip(outputs, gradients, strict=True) if g is not None]
                 gradients = [g for g in gradients if g is not None]
             rest = backward(outputs, gradients, defer=defer)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -37,11 +37,14 @@ from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.records import Records
 from minidl.tensor import Tensor
 
+INITIAL_WEIGHTS = "initial weights: let the model draw them from minidl.random.generator(), which the job's seed starts"
 PROGRESS_SECONDS = 0.1  # at most ten messages a second
 
 
 class Split(Protocol):
     """What the session asks the strategy; `Strategy` says what each method does."""
+
+    broadcasts_weights: ClassVar[bool]
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan: ...
 
@@ -108,7 +111,16 @@ class Session(Records):
         self._bytes_before, self._evaluation_bytes = 0, 0  # of earlier launches; those that are not training
         self._at_evaluation = 0.0, 0  # seconds and bytes of training when the last evaluation began
         self._restore(leg)
+        if comm.rank < nodes and not strategy.broadcasts_weights:
+            self._check_same_weights()
         self._started = comm.now()
+
+    def _check_same_weights(self) -> None:
+        """Raise CollectiveMismatch unless the ranks that hold the same weights begin with the same."""
+        whole = [parameter for parameter in self.parameters if parameter.shard is None]
+        for axis, same in (("dp", self.parameters), ("tp", whole)):
+            if getattr(self.plan, axis) > 1:
+                self.mesh[axis].check_same(INITIAL_WEIGHTS, vector.digest(same)[:16])
 
     def _restore(self, leg: Leg) -> None:
         """Take over the state and the records with which this launch begins."""

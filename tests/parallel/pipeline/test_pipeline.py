@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +15,8 @@ from minidl import functional as F
 from minidl.parallel import Job, Pipeline, Serial, pipeline
 from minidl.parallel.pipeline.stage_execution import StageExecution
 from tests.parallel.jobs import blobs, small_job, two_layers
-from tests.parallel.pipeline.models import Cut
+from tests.parallel.pipeline.models import CASES, Cut
+from tests.parallel.pipeline.test_independent_judge import Judge
 from tests.parallel.test_split_models import JOBS, assert_same_run
 from tests.tiers import exhaustively
 
@@ -130,6 +133,49 @@ class InSixteenBits(nn.Module):
 
     def forward(self, x):
         return nn.run_stages(self.stages(), x)
+
+
+def drawn_schedule(rng: random.Random, stages: int, micro_batches: int, chunks_per_stage: int) -> pipeline.Listed:
+    """Some valid schedule: the actions in an order in which one node could do them, each on the line of its stage."""
+    places = [stage for stage in range(stages) for _ in range(chunks_per_stage)]
+    rng.shuffle(places)
+    judge = Judge([[] for _ in range(stages)], places, micro_batches, asynchronous=False)
+    waiting = [("U", 0, chunk) for chunk in range(len(places))]
+    for m, chunk in itertools.product(range(micro_batches), range(len(places))):
+        waiting += [(kind, m, chunk) for kind in rng.choice(["FB", "FIW"])]
+    done: set[tuple[str, int, int]] = set()
+    while waiting:
+        action = rng.choice([each for each in waiting if all(done & {*some} for some in judge.needs(*each))])
+        waiting.remove(action)
+        done.add(action)
+        judge.lines[places[action[2]]].append(action)
+    lines = [[pipeline.Action(*action) for action in line] for line in judge.lines]
+    return pipeline.Listed(stages, micro_batches, chunks_per_stage, lines=lines, places=places)
+
+
+@pytest.mark.parametrize("seed", [*range(5), *exhaustively(*range(5, 60))])
+def test_every_valid_schedule_trains_to_the_numbers_of_one_node(seed: int):
+    """In particular one whose forwards are in another order on the next stage."""
+    rng = random.Random(seed)
+    made = drawn_schedule(rng, 2, rng.randint(3, 6), 2)
+    job = replace(CASES["skips over all cuts"], epochs=1)
+    assert_trains_as_one_node(job, Pipeline(schedule=made, recompute=rng.random() < 0.5), dp=rng.randint(1, 2))
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "pipedream"])
+def test_a_loss_that_trains_nothing_is_refused_as_on_one_node(schedule: str):
+    def detached(output, labels):
+        return F.cross_entropy(output.detach(), labels)
+
+    strategy = Pipeline(2, None if schedule == "pipedream" else 2, schedule, recompute=schedule == "zb-h1")
+    for job in (small_job(loss=detached), small_job(model=frozen)):
+        for each, nodes in ((Serial(), 1), (strategy, 2)):
+            with pytest.raises(cluster.RankFailed, match=r"backward\(\) on a tensor that does not require a gradient"):
+                parallel.train(job, each, nodes, on="simulation")
+
+
+def frozen() -> nn.Module:
+    return two_layers().requires_grad_(False)
 
 
 class OneNorm(Cut):
