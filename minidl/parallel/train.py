@@ -148,8 +148,7 @@ def train(
             listener=None if progress is None and folder is None else listen,
         )
 
-    brings_back = survival is not None and strategy.goes_on_from != "checkpoint"
-    first = Leg(checkpoint, is_elastic=brings_back)
+    first = Leg(checkpoint, is_elastic=survival is not None)
     try:
         ended = launch_to_the_end(launch, here, strategy, nodes, first, faults, survival, folder)
         run, nodes = ended.run, ended.nodes

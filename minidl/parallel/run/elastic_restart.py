@@ -8,7 +8,7 @@ their last finished update, and what they have recorded; from these the next lau
     "mean"   nodes have weights of their own: all go on from the mean of the survivors' weights, momenta and statistics,
              at the step of the slowest
 
-Of a model that is split, the survivors lack what the dead node had, and bring back nothing:
+Of a model that is split, the survivors lack what the dead node had, and bring back only the number of their updates:
 
     "checkpoint"   new nodes take the places of the dead, and all go on from the last checkpoint: to the same bits
 
@@ -86,7 +86,7 @@ class Restart:
     nodes       number of nodes that go on
     source      "step" or "mean", as in this file's docstring; if no node survived, or of a split model, "checkpoint",
                 the last one in the folder or the state with which the launch began, or without one "start"
-    steps_lost  updates of the furthest survivor that are done again; None if nobody brought back how many it made
+    steps_lost  updates of the furthest survivor that are done again; None if no node survived
     """
 
     epoch: int
@@ -121,7 +121,7 @@ class Leg:
     checkpoint  state to go on from; None: from the start
     records     what each rank has recorded before; empty: nothing
     until       epochs that are done at its end; None: all
-    is_elastic  whether a rank brings back its state when another one has died
+    is_elastic  whether a rank brings back what it has when another one has died
     """
 
     checkpoint: Checkpoint | None = None
@@ -152,8 +152,6 @@ def next_leg(
     Raises the failure of the first dead node if the run cannot go on.
     """
     is_split = source == "checkpoint"
-    if is_split:
-        records = []
     left = at_first - len(failures) if is_split else len(records)
     joins = is_split or (elastic.rejoin and (not failures or not left))
     after = at_first if joins else left
@@ -166,7 +164,7 @@ def next_leg(
     step = int(within.get("step", 0))
     until = epoch + 1 if elastic.rejoin and after < at_first else None
     before = leg.records[:after] if state is not None and state is leg.checkpoint else ()
-    carried = [_until(record, epoch) for record in (records or before)]
+    carried = [_until(record, epoch) for record in (before if is_split else records or before)]
     carried += [_newcomer(carried[0]) if carried else RankRecord() for _ in range(after - len(carried))]
     died = {rank: _first_line(failure) for rank, failure in failures.items()}
     restart = Restart(epoch + 1, step, float(within.get("seconds", 0.0)), died, after - left, after, source, lost)
@@ -181,9 +179,13 @@ def _state(
     if not states:
         known = [leg.checkpoint] if leg.checkpoint is not None else []
         known += [Checkpoint.load(written)] if written is not None else []
+        made = max((record.steps for record in records), default=None)
         if not known:
-            return None, "start", None
-        return max(known, key=lambda state: (state.epoch, state.within_epoch.get("step", 0))), "checkpoint", None
+            return None, "start", made
+        latest = max(known, key=lambda state: (state.epoch, state.within_epoch.get("step", 0)))
+        at_epoch = latest.history[-1]["steps"] if latest.history else 0
+        done = latest.within_epoch.get("steps", at_epoch)
+        return latest, "checkpoint", None if made is None else made - done
     done = [state.within_epoch["steps"] for state in states]
     seconds = max(state.within_epoch["seconds"] for state in states)
     if source == "step":

@@ -37,8 +37,9 @@ class RankRecord:
 
     digest         hash of the weights that the rank holds at the end
     state          the run's last state, from rank 0, if the nodes evaluated their model together; of an elastic run,
-                   from every rank, its own; else None
-    is_unfinished  whether the run is to go on from `state`, with other nodes
+                   from every rank, its own; else None, as where the strategy goes on from a checkpoint
+    is_unfinished  whether the run is to go on, from `state` or a checkpoint, with other nodes
+    steps          updates of its weights since the start of the run, if it is unfinished
     interrupted    the error that ended the run on this rank, which the death of another has caused
     snapshots      else: the weights at the end of each epoch, from the ranks that own them
     losses         for each pass, the sum of this node's losses over what counts in them, and how much that is
@@ -51,6 +52,7 @@ class RankRecord:
     digest: str = ""
     state: Checkpoint | None = None
     is_unfinished: bool = False
+    steps: int = 0
     interrupted: ClusterError | None = None
     snapshots: list[Snapshot] = field(default_factory=list)
     losses: list[tuple[float, float]] = field(default_factory=list)

@@ -46,6 +46,9 @@ class Split(Protocol):
 
     broadcasts_weights: ClassVar[bool]
 
+    @property
+    def goes_on_from(self) -> str: ...
+
     def plan(self, job: Job, nodes: int) -> ParallelPlan: ...
 
     def build(self, job: Job, mesh: Mesh[Communicator]) -> Module: ...
@@ -107,7 +110,7 @@ class Session(Records):
         self.history: list[HistoryRow] = []
         leg = leg or Leg()
         self._epochs = self.job.epochs if leg.until is None else leg.until
-        self._is_elastic = leg.is_elastic
+        self._is_elastic = leg.is_elastic and strategy.goes_on_from != "checkpoint"
         self._bytes_before, self._evaluation_bytes = 0, 0  # of earlier launches; those that are not training
         self._at_evaluation = 0.0, 0  # seconds and bytes of training when the last evaluation began
         self._restore(leg)
@@ -245,12 +248,15 @@ class Session(Records):
     def unfinished(self, error: ClusterError | None = None) -> RankRecord:
         """What the rank brings back of a run that is to go on with other nodes: its state after its last update.
 
+        Where the run goes on from a checkpoint, it has no state, but the number of its updates, which are done again.
         error: what ended it here, since another rank has died; None: the next launch has more nodes.
         """
         self.comm.abandon()
-        self._undo_unfinished_minibatch()
         unfinished = self._record
-        unfinished.state, unfinished.bytes_sent = self._state_within_epoch(), self.bytes_sent
+        if self._is_elastic:
+            self._undo_unfinished_minibatch()
+            unfinished.state = self._state_within_epoch()
+        unfinished.bytes_sent, unfinished.steps = self.bytes_sent, self.steps
         unfinished.is_unfinished, unfinished.interrupted = True, error
         return unfinished
 

@@ -83,7 +83,7 @@ def assert_same_bits(report: parallel.Report, truth: parallel.Report) -> None:
 def test_when_a_stage_is_killed_all_go_on_from_the_last_checkpoint_to_the_same_bits(
     kind: str, dp: int, rank: int, job: str, tmp_path: Path
 ):
-    """Five minibatches an epoch: the second epoch is done again."""
+    """Five minibatches an epoch, of which the second epoch's first is done again."""
     settings = {"stages": 2, "micro_batches": None if kind == "pipedream" else 4, "schedule": kind}
     truth = parallel.train(JOBS[job], Pipeline(**settings), 2 * dp)
     strategy = KilledOnce(**settings, rank=rank, done=tmp_path / "done")
@@ -92,7 +92,7 @@ def test_when_a_stage_is_killed_all_go_on_from_the_last_checkpoint_to_the_same_b
     [restart] = report.restarts
     assert "SIGKILL" in restart.died[rank]
     assert (restart.source, restart.joined, restart.nodes) == ("checkpoint", 1, 2 * dp)
-    assert (restart.epoch, restart.step, restart.steps_lost) == (2, 0, None)
+    assert (restart.epoch, restart.step, restart.steps_lost) == (2, 0, 1)
     assert report.failures == {}
 
 
@@ -135,6 +135,8 @@ def test_whichever_stages_die_the_bits_are_the_same(plan: FaultPlan, has_folder:
     assert_same_bits(report, truth)
     assert sorted(rank for restart in report.restarts for rank in restart.died) == sorted(f.rank for f in plan.faults)
     assert {restart.source for restart in report.restarts} == {"checkpoint" if has_folder else "start"}
+    nobody_knows = [restart.steps_lost is None for restart in report.restarts]
+    assert nobody_knows == [len(restart.died) == strategy.stages for restart in report.restarts]
 
 
 def test_ranks_that_share_layers_are_replaced_too(tmp_path: Path):
