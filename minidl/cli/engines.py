@@ -58,6 +58,12 @@ def timeout_of(on: str) -> float:
     return LONGEST if on == "simulation" else 60.0
 
 
+def check_deadline(deadline: float | None) -> None:
+    """Raise ValueError unless the deadline is a number of seconds, or None."""
+    if deadline is not None:
+        real_number("--deadline", deadline, above=0, hint="give seconds")
+
+
 def simulated_node(flops: float = FLOPS_PER_S, memory: float = BYTES_PER_S, jitter: float = 0.0) -> cluster.Node:
     """A node of that speed; ValueError names the option whose value is out of range."""
     for flag, value in (("--flops", flops), ("--memory", memory)):

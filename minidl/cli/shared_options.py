@@ -50,6 +50,10 @@ On = Annotated[
         autocompletion=completion.ENGINES,
     ),
 ]
+Deadline = Annotated[
+    float | None,
+    Option(help="Real seconds after which a run ends with an error, also where a layer loops; by default no limit."),
+]
 Networks = Annotated[
     list[str] | None,
     Option(

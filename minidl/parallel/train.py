@@ -48,6 +48,7 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     config: dict[str, Any] | None = None,
     timeout: float = 60.0,
+    deadline: float | None = None,
     on_failure: str = "raise",
     faults: FaultPlan | None = None,
     elastic: bool | Elastic = False,
@@ -70,6 +71,9 @@ def train(
         progress    called in the caller's process, up to ten times a second and after every epoch
         config      kept in the checkpoint for the caller; JSON
         timeout     seconds that a rank may wait in one operation
+        deadline    real seconds after which the run ends with a `CommTimeout`, as in `cluster.launch`, even where a
+                    layer loops for ever, which no timeout sees; an elastic run has as many after each restart. None: no
+                    limit
         on_failure  "raise" or "continue", as in `cluster.launch`
         faults      planned faults, as in `cluster.launch`
         elastic     True, or an `Elastic` with settings: when nodes die, the run goes on with the others, and
@@ -112,7 +116,7 @@ def train(
     here.check_labels()
     plan = plan_of(strategy, here, nodes)
     strategy.check(here, nodes)
-    strategy = cluster.once(partial(strategy.prepared, job, nodes), on)
+    strategy = cluster.once(partial(_prepared, strategy, job, nodes, deadline), on)
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
             f"{type(strategy).__name__} cannot go on from a checkpoint, which lacks some of its ranks' state: "
@@ -142,6 +146,7 @@ def train(
             on=on,
             network=network,
             timeout=timeout,
+            deadline=deadline,
             on_failure="continue" if survival else on_failure,
             faults=faults,
             seed=job.seed,
@@ -175,6 +180,20 @@ def train(
         job, strategy, nodes, final.history, ended.seconds, run.trace, final, run.results, run.failures, ended.restarts,
         is_writer,
     )  # fmt: skip
+
+
+def _prepared(strategy: Strategy, job: Job, nodes: int, deadline: float | None) -> Strategy:
+    """The strategy with what is computed before the ranks start; it may run the model, in which a layer may hang."""
+    if deadline is None:
+        return strategy.prepared(job, nodes)
+    try:
+        run = cluster.launch(lambda comm: strategy.prepared(job, nodes), nodes=1, on="simulation", deadline=deadline)
+    except cluster.ClusterError as error:
+        if error.cause is not None:
+            raise error.cause from error
+        raise
+    prepared: Strategy = run.results[0]
+    return prepared
 
 
 def _node(

@@ -9,7 +9,7 @@ import pytest
 
 from minidl import data, nn
 from minidl.cli.models import MODELS
-from tests.cli.command import refused, succeeds
+from tests.cli.command import minidl, refused, succeeds
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
@@ -67,6 +67,30 @@ def test_own_strategy_compressor_model_and_data_train_on_each_engine(folder, on)
     strategies = ("--strategies", "mine:compressor=every_second(0.5)", "--networks", "none")
     succeeds("compare", *words, *strategies, "--model", "linear", "--out", "out")
     succeeds("train", *words, "--strategy", "mine", "--model", "wide", "--out", "trained")
+
+
+LOOPING = """
+from minidl import nn
+
+class Looping(nn.Sequential):
+    def __init__(self, splits):
+        super().__init__(nn.Flatten(), nn.Linear(2, len(splits.classes)))
+
+    def forward(self, x):
+        while self.training:
+            pass
+        return super().forward(x)
+"""
+
+
+def test_a_deadline_ends_a_model_that_loops():
+    Path("my.py").write_text(LOOPING)
+    words = ("--import", "my.py", "--model", "looping", "--data", "spirals", "--nodes", 2, "--epochs", 1)
+    for command in (("train",), ("compare", "--strategies", "synchronous", "--networks", "none")):
+        assert "--deadline must be above 0, got -1" in refused(*command, *words, "--deadline", -1)
+        done = minidl(Path(), *command, *words, "--on", "simulation", "--deadline", 0.7)
+        assert done.returncode == 1
+        assert f"minidl {command[0]}: the run did not finish within its deadline of 0.7 s" in done.stderr
 
 
 def test_initials_of_minidls_own_keep_their_meaning():

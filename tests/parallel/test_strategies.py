@@ -295,3 +295,29 @@ def test_ranks_that_begin_with_different_weights_are_refused_and_named(strategy,
     with pytest.raises(cluster.CollectiveMismatch, match=r"^rank \d and rank.* \d have different initial weights: "):
         parallel.train(job, strategy, 3, on=on)
     parallel.train(job, Synchronous(), 2, on=on)  # begins with those of rank 0
+
+
+class Looping(nn.Module):
+    def forward(self, x):
+        while self.training:
+            pass
+        return x
+
+
+def looping():
+    return nn.Sequential(nn.Linear(5, 8), Looping(), nn.Linear(8, 3)).double()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("strategy", "on"),
+    [
+        (parallel.Pipeline(2, 2), "simulation"),  # whose cuts are chosen before the ranks start
+        (parallel.Pipeline(2, 2, cuts=[2]), cluster.Simulation(isolated=True)),
+        (Synchronous(), "processes"),
+    ],
+    ids=["before the ranks start", "isolated", "processes"],
+)
+def test_a_deadline_ends_a_run_whose_layer_loops(strategy, on):
+    with pytest.raises(cluster.CommTimeout, match=r"the run did not finish within its deadline of 1\.3 s"):
+        parallel.train(small_job(model=looping), strategy, 2, on=on, deadline=1.3)

@@ -8,7 +8,18 @@ from typer import Context, Option
 
 from minidl.cli import completion, mpi_job
 from minidl.cli.ending import ending
-from minidl.cli.shared_options import Data, Import, Kernels, LearningRate, LearningRateDecay, Model, On, Out, Seed
+from minidl.cli.shared_options import (
+    Data,
+    Deadline,
+    Import,
+    Kernels,
+    LearningRate,
+    LearningRateDecay,
+    Model,
+    On,
+    Out,
+    Seed,
+)
 
 
 def compare(
@@ -73,6 +84,7 @@ def compare(
     jitter: Annotated[
         float, Option(help="Randomness of a simulated node's speed: the standard deviation of the speed's logarithm.")
     ] = 0.0,
+    deadline: Deadline = None,
     slow: Annotated[
         list[str] | None,
         Option(metavar="NODE:FACTOR", help="A slow node: 3:4 makes node 3 take 4 times as long to compute."),

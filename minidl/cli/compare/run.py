@@ -39,6 +39,7 @@ def run(options: Options) -> None:
     of_the_job = job.completed({name: options[name] for name in JOB})
     on = options["on"]
     engines.check(on, options["nodes"])
+    engines.check_deadline(options["deadline"])
     settings = Settings(
         **of_the_job,
         on=on,
@@ -77,6 +78,7 @@ def run(options: Options) -> None:
                 seeds=settings.seeds,
                 target=settings.target,
                 slow=settings.slow,
+                deadline=options["deadline"],
                 folder=folder,
                 formats=settings.formats,
                 progress=progress,

@@ -9,9 +9,20 @@ from typer import Context, Option
 
 from minidl.cli import completion
 from minidl.cli.ending import ending
-from minidl.cli.shared_options import Data, Import, Kernels, LearningRate, LearningRateDecay, Model, On, Out, Seed
+from minidl.cli.shared_options import (
+    Data,
+    Deadline,
+    Import,
+    Kernels,
+    LearningRate,
+    LearningRateDecay,
+    Model,
+    On,
+    Out,
+    Seed,
+)
 
-LEFT_OUT = ("own", "out", "resume", "elastic", "plan", "config", "tensorboard", "quiet", "as_json")
+LEFT_OUT = ("own", "out", "resume", "elastic", "deadline", "plan", "config", "tensorboard", "quiet", "as_json")
 """Options that do not say what is trained: a checkpoint and config.json do not keep them."""
 
 
@@ -116,6 +127,7 @@ def train(
             "new ones from the last epoch.",
         ),
     ] = False,
+    deadline: Deadline = None,
     config: Annotated[
         Path | None,
         Option(
@@ -163,7 +175,7 @@ def train(
             options = of_checkpoint(resume, explicit, {name: hints[name] for name in options})
         if _source(context, "nodes") == "DEFAULT" and plan is None and resume is None and on == "mpi":
             options["nodes"] = nodes_by_mpiexec(options)
-        run(completed(options), out, resume, elastic, Output(quiet, as_json, tensorboard))
+        run(completed(options), out, resume, elastic, deadline, Output(quiet, as_json, tensorboard))
 
 
 def _source(context: Context, name: str) -> str:

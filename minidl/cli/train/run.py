@@ -19,20 +19,24 @@ from minidl.cli.train.output import Output, together
 from minidl.cli.train.progress import TrainingProgress
 
 
-def run(options: Options, out: Path | None, resume: Path | None, elastic: bool, output: Output) -> None:
+def run(
+    options: Options, out: Path | None, resume: Path | None, elastic: bool, deadline: float | None, output: Output
+) -> None:
     """Train as the options say, print the progress and the results, and write the run folder.
 
     Parameters
-        out      the run folder; None: a new folder in runs/
-        resume   the checkpoint to go on from; None: from the start
-        elastic  whether the run goes on with the other nodes when some die
-        output   what is printed, and whether files for TensorBoard are written
+        out       the run folder; None: a new folder in runs/
+        resume    the checkpoint to go on from; None: from the start
+        elastic   whether the run goes on with the other nodes when some die
+        deadline  real seconds after which the run ends; None: no limit
+        output    what is printed, and whether files for TensorBoard are written
 
     Raises the errors of `parallel.train` and of `run_folder.prepare`.
     """
     if elastic and options["on"] == "mpi":
         raise ValueError("--elastic and --on mpi: a job of MPI ends with its first rank that dies; leave out --elastic")
     output.check()
+    engines.check_deadline(deadline)
     kernels.use(options["kernels"])
     on, strategy, nodes = options["on"], strategy_of(options), options["nodes"]
     the_job = mpi_job.on_all_ranks(partial(job.build, options), on)  # a machine may lack the data
@@ -64,6 +68,7 @@ def run(options: Options, out: Path | None, resume: Path | None, elastic: bool, 
                 progress=together(progress, board),
                 config=options,
                 timeout=engines.timeout_of(on),
+                deadline=deadline,
                 elastic=elastic,
             )
     except (KeyboardInterrupt, SystemExit, cluster.ClusterError):

@@ -39,6 +39,7 @@ def compare(
     formats: Sequence[str] = ("png",),
     progress: Listener | None = None,
     timeout: float | None = None,
+    deadline: float | None = None,
     title: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> Comparison:
@@ -61,6 +62,7 @@ def compare(
         formats     of the picture: "png", "svg", "pdf"
         progress    called with the run and a `parallel.Progress`, and with the run and None when it has ended
         timeout     as in `parallel.train`; by default 60 s, and in a simulation no limit
+        deadline    real seconds for each run, as in `parallel.train`; None: no limit
         title       text above the picture; by default nodes, minibatch, epochs and seeds
         settings    further columns of runs.csv, the same in all rows
 
@@ -113,7 +115,7 @@ def compare(
         for entrant in entrants:
             for number in range(seeds):
                 seeded = entrant.with_seed(job.seed, number)
-                run = _run(seeded, network_name, network, engine, slow or {}, limit, progress)
+                run = _run(seeded, network_name, network, engine, slow or {}, limit, deadline, progress)
                 comparison.runs.append(run)
                 if folder is not None and comparison.is_writer:
                     comparison.save_tables(Path(folder))  # at once: a program that is stopped keeps them
@@ -175,13 +177,13 @@ def _run(
     on: str | Engine,
     slow: Mapping[int, float],
     timeout: float,
+    deadline: float | None,
     progress: Listener | None,
 ) -> ComparedRun:
     """Train. What one node trains is no job of MPI, whose ranks are all the nodes: one of the processes trains it."""
     is_alone = entrant.nodes == 1 and (on == "mpi" or isinstance(on, cluster.MPI))
-    trained = partial(
-        _trained, entrant, network_name, network, "processes" if is_alone else on, slow, timeout, progress
-    )
+    where = "processes" if is_alone else on
+    trained = partial(_trained, entrant, network_name, network, where, slow, timeout, deadline, progress)
     return cluster.once(trained, on) if is_alone else trained()
 
 
@@ -192,6 +194,7 @@ def _trained(
     on: str | Engine,
     slow: Mapping[int, float],
     timeout: float,
+    deadline: float | None,
     progress: Listener | None,
 ) -> ComparedRun:
     rows: list[Any] = []
@@ -209,8 +212,9 @@ def _trained(
             faults = faults.slow(rank, factor)
     try:
         report = train(
-            entrant.job, entrant.strategy, entrant.nodes, on, network, progress=listen, timeout=timeout, faults=faults
-        )
+            entrant.job, entrant.strategy, entrant.nodes, on, network,
+            progress=listen, timeout=timeout, deadline=deadline, faults=faults,
+        )  # fmt: skip
     except NonFiniteLoss as error:
         run.ended = f"diverged in epoch {error.epoch}"
         return run

@@ -184,8 +184,8 @@ def _state(
             return None, "start", made
         latest = max(known, key=lambda state: (state.epoch, state.within_epoch.get("step", 0)))
         at_epoch = latest.history[-1]["steps"] if latest.history else 0
-        done = latest.within_epoch.get("steps", at_epoch)
-        return latest, "checkpoint", None if made is None else made - done
+        kept = int(latest.within_epoch.get("steps", at_epoch))
+        return latest, "checkpoint", None if made is None else made - kept
     done = [state.within_epoch["steps"] for state in states]
     seconds = max(state.within_epoch["seconds"] for state in states)
     if source == "step":
