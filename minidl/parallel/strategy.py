@@ -65,6 +65,8 @@ class Strategy:
             session.model        all modules with the names of the whole model; parameters elsewhere are not `held`
             parallel.micro_batches(batch, m)             m slices of a batch, in the order of Serial(micro_batches=m)
             session.begin_forward(session.replica, i)    on every rank, before micro-batch i: its dropout masks
+            nn.run_stages(stages, x, first)              its stages; `first`, the number of the first of them in the
+                                 model, decides what their own code draws, such as `F.dropout`
             session.mean_loss(outputs, batch) * batch.weight    on the rank that has the outputs: this batch's share of
                                  the minibatch's mean loss, whose gradients they must be
             session.update()     sums the gradients of tied parameters over the stages that hold them, clips by the norm

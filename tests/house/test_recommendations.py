@@ -32,6 +32,7 @@ from minidl.compress import (
     TernGrad,
     TopK,
 )
+from minidl.parallel.tensor import ShardedDropout
 from tests.parallel.jobs import small_job
 from tests.tiers import all_but_first_exhaustive
 
@@ -177,12 +178,21 @@ def cut_a_model() -> None:
     assert [len(chunk) > 0 for chunk in chunks] == [True, True]
 
 
+def drop_a_share() -> None:
+    def program(comm: cluster.Communicator) -> tuple[int, ...]:
+        make = partial(ShardedDropout, axis=1)
+        return make(nn.Dropout(0.3), comm)(np.ones((4, 3, 5))).shape
+
+    assert cluster.launch(program, nodes=2, on="simulation").results == [(4, 3, 5)] * 2
+
+
 RUNS: dict[str, Callable[[], object]] = {
     "F.cat([...])": lambda: keeps_the_gradient(lambda x: F.cat([x, x])),
     "F.stack([...])": lambda: keeps_the_gradient(lambda x: F.stack([x, x])),
     "F.where(condition, a, b)": lambda: keeps_the_gradient(lambda x: F.where(x > 1, x, 0.0)),
     "any(one is x for one in tensors)": finds_itself,
     "astype(np.float32)": lambda: Tensor(np.arange(3).astype(np.float32), requires_grad=True),
+    "partial(ShardedDropout, axis=...)": drop_a_share,
     "prepared(job, nodes)": cut_a_model,
     "randint(0, 10, (1,))": lambda: minidl.randint(0, 10, (1,)).item(),
     "randint(0, 10, (2, 3))": lambda: minidl.randint(0, 10, (2, 3)).reshape(3, 2),

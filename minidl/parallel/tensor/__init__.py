@@ -2,15 +2,15 @@
 
 From top to bottom; a file imports only from lines below its own:
 
-    hybrid         the strategy: data, pipeline and tensor parallelism together
+    hybrid            the strategy: data, pipeline and tensor parallelism together
     divided_features  which layers get a share of the features, and what they become
-    layouts        which layer of a model is divided how
-    linear         linear layers, divided by their outputs or by their inputs
-    embedding      a table of vectors, divided by its rows
-    loss           cross entropy of logits that are divided by classes
-    dropout        the share of a mask
-    collectives    collectives with a gradient: `copied`, `summed` and `gathered` are what a divided layer of your own
-                   is made of
+    layouts           which layer of a model is divided how
+    linear            linear layers, divided by their outputs or by their inputs
+    embedding         a table of vectors, divided by its rows
+    loss              cross entropy of logits that are divided by classes
+    dropout           the share of a mask
+    collectives       collectives with a gradient: `copied`, `summed` and `gathered` are what a divided layer of your own
+                      is made of
 """
 
 from minidl.parallel.tensor.collectives import copied, gathered, summed

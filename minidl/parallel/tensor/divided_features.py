@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from minidl.nn import Dropout, GroupNorm, LayerNorm, LogSoftmax, Module, Softmax, run_stages
+from minidl.nn import Dropout, GroupNorm, LayerNorm, LogSoftmax, Module, Parameter, Softmax, run_stages
 from minidl.nn.normalization import BatchNorm
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
@@ -24,17 +24,26 @@ def sharded_dropouts(model: Module, divided: Module, x: Any) -> dict[str, type[S
     What a model's own code computes between the layers, such as `F.softmax`, is not seen.
 
     Raises
-        ValueError    a layer needs all features of a sample, but gets a share of them; the message names it
+        ValueError    a layer needs all features of a sample, or has weights, but gets a share of the features; a
+                      dropout layer gets a share in one place and the whole in another. The message names the layer
     """
-    layers, widths = dict(divided.named_modules()), set[int]()
+    layers, widths, whole = dict(divided.named_modules()), set[int](), set[str]()
     found: dict[str, type[ShardedDropout]] = {}
+    trained = {layer for layer in model.modules() if any(_is_trained(each) for each in vars(layer).values())}
     # A gradient is required by what was computed from divided features, and by nothing else
     model.requires_grad_(False).eval()
 
     def call(name: str, layer: Module, forward: Any, *args: Any, **options: Any) -> Any:
         now = layers.get(name)
-        if args and getattr(args[0], "requires_grad", False) and type(now) is type(layer):
+        if not (args and getattr(args[0], "requires_grad", False)):
+            whole.add(name)
+        elif type(now) is type(layer):
             found.update(_replacement(name, layer, args[0].shape, widths))
+            if layer in trained:
+                raise ValueError(
+                    f"{name} cannot be divided: each rank would have a gradient of the weights of this "
+                    f"{type(layer).__name__} from its share of the features alone: {WAY_OUT}"
+                )
         out = forward(*args, **options)
         if isinstance(now, ColumnLinear) and now.gather != "always":
             widths.add(out.shape[-1])
@@ -44,7 +53,14 @@ def sharded_dropouts(model: Module, divided: Module, x: Any) -> dict[str, type[S
     for name, layer in list(model.named_modules()):
         vars(layer)["forward"] = partial(call, name, layer, layer.forward)
     run_stages(model.stages(), x)
+    if both := sorted(found.keys() & whole):
+        raise ValueError(f"{both[0]} drops divided features in one place and whole ones in another: use two layers")
     return found
+
+
+def _is_trained(attribute: object) -> bool:
+    """Whether it is a parameter that is not frozen."""
+    return isinstance(attribute, Parameter) and attribute.requires_grad
 
 
 def _replacement(name: str, layer: Module, shape: tuple[int, ...], widths: set[int]) -> dict[str, type[ShardedDropout]]:

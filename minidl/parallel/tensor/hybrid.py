@@ -65,8 +65,9 @@ class Hybrid(Pipeline):
         tp        nodes that divide each layer
         layout    which layer is divided how: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
                   what to do with widths that are no multiple of tp. A Dropout of divided features, between a
-                  ColumnLinear and a RowLinear, becomes a ShardedDropout; a softmax or a norm there is refused. What the
-                  model's own code computes there must treat every feature by itself: not F.softmax, and not F.dropout
+                  ColumnLinear and a RowLinear, becomes a ShardedDropout; a softmax, a norm or a layer with weights is
+                  refused there. What the model's own code computes there is not seen: it must treat every feature by
+                  itself, and draw nothing, so neither F.softmax nor F.dropout
         sequence  whether the nodes along "tp" have slices of the positions between the divided layers: norms and
                   dropout are computed once instead of tp times, for the same words in messages
         the others, such as `schedule` and `micro_batches`, are those of `Pipeline`

@@ -210,17 +210,38 @@ def test_a_layer_that_needs_all_features_is_refused_by_name_where_they_are_divid
     assert_trains_as_one_node(replace(job, epochs=1), hybrid(1, 1, 3, layout=whole))
 
 
+def test_a_dropout_of_divided_and_of_whole_features_is_refused():
+    def model() -> nn.Module:
+        made = with_between(nn.Dropout(0.3))
+        setattr(made, "3", getattr(made, "1"))
+        return made
+
+    with pytest.raises(ValueError, match="1 drops divided features in one place and whole ones in another"):
+        Hybrid(tp=2, layout={"0": ColumnLinear, "2": RowLinear}).check(small_job(model=model), 2)
+
+
 def test_a_mask_of_a_divided_axis_that_is_not_the_last_is_refused():
-    model = partial(with_between, Heads())
+    model = partial(with_between, Heads(nn.LayerNorm(3, elementwise_affine=False)))
     with pytest.raises(ValueError, match=r"1.drop is a Dropout, whose input of shape \(1, 4, 3\) is divided"):
+        Hybrid(tp=2, layout={"0": ColumnLinear, "2": RowLinear}).check(small_job(model=model), 2)
+    layout = {"0": ColumnLinear, "1.drop": partial(ShardedDropout, axis=1), "2": RowLinear}
+    assert_trains_as_one_node(small_job(model=model, epochs=1), hybrid(1, 1, 2, layout=layout))
+
+
+def test_weights_that_every_rank_has_are_refused_where_features_are_divided():
+    """A rank would add up their gradient over its own heads alone."""
+    model = partial(with_between, Heads(nn.LayerNorm(3)))
+    with pytest.raises(
+        ValueError, match=r"1\.norm cannot be divided: each rank would have a gradient of the weights of"
+    ):
         Hybrid(tp=2, layout={"0": ColumnLinear, "2": RowLinear}).check(small_job(model=model), 2)
 
 
 class Heads(nn.Module):
-    """Dropout of four heads of three features; their norm is that of whole heads."""
+    """A norm and dropout of four heads of three features, which two ranks have whole."""
 
-    def __init__(self) -> None:
-        self.norm, self.drop = nn.LayerNorm(3), nn.Dropout(0.3)
+    def __init__(self, norm: nn.Module) -> None:
+        self.norm, self.drop = norm, nn.Dropout(0.3)
 
     def forward(self, x: Any) -> Any:
         return self.drop(self.norm(x.reshape(len(x), -1, 3))).reshape(x.shape)
