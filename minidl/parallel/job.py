@@ -9,6 +9,7 @@ from functools import cache, cached_property, partial
 from math import ceil
 from typing import Any, NoReturn
 
+import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
@@ -177,8 +178,9 @@ class Job:
         """
         if isinstance(self.model, Module):
             return self.build_model()
-        with building(held):
-            return Job.build_model(self)  # never the model that `built_once` keeps
+        model: Callable[[], Module] = cloudpickle.loads(cloudpickle.dumps(self.model))  # layers made before keep theirs
+        with building(held), random.using(stream(Purpose.WEIGHTS, self.seed)):
+            return model()
 
     def build_optimizer(self, model: Module) -> optim.Optimizer:
         """The optimizer of all parameters of the model."""

@@ -9,8 +9,7 @@ From top to bottom; a file imports only from lines below its own:
     embedding         a table of vectors, divided by its rows
     loss              cross entropy of logits that are divided by classes
     dropout           the share of a mask
-    collectives       collectives with a gradient: `copied`, `summed` and `gathered` are what a divided layer of your own
-                      is made of
+    collectives       collectives with a gradient: a divided layer of your own is made of `copied`, `summed`, `gathered`
 """
 
 from minidl.parallel.tensor.collectives import copied, gathered, summed
