@@ -10,9 +10,15 @@ from minidl.parallel import (
     Ensemble,
     Gossip,
     Hogwild,
+    Hybrid,
     LocalSGD,
+    OneShotAveraging,
     ParameterServer,
+    Pipeline,
+    SufficientFactors,
+    Synchronous,
 )
+from tests.parallel.jobs import blobs, small_job
 
 WHOLE = [
     *((ParameterServer, name, lowest) for name, lowest in {"servers": 1, "fetch_every": 1, "push_every": 1}.items()),
@@ -79,3 +85,22 @@ def test_what_is_neither_true_nor_false_or_none_of_the_choices_is_refused():
     for strategy, name, value in CHOICES:
         with pytest.raises(ValueError, match=f"{strategy.__name__}: {name} must be .* or .*, got '{value}'"):
             strategy(**{name: value})
+
+
+def test_every_strategy_refuses_an_all_reduce_that_does_not_exist():
+    of_servers, of_averages = [EagerSGD], [ElasticAveraging, Gossip, LocalSGD, OneShotAveraging]
+    for strategy in (*of_servers, *of_averages, Hybrid, Pipeline, SufficientFactors, Synchronous):
+        with pytest.raises(ValueError, match=f"{strategy.__name__}: algorithm must be .*did you mean 'ring'"):
+            strategy(algorithm="rign")
+
+
+def test_every_strategy_refuses_more_nodes_than_there_are_samples_for():
+    job = small_job(data=lambda: blobs(3), batch_size=3)
+    for strategy in (
+        *(kind() for kind in (BackupWorkers, EagerSGD, Gossip, Hogwild, LocalSGD, OneShotAveraging, ParameterServer)),
+        *(ElasticAveraging(), ElasticAveraging(variant="asynchronous"), SufficientFactors(), Synchronous()),
+        Hybrid(dp=5),
+    ):
+        said = r"cannot be (dealt to 5 nodes: use at most 3|shared by 5 (nodes|replicas))"
+        with pytest.raises(ValueError, match=said):
+            strategy.check(job, 5)
