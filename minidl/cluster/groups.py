@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, partial
 from typing import Any, Self, overload
 
@@ -34,11 +34,16 @@ class Groups(CollectiveCalls):
     @overload
     def split(self, color: None, key: int = 0) -> None: ...
 
-    def split(self, color: int | None, key: int = 0) -> Self | None:
+    def split(self, color: Any, key: int = 0) -> Self | None:
         """Return a communicator of the ranks with the same color, numbered from 0 by key, then by rank here.
 
         Every rank calls it, as MPI's Comm_split; one with the color None gets None.
         """
+        if isinstance(color, Collection) and not isinstance(color, str):
+            raise TypeError(
+                f"split: color is one number, equal on the ranks of a group, not a {type(color).__name__}: for a list "
+                "of ranks, type comm.split(0 if comm.rank in ranks else None)"
+            )
         mine = color, key, self._owner.next_group("split")
         given = self._collective(lambda channel: channel.play(collectives.all_gather_ring, mine), Fingerprint("split"))
         groups, first = _divided(self._ranks, tuple(given))

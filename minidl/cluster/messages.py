@@ -6,6 +6,7 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from minidl.arguments import whole_number
@@ -16,6 +17,7 @@ from minidl.cluster.rank import MAX_GROUP, Rank
 from minidl.cluster.tensors import refuse_tensors
 from minidl.cluster.work import Work
 from minidl.cluster.work_and_time import WorkAndTime
+from minidl.tape import Node
 
 ANY = -1  # receive from any rank
 
@@ -119,6 +121,11 @@ class Messages(WorkAndTime):
 
     def _source(self, src: int | Collection[int]) -> int | frozenset[int]:
         if isinstance(src, Collection):
+            if isinstance(src, (np.ndarray, Node)):
+                raise TypeError(
+                    f"src must be a rank, cluster.ANY or some ranks, got an array ({type(src).__name__}): recv(src) "
+                    "returns the message, recv(src, out=x) also fills the array x"
+                )
             if not src:
                 raise ValueError("src must be a rank, cluster.ANY or some ranks, got an empty collection")
             some = frozenset(src)  # checked in C: a server names its hundreds of workers at each receive

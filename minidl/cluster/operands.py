@@ -37,7 +37,7 @@ class Operand:
     __slots__ = ("_dtype", "_op", "_shape", "_x", "contiguous", "flat", "is_exact", "is_phantom", "is_scalar")
 
     def __init__(self, x: Any, op: str, operation: str, size: int, is_written: bool = False) -> None:
-        if op not in REDUCE:  # one_of takes a microsecond also where nothing is wrong
+        if type(op) is not str or op not in REDUCE:  # one_of takes a microsecond also where nothing is wrong
             one_of("op", op, REDUCE)
         self._x, self._op = x, op
         if type(x) is np.ndarray and x.dtype.kind in ("fc" if op == "mean" else "biufc"):
@@ -140,7 +140,7 @@ def _fingerprint(
 
 def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str, Any]) -> None:
     """Raise ValueError for an unknown algorithm, or an option that the algorithm does not have."""
-    if algorithm != "auto" and algorithm not in known:
+    if type(algorithm) is not str or (algorithm != "auto" and algorithm not in known):
         one_of("algorithm", algorithm, ["auto", *known])
     unknown = set(options) - OPTIONS.get(algorithm, set())
     if unknown:

@@ -42,6 +42,13 @@ def mistakes(comm: Any) -> list[Mistake]:
         # order and names of arguments
         (lambda: comm.all_gather(outs, x), TypeError, "all_gather takes x by position, got 2 arguments: results are"),
         (lambda: comm.all_reduce(x, "sum", "auto", True), TypeError, "takes x, op, algorithm by position"),
+        (lambda: comm.recv(x, 0), TypeError, r"src must be a rank, .* got an array \(ndarray\): recv\(src\) returns"),
+        (lambda: comm.irecv(np.array([1]), 0), TypeError, "got an array"),
+        (lambda: comm.sendrecv(x, 0, p, 0), TypeError, r"got an array \(Parameter\)"),
+        (lambda: comm.reduce_scatter(x, outs), TypeError, "op must be 'sum', .* of type list"),
+        (lambda: comm.all_reduce(x, x), TypeError, "op must be 'sum', .* of type ndarray"),
+        (lambda: comm.all_reduce(x, "sum", [0, 1]), TypeError, "algorithm must be 'auto', .* of type list"),
+        (lambda: comm.split([0, 1]), TypeError, r"not a list: .* type comm\.split\(0 if comm\.rank in ranks"),
         (lambda: comm.recv(source=0), TypeError, "recv has no option 'source': it is called src"),
         (lambda: comm.send(x, dest=1), TypeError, "it is called dst"),
         (lambda: comm.broadcast(x, root=0), TypeError, "it is called src where that rank sends"),

@@ -186,6 +186,21 @@ def drop_a_share() -> None:
     assert cluster.launch(program, nodes=2, on="simulation").results == [(4, 3, 5)] * 2
 
 
+def receive_from_0_within_ranks_0_and_2() -> None:
+    def program(comm: cluster.Communicator) -> list[float]:
+        ranks, src, x = [0, 2], 0, np.zeros(1)
+        group = comm.split(0 if comm.rank in ranks else None)
+        if group is None:
+            return []
+        if group.rank == src:
+            group.send(np.array([0.3]), 1)
+            group.send(np.array([0.7]), 1)
+            return []
+        return [group.recv(src).item(), group.recv(src, out=x).item(), x.item()]
+
+    assert cluster.launch(program, nodes=3, on="simulation").results == [[], [], [0.3, 0.7, 0.7]]
+
+
 RUNS: dict[str, Callable[[], object]] = {
     "F.cat([...])": lambda: keeps_the_gradient(lambda x: F.cat([x, x])),
     "F.stack([...])": lambda: keeps_the_gradient(lambda x: F.stack([x, x])),
@@ -219,6 +234,9 @@ RUNS: dict[str, Callable[[], object]] = {
     "data.Dataset(x, y)": lambda: read(np.ones((4, 2)), np.arange(4)),
     "data.Dataset(x[indices], y[indices])": lambda: read(ROWS[[2, 0]], np.arange(4)[[2, 0]]),
     "data.Splits(data.Dataset(x, y), data.Dataset(x_test, y_test))": train_on_splits,
+    "comm.split(0 if comm.rank in ranks else None)": receive_from_0_within_ranks_0_and_2,
+    "recv(src)": receive_from_0_within_ranks_0_and_2,
+    "recv(src, out=x)": receive_from_0_within_ranks_0_and_2,
     "compress.TopK(0.01)": lambda: trains(TopK(0.01)),
     "optim.SGD(parameters, lr={})": lambda: [
         train(parallel.Synchronous(compressor=Signum()), lr=0.001),
