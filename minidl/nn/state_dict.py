@@ -47,7 +47,7 @@ def load_state(kind: str, tensors: Mapping[str, Tensor], state_dict: Any, strict
     if strict and missing:
         problems.append(f"missing: {', '.join(missing)}")
     if strict and unexpected:
-        problems.append(f"unexpected: {', '.join(unexpected)}")
+        problems.append(f"unexpected: {', '.join(map(str, unexpected))}")
     arrays = {name: state_dict[name] for name in tensors if name in state_dict}
     for name, value in arrays.items():
         try:

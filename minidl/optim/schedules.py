@@ -84,12 +84,18 @@ class LRScheduler(ABC):
         missing = own.keys() - state.keys()
         if missing:
             raise ValueError(f"the state lacks {', '.join(sorted(missing))}: it is not that of a {type(self).__name__}")
-        if len(state["base_lrs"]) != len(self.base_lrs):
-            raise ValueError(
-                f"the state is for {len(state['base_lrs'])} parameter groups, the optimizer has {len(self.base_lrs)}"
-            )
-        for name in own:
-            setattr(self, name, _plain(state[name]))
+        values = {name: _plain(state[name]) for name in own}
+        for name, value in values.items():
+            if not _is_like(value, own[name]):
+                raise ValueError(
+                    f"{name} in the state is {value!r}: it is not that of a {type(self).__name__}, whose {name} is "
+                    f"{own[name]!r}"
+                )
+        groups = len(self.optimizer.param_groups)
+        if len(values["base_lrs"]) not in (len(self.base_lrs), groups):  # groups may have been added since
+            raise ValueError(f"the state is for {len(values['base_lrs'])} parameter groups, the optimizer has {groups}")
+        for name, value in values.items():
+            setattr(self, name, value)
 
 
 class StepLR(LRScheduler):
@@ -290,11 +296,24 @@ def _plain(value: Any) -> Any:
         return Counter({_number(key): count for key, count in value.items()})
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
-    return value.item() if isinstance(value, np.generic) else value
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
 def _number(key: Any) -> Any:
-    return json.loads(key) if isinstance(key, str) else _plain(key)
+    try:
+        return json.loads(key) if isinstance(key, str) else _plain(key)
+    except json.JSONDecodeError:
+        return key
+
+
+def _is_like(value: Any, own: Any) -> bool:
+    """Whether a value from a state has the kind of a schedule's own: a number, a list of numbers, counts by number."""
+    if isinstance(own, Mapping):
+        return isinstance(value, Mapping) and all(_is_like(each, 0) for pair in value.items() for each in pair)
+    if isinstance(own, list):
+        return isinstance(value, list) and all(_is_like(each, own[0]) for each in value if own)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number or type(own) not in (int, float)
 
 
 def _checked(optimizer: Any) -> Optimizer:

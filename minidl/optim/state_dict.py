@@ -6,7 +6,7 @@ what the rule stores for that parameter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -94,8 +94,12 @@ def check_keys(saved: Any) -> None:
         raise ValueError("this is not an optimizer's state: it needs the keys 'state' and 'param_groups'")
     if not isinstance(saved["state"], Mapping) or not isinstance(saved["param_groups"], (list, tuple)):
         raise ValueError("this is not an optimizer's state: 'state' is a dict and 'param_groups' a list of dicts")
-    if not all(isinstance(group, Mapping) and "params" in group for group in saved["param_groups"]):
-        raise ValueError("this is not an optimizer's state: each of 'param_groups' is a dict with the key 'params'")
+    if not all(
+        isinstance(group, Mapping) and isinstance(group.get("params"), Collection) for group in saved["param_groups"]
+    ):
+        raise ValueError(
+            "this is not an optimizer's state: each of 'param_groups' is a dict with the key 'params', a list"
+        )
     if not all(isinstance(values, Mapping) for values in saved["state"].values()):
         raise ValueError("this is not an optimizer's state: 'state' has a dict for each parameter")
 

@@ -94,12 +94,12 @@ def test_a_state_that_does_not_fit_is_refused_with_all_reasons_and_nothing_is_wr
     module.weight.data += 0.5  # the state is a copy
     assert not np.array_equal(before["weight"], module.weight.data)
     before = module.state_dict()
-    state = {"weight": np.zeros((3, 2)), "extra": np.zeros(1)}
+    state = {"weight": np.zeros((3, 2)), "extra": np.zeros(1), 7: np.zeros(1)}
     with pytest.raises(ValueError) as refusal:
         module.load_state_dict(state)
     text = str(refusal.value)
     assert "missing: bias" in text
-    assert "unexpected: extra" in text
+    assert "unexpected: extra, 7" in text
     assert "weight: has shape (3, 2), the model needs (2, 3)" in text
     with pytest.raises(ValueError, match="weight: a Tensor holds numbers"):
         module.load_state_dict({"bias": np.zeros(2), "weight": np.array([["a"] * 3] * 2)})

@@ -251,6 +251,7 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
             lambda saved: {**saved, "param_groups": [{"lr": 0.3}]},
             "each of 'param_groups' is a dict with the key 'params'",
         ),
+        (lambda saved: with_group(saved, params=3), "each of 'param_groups' is a dict with the key 'params', a list"),
         (lambda saved: {**saved, "state": {0: np.ones(3)}}, "'state' has a dict for each parameter"),
         (lambda saved: {**saved, "param_groups": saved["param_groups"] * 2}, "has 2 parameter groups, this one has 1"),
         (lambda saved: with_group(saved, params=[0]), "has 1 parameters, here it has 2"),

@@ -90,6 +90,24 @@ def test_a_group_that_is_added_later_is_scheduled_from_its_own_rate():
         assert schedule.state_dict()["base_lrs"] == [0.7, 0.2]
 
 
+def test_a_state_with_a_group_that_was_added_later_is_loaded_where_the_group_was_added_too():
+    seen = []
+    saved = None
+    for _ in range(2):
+        optimizer = optimizer_with(0.7)
+        schedule = optim.StepLR(optimizer, 2, 0.3)
+        optimizer.add_param_group({"params": [Tensor([0.0], requires_grad=True)], "lr": 0.2})
+        if saved is None:
+            schedule.step()
+            saved = optimizer.state_dict(), json.loads(json.dumps(schedule.state_dict()))
+        else:
+            optimizer.load_state_dict(saved[0])
+            schedule.load_state_dict(saved[1])
+        schedule.step()
+        seen.append(schedule.get_last_lr())
+    assert seen == [pytest.approx([0.21, 0.06])] * 2
+
+
 def test_every_group_may_have_a_function_of_its_own():
     optimizer = optimizer_with(1.0, 1.0)
     schedule = optim.LambdaLR(optimizer, [lambda t: 1.0, lambda t: 1 / (1 + t)])
@@ -118,6 +136,11 @@ def test_a_later_schedule_starts_from_the_initial_rates_of_the_first():
 TWO_GROUPS = optim.StepLR(optimizer_with(0.1, 0.2), 1).state_dict()
 
 
+def load_changed(optimizer: optim.Optimizer, **entries: object) -> None:
+    schedule = optim.MultiStepLR(optimizer, [2, 5])
+    schedule.load_state_dict({**schedule.state_dict(), **entries})
+
+
 def test_bad_input_is_named():
     for make, error, message in [
         (lambda o: optim.StepLR(o.param_groups, 1), TypeError, "needs an Optimizer, got list"),
@@ -137,6 +160,12 @@ def test_bad_input_is_named():
         (lambda o: optim.LambdaLR(o, lambda t: None), TypeError, "returns a number, .* for epoch 0 it returned None"),
         (lambda o: optim.StepLR(o, 1, last_epoch=3), ValueError, "no 'initial_lr'"),
         (lambda o: optim.StepLR(o, 1).load_state_dict({"last_epoch": 1}), ValueError, "not that of a StepLR"),
+        (lambda o: load_changed(o, base_lrs=None), ValueError, r"base_lrs in the state is None: .* is \[0\.1\]"),
+        (lambda o: load_changed(o, base_lrs=["a"]), ValueError, "base_lrs in the state is"),
+        (lambda o: load_changed(o, last_epoch="3"), ValueError, "last_epoch in the state is '3'"),
+        (lambda o: load_changed(o, milestones=[2, 5]), ValueError, r"milestones in the state is \[2, 5\]"),
+        (lambda o: load_changed(o, milestones={"a": 1}), ValueError, "milestones in the state is"),
+        (lambda o: load_changed(o, gamma=None), ValueError, "gamma in the state is None"),
         (lambda o: optim.StepLR(o, 1).load_state_dict(None), TypeError, "a dict, .* not a NoneType"),
         (
             lambda o: optim.StepLR(o, 1).load_state_dict(TWO_GROUPS),
