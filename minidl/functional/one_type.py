@@ -102,7 +102,12 @@ def _sentence(operation: str, tensors: list[Any]) -> str:
     types = ", ".join(f"{name} is {dtype}" for name, dtype in named)
     weights = [dtype for name, dtype in named if name.startswith("weight")]
     floating = [dtype for _, dtype in named if is_floating_point(dtype)]
-    wanted = weights[0] if weights else min(floating, key=lambda dtype: dtype.itemsize)
+    if weights:
+        wanted = weights[0]
+    elif floating:
+        wanted = min(floating, key=lambda dtype: dtype.itemsize)
+    else:
+        wanted = max((dtype for _, dtype in named), key=lambda dtype: (dtype.itemsize, dtype.kind != "b"))
     other = next((name for name, dtype in named if dtype != wanted))
     if autocast_dtype.get() is not None:
         wanted = np.dtype(np.float32)  # which autocast rounds

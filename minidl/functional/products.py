@@ -12,14 +12,18 @@ from math import prod
 from string import ascii_letters
 from typing import Any
 
+from numpy import result_type
+
 from minidl import kernels
 from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.functional.casts import astype
 from minidl.functional.elementwise import mul
 from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.reductions import sum
 from minidl.functional.shape_errors import cannot_multiply
 from minidl.functional.shapes import reshape, transpose
 from minidl.kernels import Array
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
 
@@ -87,6 +91,10 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     >>> einsum("...d,d->...", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]), einsum("ii->", [[1.0, 2.0], [3.0, 4.0]])
     (Tensor([12., 34.], float32), Tensor(5., float32))
     """
+    if not isinstance(equation, str):
+        raise TypeError(
+            f"einsum: the equation comes first, as in einsum('ij,jk->ik', a, b), got {type(equation).__name__}"
+        )
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)) and hasattr([*operands[0], 0][0], "shape"):
         operands = tuple(operands[0])  # as PyTorch also takes them
     terms, tensors, result = _parsed(equation, [operand(each) for each in operands])
@@ -147,6 +155,9 @@ def _contract(one: str, a: Tensor, other: str, b: Tensor, wanted: set[str]) -> t
     """Contract two operands: one matrix product for each value of the letters that both have and the result keeps."""
     one, a = _summed_out(one, a, wanted | set(other))
     other, b = _summed_out(other, b, wanted | set(one))
+    if a.dtype != b.dtype and not (is_floating_point(a.dtype) or is_floating_point(b.dtype)):
+        common = result_type(a.dtype, b.dtype)  # sums of small integers are int64
+        a, b = astype(a, common), astype(b, common)
     batch = [letter for letter in one if letter in other and letter in wanted]
     inner = [letter for letter in one if letter in other and letter not in wanted]
     rows = [letter for letter in one if letter not in other]

@@ -279,6 +279,7 @@ MISTAKES: list[Mistake] = [
     (lambda: F.pad(ZEROS((2, 3)), (1, 1), "reflect"), ValueError, "mode must be 'constant', got 'reflect'"),
     (lambda: F.div([7.0], 2.0, rounding_mode="round"), ValueError, "got 'round'"),
     (lambda: F.gelu([0.3], "tan"), ValueError, "did you mean 'tanh'"),
+    (lambda: F.einsum(ZEROS((2, 3)), "ij->i"), TypeError, r"the equation comes first, .* got ndarray"),
     (lambda: F.conv1d(ZEROS((2, 3)), ZEROS((4, 2))), ValueError, r"got \(2, 3\) and \(4, 2\)"),
     (lambda: nn.Conv1d(2, 3, (4, 5)), TypeError, r"of a sequence must be a whole number, got \(4, 5\)"),
     (lambda: F.scaled_dot_product_attention(*[ZEROS((2, 3))] * 3, scale=0), ValueError, "scale 0"),
@@ -327,6 +328,12 @@ def test_numbers_of_extreme_sizes_and_types_keep_their_digits_and_types() -> Non
     zero = Tensor(0.0, requires_grad=True)
     F.prod(zero, -1).backward()
     assert zero.grad == 1
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64"])
+def test_einsum_of_integers_may_sum_over_an_axis_of_one_operand_before_the_product(dtype: str) -> None:
+    a, b = np.array([[1, 0, 1], [1, 1, 0]]).astype(dtype), np.array([1, 0, 1, 1]).astype(dtype)
+    np.testing.assert_array_equal(F.einsum("ij,k->jk", a, b).numpy(), np.outer([2, 1, 1], [1, 0, 1, 1]))
 
 
 def test_of_equal_numbers_the_first_is_taken_and_nan_is_the_largest() -> None:

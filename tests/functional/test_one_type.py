@@ -47,6 +47,16 @@ def test_operands_of_different_types_are_refused_with_what_to_type(operation: st
         assert function(floats(*x, dtype=dtype), floats(*weight, dtype=dtype)).dtype == dtype
 
 
+@pytest.mark.parametrize(("a", "b"), [("int8", "int64"), ("bool", "uint8"), ("int8", "uint8")])
+def test_integers_of_different_types_are_refused_by_matmul_with_what_to_type(a: str, b: str) -> None:
+    arrays = {"a": floats(2, 3, dtype=a), "b": floats(3, 4, dtype=b)}
+    with pytest.raises(TypeError, match=rf"matmul: .*\(a is {a}, b is {b}\): give [ab].astype") as error:
+        F.matmul(*map(Tensor, arrays.values()))
+    name, _, call = str(error.value).rpartition("give ")[2].partition(".")
+    arrays[name] = eval(f"{name}.{call}", {"np": np, **arrays})
+    np.testing.assert_array_equal(F.matmul(*map(Tensor, arrays.values())).numpy(), np.full((2, 4), 3))
+
+
 def test_every_operation_whose_types_are_checked_is_tried_here() -> None:
     tried_with_more_operands = {"lstm"}
     assert set(OPERATIONS) | tried_with_more_operands == set(one_type.NAMES)

@@ -237,6 +237,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "comm.split(0 if comm.rank in ranks else None)": receive_from_0_within_ranks_0_and_2,
     "recv(src)": receive_from_0_within_ranks_0_and_2,
     "recv(src, out=x)": receive_from_0_within_ranks_0_and_2,
+    "einsum('ij,jk->ik', a, b)": lambda: keeps_the_gradient(lambda x: F.einsum("ij,jk->ik", x[None], x[:, None])),
     "compress.TopK(0.01)": lambda: trains(TopK(0.01)),
     "optim.SGD(parameters, lr={})": lambda: [
         train(parallel.Synchronous(compressor=Signum()), lr=0.001),
