@@ -96,6 +96,10 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
         x, y = (cast(each, np.dtype(np.float32)) if is_sixteen_bit(each.dtype) else each for each in (x, y))
         return array_module(x).isclose(x, y, rtol, atol, equal_nan)
 
+    try:
+        operand(a, b), operand(b, a)
+    except OverflowError:  # an integer that the type of the other does not hold
+        a, b = (float(each) if isinstance(each, (int, np.integer)) else each for each in (a, b))
     return _elementwise("isclose", close, a, b)
 
 

@@ -107,7 +107,7 @@ def pad(a: Any, pad: Sequence[int], mode: str = "constant", value: float | None 
         a = a[tuple(slice(max(-before, 0), end) for end, (before, _) in zip(ends, widths, strict=True))]
         widths = [(max(before, 0), max(after, 0)) for before, after in widths]
     inside = tuple(slice(before, before + length) for (before, _), length in zip(widths, a.shape, strict=True))
-    out = array_module(a.data).pad(a.data, widths, constant_values=value or 0)
+    out = array_module(a.data).pad(a.data, widths or 0, constant_values=value or 0)
     return record(out, (a,), lambda g, needs: (g[inside],))
 
 

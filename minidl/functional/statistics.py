@@ -16,6 +16,7 @@ from minidl.functional.axes import check_axes, counted_from_start, one_axis, one
 from minidl.functional.bind import along, operand, tensor_method
 from minidl.functional.one_type import in_float32
 from minidl.functional.reductions import mean, sum
+from minidl.functional.shapes import reshape
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import cast, is_floating_point, is_sixteen_bit
 from minidl.tape import OUTPUT
@@ -204,7 +205,7 @@ def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor
     x = a.data
     place = counted_from_start("cumsum", one_axis("cumsum", axis, dim), x)
     if not x.ndim:
-        return a * 1
+        return reshape(cumsum(reshape(a, 1), 0), ())
     out = kernels.current().cumsum(x, place)
     return record(out, (a,), lambda g, needs: (kernels.current().cumsum(g, place, True),))
 
@@ -221,7 +222,7 @@ def cumprod(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tenso
     x = a.data
     place = counted_from_start("cumprod", one_axis("cumprod", axis, dim), x)
     if not x.ndim:
-        return a * 1
+        return reshape(cumprod(reshape(a, 1), 0), ())
     module = array_module(x)
     out = module.cumprod(x, place)
 

@@ -336,6 +336,31 @@ def test_einsum_of_integers_may_sum_over_an_axis_of_one_operand_before_the_produ
     np.testing.assert_array_equal(F.einsum("ij,k->jk", a, b).numpy(), np.outer([2, 1, 1], [1, 0, 1, 1]))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32"])
+def test_running_sums_and_products_of_a_single_number_have_the_type_of_those_of_a_vector(dtype: str) -> None:
+    for running in (F.cumsum, F.cumprod):
+        alone = running(np.array(1, dtype), 0)
+        assert alone.shape == ()
+        assert alone == 1
+        assert alone.dtype == running(np.array([1], dtype), 0).dtype
+
+
+def test_a_single_number_may_be_padded_by_no_widths() -> None:
+    x = Tensor(0.7, requires_grad=True)
+    out = F.pad(x, ())
+    out.backward()
+    assert out.shape == ()
+    assert out == x
+    assert x.grad == 1
+
+
+def test_isclose_compares_with_an_integer_that_the_type_of_the_other_does_not_hold() -> None:
+    x = Tensor(np.array([127, -128], np.int8))
+    assert F.isclose(x, 300).tolist() == [False, False]
+    assert F.isclose(x, 300, atol=200).tolist() == [True, False]
+    assert F.isclose(300, x, atol=200).tolist() == [True, False]
+
+
 def test_of_equal_numbers_the_first_is_taken_and_nan_is_the_largest() -> None:
     x = np.full(100, 5, np.float32)
     x[50] = math.nan
