@@ -6,7 +6,7 @@ what the rule stores for that parameter.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,6 +75,8 @@ def load_state(optimizer: HasState, saved: Mapping[str, Any]) -> None:
             )
         groups.append({**_options(optimizer, old, index), "params": group["params"]})
         for number, parameter in zip(old["params"], group["params"], strict=True):
+            if not isinstance(number, Hashable):
+                raise ValueError(f"group {index} of the saved optimizer lists the parameter {number!r}, not a number")
             parameter_of[number] = parameter, groups[-1]
     state: dict[Tensor, dict[str, Any]] = {}
     for number, values in saved["state"].items():
@@ -138,7 +140,10 @@ def _state(
     state: dict[str, Any] = {}
     for name, value in given.items():
         if name == "step":
-            state[name] = int(value)
+            step = np.asarray(value)
+            if step.size != 1 or step.dtype.kind not in "iuf":
+                raise ValueError(f"the saved step of parameter {number} is {value!r}, not a number of updates")
+            state[name] = int(step.item())
             continue
         if np.shape(value) != data.shape:
             raise ValueError(
