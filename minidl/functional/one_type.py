@@ -24,6 +24,7 @@ NAMES = {
     "layer_norm": ("x", "weight", "bias"),
     "batch_norm": ("x", "weight", "bias"),
     "group_norm": ("x", "weight", "bias"),
+    "RMSNorm": ("x", "weight"),
 }
 """What the operands of each operation are called in its signature."""
 

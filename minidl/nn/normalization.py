@@ -10,7 +10,7 @@ import numpy as np
 from minidl import functional as F
 from minidl.arguments import real_number, whole_number
 from minidl.functional.bind import operand
-from minidl.functional.one_type import in_float32
+from minidl.functional.one_type import check_one_type, in_float32
 from minidl.grad_mode import recomputing
 from minidl.kernels import array_module
 from minidl.nn.module import Module
@@ -212,6 +212,8 @@ class RMSNorm(Module):
         x, axes = operand(x), len(self.normalized_shape)
         if x.shape[-axes:] != self.normalized_shape:
             raise ValueError(f"RMSNorm: x (..., {', '.join(map(str, self.normalized_shape))}) expected, got {x.shape}")
+        if self.weight is not None:
+            check_one_type("RMSNorm", x.data, self.weight.data)
         out = _by_root_mean_square(x, tuple(range(-axes, 0)), self.eps)
         return out if self.weight is None else out * self.weight
 

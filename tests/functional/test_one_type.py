@@ -19,6 +19,12 @@ def floats(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     return np.ones(shape, dtype)
 
 
+def rms_norm(x: Any, weight: Any) -> Tensor:
+    layer = nn.RMSNorm(3)
+    layer.weight = nn.Parameter(weight)
+    return layer(x)
+
+
 OPERATIONS: dict[str, tuple[Callable[[Any, Any], Tensor], tuple[int, ...], tuple[int, ...]]] = {
     "linear": (F.linear, (2, 3), (4, 3)),
     "conv2d": (F.conv2d, (1, 2, 4, 4), (3, 2, 2, 2)),
@@ -26,6 +32,7 @@ OPERATIONS: dict[str, tuple[Callable[[Any, Any], Tensor], tuple[int, ...], tuple
     "layer_norm": (F.layer_norm, (2, 3), (3,)),
     "batch_norm": (lambda x, w: F.batch_norm(x, None, None, w, training=True), (4, 3), (3,)),
     "group_norm": (lambda x, w: F.group_norm(x, 2, w), (4, 6), (6,)),
+    "RMSNorm": (rms_norm, (2, 3), (3,)),
     "attention": (lambda q, k: F.scaled_dot_product_attention(q, k, k), (2, 3), (5, 3)),
 }
 
