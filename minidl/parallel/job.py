@@ -178,7 +178,7 @@ class Job:
         """
         if isinstance(self.model, Module):
             return self.build_model()
-        model: Callable[[], Module] = cloudpickle.loads(cloudpickle.dumps(self.model))  # layers made before keep theirs
+        model = _without_layers_made_before(self.model)
         with building(held), random.using(stream(Purpose.WEIGHTS, self.seed)):
             return model()
 
@@ -198,12 +198,21 @@ def _refuse_data(data: Any) -> NoReturn:
     )
 
 
+def _without_layers_made_before(model: Callable[[], Module]) -> Callable[[], Module]:
+    """The same function with copies of the layers that it uses and that were made before it is called."""
+    copied: Callable[[], Module] = cloudpickle.loads(cloudpickle.dumps(model))
+    return copied
+
+
 def built_once(job: Job) -> Job:
     """Return the same job, whose `build_...` methods keep what they build: called again, they return the same object.
 
-    It is for one process: the checks before a run and the evaluation after it share data, model and optimizer.
+    It is for one process: the checks before a run and the evaluation after it share data, model and optimizer. What
+    they write into the model changes no layer that was made outside its function.
     """
     once = copy.copy(job)
+    if not isinstance(job.model, Module):
+        object.__setattr__(once, "model", _without_layers_made_before(job.model))
     for name in ("build_data", "build_model", "build_optimizer", "build_schedule"):
-        vars(once)[name] = cache(getattr(job, name))
+        vars(once)[name] = cache(getattr(once, name))
     return once

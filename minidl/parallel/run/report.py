@@ -12,7 +12,7 @@ from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.trace.trace import Trace
 from minidl.nn import Module
 from minidl.parallel.gradients import flat_vector as vector
-from minidl.parallel.job import Job
+from minidl.parallel.job import Job, built_once
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.elastic_restart import Restart
 from minidl.parallel.run.history import HistoryRow
@@ -80,7 +80,7 @@ class Report:
 
     def model(self) -> Module:
         """The trained model."""
-        model = self.job.build_model()
+        model = built_once(self.job).build_model()  # changes no layer that was made outside the job's function
         model.load_state_dict(self.checkpoint.model)
         return model
 

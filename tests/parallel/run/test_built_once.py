@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from minidl import compress, optim, parallel
+from minidl import compress, nn, optim, parallel
 from tests.parallel.jobs import blobs, decay, small_job, two_layers
 
 NODES = 3
@@ -86,3 +87,14 @@ def test_the_batch_size_after_the_last_epoch_is_that_of_the_last():
     job = small_job(batch_schedule=lambda epoch: np.int64(8 * (epoch + 1)))
     assert [job.batch_size_of(epoch) for epoch in range(5)] == [8, 16, 24, 24, 24]
     assert [small_job().batch_size_of(epoch) for epoch in (0, 9)] == [16, 16]
+
+
+@pytest.mark.parametrize("strategy", [parallel.LocalSGD(), parallel.ParameterServer(), parallel.Ensemble()])
+def test_layers_made_outside_the_model_function_keep_their_weights_in_the_calling_process(strategy, tmp_path):
+    layer = nn.Linear(5, 3).double()
+    before = layer.weight.numpy().copy()
+    job = small_job(model=lambda: nn.Sequential(layer))
+    report = parallel.train(job, strategy, 2, "simulation", folder=tmp_path)
+    assert not np.array_equal(report.model().state_dict()["0.weight"], before)
+    parallel.train(replace(job, epochs=5), resume=tmp_path / "checkpoint.npz", on="simulation")
+    np.testing.assert_array_equal(layer.weight.numpy(), before)
