@@ -44,17 +44,18 @@ def checked(dataset: Any) -> Pairs:
 
 
 def minibatch(
-    dataset: Pairs, indices: NDArray[np.int64], common: NDArray[np.int64]
+    dataset: Pairs, indices: NDArray[np.int64], common: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the samples and the targets at `indices`, one row per sample.
 
     A Dataset is indexed once with all indices. Any other object, and a subclass with its own `__getitem__`, is indexed
     once per sample, as in PyTorch. `common` is the whole minibatch: its first sample gives the shape if `indices` is
-    empty.
+    empty. None: `indices` are the whole minibatch.
     """
     if isinstance(dataset, Dataset) and type(dataset).__getitem__ is Dataset.__getitem__:
         return dataset[indices]
-    pairs = [_pair(dataset, int(i)) for i in (indices if len(indices) else common[:1])]
+    first = indices if common is None else common[:1]
+    pairs = [_pair(dataset, int(i)) for i in (indices if len(indices) else first)]
     samples, targets = (
         _stacked(column, what) for column, what in zip(zip(*pairs, strict=True), ("samples", "targets"), strict=True)
     )
@@ -65,7 +66,7 @@ def targets(dataset: Pairs, indices: NDArray[np.int64]) -> NDArray[Any]:
     """Return the targets at `indices`; of a Dataset without reading its samples."""
     if isinstance(dataset, Dataset) and type(dataset).__getitem__ is Dataset.__getitem__:
         return dataset.y[indices]
-    return minibatch(dataset, indices, indices)[1]
+    return minibatch(dataset, indices)[1]
 
 
 def _pair(dataset: Pairs, index: int) -> tuple[Any, Any]:

@@ -1,5 +1,6 @@
 """The master invariant: p nodes that agree on every gradient train exactly as one node does."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,8 @@ from minidl import cluster, data, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import Serial, Synchronous
 from minidl.parallel.gradients.buckets import fill
-from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job, weights
+from minidl.parallel.tensor import ColumnLinear, RowLinear
+from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, normalized, small_job, two_layers, weights
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -321,3 +323,35 @@ def looping():
 def test_a_deadline_ends_a_run_whose_layer_loops(strategy, on):
     with pytest.raises(cluster.CommTimeout, match=r"the run did not finish within its deadline of 1\.3 s"):
         parallel.train(small_job(model=looping), strategy, 2, on=on, deadline=1.3)
+
+
+class OneByOne(data.Dataset):
+    """Reads one sample at a time, as a dataset of PyTorch."""
+
+    def __getitem__(self, index):
+        i = int(index)
+        return 2 * self.x[i], self.y[i]
+
+
+def read_one_by_one():
+    return data.Splits(*(OneByOne(each.x / 2, each.y) for each in blobs()))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "nodes", "model"),
+    [
+        (Serial(), 1, two_layers),
+        (Synchronous(batch_norm="synchronized"), 13, normalized),  # the last minibatch has 12 samples
+        (parallel.SufficientFactors(hybrid=True), 3, two_layers),
+        (parallel.Pipeline(2, 2), 2, two_layers),
+        (parallel.Hybrid(tp=2, micro_batches=2, layout={"0": ColumnLinear, "3": RowLinear}), 2, two_layers),
+        (parallel.Gossip(), 3, two_layers),
+    ],
+)
+def test_a_dataset_that_reads_one_sample_at_a_time_is_trained_on_as_any_other(strategy, nodes, model):
+    job = small_job(model=model, epochs=1)
+    truth, report = (
+        parallel.train(each, strategy, nodes, "simulation") for each in (job, replace(job, data=read_one_by_one))
+    )
+    np.testing.assert_array_equal(weights(report), weights(truth))
+    assert report.history[-1]["test_loss"] == truth.history[-1]["test_loss"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from minidl import functional as F
 from minidl import kernels, nn
+from minidl.data.pairs import minibatch
 from minidl.grad_mode import no_grad
 from minidl.kernels import Array
 from minidl.parallel.gradients.buckets import GradientBuckets
@@ -173,7 +174,9 @@ def factor(session: Session, hybrid: bool) -> list[FactoredLinear]:
         return layers
     session.model.eval()
     with no_grad():
-        session.model(session.train[np.arange(1)][0])  # each layer counts the rows of its input for one sample
+        session.model(
+            minibatch(session.train, np.arange(1))[0]
+        )  # each layer counts the rows of its input for one sample
     samples = min(session.job.batch_size_of(0), len(session.train))
     plain: dict[nn.Module, nn.Module] = {
         layer: linear for linear, layer in factored.items() if not layer.sends_less(samples * layer.rows)

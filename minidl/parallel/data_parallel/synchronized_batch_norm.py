@@ -9,6 +9,7 @@ import numpy as np
 from minidl import functional as F
 from minidl import kernels
 from minidl.cluster.comm import Communicator
+from minidl.data.pairs import minibatch
 from minidl.functional.bind import operand
 from minidl.grad_mode import recomputing
 from minidl.kernels import Array
@@ -101,7 +102,7 @@ def backward_without_samples(session: Session) -> None:
     layers = [module for module in session.model.modules() if isinstance(module, SynchronizedBatchNorm)]
     for layer in layers:
         layer.counts = False
-    x, _ = session.train[np.array([0])]
+    x, _ = minibatch(session.train, np.arange(1))
     (session.model(x) * 0.0).sum().backward()
     for layer in layers:
         layer.counts = True

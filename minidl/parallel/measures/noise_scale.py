@@ -21,6 +21,7 @@ import numpy as np
 
 from minidl.cluster.comm import Communicator
 from minidl.data import Dataset
+from minidl.data.pairs import minibatch
 from minidl.kernels import Array
 from minidl.nn import Module
 from minidl.parallel.gradients import flat_vector as vector
@@ -83,7 +84,7 @@ def gradient(
     """
     if not len(samples):
         raise ValueError("a gradient needs one sample at least, got none")
-    x, y = dataset[np.asarray(samples)]
+    x, y = minibatch(dataset, np.asarray(samples))
     model.zero_grad()
     loss(model(x), y).backward()
     return vector.gradient(list(model.parameters())).astype(np.float64)

@@ -15,6 +15,7 @@ from minidl.arguments import one_of, real_number, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
+from minidl.data.pairs import minibatch
 from minidl.kernels import Array
 from minidl.nn import Module, Stage, building, run_stages
 from minidl.nn.checkpointing import is_checkpointed_in_vain
@@ -182,7 +183,7 @@ class Pipeline(Strategy):
         if made.chunks == 1:
             return replace(self, cuts=())
         samples = max(min(job.batch_size // self.plan(job, nodes).dp, len(train)) // made.micro_batches, 1)
-        costs = costs_of_units(_one_at_a_time(job), train[np.arange(samples)][0], self.cuts)
+        costs = costs_of_units(_one_at_a_time(job), minibatch(train, np.arange(samples))[0], self.cuts)
         strategy = replace(self, cuts=balanced_cuts(costs, made.chunks))
         strategy._check_statistics(job.build_held(lambda model: ()))
         return strategy

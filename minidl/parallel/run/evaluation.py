@@ -9,6 +9,7 @@ import numpy as np
 
 from minidl.cluster.comm import Communicator
 from minidl.data import Dataset
+from minidl.data.pairs import minibatch
 from minidl.grad_mode import no_grad
 from minidl.kernels import Array
 from minidl.nn import Module
@@ -78,7 +79,7 @@ def _sums(job: Job, predict: Predict, dataset: Dataset, samples: Array) -> Array
     """Samples, sum of the losses, what counts in it, right answers, answers; zeros without outputs."""
     total = np.zeros(5, dtype=np.float64)
     for start in range(0, len(samples), EVALUATION_BATCH):
-        x, y = dataset[samples[start : start + EVALUATION_BATCH]]
+        x, y = minibatch(dataset, samples[start : start + EVALUATION_BATCH])
         outputs = predict(x)
         if outputs is None:
             continue

@@ -12,6 +12,7 @@ import numpy as np
 from minidl.arguments import flag, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
+from minidl.data.pairs import minibatch
 from minidl.nn import Module, Stage
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient
 from minidl.parallel.job import Job
@@ -134,7 +135,7 @@ class Hybrid(Pipeline):
         """What the layout lacks. Raises ValueError where it does not fit the model."""
         whole = deepcopy(job.build_model())  # a copy: it is changed in place
         divided = self._split(job, deepcopy(whole), Divider(0, self.tp))
-        samples = job.build_data().train[np.arange(1)][0]
+        samples = minibatch(job.build_data().train, np.arange(1))[0]
         return {} if self.layout is None else sharded_dropouts(whole, divided, samples)
 
     def _split(self, job: Job, model: Module, comm: Any) -> Module:
