@@ -8,6 +8,7 @@ unless the loss ignores labels or weights classes. Such a loss says how much eac
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +30,24 @@ def classification_loss(outputs: Tensor, labels: Array) -> Tensor:
 
 
 def label_weights(loss: Loss, labels: Array) -> Array | None:
-    """How much each label counts in the mean; None: every sample counts the same."""
+    """How much each label counts in the mean; None: every sample counts the same.
+
+    Raises ValueError unless the loss states a number of at least 0 for each label, or for each sample.
+    """
     if loss is classification_loss:
         return labels != IGNORED
-    stated = getattr(loss, "label_weights", None)
-    return None if stated is None else np.asarray(stated(labels))
+    if not _says_what_counts(loss):
+        return None
+    stated: Any = loss
+    weights = np.asarray(stated.label_weights(labels))
+    is_one_each = weights.ndim > 0 and weights.shape == labels.shape[: weights.ndim]
+    numbers = weights.astype(np.float64)
+    if not is_one_each or not (np.isfinite(numbers) & (numbers >= 0)).all():
+        raise ValueError(
+            f"label_weights of the loss must return how much each label counts, {labels.shape} numbers of at least 0, "
+            f"got {weights!r:.60}"
+        )
+    return weights
 
 
 def counts_of(loss: Loss) -> Counts:
@@ -84,7 +98,7 @@ def check_padding(loss: Loss, labels: Array) -> None:
 
 
 def _says_what_counts(loss: Loss) -> bool:
-    return loss is classification_loss or hasattr(loss, "label_weights")
+    return loss is classification_loss or getattr(loss, "label_weights", None) is not None
 
 
 _SAY_SO = (

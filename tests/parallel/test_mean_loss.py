@@ -133,3 +133,26 @@ def test_a_loss_that_does_not_say_what_counts_in_its_mean_is_refused(loss, label
     with pytest.raises((ValueError, ClusterError), match=sentence):
         job = plain_job(model=two_stages, data=partial(padded, label), loss=loss)
         parallel.train(job, Synchronous(), 2, "simulation")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [lambda labels: labels.sum(), lambda labels: np.ones(2), lambda labels: -1.0 * labels, lambda labels: labels / 0.0],
+    ids=["one number", "another number of labels", "negative", "not finite"],
+)
+def test_label_weights_that_are_not_one_for_each_label_are_refused(given):
+    def loss(outputs, labels):
+        return F.cross_entropy(outputs, labels)
+
+    loss.label_weights = given
+    with pytest.raises(ClusterError, match="label_weights of the loss must return how much each label counts"):
+        parallel.train(plain_job(model=two_stages, loss=loss), on="simulation")
+
+
+@pytest.mark.parametrize(("strategy", "nodes"), [(Serial(), 1), (Pipeline(2, 3), 2), (LocalSGD(), 3)])
+def test_where_no_label_of_the_test_set_counts_its_loss_is_nan_and_the_run_goes_on(strategy, nodes):
+    data = padded(-100)
+    unlabelled = Splits(data.train, Dataset(data.test.x, np.full_like(data.test.y, -100)))
+    report = parallel.train(plain_job(model=two_stages, data=unlabelled), strategy, nodes, "simulation")
+    assert len(report.history) == 3
+    assert np.isnan([row["test_loss"] for row in report.history]).all()

@@ -9,7 +9,7 @@ import numpy as np
 
 from minidl.cluster.comm import Communicator
 from minidl.data import Dataset
-from minidl.data.pairs import minibatch
+from minidl.data.pairs import minibatch, targets
 from minidl.grad_mode import no_grad
 from minidl.kernels import Array
 from minidl.nn import Module
@@ -43,7 +43,7 @@ def evaluate(
         algorithm  all-reduce of the sums
         copies     ranks of a replica that may all have the outputs, those along "tp"
 
-    If the targets are no classes, as in regression, the accuracy is nan; both are for an empty test set. Raises
+    If the targets are no classes, as in regression, the accuracy is nan; both are where no label counts. Raises
     RuntimeError if `predict` returned outputs on no rank, or on more ranks of a replica than one or `copies`.
     """
     sums = comm.all_reduce(_sums(job, predict, dataset, samples), algorithm=algorithm)
@@ -58,6 +58,11 @@ def evaluate(
             'replica, or all along "tp", returns the model\'s outputs, the others None'
         )
     return _means(sums)
+
+
+def has_labels(job: Job, dataset: Dataset) -> bool:
+    """Whether a label of the dataset counts in the loss: where none does, as where there is none, the mean is nan."""
+    return len(dataset) > 0 and counts_of(job.loss)(targets(dataset, np.arange(len(dataset)))) > 0
 
 
 def evaluate_ensemble(job: Job, models: Sequence[Module], dataset: Dataset) -> tuple[float, float]:

@@ -13,7 +13,7 @@ class HistoryRow(TypedDict):
         epoch               number of the epoch, from 1
         loss                mean over the samples of the epoch, each before the update that it contributes to; nan if
                             the strategy has counted none
-        test_loss           mean over the test set after the epoch; nan, as the accuracy, if that is empty
+        test_loss           mean over the test set after the epoch; nan, as the accuracy, if no label of it counts
         accuracy            fraction of the test set's labels that are the likeliest class, 0 to 1; nan if the targets
                             are no classes
         seconds             training time since the start: that before `resume` counts, evaluation does not; measured,

@@ -29,7 +29,7 @@ from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.elastic_restart import Leg
-from minidl.parallel.run.evaluation import evaluate
+from minidl.parallel.run.evaluation import evaluate, has_labels
 from minidl.parallel.run.history import HistoryRow, per_second
 from minidl.parallel.run.minibatches import common_minibatches, own_minibatches
 from minidl.parallel.run.progress import Progress
@@ -313,7 +313,7 @@ class Session(Records):
         predict = partial(self.strategy.predict, self)
         mine = np.arange(len(self.test))[self.replica :: self.replicas]
         test_loss, accuracy = evaluate(self.job, predict, self.test, mine, comm, self.algorithm, self.plan.tp)
-        if len(self.test):
+        if not math.isfinite(test_loss) and has_labels(self.job, self.test):
             check_finite(test_loss, self.model, self.epoch, self.step + 1, comm.rank)  # after the epoch's last update
         row = HistoryRow(
             epoch=self.epoch,

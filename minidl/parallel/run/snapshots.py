@@ -22,7 +22,7 @@ from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
 from minidl.parallel.run.checkpoint import Checkpoint
 from minidl.parallel.run.divergence import check_finite
-from minidl.parallel.run.evaluation import evaluate_ensemble
+from minidl.parallel.run.evaluation import evaluate_ensemble, has_labels
 from minidl.parallel.run.history import HistoryRow, per_second
 from minidl.parallel.run.rank_record import RankRecord, Snapshot
 
@@ -54,7 +54,7 @@ def evaluated(
             _set_state(one, its_weights, buffers)
         test_loss, accuracy = evaluate_ensemble(job, models[: len(weights)], test)
         steps = max(snapshot.steps for snapshot in snapshots)
-        if len(test):
+        if not math.isfinite(test_loss) and has_labels(job, test):
             check_finite(test_loss, model, epoch, steps, rank=0)
         seconds = max(snapshot.seconds for snapshot in snapshots)
         samples = epoch * len(train) * readings
