@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from minidl.parallel.run.run_files import MetricsFile, write_config, write_metri
 from minidl.parallel.run.session import Session
 from minidl.parallel.run.snapshots import evaluated
 from minidl.parallel.strategy import Strategy, check_strategy
+
+_T = TypeVar("_T")
 
 RAISED_AS_THEY_ARE = (NonFiniteLoss, OSError)
 """Errors of the job or the disk: raised as they are, not as the failure of a rank."""
@@ -115,8 +117,9 @@ def train(
     here = built_once(job)  # the ranks get the job itself
     here.check_labels()
     plan = plan_of(strategy, here, nodes)
-    strategy.check(here, nodes)
-    strategy = cluster.once(partial(_prepared, strategy, job, nodes, deadline), on)
+    timed = here if deadline is None else job  # what is built once cannot be copied to a rank
+    _by_the_deadline(deadline, partial(strategy.check, timed, nodes))
+    strategy = cluster.once(partial(_by_the_deadline, deadline, partial(strategy.prepared, job, nodes)), on)
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
             f"{type(strategy).__name__} cannot go on from a checkpoint, which lacks some of its ranks' state: "
@@ -169,7 +172,8 @@ def train(
         if folder is not None and is_writer:  # all ranks have ended by now
             Checkpoint.remove_unfinished(folder / CHECKPOINT_FILE)
     if final is None:
-        final = evaluated(here, strategy.combine, ended.records, config or {}, strategy.readings(nodes))
+        evaluation = partial(evaluated, timed, strategy.combine, ended.records, config or {}, strategy.readings(nodes))
+        final = _by_the_deadline(deadline, evaluation)
         if progress is not None:
             for row in final.history:
                 progress(Progress.of_row(row, job.epochs, run.trace.shares(0)))
@@ -182,18 +186,18 @@ def train(
     )  # fmt: skip
 
 
-def _prepared(strategy: Strategy, job: Job, nodes: int, deadline: float | None) -> Strategy:
-    """The strategy with what is computed before the ranks start; it may run the model, in which a layer may hang."""
+def _by_the_deadline(deadline: float | None, function: Callable[[], _T]) -> _T:
+    """What the function returns, which may run the model in this process; a layer may loop for ever in it."""
     if deadline is None:
-        return strategy.prepared(job, nodes)
+        return function()
     try:
-        run = cluster.launch(lambda comm: strategy.prepared(job, nodes), nodes=1, on="simulation", deadline=deadline)
+        run = cluster.launch(lambda comm: function(), nodes=1, on="simulation", deadline=deadline)
     except cluster.ClusterError as error:
         if error.cause is not None:
             raise error.cause from error
         raise
-    prepared: Strategy = run.results[0]
-    return prepared
+    returned: _T = run.results[0]
+    return returned
 
 
 def _node(

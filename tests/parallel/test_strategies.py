@@ -325,6 +325,32 @@ def test_a_deadline_ends_a_run_whose_layer_loops(strategy, on):
         parallel.train(small_job(model=looping), strategy, 2, on=on, deadline=1.3)
 
 
+class LoopingInEvaluation(nn.Module):
+    def forward(self, x):
+        while not self.training:
+            pass
+        return x
+
+
+def looping_in_evaluation():
+    return nn.Sequential(nn.Linear(5, 8), LoopingInEvaluation(), nn.Linear(8, 3)).double()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        parallel.LocalSGD(),
+        parallel.ParameterServer(),
+        parallel.Hybrid(tp=2, micro_batches=2, layout={"0": ColumnLinear, "2": RowLinear}),
+    ],
+    ids=["evaluated after the run", "with a server", "a layout that is checked"],
+)
+def test_a_deadline_ends_a_layer_that_loops_in_the_calling_process(strategy):
+    with pytest.raises(cluster.CommTimeout, match=r"the run did not finish within its deadline of 1\.3 s"):
+        parallel.train(small_job(model=looping_in_evaluation), strategy, 2, on="simulation", deadline=1.3)
+
+
 class OneByOne(data.Dataset):
     """Reads one sample at a time, as a dataset of PyTorch."""
 
