@@ -174,9 +174,7 @@ def factor(session: Session, hybrid: bool) -> list[FactoredLinear]:
         return layers
     session.model.eval()
     with no_grad():
-        session.model(
-            minibatch(session.train, np.arange(1))[0]
-        )  # each layer counts the rows of its input for one sample
+        session.model(minibatch(session.train, np.arange(1))[0])  # each layer counts the rows of its input
     samples = min(session.job.batch_size_of(0), len(session.train))
     plain: dict[nn.Module, nn.Module] = {
         layer: linear for linear, layer in factored.items() if not layer.sends_less(samples * layer.rows)
