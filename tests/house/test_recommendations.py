@@ -32,7 +32,7 @@ from minidl.compress import (
     TernGrad,
     TopK,
 )
-from minidl.parallel.tensor import ShardedDropout
+from minidl.parallel.tensor import ColumnLinear, RowLinear, ShardedDropout
 from tests.parallel.jobs import small_job
 from tests.tiers import all_but_first_exhaustive
 
@@ -201,6 +201,8 @@ def receive_from_0_within_ranks_0_and_2() -> None:
     assert cluster.launch(program, nodes=3, on="simulation").results == [[], [], [0.3, 0.7, 0.7]]
 
 
+LAYOUT = {"0": ColumnLinear, "3": RowLinear}  # of small_job's model
+
 RUNS: dict[str, Callable[[], object]] = {
     "F.cat([...])": lambda: keeps_the_gradient(lambda x: F.cat([x, x])),
     "F.stack([...])": lambda: keeps_the_gradient(lambda x: F.stack([x, x])),
@@ -218,7 +220,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
     "ErrorFeedback({})": error_feedback_is_stable,
     "Gossip('none')": lambda: train(parallel.Gossip("none")),
-    "Hybrid(tp=4)": lambda: parallel.train(small_job(), parallel.Hybrid(tp=2), 2, "simulation"),
+    "Hybrid(tp=4)": lambda: parallel.train(small_job(), parallel.Hybrid(tp=4, layout=LAYOUT), 4, "simulation"),
     "Job(model=report.model())": train_on,
     "Network(alpha, beta)": lambda: add_one("processes", cluster.Network(1e-5, 1e-9)),
     "QSGD(7)": lambda: [trains(QSGD(7), QuantizedAllReduce(QSGD(7))), Lossless(QSGD(7)).encode(np.ones(600))],

@@ -27,11 +27,11 @@ import pytest
 
 # CuPy's functions that take and give arrays.
 _NAMES = """
-    abs all any arange argmax argpartition argsort broadcast_to clip concatenate copysign copyto cos cumsum divide
-    dot einsum empty empty_like equal exp expand_dims eye floor full full_like isfinite isnan log log1p matmul max
-    maximum mean min minimum moveaxis multiply negative ones ones_like outer pad power prod ravel reshape sign sin
-    sort split sqrt square stack subtract sum swapaxes take take_along_axis tanh tensordot tile transpose tril triu
-    var vdot where zeros zeros_like lib.stride_tricks.sliding_window_view linalg.norm
+    abs all any arange argmax argpartition argsort broadcast_to clip concatenate copysign copyto cos cumprod cumsum
+    divide dot einsum empty empty_like equal exp expand_dims eye floor full full_like isclose isfinite isnan log
+    log1p matmul max maximum mean min minimum moveaxis multiply negative ones ones_like outer pad power prod ravel
+    reshape sign sin sort split sqrt square stack subtract sum swapaxes take take_along_axis tanh tensordot tile
+    transpose tril triu trunc var vdot where zeros zeros_like lib.stride_tricks.sliding_window_view linalg.norm
 """
 FUNCTIONS = _NAMES.split()
 CONSTANTS = ["inf", "nan", "pi", "newaxis", "float16", "float32", "float64", "int32", "int64", "bool_", "dtype"]

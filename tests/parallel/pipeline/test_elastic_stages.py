@@ -92,7 +92,8 @@ def test_when_a_stage_is_killed_all_go_on_from_the_last_checkpoint_to_the_same_b
     [restart] = report.restarts
     assert "SIGKILL" in restart.died[rank]
     assert (restart.source, restart.joined, restart.nodes) == ("checkpoint", 1, 2 * dp)
-    assert (restart.epoch, restart.step, restart.steps_lost) == (2, 0, 1)
+    assert (restart.epoch, restart.step) == (2, 0)
+    assert 1 <= restart.steps_lost <= (2 if kind == "pipedream" else 1)  # a later stage may be one ahead of the dead
     assert report.failures == {}
 
 
