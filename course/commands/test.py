@@ -17,8 +17,8 @@ ONE_PROCESS = ("--pdb", "--trace", "-n", "--numprocesses", "-s", "--capture=no")
 WITHOUT_TESTS = ("-h", "--help", "-V", "--version", "--co", "--collect-only")
 """Options with which pytest runs no test: no kernel is compiled."""
 
-MINUTES = {"the first tier": 8, "all tests": 40}
-"""What each tier takes on two idle cores, compilation included."""
+MINUTES = {"the first tier": "4 to 8", "all tests": "20 to 40"}
+"""What each tier takes on two idle cores, fast ones or slow ones, compilation included."""
 
 SLOWEST = "--durations=5"
 """pytest names the slowest tests at the end."""
