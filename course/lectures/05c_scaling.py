@@ -374,8 +374,8 @@ say("Best minibatch: " + ", ".join(f"{B} on {network}" for network, B in best.it
     + " and ".join(str(B) for B in minibatches if learned[B] == max(learned.values())) + ".")  # fmt: skip
 
 # %% [markdown]
-# `benchmarks/reproductions/learning_per_second.py` has the formula for the top. Its rates are tuned more finely, and its
-# target is a loss of 0.2, not 0.3: so its best minibatches are others, in the same order.
+# `benchmarks/reproductions/learning_per_second.py` has the formula for the top. Its rates are tuned more finely, and
+# its target is a loss of 0.2, not 0.3: so its best minibatches are others, in the same order.
 #
 # ## Where data parallelism ends
 #
