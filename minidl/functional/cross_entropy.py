@@ -187,7 +187,7 @@ class _Samples:
             ones = module.ones(targets.shape, dtype=x.dtype) if self.weights is None else self.weights
             self.weights = module.where(self.kept, ones, 0)
         self.total = targets.size if self.weights is None else float(self.weights.sum(dtype="float64"))
-        if self.weights is not None and reduction == "mean":
+        if reduction == "mean" and (weight is not None or self.total != targets.size):
             uneven_means.note(self.total, targets.size)
 
     def reduced(self, losses: Array, reduction: str) -> Array:

@@ -178,7 +178,7 @@ class Job:
         """
         if isinstance(self.model, Module):
             return self.build_model()
-        model = _without_layers_made_before(self.model)
+        model = _with_own_layers(self.model)
         with building(held), random.using(stream(Purpose.WEIGHTS, self.seed)):
             return model()
 
@@ -198,8 +198,8 @@ def _refuse_data(data: Any) -> NoReturn:
     )
 
 
-def _without_layers_made_before(model: Callable[[], Module]) -> Callable[[], Module]:
-    """The same function with copies of the layers that it uses and that were made before it is called."""
+def _with_own_layers(model: Callable[[], Module]) -> Callable[[], Module]:
+    """The same function, with copies of the layers that exist outside it, so that a run here does not change those."""
     copied: Callable[[], Module] = cloudpickle.loads(cloudpickle.dumps(model))
     return copied
 
@@ -212,7 +212,7 @@ def built_once(job: Job) -> Job:
     """
     once = copy.copy(job)
     if not isinstance(job.model, Module):
-        object.__setattr__(once, "model", _without_layers_made_before(job.model))
+        object.__setattr__(once, "model", _with_own_layers(job.model))
     for name in ("build_data", "build_model", "build_optimizer", "build_schedule"):
         vars(once)[name] = cache(getattr(once, name))
     return once

@@ -1,8 +1,8 @@
-"""The mean loss of a share of a minibatch, and how much of the whole it is: every label counts as the loss says.
+"""The mean loss of a share of a minibatch, and the weight of that share in the whole minibatch.
 
-A mean of means is the mean only if each share is weighted by what it averages over. That is its number of samples,
-unless the loss ignores labels or weights classes. Such a loss says how much each label counts, by its attribute
-`label_weights(labels)`.
+The means of shares add up to the mean of the minibatch if each is weighted by how much its labels count. Usually that
+is the number of samples. A loss that ignores labels or weights classes states how much each label counts, by its
+attribute `label_weights(labels)`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class ParallelPlan:
         dp             replicas: each reads its own share of every minibatch (data parallelism)
         pp             stages, one after the other, into which the layers of a model are split (pipeline parallelism)
         tp             shards into which a layer's parameters are cut (tensor parallelism)
-        spatial        slices into which the positions of a sample are cut (spatial parallelism): 1, no strategy does it
+        spatial        slices of a sample's positions (spatial parallelism); must be 1: no strategy supports more
         micro_batches  slices of a replica's share of a minibatch, which follow each other through the stages
         schedule       name of the order in which a pipeline computes them; None: the strategy has only one
         output_stage   the stage that has the model's outputs and the loss; -1: the last

@@ -116,6 +116,17 @@ def test_a_minibatch_of_padding_alone_changes_nothing():
         assert np.isnan(report.history[-1]["loss"])
 
 
+def test_a_loss_that_ignores_a_label_which_does_not_occur_is_a_mean_over_all_samples():
+    data = padded(0)
+    two = Splits(*(Dataset(one.x[one.y != 1], one.y[one.y != 1]) for one in data))
+    job = plain_job(model=two_stages, data=two, batch_size=17)
+    ignoring = plain_job(
+        model=two_stages, data=two, batch_size=17, loss=lambda outputs, y: F.cross_entropy(outputs, y, ignore_index=1)
+    )
+    truth = parallel.train(job, on="simulation")
+    assert np.abs(weights(parallel.train(ignoring, Synchronous(), 4, "simulation")) - weights(truth)).max() < 1e-12
+
+
 @pytest.mark.parametrize(
     ("loss", "label", "sentence"),
     [

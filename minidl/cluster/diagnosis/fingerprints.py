@@ -49,7 +49,7 @@ def digest(fingerprint: Fingerprint) -> int:
 
 
 SAME = "same "
-"""Begins the operation of a fingerprint that is no collective: its label must be the same on all ranks."""
+"""Prefix of a fingerprint that stands for a value, not for a collective: all ranks must have the same value."""
 
 
 class Posted(NamedTuple):

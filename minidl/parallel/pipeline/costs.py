@@ -89,7 +89,7 @@ def costs_of(model: Module, x: Any, unit: str = "flops", repeats: int = 5) -> Co
         model    its units are run one after the other
         x        a micro-batch of samples, as the first unit takes them
         unit     "flops" counts, as `kernels.counted`; "seconds" measures on this machine
-        repeats  the seconds of a unit are the median of that many runs; one run before them does not count
+        repeats  the seconds of a unit are the median of that many runs, after one run to warm up
 
     Raises
         TypeError            a unit returns something else than a tensor or a tuple of tensors

@@ -8,7 +8,7 @@ their last finished update, and what they have recorded; from these the next lau
     "mean"   nodes have weights of their own: all go on from the mean of the survivors' weights, momenta and statistics,
              at the step of the slowest
 
-Of a model that is split, the survivors lack what the dead node had, and bring back only the number of their updates:
+If the model is split, the survivors lack the dead node's weights, and bring back only how many updates they made:
 
     "checkpoint"   new nodes take the places of the dead, and all go on from the last checkpoint: to the same bits
 
