@@ -1,0 +1,110 @@
+"""What if every rank has the whole model, and its share of the data?
+
+Each function is a way to train, which every rank runs with its model, optimizer and minibatches (x, y). They differ in
+what travels, gradients or weights, and in who waits: all, neighbours or nobody.
+"""
+
+import numpy as np
+
+from minidl.mini.cluster import ANY
+from minidl.mini.collectives import all_gather, all_reduce, broadcast, reduce_scatter
+from minidl.mini.tensor import Tensor, cross_entropy
+
+
+def gradient_at(comm, model, weights, x, y, count):
+    """The gradient, at these weights, of the sum of the losses of all labels y, divided by `count`."""
+    model.set_weights(weights)
+    cross_entropy(model(Tensor(x)), labels=y, count=count).backward()
+    comm.compute(6 * weights.size * y.size)  # a weight multiplies and adds once in forward, twice in backward
+    return model.gradient()
+
+
+def shares(comm, batches):
+    """Every p-th sample of each minibatch, and the number of labels in the whole minibatch."""
+    for x, y in batches:
+        yield x[comm.rank :: comm.size], y[comm.rank :: comm.size], y.size
+
+
+def synchronous(comm, model, optimizer, batches):
+    """The gradients of all ranks are added up in every step: p ranks do what one would."""
+    weights = broadcast(comm, model.weights())
+    for x, y, count in shares(comm, batches):
+        gradient = gradient_at(comm, model, weights, x, y, count)  # of a share of the mean, so that the sum is the mean
+        weights = optimizer.step(weights, all_reduce(comm, gradient))
+    return weights
+
+
+def sharded_states(comm, model, optimizer, batches):
+    """The same, but a rank updates one p-th of the weights, and has the optimizer's state of these alone (ZeRO 1)."""
+    weights = broadcast(comm, model.weights())
+    for x, y, count in shares(comm, batches):
+        gradient = reduce_scatter(comm, gradient_at(comm, model, weights, x, y, count))  # half of an all-reduce
+        mine = optimizer.step(np.array_split(weights, comm.size)[comm.rank], gradient)
+        weights = np.concatenate(all_gather(comm, mine))  # the other half: as many bytes as `synchronous`
+    return weights
+
+
+def compressed(comm, model, optimizer, batches, density):
+    """The same, but only the largest entries of the gradient are sent; what is left out is added to the next one."""
+    weights = broadcast(comm, model.weights())
+    residual = np.zeros_like(weights)
+    for x, y, count in shares(comm, batches):
+        residual += gradient_at(comm, model, weights, x, y, count)
+        kept = np.argsort(-np.abs(residual), kind="stable")[: int(np.ceil(density * residual.size))]
+        message = np.rec.fromarrays([kept.astype(np.uint32), residual[kept]], names="index,value")  # 4 + 4 bytes each
+        residual[kept] = 0  # error feedback: the rest waits until it is among the largest
+        gradient = np.zeros_like(weights)
+        for each in all_gather(comm, message):
+            gradient[each.index] += each.value
+        weights = optimizer.step(weights, gradient)
+    return weights
+
+
+def local_sgd(comm, model, optimizer, batches, period):
+    """Each rank trains alone; every `period` steps, all take the mean of their weights."""
+    weights = broadcast(comm, model.weights())
+    for step, (x, y, _) in enumerate(shares(comm, batches), 1):
+        weights = optimizer.step(weights, gradient_at(comm, model, weights, x, y, y.size))
+        if step % period == 0:
+            weights = all_reduce(comm, weights / comm.size)
+    return weights
+
+
+def gossip(comm, model, optimizer, batches):
+    """In every step, each rank takes the mean of its weights and those of its neighbours on a ring; all never agree."""
+    p, me, weights = comm.size, comm.rank, broadcast(comm, model.weights())
+    shifts = sorted({1 % p, -1 % p} - {0})  # to the right and to the left: of two ranks it is the same one
+    for x, y, _ in shares(comm, batches):
+        gradient = gradient_at(comm, model, weights, x, y, y.size)
+        others = [comm.sendrecv(weights, (me + shift) % p, (me - shift) % p) for shift in shifts]
+        weights = optimizer.step((weights + sum(others)) / (1 + len(others)), gradient)
+    return weights
+
+
+def parameter_server(comm, model, optimizer, batches, updates):
+    """The last rank has the weights. Each worker fetches them and sends a gradient, again and again: nobody waits."""
+    server = comm.size - 1
+    if comm.rank == server:
+        return serve(comm, model.weights(), optimizer, updates)
+    comm.send(None, server)
+    while (weights := comm.recv(server)) is not None:
+        x, y = next(batches)  # of its own: a fast worker reads more of them
+        comm.send(gradient_at(comm, model, weights, x, y, y.size), server)
+
+
+def serve(comm, weights, optimizer, updates):
+    """Update by each gradient as it comes. Staleness: the updates since its worker fetched, p - 1 for p equal ones."""
+    version, fetched, staleness, workers = 0, {}, [], comm.size - 1
+    while workers:
+        gradient, worker = comm.recv(ANY), comm.last_source
+        if gradient is not None and version < updates:
+            staleness.append(version - fetched[worker])
+            weights = optimizer.step(weights, gradient)
+            version += 1
+        fetched[worker] = version
+        comm.isend(weights if version < updates else None, worker)
+        workers -= version == updates
+    return weights, staleness
+
+
+# The workshop: minidl/parallel (overlap, bounded staleness, dead ranks), minidl/compress. Lectures 05a, 06a, 07a, 09a.
