@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import posixpath
 import re
 import shutil
 import subprocess
@@ -15,7 +16,8 @@ from course.command_line import COMMANDS, FOR_STUDENTS
 from course.setup.bootstrap import ROOT
 
 TEACHERS = (
-    "solutions", "course/assignments", "course/building", "course/linting", "course/teaching.md", "nbgrader_config.py",
+    "solutions", "course/assignments", "course/building", "course/linting", "course/teaching.md", "course/writing.md",
+    "nbgrader_config.py",
     *(f"course/commands/{name}.py" for name in ("build", "grade", "lint", "redraw", "release")),
     "tests/mutants", "tests/course", "tests/test_solutions.py", ".ci",
 )  # fmt: skip
@@ -24,7 +26,7 @@ TEACHERS = (
 ONLY_IF_REACHED = ("course/grading/", "course/notebooks/")
 """Of these folders students get only what their own commands import."""
 
-LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)")
 ROW_OF_FOLDERS = re.compile(r"^\| `([\w/]+)/`")
 
 
@@ -63,22 +65,30 @@ def copy(files: Sequence[str], folder: Path) -> None:
         for name in files:
             (unfinished / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, unfinished / name)
-        if "README.md" in files:
-            readme = (ROOT / "README.md").read_text(encoding="utf-8")
-            (unfinished / "README.md").write_text(students_readme(readme, files), encoding="utf-8")
+        for name in files:
+            if name.endswith(".md"):
+                page = (ROOT / name).read_text(encoding="utf-8")
+                (unfinished / name).write_text(students_page(page, files, posixpath.dirname(name)), encoding="utf-8")
         unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def students_readme(readme: str, files: Sequence[str]) -> str:
-    """The README without paragraphs that link to a file of the teacher's, and without table rows on such a folder."""
+def students_page(page: str, files: Sequence[str], folder: str = "") -> str:
+    """A page without what leads to a file or folder of the teacher's: paragraphs, or single rows of a table."""
     there = {*files, *(parent.as_posix() for name in files for parent in Path(name).parents)}
-    paragraphs = [
-        "\n".join(line for line in paragraph.split("\n") if all(name in there for name in ROW_OF_FOLDERS.findall(line)))
-        for paragraph in readme.split("\n\n")
-        if all(name in there for name in LINK.findall(paragraph))
-    ]
+
+    def leads_on(text: str) -> bool:
+        return all(posixpath.normpath(posixpath.join(folder, name)) in there for name in LINK.findall(text))
+
+    paragraphs = []
+    for paragraph in page.split("\n\n"):
+        if paragraph.startswith("|"):
+            rows = paragraph.split("\n")
+            kept = (row for row in rows if leads_on(row) and all(name in there for name in ROW_OF_FOLDERS.findall(row)))
+            paragraphs.append("\n".join(kept))
+        elif leads_on(paragraph):
+            paragraphs.append(paragraph)
     return "\n\n".join(paragraphs)
 
 

@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
 
 from course.setup.bootstrap import ROOT
 from tests.course.browser.lab_in_browser import OpenNotebook, chromium, lab_server, wait_for
@@ -20,8 +19,8 @@ NAME = "11a_pipelines.ipynb"
 NEEDED = ("warm_up()", "import time", "def played(")
 """What the cells begin with, or contain, that the panel needs; the last one shows it."""
 
-PRESSED = {"stages": 1, "micro batches": 1}
-"""By slider, how often it is moved to the right: from 4 stages to 6, from 8 micro-batches to 16."""
+SLIDERS = 2
+"""Each is moved one value to the right: from 4 stages to 6, from 8 micro-batches to 16."""
 
 
 def main(file: Path) -> None:
@@ -40,11 +39,11 @@ def main(file: Path) -> None:
                 wait_for(lambda number=number: notebook.has_run(number) and notebook.is_idle())
             *_, panel = numbers
             wait_for(lambda: notebook.picture(panel))
-            for handle in notebook.found(".noUi-handle", notebook.cell(panel))[: len(PRESSED)]:
+            for handle in notebook.found(".noUi-handle", notebook.cell(panel))[:SLIDERS]:
                 before = notebook.picture(panel)
                 handle.send_keys(Keys.ARROW_RIGHT)
                 wait_for(lambda before=before: notebook.picture(panel) not in ("", before))
-            output: WebElement = notebook.found(".jp-Cell-outputWrapper", notebook.cell(panel))[0]
+            output = notebook.found(".jp-Cell-outputWrapper", notebook.cell(panel))[0]
             driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", output)
             output.screenshot(str(file))
 

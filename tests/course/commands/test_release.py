@@ -157,21 +157,25 @@ def test_the_edition_has_nothing_of_the_teachers_side(edition):
             assert not re.search(r'^[ "]*### BEGIN HIDDEN', content, re.MULTILINE)  # a line of a cell, or of its text
 
 
-def test_the_readme_of_the_edition_names_no_folder_and_links_to_no_file_that_is_not_there(edition):
-    readme = (edition / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([^|]+)`[^|]* \| .* \| `", readme, re.M)
+def test_the_pages_of_the_edition_name_no_folder_and_link_to_no_file_that_is_not_there(edition):
+    pages = {path.relative_to(edition).as_posix(): path.read_text(encoding="utf-8") for path in edition.rglob("*.md")}
+    rows = re.findall(r"^\| `([^|]+)`[^|]* \| .* \| `", pages["MAP.md"], re.M)
     folders = [name for row in rows for name in re.findall(r"[\w/]+/(?=`|$)", row)]
-    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", readme)
-    assert {"course/checks/", "course/pictures/check.png", "course/troubleshooting.md"} <= {*folders, *links}
-    assert [name for name in (*folders, *links) if not (edition / name).exists()] == []
-    assert "teaching.md" not in readme
+    assert "course/checks/" in folders
+    assert [name for name in folders if not (edition / name).is_dir()] == []
+    links = [(name, link) for name in pages for link in release.LINK.findall(pages[name])]
+    there = {("README.md", "course/pictures/check.png"), ("README.md", "course/troubleshooting.md")}
+    assert there <= set(links)
+    assert [(name, link) for name, link in links if not (edition / name).parent.joinpath(link).exists()] == []
+    assert "teaching.md" not in pages["README.md"]
 
 
-def test_the_readme_of_the_edition_is_otherwise_that_of_the_course():
-    readme = "# A\n\nOne [b](b.md).\n\nTwo [c](c.md).\n\n| `d/` | d |\n| `e/` | e |\n\nThree, `e/` [x](https://x.y).\n"
-    assert release.students_readme(readme, ["b.md", "d/f.py"]) == (
+def test_a_page_of_the_edition_is_otherwise_that_of_the_course():
+    page = "# A\n\nOne [b](b.md).\n\nTwo [c](c.md).\n\n| `d/` | d |\n| `e/` | e |\n\nThree, `e/` [x](https://x.y).\n"
+    assert release.students_page(page, ["b.md", "d/f.py"]) == (
         "# A\n\nOne [b](b.md).\n\n| `d/` | d |\n\nThree, `e/` [x](https://x.y).\n"
     )
+    assert release.students_page("| [f](f.py) |\n| [c](../c.md) |\n", ["b.md", "d/f.py"], "d") == "| [f](f.py) |\n"
 
 
 def test_the_students_commands_checks_and_texts_are_released_and_once_only(edition, capsys):
