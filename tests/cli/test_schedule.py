@@ -21,7 +21,7 @@ def test_the_command_prints_the_timeline_the_table_and_the_bubble():
     assert "waits: between the first and the last action of the stage" in " ".join(said.split())
     (folder,) = Path("runs").iterdir()
     assert lines[-1] == f"In {folder}: schedule.csv, schedule.png"
-    assert succeeds("schedule").splitlines()[:-1] == lines[:-1]  # the defaults are those of the README
+    assert succeeds("schedule").splitlines()[:-1] == lines[:-1]  # the defaults are those of commands.md
 
 
 def test_where_backward_is_cut_in_two_the_table_has_both_counts_of_memory():
