@@ -1,4 +1,4 @@
-"""What the pages say is so: programs and commands print what stands below them, links lead somewhere, pages are short."""
+"""What pages say is so: programs and commands print what stands below them, links lead to files, pages are short."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_pages_of_the_package_link_to_nothing_outside_of_it() -> None:
 
 def test_every_folder_on_the_map_exists_and_so_does_what_to_read_first() -> None:
     rows = re.findall(r"^\| (`[\w/]+/`.*?) \|.*\| (`[^|]+) \|$", PAGES["MAP.md"], re.M)
-    assert len(rows) > 40
+    assert len(rows) > 30
     assert len(rows) == len(MAP_LINE.findall(PAGES["MAP.md"]))
     for folders, first in rows:
         places = [ROOT / folder for folder in re.findall(r"`([\w/]+/)`", folders)]
