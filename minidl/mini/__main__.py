@@ -28,10 +28,10 @@ def train(way, comm):
 
 
 one = simulate(partial(train, data_parallel.synchronous), 1, alpha=0, beta=0).results[0]
-print("farthest from one rank in the last biases, processes and clock, and seconds simulated at 1 Gbit/s")
+print(f"{'four ranks train by':26}last biases from one rank's   processes, clock   at 1 Gbit/s")
 for name, way in WAYS.items():
     run, last = simulate(partial(train, way), 4, alpha=50e-6, beta=8e-9), processes(partial(train, way), 4)[-1]
     same = "equal to the bit" if (last == run.results[-1]).all() else "different"
-    print(f"{name:26}{abs(last[-10:] - one[-10:]).max():8.0e}   {same}   {run.seconds:.2f} s")
+    print(f"{name:26}{abs(last[-10:] - one[-10:]).max():27.0e}   {same}   {run.seconds:9.2f} s")
 weights, staleness = processes(partial(train, partial(data_parallel.parameter_server, updates=60)), 5)[-1]
 print(f"parameter server          staleness: {np.mean(staleness):.1f} in the mean, {max(staleness)} at most")

@@ -1,8 +1,8 @@
 """How do many copies of one program talk, and how long does it take?
 
-Every rank runs `program(comm)`. Its `comm` knows the rank's number and carries its messages; nothing else is shared.
-`processes` runs the ranks as processes of this machine. `simulate` lets them take turns on a virtual clock, where a
-message of n bytes takes alpha + n beta seconds once both sides are ready, and computing takes flops / speed seconds.
+A rank is one of the copies: it runs `program(comm)`; comm knows its number and carries its messages. `processes` runs
+ranks as processes of this machine. `simulate` lets them take turns on a virtual clock: a message of n bytes takes
+alpha + n beta seconds (latency, and time per byte) once both sides are ready, and computing flops / speed seconds.
 """
 
 import collections
@@ -11,7 +11,7 @@ import heapq
 import multiprocessing
 import types
 
-from greenlet import getcurrent, greenlet
+from greenlet import getcurrent, greenlet  # a greenlet is a function that can pause: switch goes into it, or back out
 
 ANY = -1  # recv(ANY) takes the message that came first, from any rank
 Run = collections.namedtuple("Run", "results seconds messages work")
@@ -19,14 +19,12 @@ Message = collections.namedtuple("Message", "src dst start end nbytes")
 Work = collections.namedtuple("Work", "rank label start end")
 
 
-class Comm:
-    """A rank's end of the network. A subclass has isend, recv and compute."""
-
+class Comm:  # a rank's end of the network; a subclass has isend, recv and compute
     def __init__(self, rank, size):
         self.rank, self.size, self.last_source = rank, size, None
 
     def send(self, data, dst):
-        """Return when `data` may be changed. This may be only when `dst` has received it."""
+        """Return when `data` may be changed: perhaps at once, perhaps not before `dst` has received it."""
         self.isend(data, dst).wait()
 
     def sendrecv(self, data, dst, src):
@@ -44,52 +42,55 @@ class ProcessComm(Comm):
 
     def isend(self, data, dst):
         """Begin to send. The result's `wait` returns when `data` may be changed: here at once, since a copy is sent."""
-        self.inboxes[dst].put((self.rank, copy.deepcopy(data)))
+        self.inboxes[dst].put((self.rank, copy.deepcopy(data)))  # copied now, since put itself reads it later
         return types.SimpleNamespace(wait=lambda: None)
 
     def recv(self, src):
         """Wait for the next message from `src`; what others send meanwhile is kept."""
-        while not (found := [message for message in self.unread if src in (message[0], ANY)]):
+        while True:
+            for i, (source, data) in enumerate(self.unread):
+                if src in (source, ANY):
+                    del self.unread[i]
+                    self.last_source = source
+                    return data
             self.unread.append(self.inboxes[self.rank].get())
-        self.unread = [message for message in self.unread if message is not found[0]]
-        self.last_source, data = found[0]
-        return data
 
     def compute(self, flops, label=""):
         """Nothing to do: here computing takes its own time."""
 
 
 def processes(program, nodes):
-    """The results of all ranks."""
-    context = multiprocessing.get_context("fork")
+    """The results of all ranks. If one raises an exception, all are stopped."""
+    context = multiprocessing.get_context("fork")  # a child inherits `program`, which need not be pickled
     inboxes, finished = [context.Queue() for _ in range(nodes)], context.Queue()
 
     def run(rank):
         try:
             finished.put((rank, program(ProcessComm(rank, inboxes))))
-        except Exception as error:
+        except BaseException as error:
             finished.put((rank, error))
             raise
 
-    ranks = [context.Process(target=run, args=(rank,), daemon=True) for rank in range(nodes)]
-    results = [None] * nodes
+    children = [context.Process(target=run, args=(rank,), daemon=True) for rank in range(nodes)]
+    results = {}
     try:
-        for rank in ranks:
-            rank.start()
-        for _ in ranks:
-            rank, results[rank] = finished.get()
-            if isinstance(results[rank], Exception):
-                raise RuntimeError(f"rank {rank} failed") from results[rank]
+        for child in children:
+            child.start()
+        while len(results) < nodes:
+            rank, result = finished.get()
+            if isinstance(result, BaseException):
+                raise RuntimeError(f"rank {rank} failed") from result
+            results[rank] = result
     finally:
-        for rank in ranks:
-            rank.terminate()
-    return results
+        for child in children:
+            child.terminate()
+    return [results[rank] for rank in range(nodes)]
 
 
 class SimulatedComm(Comm):
     def __init__(self, rank, clock):
         super().__init__(rank, len(clock.speeds))
-        self.clock, self.wants, self.incoming = clock, None, None
+        self.clock, self.wants, self.incoming = clock, None, None  # the rank that recv waits for; what it then gets
 
     def isend(self, data, dst):
         transfer = types.SimpleNamespace(src=self.rank, dst=dst, data=copy.deepcopy(data), end=float("inf"))
@@ -117,36 +118,37 @@ class SimulatedComm(Comm):
             getcurrent().parent.switch()  # to the loop in simulate
 
 
-class Clock:
-    """The time of all ranks. It jumps to the next moment at which one of them may go on."""
-
+class Clock:  # the time of all ranks; it jumps to the next moment at which one of them may go on
     def __init__(self, alpha, beta, speeds):
         self.alpha, self.beta, self.speeds, self.now = alpha, beta, speeds, 0.0
-        self.posted, self.messages, self.work, self.sends_until = [], [], [], [0.0 for _ in speeds]
+        self.posted, self.sends_until = [], [0.0 for _ in speeds]  # not yet started; when each rank's last send ends
+        self.messages, self.work = [], []  # the record
         self.comms = [SimulatedComm(rank, self) for rank in range(len(speeds))]
         self.alarms = [(0.0, rank) for rank in range(len(speeds))]  # a heap: the earliest first, then the lowest rank
 
     def start_transfers(self):
         """A message starts when its receiver waits for it and its sender is not sending another one."""
-        for each in self.posted:
-            receiver, nbytes = self.comms[each.dst], getattr(each.data, "nbytes", 0)  # None, for instance, counts 0
-            if receiver.wants in (each.src, ANY) and self.sends_until[each.src] <= self.now:
-                self.posted = [other for other in self.posted if other is not each]
-                receiver.wants, receiver.incoming = None, each
-                each.end = self.sends_until[each.src] = self.now + (self.alpha + nbytes * self.beta)
-                self.messages.append(Message(each.src, each.dst, self.now, each.end, nbytes))
-                for rank in (each.src, each.dst):
-                    heapq.heappush(self.alarms, (each.end, rank))
+        for transfer in self.posted:
+            src, dst, receiver = transfer.src, transfer.dst, self.comms[transfer.dst]
+            if receiver.wants in (src, ANY) and self.sends_until[src] <= self.now:
+                nbytes = getattr(transfer.data, "nbytes", 0)  # None, for instance, counts 0
+                transfer.end = self.sends_until[src] = self.now + (self.alpha + nbytes * self.beta)
+                receiver.wants, receiver.incoming = None, transfer
+                self.messages.append(Message(src, dst, self.now, transfer.end, nbytes))
+                for rank in (src, dst):  # both look again then
+                    heapq.heappush(self.alarms, (transfer.end, rank))
+        self.posted = [transfer for transfer in self.posted if transfer.end == float("inf")]  # not yet started
 
 
 def simulate(program, nodes, alpha, beta, speeds=None):
-    """The results of all ranks, the seconds, and every message and computation. speeds: flops a second; or all 1e9."""
-    clock, ranks, results = Clock(alpha, beta, speeds or [1e9] * nodes), [greenlet(program) for _ in range(nodes)], {}
+    """The results of all ranks, the seconds, and every message and computation. Rank i has speeds[i] flop/s."""
+    clock = Clock(alpha, beta, speeds or [1e9] * nodes)
+    ranks, results = [greenlet(program) for _ in range(nodes)], {}
     while clock.alarms:
         clock.now, rank = heapq.heappop(clock.alarms)
         clock.start_transfers()
         if not ranks[rank].dead:
-            results[rank] = ranks[rank].switch(clock.comms[rank])  # in the end what the program returns
+            results[rank] = ranks[rank].switch(clock.comms[rank])  # until it sleeps (None) or returns a result
     if not all(rank.dead for rank in ranks):
         raise RuntimeError(f"deadlock: ranks {[i for i in range(nodes) if not ranks[i].dead]} wait for ever")
     return Run([results[rank] for rank in range(nodes)], clock.now, clock.messages, clock.work)

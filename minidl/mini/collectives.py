@@ -1,13 +1,13 @@
 """How do p ranks add up a long vector without a boss?
 
-Every rank calls the function with its own x, of n bytes. Each docstring ends with the seconds that p ranks take.
+Every rank calls the function with its own x, of n bytes. The time is for p ranks; lg is to base 2, and p divides x.
 """
 
 import numpy as np
 
 
 def broadcast(comm, x):
-    """Everybody gets rank 0's x, along a tree: each round doubles the ranks. Time: ceil(lg p) (alpha + n beta)."""
+    """Everybody gets rank 0's x, along a tree: each round doubles who has it. Time: ceil(lg p) (alpha + n beta)."""
     have = 1
     while have < comm.size:
         if comm.rank < have and comm.rank + have < comm.size:
@@ -19,26 +19,26 @@ def broadcast(comm, x):
 
 
 def reduce_scatter(comm, x):
-    """Rank i gets chunk i of the sum of all x; it grows on its way round a ring. Time: (p - 1) (alpha + n/p beta)."""
-    p, me = comm.size, comm.rank
-    chunks = np.array_split(x, p)
-    growing = chunks[me - 1]
-    for step in range(2, p + 1):
-        growing = comm.sendrecv(growing, (me + 1) % p, (me - 1) % p) + chunks[(me - step) % p]
+    """Rank i gets chunk i of the sum of all x; it grows on its way round a ring. Time: (p - 1) (alpha + beta n/p)."""
+    left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
+    chunks = np.array_split(x, comm.size)
+    growing = chunks[left]  # it ends its way at rank `left`, so it begins here
+    for step in range(1, comm.size):
+        growing = comm.sendrecv(growing, dst=right, src=left) + chunks[(left - step) % comm.size]
     return growing
 
 
 def all_gather(comm, x):
-    """Everybody gets all x, n bytes together, which go round a ring. Time: (p - 1) (alpha + n/p beta)."""
-    p, me = comm.size, comm.rank
-    items = [x if rank == me else None for rank in range(p)]
-    for step in range(p - 1):
-        items[(me - step - 1) % p] = comm.sendrecv(items[(me - step) % p], (me + 1) % p, (me - 1) % p)
+    """Everybody gets all x; each goes round a ring. Time, for n bytes together: (p - 1) (alpha + beta n/p)."""
+    left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
+    items = [x] * comm.size  # all but its own are replaced
+    for step in range(1, comm.size):
+        x = items[(comm.rank - step) % comm.size] = comm.sendrecv(x, dst=right, src=left)  # pass on what came last
     return items
 
 
 def all_reduce(comm, x):
-    """Everybody gets the sum of all x; a rank sends less than 2n bytes. Time: 2 (p - 1) (alpha + n/p beta)."""
+    """Everybody gets the sum of all x; a rank sends 2 n (p - 1)/p bytes. Time: 2 (p - 1) (alpha + beta n/p)."""
     return np.concatenate(all_gather(comm, reduce_scatter(comm, x)))
 
 
@@ -46,7 +46,7 @@ def all_reduce_doubling(comm, x):
     """The same if p is a power of two: swap with the rank at distance 1, then 2, 4... Time: lg p (alpha + n beta)."""
     distance = 1
     while distance < comm.size:
-        x = x + comm.sendrecv(x, comm.rank ^ distance, comm.rank ^ distance)
+        x = x + comm.sendrecv(x, comm.rank ^ distance, comm.rank ^ distance)  # ^ flips one bit
         distance *= 2
     return x
 

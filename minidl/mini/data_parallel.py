@@ -1,6 +1,6 @@
 """What if every rank has the whole model, and its share of the data?
 
-Each function is a way to train, which every rank runs with its model, optimizer and minibatches (x, y). They differ in
+Each function is a way to train. All ranks run it with equal models and the same minibatches (x, y). The ways differ in
 what travels, gradients or weights, and in who waits: all, neighbours or nobody.
 """
 
@@ -14,8 +14,9 @@ from minidl.mini.tensor import Tensor, cross_entropy
 def gradient_at(comm, model, weights, x, y, count):
     """The gradient, at these weights, of the sum of the losses of all labels y, divided by `count`."""
     model.set_weights(weights)
-    cross_entropy(model(Tensor(x)), labels=y, count=count).backward()
-    comm.compute(6 * weights.size * y.size)  # a weight multiplies and adds once in forward, twice in backward
+    loss = cross_entropy(model(Tensor(x)), labels=y, count=count)
+    loss.backward()
+    comm.compute(flops=6 * weights.size * y.size, label="gradient")  # of each weight about 2 forward and 4 backward
     return model.gradient()
 
 
@@ -29,7 +30,7 @@ def synchronous(comm, model, optimizer, batches):
     """The gradients of all ranks are added up in every step: p ranks do what one would."""
     weights = broadcast(comm, model.weights())
     for x, y, count in shares(comm, batches):
-        gradient = gradient_at(comm, model, weights, x, y, count)  # of a share of the mean, so that the sum is the mean
+        gradient = gradient_at(comm, model, weights, x, y, count)  # divided by the whole count: their sum is the mean
         weights = optimizer.step(weights, all_reduce(comm, gradient))
     return weights
 
@@ -47,12 +48,12 @@ def sharded_states(comm, model, optimizer, batches):
 def compressed(comm, model, optimizer, batches, density):
     """The same, but only the largest entries of the gradient are sent; what is left out is added to the next one."""
     weights = broadcast(comm, model.weights())
-    residual = np.zeros_like(weights)
+    residual, k = np.zeros_like(weights), int(np.ceil(density * weights.size))
     for x, y, count in shares(comm, batches):
         residual += gradient_at(comm, model, weights, x, y, count)
-        kept = np.argsort(-np.abs(residual), kind="stable")[: int(np.ceil(density * residual.size))]
-        message = np.rec.fromarrays([kept.astype(np.uint32), residual[kept]], names="index,value")  # 4 + 4 bytes each
-        residual[kept] = 0  # error feedback: the rest waits until it is among the largest
+        top = np.argpartition(np.abs(residual), -k)[-k:]
+        message = np.rec.fromarrays([top.astype(np.uint32), residual[top]], names="index,value")  # 4 + 4 bytes each
+        residual[top] = 0  # error feedback: the rest waits until it is among the largest
         gradient = np.zeros_like(weights)
         for each in all_gather(comm, message):
             gradient[each.index] += each.value
@@ -62,7 +63,7 @@ def compressed(comm, model, optimizer, batches, density):
 
 def local_sgd(comm, model, optimizer, batches, period):
     """Each rank trains alone; every `period` steps, all take the mean of their weights."""
-    weights = broadcast(comm, model.weights())
+    weights = model.weights()
     for step, (x, y, _) in enumerate(shares(comm, batches), 1):
         weights = optimizer.step(weights, gradient_at(comm, model, weights, x, y, y.size))
         if step % period == 0:
@@ -71,29 +72,31 @@ def local_sgd(comm, model, optimizer, batches, period):
 
 
 def gossip(comm, model, optimizer, batches):
-    """In every step, each rank takes the mean of its weights and those of its neighbours on a ring; all never agree."""
-    p, me, weights = comm.size, comm.rank, broadcast(comm, model.weights())
+    """In every step, each rank takes the mean of its weights and its neighbours' on a ring. No step makes all equal."""
+    p, me, weights = comm.size, comm.rank, model.weights()
     shifts = sorted({1 % p, -1 % p} - {0})  # to the right and to the left: of two ranks it is the same one
     for x, y, _ in shares(comm, batches):
         gradient = gradient_at(comm, model, weights, x, y, y.size)
-        others = [comm.sendrecv(weights, (me + shift) % p, (me - shift) % p) for shift in shifts]
+        for shift in shifts:
+            comm.isend(weights, (me + shift) % p)  # not sendrecv: a late rank delays its neighbours alone
+        others = [comm.recv((me - shift) % p) for shift in shifts]
         weights = optimizer.step((weights + sum(others)) / (1 + len(others)), gradient)
     return weights
 
 
 def parameter_server(comm, model, optimizer, batches, updates):
-    """The last rank has the weights. Each worker fetches them and sends a gradient, again and again: nobody waits."""
+    """The last rank has the weights. Each worker fetches them and sends a gradient, and waits for no other worker."""
     server = comm.size - 1
     if comm.rank == server:
         return serve(comm, model.weights(), optimizer, updates)
-    comm.send(None, server)
+    comm.send(None, server)  # the first request; later each gradient is one
     while (weights := comm.recv(server)) is not None:
-        x, y = next(batches)  # of its own: a fast worker reads more of them
+        x, y = next(batches)  # its own iterator: a fast worker reads more
         comm.send(gradient_at(comm, model, weights, x, y, y.size), server)
 
 
 def serve(comm, weights, optimizer, updates):
-    """Update by each gradient as it comes. Staleness: the updates since its worker fetched, p - 1 for p equal ones."""
+    """Update by each gradient as it comes. Its staleness: the updates since its worker fetched, about workers - 1."""
     version, fetched, staleness, workers = 0, {}, [], comm.size - 1
     while workers:
         gradient, worker = comm.recv(ANY), comm.last_source
@@ -103,7 +106,7 @@ def serve(comm, weights, optimizer, updates):
             version += 1
         fetched[worker] = version
         comm.isend(weights if version < updates else None, worker)
-        workers -= version == updates
+        workers -= version == updates  # True counts 1: it has been told to stop
     return weights, staleness
 
 

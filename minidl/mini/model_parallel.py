@@ -1,6 +1,6 @@
 """What if the model is too large for one rank?
 
-Cut it between layers, into the stages of a pipeline; or cut the layers: each rank has rows or columns of every matrix.
+Cut it between layers, into stages, through which parts of a minibatch (micro-batches) go; or cut each weight matrix.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from minidl.mini.cluster import simulate
 from minidl.mini.collectives import all_reduce
 from minidl.mini.data_parallel import gradient_at
 from minidl.mini.nn import Layer, Sequential
-from minidl.mini.tensor import Tensor, cross_entropy, operation, relu, transpose
+from minidl.mini.tensor import Tensor, cross_entropy, operation, relu
 
 
 def gpipe(stage, stages, micro_batches):
@@ -18,11 +18,12 @@ def gpipe(stage, stages, micro_batches):
 
 
 def one_f_one_b(stage, stages, micro_batches):
-    """1F1B: each backward as soon as its gradient comes. A stage keeps at most `stages - stage` micro-batches."""
-    ahead = min(stages - 1 - stage, micro_batches)  # forwards of this stage until the last stage begins with backward
-    forwards, backwards = [("F", m) for m in range(micro_batches)], [("B", m) for m in range(micro_batches)]
-    alternating = [action for pair in zip(forwards[ahead:], backwards) for action in pair]
-    return forwards[:ahead] + alternating + backwards[micro_batches - ahead :]
+    """1F1B: first a forward for each later stage, then F and B in turn. It keeps at most `stages - stage` of them."""
+    warmup = min(stages - 1 - stage, micro_batches)
+    actions = [("F", m) for m in range(warmup)]
+    for m in range(warmup, micro_batches):
+        actions += [("F", m), ("B", m - warmup)]
+    return actions + [("B", m) for m in range(micro_batches - warmup, micro_batches)]
 
 
 def execute(comm, actions, compute, flops):
@@ -31,14 +32,15 @@ def execute(comm, actions, compute, flops):
         src, dst = (comm.rank - 1, comm.rank + 1) if kind == "F" else (comm.rank + 1, comm.rank - 1)
         received = comm.recv(src) if 0 <= src < comm.size else None
         result = compute[kind](m, received)
-        comm.compute(flops if kind == "F" else 2 * flops, f"{kind}{m}")
+        comm.compute(flops=flops if kind == "F" else 2 * flops, label=f"{kind}{m}")
         if 0 <= dst < comm.size:
             comm.isend(result, dst)  # not send: in 1F1B two neighbours send to each other, and both would wait for ever
 
 
 def pipeline(comm, model, optimizer, batches, schedule, micro_batches):
-    """Train: every rank holds a slice of the layers, and updates its weights after all micro-batches of a minibatch."""
-    layers = Sequential(list(np.array_split(np.array(model.layers, object), comm.size)[comm.rank]))
+    """Train: a rank has a slice of the layers, with weights of its own, and updates them after all micro-batches."""
+    mine = np.array_split(range(len(model.layers)), comm.size)[comm.rank]
+    layers = Sequential([model.layers[i] for i in mine])
     weights = layers.weights()
     for x, y in batches:
         layers.set_weights(weights)
@@ -53,7 +55,7 @@ def pipeline(comm, model, optimizer, batches, schedule, micro_batches):
             inputs, outputs = kept.pop(m)
             if gradient is None:  # the last stage has the loss, and divides it by the size of the whole minibatch
                 outputs, gradient = cross_entropy(outputs, labels=ys[m], count=y.size), 1.0
-            outputs.backward(gradient)
+            outputs.backward(gradient)  # adds to the gradients of the weights
             return inputs.grad
 
         actions, flops = schedule(comm.rank, comm.size, micro_batches), 2 * weights.size * y.size / micro_batches
@@ -66,9 +68,8 @@ def picture(schedule, stages, micro_batches):
     """A schedule as text, one column a second: the interpreter above on the virtual clock; F takes 1 s, B 2 s."""
 
     def program(comm):
-        execute(
-            comm, schedule(comm.rank, stages, micro_batches), dict.fromkeys("FB", lambda m, received: None), flops=1
-        )
+        nothing = dict.fromkeys("FB", lambda m, received: None)
+        execute(comm, schedule(comm.rank, stages, micro_batches), nothing, flops=1)
 
     run = simulate(program, stages, alpha=0, beta=0, speeds=[1] * stages)
     rows = [["  "] * int(run.seconds) for _ in range(stages)]
@@ -77,20 +78,16 @@ def picture(schedule, stages, micro_batches):
     return "\n".join(f"stage {stage}  {' '.join(row)}".rstrip() for stage, row in enumerate(rows))
 
 
-def copied(comm, x):
-    """x, which is the same on all ranks. Each makes something else of it, so its gradient is the sum of theirs."""
-    return operation(lambda x: x, lambda g, z, x: (all_reduce(comm, g.reshape(-1)).reshape(x.shape),))(x)
-
-
-def summed(comm, x):
-    """The sum of the x of all ranks; the gradient of the sum is that of each x."""
-    return operation(lambda x: all_reduce(comm, x.reshape(-1)).reshape(x.shape), lambda g, z, x: (g,))(x)
+# Two rules more. copied: all ranks have the same x and make something else of it, so its gradient is the sum of theirs
+copied = operation(lambda x, comm: x, lambda g, z, x, comm: (all_reduce(comm, g.reshape(-1)).reshape(x.shape),))
+# summed: from the sum of the x of all ranks, all compute the same loss, so each x has the gradient of the sum
+summed = operation(lambda x, comm: all_reduce(comm, x.reshape(-1)).reshape(x.shape), lambda g, z, x, comm: (g,))
 
 
 class CutPair(Layer):
-    """relu(x A^T + a) B^T + b, of which a rank computes some of the hidden units: rows of A, columns of B."""
+    """relu(x A^T + a) B^T + b as b + the sum over ranks i of relu(x A_i^T + a_i) B_i^T: rows of A, columns of B."""
 
-    def __init__(self, comm, first, second):
+    def __init__(self, comm, first, second):  # two Linear layers
         self.comm = comm
         self.first = Tensor(np.array_split(first.weight.data, comm.size, axis=0)[comm.rank])
         self.first_bias = Tensor(np.array_split(first.bias.data, comm.size)[comm.rank])
@@ -98,14 +95,16 @@ class CutPair(Layer):
         self.second_bias = second.bias  # whole on every rank, and added once
 
     def __call__(self, x):
-        hidden = relu(copied(self.comm, x) @ transpose(self.first, axes=(1, 0)) + self.first_bias)
-        return summed(self.comm, hidden @ transpose(self.second, axes=(1, 0))) + self.second_bias
+        x = copied(x, comm=self.comm) if x.vjp else x  # nobody needs the gradient of the data
+        hidden = relu(x @ self.first.mT + self.first_bias)
+        return summed(hidden @ self.second.mT, comm=self.comm) + self.second_bias
 
 
 def tensor_parallel(comm, model, optimizer, batches):
     """Train: every rank reads all samples, and has its share of every weight matrix."""
-    pairs = [(CutPair(comm, *model.layers[i : i + 3 : 2]), relu) for i in range(0, len(model.layers), 4)]
-    model = Sequential([layer for pair in pairs for layer in pair][:-1])
+    linear = model.layers[::2]  # of an MLP with an even number of them; ReLU is in between
+    pairs = [CutPair(comm, first, second) for first, second in zip(linear[::2], linear[1::2])]
+    model = Sequential([layer for pair in pairs for layer in (pair, relu)][:-1])
     weights = model.weights()
     for x, y in batches:
         weights = optimizer.step(weights, gradient_at(comm, model, weights, x, y, y.size))

@@ -3,22 +3,21 @@
 All weights of a model are one vector w, and training is one line, over and over: w = optimizer.step(w, gradient).
 """
 
-from itertools import pairwise
-
 import numpy as np
 
-from minidl.mini.tensor import Tensor, normal_cdf, normalize, relu, reshape, softmax, take, transpose
+from minidl.mini.tensor import Tensor, normal_cdf, normalize, relu, softmax
 
 
 class Layer:
     """A function with weights: the tensors among its attributes, and those of the layers among its attributes."""
 
     def parameters(self):
-        found = []
         for value in vars(self).values():
             for each in value if isinstance(value, list) else [value]:
-                found += [each] if isinstance(each, Tensor) else each.parameters() if isinstance(each, Layer) else []
-        return found
+                if isinstance(each, Tensor):
+                    yield each
+                elif isinstance(each, Layer):
+                    yield from each.parameters()
 
     def weights(self):
         return np.concatenate([parameter.data.reshape(-1) for parameter in self.parameters()])
@@ -26,7 +25,7 @@ class Layer:
     def set_weights(self, vector):
         ends = np.cumsum([parameter.data.size for parameter in self.parameters()])
         for parameter, values in zip(self.parameters(), np.split(vector, ends[:-1])):
-            parameter.data, parameter.grad = values.reshape(parameter.data.shape), None
+            parameter.data, parameter.grad = values.reshape(parameter.data.shape), None  # a new start for +=
 
     def gradient(self):
         return np.concatenate([parameter.grad.reshape(-1) for parameter in self.parameters()])
@@ -34,12 +33,12 @@ class Layer:
 
 class Linear(Layer):
     def __init__(self, inputs, outputs, rng):
-        bound = 1 / np.sqrt(inputs)  # y = x W^T + b, with PyTorch's first weights
+        bound = 1 / np.sqrt(inputs)  # y = x W^T + b; weights begin at random, as in PyTorch
         self.weight = Tensor(rng.uniform(-bound, bound, (outputs, inputs)).astype(np.float32))
         self.bias = Tensor(rng.uniform(-bound, bound, outputs).astype(np.float32))
 
     def __call__(self, x):
-        return x @ transpose(self.weight, axes=(1, 0)) + self.bias
+        return x @ self.weight.mT + self.bias
 
 
 class Sequential(Layer):
@@ -54,22 +53,20 @@ class Sequential(Layer):
 
 def mlp(*sizes, rng):
     """Linear layers of these sizes, with ReLU between them."""
-    linear = [Linear(inputs, outputs, rng) for inputs, outputs in pairwise(sizes)]
+    linear = [Linear(sizes[i], sizes[i + 1], rng) for i in range(len(sizes) - 1)]
     return Sequential([layer for each in linear for layer in (each, relu)][:-1])
 
 
-class Embedding(Layer):
-    """A vector for each token plus one for each position: tokens (n, t) -> (n, t, width)."""
-
+class Embedding(Layer):  # a vector for each token plus one for each position: tokens (n, t) -> (n, t, width)
     def __init__(self, vocabulary, context, width, rng):
         self.token = Tensor(rng.normal(0, 0.02, (vocabulary, width)).astype(np.float32))
         self.position = Tensor(rng.normal(0, 0.02, (context, width)).astype(np.float32))
 
     def __call__(self, tokens):
-        return take(self.token, index=tokens.data) + take(self.position, index=np.arange(tokens.data.shape[1]))
+        return self.token[tokens.data] + self.position[: tokens.data.shape[1]]
 
     def logits(self, x):
-        return x @ transpose(self.token, axes=(1, 0))
+        return x @ self.token.mT  # weight tying: a token's score is its own vector times x
 
 
 class LayerNorm(Layer):
@@ -89,18 +86,19 @@ class Block(Layer):
         self.norm_2, self.up, self.down = LayerNorm(width), Linear(width, 4 * width, rng), Linear(4 * width, width, rng)
 
     def __call__(self, x):
-        x = x + self.out(self.attention(self.to_qkv(self.norm_1(x))))
+        x = x + self.attention(self.norm_1(x))
         up = self.up(self.norm_2(x))
         return x + self.down(up * normal_cdf(up))  # GELU
 
-    def attention(self, qkv):
+    def attention(self, x):
         """Each position asks (q) those before it and itself (k), and gets a mean of what they offer (v)."""
-        n, t, width = qkv.data.shape[0], qkv.data.shape[1], qkv.data.shape[2] // 3
-        heads = reshape(qkv, shape=(n, t, 3, self.heads, width // self.heads))
-        q, k, v = (take(transpose(heads, axes=(2, 0, 3, 1, 4)), index=i) for i in range(3))  # each (n, heads, t, d)
-        scores = q @ transpose(k, axes=(0, 1, 3, 2)) * (width // self.heads) ** -0.5
+        n, t, width = x.data.shape
+        d = width // self.heads
+        qkv = self.to_qkv(x).reshape(shape=(n, t, 3, self.heads, d))
+        q, k, v = (qkv[:, :, i].swapaxes(axes=(1, 2)) for i in range(3))  # each (n, heads, t, d)
         future = np.triu(np.full((t, t), -np.inf), 1)  # softmax gives it the weight exp(-inf) = 0
-        return reshape(transpose(softmax(scores + future) @ v, axes=(0, 2, 1, 3)), shape=(n, t, width))
+        weights = softmax(q @ k.mT * d**-0.5 + future)  # (n, heads, t, t); q @ k.mT are sums of d products
+        return self.out((weights @ v).swapaxes(axes=(1, 2)).reshape(shape=(n, t, width)))  # the heads side by side
 
 
 def gpt(vocabulary, context, blocks, heads, width, rng):
@@ -110,9 +108,7 @@ def gpt(vocabulary, context, blocks, heads, width, rng):
     return Sequential([embedding, *blocks, LayerNorm(width), embedding.logits])
 
 
-class SGD:
-    """v = momentum v + g, w = w - lr v."""
-
+class SGD:  # v = momentum v + g, w = w - lr v
     def __init__(self, lr, momentum=0.0):
         self.lr, self.momentum, self.velocity = lr, momentum, 0.0
 
@@ -121,9 +117,7 @@ class SGD:
         return weights - self.lr * self.velocity
 
 
-class Adam:
-    """A step along the mean gradient m, divided by the root of the mean square v: each weight moves by about lr."""
-
+class Adam:  # a step along the mean gradient m, divided by the root of the mean square v: a steady one moves w by lr
     def __init__(self, lr):
         self.lr, self.m, self.v, self.steps = lr, 0.0, 0.0, 0
 
@@ -131,7 +125,7 @@ class Adam:
         self.steps += 1
         self.m = 0.9 * self.m + 0.1 * gradient
         self.v = 0.999 * self.v + 0.001 * gradient**2
-        m, v = self.m / (1 - 0.9**self.steps), self.v / (1 - 0.999**self.steps)  # both began at 0
+        m, v = self.m / (1 - 0.9**self.steps), self.v / (1 - 0.999**self.steps)  # they began at 0: too small
         return weights - self.lr * m / (np.sqrt(v) + 1e-8)
 
 

@@ -1,0 +1,1 @@
+"""The core against the workshop: the same weights, messages, bytes, seconds, schedules, staleness and residuals."""

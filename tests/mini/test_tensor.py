@@ -1,0 +1,88 @@
+"""The tape of the core: every rule against numerical gradients and against the workshop's operation."""
+
+import numpy as np
+import pytest
+
+from minidl import Tensor as WorkshopTensor
+from minidl import functional as F
+from minidl.mini import tensor as core
+from minidl.mini.tensor import Tensor
+
+rng = np.random.default_rng(7)
+X = rng.normal(1.3, 2.1, (3, 4, 5))
+OTHER = rng.normal(0.2, 1.7, (4, 1))
+RIGHT = rng.normal(0.0, 1.1, (5, 6))
+LABELS = rng.integers(0, 5, (3, 4))
+INDEX = np.array([[2, 0], [2, 1], [2, 2]])  # names entry 2 four times
+
+RULES = {
+    "add": (core.add, [X, OTHER], {}, lambda x, y: x + y),
+    "multiply": (core.multiply, [X, OTHER], {}, lambda x, y: x * y),
+    "matmul": (core.matmul, [X, RIGHT], {}, lambda x, y: x @ y),
+    "relu": (core.relu, [X], {}, F.relu),
+    "softmax": (core.softmax, [X], {}, lambda x: F.softmax(x, -1)),
+    "reshape": (core.reshape, [X], {"shape": (12, 5)}, lambda x: x.reshape(12, 5)),
+    "swapaxes": (core.swapaxes, [X], {"axes": (0, 2)}, lambda x: x.transpose(0, 2)),
+    "take": (core.take, [X], {"index": INDEX}, lambda x: x[INDEX]),
+    "normalize": (core.normalize, [X], {}, lambda x: F.layer_norm(x, WorkshopTensor(np.ones(5)), None)),
+    "gelu": (lambda x: x * core.normal_cdf(x), [X], {}, F.gelu),
+    "cross_entropy": (
+        core.cross_entropy,
+        [X],
+        {"labels": LABELS, "count": 12},
+        lambda x: F.cross_entropy(x.reshape(12, 5), LABELS.reshape(-1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_has_the_value_and_the_gradients_of_the_workshop(name):
+    operation, arrays, settings, workshop = RULES[name]
+    ours, theirs = [Tensor(x) for x in arrays], [WorkshopTensor(x, requires_grad=True) for x in arrays]
+    result, expected = operation(*ours, **settings), workshop(*theirs)
+    np.testing.assert_allclose(result.data, expected.numpy(), rtol=1e-12, atol=1e-13)
+    g = rng.normal(size=result.data.shape)
+    result.backward(g)
+    expected.backward(g)
+    for x, y in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(x.grad, y.grad, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_has_the_numerical_gradients(name):
+    operation, arrays, settings, _ = RULES[name]
+    tensors = [Tensor(x) for x in arrays]
+    result = operation(*tensors, **settings)
+    g = rng.normal(size=result.data.shape)
+    result.backward(g)
+    for tensor, x in zip(tensors, arrays, strict=True):
+        direction = rng.normal(size=x.shape)
+        values = []
+        for step in (1e-6, -1e-6):
+            moved = [Tensor(y + step * direction if y is x else y) for y in arrays]
+            values.append((operation(*moved, **settings).data * g).sum())
+        assert (values[0] - values[1]) / 2e-6 == pytest.approx((tensor.grad * direction).sum(), rel=1e-6)
+
+
+def test_a_tensor_with_many_uses_gets_the_sum_whatever_the_order_in_which_they_were_found():
+    x = Tensor(rng.normal(size=3))
+    early = x * 1.5
+    late = early * early + early  # early has three uses, at two depths
+    (late * x + early).backward(np.ones(3))
+    value = x.data
+    np.testing.assert_allclose(x.grad, 3 * 2.25 * value**2 + 2 * 1.5 * value + 1.5, rtol=1e-12)
+
+
+def test_a_chain_of_5000_operations_needs_no_recursion():
+    x = y = Tensor(np.array(1.7))
+    for _ in range(5000):
+        y = y * 1.0001 + y * 0.0
+    y.backward()
+    assert x.grad == pytest.approx(1.0001**5000, rel=1e-9)
+
+
+def test_float32_stays_float32():
+    x = Tensor(np.float32(1.3) * np.ones((2, 3), np.float32))
+    y = core.softmax(x * 0.3 + 1.1)
+    y.backward(np.ones((2, 3)))
+    assert y.data.dtype == x.grad.dtype == np.float32
