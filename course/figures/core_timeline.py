@@ -1,4 +1,4 @@
-"""Timelines of the core's simulated runs: who computes, sends, receives and waits, from `Run.messages` and `Run.work`."""
+"""Timelines of the core's simulated runs, from `Run.messages` and `Run.work`: who computes, sends, receives, waits."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -11,7 +11,7 @@ from minidl.plots.timeline import Panel, compare
 
 
 def bars(run: Run, rank: int) -> list[Bar]:
-    """What a rank does until its last message. A number counts its computations; a bar has halves during an exchange."""
+    """What a rank does until its last message; computations are numbered, and an exchange has two halves."""
     doing = [Bar(rank, "send", each.start, each.end, message=each) for each in run.messages if each.src == rank]
     doing += [Bar(rank, "receive", each.start, each.end, message=each) for each in run.messages if each.dst == rank]
     work = [each for each in run.work if each.rank == rank]
@@ -27,7 +27,7 @@ def bars(run: Run, rank: int) -> list[Bar]:
 def draw(runs: Mapping[str, Run], end: float | None = None) -> Figure:
     """The runs, by title, below each other on one axis of time; end: the last second shown, by default all."""
     panels = [
-        Panel([bar for rank in range(len(run.results)) for bar in bars(run, rank)], len(run.results), "simulated", title)
-        for title, run in runs.items()
+        Panel([bar for rank in range(size) for bar in bars(run, rank)], size, "simulated", title)
+        for title, run, size in ((title, run, len(run.results)) for title, run in runs.items())
     ]
     return compare(panels, end=end, row_height=0.26)
