@@ -249,7 +249,7 @@ computing = sum(work.end - work.start for work in run.work) / 4 / run.seconds
 see(
     core_timeline.draw({"four nodes, 1 Gbit/s": run}, end=run.seconds / 15),
     f"all nodes get rank 0's weights. In each step they compute gradients (numbered) side by side and exchange them "
-    f"along a ring: each sends to the next node only, in several rounds. Messages take {1 - computing:.0%} of the time.",
+    f"along a ring: each sends to the next node only, in rounds. Messages take {1 - computing:.0%} of the time.",
 )
 
 # %% [markdown]
