@@ -19,7 +19,8 @@ MODULES = (
     *("minidl.parallel", "minidl.parallel.noise_scale", "minidl.parallel.learning_speed"),
     *("minidl.parallel.report_card", "minidl.plots.bars", "minidl.plots.chunks", "minidl.plots.curves"),
     *("minidl.plots.graph", "minidl.plots.lines", "minidl.plots.race", "minidl.plots.scaling", "minidl.plots.style"),
-    *("minidl.plots.timeline", "minidl.plots.valley"),
+    *("minidl.plots.timeline", "minidl.plots.valley", "minidl.mini.tensor", "minidl.mini.nn", "minidl.mini.cluster"),
+    *("minidl.mini.collectives", "minidl.mini.data_parallel", "minidl.mini.model_parallel"),
 )
 """Where users import from: packages with `__all__`, and the modules that the docs and the lectures name."""
 

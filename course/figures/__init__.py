@@ -9,7 +9,8 @@ task_graph.py         the tasks of a step, laid out in time, with its critical p
 live_memory.py        the bytes that a program holds
 histograms.py         how often each number was counted, beside a formula
 divided_layers.py     two layers that several machines divide, and their messages
-ways_to_train.py      one job by three strategies: the picture at the top of README
+core_timeline.py      timelines of the core's simulated runs
+ways_to_train.py      the core trains by three strategies: the picture at the top of README
 waiting.py            how long each worker computed and waited
 time_shares.py        where the time of a worker goes, program by program
 """

@@ -1,59 +1,47 @@
-"""The picture at the top of README: one job by three strategies, on four simulated nodes of which one is slow.
+"""The picture at the top of README: the core trains by three strategies on four simulated nodes, of which one is slow.
 
 python -m course.figures.ways_to_train FILE.png
 """
 
-from __future__ import annotations
-
 import sys
-from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from matplotlib.figure import Figure
+import numpy as np
 
-from minidl import cluster, data, nn, optim, parallel
-from minidl.cluster.trace.trace import plot_traces
+from course.figures import core_timeline
+from minidl import data
+from minidl.mini import cluster, data_parallel
+from minidl.mini.nn import SGD, mlp
 
 STEPS, SHARE, NODES = 4, 64, 4  # minibatches of a node, samples of each
 SLOW = 3  # the node that needs twice as long
-WAYS: dict[str, tuple[parallel.Strategy, int]] = {
-    "synchronous SGD sums all gradients in every step": (parallel.Synchronous(overlap=False), SHARE * NODES),
-    "local SGD averages the models in every second step": (parallel.LocalSGD(period=2), SHARE * NODES),
-    "a parameter server (rank 4) takes each gradient as it comes": (parallel.ParameterServer(servers=1), SHARE),
+SERVER = partial(data_parallel.parameter_server, updates=STEPS * NODES)
+WAYS: dict[str, Any] = {
+    "synchronous SGD sums all gradients in every step": data_parallel.synchronous,
+    "local SGD averages the models in every second step": partial(data_parallel.local_sgd, period=2),
+    "a parameter server (rank 4) takes each gradient as it comes": SERVER,
 }
 
 
-def few_digits() -> data.Splits:
-    """As many digits as the steps need; next to none to test on, since a test is no part of the picture."""
-    splits = data.digits()
-    sizes = (STEPS * SHARE * NODES, NODES)
-    train, test = (data.Dataset(*each[range(size)]) for each, size in zip(splits, sizes, strict=True))
-    return replace(splits, train=train, test=test)
+def train(way: Any, comm: cluster.Comm) -> None:
+    """What every rank does; a server's workers read the digits each in an order of its own."""
+    digits = data.Dataset(*data.digits().train[range(STEPS * SHARE * NODES)])
+    size, seed = (SHARE, comm.rank) if way is SERVER else (SHARE * NODES, 0)
+    loader = data.DataLoader(digits, size, shuffle=True, seed=seed)
+    batches = ((x.reshape(len(x), -1), y) for x, y in loader)
+    way(comm, mlp(64, 256, 256, 10, rng=np.random.default_rng(0)), SGD(lr=0.1), batches)
 
 
-def traces() -> list[cluster.Trace]:
-    """A trace for each way; all of them compute the same number of gradients."""
-    node = cluster.Simulation(node=cluster.Node(10e9, 1e11))
-    slow = cluster.FaultPlan().slow(SLOW, 2.0)
-    return [
-        parallel.train(_job(batch_size), strategy, NODES, on=node, network="10gbe", faults=slow).trace
-        for strategy, batch_size in WAYS.values()
-    ]
-
-
-def _job(batch_size: int) -> parallel.Job:
-    return parallel.Job(
-        model=lambda: nn.models.MLP(64, 256, 256, 10),
-        data=few_digits,
-        optimizer=lambda parameters: optim.SGD(parameters, lr=0.1),
-        epochs=1,
-        batch_size=batch_size,
-    )
-
-
-def draw() -> Figure:
-    """The three timelines below each other, on one axis of time."""
-    return plot_traces(traces(), titles=list(WAYS), row_height=0.26)
+def runs() -> dict[str, cluster.Run]:
+    """A run for each way, on Ethernet of 10 Gbit/s; all of them update the weights by the same number of gradients."""
+    speeds = [5e9 if rank == SLOW else 10e9 for rank in range(NODES)]  # floating-point operations a second
+    nodes = {title: [*speeds, 10e9] if way is SERVER else speeds for title, way in WAYS.items()}
+    return {
+        title: cluster.simulate(partial(train, WAYS[title]), len(each), alpha=20e-6, beta=0.8e-9, speeds=each)
+        for title, each in nodes.items()
+    }
 
 
 if __name__ == "__main__":
-    draw().savefig(sys.argv[1])
+    core_timeline.draw(runs()).savefig(sys.argv[1])

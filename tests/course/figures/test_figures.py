@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from course.figures import page, task_graph, ways_to_train
+from course.figures import core_timeline, page, task_graph, ways_to_train
 from course.figures.decision_map import SIDE, draw
 from course.figures.greedy_schedule import Pieces, greedy_schedule
 from course.figures.histograms import Histogram, histograms
@@ -21,7 +21,7 @@ from course.figures.rank_grid import draw_broadcasts, draw_groups
 from course.figures.time_shares import time_shares
 from course.figures.waiting import Run, waiting
 from course.figures.who_has_what import coded, decoded, step_by_step, table
-from minidl.cluster.trace.trace import Trace
+from minidl.mini import cluster
 from minidl.plots import style
 from minidl.tensor.dependency_graph import Task
 
@@ -257,33 +257,46 @@ def test_a_picture_has_a_row_for_each_image():
 
 
 @pytest.fixture(scope="module")
-def traces():
-    return ways_to_train.traces()
+def runs():
+    return ways_to_train.runs()
 
 
-def waited(trace: Trace, rank: int) -> float:
+def waited(run: cluster.Run, rank: int) -> float:
     """Share of the run that a rank waits."""
-    seconds = sum(event.end - event.start for event in trace.events if event.rank == rank and event.kind == "wait")
-    return seconds / trace.events[-1].end
+    waits = [bar for bar in core_timeline.bars(run, rank) if bar.kind == "wait"]
+    return sum(bar.end - bar.start for bar in waits) / run.seconds
 
 
-def test_the_three_fast_nodes_wait_for_the_slow_one_unless_there_is_a_server(traces):
-    synchronous, local, server = traces
+def test_the_three_fast_nodes_wait_for_the_slow_one_unless_there_is_a_server(runs):
+    synchronous, local, server = runs.values()
     for rank in range(ways_to_train.NODES):
         is_slow = rank == ways_to_train.SLOW
         assert (waited(synchronous, rank) > 0.4) == (waited(local, rank) > 0.4) == (not is_slow)
         assert waited(server, rank) < 0.1
 
 
-def test_who_waits_less_often_ends_earlier(traces):
-    ends = [trace.events[-1].end for trace in traces]
+def test_who_waits_less_often_ends_earlier(runs):
+    ends = [run.seconds for run in runs.values()]
     assert ends == sorted(ends, reverse=True)
-    assert all(trace.source == "simulated" for trace in traces)
 
 
-def test_there_is_a_panel_for_each_way():
-    panels = [axes for axes in ways_to_train.draw().axes if axes.get_title(loc="left")]
+def test_there_is_a_panel_for_each_way(runs):
+    figure = core_timeline.draw(runs)
+    panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
     assert len(panels) == len(ways_to_train.WAYS)
+    assert figure.get_supxlabel() == "simulated"
+
+
+def test_bars_of_the_core_fill_the_time_of_a_rank_and_have_halves_only_during_an_exchange(runs):
+    for run in runs.values():
+        for rank in range(len(run.results)):
+            bars = core_timeline.bars(run, rank)
+            halved = [bar for bar in bars if bar.half]
+            assert {bar.half for bar in bars if bar.kind == "send"} <= {"", "upper"}
+            assert len(halved) == 2 * len({bar.start for bar in halved})
+            times = [bar.end - bar.start for bar in bars]
+            lasts = sum(times) - sum(bar.end - bar.start for bar in halved) / 2
+            assert lasts == pytest.approx(max(bar.end for bar in bars))
 
 
 def test_a_sum_of_coded_numbers_says_what_it_is_the_sum_of():
