@@ -74,7 +74,7 @@ overview.show()
 
 # %%
 def error(weight):
-    off_by = weight * 3.0 + -9.0
+    off_by = weight * 3.0 - 9.0
     return off_by * off_by
 
 

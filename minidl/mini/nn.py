@@ -104,8 +104,9 @@ class Block(Layer):
 def gpt(vocabulary, context, blocks, heads, width, rng):
     """Tokens (n, t) -> logits (n, t, vocabulary) of the next token at every position."""
     embedding = Embedding(vocabulary, context, width, rng)
-    blocks = [Block(width, heads, rng) for _ in range(blocks)]
-    return Sequential([embedding, *blocks, LayerNorm(width), embedding.logits])
+    return Sequential(
+        [embedding, *[Block(width, heads, rng) for _ in range(blocks)], LayerNorm(width), embedding.logits]
+    )
 
 
 class SGD:  # v = momentum v + g, w = w - lr v

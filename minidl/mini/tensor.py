@@ -86,6 +86,7 @@ cross_entropy = operation(  # the sum over all labels of -log softmax(x)[label],
     lambda g, z, x, labels, count: (g * (probabilities(x) - np.eye(x.shape[-1], dtype=x.dtype)[labels]) / count,),
 )
 Tensor.__add__, Tensor.__mul__, Tensor.__matmul__ = add, multiply, matmul
+Tensor.__sub__ = lambda x, y: x + y * -1.0
 Tensor.__getitem__ = lambda x, index: take(x, index=index)
 Tensor.reshape, Tensor.swapaxes = reshape, swapaxes
 Tensor.mT = property(lambda x: swapaxes(x, axes=(-1, -2)))  # as in numpy: each matrix is transposed
