@@ -1,6 +1,6 @@
 """What if the model is too large for one rank?
 
-Cut it between layers, into stages, through which parts of a minibatch (micro-batches) go; or cut each weight matrix.
+Cut it between layers, into stages, through which slices of a minibatch (micro-batches) go; or cut each weight matrix.
 """
 
 import numpy as np

@@ -103,10 +103,8 @@ class Block(Layer):
 
 def gpt(vocabulary, context, blocks, heads, width, rng):
     """Tokens (n, t) -> logits (n, t, vocabulary) of the next token at every position."""
-    embedding = Embedding(vocabulary, context, width, rng)
-    return Sequential(
-        [embedding, *[Block(width, heads, rng) for _ in range(blocks)], LayerNorm(width), embedding.logits]
-    )
+    embed = Embedding(vocabulary, context, width, rng)
+    return Sequential([embed, *[Block(width, heads, rng) for _ in range(blocks)], LayerNorm(width), embed.logits])
 
 
 class SGD:  # v = momentum v + g, w = w - lr v
