@@ -14,13 +14,11 @@ virtual clock, any `network=`) and with `on="mpi"`.
     once.py               what one of several launching processes does for all
     run.py                the result of a launch
     faults.py             planned faults: ranks that die, stop or slow down, messages that are lost or corrupted
-    comm.py               the communicator: collectives, background work
-    groups.py             communicators of some of the ranks
+    comm.py               the communicator: messages, collectives, groups, work and time, background work
+    group.py              the ranks of a communicator, and the tags of its messages
+    call_log.py           the collective calls of a group: numbered, posted, run
     mesh.py               the ranks of a communicator as a grid
-    messages.py           point-to-point messages
-    collective_calls.py   how a collective call runs
     work.py               a message or collective in progress
-    work_and_time.py      computation, clock and trace
     interruption.py       computation that ends when a message arrives
     operands.py           validates the argument of a reduction
     channel.py            sends, receives and records messages, for point-to-point calls and collectives
@@ -46,9 +44,9 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.faults import FaultPlan
+from minidl.cluster.group import ANY
 from minidl.cluster.launch import launch
 from minidl.cluster.mesh import Mesh
-from minidl.cluster.messages import ANY
 from minidl.cluster.missing_attributes import OF_MODULE
 from minidl.cluster.once import is_first, once
 from minidl.cluster.phantom import Phantom

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.engines.protocol import CollectiveCall, Peer, Pending
+from minidl.cluster.engines.protocol import CollectiveCall, Pending
 from minidl.cluster.faults import DROPPED
 from minidl.cluster.rank import Rank
 from minidl.cluster.trace.recorder import Recorder
@@ -46,7 +46,10 @@ class Channel:
 
     def recv(self, src: int, *, out: Array | None = None) -> Any:
         """Return the next message from rank `src`, received into `out` if given."""
-        return self.finish_receive(self.post_receive(self._ranks[src], self.tag, out))
+        receive = self._endpoint.post_receive(self._ranks[src], self.tag, out)
+        self._endpoint.wait(receive)
+        self.recorder.received(receive.nbytes, receive.source, receive.posted, receive.peer_posted)
+        return receive.payload
 
     def sendrecv(self, x: Any, dst: int, src: int, *, out: Array | None = None) -> Any:
         """Send x to `dst` while receiving from `src`."""
@@ -83,7 +86,7 @@ class Channel:
         call = CollectiveCall(algorithm, arguments, options, self._ranks, self.rank, self.tag, self.recorder)
         return self._endpoint.play(call, partial(algorithm, self, *arguments, **options))
 
-    # The two halves of a message; here ranks are numbers in the whole run
+    # A send in two halves; here ranks are numbers in the whole run
 
     def post_send(self, x: Any, dst: int, tag: int, synchronous: bool) -> Pending:
         """Start to send x to `dst`, with this tag."""
@@ -96,18 +99,8 @@ class Channel:
         self.recorder.sent(pending.nbytes, dst, pending.posted)
         return pending
 
-    def post_receive(self, src: Peer, tag: int, out: Array | None) -> Pending:
-        """Start to receive from `src`, with this tag."""
-        return self._endpoint.post_receive(src, tag, out)
-
     def finish_send(self, pending: Pending) -> None:
         """Wait until the send is done."""
         if not pending.done:
             self._endpoint.wait(pending)
             self.recorder.delivered(pending.peer, pending.posted, pending.peer_posted)  # type: ignore[arg-type]
-
-    def finish_receive(self, pending: Pending) -> Any:
-        """Wait for a message and return it."""
-        self._endpoint.wait(pending)
-        self.recorder.received(pending.nbytes, pending.source, pending.posted, pending.peer_posted)
-        return pending.payload

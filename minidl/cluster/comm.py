@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any
+import copy
+import math
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache, partial
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from minidl import random
+from minidl.arguments import whole_number
 from minidl.cluster import collectives
+from minidl.cluster.call_log import CallLog
 from minidl.cluster.channel import Channel
 from minidl.cluster.cost.fastest import fastest_all_reduce
+from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.call_site import call_site
 from minidl.cluster.diagnosis.errors import CollectiveMismatch
 from minidl.cluster.diagnosis.fingerprints import SAME, Fingerprint
-from minidl.cluster.engines.protocol import Endpoint
+from minidl.cluster.engines.protocol import Endpoint, Pending
 from minidl.cluster.faults import RankFaults
-from minidl.cluster.groups import Groups
+from minidl.cluster.group import ANY, RankGroup, divided
+from minidl.cluster.interruption import Until
+from minidl.cluster.mesh import Mesh
 from minidl.cluster.missing_attributes import add_hints
 from minidl.cluster.operands import Operand, check_algorithm, check_items
 from minidl.cluster.rank import Rank
 from minidl.cluster.trace.recorder import Recorder
+from minidl.cluster.trace.recording import Shares
 from minidl.cluster.work import Work
 from minidl.missing_names import without_missing
 
 
-class Communicator(Groups):
+class Communicator:
     """Messages and collectives among the `size` ranks of a group; this rank has number `rank`.
 
     Words and semantics are those of torch.distributed and MPI; results are returned.
@@ -64,9 +73,25 @@ class Communicator(Groups):
     """
 
     def __init__(
-        self, owner: Rank, ranks: tuple[int, ...], group: int, rng: np.random.Generator, axis: str = ""
+        self,
+        owner: Rank,
+        group: RankGroup,
+        rng: np.random.Generator,
+        axis: str = "",
+        calls: CallLog | None = None,
+        whole: Communicator | None = None,
     ) -> None:
-        super().__init__(owner, ranks, group, rng, axis)
+        self.rank = group.rank
+        self.size = group.size
+        self.rng = rng
+        self.axis = axis
+        self.last_source = ANY
+        self._owner = owner
+        self._group = group
+        self._channel = Channel(owner, owner.recorder, group.ranks, group.rank, group.first_tag)
+        self._calls = calls or CallLog(owner, group)
+        self._whole = whole  # the communicator whose first ranks these are
+        self._first_ranks: dict[int, Communicator] = {}  # by their number
         self._inside: Communicator | None = None  # the communicator that background work uses
 
     def __repr__(self) -> str:
@@ -74,6 +99,75 @@ class Communicator(Groups):
 
     def __dir__(self) -> list[str]:
         return without_missing(super().__dir__(), Communicator)
+
+    # Messages
+
+    def send(self, x: Any, dst: int, tag: int = 0) -> None:
+        """Send x to rank `dst`; messages with the same tag arrive in the order in which they were sent."""
+        owner = self._owner
+        to, whole_tag = self._group.destination(dst, tag)
+        owner.enter("send", self.axis, x)
+        pending = self._channel.post_send(x, to, whole_tag, False)
+        if not pending.done:
+            self._channel.finish_send(pending)
+        owner.leave()
+
+    def recv(self, src: int | Collection[int], tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
+        """Receive the next message with this tag and return its array or object; `comm.last_source` is its sender.
+
+        Parameters
+            src   a rank; `cluster.ANY` for any rank; or a collection, for any of its ranks. A receive from a collection
+                  raises once all its ranks have failed, so a server that waits for some clients cannot wait forever.
+            tag   0 to 2**32 - 1, the same as the sender's
+            out   None, or a contiguous array with the message's dtype and size: it is filled and returned
+        """
+        owner = self._owner
+        source, whole_tag = self._group.source(src, tag)
+        owner.enter("recv", self.axis, None, out)
+        payload = self._received(owner.endpoint.post_receive(source, whole_tag, out))
+        owner.leave()
+        return payload
+
+    def sendrecv(self, x: Any, dst: int, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
+        """Send x to `dst` and receive from `src` at the same time; a ring of these calls cannot deadlock."""
+        owner, channel = self._owner, self._channel
+        to, whole_tag = self._group.destination(dst, tag)
+        source, _ = self._group.source(src, tag)
+        owner.enter("sendrecv", self.axis, x, out)
+        receive = owner.endpoint.post_receive(source, whole_tag, out)
+        send = channel.post_send(x, to, whole_tag, False)
+        payload = self._received(receive)
+        channel.finish_send(send)
+        owner.leave()
+        return payload
+
+    def isend(self, x: Any, dst: int, tag: int = 0) -> Work:
+        """Start to send, and return a Work to `wait()` on; x is copied, so it may be changed at once."""
+        owner = self._owner
+        to, whole_tag = self._group.destination(dst, tag)
+        owner.enter("isend", self.axis, x)
+        pending = self._channel.post_send(x, to, whole_tag, False)
+        owner.leave()
+        return Work(owner, "isend", pending, self._channel.finish_send, self.axis)
+
+    def irecv(self, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Work:
+        """Start to receive, and return a Work: its `wait()` returns the message. Until then `out` is in flight."""
+        owner = self._owner
+        source, whole_tag = self._group.source(src, tag)
+        owner.enter("irecv", self.axis, None, out)
+        pending = owner.endpoint.post_receive(source, whole_tag, out)
+        if out is not None:
+            owner.in_flight.begin(pending, "irecv", call_site().place, None, out)
+        owner.leave()
+        return Work(owner, "irecv", pending, self._received, self.axis)
+
+    def _received(self, pending: Pending) -> Any:
+        """Wait for a message and return it."""
+        owner = self._owner
+        owner.endpoint.wait(pending)
+        owner.recorder.received(pending.nbytes, pending.source, pending.posted, pending.peer_posted)
+        self.last_source = self._group.number_of[pending.source]
+        return pending.payload
 
     # One to all, all to one
 
@@ -84,7 +178,7 @@ class Communicator(Groups):
         A rank that passes no array (None, say) gets a new one. ValueError for a read-only array, except on `src`;
         CollectiveMismatch for another dtype or size than on `src`.
         """
-        src = self._rank("src", src)
+        src = self._group.checked("src", src)
         is_source = self.rank == src
         if not is_source and isinstance(x, np.ndarray) and not x.flags.writeable:
             raise ValueError(
@@ -100,7 +194,7 @@ class Communicator(Groups):
                     raise
                 raise CollectiveMismatch(
                     f"the array that rank {self.rank} passes to broadcast is not like that of rank {src}: {error}",
-                    rank=self._ranks[self.rank],
+                    rank=self._group.ranks[self.rank],
                 ) from error
             if isinstance(x, np.ndarray) and result is not x:
                 x[...] = result
@@ -108,14 +202,15 @@ class Communicator(Groups):
             return result
 
         reads, writes = (x, None) if is_source else (None, x)
-        return self._collective(work, Fingerprint("broadcast", root=src, label=label), async_op, reads, writes)
+        fingerprint = Fingerprint("broadcast", root=src, label=label)
+        return self._calls.run(work, fingerprint, self.axis, async_op, reads, writes)
 
     def reduce(self, x: Any, dst: int = 0, op: str = "sum", *, async_op: bool = False, label: str | None = None) -> Any:
         """Combine x over all ranks: rank `dst` gets the result in place and returns it, the others return None.
 
         x and op are as in `all_reduce`.
         """
-        dst = self._rank("dst", dst)
+        dst = self._group.checked("dst", dst)
         operand = Operand(x, op, "reduce", self.size, is_written=self.rank == dst)
 
         def work(channel: Channel) -> Any:
@@ -123,28 +218,25 @@ class Communicator(Groups):
             return None if total is None else operand.result(total, self.size)
 
         reads, writes = (None, x) if self.rank == dst else (x, None)
-        return self._collective(work, operand.fingerprint("reduce", root=dst, label=label), async_op, reads, writes)
+        fingerprint = operand.fingerprint("reduce", root=dst, label=label)
+        return self._calls.run(work, fingerprint, self.axis, async_op, reads, writes)
 
     def gather(self, x: Any, dst: int = 0, *, async_op: bool = False, label: str | None = None) -> Any:
         """Rank `dst` returns the list of every rank's x, which may differ in shape; the others return None."""
-        dst = self._rank("dst", dst)
-        return self._collective(
-            lambda channel: collectives.gather(channel, x, dst),
-            Fingerprint("gather", root=dst, label=label),
-            async_op,
-            reads=x,
+        dst = self._group.checked("dst", dst)
+        fingerprint = Fingerprint("gather", root=dst, label=label)
+        return self._calls.run(
+            lambda channel: collectives.gather(channel, x, dst), fingerprint, self.axis, async_op, reads=x
         )
 
     def scatter(self, x: Any, src: int = 0, *, async_op: bool = False, label: str | None = None) -> Any:
         """Rank `src` passes a list with one item for each rank, the others None; every rank returns its item."""
-        src = self._rank("src", src)
+        src = self._group.checked("src", src)
         if self.rank == src:
             check_items("scatter", x, self.size)
-        return self._collective(
-            lambda channel: collectives.scatter(channel, x, src),
-            Fingerprint("scatter", root=src, label=label),
-            async_op,
-            reads=x,
+        fingerprint = Fingerprint("scatter", root=src, label=label)
+        return self._calls.run(
+            lambda channel: collectives.scatter(channel, x, src), fingerprint, self.axis, async_op, reads=x
         )
 
     # All to all
@@ -190,22 +282,20 @@ class Communicator(Groups):
             flat, endpoint = operand.flat, self._owner.endpoint
             if algorithm != "auto":
                 channel.play(collectives.ALL_REDUCE[algorithm], flat, op, **options)
-            elif not endpoint.native_all_reduce(flat, op, self._ranks, channel.tag, channel.recorder):
-                best, settings = fastest_all_reduce(self.network, self._ranks, flat.nbytes, flat.itemsize)
+            elif not endpoint.native_all_reduce(flat, op, self._group.ranks, channel.tag, channel.recorder):
+                best, settings = fastest_all_reduce(self.network, self._group.ranks, flat.nbytes, flat.itemsize)
                 channel.play(collectives.ALL_REDUCE[best], flat, op, **settings)
             return operand.result(flat, self.size)
 
         how = f"{algorithm}({', '.join(f'{k}={v}' for k, v in sorted(options.items()))})" if options else algorithm
         fingerprint = operand.fingerprint("all_reduce", algorithm=how, label=label)
-        return self._collective(work, fingerprint, async_op, writes=x)
+        return self._calls.run(work, fingerprint, self.axis, async_op, writes=x)
 
     def all_gather(self, x: Any, *, async_op: bool = False, label: str | None = None) -> Any:
         """Return the list of every rank's x: any objects; arrays may differ in shape."""
-        return self._collective(
-            lambda channel: channel.play(collectives.all_gather_ring, x),
-            Fingerprint("all_gather", label=label),
-            async_op,
-            reads=x,
+        fingerprint = Fingerprint("all_gather", label=label)
+        return self._calls.run(
+            lambda channel: channel.play(collectives.all_gather_ring, x), fingerprint, self.axis, async_op, reads=x
         )
 
     def reduce_scatter(self, x: Any, op: str = "sum", *, async_op: bool = False, label: str | None = None) -> Any:
@@ -219,24 +309,21 @@ class Communicator(Groups):
             chunk = channel.play(collectives.reduce_scatter_ring, operand.contiguous, op)
             return operand.mean_of(chunk, self.size)
 
-        return self._collective(work, operand.fingerprint("reduce_scatter", label=label), async_op, reads=x)
+        return self._calls.run(work, operand.fingerprint("reduce_scatter", label=label), self.axis, async_op, reads=x)
 
     def all_to_all(self, x: Sequence[Any], *, async_op: bool = False, label: str | None = None) -> Any:
         """Send item i of the list x to rank i; return the list of received items, item i from rank i."""
         check_items("all_to_all", x, self.size)
-        return self._collective(
-            lambda channel: channel.play(collectives.all_to_all_pairwise, x),
-            Fingerprint("all_to_all", label=label),
-            async_op,
-            reads=x,
+        fingerprint = Fingerprint("all_to_all", label=label)
+        return self._calls.run(
+            lambda channel: channel.play(collectives.all_to_all_pairwise, x), fingerprint, self.axis, async_op, reads=x
         )
 
     def barrier(self, *, async_op: bool = False, label: str | None = None) -> Any:
         """Return once every rank has called it. It does not complete earlier operations with `async_op=True`."""
-        return self._collective(
-            lambda channel: channel.play(collectives.barrier_dissemination),
-            Fingerprint("barrier", label=label),
-            async_op,
+        fingerprint = Fingerprint("barrier", label=label)
+        return self._calls.run(
+            lambda channel: channel.play(collectives.barrier_dissemination), fingerprint, self.axis, async_op
         )
 
     def check_same(self, what: str, digest: str) -> None:
@@ -245,7 +332,177 @@ class Communicator(Groups):
         The last rank to call compares. Under MPI that takes `cluster.MPI(debug=True)`, as for all collectives.
         what: names it in the error: "rank 2 and ranks 0 and 1 have different {what}"
         """
-        self._post(Fingerprint(f"{SAME}{what}", label=digest))
+        self._calls.post(Fingerprint(f"{SAME}{what}", label=digest))
+
+    # Communicators of some of the ranks
+
+    @overload
+    def split(self, color: int, key: int = 0) -> Communicator: ...
+
+    @overload
+    def split(self, color: None, key: int = 0) -> None: ...
+
+    def split(self, color: Any, key: int = 0) -> Communicator | None:
+        """Return a communicator of the ranks with the same color, numbered from 0 by key, then by rank here.
+
+        Every rank calls it, as MPI's Comm_split; one with the color None gets None.
+        """
+        if isinstance(color, Collection) and not isinstance(color, str):
+            raise TypeError(
+                f"split: color is one number, equal on the ranks of a group, not a {type(color).__name__}: for a list "
+                "of ranks, type comm.split(0 if comm.rank in ranks else None)"
+            )
+        mine = color, key, self._owner.next_group("split")
+        given = self._calls.run(
+            lambda channel: channel.play(collectives.all_gather_ring, mine), Fingerprint("split"), self.axis
+        )
+        groups, first = divided(self._group.ranks, tuple(given))
+        numbers = self._owner.take_groups(first, len(groups))
+        if color is None:
+            return None
+        number = numbers[list(groups).index(color)]
+        return self._of(groups[color], number, self.axis)
+
+    def mesh(self, shape: Sequence[int], names: Sequence[str]) -> Mesh[Communicator]:
+        """Arrange the ranks as a grid with a communicator along each axis: `comm.mesh((2, 4), ("dp", "tp"))["tp"]`."""
+        return Mesh(self, shape, names)
+
+    def _groups_of(self, mesh: Mesh[Communicator]) -> Callable[[tuple[str, ...]], Communicator]:
+        """Agree with the other ranks on a mesh; the returned function makes the group of this rank along some axes.
+
+        The groups along the same axes have no rank in common, so a number for each selection of axes is enough. Its
+        first must be free on all ranks: that is the one thing that they do not know of each other, for ranks may have
+        made different numbers of groups. If only one axis has several ranks, the groups along it are this communicator,
+        and in all others this rank is alone: it chooses their numbers by itself.
+        """
+        fingerprint = Fingerprint("mesh", shape=mesh.shape, axes=mesh.names)
+        first = self._owner.next_group("mesh")
+        if sum(extent > 1 for extent in mesh.shape) > 1:
+            free = np.array([first])
+            tree = collectives.ALL_REDUCE["tree"]
+            self._calls.run(lambda channel: channel.play(tree, free, "max"), fingerprint, self.axis)
+            first = int(free[0])
+        else:
+            self._calls.post(fingerprint)
+        return partial(self._group_along, mesh, self._owner.take_groups(first, 1 << len(mesh.names)))
+
+    def _group_along(self, mesh: Mesh[Communicator], numbers: range, axes: tuple[str, ...]) -> Communicator:
+        selection = sum(1 << mesh.names.index(name) for name in axes)
+        ranks = tuple(self._group.ranks[rank] for rank in mesh.ranks_along(axes))
+        if len(ranks) == self.size:
+            named = copy.copy(self)  # the same group, whose calls both count together
+            named.axis = _name(mesh, axes)
+            return named
+        return self._of(ranks, numbers[selection], _name(mesh, axes))
+
+    def first_ranks(self, count: int) -> Communicator:
+        """Return the communicator of ranks 0 to count - 1, without a message; the other ranks do not call it.
+
+        It is the same communicator each time, and this one if `count` is its size. Use: the nodes of a run, whose last
+        ranks are servers.
+        """
+        hint = f"rank {self.rank} is to be one of the first ranks of this communicator, which has {self.size}"
+        count = whole_number("count", count, at_least=self.rank + 1, at_most=self.size, hint=hint)
+        self._owner.next_group("first_ranks")  # raises an error in background work
+        whole = self._whole or self
+        if count == whole.size:
+            return whole
+        if count not in whole._first_ranks:
+            group = whole._group
+            whole._first_ranks[count] = self._of(group.ranks[:count], group.number + count, whole=whole)
+        return whole._first_ranks[count]
+
+    def _of(
+        self, ranks: tuple[int, ...], number: int, axis: str = "", whole: Communicator | None = None
+    ) -> Communicator:
+        """A communicator of these ranks of the run, this one included, which have a group of that number."""
+        group = RankGroup(ranks, number, self._owner.endpoint.rank)
+        return Communicator(self._owner, group, self.rng, axis, whole=whole)
+
+    def world_rank(self, rank: int) -> int:
+        """Return the number in the whole run of this communicator's rank `rank`."""
+        return self._group.ranks[self._group.checked("rank", rank)]
+
+    # Work and time
+
+    def compute(self, flops: float = 0.0, seconds: float = 0.0, nbytes: float = 0.0, label: str = "") -> None:
+        """Charge `seconds`, plus the time that this node needs for the given flops and bytes, whichever is longer.
+
+        Parameters
+            flops     floating-point operations
+            seconds   time that does not depend on the node
+            nbytes    bytes read and written
+            label     label of this computation in the trace
+
+        In a simulation the virtual clock advances, by the speed of its `cluster.Node`. On real engines the rank sleeps
+        for as long as a node of 10 GFLOP/s and 10 GB/s would take.
+        """
+        if not (0 <= flops < math.inf and 0 <= seconds < math.inf and 0 <= nbytes < math.inf):
+            work = f"flops={flops}, seconds={seconds}, nbytes={nbytes}"
+            raise ValueError(f"work must be finite and at least 0, got {work}")
+        owner, recorder = self._owner, self._owner.recorder
+        owner.settle()
+        recorder.worked("")
+        try:
+            owner.charge(float(seconds), float(flops), float(nbytes))  # the clock has double precision
+        finally:
+            recorder.worked(label)
+
+    def until(self, work: Work) -> Until:
+        """Return a block of computation that is left as soon as `work`, an `irecv` of this rank, is done.
+
+            news = comm.irecv(0)
+            with comm.until(news) as block:
+                comm.compute(seconds=10)
+            if block.interrupted:  # the message arrived before the 10 s were over
+                ...
+
+        The rest of the block is skipped. A simulation leaves it at the very moment when the message arrives, in the
+        middle of `compute` or of arithmetic that the kernels count; what is left then takes no virtual time. On
+        processes and under MPI the rank leaves at its next check: once per millisecond in `compute`, at the beginning
+        of every other communicator call, and in `block.look()`. `work.wait()` receives the message as always.
+
+        Keep collectives out of the block: a rank that leaves before one does not call it, and the others block.
+
+        Raises
+            ValueError     `work` is not an `irecv`
+            RuntimeError   the program is inside another such block
+        """
+        if work.pending.kind != "receive":
+            raise ValueError(f"comm.until takes what irecv returns, got {work.pending}")
+        return Until(self._owner, work.pending)
+
+    def reduce_into(self, a: npt.NDArray[Any], b: npt.NDArray[Any], op: str = "sum") -> None:
+        """Change a to `a op b`, element by element, and charge the time of a reduction."""
+        self._channel.reduce_into(a, b, op)
+
+    def now(self) -> float:
+        """Seconds since the program began on all ranks."""
+        self._owner.settle()
+        return self._owner.endpoint.now()
+
+    @property
+    def network(self) -> Network | None:
+        """The network model of a simulation or emulation; None if real messages are not slowed down."""
+        return self._owner.endpoint.network
+
+    def mark(self, label: str) -> None:
+        """Label the computation in the trace from here to the next mark, for example "forward"."""
+        self._owner.settle()
+        self._owner.recorder.mark(label)
+
+    def shares(self) -> Shares:
+        """Return the fractions of this rank's time so far that it computed, communicated and waited."""
+        return self._owner.recorder.shares()
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that this rank has sent so far."""
+        return self._owner.recorder.bytes_sent
+
+    def tell(self, obj: Any) -> None:
+        """Pass an object to the `listener` of the launch during the run; without a listener nothing happens."""
+        self._owner.endpoint.tell(obj)
 
     # Shared memory
 
@@ -257,7 +514,9 @@ class Communicator(Groups):
         Nothing orders the reads and writes of different ranks. The ranks must share a machine.
         """
         whole_shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        return self._owner.endpoint.shared_array(f"{self._group}/{self._ranks[0]}/{name}", whole_shape, np.dtype(dtype))
+        return self._owner.endpoint.shared_array(
+            f"{self._group.number}/{self._group.ranks[0]}/{name}", whole_shape, np.dtype(dtype)
+        )
 
     # Concurrently with the program
 
@@ -297,13 +556,18 @@ class Communicator(Groups):
         owner = self._owner
         owner.enter("background", self.axis)
         if self._inside is None:
-            rank = Rank(owner.endpoint, self._lane(), None, owner.in_flight, in_background=True)
-            self._inside = Communicator(rank, self._ranks, self._group, self.rng, self.axis)
-            self._inside._calls = self._calls
+            rank = Rank(owner.endpoint, self._calls.lane(), None, owner.in_flight, in_background=True)
+            calls = CallLog(rank, self._group, self._calls.numbers)
+            self._inside = Communicator(rank, self._group, self.rng, self.axis, calls)
         inside = self._inside
-        pending = self._start("background", lambda _: work(inside))
+        begun = self._calls.start("background", self.axis, lambda _: work(inside))
         owner.leave()
-        return Work(owner, "background", pending, self._finish_concurrent, self.axis)
+        return begun
+
+
+def _name(mesh: Mesh[Any], axes: tuple[str, ...]) -> str:
+    """The axes with more than one rank, as the ledger has them: "dp,pp"."""
+    return ",".join(name for name in axes if mesh.shape[mesh.names.index(name)] > 1)
 
 
 add_hints(Communicator)
@@ -313,7 +577,8 @@ def world(endpoint: Endpoint, recorder: Recorder, seed: int, faults: RankFaults 
     """Return the communicator of all ranks, which an engine passes to the program."""
     rng = random.stream(random.Purpose.PROGRAM, seed, endpoint.rank)
     random.use(rng)
-    return Communicator(Rank(endpoint, recorder, faults), _everyone(endpoint.size), 0, rng)
+    group = RankGroup(_everyone(endpoint.size), 0, endpoint.rank)
+    return Communicator(Rank(endpoint, recorder, faults), group, rng)
 
 
 @lru_cache(1)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minidl.arguments import one_of
+from minidl.cluster import missing_attributes
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.phantom import Phantom
@@ -139,7 +140,12 @@ def _fingerprint(
 
 
 def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str, Any]) -> None:
-    """Raise ValueError for an unknown algorithm, or an option that the algorithm does not have."""
+    """Raise ValueError for an unknown algorithm, or an option that the algorithm does not have.
+
+    TypeError for an option of other libraries, saying what to type instead.
+    """
+    if foreign := [option for option in options if option in missing_attributes.OPTIONS]:
+        raise TypeError(f"all_reduce has no option {foreign[0]!r}: {missing_attributes.OPTIONS[foreign[0]]}")
     if type(algorithm) is not str or (algorithm != "auto" and algorithm not in known):
         one_of("algorithm", algorithm, ["auto", *known])
     unknown = set(options) - OPTIONS.get(algorithm, set())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from minidl.cluster.engines.protocol import Endpoint
 from minidl.cluster.faults import RankFaults
+from minidl.cluster.group import MAX_GROUP
 from minidl.cluster.in_flight import InFlight
+from minidl.cluster.tensors import refuse_tensors
 from minidl.cluster.trace.recorder import Recorder
-
-MAX_GROUP = 1 << 31
+from minidl.tape import Node
 
 
 class Interruptible(Protocol):
@@ -46,12 +48,22 @@ class Rank:
         self.faults = faults
         self.in_flight = in_flight or InFlight()
         self.until: Interruptible | None = None  # the block of `comm.until` that the program is in
+        self.leave: Callable[[], None] = recorder.leave if faults is None else self._leave_with_faults
+        """The communicator call has ended."""
         self._next_group = 1  # times p
         self._in_background = in_background
         self._lane_of: dict[int, int] = {}
 
-    def enter(self, operation: str, axis: str = "", calls: int = 1) -> None:
-        """A communicator call along an axis of a mesh begins; `calls` is 0 if the same operation was entered before."""
+    def enter(self, operation: str, axis: str, reads: Any = None, writes: Any = None, calls: int = 1) -> None:
+        """A communicator call along an axis of a mesh begins, with the arrays that it will read and write.
+
+        Raises TypeError for a Tensor, and RuntimeError for an array that an operation in flight must not share.
+        calls: 0 if the same operation was entered before
+        """
+        if isinstance(reads, Node) or isinstance(writes, Node):
+            refuse_tensors(operation, reads, writes)
+        if self.in_flight.uses and not (reads is None and writes is None):
+            self.in_flight.check(operation, reads, writes)
         if self.until is not None:
             self.until.settle()
         if self.faults is None:
@@ -61,11 +73,10 @@ class Rank:
             self.recorder.enter(operation, axis, calls)
             self.faults.begin(operation, self.recorder.call)
 
-    def leave(self) -> None:
-        """The communicator call has ended."""
+    def _leave_with_faults(self) -> None:
+        assert self.faults is not None
         self.recorder.leave()
-        if self.faults is not None:
-            self.faults.end()
+        self.faults.end()
 
     def settle(self) -> None:
         """In a block of `comm.until`, charge what has been computed, and leave the block if the message has arrived."""

@@ -163,7 +163,7 @@ def assert_apart(groups: list[Communicator | None]) -> None:
     groups: in the same order on all ranks; None for a group that this rank is not in.
     """
     mine = {id(group._calls): (place, group) for place, group in enumerate(groups) if group is not None}.values()
-    assert len({group._group for _, group in mine}) == len(mine)
+    assert len({group._group.number for _, group in mine}) == len(mine)
     works = [group.all_reduce(np.full(3, 1.0 + place), async_op=True) for place, group in mine]
     for (place, group), work in reversed(list(zip(mine, works, strict=True))):
         np.testing.assert_array_equal(work.wait(), np.full(3, group.size * (1.0 + place)))

@@ -7,11 +7,13 @@ import traceback
 
 import cloudpickle
 
+from minidl.cluster.comm import Communicator
 from minidl.cluster.diagnosis.call_site import LIBRARIES, place
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, Wait
 from minidl.cluster.engines.control import Failure
 from minidl.cluster.engines.protocol import Pending
-from minidl.cluster.messages import program_tag
+from minidl.cluster.group import program_tag
+from minidl.cluster.missing_attributes import explain
 from minidl.cluster.trace.recorder import Begun, Recorder
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
@@ -37,6 +39,7 @@ def failure(
     now       the time on this rank, in seconds
     unwaited  the concurrent operation that the program never waited for, and whose end it therefore awaited
     """
+    explain(error, Communicator)
     operation, call, site, begun = None, recorder.call if recorder else 0, call_site(error), None
     is_own = isinstance(error, ClusterError) and not _is_of_another_run(error)
     if unwaited is not None:

@@ -12,16 +12,14 @@ import mmap
 import os
 import re
 import signal
-import sys
 import time
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
-from minidl.cluster.diagnosis.call_site import HERE, is_program, place
+from minidl.cluster.diagnosis.call_site import is_program, place, program_frame
 from minidl.cluster.engines.anonymous_file import anonymous_file
 
 SLOTS, SLOT_BYTES = 255, 256  # one slot for each different call: the operation, and its place in the program
-CALLS_TO_HERE = 4  # frames from the program: Communicator.send, Rank.enter, Recorder.enter, Notes.entered
 INSIDE = 1 << 15  # a bit of the word of the last call: the call's number is above it, its slot below
 NOTES_BYTES = (1 + SLOTS) * SLOT_BYTES  # the notes, at the beginning of the file; stacks follow
 STACK_BYTES = 1 << 16
@@ -55,14 +53,8 @@ class Notes:
 
     def entered(self, operation: str, call: int) -> None:
         """The program has begun its `call`-th communicator call."""
-        frame: FrameType = sys._getframe(CALLS_TO_HERE)
-        slot = self._slot_of.get((operation, id(frame.f_code), frame.f_lasti))
-        while not slot:
-            if slot is None:
-                slot = self._describe(operation, frame)
-            else:  # a frame of this package
-                frame = frame.f_back  # type: ignore[assignment]
-                slot = self._slot_of.get((operation, id(frame.f_code), frame.f_lasti))
+        frame = program_frame()
+        slot = self._slot_of.get((operation, id(frame.f_code), frame.f_lasti)) or self._describe(operation, frame)
         self._left = left = call << 16 | slot
         self._word[0] = left | INSIDE
 
@@ -71,16 +63,13 @@ class Notes:
         self._word[0] = self._left
 
     def _describe(self, operation: str, frame: FrameType) -> int:
-        """A new slot for a call that has none yet; 0 for a frame of this package."""
+        """A new slot for a call that has none yet."""
         if len(self._codes) == SLOTS:
             self._slot_of.clear()
             self._codes.clear()
         code = frame.f_code
         self._codes.append(code)
-        is_ours = code.co_filename.startswith(HERE) and frame.f_back is not None
-        slot = self._slot_of[operation, id(code), frame.f_lasti] = 0 if is_ours else len(self._codes)
-        if is_ours:
-            return 0
+        slot = self._slot_of[operation, id(code), frame.f_lasti] = len(self._codes)
         name = f"{operation}\0".encode()
         site = place(code.co_filename, code.co_qualname, frame.f_lineno).encode(errors="replace")
         data = name + site[-(SLOT_BYTES - len(name)) :]  # the end of a long path, with the line

@@ -15,8 +15,7 @@ from minidl.cluster.diagnosis.errors import Deadlock
 from minidl.cluster.engines.mpi.calls import highest_tag
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.protocol import Array
-from minidl.cluster.messages import MAX_TAG
-from minidl.cluster.rank import MAX_GROUP
+from minidl.cluster.group import MAX_GROUP, MAX_TAG
 
 OPS = {"sum": MPI.SUM, "mean": MPI.SUM, "prod": MPI.PROD, "max": MPI.MAX, "min": MPI.MIN}
 

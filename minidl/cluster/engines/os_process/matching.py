@@ -24,14 +24,14 @@ class Matching(Generic[Message]):
 
     def post(self, receive: Pending) -> tuple[int, Message] | None:
         """The sender and the message that a new receive takes; None if it has to wait for one."""
-        sources = (receive.peer,) if isinstance(receive.peer, int) else receive.peer
-        tag = receive.tag
-        waiting = [(queue[0][0], source) for source in sources if (queue := self._arrived.get((source, tag)))]
-        if not waiting:
+        source, tag = receive.peer, receive.tag
+        if not isinstance(source, int):
+            waiting = [(queue[0][0], peer) for peer in source if (queue := self._arrived.get((peer, tag)))]
+            _, source = min(waiting, default=(0, -1))  # the one that arrived first
+        queue = self._arrived.get((source, tag))
+        if queue is None:
             self._receives.append(receive)
             return None
-        _, source = min(waiting)  # the one that arrived first
-        queue = self._arrived[source, tag]
         _, message = queue.popleft()
         if not queue:
             del self._arrived[source, tag]

@@ -55,18 +55,10 @@ class FrameSocket:
         link.setblocking(False)
         self.socket = link
         self.closed = False
-        self._outgoing: deque[tuple[memoryview, int | None]] = deque()
+        self.outgoing: deque[tuple[memoryview, int | None]] = deque()  # what the kernel has not accepted yet
         self._descriptors: deque[int] = deque()
         self._buffer = memoryview(bytearray())
         self._start = self._end = 0
-
-    @property
-    def has_outgoing(self) -> bool:
-        return bool(self._outgoing)
-
-    @property
-    def outgoing(self) -> int:
-        return len(self._outgoing)
 
     def send(
         self,
@@ -83,7 +75,7 @@ class FrameSocket:
         start: float = 0.0,
     ) -> None:
         head = HEADER.pack(kind, form, descriptor is not None, segment, len(description), nbytes, tag, posted, start)
-        if self._outgoing:
+        if self.outgoing:
             self._keep(b"".join((head, description, *body)), descriptor)
             return
         total = HEADER.size + len(description) + (0 if segment else nbytes)
@@ -94,7 +86,7 @@ class FrameSocket:
             self._keep(memoryview(b"".join((head, description, *body)))[sent:], None if sent else descriptor)
 
     def _keep(self, data: bytes | memoryview, descriptor: int | None) -> None:
-        self._outgoing.append((memoryview(data), descriptor))
+        self.outgoing.append((memoryview(data), descriptor))
 
     def _send_some(self, buffers: Sequence[Any], descriptor: int | None) -> int:
         try:
@@ -111,15 +103,15 @@ class FrameSocket:
 
     def flush(self) -> None:
         """Send what is kept, until the kernel accepts no more."""
-        while self._outgoing:
-            data, descriptor = self._outgoing[0]
+        while self.outgoing:
+            data, descriptor = self.outgoing[0]
             sent = self._send_some((data,), descriptor)
             if sent == 0:
                 return
             if sent == len(data):
-                self._outgoing.popleft()
+                self.outgoing.popleft()
             else:
-                self._outgoing[0] = (data[sent:], None)
+                self.outgoing[0] = (data[sent:], None)
 
     def receive(self) -> Iterator[Frame]:
         """Read what has arrived; sets `closed` once the peer has ended and all that it sent has been read."""

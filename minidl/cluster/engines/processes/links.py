@@ -52,7 +52,7 @@ class Links:
             return
         self._waits.sent(peer)
         link.send(kind, posted, **frame)
-        if link.has_outgoing:
+        if link.outgoing:
             self._poll.modify(link.socket.fileno(), select.POLLIN | select.POLLOUT)
             self.interrupt()
 
@@ -60,12 +60,12 @@ class Links:
         """Send what the socket to the peer accepts now."""
         link = self._links[peer]
         link.flush()
-        if not link.has_outgoing:
+        if not link.outgoing:
             self._poll.modify(link.socket.fileno(), select.POLLIN)
 
     def unsent(self) -> dict[int, int]:
         """How many frames have not been sent yet, by peer; peers to which all have been sent are left out."""
-        return {peer: link.outgoing for peer, link in self._links.items() if link.has_outgoing and not link.closed}
+        return {peer: len(link.outgoing) for peer, link in self._links.items() if link.outgoing and not link.closed}
 
     # Receiving
 

@@ -108,7 +108,8 @@ class SocketMailbox:
         operation.done = nbytes <= EAGER_BYTES
         if operation.done or dst == self.rank:
             with self._lock:
-                self._raise_failure(operation)
+                if self._failure is not None or self._peers.failed:
+                    self._raise_failure(operation)
                 if dst == self.rank:
                     body = np.frombuffer(b"".join(buffers), np.uint8)
                     self._sends_to_self[id(body)] = operation
@@ -130,7 +131,8 @@ class SocketMailbox:
     def post_receive(self, src: Peer, tag: int, out: Array | None = None) -> Pending:
         operation = Pending("receive", src, tag, self.now(), out=out)
         with self._lock:
-            self._raise_failure()
+            if self._failure is not None:
+                raise self._failure
             if (early := self._matching.post(operation)) is not None:
                 self._match(operation, *early)
         return operation
@@ -151,7 +153,8 @@ class SocketMailbox:
         self.waits[thread] = operation, since
         try:
             while not operation.done:
-                self._raise_failure()
+                if self._failure is not None:
+                    raise self._failure
                 self._raise_if_hopeless(operation, now)
                 seconds = since + self.timeout - now
                 if seconds <= 0:
