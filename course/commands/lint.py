@@ -14,7 +14,6 @@ from course.linting.checkers import CHECKERS, Checker
 from course.setup.bootstrap import ROOT
 
 RULES: dict[str, Callable[[Path], Iterable[str]]] = {
-    "lengths": files.long_files,
     "names": files.nameless_files,
     "maps": files.incomplete_maps,
     "list of floors": files.floors_not_listed,

@@ -2,7 +2,7 @@
 
 checkers.py         ruff, mypy and import-linter, run as programs
 types_for_users.py  mistakes of a user that mypy must find
-files.py            file lengths, file names, the maps of folders, the floors that CONTRIBUTING.md lists
+files.py            file names, the maps of folders, the floors that CONTRIBUTING.md lists
 words.py            docstrings use the field's words
 public_imports.py   the course imports public names of minidl only
 lectures.py         the form of a lecture: guesses, panels, length

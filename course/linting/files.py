@@ -1,4 +1,4 @@
-"""Rules on files: short ones with telling names, folders with maps, floors listed where contributors read them."""
+"""Rules on files: telling names, folders with maps, floors listed where contributors read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ PACKAGES = ("minidl", "course")
 TEXTS = ("lectures", "assignments")
 """Folders of notebooks' texts, which are as long as a chapter is."""
 
-LONGEST = 350
 NAMELESS = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 
@@ -20,14 +19,6 @@ def sources(root: Path) -> list[Path]:
     """The files of both packages, texts of notebooks excluded."""
     paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
     return [path for path in paths if path.parent.name not in TEXTS]
-
-
-def long_files(root: Path) -> Iterator[str]:
-    """Files with more than one idea, by their length."""
-    for path in sources(root):
-        lines = len(path.read_text(encoding="utf-8").splitlines())
-        if lines > LONGEST:
-            yield f"{path.relative_to(root)}: {lines} lines, more than {LONGEST}: which two ideas are in it?"
 
 
 def nameless_files(root: Path) -> Iterator[str]:

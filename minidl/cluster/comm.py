@@ -488,7 +488,8 @@ class Communicator:
 
     def mark(self, label: str) -> None:
         """Label the computation in the trace from here to the next mark, for example "forward"."""
-        self._owner.settle()
+        if self._owner.until is not None:
+            self._owner.settle()
         self._owner.recorder.mark(label)
 
     def shares(self) -> Shares:

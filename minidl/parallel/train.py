@@ -20,15 +20,15 @@ from minidl.cluster.run import Run
 from minidl.nn import Module
 from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.job import Job, built_once
-from minidl.parallel.launches import check_elastic, launch_to_the_end
+from minidl.parallel.launches import Launched, check_elastic, launch_to_the_end
 from minidl.parallel.plan import ParallelPlan
-from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
+from minidl.parallel.run.checkpoint import Checkpoint
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.elastic_restart import Elastic, Leg
 from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.report import Report
-from minidl.parallel.run.run_files import MetricsFile, write_config, write_metrics
+from minidl.parallel.run.run_files import RunFolder
 from minidl.parallel.run.session import Session
 from minidl.parallel.run.snapshots import evaluated
 from minidl.parallel.strategy import Strategy, check_strategy
@@ -120,70 +120,59 @@ def train(
     timed = here if deadline is None else job  # what is built once cannot be copied to a rank
     _by_the_deadline(deadline, partial(strategy.check, timed, nodes))
     strategy = cluster.once(partial(_by_the_deadline, deadline, partial(strategy.prepared, job, nodes)), on)
-    if resume is not None and not strategy.is_resumable:
-        raise ValueError(
-            f"{type(strategy).__name__} cannot go on from a checkpoint, which lacks some of its ranks' state: "
-            "to begin with the weights of an earlier run, give Job(model=report.model())"
-        )
+    _check_resumable(strategy, resume)
     survival = check_elastic(strategy, plan, elastic, nodes, on_failure, on)
     checkpoint = None if resume is None else cluster.once(partial(_matching_checkpoint, resume, here), on)
-    is_writer, metrics = cluster.is_first(on), None
-    if folder is not None:
-        folder = Path(folder)
-        if is_writer:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_config(folder, config or {}, job.seed)
-            metrics = MetricsFile(folder, checkpoint.history if checkpoint is not None else ())
 
-    def listen(rank: int, message: Progress) -> None:
-        if metrics is not None and message.row is not None:
-            metrics.add(message.row)
-        if progress is not None:
-            progress(message)
+    config, is_writer = config or {}, cluster.is_first(on)
+    files = RunFolder(folder, is_writer)
+    files.begin(config, job.seed, () if checkpoint is None else checkpoint.history)
+    start = partial(
+        cluster.launch,
+        _node,
+        on=on,
+        network=network,
+        timeout=timeout,
+        deadline=deadline,
+        on_failure="continue" if survival else on_failure,
+        seed=job.seed,
+        listener=None if progress is None and folder is None else partial(_listen, files, progress),
+    )
 
     def launch(nodes: int, leg: Leg, faults: FaultPlan | None) -> Run:
-        return cluster.launch(
-            _node,
-            args=(job, strategy, nodes, folder, config or {}, leg),
-            nodes=nodes + strategy.servers,
-            on=on,
-            network=network,
-            timeout=timeout,
-            deadline=deadline,
-            on_failure="continue" if survival else on_failure,
-            faults=faults,
-            seed=job.seed,
-            listener=None if progress is None and folder is None else listen,
-        )
+        args = (job, strategy, nodes, files.path, config, leg)
+        return start(args, nodes=nodes + strategy.servers, faults=faults)
 
     first = Leg(checkpoint, is_elastic=survival is not None)
     try:
-        ended = launch_to_the_end(launch, here, strategy, nodes, first, faults, survival, folder)
-        run, nodes = ended.run, ended.nodes
-        evaluated_in_run = (r.state for r in ended.records if r.state is not None and r.state.history)
-        final = next((replace(state, within_epoch={}) for state in evaluated_in_run), None)
-        if final is None:
-            _check_survivors(run.failures, nodes)
+        ended = launch_to_the_end(launch, here, strategy, nodes, first, faults, survival, files.path)
+        final = _state_evaluated_in_run(ended)
     except cluster.ClusterError as error:
         if isinstance(error.cause, RAISED_AS_THEY_ARE):
             raise error.cause from error
         raise
     finally:
-        if folder is not None and is_writer:  # all ranks have ended by now
-            Checkpoint.remove_unfinished(folder / CHECKPOINT_FILE)
+        files.remove_unfinished()
     if final is None:
-        evaluation = partial(evaluated, timed, strategy.combine, ended.records, config or {}, strategy.readings(nodes))
+        readings = strategy.readings(ended.nodes)
+        evaluation = partial(evaluated, timed, strategy.combine, ended.records, config, readings)
         final = _by_the_deadline(deadline, evaluation)
         if progress is not None:
             for row in final.history:
-                progress(Progress.of_row(row, job.epochs, run.trace.shares(0)))
-        if folder is not None and is_writer:
-            final.save(folder / CHECKPOINT_FILE)
-            write_metrics(folder, final.history)
+                progress(Progress.of_row(row, job.epochs, ended.run.trace.shares(0)))
+        files.save(final)
     return Report(
-        job, strategy, nodes, final.history, ended.seconds, run.trace, final, run.results, run.failures, ended.restarts,
-        is_writer,
+        job, strategy, ended.nodes, final.history, ended.seconds, ended.run.trace, final, ended.run.results,
+        ended.run.failures, ended.restarts, is_writer,
     )  # fmt: skip
+
+
+def _listen(files: RunFolder, progress: Callable[[Progress], None] | None, rank: int, message: Progress) -> None:
+    """Write the row at the end of an epoch, and pass the message on to the caller."""
+    if message.row is not None:
+        files.add(message.row)
+    if progress is not None:
+        progress(message)
 
 
 def _by_the_deadline(deadline: float | None, function: Callable[[], _T]) -> _T:
@@ -247,11 +236,27 @@ def plan_of(strategy: Strategy, job: Job, nodes: int) -> ParallelPlan:
     return plan
 
 
-def _check_survivors(failures: dict[int, cluster.ClusterError], nodes: int) -> None:
-    """Raise the failure that lost the weights: that of a server, which alone has its slice, or that of all nodes."""
+def _state_evaluated_in_run(ended: Launched) -> Checkpoint | None:
+    """The last state, where the nodes evaluated their model together; None where snapshots are evaluated after the run.
+
+    Raises the failure that lost the weights: that of a server, which alone has its slice, or that of all nodes.
+    """
+    for record in ended.records:
+        if record.state is not None and record.state.history:
+            return replace(record.state, within_epoch={})
+    failures, nodes = ended.run.failures, ended.nodes
     if any(rank >= nodes for rank in failures) or all(rank in failures for rank in range(nodes)):
         causes = (failure for failure in failures.values() if not isinstance(failure.cause, cluster.ClusterError))
         raise next(causes, next(iter(failures.values())))
+    return None
+
+
+def _check_resumable(strategy: Strategy, resume: str | Path | None) -> None:
+    if resume is not None and not strategy.is_resumable:
+        raise ValueError(
+            f"{type(strategy).__name__} cannot go on from a checkpoint, which lacks some of its ranks' state: "
+            "to begin with the weights of an earlier run, give Job(model=report.model())"
+        )
 
 
 def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:

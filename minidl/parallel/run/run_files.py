@@ -1,4 +1,4 @@
-"""config.json and metrics.csv of a run folder: what was run, written at the start, and a row for each epoch."""
+"""The files of a run folder: config.json, what was run; metrics.csv, a row for each epoch; the checkpoint."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from minidl import __version__
+from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.history import HistoryRow
 from minidl.whole_file import written_whole
 
@@ -75,17 +76,41 @@ def _commit() -> str | None:
     return said[0].stdout.strip() + "+" * bool(said[1].stdout.strip())
 
 
-class MetricsFile:
-    """Writes metrics.csv again after every epoch.
+class RunFolder:
+    """The folder of a run while it goes on.
 
-    history: the rows of the run that is resumed. An epoch that is done again after a failure replaces its row.
+    config.json is there from the start, metrics.csv after the first epoch; the ranks write the checkpoint, or `save`.
+
+    Parameters
+        path       None: nothing is written
+        is_writer  whether this process writes: in a script under mpiexec only that of rank 0 does
     """
 
-    def __init__(self, folder: Path, history: Sequence[HistoryRow] = ()) -> None:
-        self._folder = folder
-        self._rows = {row["epoch"]: row for row in history}
+    def __init__(self, path: str | Path | None, is_writer: bool) -> None:
+        self.path = None if path is None else Path(path)
+        self._written = self.path if is_writer else None
+        self._rows: dict[int, HistoryRow] = {}
+
+    def begin(self, config: Mapping[str, Any], seed: int, history: Sequence[HistoryRow]) -> None:
+        """Make the folder, and describe the run; `history`: of the run that is resumed. Raises OSError."""
+        if self._written is not None:
+            self._written.mkdir(parents=True, exist_ok=True)
+            write_config(self._written, config, seed)
+            self._rows = {row["epoch"]: row for row in history}
 
     def add(self, row: HistoryRow) -> None:
-        """Put the row of an epoch into the file. Raises OSError."""
-        self._rows[row["epoch"]] = row
-        write_metrics(self._folder, [self._rows[epoch] for epoch in sorted(self._rows)])
+        """Put the row of an epoch into metrics.csv, where it replaces that of an epoch done again. Raises OSError."""
+        if self._written is not None:
+            self._rows[row["epoch"]] = row
+            write_metrics(self._written, [self._rows[epoch] for epoch in sorted(self._rows)])
+
+    def remove_unfinished(self) -> None:
+        """Remove what a rank that has died left of a checkpoint; all ranks have ended by now."""
+        if self._written is not None:
+            Checkpoint.remove_unfinished(self._written / CHECKPOINT_FILE)
+
+    def save(self, final: Checkpoint) -> None:
+        """Write the last state, and its history. Raises OSError."""
+        if self._written is not None:
+            final.save(self._written / CHECKPOINT_FILE)
+            write_metrics(self._written, final.history)

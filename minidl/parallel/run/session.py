@@ -10,31 +10,40 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from minidl import random
 from minidl.cluster.comm import Communicator
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.mesh import Mesh
 from minidl.data import DataLoader
 from minidl.data.loader import Batch
+from minidl.grad_mode import recomputing
 from minidl.kernels import Array
 from minidl.nn import Module
+from minidl.nn.parameter import Buffer
+from minidl.nn.stages import shared_modules
+from minidl.optim import Optimizer
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
+from minidl.parallel.mean_loss import Loss, mean_loss
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.elastic_restart import Leg
+from minidl.parallel.run.epoch_record import EpochRecord
 from minidl.parallel.run.evaluation import evaluate, has_labels
 from minidl.parallel.run.history import HistoryRow, per_second
+from minidl.parallel.run.learner import Learner, Slices, slices_of
+from minidl.parallel.run.meter import Meter
 from minidl.parallel.run.minibatches import common_minibatches, own_minibatches
+from minidl.parallel.run.partition import Partition
 from minidl.parallel.run.progress import Progress
-from minidl.parallel.run.rank_record import RankRecord
-from minidl.parallel.run.records import Records
+from minidl.parallel.run.rank_record import RankRecord, Snapshot
 from minidl.tensor import Tensor
 
 INITIAL_WEIGHTS = "initial weights: let the model draw them from minidl.random.generator(), which the job's seed starts"
@@ -58,8 +67,8 @@ class Split(Protocol):
     def state_dict(self, session: Any) -> dict[str, Array] | None: ...
 
 
-class Session(Records):
-    """One rank's learner (model, optimizer, schedule), its minibatches and its records.
+class Session:
+    """One rank's side of a training run: its model with optimizer and schedule, its minibatches and its records.
 
     Parameters
         job         what to train
@@ -71,16 +80,28 @@ class Session(Records):
         algorithm   all-reduce of losses and accuracies at the end of an epoch
         leg         from which state this launch of the run begins, and where it ends; None: the whole run
 
-    Attributes, in addition to the learner's
-        plan      the strategy's plan
-        mesh      its ranks as a grid: `mesh["pp"]` is this rank's pipeline, `mesh["dp"]` are the ranks that hold the
-                  same of each replica; not on servers
-        replica   number of the replica that this rank belongs to, from 0
-        replicas  number of replicas, each of which reads its own share of a minibatch
-        epoch     epochs done; in `passes` and `stream`, passes over this replica's shard
-        step      minibatches of this epoch before the present one
-        finished  in a `stream`: all samples have been processed
-        history   rows of the epochs done, in `batches`
+    Attributes
+        job, strategy, comm, nodes, folder, config, algorithm   as given
+        train, test  the training set and the test set
+        model        this rank's model, of which it may hold a partition only; a strategy may assign another one
+        partition    what this rank holds of it, by name
+        parameters   what this rank updates: the model's parameters, those that it holds;
+                     on a server, the slice that it holds
+        optimizer    built at its first use, with the schedule
+        schedule     learning-rate schedule, or None
+        steps        updates of this rank's weights since the start of the run
+        plan         the strategy's plan
+        mesh         its ranks as a grid: `mesh["pp"]` is this rank's pipeline, `mesh["dp"]` are the ranks that hold the
+                     same of each replica; not on servers
+        replica      number of the replica that this rank belongs to, from 0
+        replicas     number of replicas, each of which reads its own share of a minibatch
+        epoch        epochs done; in `passes` and `stream`, passes over this replica's shard
+        step         minibatches of this epoch before the present one
+        finished     in a `stream`: all samples have been processed
+        history      rows of the epochs done, in `batches`
+
+    `loss` and `local_loss` are for ranks that have the whole model. Ranks that hold a partition compute with their
+    stages, and the last, which has the outputs, calls `mean_loss`.
     """
 
     mesh: Mesh[Communicator]
@@ -96,27 +117,36 @@ class Session(Records):
         algorithm: str = "auto",
         leg: Leg | None = None,
     ) -> None:
-        self.strategy, self.plan = strategy, strategy.plan(job, nodes)
-        self.replicas = self.plan.dp
+        self.job, self.strategy, self.comm, self.plan = job, strategy, comm, strategy.plan(job, nodes)
+        self.nodes, self.folder, self.config, self.algorithm = nodes, folder, config or {}, algorithm
+        self.replicas, self.replica = self.plan.dp, 0
+        self._mesh: Mesh[Communicator] | None = None  # `mesh`; servers have none
         if comm.rank < nodes:
-            self.mesh = self.plan.mesh(comm)
+            self.mesh = self._mesh = self.plan.mesh(comm)
             self.replica = self.mesh.coordinates["dp"]
             # Progress comes from the one rank of the first replica that has a loss
             self._reports = comm.rank == self.mesh.rank_at(dp=0, pp=self.plan.output_stage, spatial=0, tp=0)
-            super().__init__(job, comm, strategy.build(job, self.mesh), self.mesh)
-        else:
-            super().__init__(job, comm, job.build_model())
-        self.nodes, self.folder, self.config, self.algorithm = nodes, folder, config or {}, algorithm
+        model = job.build_model() if self._mesh is None else strategy.build(job, self._mesh)
+        self.train, self.test = job.build_data()
+        self.model = model
+        self._slices: Slices | None = None  # on a server: what it holds of each parameter
+        self._clip_norm = job.clip_norm
+        self._begin_schedule(len(self.train))
+        self.epoch = self.step = self.steps = 0
+        self.finished = False
         self.history: list[HistoryRow] = []
+        self._layer_names: dict[Module, str] = {}
+        self._epoch_record = EpochRecord()
+        self._meter = Meter(comm)
+        self._record = RankRecord()
+        self._evaluates_together = False  # else by snapshots, after the run
         leg = leg or Leg()
         self._epochs = self.job.epochs if leg.until is None else leg.until
         self._is_elastic = leg.is_elastic and strategy.goes_on_from != "checkpoint"
-        self._bytes_before, self._evaluation_bytes = 0, 0  # of earlier launches; those that are not training
-        self._at_evaluation = 0.0, 0  # seconds and bytes of training when the last evaluation began
         self._restore(leg)
         if comm.rank < nodes and not strategy.broadcasts_weights:
             self._check_same_weights()
-        self._started = comm.now()
+        self._meter.start()
 
     def _check_same_weights(self) -> None:
         """Raise CollectiveMismatch unless the ranks that hold the same weights begin with the same."""
@@ -129,7 +159,7 @@ class Session(Records):
         """Take over the state and the records with which this launch begins."""
         if leg.records:
             self._record = copy.deepcopy(leg.records[self.comm.rank])  # the leg may be needed once more
-            self._sent_before = self._record.bytes_sent
+            self._meter.sent_before = self._record.bytes_sent
         self._resumed = checkpoint = leg.checkpoint
         if checkpoint is None:
             return
@@ -137,10 +167,143 @@ class Session(Records):
         self.epoch, self.history = checkpoint.epoch, list(checkpoint.history)
         within: dict[str, Any] = {**(self.history[-1] if self.history else {}), "step": 0, **checkpoint.within_epoch}
         if "seconds" in within:
-            self._seconds_before, self._bytes_before, self.steps = within["seconds"], within["bytes"], within["steps"]
-        self.step = self._done_before = within["step"]
-        if self.comm.rank == 0:
-            self._loss_before = within.get("loss_sum", 0.0), within.get("counted", 0.0)
+            self._meter.seconds_before, self._meter.bytes_before = within["seconds"], within["bytes"]
+            self.steps = within["steps"]
+        self.step = within["step"]
+        losses = within if self.comm.rank == 0 else {}
+        self._epoch_record.resume(self.step, losses.get("loss_sum", 0.0), losses.get("counted", 0.0))
+
+    # The model and its learner
+
+    @property
+    def model(self) -> Module:
+        """This rank's model. A strategy may assign another one: partition and parameters are then those of that one."""
+        return self._model
+
+    @model.setter
+    def model(self, model: Module) -> None:
+        self._model = model
+        self.partition = Partition(model, self._mesh)
+        self.parameters = [parameter for parameter in model.parameters() if parameter.held]
+
+    @cached_property
+    def _learner(self) -> Learner:
+        is_whole = self._slices is None and not self.partition.is_split
+        parameters = self.parameters if is_whole else list(self.model.parameters())
+        return Learner(self.job, self.partition, parameters, self._slices, self._epoch_samples)
+
+    @property
+    def optimizer(self) -> Optimizer:
+        return self._learner.optimizer
+
+    @property
+    def schedule(self) -> Any:
+        return self._learner.schedule
+
+    def _begin_schedule(self, samples: int) -> None:
+        """Begin with a new optimizer of the parameters, and its schedule for epochs of `samples` samples."""
+        self._epoch_samples = samples
+        vars(self).pop("_learner", None)
+
+    def hold(self, start: int, stop: int) -> None:
+        """Keep only elements `start:stop` of the flattened weights, with their own optimizer and schedule.
+
+        The elements of a parameter stay in its group; a whole parameter keeps its shape. A server that holds a slice
+        does not clip: the workers clip the whole gradient before they push it.
+        """
+        self._slices = slices_of(self.parameters, start, stop)
+        self.parameters = list(self._slices.values())
+        self._clip_norm = None
+        self._begin_schedule(len(self.train))
+
+    # Updates
+
+    def update(self, lr_factor: float = 1.0, samples: int | None = None) -> None:
+        """Sum tied gradients and clip, then make one step of the optimizer and of the schedule.
+
+        Parameters
+            lr_factor  multiplies the learning rate of this step; default 1.0
+            samples    of all nodes up to and including this update, for strategies without one update per common
+                       minibatch: see `advance_schedule`
+        """
+        self.comm.mark("update")
+        self.clip_gradient()
+        self._learner.step(lr_factor)
+        self.advance_schedule(samples)
+        self.steps += 1
+        self.comm.mark("data")
+
+    def advance_schedule(self, samples: int | None) -> None:
+        """Advance the schedule to its step in Serial after `samples` samples, never back; None: by one step."""
+        self._learner.advance_schedule(samples, len(self.train))
+
+    def clip_gradient(self) -> None:
+        """Sum the gradients of tied parameters, then scale all, in place, to the job's `clip_norm`; `update` calls it.
+
+        If several ranks hold the model, the norm is that of all their gradients, each weight counted once. A strategy
+        that applies gradients in another way calls it itself.
+        """
+        self.partition.sum_tied_gradients()
+        if self._clip_norm is not None:
+            self.partition.clip_gradient(self._clip_norm)
+
+    # Weights and gradients, all parameters as one vector
+
+    def weights(self) -> Array:
+        """A copy of all weights."""
+        return vector.weights(self.parameters)
+
+    def set_weights(self, weights: Array) -> None:
+        """Take over all weights, except those of frozen parameters, which keep theirs to the bit."""
+        vector.set_weights(self.parameters, weights, keep_frozen=True)
+
+    def gradient(self) -> Array:
+        """A copy of all gradients; zeros where there is none."""
+        return vector.gradient(self.parameters)
+
+    def set_gradient(self, gradient: Array) -> None:
+        """Take over all gradients, for `update`, except those of frozen parameters, which then have none."""
+        vector.set_gradient(self.parameters, gradient)
+        for parameter in self.parameters:
+            if not parameter.requires_grad:
+                parameter.grad = None  # the optimizer skips it
+
+    # Forward passes
+
+    def begin_forward(self, replica: int, micro_batch: int = 0, seed: int | None = None) -> None:
+        """Set the random numbers of the next forward pass: its dropout masks, at the present epoch and step.
+
+        Before each minibatch the session calls it with this rank's `replica`, and micro-batch 0.
+        seed: the job's by default.
+        """
+        seed = self.job.seed if seed is None else seed
+        random.begin_forward(random.ForwardPass(self._layer_names, seed, self.epoch, self.step, replica, micro_batch))
+
+    def loss(self, batch: Batch) -> Tensor:
+        """This rank's share of the minibatch's mean loss: the shares, and so their gradients, add up over the ranks."""
+        return self.local_loss(batch) * batch.weight
+
+    def local_loss(self, batch: Batch) -> Tensor:
+        """The mean loss of this rank's samples alone."""
+        self.comm.mark("forward")
+        mean = mean_loss(self.job.loss, self.model(batch.x), batch.y)
+        self.comm.mark("backward")
+        self._count(mean, batch)  # after the mark, which an abandoned forward pass does not get past
+        return mean
+
+    def mean_loss(self, outputs: Tensor, batch: Batch, of_shard: Loss | None = None) -> Tensor:
+        """The mean loss of the batch, from the model's outputs; it is counted in the epoch's, which history shows.
+
+        of_shard: as for `parallel/mean_loss.py`. Raises NonFiniteLoss unless it is finite.
+        """
+        mean = mean_loss(self.job.loss, outputs, batch.y, of_shard)
+        if not recomputing.get():
+            self._count(mean, batch)
+        return mean
+
+    def _count(self, mean: Tensor, batch: Batch) -> None:
+        check_finite(mean.item(), self.model, self.epoch + 1, self.step + 1, self.comm.rank, mean)
+        self._epoch_record.count(mean.item(), batch.counted)
 
     # Minibatches
 
@@ -153,7 +316,7 @@ class Session(Records):
         if self.epoch == 0:
             before = self.comm.bytes_sent
             self._save()  # so that a run that is stopped in its first epoch can be resumed
-            self._evaluation_bytes += self.comm.bytes_sent - before
+            self._meter.leave_out(self.comm.bytes_sent - before)
         while self.epoch < self._epochs:
             loader = self._common_minibatches()
             samples = 0  # of all ranks
@@ -211,14 +374,16 @@ class Session(Records):
         loader.set_epoch(self.epoch)
         seed, replica = seed_and_replica or (self.job.seed, self.replica)
         self.model.train()
-        first = self._begin_pass()
+        self._layer_names = _layer_names(self.model)
+        first = self._epoch_record.begin(self.steps)
         sharers = 1 if loader.sampler is None else self.replicas  # whose own minibatches the rate below leaves out
         samples, started = 0, self.clock()
         last_report = started
         for self.step, batch in enumerate(loader):
             if self.step < first:
                 continue
-            self._begin_minibatch()
+            if self._is_elastic:
+                self._epoch_record.keep(self.steps, self.model)
             self.begin_forward(replica, seed=seed)
             yield batch
             samples += batch.total
@@ -227,6 +392,65 @@ class Session(Records):
                 last_report = now
                 self._report(len(loader), per_second(samples * sharers, now - started))
         self._end_pass()
+
+    def _end_pass(self) -> None:
+        random.begin_forward(None)
+        self._epoch_record.end()
+        self.epoch += 1
+        self._record.losses.append((self._epoch_record.loss_sum, self._epoch_record.counted))
+        self._record.bytes_by_pass.append(self.bytes_sent)
+        if not (self.partition.is_split and self._evaluates_together):
+            buffers = self.partition.whole(
+                {name: b.numpy().copy() for name, b in self.partition.held.items() if isinstance(b, Buffer)}
+            )
+            self._record.buffers.append(list((buffers or {}).values()))
+
+    # Records
+
+    def record(self, name: str, value: Any) -> None:
+        """Append a value to this rank's list of that name: `report.recorded[name][rank]`."""
+        self._record.recorded[name].append(value)
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that this rank has sent since the start of the run, evaluation included."""
+        return self._meter.bytes_sent()
+
+    def clock(self) -> float:
+        """Seconds of training so far: those before a checkpoint count, evaluation does not."""
+        return self._meter.seconds()
+
+    @property
+    def total_samples(self) -> int:
+        """The samples that all nodes together process in the run: `epochs` times the training set."""
+        return self.job.epochs * len(self.train)
+
+    def processed(self, samples: int, weights: Callable[[], Array], offset: int = 0) -> None:
+        """Count the samples that all nodes together have processed; at an epoch's end, keep a snapshot of `weights`.
+
+        Sets `finished` after the last sample. offset: see `Snapshot`.
+        """
+        for epoch in range(len(self._record.snapshots) + 1, min(samples // len(self.train), self.job.epochs) + 1):
+            self.keep(epoch, weights(), offset)
+        self.finished = self.finished or samples >= self.total_samples
+
+    def keep(self, epoch: int, weights: Array, offset: int = 0) -> None:
+        """Keep a snapshot of the weights (not copied) at the end of epoch number `epoch`, counted from 1."""
+        lr = self.optimizer.param_groups[0]["lr"]
+        self._record.snapshots.append(Snapshot(epoch, self.clock(), self.steps, lr, weights, offset))
+
+    def _keep_whole(self, weights: Callable[[], Array] | None = None) -> None:
+        """Keep a snapshot at the end of this epoch: of what `weights` returns, or of the whole replica's weights."""
+        if weights is not None or not self.partition.is_split:
+            self.keep(self.epoch, (weights or self.weights)())
+            return
+        whole = self.partition.whole(
+            {self.partition.names[parameter]: parameter.numpy() for parameter in self.parameters}
+        )
+        if whole is not None:
+            self.keep(self.epoch, np.concatenate([array.reshape(-1) for array in whole.values()]))
+
+    # The end of an epoch, and of the run
 
     @property
     def server(self) -> int:
@@ -254,7 +478,7 @@ class Session(Records):
         self.comm.abandon()
         unfinished = self._record
         if self._is_elastic:
-            self._undo_unfinished_minibatch()
+            self._epoch_record.undo(self.steps, self.model)
             unfinished.state = self._state_within_epoch()
         unfinished.bytes_sent, unfinished.steps = self.bytes_sent, self.steps
         unfinished.is_unfinished, unfinished.interrupted = True, error
@@ -263,19 +487,18 @@ class Session(Records):
     def _state_within_epoch(self) -> Checkpoint:
         """This rank's state after its last update, with its place in the epoch."""
         is_evaluating = self._evaluates_together and len(self.history) < self.epoch
-        is_within = self._is_in_pass or is_evaluating
+        is_within = self._epoch_record.is_open or is_evaluating
         state = self._checkpoint()
         assert state is not None
         state.epoch = self.epoch - is_evaluating
-        now = self.clock(), self.comm.bytes_sent - self._evaluation_bytes
-        seconds, nbytes = self._at_evaluation if is_evaluating else now
+        seconds, nbytes = self._meter.at_evaluation if is_evaluating else self._meter.training()
         state.within_epoch = {
-            "step": self.steps - self._steps_before_pass if is_within else 0,
+            "step": self.steps - self._epoch_record.steps_before if is_within else 0,
             "steps": self.steps,
             "seconds": seconds,
-            "bytes": self._bytes_before + nbytes,
-            "loss_sum": self._loss_sum if is_within else 0.0,
-            "counted": self._counted if is_within else 0.0,
+            "bytes": self._meter.bytes_before + nbytes,
+            "loss_sum": self._epoch_record.loss_sum if is_within else 0.0,
+            "counted": self._epoch_record.counted if is_within else 0.0,
         }
         return state
 
@@ -302,9 +525,9 @@ class Session(Records):
     def _end_epoch(self, steps: int, samples_per_second: float) -> None:
         """Evaluate the model on all ranks together; append a row to the history, save, and report."""
         comm = self.comm
-        seconds, nbytes = self._at_evaluation = self.clock(), comm.bytes_sent - self._evaluation_bytes
+        seconds, nbytes = self._meter.begin_evaluation()
         comm.mark("evaluation")
-        sums = np.array([self._loss_sum, self._counted], dtype=np.float64)
+        sums = np.array([self._epoch_record.loss_sum, self._epoch_record.counted], dtype=np.float64)
         loss_sum, seen = comm.all_reduce(sums, algorithm=self.algorithm)
         for buffer in self.model.buffers():
             if buffer.held:  # batch norm's running statistics are taken from replica 0
@@ -322,7 +545,7 @@ class Session(Records):
             accuracy=accuracy,
             seconds=seconds,
             samples_per_second=samples_per_second,
-            bytes=self._bytes_before + self.partition.of_first_rank(nbytes),
+            bytes=self._meter.bytes_before + self.partition.of_first_rank(nbytes),
             lr=self.optimizer.param_groups[0]["lr"],
             steps=self.steps,
             samples=self.epoch * len(self.train),
@@ -331,8 +554,7 @@ class Session(Records):
         self._save()
         if self._reports:
             self._report(steps, samples_per_second, row)
-        self._evaluating += self.clock() - seconds
-        self._evaluation_bytes = comm.bytes_sent - nbytes
+        self._meter.end_evaluation()
         comm.mark("data")
 
     def _save(self) -> None:
@@ -341,7 +563,19 @@ class Session(Records):
 
     def _report(self, steps: int, samples_per_second: float, row: HistoryRow | None = None) -> None:
         """Send the progress in an epoch of `steps` steps to the caller; with a row, at the end of the epoch."""
-        epochs, loss = self.job.epochs, self._loss_sum / self._counted if self._counted else math.nan
+        epochs, loss = self.job.epochs, self._epoch_record.mean_loss
         epoch = self.epoch if row else min(self.epoch + 1, epochs)
         shares = self.comm.shares()
         self.comm.tell(Progress(epoch, epochs, self.step + 1, steps, loss, samples_per_second, shares, row))
+
+
+def _layer_names(model: Module) -> dict[Module, str]:
+    """The layers whose random numbers go by their name.
+
+    One that several stages call draws as these stages do: which number a call has, no rank of a pipeline knows.
+    """
+    try:
+        shared = shared_modules([stage] for stage in model.stages())
+    except NotImplementedError:  # a model that cannot be cut
+        shared = set()
+    return {module: name for name, module in model.named_modules() if module not in shared}

@@ -141,13 +141,12 @@ def test_a_listener_of_its_own_signals_does_not_hide_a_rank(late: Any) -> None:
 
 def test_notes_name_the_last_call_however_many_places_have_made_one() -> None:
     notes_file = create_notes()
-    lines = [f"    notes.entered('call{line}', {line})" for line in range(1, SLOTS + 100)]
+    lines = [f"notes.entered('call{line}', {line})" for line in range(1, SLOTS + 100)]
     namespace: dict[str, Any] = {"notes": Notes(notes_file)}
-    source = "def send():\n def enter():\n  def enter():\n" + "\n".join(lines) + "\n  enter()\n enter()\nsend()"
-    exec(compile(source, f"/{'long/' * 100}many_calls.py", "exec"), namespace)
+    exec(compile("\n".join(lines), f"/{'long/' * 100}many_calls.py", "exec"), namespace)
     was_at = whereabouts(notes_file)
     os.close(notes_file)
     assert was_at.call == SLOTS + 99
     assert was_at.operation == f"call{SLOTS + 99}"
     assert was_at.is_inside
-    assert was_at.call_site.endswith(f"long/many_calls.py:{len(source.splitlines())}")
+    assert was_at.call_site.endswith(f"long/many_calls.py:{len(lines)}")
