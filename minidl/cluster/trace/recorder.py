@@ -158,14 +158,28 @@ class Recorder:
 
     def delivered(self, peer: int, posted: float, peer_posted: float | None) -> None:
         """The receiver has taken a synchronous message; it posted its receive at `peer_posted`."""
-        self._transfer(SEND, 0, peer, posted, peer_posted)
+        self.received(0, peer, posted, peer_posted, SEND)
 
-    def received(self, nbytes: int, peer: int, posted: float, peer_posted: float | None) -> None:
-        """A message has arrived; its sender posted it at `peer_posted`."""
-        count = self._count
-        count[2] += 1
-        count[3] += nbytes
-        self._transfer(RECEIVE, nbytes, peer, posted, peer_posted)
+    def received(self, nbytes: int, peer: int, posted: float, peer_posted: float | None, kind: int = RECEIVE) -> None:
+        """A message has arrived; its sender posted it at `peer_posted`. SEND: a message of this rank has arrived."""
+        if kind == RECEIVE:
+            count = self._count
+            count[2] += 1
+            count[3] += nbytes
+        now, last = self._now(), self.last
+        until = last if peer_posted is None or peer_posted <= last else min(peer_posted, now)  # the end of waiting
+        if self._is_full:  # only sums, inlined: simulations send millions of messages
+            if until > last:
+                self.seconds[WAIT] += until - last
+                last = until
+                self._dropped += 1
+            self.seconds[kind] += now - last
+            self.last = now
+            self._dropped += 1
+            return
+        if until > last:
+            self._add(WAIT, until, 0, peer, self.operation or "", posted, peer_posted)
+        self._add(kind, now, nbytes, peer, self.operation or "", posted, peer_posted)
 
     def reduced(self, nbytes: int) -> None:
         """Two arrays have been combined."""
@@ -228,22 +242,6 @@ class Recorder:
         self._rows.append(
             (FAULT, now, now, 0, -1, what, self.operation or "", self.call, self._lane, None, None, self._axis)
         )
-
-    def _transfer(self, kind: int, nbytes: int, peer: int, posted: float, peer_posted: float | None) -> None:
-        now, last = self._now(), self.last
-        until = last if peer_posted is None or peer_posted <= last else min(peer_posted, now)  # the end of waiting
-        if self._is_full:  # only sums, inlined: simulations send millions of messages
-            if until > last:
-                self.seconds[WAIT] += until - last
-                last = until
-                self._dropped += 1
-            self.seconds[kind] += now - last
-            self.last = now
-            self._dropped += 1
-            return
-        if until > last:
-            self._add(WAIT, until, 0, peer, self.operation or "", posted, peer_posted)
-        self._add(kind, now, nbytes, peer, self.operation or "", posted, peer_posted)
 
     def _add(
         self,

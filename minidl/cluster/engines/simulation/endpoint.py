@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
@@ -129,7 +130,8 @@ class SimulatedEndpoint:
             scheduler.turn()
         assert isinstance(pending, Awaited)
         if not pending.done:
-            scheduler.check_thread()
+            if get_ident() != scheduler.thread:
+                scheduler.check_thread()
             task = scheduler.running
             task.waiting, task.since = pending, scheduler.time
             hopeless = self._world.hopeless(pending) if self._world.ended else None

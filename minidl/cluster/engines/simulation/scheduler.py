@@ -131,13 +131,13 @@ class Scheduler:
         self._round_number = 0  # among the rounds of this instant
         self._replay: _Replay | None = None
         self._stdout = stdout
-        self._thread = get_ident()
+        self.thread = get_ident()
 
     # Called by the running task
 
     def check_thread(self) -> None:
         """Raise RuntimeError in a thread that the program has started: it cannot wait on the virtual clock."""
-        if get_ident() != self._thread:
+        if get_ident() != self.thread:
             raise RuntimeError("a simulated rank's own threads cannot wait: start such work by comm.background")
 
     def turn(self) -> None:
