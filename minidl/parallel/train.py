@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,9 +35,6 @@ from minidl.parallel.run.snapshots import evaluated
 from minidl.parallel.strategy import Strategy, check_strategy
 
 _T = TypeVar("_T")
-
-RAISED_AS_THEY_ARE = (NonFiniteLoss, OSError)
-"""Errors of the job or the disk: raised as they are, not as the failure of a rank."""
 
 
 def train(
@@ -120,9 +118,8 @@ def train(
     timed = here if deadline is None else job  # what is built once cannot be copied to a rank
     _by_the_deadline(deadline, partial(strategy.check, timed, nodes))
     strategy = cluster.once(partial(_by_the_deadline, deadline, partial(strategy.prepared, job, nodes)), on)
-    _check_resumable(strategy, resume)
     survival = check_elastic(strategy, plan, elastic, nodes, on_failure, on)
-    checkpoint = None if resume is None else cluster.once(partial(_matching_checkpoint, resume, here), on)
+    checkpoint = None if resume is None else _resumed(resume, strategy, here, on)
 
     config, is_writer = config or {}, cluster.is_first(on)
     files = RunFolder(folder, is_writer)
@@ -144,15 +141,9 @@ def train(
         return start(args, nodes=nodes + strategy.servers, faults=faults)
 
     first = Leg(checkpoint, is_elastic=survival is not None)
-    try:
+    with files, _errors_as_they_are():
         ended = launch_to_the_end(launch, here, strategy, nodes, first, faults, survival, files.path)
         final = _state_evaluated_in_run(ended)
-    except cluster.ClusterError as error:
-        if isinstance(error.cause, RAISED_AS_THEY_ARE):
-            raise error.cause from error
-        raise
-    finally:
-        files.remove_unfinished()
     if final is None:
         readings = strategy.readings(ended.nodes)
         evaluation = partial(evaluated, timed, strategy.combine, ended.records, config, readings)
@@ -173,6 +164,17 @@ def _listen(files: RunFolder, progress: Callable[[Progress], None] | None, rank:
         files.add(message.row)
     if progress is not None:
         progress(message)
+
+
+@contextmanager
+def _errors_as_they_are() -> Iterator[None]:
+    """Raise errors of the job or the disk as they are, not as the failure of a rank."""
+    try:
+        yield
+    except cluster.ClusterError as error:
+        if isinstance(error.cause, (NonFiniteLoss, OSError)):
+            raise error.cause from error
+        raise
 
 
 def _by_the_deadline(deadline: float | None, function: Callable[[], _T]) -> _T:
@@ -251,12 +253,14 @@ def _state_evaluated_in_run(ended: Launched) -> Checkpoint | None:
     return None
 
 
-def _check_resumable(strategy: Strategy, resume: str | Path | None) -> None:
-    if resume is not None and not strategy.is_resumable:
+def _resumed(resume: str | Path, strategy: Strategy, job: Job, on: str | Engine) -> Checkpoint:
+    """The checkpoint from which the strategy goes on with the job."""
+    if not strategy.is_resumable:
         raise ValueError(
             f"{type(strategy).__name__} cannot go on from a checkpoint, which lacks some of its ranks' state: "
             "to begin with the weights of an earlier run, give Job(model=report.model())"
         )
+    return cluster.once(partial(_matching_checkpoint, resume, job), on)
 
 
 def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:

@@ -104,8 +104,12 @@ class RunFolder:
             self._rows[row["epoch"]] = row
             write_metrics(self._written, [self._rows[epoch] for epoch in sorted(self._rows)])
 
-    def remove_unfinished(self) -> None:
-        """Remove what a rank that has died left of a checkpoint; all ranks have ended by now."""
+    def __enter__(self) -> RunFolder:
+        """The ranks write into the folder until the block ends."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove what a rank that has died left of a checkpoint."""
         if self._written is not None:
             Checkpoint.remove_unfinished(self._written / CHECKPOINT_FILE)
 
