@@ -132,7 +132,21 @@ class FrameSocket:
                     self._descriptors.extend(array.array("i", data[: len(data) - len(data) % 4]))
             room = len(self._buffer) - self._end
             self._end += count
-            yield from self._parse()
+            while self._end - self._start >= HEADER.size:
+                header = HEADER.unpack_from(self._buffer, self._start)
+                kind, form, has_descriptor, segment, described, nbytes, tag, posted, start = header
+                description_start = self._start + HEADER.size
+                body_start = description_start + described
+                body_end = body_start + (0 if segment else nbytes)
+                if body_end > self._end:
+                    break
+                description = self._buffer[description_start:body_start].tobytes()
+                body = None if segment else np.frombuffer(self._buffer[body_start:body_end], np.uint8)
+                descriptor = self._descriptors.popleft() if has_descriptor else None
+                self._start = body_end
+                if self._start == self._end:
+                    self._start = self._end = 0
+                yield Frame(kind, form, segment, tag, posted, nbytes, description, body, descriptor, start)
             if count < room:
                 return
 
@@ -142,20 +156,3 @@ class FrameSocket:
         fresh = memoryview(bytearray(size))
         fresh[: len(pending)] = pending
         self._buffer, self._start, self._end = fresh, 0, len(pending)
-
-    def _parse(self) -> Iterator[Frame]:
-        while self._end - self._start >= HEADER.size:
-            header = HEADER.unpack_from(self._buffer, self._start)
-            kind, form, has_descriptor, segment, described, nbytes, tag, posted, start = header
-            description_start = self._start + HEADER.size
-            body_start = description_start + described
-            body_end = body_start + (0 if segment else nbytes)
-            if body_end > self._end:
-                return
-            description = self._buffer[description_start:body_start].tobytes()
-            body = None if segment else np.frombuffer(self._buffer[body_start:body_end], np.uint8)
-            descriptor = self._descriptors.popleft() if has_descriptor else None
-            self._start = body_end
-            if self._start == self._end:
-                self._start = self._end = 0
-            yield Frame(kind, form, segment, tag, posted, nbytes, description, body, descriptor, start)

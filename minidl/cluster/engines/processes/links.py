@@ -5,10 +5,9 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Collection, Iterator
 from typing import Any
 
-from minidl.cluster.engines.processes.frames import Frame, FrameSocket
+from minidl.cluster.engines.processes.frames import FrameSocket
 from minidl.cluster.engines.processes.self_pipe import SelfPipe
 from minidl.cluster.engines.processes.shared_page import Waits
 
@@ -19,12 +18,13 @@ class Links:
     sockets  to every other rank
     control  descriptor of the launcher's socket
     waits    counts the frames that are sent
+    to       the socket to each other rank, as frames; `to[peer].receive()` yields those that have arrived
 
     Every call except `poll` needs the mailbox's lock.
     """
 
     def __init__(self, sockets: dict[int, socket.socket], control: int, waits: Waits) -> None:
-        self._links = {peer: FrameSocket(link) for peer, link in sockets.items()}
+        self.to = {peer: FrameSocket(link) for peer, link in sockets.items()}
         self._waits = waits
         self._poll = select.poll()
         self._self_pipe: SelfPipe | None = None
@@ -34,11 +34,6 @@ class Links:
         for descriptor in (control, *self.peer_of):
             self._poll.register(descriptor, select.POLLIN)
 
-    @property
-    def peers(self) -> Collection[int]:
-        """The other ranks."""
-        return self._links.keys()
-
     def share(self) -> None:
         """From now on several threads use the links, so that `interrupt` has to work."""
         self._self_pipe = self._self_pipe or SelfPipe(self._poll)
@@ -47,7 +42,7 @@ class Links:
 
     def send(self, peer: int, kind: int, posted: float, **frame: Any) -> None:
         """Send a frame, now or as soon as the socket accepts it; nothing happens if the peer has ended."""
-        link = self._links[peer]
+        link = self.to[peer]
         if link.closed:
             return
         self._waits.sent(peer)
@@ -58,14 +53,14 @@ class Links:
 
     def flush(self, peer: int) -> None:
         """Send what the socket to the peer accepts now."""
-        link = self._links[peer]
+        link = self.to[peer]
         link.flush()
         if not link.outgoing:
             self._poll.modify(link.socket.fileno(), select.POLLIN)
 
     def unsent(self) -> dict[int, int]:
         """How many frames have not been sent yet, by peer; peers to which all have been sent are left out."""
-        return {peer: len(link.outgoing) for peer, link in self._links.items() if link.outgoing and not link.closed}
+        return {peer: len(link.outgoing) for peer, link in self.to.items() if link.outgoing and not link.closed}
 
     # Receiving
 
@@ -75,16 +70,9 @@ class Links:
             time.sleep(max(0.0, seconds))
         return self._poll.poll(int(seconds * 1000) if seconds > 0 else 0)
 
-    def receive(self, peer: int) -> Iterator[Frame]:
-        """The frames that have arrived from the peer."""
-        return self._links[peer].receive()
-
-    def drop_if_ended(self, peer: int) -> bool:
-        """Stop polling a peer that has closed its socket; returns whether it has. Call it after `receive`."""
-        link = self._links[peer]
-        if link.closed:
-            self._poll.unregister(link.socket.fileno())
-        return link.closed
+    def drop(self, peer: int) -> None:
+        """Stop polling a peer that has closed its socket."""
+        self._poll.unregister(self.to[peer].socket.fileno())
 
     def interrupt(self) -> None:
         """Let the thread in `poll` return, because there is something else to wait for."""

@@ -182,7 +182,7 @@ class SocketMailbox:
         with self._lock:
             while self._held:  # their senders wait for an acknowledgement
                 self._progress(self.timeout)
-            for peer in self._links.peers:
+            for peer in self._links.to:
                 self._links.send(peer, GOODBYE, self.now())
             since, before = self.now(), self._links.unsent()
             while unsent := self._links.unsent():
@@ -259,10 +259,13 @@ class SocketMailbox:
         if events & select.POLLOUT:
             self._links.flush(peer)
         if events & ~select.POLLOUT:
-            for frame in self._links.receive(peer):
+            link = self._links.to[peer]
+            for frame in link.receive():
                 self._handle(peer, frame)
-            if self._links.drop_if_ended(peer) and peer not in self._peers.ended:
-                self._peers.vanished[peer] = self.now()
+            if link.closed:
+                self._links.drop(peer)
+                if peer not in self._peers.ended:
+                    self._peers.vanished[peer] = self.now()
 
     # Matching
 
@@ -346,6 +349,6 @@ class SocketMailbox:
             self._peers.raise_if_hopeless(operation, now)
         except RankFailed as error:
             if operation.tag & COLLECTIVE:  # the peers cannot complete the collective either
-                for peer in self._links.peers:
+                for peer in self._links.to:
                     self._links.send(peer, ABANDON, self.now(), tag=operation.tag, segment=error.rank)
             raise
