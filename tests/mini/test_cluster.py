@@ -2,7 +2,6 @@
 
 import math
 import multiprocessing
-import os
 
 import numpy as np
 import pytest
@@ -53,16 +52,26 @@ def test_receiving_from_any_names_the_sender(run):
     assert run(program, 4)[0] == [(rank * 1.3, rank) for rank in (1, 2, 3)]
 
 
-@pytest.mark.timeout(60)
-def test_a_rank_that_fails_is_named_and_leaves_no_process():
-    def program(comm):
-        if comm.rank == 2:
-            raise ZeroDivisionError("on purpose")
-        return comm.recv(2), os.getpid()
+class StubbornError(Exception):
+    """An error that cannot be pickled."""
 
-    with pytest.raises(RuntimeError, match="rank 2 failed") as caught:
-        processes(program, 3)
-    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    def __reduce__(self):
+        raise TypeError("not picklable")
+
+
+def fails(error):
+    raise error
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "end",
+    [lambda: fails(ZeroDivisionError()), lambda: fails(StubbornError()), lambda: fails(SystemExit()), lambda: lambda: None],
+    ids=["error", "error that cannot be pickled", "exit", "result that cannot be pickled"],
+)
+def test_a_rank_that_fails_is_named_and_leaves_no_process(end):
+    with pytest.raises(RuntimeError, match="rank 2 failed:\nTraceback"):
+        processes(lambda comm: end() if comm.rank == 2 else comm.recv(2), 3)
     for child in multiprocessing.active_children():
         child.join(30)
     assert not multiprocessing.active_children()
