@@ -66,7 +66,12 @@ def fails(error):
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "end",
-    [lambda: fails(ZeroDivisionError()), lambda: fails(StubbornError()), lambda: fails(SystemExit()), lambda: lambda: None],
+    [
+        lambda: fails(ZeroDivisionError()),
+        lambda: fails(StubbornError()),
+        lambda: fails(SystemExit()),
+        lambda: lambda: None,
+    ],
     ids=["error", "error that cannot be pickled", "exit", "result that cannot be pickled"],
 )
 def test_a_rank_that_fails_is_named_and_leaves_no_process(end):
