@@ -172,7 +172,7 @@ def test_the_pages_of_the_edition_name_no_folder_and_link_to_no_file_that_is_not
 
 def test_the_pages_of_the_edition_name_no_command_that_it_lacks(edition):
     pages = "\n".join(path.read_text(encoding="utf-8") for path in edition.rglob("*.md"))
-    commands = set(re.findall(r"\bcourse (\w+)(?: [^`\n]*)?`|^python3 -m course (\w+)", pages, re.M))
+    commands = set(re.findall(r"`(?:python3 -m )?course (\w+)[^`]*`|^python3 -m course (\w+)", pages, re.M))
     named = {name for pair in commands for name in pair if name}
     assert {"lab", "test"} <= named
     assert [name for name in sorted(named) if not (edition / "course" / "commands" / f"{name}.py").exists()] == []
