@@ -6,11 +6,13 @@ alpha + n beta seconds (latency, and time per byte) once both sides are ready, a
 """
 
 import collections
-import copy
 import heapq
 import multiprocessing
+import os
+import threading
 import traceback
 import types
+from pickle import dumps, loads
 
 from greenlet import getcurrent, greenlet  # a greenlet is a function that can pause: switch goes into it, or back out
 
@@ -30,8 +32,7 @@ class Comm:  # a rank's end of the network; a subclass has isend, recv and compu
 
     def sendrecv(self, data, dst, src):
         """Send to one rank while receiving from another. If all ranks sent first, all might wait for ever."""
-        sending = self.isend(data, dst)
-        received = self.recv(src)
+        sending, received = self.isend(data, dst), self.recv(src)
         sending.wait()
         return received
 
@@ -43,17 +44,16 @@ class ProcessComm(Comm):
 
     def isend(self, data, dst):
         """Begin to send. The result's `wait` returns when `data` may be changed: here at once, since a copy is sent."""
-        self.inboxes[dst].put((self.rank, copy.deepcopy(data)))  # copied now: a thread of the queue pickles it later
+        self.inboxes[dst].put((self.rank, dumps(data)))  # now: a thread of the queue reads its argument later
         return types.SimpleNamespace(wait=lambda: None)
 
     def recv(self, src):
         """Wait for the next message from `src`; what others send meanwhile is kept."""
         while True:
-            for i, (source, data) in enumerate(self.unread):
+            for i, (source, _) in enumerate(self.unread):
                 if src in (source, ANY):
-                    del self.unread[i]
-                    self.last_source = source
-                    return data
+                    self.last_source, data = self.unread.pop(i)
+                    return loads(data)
             self.unread.append(self.inboxes[self.rank].get())
 
     def compute(self, flops, label=""):
@@ -61,18 +61,18 @@ class ProcessComm(Comm):
 
 
 def processes(program, nodes):
-    """The results of all ranks. If one raises an exception, all are stopped, and its traceback is raised here."""
+    """The results of all ranks. If one fails, or the caller ends, all are stopped; the error has the traceback."""
     context = multiprocessing.get_context("fork")  # a child inherits `program`, which need not be pickled
     inboxes, finished = [context.Queue() for _ in range(nodes)], context.SimpleQueue()
 
     def run(rank):
+        threading.Thread(target=lambda: (multiprocessing.parent_process().join(), os._exit(1)), daemon=True).start()
         try:
             finished.put((rank, program(ProcessComm(rank, inboxes)), None))
         except BaseException:
             finished.put((rank, None, traceback.format_exc()))
 
-    children = [context.Process(target=run, args=(rank,), daemon=True) for rank in range(nodes)]
-    results = {}
+    results, children = {}, [context.Process(target=run, args=(rank,), daemon=True) for rank in range(nodes)]
     try:
         for child in children:
             child.start()
@@ -82,8 +82,8 @@ def processes(program, nodes):
                 raise RuntimeError(f"rank {rank} failed:\n{error}")
             results[rank] = result
     finally:
-        for child in children:
-            child.terminate()
+        for child in [child for child in children if child.pid]:  # those that have begun
+            child.kill()
     return [results[rank] for rank in range(nodes)]
 
 
@@ -93,7 +93,7 @@ class SimulatedComm(Comm):
         self.clock, self.wants, self.incoming = clock, None, None  # the rank that recv waits for; what it then gets
 
     def isend(self, data, dst):
-        transfer = types.SimpleNamespace(src=self.rank, dst=dst, data=copy.deepcopy(data), end=float("inf"))
+        transfer = types.SimpleNamespace(src=self.rank, dst=dst, data=loads(dumps(data)), end=float("inf"))
         transfer.wait = lambda: self.sleep_until(lambda: self.clock.now >= transfer.end)
         self.clock.posted.append(transfer)
         self.clock.start_transfers()

@@ -75,8 +75,8 @@ def gossip(comm, model, optimizer, batches):
     """In every step, each rank takes the mean of its weights and its neighbours' on a ring. No step makes all equal."""
     p, me, weights = comm.size, comm.rank, model.weights()
     shifts = sorted({1 % p, -1 % p} - {0})  # to the right and to the left: of two ranks it is the same one
-    for x, y, _ in shares(comm, batches):
-        gradient = gradient_at(comm, model, weights, x, y, y.size)
+    for x, y, count in shares(comm, batches):
+        gradient = gradient_at(comm, model, weights, x, y, count / p)  # so that their mean over ranks is the whole's
         for shift in shifts:
             comm.isend(weights, (me + shift) % p)  # sendrecv would wait, too, for whom it sends to
         others = [comm.recv((me - shift) % p) for shift in shifts]
