@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from minidl.missing_names import Missing
+from minidl.from_pytorch import Missing
 
 OTHERS = {  # what the other libraries call these methods, where they do not call them so
     "send": "Send ssend Ssend",
