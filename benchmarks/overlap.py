@@ -22,8 +22,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.peers.conditions import of_minidl
 from minidl import nn, optim
-from minidl.cli.bench.conditions import of_minidl
 from minidl.data import Dataset, Splits
 from minidl.parallel import Job, Synchronous, train
 

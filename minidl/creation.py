@@ -16,8 +16,8 @@ from ml_dtypes import finfo
 
 from minidl import kernels, random
 from minidl.arguments import real_number, whole_number
+from minidl.from_pytorch import explains_options
 from minidl.kernels.sixteen_bit import is_sixteen_bit
-from minidl.missing_names import explains_options
 from minidl.tensor import Tensor
 
 

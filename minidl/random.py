@@ -48,7 +48,7 @@ class Purpose(Enum):
     SPIRALS = "points on spirals: none"
     GLYPHS = "distorted letters: set (training or test)"
     SPARSE_ROWS = "generated sparse rows: none"
-    BENCHMARK = "minibatches that `minidl bench` trains on: none"
+    BENCHMARK = "minibatches that `python -m benchmarks` trains on: none"
     GRADCHECK = "directions of finite differences: none"
 
 

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minidl import kernels, random
+from minidl.from_pytorch import explains_options
 from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import enable_grad, is_grad_enabled, recomputing
 from minidl.kernels import Array, counting
-from minidl.missing_names import explains_options
 from minidl.tape import Node, clock, node_of, walk
 from minidl.tensor import Tensor, record
 

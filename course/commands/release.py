@@ -19,9 +19,10 @@ TEACHERS = (
     "solutions", "course/assignments", "course/building", "course/linting", "course/teaching.md", "course/writing.md",
     "nbgrader_config.py",
     *(f"course/commands/{name}.py" for name in ("build", "grade", "lint", "redraw", "release")),
-    "tests/mutants", "tests/course", "tests/test_solutions.py", ".ci",
+    "tests/mutants", "tests/course", "tests/test_solutions.py", "CONTRIBUTING.md", ".ci", ".github/workflows",
+    ".pre-commit-config.yaml",
 )  # fmt: skip
-"""The teacher's files: solutions, hidden tests, known answers, and what needs these."""
+"""The teacher's files: solutions, hidden tests, known answers, and what needs these or is about them."""
 
 ONLY_IF_REACHED = ("course/grading/", "course/notebooks/")
 """Of these folders students get only what their own commands import."""

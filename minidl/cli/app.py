@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from minidl import __version__
-from minidl.cli.bench.command import bench
 from minidl.cli.calibrate.command import calibrate
 from minidl.cli.compare.command import compare
 from minidl.cli.examples import epilog
@@ -48,5 +47,4 @@ app.command(cls=SeveralWords, epilog=epilog("simulate"))(simulate)
 app.command(epilog=epilog("calibrate"))(calibrate)
 app.command()(networks)
 app.command(epilog=epilog("schedule"))(schedule)
-app.command(epilog=epilog("bench"))(bench)
 app.command()(info)

@@ -74,24 +74,6 @@ def _patterns() -> Iterable[str]:
     return PATTERNS
 
 
-def _benchmarks() -> Iterable[str]:
-    from minidl.cli.bench.run import BENCHMARKS
-
-    return BENCHMARKS
-
-
-def _workloads() -> Iterable[str]:
-    from minidl.cli.bench.step.workloads import WORKLOADS
-
-    return WORKLOADS
-
-
-def _peers() -> Iterable[str]:
-    from minidl.cli.bench.run import PEERS
-
-    return PEERS
-
-
 def _offered(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
     def beginning_with(incomplete: str) -> list[str]:
         return [name for name in names() if name.startswith(incomplete)]
@@ -103,4 +85,3 @@ MODELS, DATA, KERNELS, ENGINES = _offered(_models), _offered(_data), _offered(_k
 NETWORKS, STRATEGIES, COLLECTIVES = _offered(_networks), _offered(_strategies), _offered(_collectives)
 ALGORITHMS, SCHEDULES, PATTERNS = _offered(_algorithms), _offered(_schedules), _offered(_patterns)
 OPTIMIZERS = _offered(_optimizers)
-BENCHMARKS, WORKLOADS, PEERS = _offered(_benchmarks), _offered(_workloads), _offered(_peers)

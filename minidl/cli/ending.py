@@ -16,7 +16,7 @@ TO_SPEAK_SECONDS = 1.0  # for rank 0, which mpiexec ends as soon as another rank
 
 @contextmanager
 def ending(command: str) -> Iterator[None]:
-    """Turn an error inside into the end of `minidl COMMAND`: 2 for bad input, 1 for a failed run, 130 for Ctrl-C.
+    """Turn an error inside into the end of `command`: exit code 2 for bad input, 1 for a failed run, 130 for Ctrl-C.
 
     Of the copies that mpiexec starts, rank 0 alone speaks: whatever is raised here is raised by all.
     """
@@ -47,5 +47,5 @@ def _fail(command: str, message: str, code: int) -> None:
     if is_silent():
         time.sleep(TO_SPEAK_SECONDS)
     else:
-        say(Console(stderr=True), f"minidl {command}: {message}", style="red")
+        say(Console(stderr=True), f"{command}: {message}", style="red")
     raise typer.Exit(code)

@@ -32,12 +32,6 @@ mpiexec -f hosts -n 2 minidl calibrate --on mpi -o net.json
 minidl schedule --kind 1f1b --stages 4 --micro-batches 8
 minidl schedule --kind zb-h1 --message 0.1
 """,
-    "bench": r"""
-minidl bench step --workload mlp-small --threads 1 --rounds 5 \
-    --against none --profile
-minidl bench collectives --nodes 2 --bytes 4KB,1MB --against none
-minidl bench simulation --ranks 64 --rounds 3
-""",
 }
 
 

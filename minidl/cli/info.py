@@ -17,7 +17,7 @@ from minidl.cli.ending import ending
 
 def info() -> None:
     """Show versions, cores, kernels, GPU and MPI."""
-    with ending("info"):
+    with ending("minidl info"):
         table = Table(title="minidl on this machine", show_header=False, title_justify="left")
         table.add_column(style="bold")
         table.add_column(overflow="fold")

@@ -12,7 +12,7 @@ from minidl.cli.quantities import seconds_text
 
 def networks() -> None:
     """Show the networks that --network names: seconds per message, speed, and where the numbers come from."""
-    with ending("networks"):
+    with ending("minidl networks"):
         show(Console(), table())
         say(
             Console(),

@@ -32,7 +32,7 @@ from minidl.cluster.rank import Rank
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.trace.recording import Shares
 from minidl.cluster.work import Work
-from minidl.missing_names import without_missing
+from minidl.from_pytorch import without_missing
 
 
 class Communicator:

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Mapping
 
-from minidl.missing_names import Missing
+from minidl.from_pytorch import Missing
 
 OTHERS = {  # what the other libraries call these methods, where they do not call them so
     "send": "Send ssend Ssend",

@@ -12,7 +12,7 @@ from minidl.data.sampler import DistributedSampler
 from minidl.data.sparse_rows import SparseRows, sparse_rows
 from minidl.data.spirals import spirals
 from minidl.data.stdlib_text import Windows, decode, encode, stdlib_text, unigram_entropy
-from minidl.missing_names import explain_missing_names
+from minidl.from_pytorch import explain_missing_names
 
 __all__ = [
     "NAMES",
@@ -38,17 +38,4 @@ __all__ = [
     "unigram_entropy",
 ]
 
-explain_missing_names(
-    __name__,
-    __all__,
-    {
-        "TensorDataset": "type data.Dataset(x, y)",
-        "Subset": "type data.Dataset(x[indices], y[indices])",
-        "random_split": "type data.Dataset(x[indices], y[indices]) for each slice of a permutation",
-        "RandomSampler": "type DataLoader(..., shuffle=True)",
-        "SubsetRandomSampler": "type data.Dataset(x[indices], y[indices]) and shuffle=True",
-        "WeightedRandomSampler": "DataLoader(order=...) says which samples an epoch visits",
-        "IterableDataset": "a DataLoader needs __len__ and __getitem__",
-        "default_collate": "a DataLoader stacks the pairs by itself",
-    },
-)
+explain_missing_names(__name__, __all__)

@@ -19,9 +19,10 @@ losses             cross_entropy.py (of classes) losses.py (of two tensors of on
 shared by them     rules.py (operations made of rows) bind.py (operators of Tensor, broadcasting)
                    axes.py (`axis=` and `dim=`) pairs.py (sizes of windows) one_type.py (types of operands)
                    scatter.py (the gradient of indexing) uneven_means.py (where labels do not count the same)
-                   shape_errors.py missing_functions.py (messages)
+                   shape_errors.py (messages)
 """
 
+from minidl.from_pytorch import explain_missing_names
 from minidl.functional import in_place  # noqa: F401  (operators: w -= 1, x[0] = 1)
 from minidl.functional.attention import scaled_dot_product_attention
 from minidl.functional.batch_norm import batch_norm
@@ -66,7 +67,6 @@ from minidl.functional.losses import (
     mse_loss,
     smooth_l1_loss,
 )
-from minidl.functional.missing_functions import INSTEAD as _INSTEAD
 from minidl.functional.normalization import group_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
@@ -81,7 +81,6 @@ from minidl.functional.softmax import log_softmax, softmax
 from minidl.functional.sorting import argsort, sort, topk
 from minidl.functional.statistics import cumprod, cumsum, logsumexp, norm, prod, std, var
 from minidl.functional.views import broadcast_to, chunk, expand, flatten, permute, split, squeeze, unsqueeze
-from minidl.missing_names import explain_missing_names
 
 __all__ = [
     "abs",
@@ -199,4 +198,4 @@ __all__ = [
     "where",
 ]
 
-explain_missing_names(__name__, __all__, _INSTEAD)
+explain_missing_names(__name__, __all__)

@@ -2,18 +2,21 @@
 
 A rank is one of the copies: it runs `program(comm)`; comm knows its number and carries its messages. `processes` runs
 ranks as processes of this machine. `simulate` lets them take turns on a virtual clock: a message of n bytes takes
-alpha + n beta seconds (latency, and time per byte) once both sides are ready, and computing flops / speed seconds.
+alpha + n beta seconds (latency, and time per byte) once both sides are ready, and a computation takes flops / speed.
 """
 
 import collections
-import copy
 import heapq
 import multiprocessing
+import os
+import threading
+import traceback
 import types
+from pickle import dumps, loads
 
 from greenlet import getcurrent, greenlet  # a greenlet is a function that can pause: switch goes into it, or back out
 
-ANY = -1  # recv(ANY) takes the message that came first, from any rank
+ANY = -1  # recv(ANY) takes, of the messages that may start, the one that was sent first
 Run = collections.namedtuple("Run", "results seconds messages work")
 Message = collections.namedtuple("Message", "src dst start end nbytes")
 Work = collections.namedtuple("Work", "rank label start end")
@@ -29,8 +32,7 @@ class Comm:  # a rank's end of the network; a subclass has isend, recv and compu
 
     def sendrecv(self, data, dst, src):
         """Send to one rank while receiving from another. If all ranks sent first, all might wait for ever."""
-        sending = self.isend(data, dst)
-        received = self.recv(src)
+        sending, received = self.isend(data, dst), self.recv(src)
         sending.wait()
         return received
 
@@ -42,17 +44,16 @@ class ProcessComm(Comm):
 
     def isend(self, data, dst):
         """Begin to send. The result's `wait` returns when `data` may be changed: here at once, since a copy is sent."""
-        self.inboxes[dst].put((self.rank, copy.deepcopy(data)))  # copied now, since put itself reads it later
+        self.inboxes[dst].put((self.rank, dumps(data)))  # now: a thread of the queue reads its argument later
         return types.SimpleNamespace(wait=lambda: None)
 
     def recv(self, src):
         """Wait for the next message from `src`; what others send meanwhile is kept."""
         while True:
-            for i, (source, data) in enumerate(self.unread):
+            for i, (source, _) in enumerate(self.unread):
                 if src in (source, ANY):
-                    del self.unread[i]
-                    self.last_source = source
-                    return data
+                    self.last_source, data = self.unread.pop(i)
+                    return loads(data)
             self.unread.append(self.inboxes[self.rank].get())
 
     def compute(self, flops, label=""):
@@ -60,30 +61,29 @@ class ProcessComm(Comm):
 
 
 def processes(program, nodes):
-    """The results of all ranks. If one raises an exception, all are stopped."""
+    """The results of all ranks. If one fails, or the caller ends, all are stopped; the error has the traceback."""
     context = multiprocessing.get_context("fork")  # a child inherits `program`, which need not be pickled
-    inboxes, finished = [context.Queue() for _ in range(nodes)], context.Queue()
+    inboxes, finished = [context.Queue() for _ in range(nodes)], context.SimpleQueue()
 
     def run(rank):
+        threading.Thread(target=lambda: (multiprocessing.parent_process().join(), os._exit(1)), daemon=True).start()
         try:
-            finished.put((rank, program(ProcessComm(rank, inboxes))))
-        except BaseException as error:
-            finished.put((rank, error))
-            raise
+            finished.put((rank, program(ProcessComm(rank, inboxes)), None))
+        except BaseException:
+            finished.put((rank, None, traceback.format_exc()))
 
-    children = [context.Process(target=run, args=(rank,), daemon=True) for rank in range(nodes)]
-    results = {}
+    results, children = {}, [context.Process(target=run, args=(rank,), daemon=True) for rank in range(nodes)]
     try:
         for child in children:
             child.start()
         while len(results) < nodes:
-            rank, result = finished.get()
-            if isinstance(result, BaseException):
-                raise RuntimeError(f"rank {rank} failed") from result
+            rank, result, error = finished.get()
+            if error:
+                raise RuntimeError(f"rank {rank} failed:\n{error}")
             results[rank] = result
     finally:
-        for child in children:
-            child.terminate()
+        for child in [child for child in children if child.pid]:  # those that have begun
+            child.kill()
     return [results[rank] for rank in range(nodes)]
 
 
@@ -93,7 +93,7 @@ class SimulatedComm(Comm):
         self.clock, self.wants, self.incoming = clock, None, None  # the rank that recv waits for; what it then gets
 
     def isend(self, data, dst):
-        transfer = types.SimpleNamespace(src=self.rank, dst=dst, data=copy.deepcopy(data), end=float("inf"))
+        transfer = types.SimpleNamespace(src=self.rank, dst=dst, data=loads(dumps(data)), end=float("inf"))
         transfer.wait = lambda: self.sleep_until(lambda: self.clock.now >= transfer.end)
         self.clock.posted.append(transfer)
         self.clock.start_transfers()
@@ -115,13 +115,13 @@ class SimulatedComm(Comm):
 
     def sleep_until(self, is_time):
         while not is_time():
-            getcurrent().parent.switch()  # to the loop in simulate
+            getcurrent().parent.switch()  # to the loop in simulate, which may switch back here
 
 
 class Clock:  # the time of all ranks; it jumps to the next moment at which one of them may go on
     def __init__(self, alpha, beta, speeds):
         self.alpha, self.beta, self.speeds, self.now = alpha, beta, speeds, 0.0
-        self.posted, self.sends_until = [], [0.0 for _ in speeds]  # not yet started; when each rank's last send ends
+        self.posted, self.sends_until = [], [0.0 for _ in speeds]  # waiting messages; each rank's end of its last send
         self.messages, self.work = [], []  # the record
         self.comms = [SimulatedComm(rank, self) for rank in range(len(speeds))]
         self.alarms = [(0.0, rank) for rank in range(len(speeds))]  # a heap: the earliest first, then the lowest rank
@@ -146,9 +146,9 @@ def simulate(program, nodes, alpha, beta, speeds=None):
     ranks, results = [greenlet(program) for _ in range(nodes)], {}
     while clock.alarms:
         clock.now, rank = heapq.heappop(clock.alarms)
-        clock.start_transfers()
+        clock.start_transfers()  # a send may have ended, so the next may start, even if its program has returned
         if not ranks[rank].dead:
-            results[rank] = ranks[rank].switch(clock.comms[rank])  # until it sleeps (None) or returns a result
+            results[rank] = ranks[rank].switch(clock.comms[rank])  # start or wake; None: it sleeps again
     if not all(rank.dead for rank in ranks):
         raise RuntimeError(f"deadlock: ranks {[i for i in range(nodes) if not ranks[i].dead]} wait for ever")
     return Run([results[rank] for rank in range(nodes)], clock.now, clock.messages, clock.work)

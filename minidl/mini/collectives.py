@@ -1,6 +1,6 @@
 """How do p ranks add up a long vector without a boss?
 
-Every rank calls the function with its own x, of n bytes. The time is for p ranks; lg is to base 2, and p divides x.
+Every rank calls the function with its own x, of n bytes. Time: for p ranks; lg is to base 2, and p divides len(x).
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def reduce_scatter(comm, x):
     chunks = np.array_split(x, comm.size)
     growing = chunks[left]  # it ends its way at rank `left`, so it begins here
     for step in range(1, comm.size):
-        growing = comm.sendrecv(growing, dst=right, src=left) + chunks[(left - step) % comm.size]
+        growing = comm.sendrecv(growing, dst=right, src=left) + chunks[(left - step) % comm.size]  # the same chunk
     return growing
 
 

@@ -16,7 +16,7 @@ def gradient_at(comm, model, weights, x, y, count):
     model.set_weights(weights)
     loss = cross_entropy(model(Tensor(x)), labels=y, count=count)
     loss.backward()
-    comm.compute(flops=6 * weights.size * y.size, label="gradient")  # of each weight about 2 forward and 4 backward
+    comm.compute(flops=6 * weights.size * y.size, label="gradient")  # a weight: 2 (times, plus), and 4 for both vjps
     return model.gradient()
 
 
@@ -28,7 +28,7 @@ def shares(comm, batches):
 
 def synchronous(comm, model, optimizer, batches):
     """The gradients of all ranks are added up in every step: p ranks do what one would."""
-    weights = broadcast(comm, model.weights())
+    weights = broadcast(comm, model.weights())  # ranks may have drawn different ones
     for x, y, count in shares(comm, batches):
         gradient = gradient_at(comm, model, weights, x, y, count)  # divided by the whole count: their sum is the mean
         weights = optimizer.step(weights, all_reduce(comm, gradient))
@@ -51,12 +51,12 @@ def compressed(comm, model, optimizer, batches, density):
     residual, k = np.zeros_like(weights), int(np.ceil(density * weights.size))
     for x, y, count in shares(comm, batches):
         residual += gradient_at(comm, model, weights, x, y, count)
-        top = np.argpartition(np.abs(residual), -k)[-k:]
+        top = np.argpartition(np.abs(residual), -k)[-k:]  # where the k largest are, in any order
         message = np.rec.fromarrays([top.astype(np.uint32), residual[top]], names="index,value")  # 4 + 4 bytes each
         residual[top] = 0  # error feedback: the rest waits until it is among the largest
         gradient = np.zeros_like(weights)
         for each in all_gather(comm, message):
-            gradient[each.index] += each.value
+            gradient[each.index] += each.value  # an index is there once in each
         weights = optimizer.step(weights, gradient)
     return weights
 
@@ -75,12 +75,12 @@ def gossip(comm, model, optimizer, batches):
     """In every step, each rank takes the mean of its weights and its neighbours' on a ring. No step makes all equal."""
     p, me, weights = comm.size, comm.rank, model.weights()
     shifts = sorted({1 % p, -1 % p} - {0})  # to the right and to the left: of two ranks it is the same one
-    for x, y, _ in shares(comm, batches):
-        gradient = gradient_at(comm, model, weights, x, y, y.size)
+    for x, y, count in shares(comm, batches):
+        gradient = gradient_at(comm, model, weights, x, y, count / p)  # so that their mean over ranks is the whole's
         for shift in shifts:
-            comm.isend(weights, (me + shift) % p)  # not sendrecv: a late rank delays its neighbours alone
+            comm.isend(weights, (me + shift) % p)  # sendrecv would wait, too, for whom it sends to
         others = [comm.recv((me - shift) % p) for shift in shifts]
-        weights = optimizer.step((weights + sum(others)) / (1 + len(others)), gradient)
+        weights = optimizer.step((weights + sum(others)) / (1 + len(others)), gradient)  # at its own weights
     return weights
 
 
@@ -91,12 +91,12 @@ def parameter_server(comm, model, optimizer, batches, updates):
         return serve(comm, model.weights(), optimizer, updates)
     comm.send(None, server)  # the first request; later each gradient is one
     while (weights := comm.recv(server)) is not None:
-        x, y = next(batches)  # its own iterator: a fast worker reads more
+        x, y = next(batches)  # of its own: a fast worker reads more
         comm.send(gradient_at(comm, model, weights, x, y, y.size), server)
 
 
 def serve(comm, weights, optimizer, updates):
-    """Update by each gradient as it comes. Its staleness: the updates since its worker fetched, about workers - 1."""
+    """Update by each gradient as it comes. Its staleness: the updates since its worker's fetch, about workers - 1."""
     version, fetched, staleness, workers = 0, {}, [], comm.size - 1
     while workers:
         gradient, worker = comm.recv(ANY), comm.last_source
@@ -105,7 +105,7 @@ def serve(comm, weights, optimizer, updates):
             weights = optimizer.step(weights, gradient)
             version += 1
         fetched[worker] = version
-        comm.isend(weights if version < updates else None, worker)
+        comm.isend(weights if version < updates else None, worker)  # None: stop; a later gradient is dropped
         workers -= version == updates  # True counts 1: it has been told to stop
     return weights, staleness
 

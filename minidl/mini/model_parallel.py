@@ -18,7 +18,7 @@ def gpipe(stage, stages, micro_batches):
 
 
 def one_f_one_b(stage, stages, micro_batches):
-    """1F1B: first a forward for each later stage, then F and B in turn. It keeps at most `stages - stage` of them."""
+    """1F1B: first a forward for each later stage, then F and B in turn. It keeps at most `stages - stage`."""
     warmup = min(stages - 1 - stage, micro_batches)
     actions = [("F", m) for m in range(warmup)]
     for m in range(warmup, micro_batches):
@@ -39,7 +39,7 @@ def execute(comm, actions, compute, flops):
 
 def pipeline(comm, model, optimizer, batches, schedule, micro_batches):
     """Train: a rank has a slice of the layers, with weights of its own, and updates them after all micro-batches."""
-    mine = np.array_split(range(len(model.layers)), comm.size)[comm.rank]
+    mine = np.array_split(range(len(model.layers)), comm.size)[comm.rank]  # each with weights, none of them tied
     layers = Sequential([model.layers[i] for i in mine])
     weights = layers.weights()
     for x, y in batches:
@@ -56,7 +56,7 @@ def pipeline(comm, model, optimizer, batches, schedule, micro_batches):
             if gradient is None:  # the last stage has the loss, and divides it by the size of the whole minibatch
                 outputs, gradient = cross_entropy(outputs, labels=ys[m], count=y.size), 1.0
             outputs.backward(gradient)  # adds to the gradients of the weights
-            return inputs.grad
+            return inputs.grad  # inputs is a leaf; the stage before needs its gradient
 
         actions, flops = schedule(comm.rank, comm.size, micro_batches), 2 * weights.size * y.size / micro_batches
         execute(comm, actions, {"F": forward, "B": backward}, flops)
@@ -65,7 +65,7 @@ def pipeline(comm, model, optimizer, batches, schedule, micro_batches):
 
 
 def picture(schedule, stages, micro_batches):
-    """A schedule as text, one column a second: the interpreter above on the virtual clock; F takes 1 s, B 2 s."""
+    """A schedule as text, one column a second: `execute` on the virtual clock; F takes 1 s, B 2 s."""
 
     def program(comm):
         nothing = dict.fromkeys("FB", lambda m, received: None)
@@ -78,14 +78,14 @@ def picture(schedule, stages, micro_batches):
     return "\n".join(f"stage {stage}  {' '.join(row)}".rstrip() for stage, row in enumerate(rows))
 
 
-# Two rules more. copied: all ranks have the same x and make something else of it, so its gradient is the sum of theirs
+# Two rules more. copied: all ranks have the same x, and p paths lead from it to the one loss, so their gradients add up
 copied = operation(lambda x, comm: x, lambda g, z, x, comm: (all_reduce(comm, g.reshape(-1)).reshape(x.shape),))
-# summed: from the sum of the x of all ranks, all compute the same loss, so each x has the gradient of the sum
+# summed: z = the sum of all x; p ranks compute the same loss, but it is one loss, and dz/dx = 1: x has z's gradient
 summed = operation(lambda x, comm: all_reduce(comm, x.reshape(-1)).reshape(x.shape), lambda g, z, x, comm: (g,))
 
 
 class CutPair(Layer):
-    """relu(x A^T + a) B^T + b as b + the sum over ranks i of relu(x A_i^T + a_i) B_i^T: rows of A, columns of B."""
+    """relu(x A^T + a) B^T + b as b + the sum over ranks i of relu(x A_i^T + a_i) B_i^T: A_i rows, B_i columns."""
 
     def __init__(self, comm, first, second):  # two Linear layers
         self.comm = comm
@@ -95,14 +95,14 @@ class CutPair(Layer):
         self.second_bias = second.bias  # whole on every rank, and added once
 
     def __call__(self, x):
-        x = copied(x, comm=self.comm) if x.vjp else x  # nobody needs the gradient of the data
+        x = copied(x, comm=self.comm) if x.vjp else x  # without vjp x is data, whose gradient nobody needs
         hidden = relu(x @ self.first.mT + self.first_bias)
         return summed(hidden @ self.second.mT, comm=self.comm) + self.second_bias
 
 
 def tensor_parallel(comm, model, optimizer, batches):
     """Train: every rank reads all samples, and has its share of every weight matrix."""
-    linear = model.layers[::2]  # of an MLP with an even number of them; ReLU is in between
+    linear = model.layers[::2]  # every other layer is ReLU; an odd number of Linears would lose the last one
     pairs = [CutPair(comm, first, second) for first, second in zip(linear[::2], linear[1::2])]
     model = Sequential([layer for pair in pairs for layer in (pair, relu)][:-1])
     weights = model.weights()

@@ -9,7 +9,7 @@ from minidl.mini.tensor import Tensor, normal_cdf, normalize, relu, softmax
 
 
 class Layer:
-    """A function with weights: the tensors among its attributes, and those of the layers among its attributes."""
+    """A function with weights: the tensors and layers among its attributes (also in lists); functions have none."""
 
     def parameters(self):
         for value in vars(self).values():
@@ -25,7 +25,7 @@ class Layer:
     def set_weights(self, vector):
         ends = np.cumsum([parameter.data.size for parameter in self.parameters()])
         for parameter, values in zip(self.parameters(), np.split(vector, ends[:-1])):
-            parameter.data, parameter.grad = values.reshape(parameter.data.shape), None  # a new start for +=
+            parameter.data, parameter.grad = values.reshape(parameter.data.shape), None  # backward adds up: start anew
 
     def gradient(self):
         return np.concatenate([parameter.grad.reshape(-1) for parameter in self.parameters()])
@@ -33,7 +33,7 @@ class Layer:
 
 class Linear(Layer):
     def __init__(self, inputs, outputs, rng):
-        bound = 1 / np.sqrt(inputs)  # y = x W^T + b; weights begin at random, as in PyTorch
+        bound = 1 / np.sqrt(inputs)  # y = x W^T + b; as in PyTorch: more inputs, smaller weights, y stays of order 1
         self.weight = Tensor(rng.uniform(-bound, bound, (outputs, inputs)).astype(np.float32))
         self.bias = Tensor(rng.uniform(-bound, bound, outputs).astype(np.float32))
 
@@ -66,7 +66,7 @@ class Embedding(Layer):  # a vector for each token plus one for each position: t
         return self.token[tokens.data] + self.position[: tokens.data.shape[1]]
 
     def logits(self, x):
-        return x @ self.token.mT  # weight tying: a token's score is its own vector times x
+        return x @ self.token.mT  # weight tying: a token's score is its vector times x; counted once, in Embedding
 
 
 class LayerNorm(Layer):
@@ -88,16 +88,16 @@ class Block(Layer):
     def __call__(self, x):
         x = x + self.attention(self.norm_1(x))
         up = self.up(self.norm_2(x))
-        return x + self.down(up * normal_cdf(up))  # GELU
+        return x + self.down(up * normal_cdf(up))  # GELU, a smooth ReLU
 
     def attention(self, x):
-        """Each position asks (q) those before it and itself (k), and gets a mean of what they offer (v)."""
+        """Each position gets a mean of the v of itself and those before, weighted by softmax(q . k)."""
         n, t, width = x.data.shape
         d = width // self.heads
         qkv = self.to_qkv(x).reshape(shape=(n, t, 3, self.heads, d))
         q, k, v = (qkv[:, :, i].swapaxes(axes=(1, 2)) for i in range(3))  # each (n, heads, t, d)
         future = np.triu(np.full((t, t), -np.inf), 1)  # softmax gives it the weight exp(-inf) = 0
-        weights = softmax(q @ k.mT * d**-0.5 + future)  # (n, heads, t, t); q @ k.mT are sums of d products
+        weights = softmax(q @ k.mT * d**-0.5 + future)  # (n, heads, t, t); sums of d products are of order d**0.5
         return self.out((weights @ v).swapaxes(axes=(1, 2)).reshape(shape=(n, t, width)))  # the heads side by side
 
 
@@ -116,7 +116,7 @@ class SGD:  # v = momentum v + g, w = w - lr v
         return weights - self.lr * self.velocity
 
 
-class Adam:  # a step along the mean gradient m, divided by the root of the mean square v: a steady one moves w by lr
+class Adam:  # along the mean gradient m, divided by the root of the mean square v: a steady gradient moves w by lr
     def __init__(self, lr):
         self.lr, self.m, self.v, self.steps = lr, 0.0, 0.0, 0
 

@@ -21,7 +21,7 @@ class Tensor:
         self.number = next(numbers)  # parents are older than children: a topological order of the graph
 
     def backward(self, gradient=1.0):
-        """Add to the `grad` of every leaf `gradient` times the derivative of this tensor with respect to the leaf."""
+        """Add to the `grad` of every leaf: the derivative by it of sum(gradient * this tensor), entry by entry."""
         self.grad = np.broadcast_to(np.asarray(gradient, self.data.dtype), self.data.shape)
         reached = {self.number: self}
         while reached:
@@ -36,7 +36,7 @@ class Tensor:
 
 def summed_to(shape, g):
     """Undo broadcasting: an entry that was used many times gets the sum of the gradients of all its uses."""
-    g = g.sum(axis=tuple(range(g.ndim - len(shape))))  # the axes that broadcasting put in front
+    g = g.sum(axis=tuple(range(g.ndim - len(shape))))  # the axes that broadcasting put in front; axis=() sums nothing
     return g.sum(axis=tuple(axis for axis, size in enumerate(shape) if size == 1), keepdims=True)  # those it stretched
 
 
@@ -44,8 +44,7 @@ def operation(forward, vjp):
     """Make an operation on tensors from one on arrays, z = forward(*arrays), and its vjp: (g, z, *arrays) -> tuple."""
 
     def on_tensors(*inputs, **settings):
-        dtype = inputs[0].data.dtype  # numbers and arrays among the inputs become tensors of this type
-        inputs = [x if isinstance(x, Tensor) else Tensor(np.asarray(x, dtype)) for x in inputs]
+        inputs = [x if isinstance(x, Tensor) else Tensor(np.asarray(x, inputs[0].data.dtype)) for x in inputs]
         arrays = [x.data for x in inputs]
         z = forward(*arrays, **settings)
         return Tensor(z, inputs, lambda g: vjp(g, z, *arrays, **settings))
@@ -69,19 +68,19 @@ add = operation(np.add, lambda g, z, x, y: (g, g))
 multiply = operation(np.multiply, lambda g, z, x, y: (g * y, g * x))
 matmul = operation(np.matmul, lambda g, z, x, y: (g @ y.mT, x.mT @ g))
 relu = operation(lambda x: np.maximum(x, 0), lambda g, z, x: (g * (x > 0),))
-softmax = operation(probabilities, lambda g, z, x: (z * (g - (g * z).sum(**last)),))  # dz_i/dx_j = z_i ([i = j] - z_j)
+softmax = operation(probabilities, lambda g, z, x: (z * (g - (g * z).sum(**last)),))  # dz_i/dx_j = z_i (I_ij - z_j)
 reshape = operation(lambda x, shape: x.reshape(shape), lambda g, z, x, shape: (g.reshape(x.shape),))
 swapaxes = operation(lambda x, axes: x.swapaxes(*axes), lambda g, z, x, axes: (g.swapaxes(*axes),))
 take = operation(lambda x, index: x[index], lambda g, z, x, index: (spread(g, index, x.shape),))
-normalize = operation(  # to mean 0, variance 1: the vjp takes out of g what would move the mean or the variance
+normalize = operation(  # to mean 0, variance 1: with n = width, s = the root, dz_i/dx_j = (I_ij - 1/n - z_i z_j/n) / s
     lambda x: (x - x.mean(**last)) / np.sqrt(x.var(**last) + 1e-5),
     lambda g, z, x: ((g - g.mean(**last) - z * (g * z).mean(**last)) / np.sqrt(x.var(**last) + 1e-5),),
 )
-normal_cdf = operation(  # the probability that a standard normal variable is below x
+normal_cdf = operation(  # the probability that a standard normal variable is below x; numpy has no erf of its own
     lambda x: (0.5 + 0.5 * np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2))).astype(x.dtype),
     lambda g, z, x: (g * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi),),
 )
-cross_entropy = operation(  # the sum over all labels of -log softmax(x)[label], divided by `count`
+cross_entropy = operation(  # sum over labels of -log softmax(x)[label], / `count`; d/dx = softmax(x) - (1 at the label)
     lambda x, labels, count: -np.log(np.take_along_axis(probabilities(x), labels[..., None], -1)).sum() / count,
     lambda g, z, x, labels, count: (g * (probabilities(x) - np.eye(x.shape[-1], dtype=x.dtype)[labels]) / count,),
 )

@@ -15,7 +15,7 @@ what this rank holds of a model: `placeholder.py` has the tensors that stand for
 make a parameter's values, and `shard.py` divides a parameter among ranks.
 """
 
-from minidl.missing_names import explain_missing_names
+from minidl.from_pytorch import explain_missing_names
 from minidl.nn import init, models, segments
 from minidl.nn.activation import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from minidl.nn.attention import MultiheadAttention
@@ -105,33 +105,4 @@ __all__ = [
     "using",
 ]
 
-explain_missing_names(
-    __name__,
-    __all__,
-    {
-        "BCELoss": "type nn.BCEWithLogitsLoss(), and leave out the sigmoid before it",
-        "BatchNorm3d": "nn.BatchNorm1d and nn.BatchNorm2d are there",
-        "Conv3d": "nn.Conv2d is there",
-        "ConvTranspose2d": "enlarge the image (see nn.Upsample), then nn.Conv2d",
-        "DataParallel": "minidl.parallel trains on many nodes",
-        "ELU": "nn.GELU, nn.SiLU and nn.LeakyReLU are there",
-        "GRU": "type nn.LSTM",
-        "GRUCell": "type nn.LSTMCell",
-        "InstanceNorm2d": "type nn.GroupNorm(c, c)",
-        "MaxPool1d": "type nn.MaxPool2d((1, k)) on images of height 1",
-        "Mish": "nn.SiLU and nn.GELU are there",
-        "ModuleDict": "type nn.ModuleList, or assign each module to an attribute",
-        "PReLU": "type nn.LeakyReLU",
-        "ParameterList": "assign each nn.Parameter to an attribute: setattr(self, f'weight{i}', nn.Parameter(...))",
-        "RNN": "type nn.LSTM",
-        "RNNCell": "type nn.LSTMCell",
-        "ReLU6": "x.clamp(0, 6) in a forward does it",
-        "Softplus": "F.softplus(x) in a forward does it",
-        "TransformerEncoderLayer": "nn.models has a GPT, nn.MultiheadAttention the attention",
-        "Unflatten": "x.reshape(...) in a forward does it",
-        "Upsample": "x.reshape(n, c, h, 1, w, 1).expand(n, c, h, 2, w, 2).reshape(n, c, 2 * h, 2 * w) does it",
-        "functional": "type from minidl import functional as F",
-        "parallel": "minidl.parallel trains on many nodes",
-        "utils": "type nn.clip_grad_norm_",
-    },
-)
+explain_missing_names(__name__, __all__)

@@ -7,8 +7,8 @@ from math import hypot, inf
 
 from minidl import kernels
 from minidl.arguments import real_number
+from minidl.from_pytorch import explains_options
 from minidl.kernels import Array
-from minidl.missing_names import explains_options
 from minidl.tensor import Tensor
 
 _LEAST_LARGE = 1e15  # sums of squares of such numbers approach the limit of float32, 3.4e38

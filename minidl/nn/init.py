@@ -17,8 +17,8 @@ import numpy as np
 
 from minidl import random
 from minidl.arguments import one_of
+from minidl.from_pytorch import explain_missing_names
 from minidl.kernels import Array
-from minidl.missing_names import explain_missing_names
 from minidl.nn.placeholder import Placeholder
 from minidl.tensor import Tensor, as_array
 
@@ -163,12 +163,4 @@ def _draw(generator: np.random.Generator, distribution: str, scale: float, shift
         array[...] = as_array(values)
 
 
-explain_missing_names(
-    __name__,
-    [name for name in globals() if name.endswith("_") and not name.startswith("_")],
-    {
-        "orthogonal_": "type nn.init.xavier_uniform_",
-        "trunc_normal_": "type nn.init.normal_",
-        "eye_": "type weight.copy_(np.eye(*weight.shape))",
-    },
-)
+explain_missing_names(__name__, [name for name in globals() if name.endswith("_") and not name.startswith("_")])

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 
 from minidl import kernels
+from minidl.from_pytorch import OF_LAYERS, OPTIONS, add_hints, unknown_option, without_missing
 from minidl.kernels.sixteen_bit import is_floating_point
-from minidl.missing_names import OPTIONS, Missing, unknown_option, without_missing
 from minidl.nn.parameter import Buffer, Parameter
 from minidl.nn.placeholder import building
 from minidl.nn.state_dict import IncompatibleKeys, load_state, save_state
@@ -323,16 +323,4 @@ def _once(named: Iterator[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
             yield name, value
 
 
-INSTEAD = {  # methods of PyTorch's modules that have no counterpart
-    "register_forward_hook": "replace the submodule by your own Module that calls it",
-    "register_forward_pre_hook": "replace the submodule by your own Module that calls it",
-    "register_full_backward_hook": "parameters have register_post_accumulate_grad_hook(hook)",
-    "get_parameter": "dict(model.named_parameters())[name]",
-    "get_submodule": "dict(model.named_modules())[name]",
-    "compile": "kernels.use('numba') runs the compiled kernels",
-    "share_memory": "minidl.parallel trains on many nodes",
-    "bfloat16": "amp.autocast(dtype='bfloat16') computes in it",
-    "type": "model.to(dtype) converts",
-}
-for _name, _hint in INSTEAD.items():
-    setattr(Module, _name, Missing(_name, _hint))
+add_hints(Module, OF_LAYERS)

@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
+from minidl.from_pytorch import unknown_option
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import is_floating_point
-from minidl.missing_names import unknown_option
 from minidl.optim.options import Group, check_not_negative
 from minidl.optim.state_dict import EXTRA_KEYS, load_state, save_state
 from minidl.tensor import Tensor

@@ -8,10 +8,9 @@ dependency_graph.py    the tasks of a step: what each costs, and what it has to 
 hooks.py               handles of functions that backward calls once a leaf's gradient is final
 numpy_protocols.py     tensors as arguments of numpy's functions
 element_count.py       `x.size`, a number that can be called as PyTorch's `x.size()`
-missing_attributes.py  messages for attributes of PyTorch's tensors that do not exist here
 """
 
-from minidl.missing_names import callable_module
+from minidl.from_pytorch import callable_module
 from minidl.tensor.conversion import as_array
 from minidl.tensor.dependency_graph import dependency_graph
 from minidl.tensor.gradients import backward, grad

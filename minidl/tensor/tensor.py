@@ -15,18 +15,17 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
+from minidl.from_pytorch import OF_TENSORS, add_hints, unknown_option, without_missing
 from minidl.grad_mode import grad_enabled
 from minidl.kernels import Array, counting
 from minidl.kernels.owner import owner
 from minidl.kernels.sixteen_bit import is_floating_point
-from minidl.missing_names import unknown_option, without_missing
 from minidl.tape import Node, Vjp, clock, memory_of, node_of, shared_memory
 from minidl.tensor.conversion import as_array
 from minidl.tensor.element_count import ElementCount
 from minidl.tensor.gradients import backward, refuse_second_derivatives
 from minidl.tensor.hooks import RemovableHandle
 from minidl.tensor.methods import Methods
-from minidl.tensor.missing_attributes import add_hints
 from minidl.tensor.numpy_protocols import NumpyProtocols
 
 
@@ -251,7 +250,7 @@ class Tensor(Node, Methods, NumpyProtocols):
         return RemovableHandle(self._hooks, hook)
 
 
-add_hints(Tensor)
+add_hints(Tensor, OF_TENSORS)
 
 
 def _of_data(data: Any, requires_grad: bool = False) -> None:

@@ -87,7 +87,6 @@ def test_tab_offers_commands_and_values(tmp_path):
         "simulate --algorithm r": ["ring", "rabenseifner"],
         "schedule --kind z": ["zb-h1", "zb-v"],
         "calibrate --pattern ": ["ping-pong", "exchange"],
-        "bench --against torch": ["torch"],
     }
     for words, some in offered.items():
         asked = {"_MINIDL_COMPLETE": "complete_bash", "COMP_WORDS": f"minidl {words}"}

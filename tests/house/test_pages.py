@@ -91,7 +91,7 @@ def test_the_strategy_of_the_page_trains_where_a_replica_gets_no_samples() -> No
         np.testing.assert_allclose(four.checkpoint.model[name], weight, atol=1e-6)
 
 
-@pytest.mark.parametrize("page", MOST_LINES)
+@pytest.mark.parametrize("page", [page for page in MOST_LINES if page in PAGES])  # a students' edition has fewer
 def test_a_page_that_everybody_reads_is_short(page: str) -> None:
     assert len(PAGES[page].splitlines()) <= MOST_LINES[page]
 

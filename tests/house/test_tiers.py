@@ -19,6 +19,8 @@ def test_every_claim_has_a_case_in_the_first_tier(pytestconfig: pytest.Config) -
 
 
 def test_the_files_that_start_first_exist() -> None:
+    if not (TESTS / "course").is_dir():
+        pytest.skip("a students' edition has fewer tests")
     assert [name for name in LONGEST_FIRST if not (TESTS / name).is_file()] == []
 
 

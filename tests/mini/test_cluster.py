@@ -2,7 +2,9 @@
 
 import math
 import multiprocessing
-import os
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -53,19 +55,62 @@ def test_receiving_from_any_names_the_sender(run):
     assert run(program, 4)[0] == [(rank * 1.3, rank) for rank in (1, 2, 3)]
 
 
-@pytest.mark.timeout(60)
-def test_a_rank_that_fails_is_named_and_leaves_no_process():
-    def program(comm):
-        if comm.rank == 2:
-            raise ZeroDivisionError("on purpose")
-        return comm.recv(2), os.getpid()
+class StubbornError(Exception):
+    """An error that cannot be pickled."""
 
-    with pytest.raises(RuntimeError, match="rank 2 failed") as caught:
-        processes(program, 3)
-    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    def __reduce__(self):
+        raise TypeError("not picklable")
+
+
+def raises(error):
+    raise error
+
+
+FAILURES = {
+    "an error": lambda comm: raises(ZeroDivisionError()),
+    "an error that cannot be pickled": lambda comm: raises(StubbornError()),
+    "an exit": lambda comm: sys.exit(3),
+    "a result that cannot be pickled": lambda comm: lambda: None,
+    "a message that cannot be pickled": lambda comm: comm.isend(lambda: None, 0),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_rank_that_fails_is_named_with_its_traceback_and_leaves_no_process(failure):
+    with pytest.raises(RuntimeError, match="rank 2 failed:\nTraceback"):
+        processes(lambda comm: FAILURES[failure](comm) if comm.rank == 2 else comm.recv(2), 3)
     for child in multiprocessing.active_children():
         child.join(30)
     assert not multiprocessing.active_children()
+
+
+@pytest.mark.timeout(60)
+def test_unread_messages_do_not_keep_a_run_from_its_end():
+    def program(comm):
+        comm.isend(np.zeros(300_007), 1 - comm.rank)
+        return comm.rank
+
+    assert processes(program, 2) == [0, 1]
+
+
+WAITS_FOR_EVER = """
+from minidl.mini.cluster import processes
+
+def program(comm):
+    print(f"rank {comm.rank}", flush=True)
+    comm.recv(comm.rank)
+
+processes(program, 2)
+"""
+
+
+@pytest.mark.timeout(60)
+def test_no_rank_outlives_a_caller_that_is_killed():
+    caller = subprocess.Popen([sys.executable, "-c", WAITS_FOR_EVER], stdout=subprocess.PIPE, text=True)
+    assert {caller.stdout.readline(), caller.stdout.readline()} == {"rank 0\n", "rank 1\n"}
+    caller.send_signal(signal.SIGKILL)
+    assert not caller.communicate(timeout=30)[0]  # ends when no rank has the pipe open any more
 
 
 def test_ranks_that_wait_for_each_other_are_told_so_on_the_clock():
@@ -141,3 +186,7 @@ def test_a_slow_rank_computes_for_as_long_as_its_speed_says():
         (1, "step", pytest.approx(2.2)),
         (2, "step", 0.0),
     ]
+
+
+def test_a_rank_makes_a_billion_operations_a_second_unless_told_otherwise():
+    assert simulate(lambda comm: comm.compute(flops=2.5e9), 2, 0, 0).seconds == 2.5

@@ -123,6 +123,28 @@ def test_models_that_are_averaged_are_the_workshops(strategy, way, nodes):
         assert run.seconds == pytest.approx(report.history[-1]["seconds"], abs=1e-9)
 
 
+@pytest.mark.parametrize("nodes", NODES)
+def test_gossip_is_the_workshops_where_shares_are_uneven(nodes):
+    ragged = job(samples=211, batch_size=37)
+    run = by_the_core(ragged, core.gossip, nodes)
+    report = by_the_workshop(ragged, parallel.Gossip("ring"), nodes)
+    np.testing.assert_allclose(np.mean(run.results, axis=0), weights_of(report), atol=1e-6, rtol=0)
+
+
+def test_the_work_of_a_text_is_counted_by_tokens_and_named():
+    rng = np.random.default_rng(0)
+    model = mini_nn.gpt(31, 9, blocks=1, heads=2, width=12, rng=rng)
+    x = rng.integers(0, 31, (5, 9))
+    for way, flops in ((core.synchronous, [6 * 45]), (IN_MICRO_BATCHES, [2 * 9] * 5 + [4 * 9] * 5)):
+        run = simulate(lambda comm, way=way: way(comm, model, mini_nn.SGD(0.1), [(x, x)]), 1, 0, 0)
+        seconds = [work.end - work.start for work in run.work]
+        assert seconds == pytest.approx([n * model.weights().size / 1e9 for n in flops])
+        assert [work.label for work in run.work][-1] == ("gradient" if way is core.synchronous else "B4")
+
+
+IN_MICRO_BATCHES = partial(model_parallel.pipeline, schedule=model_parallel.gpipe, micro_batches=5)
+
+
 class OneMatrix(nn.Module):
     """All weights in one parameter: for one, the workshop's TopK is the core's, which takes the largest of all."""
 

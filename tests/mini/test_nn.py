@@ -77,3 +77,17 @@ def test_the_jobs_weights_lie_in_the_cores_order():
     model.set_weights(first_weights(jobs.job()))
     x = rng.normal(size=(9, 64)).astype(np.float32)
     np.testing.assert_allclose(model(Tensor(x)).data, workshop(x).numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_first_biases_have_both_signs_and_first_embeddings_the_deviation_of_gpt_2():
+    bias = core.Linear(64, 4001, np.random.default_rng(3)).bias.data
+    assert bias.mean() == pytest.approx(0, abs=0.01)
+    embedding = core.Embedding(97, 89, 61, np.random.default_rng(3))
+    for weights in (embedding.token.data, embedding.position.data):
+        assert weights.std() == pytest.approx(0.02, rel=0.03)
+
+
+def test_weights_and_logits_of_a_gpt_are_float32():
+    model = core.gpt(37, 13, blocks=1, heads=3, width=24, rng=rng)
+    assert {parameter.data.dtype for parameter in model.parameters()} == {np.dtype(np.float32)}
+    assert model(Tensor(TOKENS)).data.dtype == np.float32

@@ -86,3 +86,40 @@ def test_float32_stays_float32():
     y = core.softmax(x * 0.3 + 1.1)
     y.backward(np.ones((2, 3)))
     assert y.data.dtype == x.grad.dtype == np.float32
+
+
+def test_a_difference_has_the_gradients_1_and_minus_1():
+    x, y = Tensor(X), Tensor(OTHER)
+    result = x - y
+    np.testing.assert_array_equal(result.data, X - OTHER)
+    result.backward(np.ones_like(X))
+    np.testing.assert_array_equal(x.grad, np.ones_like(X))
+    np.testing.assert_array_equal(y.grad, np.full_like(OTHER, -15))
+
+
+def test_large_scores_do_not_overflow():
+    x = Tensor(np.array([[1003.0, 1000.0, -1000.0]]))
+    expected = [[1 / (1 + np.exp(-3)), 1 / (1 + np.exp(3)), 0]]
+    np.testing.assert_allclose(core.softmax(x).data, expected)
+    np.testing.assert_allclose(core.cross_entropy(x, labels=np.array([0]), count=1).data, np.log1p(np.exp(-3)))
+
+
+def test_relu_has_the_gradient_0_at_0():
+    x = Tensor(np.array([-1.5, 0.0, 0.7]))
+    core.relu(x).backward(np.ones(3))
+    np.testing.assert_array_equal(x.grad, [0, 0, 1])
+
+
+def test_only_leaves_keep_their_gradients():
+    x = Tensor(X)
+    inner = x * 2.0
+    result = inner + 1.0
+    result.backward(X)
+    assert inner.grad is result.grad is None
+    np.testing.assert_array_equal(x.grad, 2 * X)
+
+
+def test_gradients_of_chosen_entries_have_the_type_of_the_whole():
+    x = Tensor(X.astype(np.float32))
+    x[INDEX].backward(np.ones((*INDEX.shape, *X.shape[1:])))
+    assert x.grad.dtype == np.float32

@@ -9,7 +9,7 @@ import pytest
 
 from minidl import Tensor, arange, grad
 from minidl import functional as F
-from minidl.tensor.missing_attributes import INSTEAD, MISSPELLED
+from minidl.from_pytorch import MISSPELLED, OF_TENSORS
 from tests.together import Mistake, assert_refused, naming
 
 X = np.ones((2, 3), np.float32)
@@ -99,7 +99,7 @@ def test_a_read_only_tensor_is_not_said_to_have_a_wrong_shape() -> None:
 
 def test_hints_are_about_names_that_are_missing_and_lead_to_names_that_are_there() -> None:
     there = dir(x())
-    assert [name for name in {**INSTEAD, **MISSPELLED} if name in there or hasattr(Tensor, name)] == []
+    assert [name for name in OF_TENSORS if name in there or hasattr(Tensor, name)] == []
     assert [meant for meant in MISSPELLED.values() if meant not in there] == []
 
 

@@ -37,7 +37,7 @@ def calibrate(
 
     The table shows how well a straight line fits. Every command takes the file as --network net.json.
     """
-    with ending("calibrate"):
+    with ending("minidl calibrate"):
         from minidl.cli.calibrate.run import run  # here, so that --help comes at once
 
         run(context.params)

@@ -110,7 +110,7 @@ def compare(
     run), history.csv (a row for each epoch of each run), summary.csv (means and standard deviations over the seeds) and
     loss.png (loss against time and against samples). Runs differ by chance: --seeds 5 shows by how much.
     """
-    with ending("compare"):
+    with ending("minidl compare"):
         from minidl.cli.compare.run import print_list, run  # here, so that --help comes at once
         from minidl.cli.own import register_all
 

@@ -40,7 +40,7 @@ def schedule(
     A schedule from a file is checked first: the message names the first bad action and why. The times are of a whole
     stage; each of its chunks takes its share. The folder gets the picture and the schedule as CSV, which --file reads.
     """
-    with ending("schedule"):
+    with ending("minidl schedule"):
         from minidl.cli.schedule.run import run  # here, so that --help comes at once
 
         run(context.params)

@@ -78,7 +78,7 @@ def simulate(
     folder gets the table as CSV, a picture of the times, and timelines: all in one picture, and each as a trace for
     Perfetto.
     """
-    with ending("simulate"):
+    with ending("minidl simulate"):
         from minidl.cli.simulate.run import run  # here, so that --help comes at once
 
         run({name: None if value == () else value for name, value in context.params.items()})

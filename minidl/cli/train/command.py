@@ -29,7 +29,7 @@ LEFT_OUT = ("own", "out", "resume", "elastic", "deadline", "plan", "config", "te
 def _from_file(context: Context, path: Path | None) -> Path | None:
     """Take the options in the file as defaults."""
     if path is not None:
-        with ending("train"):
+        with ending("minidl train"):
             from minidl.cli.config_file import read
 
             hints = get_type_hints(train)
@@ -148,7 +148,7 @@ def train(
     gets the configuration at once; after every epoch the metrics and a checkpoint (only after the last if the strategy
     gives each node weights of its own); and at the end the trace (for Perfetto) and two pictures.
     """
-    with ending("train"):
+    with ending("minidl train"):
         from minidl.cli.own import register_all
         from minidl.cli.train.options import (  # here, so that --help comes at once
             completed,

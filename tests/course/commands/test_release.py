@@ -170,6 +170,14 @@ def test_the_pages_of_the_edition_name_no_folder_and_link_to_no_file_that_is_not
     assert "teaching.md" not in pages["README.md"]
 
 
+def test_the_pages_of_the_edition_name_no_command_that_it_lacks(edition):
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in edition.rglob("*.md"))
+    commands = set(re.findall(r"`(?:python3 -m )?course (\w+)[^`]*`|^python3 -m course (\w+)", pages, re.M))
+    named = {name for pair in commands for name in pair if name}
+    assert {"lab", "test"} <= named
+    assert [name for name in sorted(named) if not (edition / "course" / "commands" / f"{name}.py").exists()] == []
+
+
 def test_a_page_of_the_edition_is_otherwise_that_of_the_course():
     page = "# A\n\nOne [b](b.md).\n\nTwo [c](c.md).\n\n| `d/` | d |\n| `e/` | e |\n\nThree, `e/` [x](https://x.y).\n"
     assert release.students_page(page, ["b.md", "d/f.py"]) == (

@@ -13,7 +13,7 @@ import pytest
 import minidl
 from minidl import Tensor, data, functional, nn, optim
 from minidl import functional as F
-from minidl.nn import module as nn_module
+from minidl.from_pytorch import OF_LAYERS
 from tests.together import Mistake, assert_refused
 
 LAYER = nn.Linear(4, 5)
@@ -82,7 +82,7 @@ def test_packages_are_imported_when_they_are_named() -> None:
 
 
 def test_hints_for_modules_are_about_methods_that_are_missing_and_not_in_dir() -> None:
-    assert not any(hasattr(LAYER, name) or name in dir(LAYER) for name in nn_module.INSTEAD)
+    assert not any(hasattr(LAYER, name) or name in dir(LAYER) for name in OF_LAYERS)
     assert {"parameters", "apply", "weight"} <= set(dir(LAYER))
 
 

@@ -1,6 +1,5 @@
-"""`minidl bench`: minidl compared with other libraries, measured in turns in one run.
+"""`python -m benchmarks`: minidl compared with other libraries, measured in turns in one run.
 
-command.py        its options
 run.py            from what was typed to the table, the picture and the folder
 step/ memory.py scaling.py collectives/ simulation/ launch.py    the benchmarks, which yield `Comparison`s
 peer.py           processes of one library, which wait for requests while others are measured

@@ -1,4 +1,4 @@
-"""What `minidl bench` prints and writes: one table, as Markdown and CSV too, and one picture."""
+"""What `python -m benchmarks` prints and writes: one table, as Markdown and CSV too, and one picture."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from minidl.cli.bench.comparisons import Comparison, best
-from minidl.cli.bench.step.run import Operations
+from benchmarks.peers.comparisons import Comparison, best
+from benchmarks.peers.step.run import Operations
 from minidl.cli.display import results_table
 from minidl.cli.quantities import seconds_text
 from minidl.cli.run_folder import write_csv

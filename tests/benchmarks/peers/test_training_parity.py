@@ -1,12 +1,12 @@
-"""PyTorch's and JAX's training steps of `minidl bench step` are minidl's: the same losses from the same weights."""
+"""PyTorch's and JAX's steps of `python -m benchmarks step` are minidl's: the same losses from the same weights."""
 
 from __future__ import annotations
 
 import pytest
 
-from minidl.cli.bench.step.run import TOLERANCE
-from minidl.cli.bench.step.side import FIRST_STEPS
-from minidl.cli.bench.step.workloads import WORKLOADS, Training
+from benchmarks.peers.step.run import TOLERANCE
+from benchmarks.peers.step.side import FIRST_STEPS
+from benchmarks.peers.step.workloads import WORKLOADS, Training
 
 pytestmark = pytest.mark.timeout(900)  # XLA compiles for minutes on a loaded machine
 
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.timeout(900)  # XLA compiles for minutes on a loaded ma
 def test_the_first_losses_of_the_other_library_are_those_of_minidl(name, library):
     pytest.importorskip(library, reason=f"{library} is in the extra `bench`")
     if library == "torch":
-        from minidl.cli.bench.step import torch_training
+        from benchmarks.peers.step import torch_training
 
         other = torch_training.Training(name, WORKLOADS[name], is_compiled=False)
     else:
-        from minidl.cli.bench.step import jax_training
+        from benchmarks.peers.step import jax_training
 
         other = jax_training.Training(name, WORKLOADS[name])
     ours = Training(WORKLOADS[name])

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
-from minidl.cli.bench.comparisons import Comparison, Progress
-from minidl.cli.bench.peer import MeasurementError, Side, started
-from minidl.cli.bench.step.side import MATRIX
+from benchmarks.peers.comparisons import Comparison, Progress
+from benchmarks.peers.peer import MeasurementError, Side, started
+from benchmarks.peers.step.side import MATRIX
 from minidl.cli.quantities import counted
 
 PEERS = {"PyTorch eager": "torch", "torch.compile": "torch", "jax.jit": "jax"}  # and the package that each needs
@@ -45,7 +45,7 @@ class StepRun:
         self.setting = counted(threads, "thread")
 
         def start(name: str) -> Side:
-            module, arguments = "minidl.cli.bench.step.side", [name, str(threads)]
+            module, arguments = "benchmarks.peers.step.side", [name, str(threads)]
             return Side(name, module, arguments, ranks=1, stack=stack, threads=threads)
 
         self.sides = started(["minidl", *peers], start, self.skipped)

@@ -1,4 +1,4 @@
-"""`minidl bench` measures what is asked for, and refuses in one sentence what it cannot measure."""
+"""`python -m benchmarks` measures what is asked for, and refuses in one sentence what it cannot measure."""
 
 from __future__ import annotations
 
@@ -8,38 +8,48 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import typer
 
+from benchmarks.__main__ import app
+from benchmarks.peers import memory, scaling
+from benchmarks.peers.collectives import run as collectives_run
+from benchmarks.peers.comparisons import Comparison
+from benchmarks.peers.peer import MeasurementError, Side
+from benchmarks.peers.run import MEASURED, Asked, checked
+from benchmarks.peers.simulation import run as simulation_run
+from benchmarks.peers.step import run as step_run
+from benchmarks.peers.step.profile import time_by_operation
 from minidl import Tensor, nn, optim
-from minidl.cli.bench import memory, scaling
-from minidl.cli.bench.collectives import run as collectives_run
-from minidl.cli.bench.comparisons import Comparison
-from minidl.cli.bench.peer import MeasurementError, Side
-from minidl.cli.bench.run import MEASURED, Asked, checked
-from minidl.cli.bench.simulation import run as simulation_run
-from minidl.cli.bench.step import run as step_run
-from minidl.cli.bench.step.profile import time_by_operation
 from minidl.cores import cores
-from tests.cli.command import minidl, refuses, succeeds
+from tests.cli import command
+from tests.cli.command import minidl, refused, succeeds
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
 
+@pytest.fixture(autouse=True)
+def benchmarks_are_called(monkeypatch):
+    """`minidl(...)` of the tests calls `python -m benchmarks` here."""
+    monkeypatch.setattr(command, "entry", lambda: typer.main.get_command(app))
+
+
 def test_bad_input_is_refused_in_a_sentence():
-    refuses(
-        "bench",
-        {
-            "stepp": "the benchmark must be",
-            "--workload lennet": "--workload must be",
-            "--threads 0": f"--threads must be from 1 to {cores()}, got 0",
-            f"--threads {cores() + 1}": f"--threads must be from 1 to {cores()}, got {cores() + 1}",
-            "--threads two": "--threads takes whole numbers with commas between, such as 1,2, got 'two'",
-            "--nodes 1": "--nodes must be at least 2, got 1",
-            "--bytes 6": "--bytes 6: a vector of float32 has a multiple of 4 bytes",
-            "--rounds 0": "--rounds must be at least 1, got 0",
-            "--against tensorflow": "--against must be",
-        },
-    )
+    for words, sentence in {
+        "stepp": "the benchmark must be",
+        "--workload lennet": "--workload must be",
+        "--threads 0": f"--threads must be from 1 to {cores()}, got 0",
+        f"--threads {cores() + 1}": f"--threads must be from 1 to {cores()}, got {cores() + 1}",
+        "--threads two": "--threads takes whole numbers with commas between, such as 1,2, got 'two'",
+        "--nodes 1": "--nodes must be at least 2, got 1",
+        "--bytes 6": "--bytes 6: a vector of float32 has a multiple of 4 bytes",
+        "--rounds 0": "--rounds must be at least 1, got 0",
+        "--against tensorflow": "--against must be",
+    }.items():
+        said = refused(*words.split())
+        assert said.startswith("python -m benchmarks: ")
+        assert said.count("\n") == 1
+        assert sentence in said
 
 
 def asked(**changes: object) -> Asked:
@@ -48,7 +58,7 @@ def asked(**changes: object) -> Asked:
 
 
 def test_what_is_not_installed_or_not_wanted_is_left_out_and_named(monkeypatch):
-    monkeypatch.setattr("minidl.cli.bench.run.is_installed", lambda package: package != "jax")
+    monkeypatch.setattr("benchmarks.peers.run.is_installed", lambda package: package != "jax")
     everything, alone = asked(), asked(against=["none"])
     assert everything.peers(step_run.PEERS) == ["PyTorch eager", "torch.compile"]
     assert everything.skipped == ["jax.jit is left out: jax is not installed"]
@@ -66,7 +76,7 @@ def test_a_library_that_ends_before_it_answers_says_why(tmp_path):
 
 def test_a_request_that_fails_comes_back_as_a_sentence_and_the_next_is_answered(tmp_path):
     program = tmp_path / "halves.py"
-    program.write_text("import sys\nfrom minidl.cli.bench.peer import serve\nserve(sys.argv[1], lambda x: 1 / x)\n")
+    program.write_text("import sys\nfrom benchmarks.peers.peer import serve\nserve(sys.argv[1], lambda x: 1 / x)\n")
     with ExitStack() as stack:
         side = Side("theirs", str(program), [], ranks=1, stack=stack)
         with pytest.raises(MeasurementError, match="theirs: ZeroDivisionError: division by zero"):
@@ -78,7 +88,7 @@ def test_ctrl_c_ends_a_side_in_the_middle_of_an_answer(tmp_path):
     program = tmp_path / "interrupts.py"
     program.write_text(
         "import os, signal, sys, time\n"
-        "from minidl.cli.bench.peer import serve\n"
+        "from benchmarks.peers.peer import serve\n"
         "serve(sys.argv[1], lambda: (os.kill(os.getppid(), signal.SIGINT), time.sleep(10_000)))\n"
     )
     with pytest.raises(KeyboardInterrupt), ExitStack() as stack:  # which waits for the end of the process
@@ -161,10 +171,10 @@ def test_what_was_measured_is_kept_if_a_part_fails_or_is_stopped(tmp_path, monke
     errors = [MeasurementError("the sums are wrong"), KeyboardInterrupt()]
     monkeypatch.setitem(MEASURED, "launch", launches)
     monkeypatch.setitem(MEASURED, "step", steps)
-    for code, said in ((1, "minidl bench: step: the sums are wrong\n"), (130, "")):
-        done = minidl(tmp_path, "bench", "launch", "step", "--out", code)
+    for code, said in ((1, "python -m benchmarks: step: the sums are wrong\n"), (130, "")):
+        done = minidl(tmp_path, "launch", "step", "--out", code)
         assert (done.returncode, done.stderr) == (code, said)
-        assert sorted(path.name for path in Path(str(code)).iterdir()) == ["bench.csv", "bench.md"]
+        assert sorted(path.name for path in (tmp_path / str(code)).iterdir()) == ["bench.csv", "bench.md"]
 
 
 def test_the_memory_of_a_step_is_the_most_that_lives_at_once():
@@ -228,7 +238,7 @@ ALL = {
 def test_every_benchmark_measures_minidl_alone(monkeypatch, names):
     monkeypatch.setattr(simulation_run, "MESSAGES", 100)
     small = ("--workload", "mlp-small", "--threads", 1, "--nodes", 2, "--bytes", "4KB", "--ranks", 4, "--rounds", 1)
-    said = succeeds("bench", *names, *small, "--against", "none", "--profile", "--out", "out")
+    said = succeeds(*names, *small, "--against", "none", "--profile", "--out", "out")
     if names == ["scaling"] and cores() == 1:
         return
     rows = [line.split(",")[:3] for line in Path("out", "bench.csv").read_text().splitlines()][1:]

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from minidl.cli.bench.step.jax_models import MODELS
-from minidl.cli.bench.step.workloads import (
+from benchmarks.peers.step.jax_models import MODELS
+from benchmarks.peers.step.workloads import (
     ADAM_RATE,
     BATCHES,
     LEARNING_RATE,

@@ -1,4 +1,4 @@
-"""The ranks of one library: `python -m minidl.cli.bench.collectives.ranks SIDE NODES ADDRESS`, under mpiexec for MPICH.
+"""The ranks of one library: `python -m benchmarks.peers.collectives.ranks SIDE NODES ADDRESS`, under mpiexec for MPICH.
 
 Every rank answers (bytes, repetitions) with the mean seconds of an all-reduce, and whether its sums were right. Between
 requests it sleeps, so that the ranks of one library take no processor time from another's. (MPI's ranks spin while they
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minidl.cli.bench.peer import serve
+from benchmarks.peers.peer import serve
 
 AllReduce = Callable[[Any], Any]
 

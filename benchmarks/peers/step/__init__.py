@@ -1,4 +1,4 @@
-"""`minidl bench step`: whole training steps of minidl, PyTorch (eager and compiled) and JAX, on the course's workloads.
+"""`python -m benchmarks step`: training steps of minidl, PyTorch (eager, compiled) and JAX, on the course's workloads.
 
 run.py              the sides take turns; losses are compared first
 side.py             the process of one side: prepares a workload, trains blocks of steps

@@ -1,4 +1,4 @@
-"""A run of `minidl bench`: from what was typed to the table, the picture and the folder."""
+"""A run of `python -m benchmarks`: from what was typed to the table, the picture and the folder."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.peers import launch, memory, report, scaling
+from benchmarks.peers.collectives import run as collectives_run
+from benchmarks.peers.comparisons import Comparison, Progress
+from benchmarks.peers.conditions import conditions, is_installed
+from benchmarks.peers.peer import MeasurementError
+from benchmarks.peers.simulation import run as simulation_run
+from benchmarks.peers.step import run as step_run
+from benchmarks.peers.step.workloads import WORKLOADS
 from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, run_folder
-from minidl.cli.bench import launch, memory, report, scaling
-from minidl.cli.bench.collectives import run as collectives_run
-from minidl.cli.bench.comparisons import Comparison, Progress
-from minidl.cli.bench.conditions import conditions, is_installed
-from minidl.cli.bench.peer import MeasurementError
-from minidl.cli.bench.simulation import run as simulation_run
-from minidl.cli.bench.step import run as step_run
-from minidl.cli.bench.step.workloads import WORKLOADS
 from minidl.cli.display import LiveBar, say, show
 from minidl.cli.engines import MOST_SIMULATED
 from minidl.cli.quantities import parse_bytes

@@ -1,4 +1,4 @@
-"""The process of one side of the training step: `python -m minidl.cli.bench.step.side NAME THREADS ADDRESS`.
+"""The process of one side of the training step: `python -m benchmarks.peers.step.side NAME THREADS ADDRESS`.
 
 Answers: ("prepare", workload) the first losses; ("block", steps) seconds a step; ("matrix",) seconds of a product of
 two matrices of `MATRIX` x `MATRIX`; ("peak",) the bytes of a step; and ("flops",), ("profile",) of minidl's step. The
@@ -33,18 +33,18 @@ class StepSide:
 
     def prepare(self, workload: str) -> list[float]:
         """Start the workload, and return the losses of its first steps, in which the library compiles."""
-        from minidl.cli.bench.step.workloads import WORKLOADS, Training
+        from benchmarks.peers.step.workloads import WORKLOADS, Training
 
         if self.name == "minidl":
             self.training = Training(WORKLOADS[workload])
         elif self.name == "jax.jit":
-            from minidl.cli.bench.step import jax_training
+            from benchmarks.peers.step import jax_training
 
             self.training = jax_training.Training(workload, WORKLOADS[workload])
         else:
             import torch
 
-            from minidl.cli.bench.step import torch_training
+            from benchmarks.peers.step import torch_training
 
             torch.set_num_threads(self.threads)
             is_compiled = self.name == "torch.compile"
@@ -70,7 +70,7 @@ class StepSide:
 
     def peak(self) -> int:
         """The most bytes that a step of minidl or of PyTorch holds at once."""
-        from minidl.cli.bench.memory import peak_of_arrays, peak_of_tensors
+        from benchmarks.peers.memory import peak_of_arrays, peak_of_tensors
 
         return (peak_of_arrays if self.name == "minidl" else peak_of_tensors)(self.training.step)
 
@@ -84,14 +84,14 @@ class StepSide:
 
     def profile(self) -> list[tuple[str, int, float, float]]:
         """Operation, calls, seconds forward and backward of a step; the slowest first."""
-        from minidl.cli.bench.step.profile import time_by_operation
+        from benchmarks.peers.step.profile import time_by_operation
 
         times = time_by_operation(self.training, PROFILED_STEPS)
         return [(name, times.calls.get(name, 0), times.forward[name], times.backward[name]) for name in times.names()]
 
 
 def main() -> None:
-    from minidl.cli.bench.peer import serve
+    from benchmarks.peers.peer import serve
 
     name, threads, address = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if hasattr(os, "sched_setaffinity"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 
-from minidl.cli.bench import report
-from minidl.cli.bench.comparisons import Comparison, best
+from benchmarks.peers import report
+from benchmarks.peers.comparisons import Comparison, best
 
 SLOW = Comparison("step", "lenet", "1 thread", [1.0, 2.0, 9.0], "PyTorch eager", [2.0, 4.0, 3.0], limit=0.5)
 FAST = Comparison("step", "lenet", "1 thread", [1.0, 2.0, 9.0], "jax.jit", [1.0, 1.0, 1.0], limit=0.5)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from minidl.cli.bench.comparisons import Comparison, Progress
-from minidl.cli.bench.peer import MeasurementError, Side, started
+from benchmarks.peers.comparisons import Comparison, Progress
+from benchmarks.peers.peer import MeasurementError, Side, started
 from minidl.cli.quantities import counted, size_text
 
 PEERS = {"gloo": "torch", "MPICH": "mpich"}
@@ -28,7 +28,7 @@ def compare(
 
         def start(name: str) -> Side:
             before = (mpiexec(), "-n", str(nodes)) if name == "MPICH" else ()
-            module, arguments = "minidl.cli.bench.collectives.ranks", [name, str(nodes)]
+            module, arguments = "benchmarks.peers.collectives.ranks", [name, str(nodes)]
             return Side(name, module, arguments, ranks=nodes, stack=stack, before=before)
 
         sides = started(["minidl", *peers], start, skipped)

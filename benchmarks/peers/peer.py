@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from minidl.cluster.engines.threads import thread_variables
 
+ROOT = Path(__file__).parents[2]  # of the checkout: the processes import `benchmarks` from here
 LOOK_SECONDS = 0.5  # between two looks whether a process that has not connected yet still lives
 
 
@@ -61,12 +62,13 @@ class Side:
         listener.bind(f"{folder}/socket")
         listener.listen(ranks)
         listener.settimeout(LOOK_SECONDS)
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         how = ["-P"] if program.endswith(".py") else ["-m"]  # without the file's folder on the path
         self._log = Path(folder, "log")
         with self._log.open("w") as log:
             process = subprocess.Popen(
                 [*before, sys.executable, *how, program, *arguments, f"{folder}/socket"],
-                env=os.environ | thread_variables(threads) | {"JAX_PLATFORMS": "cpu"},
+                env=os.environ | thread_variables(threads) | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": path},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C reaches the command alone, which then ends the sides in order

@@ -1,4 +1,4 @@
-"""`minidl bench launch`: launches of nodes that do nothing, by minidl and by torch.multiprocessing.spawn.
+"""`python -m benchmarks launch`: launches of nodes that do nothing, by minidl and by torch.multiprocessing.spawn.
 
 A launch is timed from the call to the results. Each side's first launch is not measured: it starts the fork server, and
 compiles or loads the kernels. With a side's name, a number of nodes and an address, this file is the program of one
@@ -21,8 +21,8 @@ def compare(
     nodes: int, peers: Sequence[str], rounds: int, progress: Callable[[str, str], None], skipped: list[str]
 ) -> Iterator[Any]:
     """The `Comparison` for launches of `nodes` nodes."""
-    from minidl.cli.bench.comparisons import Comparison
-    from minidl.cli.bench.peer import Side, started
+    from benchmarks.peers.comparisons import Comparison
+    from benchmarks.peers.peer import Side, started
     from minidl.cli.quantities import counted
 
     setting = counted(nodes, "node")
@@ -68,7 +68,7 @@ def nothing_in_torch(rank: int) -> None:
 
 
 def main() -> None:
-    from minidl.cli.bench.peer import serve
+    from benchmarks.peers.peer import serve
 
     serve(sys.argv[3], lambda: launched(sys.argv[1], int(sys.argv[2])))
 

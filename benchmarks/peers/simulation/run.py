@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.peers.comparisons import Comparison, Progress
+from benchmarks.peers.peer import MeasurementError
 from minidl import cluster
-from minidl.cli.bench.comparisons import Comparison, Progress
-from minidl.cli.bench.peer import MeasurementError
 
 ALPHA, BETA = 10e-6, 1e-9
 FLOATS = 4  # in a message

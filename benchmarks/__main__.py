@@ -1,16 +1,23 @@
-"""`minidl bench`: its options."""
+"""Compare minidl with other libraries on this machine: `python -m benchmarks step memory`; see `--help`."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from typer import Argument, Context, Option
+from typer import Argument, Context, Option, Typer
 
-from minidl.cli import completion
 from minidl.cli.ending import ending
 from minidl.cli.shared_options import Out
 
+app = Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
+
+@app.command()
 def bench(
     context: Context,
     benchmarks: Annotated[
@@ -19,7 +26,6 @@ def bench(
             help="step: whole training steps; memory: the bytes of a step; scaling: training on several nodes, a core "
             "each, and on one; collectives: all-reduce on processes; simulation: messages of a simulated all-reduce; "
             "launch: nodes that do nothing. By default all of them.",
-            autocompletion=completion.BENCHMARKS,
             show_default=False,
         ),
     ] = None,
@@ -28,7 +34,6 @@ def bench(
         Option(
             help="Train mlp-small, mlp-large, lenet, resnet-8 or gpt in step, memory and scaling; repeatable. "
             "By default all.",
-            autocompletion=completion.WORKLOADS,
         ),
     ] = None,
     threads: Annotated[
@@ -47,7 +52,6 @@ def bench(
         Option(
             help="Compare with torch, torch.compile, jax, mpich or simgrid alone, or with none; repeatable. By default "
             "with all that are installed: pip install 'minidl[bench]' brings torch and jax.",
-            autocompletion=completion.PEERS,
         ),
     ] = None,
     profile: Annotated[bool, Option("--profile", help="Show where each training step of minidl goes.")] = False,
@@ -63,7 +67,11 @@ def bench(
     nothing have the ratio 1 / n. The folder gets the table as Markdown, the numbers of each round as CSV, and a picture
     of the ratios. Libraries that are not installed are left out.
     """
-    with ending("bench"):
-        from minidl.cli.bench.run import run  # here, so that --help comes at once
+    with ending("python -m benchmarks"):
+        from benchmarks.peers.run import run  # here, so that --help comes at once
 
         run({name: None if value == () else value for name, value in context.params.items()})
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks")

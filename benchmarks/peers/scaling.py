@@ -1,4 +1,4 @@
-"""`minidl bench scaling`: training on several nodes, a core each, compared with training on one.
+"""`python -m benchmarks scaling`: training on several nodes, a core each, compared with training on one.
 
 Every node has the workload's minibatch, so that p nodes that lose nothing train p times as many samples a second: the
 ratio is then 1 / p. The nodes are processes with one thread, and `parallel.train` trains them, as programs call it.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from minidl.cli.bench.comparisons import Comparison, Progress
-from minidl.cli.bench.peer import Side, serve
+from benchmarks.peers.comparisons import Comparison, Progress
+from benchmarks.peers.peer import Side, serve
 from minidl.cli.quantities import counted
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def compare(nodes: int, workloads: Sequence[str], rounds: int, progress: Progres
     setting = counted(nodes, "node")
     with ExitStack() as stack:
         many, one = (
-            Side(counted(count, "node"), "minidl.cli.bench.scaling", [str(count)], ranks=1, stack=stack)
+            Side(counted(count, "node"), "benchmarks.peers.scaling", [str(count)], ranks=1, stack=stack)
             for count in (nodes, 1)
         )
         for workload in workloads:
@@ -60,7 +60,7 @@ class ScalingSide:
 
     def batch(self, workload: str) -> int:
         """Samples of a node's minibatch."""
-        from minidl.cli.bench.step.workloads import WORKLOADS
+        from benchmarks.peers.step.workloads import WORKLOADS
 
         return WORKLOADS[workload].shape[0]
 
@@ -75,8 +75,8 @@ class ScalingSide:
 
 def job(workload: str, nodes: int, steps: int) -> Job:
     """Two epochs of `steps` steps; in each, every node has a minibatch of the workload."""
+    from benchmarks.peers.step.workloads import ADAM_RATE, LEARNING_RATE, MOMENTUM, WORKLOADS
     from minidl import optim, parallel
-    from minidl.cli.bench.step.workloads import ADAM_RATE, LEARNING_RATE, MOMENTUM, WORKLOADS
 
     chosen = WORKLOADS[workload]
     batch_size = nodes * chosen.shape[0]
@@ -93,7 +93,7 @@ def job(workload: str, nodes: int, steps: int) -> Job:
 
 def samples(workload: str, count: int) -> Splits:
     """`count` samples, those of the workload's minibatches again and again; a few of them as the test set."""
-    from minidl.cli.bench.step.workloads import WORKLOADS, minibatches
+    from benchmarks.peers.step.workloads import WORKLOADS, minibatches
     from minidl.data import Dataset, Splits
 
     inputs, labels = (np.concatenate(arrays) for arrays in zip(*minibatches(WORKLOADS[workload]), strict=True))

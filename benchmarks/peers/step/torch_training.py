@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from minidl.cli.bench.step import torch_models
-from minidl.cli.bench.step.workloads import (
+from benchmarks.peers.step import torch_models
+from benchmarks.peers.step.workloads import (
     ADAM_RATE,
     BATCHES,
     LEARNING_RATE,

@@ -1,4 +1,4 @@
-"""`minidl bench memory`: the most bytes that a training step of minidl and of PyTorch holds at once.
+"""`python -m benchmarks memory`: the most bytes that a training step of minidl and of PyTorch holds at once.
 
 What was there before the step (weights, the optimizer's state, minibatches) does not count; the gradients do, which
 every step makes. Allocations are counted, so that each run finds the same: minidl's arrays and objects by tracemalloc,
@@ -12,8 +12,8 @@ import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
-from minidl.cli.bench.comparisons import Comparison, Progress
-from minidl.cli.bench.peer import Side, started
+from benchmarks.peers.comparisons import Comparison, Progress
+from benchmarks.peers.peer import Side, started
 
 PEERS = {"PyTorch eager": "torch"}  # and the package that it needs
 
@@ -25,7 +25,7 @@ def compare(
     with ExitStack() as stack:
 
         def start(name: str) -> Side:
-            return Side(name, "minidl.cli.bench.step.side", [name, "1"], ranks=1, stack=stack)
+            return Side(name, "benchmarks.peers.step.side", [name, "1"], ranks=1, stack=stack)
 
         minidl, *others = started(["minidl", *peers], start, skipped)
         for workload in workloads:

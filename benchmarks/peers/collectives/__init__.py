@@ -1,0 +1,1 @@
+"""`python -m benchmarks collectives`: all-reduce on processes, gloo's and MPICH's too; each process runs `ranks.py`."""

@@ -1,1 +1,0 @@
-"""`minidl bench collectives`: all-reduce on processes, gloo's and MPICH's too; each process runs `ranks.py`."""
