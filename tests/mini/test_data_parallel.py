@@ -56,7 +56,7 @@ class InOneVector(Strategy):
         for batch in session.batches():
             session.model.zero_grad()
             (session.mean_loss(session.model(batch.x), batch) * batch.weight).backward()
-            session.comm.compute(flops=6 * session.weights().size * len(batch.x))
+            session.comm.compute(flops=6 * session.weights().size * batch.y.size)
             session.set_gradient(session.comm.all_reduce(session.gradient(), algorithm="ring"))
             session.update()
 
@@ -283,29 +283,31 @@ def text_job(epochs=1):
         data=splits,
         loss=loss,
         optimizer=lambda p: optim.Adam(p, lr=0.003),
-        batch_size=6,
+        batch_size=12,
         epochs=epochs,
         seed=3,
     )
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("nodes", NODES)
 @pytest.mark.parametrize("way", [core.synchronous, core.sharded_states], ids=lambda way: way.__name__)
-def test_a_tiny_gpt_is_trained_as_by_the_workshop(way, nodes):
+def test_a_tiny_gpt_is_trained_as_by_the_workshop_with_its_messages_bytes_and_seconds(way, nodes):
     text = text_job(epochs=2)
-    report = by_the_workshop(text, parallel.Synchronous(algorithm="ring", overlap=False), nodes)
+    report = by_the_workshop(text, InOneVector(), nodes)
     first = np.concatenate([parameter.numpy().reshape(-1) for parameter in text.build_model().parameters()])
 
     def program(comm):
         model = mini_nn.gpt(31, 9, blocks=2, heads=2, width=12, rng=np.random.default_rng(0))
         model.set_weights(first)
-        loader = data.DataLoader(text.build_data().train, 6, shuffle=True, seed=3)
+        loader = data.DataLoader(text.build_data().train, 12, shuffle=True, seed=3)
         return way(comm, model, mini_nn.Adam(0.003), ((x, y) for _ in range(2) for x, y in loader))
 
-    run = simulate(program, nodes, ALPHA, BETA)
+    run = simulate(program, nodes, ALPHA, BETA, [SPEED] * nodes)
     names = [name for name, _ in text.build_model().named_parameters()]
     expected = np.concatenate([report.checkpoint.model[name].reshape(-1) for name in names])
     np.testing.assert_allclose(run.results[0], expected, atol=1e-6, rtol=0)
+    assert messages(run) == trained_messages(report)
+    assert run.seconds == pytest.approx(report.history[-1]["seconds"], abs=1e-9)
 
 
 WAYS = {
