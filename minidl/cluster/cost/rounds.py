@@ -1,7 +1,7 @@
 """The time of an all-reduce on a tree of racks, where concurrent messages share links.
 
-An algorithm is a list of rounds; in a round, pairs of ranks exchange messages of one size. A message starts when both
-ranks have finished the previous round, and takes
+The messages are the rounds of `cluster/collectives/rounds.py`, where all messages of a round count as large as the
+largest. A message starts when both ranks have finished the previous round, and takes
 
     latency of its path + nbytes * max over the links of its path (messages of the round on the link / bytes per second)
 
@@ -14,18 +14,20 @@ message of another round uses their links meanwhile. Otherwise it is an estimate
 
 On 2 racks of 5 with uplinks a tenth as fast as the network cards, recursive doubling takes 1.25 times as long.
 
-Sources: for the rounds, those of `formulas.py`; for the load of links, Leiserson, Fat-trees (IEEE Transactions on
-Computers C-34(10), 1985), section 3, load factor.
+Source for the load of links: Leiserson, Fat-trees (IEEE Transactions on Computers C-34(10), 1985), section 3, load
+factor.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain, groupby
 from typing import NamedTuple
 
-from minidl.cluster.collectives.partition import chain_segments, chunk_bytes, group_size
+from minidl.cluster.collectives import rounds
+from minidl.cluster.collectives.partition import chain_segments, chunk_bytes
 from minidl.cluster.cost.network import Network
 from minidl.cluster.cost.topology import Tree
 
@@ -41,63 +43,37 @@ class MessageRound(NamedTuple):
     reduced: int = 0
 
 
-def ring(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
-    """Reduce-scatter, then all-gather: in every round each rank sends one chunk to the next rank."""
-    around, chunk = [(i, (i + 1) % p) for i in range(p)], chunk_bytes(nbytes, p, itemsize)
-    yield MessageRound(p - 1, around, chunk, chunk)
-    yield MessageRound(p - 1, around, chunk)
+# Of equally fast algorithms, "auto" takes the first
+ALL_REDUCE = ("recursive_doubling", "rabenseifner", "ring", "tree", "hierarchical", "pipelined_chain")
 
 
-def tree(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
-    """Reduce to rank 0, then broadcast from it, along a binomial tree."""
-    rounds = [[(i + have, i) for i in range(min(have, p - have))] for have in _powers(p)]
-    yield from (MessageRound(1, pairs, nbytes, nbytes) for pairs in reversed(rounds))
-    yield from (MessageRound(1, _back(pairs), nbytes) for pairs in rounds)
+def message_rounds(algorithm: str, p: int, nbytes: int, itemsize: int, **options: int) -> Iterator[MessageRound]:
+    """The rounds of an all-reduce, equal ones together, because a ring of 1,024 ranks has 2,046."""
+    elements = -(-nbytes // itemsize)
+    if algorithm == "pipelined_chain":
+        yield from _pipeline(p, elements, nbytes, itemsize)
+        return
+    as_data = rounds.ALL_REDUCE[algorithm](p, elements, itemsize, **options)
+    sizes = as_data.sizes(itemsize)
+    for _, equal in groupby(as_data.rounds, lambda one: (one.reduces, one.src.tobytes(), one.dst.tobytes())):
+        first, *more = equal
+        largest = min(nbytes, int(sizes[first.chunk].max()))
+        yield MessageRound(1 + len(more), _pairs(first), largest, largest if first.reduces.is_reduction else 0)
 
 
-def recursive_doubling(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
-    """Partners at distance 1, 2, 4, ... exchange their whole vectors."""
-    among = [MessageRound(1, _partners(p, distance), nbytes, nbytes) for distance in _powers(_first(p))]
-    yield from _folded(p, nbytes, among)
+def _pipeline(p: int, elements: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
+    """The first segment passes all pairs one after the other; then the whole chain is busy in each round."""
+    segments = chain_segments(p, elements, nbytes)
+    segment = chunk_bytes(nbytes, segments, itemsize)
+    of_one = rounds.ALL_REDUCE["pipelined_chain"](p, elements, itemsize, segments=1).rounds
+    for is_reduction, way in groupby(of_one, lambda one: one.reduces.is_reduction):
+        pairs, reduced = [_pairs(one) for one in way], segment if is_reduction else 0
+        yield from (MessageRound(1, pair, segment, reduced) for pair in pairs)
+        yield MessageRound(segments - 1, list(chain.from_iterable(pairs)), segment, reduced)
 
 
-def rabenseifner(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
-    """Partners exchange 1/2, 1/4, ... of the vector (halving), then the same in reverse order (doubling)."""
-    distances = _powers(_first(p))
-    halves = [chunk_bytes(nbytes, _first(p) // distance, itemsize) for distance in distances]
-    doubling = [MessageRound(1, _partners(p, distance), half) for distance, half in zip(distances, halves, strict=True)]
-    halving = [MessageRound(1, pairs, half, half) for _, pairs, half, _ in reversed(doubling)]
-    yield from _folded(p, nbytes, halving + doubling)
-
-
-def pipelined_chain(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
-    """Segments flow down the chain and are reduced, then flow back up."""
-    segments = chain_segments(p, -(-nbytes // itemsize), nbytes)
-    down, segment = [(i, i - 1) for i in range(p - 1, 0, -1)], chunk_bytes(nbytes, segments, itemsize)
-    for chain, reduced in ((down, segment), (_back(down[::-1]), 0)):
-        yield from (MessageRound(1, [pair], segment, reduced) for pair in chain)  # the first segment fills the pipeline
-        yield MessageRound(segments - 1, chain, segment, reduced)
-
-
-def hierarchical(p: int, nbytes: int, itemsize: int, per_group: int | None = None) -> Iterator[MessageRound]:
-    """Reduce-scatter within groups, a ring between groups, all-gather within groups."""
-    size = group_size(p, per_group)
-    near = [(i, i - i % size + (i + 1) % size) for i in range(p)]
-    far = [(i, (i + size) % p) for i in range(p)]
-    chunk = chunk_bytes(nbytes, size, itemsize)
-    yield MessageRound(size - 1, near, chunk, chunk)
-    yield from (between._replace(pairs=far) for between in ring(p // size, chunk, itemsize))
-    yield MessageRound(size - 1, near, chunk)
-
-
-ALL_REDUCE: dict[str, Callable[..., Iterator[MessageRound]]] = {  # those of `formulas.py` that can be fastest
-    "recursive_doubling": recursive_doubling,
-    "rabenseifner": rabenseifner,
-    "ring": ring,
-    "tree": tree,
-    "hierarchical": hierarchical,
-    "pipelined_chain": pipelined_chain,
-}
+def _pairs(one: rounds.Round) -> list[Pair]:
+    return list(zip(one.src.tolist(), one.dst.tolist(), strict=True))
 
 
 @lru_cache(maxsize=1024)
@@ -126,7 +102,7 @@ def all_reduce(
     """Return the seconds that an all-reduce of nbytes among these ranks of the tree takes."""
     tree = _tree_of(network)
     clock = [0.0] * len(ranks)
-    for times, pairs, size, reduced in ALL_REDUCE[algorithm](len(ranks), nbytes, itemsize, **options):
+    for times, pairs, size, reduced in message_rounds(algorithm, len(ranks), nbytes, itemsize, **options):
         if times and pairs:
             lasting = [seconds + reduced * network.gamma for seconds in _seconds(tree, ranks, pairs, size)]
             ends = [max(clock[src], clock[dst]) + t for (src, dst), t in zip(pairs, lasting, strict=True)]
@@ -149,31 +125,3 @@ def _tree_of(network: Network) -> Tree:
     if network.topology is None:
         raise ValueError(f"{network!r} has no links that messages share: ask cost.best_all_reduce")
     return network.topology
-
-
-def _first(p: int) -> int:
-    """The largest power of two up to p: the number of ranks in the rounds; the remaining ranks fold into these."""
-    return 1 << p.bit_length() - 1
-
-
-def _powers(below: int) -> list[int]:
-    """The powers of two below `below`: 1, 2, 4, ..."""
-    return [1 << k for k in range((below - 1).bit_length())]
-
-
-def _partners(p: int, distance: int) -> list[Pair]:
-    """The pairs of ranks that exchange messages at that distance."""
-    return [(i, i ^ distance) for i in range(_first(p))]
-
-
-def _folded(p: int, nbytes: int, among_first: list[MessageRound]) -> Iterator[MessageRound]:
-    """The remaining ranks send their vectors before these rounds, and receive the result after them."""
-    remaining = [(i, i - _first(p)) for i in range(_first(p), p)]
-    yield MessageRound(1, remaining, nbytes, nbytes)
-    yield from among_first
-    yield MessageRound(1, _back(remaining), nbytes)
-
-
-def _back(pairs: list[Pair]) -> list[Pair]:
-    """The same pairs in the opposite direction."""
-    return [(dst, src) for src, dst in pairs]

@@ -3,126 +3,114 @@
 Each function takes the vectors by rank and a ufunc, and returns the result, which is the same on every rank. The order
 matters for the last bits of a sum, and for max(0.0, -0.0). All reductions are in place, as in the messages: numpy
 may round a complex product of one element differently in a new array.
+
+The order is that of `cluster/collectives/rounds.py`, whose reductions `executed` does. Where a vector has many chunks,
+one call of the ufunc for each would take too long: there the rounds of one chunk say how all are reduced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import lru_cache, partial
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import chain_segments, group_size, split
 from minidl.cluster.collectives.point_to_point import Array
 
 Vectors = Sequence[Array]
 
 
-def with_the_bits_of_chunks(reduced: Callable[..., Array]) -> Callable[..., Array]:
-    """Decide the argument `whole` of a function: whether it may reduce several chunks in one call of the ufunc.
+class Reductions(NamedTuple):
+    """The reductions `a op b` that a result needs, in order.
 
-    It may where the bits of an element cannot depend on its place in the call. They can in max(0.0, -0.0), in the
-    rounding of complex products and in the sign of NaN + NaN: there numpy's vector instructions may differ from its
-    loop for the last elements, so each chunk needs its own call, as in the messages.
+    steps   the ranks that have a and b and that will have the result, and the number of the chunk
+    ends    the ranks that have a chunk of the result at last, and its number
+    chunks  the chunks of the vector
     """
 
-    @wraps(reduced)
-    def reduced_as_in_messages(vectors: Vectors, op: np.ufunc, **options: Any) -> Array:
-        kind = vectors[0].dtype.kind
-        if kind in "biu" or op is np.add or (op is np.multiply and kind == "f"):
-            total = reduced(vectors, op, True, **options)
-            if kind in "biu" or not np.isnan(total).any():
-                return total
-        return reduced(vectors, op, False, **options)
-
-    return reduced_as_in_messages
+    steps: list[tuple[int, int, int, int]]
+    ends: list[tuple[int, int]]
+    chunks: list[slice]
 
 
-@with_the_bits_of_chunks
-def ring(arrays: Vectors, op: np.ufunc, whole: bool) -> Array:
-    """Chunk i of the first axis starts at rank i + 1 and goes up to the last rank, then from rank 0 to rank i.
+@lru_cache(4)
+def needed(algorithm: str, p: int, elements: int = 1, itemsize: int = 1, **options: int) -> Reductions:
+    """The reductions of an algorithm, without those that are repeated: where all ranks form one sum, rank 0's stay."""
+    bounds, all_rounds = rounds.ALL_REDUCE[algorithm](p, elements, itemsize, **options)
+    chunks = [slice(start, end) for start, end in bounds.tolist()] if len(bounds) > 1 else [slice(None)]
+    reducing = [one for one in all_rounds if one.reduces.is_reduction]
+    if not reducing:
+        return Reductions([], [(0, 0)], [slice(None)])
+    numbers, first = np.unique(reducing[-1].chunk, return_index=True)
+    ends = reducing[-1].dst[first]
+    steps: list[tuple[int, int, int, int]] = []
+    is_needed = np.isin(np.arange(p), ends)
+    for one in reversed(reducing):
+        columns = [column[is_needed[one.dst]].tolist() for column in (*one.operands, one.dst, one.chunk)]
+        steps += zip(*columns, strict=True)
+        is_needed[columns[0] + columns[1]] = True
+    return Reductions(steps[::-1], list(zip(ends.tolist(), numbers.tolist(), strict=True)), chunks)
 
-    So each rank's array comes twice: first for the chunks below its number, later for the others. Both are one range.
-    """
-    p, total = len(arrays), np.empty_like(arrays[0])
-    edges = _edges(total, p)
 
-    def begin(chunk: int, array: Array) -> None:
-        total[edges[chunk] : edges[chunk + 1]] = array[edges[chunk] : edges[chunk + 1]]
+def executed(reductions: Reductions, vectors: Vectors, op: np.ufunc) -> Array:
+    """The result of these reductions; the vectors do not change."""
+    totals, copied = list(vectors), set[int]()
+    for a, b, dst, number in reductions.steps:
+        total, chunk = totals[a] if a in copied else totals[a].copy(), reductions.chunks[number]
+        op(total[chunk], totals[b][chunk], out=total[chunk])
+        totals[dst] = total
+        if len(reductions.chunks) == 1:
+            totals[b] = total  # so that what it had, which nobody needs again, is freed
+        copied.add(dst)
+    return np.concatenate([totals[rank][reductions.chunks[number]] for rank, number in reductions.ends])
 
+
+def by_rounds(algorithm: str, vectors: Vectors, op: np.ufunc) -> Array:
+    """Reduction by reduction, for algorithms that have few."""
+    return executed(needed(algorithm, len(vectors), len(vectors[0]), vectors[0].itemsize), vectors, op)
+
+
+def ring(vectors: Vectors, op: np.ufunc) -> Array:
+    """Chunk i of the first axis starts at rank i + 1 and goes up to the last rank, then from rank 0 to rank i."""
+    in_order = needed("parameter_server", len(vectors))
+
+    def of_chunk(i: int, chunks: list[Array]) -> Array:
+        return executed(in_order, [*chunks[i + 1 :], *chunks[: i + 1]], op)
+
+    return _with_the_bits_of_chunks(vectors, op, len(vectors), _ring_of_ranges, of_chunk)
+
+
+def _ring_of_ranges(vectors: Vectors, op: np.ufunc) -> Array:
+    """The same in 2p calls: each rank's vector comes first for the chunks below its number, later for the others."""
+    p, total = len(vectors), np.empty_like(vectors[0])
+    edges = [0, *accumulate(map(len, split(total, p)))]
+
+    def reduce(vector: Array, part: slice) -> None:
+        op(total[part], vector[part], out=total[part])
+
+    for rank, (start, end) in enumerate(pairwise(edges), 1):  # after the last rank comes rank 0
+        total[start:end] = vectors[rank % p][start:end]
+        reduce(vectors[rank % p], slice(start))
     for rank in range(1, p):
-        begin(rank - 1, arrays[rank])
-        _onto(total, arrays[rank], edges[:rank], op, whole)
-    begin(p - 1, arrays[0])
-    _onto(total, arrays[0], edges[:p], op, whole)
-    for rank in range(1, p):
-        _onto(total, arrays[rank], edges[rank:], op, whole)
+        reduce(vectors[rank], slice(edges[rank], None))
     return total
 
 
-def parameter_server(vectors: Vectors, op: np.ufunc) -> Array:
-    """((x0 op x1) op x2) op ..."""
-    total = vectors[0].copy()
-    for vector in vectors[1:]:
-        op(total, vector, out=total)
-    return total
+def ordered(vectors: Vectors, op: np.ufunc) -> Array:
+    """((x0 op x1) op x2) op ..., each rank for its chunk: the order of a parameter server."""
+    value = partial(executed, needed("parameter_server", len(vectors)))
+    return _with_the_bits_of_chunks(vectors, op, len(vectors), value, lambda _, chunks: value(chunks, op))
 
 
-@with_the_bits_of_chunks
-def ordered(vectors: Vectors, op: np.ufunc, whole: bool) -> Array:
-    """((x0 op x1) op x2) op ..., each rank for its chunk."""
-    total = vectors[0].copy()
-    edges = _edges(total, len(vectors))
-    for vector in vectors[1:]:
-        _onto(total, vector, edges, op, whole)
-    return total
-
-
-def tree(vectors: Vectors, op: np.ufunc) -> Array:
-    """In each round, the upper half of the ranks sends; a receiver puts its own vector last."""
-    totals = list(vectors)
-    while len(totals) > 1:
-        have = 1 << (len(totals) - 1).bit_length() >> 1
-        lower, upper = totals[:have], totals[have:]
-        totals = [*_pairs(upper, lower, op), *lower[len(upper) :]]
-    return totals[0]
-
-
-def recursive_doubling(vectors: Vectors, op: np.ufunc) -> Array:
-    """Neighbours first, the lower rank's vector before the higher one's."""
-    totals = _folded(vectors, op)
-    while len(totals) > 1:
-        totals = _pairs(totals[0::2], totals[1::2], op)
-    return totals[0]
-
-
-def rabenseifner(vectors: Vectors, op: np.ufunc) -> Array:
-    """Halves of the vector in the halves of the ranks; each rank puts its own values first."""
-
-    def halved(totals: list[Array]) -> list[Array]:
-        if len(totals) == 1:
-            return totals
-        half, middle = len(totals) // 2, (len(totals[0]) + 1) // 2
-        lower, upper = totals[:half], totals[half:]
-        low = _pairs([mine[:middle] for mine in lower], [other[:middle] for other in upper], op)
-        high = _pairs([mine[middle:] for mine in upper], [other[middle:] for other in lower], op)
-        return halved(low) + halved(high)
-
-    return np.concatenate(halved(_folded(vectors, op)))
-
-
-@with_the_bits_of_chunks
-def pipelined_chain(vectors: Vectors, op: np.ufunc, whole: bool, segments: int | None = None) -> Array:
-    """From the last rank down, each for one segment after the other; each puts its own values first."""
-    total = vectors[-1]
-    edges = _edges(total, chain_segments(len(vectors), len(total), total.nbytes, segments))
-    for vector in vectors[-2::-1]:
-        mine = vector.copy()
-        _onto(mine, total, edges, op, whole)
-        total = mine
-    return total
+def pipelined_chain(vectors: Vectors, op: np.ufunc, segments: int | None = None) -> Array:
+    """Each segment as if it were the only one."""
+    value = partial(executed, needed("pipelined_chain", len(vectors), segments=1))
+    count = chain_segments(len(vectors), len(vectors[0]), vectors[0].nbytes, segments)
+    return _with_the_bits_of_chunks(vectors, op, count, value, lambda _, chunks: value(chunks, op))
 
 
 def hierarchical(vectors: Vectors, op: np.ufunc, per_group: int | None = None) -> Array:
@@ -132,27 +120,32 @@ def hierarchical(vectors: Vectors, op: np.ufunc, per_group: int | None = None) -
     return np.concatenate([ring(chunk, op) for chunk in zip(*groups, strict=True)])
 
 
-def _edges(x: Array, chunks: int) -> list[int]:
-    """Chunk i of x is x[edges[i] : edges[i + 1]]."""
-    return [0, *accumulate(map(len, split(x, chunks)))]
+ALL_REDUCE: dict[str, Callable[..., Array]] = {
+    **{name: partial(by_rounds, name) for name in rounds.ALL_REDUCE},
+    "ring": ring,
+    "ordered": ordered,
+    "pipelined_chain": pipelined_chain,
+    "hierarchical": hierarchical,
+}
 
 
-def _onto(total: Array, array: Array, edges: Sequence[int], op: np.ufunc, whole: bool) -> None:
-    """The chunks between these edges of `total` become `total op array`; if `whole`, all in one call."""
-    for start, end in pairwise([edges[0], edges[-1]] if whole else edges):
-        op(total[start:end], array[start:end], out=total[start:end])
+def _with_the_bits_of_chunks(
+    vectors: Vectors,
+    op: np.ufunc,
+    count: int,
+    value: Callable[[Vectors, np.ufunc], Array],
+    of_chunk: Callable[[int, list[Array]], Array],
+) -> Array:
+    """The value of whole vectors, or of each of `count` chunks where the bits of an element depend on its place.
 
-
-def _pairs(first: Vectors, second: Vectors, op: np.ufunc) -> list[Array]:
-    """`a op b` for the pairs of these vectors, up to the end of the shorter list."""
-    totals = [a.copy() for a, _ in zip(first, second, strict=False)]
-    for total, b in zip(totals, second, strict=False):
-        op(total, b, out=total)
-    return totals
-
-
-def _folded(vectors: Vectors, op: np.ufunc) -> list[Array]:
-    """The vectors of the first ranks, the largest power of two, after those beyond have been reduced into them."""
-    first = 1 << len(vectors).bit_length() - 1
-    beyond = len(vectors) - first
-    return [*_pairs(vectors[:beyond], vectors[first:], op), *vectors[beyond:first]]
+    They can in max(0.0, -0.0), in the rounding of complex products and in the sign of NaN + NaN: there numpy's vector
+    instructions may differ from its loop for the last elements, so each chunk needs its own call, as in the messages.
+    """
+    kind = vectors[0].dtype.kind
+    if kind in "biu" or op is np.add or (op is np.multiply and kind == "f"):
+        total = value(vectors, op)
+        if kind in "biu" or not np.isnan(total).any():
+            return total
+    edges = [0, *accumulate(map(len, split(vectors[0], count)))]
+    chunks = ([vector[start:end] for vector in vectors] for start, end in pairwise(edges))
+    return np.concatenate([of_chunk(i, each) for i, each in enumerate(chunks)])
