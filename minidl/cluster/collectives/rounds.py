@@ -60,7 +60,7 @@ class Round(NamedTuple):
         """The ranks that have a and b of the reduction `a op b`."""
         if self.reduces is Reduces.LOWER_FIRST:
             return np.minimum(self.src, self.dst), np.maximum(self.src, self.dst)
-        return (self.dst, self.src) if self.reduces is Reduces.OWN_FIRST else (self.src, self.dst)
+        return (self.src, self.dst) if self.reduces is Reduces.RECEIVED_FIRST else (self.dst, self.src)
 
 
 Rounds = Iterator[Round]
@@ -72,15 +72,52 @@ class AllReduce(NamedTuple):
     bounds: Integers
     rounds: Rounds
 
-    def sizes(self, itemsize: int) -> Integers:
-        """The bytes of each chunk."""
-        return (self.bounds[:, 1] - self.bounds[:, 0]) * itemsize
+    @property
+    def sizes(self) -> Integers:
+        """The elements of each chunk."""
+        return self.bounds[:, 1] - self.bounds[:, 0]
+
+
+def all_reduce(
+    algorithm: str,
+    p: int,
+    elements: int,
+    itemsize: int,
+    segments: int | None = None,
+    per_group: int | None = None,
+) -> AllReduce:
+    """The all-reduce by that algorithm of a vector of so many elements of `itemsize` bytes on p ranks."""
+    if algorithm == "pipelined_chain":
+        count = chain_segments(p, elements, elements * itemsize, segments)
+        return AllReduce(divided(elements, count), pipelined_chain(p, count))
+    if algorithm == "hierarchical":
+        size = group_size(p, per_group)
+        return AllReduce(divided_again(divided(elements, size), p // size), hierarchical(p, size))
+    if algorithm == "rabenseifner":
+        return AllReduce(halved(elements, _first(p)), rabenseifner(p))
+    return AllReduce(divided(elements, p if algorithm in ("ring", "ordered") else 1), ALL_REDUCE[algorithm](p))
 
 
 def divided(elements: int, chunks: int, start: int = 0) -> Integers:
     """The bounds of each chunk, as `partition.split` divides a vector of so many elements."""
     edges = start + np.arange(chunks + 1) * (elements // chunks) + np.minimum(np.arange(chunks + 1), elements % chunks)
     return np.stack([edges[:-1], edges[1:]], axis=1)
+
+
+def divided_again(chunks: Integers, pieces: int) -> Integers:
+    """These chunks; then the pieces of chunk 0, those of chunk 1, ..."""
+    return np.concatenate([chunks, *(divided(end - start, pieces, start) for start, end in chunks.tolist())])
+
+
+def halved(elements: int, leaves: int) -> Integers:
+    """Chunk 1 is the vector, and chunks 2c and 2c + 1 are the halves of chunk c; there is no chunk 0."""
+    level = np.array([[0, elements]])
+    levels = [np.zeros_like(level), level]
+    while len(level) < leaves:
+        middle = (level.sum(axis=1) + 1) // 2
+        level = np.stack([level[:, 0], middle, middle, level[:, 1]], axis=1).reshape(-1, 2)
+        levels.append(level)
+    return np.concatenate(levels)
 
 
 # Rounds
@@ -132,34 +169,26 @@ def broadcast_tree(p: int) -> Rounds:
 # All-reduce of a vector on p ranks
 
 
-def ring(p: int, elements: int, itemsize: int) -> AllReduce:
-    def rounds() -> Rounds:
-        yield from reduce_scatter_ring(np.arange(p), np.arange(p))
-        yield from all_gather_ring(np.arange(p), np.arange(p))
-
-    return AllReduce(divided(elements, p), rounds())
+def ring(p: int) -> Rounds:
+    yield from reduce_scatter_ring(np.arange(p), np.arange(p))
+    yield from all_gather_ring(np.arange(p), np.arange(p))
 
 
-def tree(p: int, elements: int, itemsize: int) -> AllReduce:
-    def rounds() -> Rounds:
-        yield from reduce_tree(p)
-        yield from broadcast_tree(p)
-
-    return AllReduce(divided(elements, 1), rounds())
+def tree(p: int) -> Rounds:
+    yield from reduce_tree(p)
+    yield from broadcast_tree(p)
 
 
-def recursive_doubling(p: int, elements: int, itemsize: int) -> AllReduce:
+def recursive_doubling(p: int) -> Rounds:
     first = np.arange(_first(p))
-
-    def among_first() -> Rounds:
-        for distance in _powers(len(first)):
-            yield Round(first ^ distance, first, np.zeros_like(first), Reduces.LOWER_FIRST)
-
-    return AllReduce(divided(elements, 1), _folded(p, 0, among_first()))
+    exchanges = (
+        Round(first ^ distance, first, np.zeros_like(first), Reduces.LOWER_FIRST) for distance in _powers(len(first))
+    )
+    yield from _folded(p, 0, exchanges)
 
 
-def rabenseifner(p: int, elements: int, itemsize: int) -> AllReduce:
-    """Chunk 1 is the vector, and 2c and 2c + 1 are the halves of chunk c: of p' ranks, r keeps (p' + r) // distance."""
+def rabenseifner(p: int) -> Rounds:
+    """Of the p' first ranks, rank r keeps chunk (p' + r) // distance: one half of what it had before; see `halved`."""
     first = np.arange(_first(p))
 
     def among_first() -> Rounds:
@@ -168,71 +197,48 @@ def rabenseifner(p: int, elements: int, itemsize: int) -> AllReduce:
         for distance in _powers(len(first)):
             yield Round(first ^ distance, first, (len(first) + (first ^ distance)) // distance, Reduces.NOT)
 
-    level = divided(elements, 1)
-    levels = [np.zeros_like(level), level]
-    while len(level) < len(first):
-        middle = (level.sum(axis=1) + 1) // 2
-        level = np.stack([level[:, 0], middle, middle, level[:, 1]], axis=1).reshape(-1, 2)
-        levels.append(level)
-    return AllReduce(np.concatenate(levels), _folded(p, 1, among_first()))
+    yield from _folded(p, 1, among_first())
 
 
-def parameter_server(p: int, elements: int, itemsize: int) -> AllReduce:
-    def rounds() -> Rounds:
-        server = chunk = np.zeros(1, np.int64)
-        for worker in range(1, p):
-            yield Round(server + worker, server, chunk, Reduces.OWN_FIRST)
-        for worker in range(1, p):
-            yield Round(server, server + worker, chunk, Reduces.NOT)
-
-    return AllReduce(divided(elements, 1), rounds())
+def parameter_server(p: int) -> Rounds:
+    server = chunk = np.zeros(1, np.int64)
+    for worker in range(1, p):
+        yield Round(server + worker, server, chunk, Reduces.OWN_FIRST)
+    for worker in range(1, p):
+        yield Round(server, server + worker, chunk, Reduces.NOT)
 
 
-def pipelined_chain(p: int, elements: int, itemsize: int, segments: int | None = None) -> AllReduce:
-    count = chain_segments(p, elements, elements * itemsize, segments)
-
-    def rounds() -> Rounds:
-        for number in range(p - 2 + count):  # segment k reaches rank i in round k + (p - 2 - i)
-            k = np.arange(max(0, number - (p - 2)), min(count, number + 1))
-            to = p - 2 + k - number
-            yield Round(to + 1, to, k, Reduces.OWN_FIRST)
-        for number in range(p - 2 + count):
-            k = np.arange(max(0, number - (p - 2)), min(count, number + 1))
-            yield Round(number - k, number - k + 1, k, Reduces.NOT)
-
-    return AllReduce(divided(elements, count), rounds() if p > 1 else iter(()))
+def pipelined_chain(p: int, segments: int) -> Rounds:
+    """Segment k reaches rank i in round k + (p - 2 - i), and on its way back rank i + 1 in round k + i."""
+    rounds = range(p - 2 + segments if p > 1 else 0)
+    for number in rounds:
+        k = np.arange(max(0, number - (p - 2)), min(segments, number + 1))
+        to = p - 2 + k - number
+        yield Round(to + 1, to, k, Reduces.OWN_FIRST)
+    for number in rounds:
+        k = np.arange(max(0, number - (p - 2)), min(segments, number + 1))
+        yield Round(number - k, number - k + 1, k, Reduces.NOT)
 
 
-def hierarchical(p: int, elements: int, itemsize: int, per_group: int | None = None) -> AllReduce:
-    """The chunks of a group's ring come first; then those of chunk 0 among the groups, those of chunk 1, ..."""
-    size = group_size(p, per_group)
-    groups, chunks = np.arange(p).reshape(-1, size), np.arange(size)
-    pieces = size + np.arange(p).reshape(size, -1)  # row c: of chunk c
-    of_groups = np.broadcast_to(chunks, groups.shape)
-
-    def rounds() -> Rounds:
-        yield from reduce_scatter_ring(groups, of_groups)
-        yield from reduce_scatter_ring(groups.T, pieces)
-        yield from all_gather_ring(groups.T, pieces)
-        yield from all_gather_ring(groups, of_groups)
-
-    of_chunks = divided(elements, size)
-    of_pieces = [divided(int(end - start), len(groups), int(start)) for start, end in of_chunks]
-    return AllReduce(np.concatenate([of_chunks, *of_pieces]), rounds())
+def hierarchical(p: int, per_group: int) -> Rounds:
+    """The chunks of a group's ring come first; then their pieces for the rings of the groups; see `divided_again`."""
+    groups, chunks = np.arange(p).reshape(-1, per_group), np.arange(per_group)
+    of_groups, pieces = np.broadcast_to(chunks, groups.shape), per_group + np.arange(p).reshape(per_group, -1)
+    yield from reduce_scatter_ring(groups, of_groups)
+    yield from reduce_scatter_ring(groups.T, pieces)
+    yield from all_gather_ring(groups.T, pieces)
+    yield from all_gather_ring(groups, of_groups)
 
 
-def ordered(p: int, elements: int, itemsize: int) -> AllReduce:
-    def rounds() -> Rounds:
-        ranks = np.arange(p)
-        yield from all_to_all_pairwise(p)
-        for other in range(1, p):
-            yield Round(np.full(p, other), ranks, ranks, Reduces.KEPT)
-        yield from all_gather_ring(ranks, ranks)
-
-    return AllReduce(divided(elements, p), rounds())
+def ordered(p: int) -> Rounds:
+    ranks = np.arange(p)
+    yield from all_to_all_pairwise(p)
+    for other in range(1, p):
+        yield Round(np.full(p, other), ranks, ranks, Reduces.KEPT)
+    yield from all_gather_ring(ranks, ranks)
 
 
-ALL_REDUCE: dict[str, Callable[..., AllReduce]] = {
+ALL_REDUCE: dict[str, Callable[..., Rounds]] = {
     "ring": ring,
     "tree": tree,
     "recursive_doubling": recursive_doubling,

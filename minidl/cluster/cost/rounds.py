@@ -53,8 +53,8 @@ def message_rounds(algorithm: str, p: int, nbytes: int, itemsize: int, **options
     if algorithm == "pipelined_chain":
         yield from _pipeline(p, elements, nbytes, itemsize)
         return
-    as_data = rounds.ALL_REDUCE[algorithm](p, elements, itemsize, **options)
-    sizes = as_data.sizes(itemsize)
+    as_data = rounds.all_reduce(algorithm, p, elements, itemsize, **options)
+    sizes = as_data.sizes * itemsize
     for _, equal in groupby(as_data.rounds, lambda one: (one.reduces, one.src.tobytes(), one.dst.tobytes())):
         first, *more = equal
         largest = min(nbytes, int(sizes[first.chunk].max()))
@@ -65,7 +65,7 @@ def _pipeline(p: int, elements: int, nbytes: int, itemsize: int) -> Iterator[Mes
     """The first segment passes all pairs one after the other; then the whole chain is busy in each round."""
     segments = chain_segments(p, elements, nbytes)
     segment = chunk_bytes(nbytes, segments, itemsize)
-    of_one = rounds.ALL_REDUCE["pipelined_chain"](p, elements, itemsize, segments=1).rounds
+    of_one = rounds.pipelined_chain(p, segments=1)
     for is_reduction, way in groupby(of_one, lambda one: one.reduces.is_reduction):
         pairs, reduced = [_pairs(one) for one in way], segment if is_reduction else 0
         yield from (MessageRound(1, pair, segment, reduced) for pair in pairs)

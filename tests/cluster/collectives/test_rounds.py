@@ -18,6 +18,7 @@ from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.collectives.rounds import AllReduce, Reduces
 from minidl.cluster.engines.simulation.at_once import values
+from minidl.cluster.engines.simulation.at_once.values import all_reduced
 from tests.cluster import rendezvous
 from tests.tiers import exhaustively
 
@@ -118,11 +119,13 @@ def test_the_rounds_of_an_all_reduce_are_the_messages_of_its_function(name: str,
             expected = logs(p, function, arrays)
 
             def as_data(comm: Observed, x: Any) -> None:
-                executed(comm, rounds.ALL_REDUCE[name](p, n, x.itemsize, **options), x, op)  # noqa: B023
+                executed(comm, rounds.all_reduce(name, p, n, x.itemsize, **options), x, op)  # noqa: B023
 
             assert logs(p, as_data, arrays) == expected, f"{p} ranks, {options}"
-            total = values.ALL_REDUCE[name](arrays, rendezvous.REDUCE[op], **options)
-            assert {total.tobytes()} == {bits for _, bits in expected}, f"{p} ranks, {options}"
+            ufunc, bits = rendezvous.REDUCE[op], {bits for _, bits in expected}
+            assert {all_reduced(name, arrays, ufunc, **options).tobytes()} == bits, f"{p} ranks, {options}"
+            one_by_one = rounds.all_reduce(name, p, n, arrays[0].itemsize, **options)
+            assert {values.executed(one_by_one, arrays, ufunc).tobytes()} == bits, f"{p} ranks, {options}"
 
 
 OTHERS: dict[str, tuple[Callable[[Observed, Any], Any], Callable[[int], AllReduce]]] = {

@@ -13,8 +13,8 @@ from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.collectives.rounds import Integers
 from minidl.cluster.engines.payload import PLAIN_KINDS, encode
-from minidl.cluster.engines.simulation.at_once import values
 from minidl.cluster.engines.simulation.at_once.clocks import Timed, timed
+from minidl.cluster.engines.simulation.at_once.values import all_reduced
 from minidl.cluster.phantom import Phantom
 
 CONSTANTS = frozenset({type(None), bool, int, float, complex, str, bytes})
@@ -74,12 +74,12 @@ def is_nothing(content: None) -> bool:
 def _all_reduce(name: str) -> Plan:
     def rounds_of_vectors(vectors: Sequence[Any], **options: Any) -> Timed:
         itemsize = vectors[0].itemsize
-        as_data = rounds.ALL_REDUCE[name](len(vectors), len(vectors[0]), itemsize, **options)
-        return timed(as_data.rounds, as_data.sizes(itemsize))
+        as_data = rounds.all_reduce(name, len(vectors), len(vectors[0]), itemsize, **options)
+        return timed(as_data.rounds, as_data.sizes * itemsize)
 
     def results(vectors: Sequence[Any], op: str = "sum", **options: Any) -> list[None]:
         if not isinstance(vectors[0], Phantom):
-            total = values.ALL_REDUCE[name](vectors, REDUCE[op], **options)
+            total = all_reduced(name, vectors, REDUCE[op], **options)
             for vector in vectors:
                 vector[...] = total
         return [None] * len(vectors)
@@ -97,7 +97,7 @@ def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Timed:
 def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[Any]:
     if isinstance(arrays[0], Phantom):
         return np.array_split(cast(Any, arrays[0]), len(arrays))
-    return [chunk.copy() for chunk in split(values.ring(arrays, REDUCE[op]), len(arrays))]
+    return [chunk.copy() for chunk in split(all_reduced("ring", arrays, REDUCE[op]), len(arrays))]
 
 
 def _all_gather_rounds(items: Sequence[Any]) -> Timed:
@@ -123,10 +123,6 @@ def _barrier_rounds(nothing: Sequence[None]) -> Timed:
     return timed(rounds.barrier_dissemination(len(nothing)), np.zeros(1, np.int64))
 
 
-def _barrier_results(nothing: Sequence[None]) -> Sequence[None]:
-    return nothing
-
-
 def _bytes(items: Sequence[Any]) -> Integers:
     """Of each item's message."""
     return np.array([item.nbytes if is_array(item) else encode(item)[3] for item in items], np.int64)
@@ -144,5 +140,5 @@ PLANS: dict[Callable[..., Any], Plan] = {
     collectives.reduce_scatter_ring: Plan(is_array, _reduce_scatter_rounds, _reduce_scatter_results),
     collectives.all_gather_ring: Plan(is_item, _all_gather_rounds, _all_gather_results),
     collectives.all_to_all_pairwise: Plan(are_arrays, _all_to_all_rounds, _all_to_all_results),
-    collectives.barrier_dissemination: Plan(is_nothing, _barrier_rounds, _barrier_results),
+    collectives.barrier_dissemination: Plan(is_nothing, _barrier_rounds, lambda nothing: nothing),
 }
