@@ -86,7 +86,7 @@ def all_reduce(
     segments: int | None = None,
     per_group: int | None = None,
 ) -> AllReduce:
-    """The all-reduce by that algorithm of a vector of so many elements of `itemsize` bytes on p ranks."""
+    """The all-reduce by that algorithm of a vector of `elements` elements, each of `itemsize` bytes, on p ranks."""
     if algorithm == "pipelined_chain":
         count = chain_segments(p, elements, elements * itemsize, segments)
         return AllReduce(divided(elements, count), pipelined_chain(p, count))
@@ -99,14 +99,14 @@ def all_reduce(
 
 
 def divided(elements: int, chunks: int, start: int = 0) -> Integers:
-    """The bounds of each chunk, as `partition.split` divides a vector of so many elements."""
+    """The bounds of each chunk, as `partition.split` divides a vector of that number of elements."""
     edges = start + np.arange(chunks + 1) * (elements // chunks) + np.minimum(np.arange(chunks + 1), elements % chunks)
     return np.stack([edges[:-1], edges[1:]], axis=1)
 
 
-def divided_again(chunks: Integers, pieces: int) -> Integers:
-    """These chunks; then the pieces of chunk 0, those of chunk 1, ..."""
-    return np.concatenate([chunks, *(divided(end - start, pieces, start) for start, end in chunks.tolist())])
+def divided_again(chunks: Integers, shares: int) -> Integers:
+    """These chunks; then the shares of chunk 0, those of chunk 1, ..."""
+    return np.concatenate([chunks, *(divided(end - start, shares, start) for start, end in chunks.tolist())])
 
 
 def halved(elements: int, leaves: int) -> Integers:
@@ -221,12 +221,12 @@ def pipelined_chain(p: int, segments: int) -> Rounds:
 
 
 def hierarchical(p: int, per_group: int) -> Rounds:
-    """The chunks of a group's ring come first; then their pieces for the rings of the groups; see `divided_again`."""
+    """The chunks of a group's ring come first; then their shares for the rings of the groups; see `divided_again`."""
     groups, chunks = np.arange(p).reshape(-1, per_group), np.arange(per_group)
-    of_groups, pieces = np.broadcast_to(chunks, groups.shape), per_group + np.arange(p).reshape(per_group, -1)
+    of_groups, shares = np.broadcast_to(chunks, groups.shape), per_group + np.arange(p).reshape(per_group, -1)
     yield from reduce_scatter_ring(groups, of_groups)
-    yield from reduce_scatter_ring(groups.T, pieces)
-    yield from all_gather_ring(groups.T, pieces)
+    yield from reduce_scatter_ring(groups.T, shares)
+    yield from all_gather_ring(groups.T, shares)
     yield from all_gather_ring(groups, of_groups)
 
 
