@@ -34,7 +34,7 @@ class Algorithm(NamedTuple):
     name: str
 
 
-AUTO = Algorithm(None, "auto")
+NAMED = {"auto": Algorithm(None, "auto"), **{name: Algorithm(function, name) for name, function in ALL_REDUCE.items()}}
 
 
 def chosen(algorithm: Any, op: str, options: Mapping[str, Any]) -> Algorithm:
@@ -44,17 +44,19 @@ def chosen(algorithm: Any, op: str, options: Mapping[str, Any]) -> Algorithm:
         ValueError   an unknown name, or an option that the algorithm does not have
         TypeError    neither a name nor a function that can be called with (comm, x, op) and the options
     """
+    if not options and type(algorithm) is str and algorithm in NAMED:  # the usual case first
+        return NAMED[algorithm]
     name = next((known for known, function in ALL_REDUCE.items() if function is algorithm), algorithm)
     if callable(name):
         _check_call(algorithm, op, options)
         return Algorithm(_in_place(algorithm), _place(algorithm, options))
-    if name != "auto" and name not in ALL_REDUCE:
-        one_of("algorithm", name, ["auto", *ALL_REDUCE], "" if isinstance(name, str) else HINT)
+    if not isinstance(name, str) or name not in NAMED:
+        one_of("algorithm", name, NAMED, "" if isinstance(name, str) else HINT)
     known_options = OPTIONS.get(name, set())
     if unknown := set(options) - known_options:
         allowed = ", ".join(sorted(known_options)) or "none"
         raise ValueError(f"all_reduce by {name!r} has no option {min(unknown)!r}: its options are {allowed}")
-    return Algorithm(ALL_REDUCE.get(name), _with(name, options))
+    return Algorithm(NAMED[name].function, _with(name, options))
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., None]:

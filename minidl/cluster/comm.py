@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from minidl import random
 from minidl.cluster import collectives
-from minidl.cluster.algorithm import AUTO, chosen
+from minidl.cluster.algorithm import chosen
 from minidl.cluster.channel import Channel
 from minidl.cluster.cost.fastest import fastest_all_reduce
 from minidl.cluster.diagnosis.errors import CollectiveMismatch
@@ -187,7 +187,7 @@ class Communicator(Groups):
             all ranks would not fit in 64 bits. Its mean is a float. The sum of single booleans is a count.
         """
         operand = Operand(x, op, "all_reduce", self.size, is_written=True)
-        how = AUTO if algorithm == "auto" and not options else chosen(algorithm, op, options)
+        how = chosen(algorithm, op, options)
 
         def work(channel: Channel) -> Any:
             flat, endpoint = operand.flat, self._owner.endpoint
