@@ -16,7 +16,7 @@ from minidl.cli.quantities import size_text
 from minidl.cluster import Communicator, Run, cost, launch
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.cluster.collectives.partition import group_size
-from minidl.cluster.cost import rounds
+from minidl.cluster.cost import shared_links
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.simulation import Simulation
 from minidl.cluster.phantom import Phantom
@@ -67,7 +67,7 @@ class Case:
         name = cost.best_all_reduce(self.nodes, self.nbytes, self.network, itemsize=DTYPE.itemsize)
         if self.network.topology is not None:
             ranks = tuple(range(self.nodes))
-            name, options = rounds.best_all_reduce(self.network, ranks, self.nbytes, DTYPE.itemsize)
+            name, options = shared_links.best_all_reduce(self.network, ranks, self.nbytes, DTYPE.itemsize)
         if name == HIERARCHICAL:
             options = {"per_group": group_size(self.nodes, options.get("per_group"))}
         return name, options
@@ -78,7 +78,7 @@ class Case:
             return None
         if self.network.topology is None:
             return self.alone()
-        if self.collective != "all_reduce" or self.algorithm not in (AUTO, *rounds.ALL_REDUCE):
+        if self.collective != "all_reduce" or self.algorithm not in (AUTO, *shared_links.ALL_REDUCE):
             return None
         return cost.all_reduce_on(self.network, self.algorithm, self.nodes, self.nbytes, DTYPE.itemsize, **self.options)
 
