@@ -32,7 +32,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Reduces(Enum):
-    """What a receiver does with a chunk, for a reduction `a op b`, of which max(0.0, -0.0) returns the first."""
+    """What a receiver does with a chunk. In `a op b` the order matters: max(0.0, -0.0) is not max(-0.0, 0.0)."""
 
     NOT = "the chunk replaces its own"
     OWN_FIRST = "its own becomes `own op received`"
