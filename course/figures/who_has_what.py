@@ -1,20 +1,18 @@
-"""Which rank holds which sums during a collective, step by step, recorded from a simulated run.
+"""Which rank holds which sums in a collective: after a run (`table`), or step by step as its rounds say.
 
-Every rank's array has one number per chunk that encodes its contributions: bit r means that rank r's number was added,
-and the multiple of 256 is the chunk. So each received number shows which ranks it is the sum of.
+For a run, every rank's array has one number per chunk that encodes its contributions: bit r means that rank r's number
+was added, and the multiple of 256 is the chunk. So each number shows which ranks it is the sum of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from copy import deepcopy
 
 import numpy as np
 import numpy.typing as npt
 
-from minidl import cluster
-from minidl.cluster import collectives
-from minidl.cluster.comm import Communicator
+from minidl.cluster.collectives import rounds
 from minidl.plots.chunks import Arrow, Cell, Panel
 
 EXCHANGES = ("ring", "recursive_doubling", "rabenseifner")
@@ -58,44 +56,20 @@ def step_by_step(algorithm: str, nodes: int = 4) -> list[Panel]:
             f"{algorithm!r} on {nodes} nodes cannot be drawn step by step: choose one of {', '.join(EXCHANGES)}, on at "
             "most 8 nodes, for the latter two 2, 4 or 8"
         )
-    logs = cluster.launch(_listen, (algorithm,), nodes, "simulation").results
+    bounds, all_rounds = rounds.all_reduce(algorithm, nodes, nodes, itemsize=1)
     state = [[{rank} for _ in range(nodes)] for rank in range(nodes)]
     panels = [Panel("start", _cells(state))]
-    for step in range(len(logs[0])):
-        arrows = []
-        for rank, log in enumerate(logs):
-            source, numbers = log[step]
-            for ranks, chunk in map(decoded, numbers):
-                state[rank][chunk] |= ranks
-                arrows.append(Arrow(source, rank, chunk))
-        parts = len(logs[0][step][1])
-        panels.append(Panel(f"step {step + 1}: {_fraction(parts, nodes)} each", _cells(state), arrows))
+    for step, (sources, ranks, numbers, _) in enumerate(all_rounds, 1):
+        before = deepcopy(state)
+        arrows = [
+            Arrow(source, rank, chunk)
+            for source, rank, number in zip(sources.tolist(), ranks.tolist(), numbers.tolist(), strict=True)
+            for chunk in range(*bounds[number])
+        ]
+        for source, rank, chunk in arrows:
+            state[rank][chunk] |= before[source][chunk]
+        panels.append(Panel(f"step {step}: {_fraction(len(arrows) // nodes, nodes)} each", _cells(state), arrows))
     return panels
-
-
-class Overheard:
-    """The communicator that a collective needs, with a log of what this rank received from which rank."""
-
-    def __init__(self, comm: Communicator) -> None:
-        self.comm, self.rank, self.size = comm, comm.rank, comm.size
-        self.log: list[tuple[int, Numbers]] = []
-
-    def sendrecv(self, x: Any, dst: int, src: int, *, out: Numbers | None = None) -> Any:
-        received = self.comm.sendrecv(x, dst, src, out=out)
-        self.log.append((src, received.copy()))
-        return received
-
-    def reduce_into(self, a: Numbers, b: Numbers, op: str) -> None:
-        self.comm.reduce_into(a, b, op)
-
-    def among(self, ranks: Sequence[int]) -> Overheard:
-        return self  # all of them, for a power of two
-
-
-def _listen(comm: Communicator, algorithm: str) -> list[tuple[int, Numbers]]:
-    overheard = Overheard(comm)
-    collectives.ALL_REDUCE[algorithm](overheard, coded(comm.rank, comm.size))
-    return overheard.log
 
 
 def _cell(ranks: set[int], chunk: int) -> tuple[str, int]:

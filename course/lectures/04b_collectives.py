@@ -209,8 +209,8 @@ scaling.draw([scaling.Panel("8 ranks, 10 MB, 10 GbE", lines)], columns=1, xlabel
 # ## The ring
 #
 # What if there is no first and no last? Close the chain to a ring, cut the array into $p$ chunks, and let each chunk
-# start at a different rank, so that there is nothing to fill and nothing to drain. To see minidl's ring at work, a
-# communicator records what arrives, and the numbers remember which ranks are in them.
+# start at a different rank, so that there is nothing to fill and nothing to drain. In minidl the ring also exists
+# as rounds that say who sends which chunk to whom (`minidl/cluster/collectives/rounds.py`). Drawn:
 
 # %%
 moments = who_has_what.step_by_step("ring")

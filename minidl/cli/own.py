@@ -1,4 +1,4 @@
-"""`--import my.py`: strategies, compressors, models and data sets of one's own, used by name like those of minidl."""
+"""`--import my.py`: strategies, compressors, models, data sets and all-reduces of one's own, used by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 import sys
 import traceback
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from minidl import compress, data, nn, parallel
 from minidl.cli import mpi_job
 from minidl.cli.components import description, settings, snake_case
 from minidl.cli.models import MODELS, MakeModel, Recipe
+from minidl.cli.own_all_reduces import OWN_ALL_REDUCES, is_all_reduce
 from minidl.cli.strategies import COMPRESSORS, STRATEGIES
+from minidl.cluster.collectives import ALL_REDUCE
 from minidl.data import Splits
 
 DATA: dict[str, Callable[[], Splits]] = {}
@@ -26,8 +28,8 @@ DATA: dict[str, Callable[[], Splits]] = {}
 
 _PREFIX = "minidl_own_"  # of the names of imported modules
 _WHAT = (
-    "a subclass of parallel.Strategy, compress.Compressor or nn.Module (that needs no arguments, or only splits), or a "
-    "function that is annotated to return nn.Module or data.Splits"
+    "a subclass of parallel.Strategy, compress.Compressor or nn.Module (that needs no arguments, or only splits), a "
+    "function that is annotated to return nn.Module or data.Splits, or an all-reduce, a function f(comm, x, op)"
 )
 
 
@@ -49,6 +51,7 @@ def register(path: Path) -> None:
     - a model: a subclass of `nn.Module`, or a function that is annotated to return one. It is called without arguments,
       or with the data set if it has a parameter named `splits` or annotated as `data.Splits`
     - a data set: a function without arguments that is annotated to return `data.Splits`
+    - an all-reduce: a function whose first parameters are named comm, x and op, for `minidl simulate --algorithm`
 
     Names that begin with an underscore, modules that need other arguments, and what the file imports are left out.
 
@@ -67,7 +70,9 @@ def register(path: Path) -> None:
         elif (fit := _fit(value)) is not None:
             _add(path, name, Recipe(fit, "sgd", lr=0.1, lr_decay=1.0, epochs=10, about=about(value)), MODELS)
         elif inspect.isfunction(value) and _returns(value, Splits) and not _needed(value):
-            _add(path, name, value, DATA)
+            _add(path, name, value, DATA, data.NAMES)
+        elif is_all_reduce(value):
+            _add(path, name, value, OWN_ALL_REDUCES, ("auto", *ALL_REDUCE))
         else:
             continue
         found += 1
@@ -139,9 +144,9 @@ def _with_readable_settings(path: Path, cls: type) -> type:
     return cls
 
 
-def _add(path: Path, name: str, value: Any, known: dict[str, Any]) -> None:
+def _add(path: Path, name: str, value: Any, known: dict[str, Any], minidls: Iterable[str] = ()) -> None:
     typed = snake_case(name)
-    taken = {each.replace("_", "") for each in (*known, *(data.NAMES if known is DATA else ()))}
+    taken = {each.replace("_", "") for each in (*known, *minidls)}
     if typed.replace("_", "") in taken:
         raise ValueError(f"{path}: {name} would be typed as {typed}, a name that exists already: choose another")
     known[typed] = value

@@ -21,6 +21,7 @@ virtual clock, any `network=`) and with `on="mpi"`.
     work.py               a message or collective in progress
     interruption.py       computation that ends when a message arrives
     operands.py           validates the argument of a reduction
+    algorithm.py          `algorithm=` of an all-reduce: a name, or a function of one's own
     channel.py            sends, receives and records messages, for point-to-point calls and collectives
     rank.py               the state of a rank
     in_flight.py          arrays that an operation in progress uses

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from minidl import random
 from minidl.arguments import whole_number
 from minidl.cluster import collectives
+from minidl.cluster.algorithm import chosen
 from minidl.cluster.call_log import CallLog
 from minidl.cluster.channel import Channel
 from minidl.cluster.cost.fastest import fastest_all_reduce
@@ -27,7 +28,7 @@ from minidl.cluster.group import ANY, RankGroup, divided
 from minidl.cluster.interruption import Until
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.missing_attributes import add_hints
-from minidl.cluster.operands import Operand, check_algorithm, check_items
+from minidl.cluster.operands import Operand, check_items
 from minidl.cluster.rank import Rank
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.trace.recording import Shares
@@ -245,7 +246,7 @@ class Communicator:
         self,
         x: Any,
         op: str = "sum",
-        algorithm: str = "auto",
+        algorithm: str | Callable[..., Any] = "auto",
         *,
         async_op: bool = False,
         label: str | None = None,
@@ -259,11 +260,14 @@ class Communicator:
             algorithm   "ring", "tree", "recursive_doubling", "rabenseifner", "parameter_server",
                         "pipelined_chain" (option `segments`), "hierarchical" (option `per_group`),
                         "ordered": in rank order, like a loop on one node,
-                        "auto": the engine's own method if it has one, else the fastest by the cost model
+                        "auto": the engine's own method if it has one, else the fastest by the cost model,
+                        or a function f(comm, x, op, **options) of your own that changes the vector x in place, like
+                        those in `minidl/cluster/collectives/all_reduce.py`
 
         Raises
             ValueError      unknown op or algorithm, or a read-only array
-            TypeError       x is not numeric, a masked array, or for op "mean" an array of integers
+            TypeError       x is not numeric, a masked array, or for op "mean" an array of integers; a function that
+                            cannot be called so, or that returns another array
             OverflowError   a whole number whose sum could exceed 64 bits
 
         Notes
@@ -275,20 +279,18 @@ class Communicator:
             all ranks would not fit in 64 bits. Its mean is a float. The sum of single booleans is a count.
         """
         operand = Operand(x, op, "all_reduce", self.size, is_written=True)
-        if algorithm != "auto" or options:
-            check_algorithm(algorithm, collectives.ALL_REDUCE, options)
+        how = chosen(algorithm, op, options)
 
         def work(channel: Channel) -> Any:
             flat, endpoint = operand.flat, self._owner.endpoint
-            if algorithm != "auto":
-                channel.play(collectives.ALL_REDUCE[algorithm], flat, op, **options)
+            if how.function is not None:
+                channel.play(how.function, flat, op, **options)
             elif not endpoint.native_all_reduce(flat, op, self._group.ranks, channel.tag, channel.recorder):
                 best, settings = fastest_all_reduce(self.network, self._group.ranks, flat.nbytes, flat.itemsize)
                 channel.play(collectives.ALL_REDUCE[best], flat, op, **settings)
             return operand.result(flat, self.size)
 
-        how = f"{algorithm}({', '.join(f'{k}={v}' for k, v in sorted(options.items()))})" if options else algorithm
-        fingerprint = operand.fingerprint("all_reduce", algorithm=how, label=label)
+        fingerprint = operand.fingerprint("all_reduce", algorithm=how.name, label=label)
         return self._calls.run(work, fingerprint, self.axis, async_op, writes=x)
 
     def all_gather(self, x: Any, *, async_op: bool = False, label: str | None = None) -> Any:

@@ -10,7 +10,6 @@ Arithmetic is numpy's, in the dtype of the array, so sums of integer arrays wrap
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -18,14 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from minidl.arguments import one_of
-from minidl.cluster import missing_attributes
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.phantom import Phantom
 from minidl.cluster.tensors import refuse_tensors
 
 HALF = 1 << 63  # int64 holds -HALF, ..., HALF - 1
-OPTIONS = {"pipelined_chain": {"segments"}, "hierarchical": {"per_group"}}
 
 
 class Operand:
@@ -137,21 +134,6 @@ def _fingerprint(
     """Cached, because training makes the same calls in every step."""
     name = dtype if isinstance(dtype, str) else dtype.str
     return Fingerprint(operation, op, root, algorithm, name, shape, label)
-
-
-def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str, Any]) -> None:
-    """Raise ValueError for an unknown algorithm, or an option that the algorithm does not have.
-
-    TypeError for an option of other libraries, saying what to type instead.
-    """
-    if foreign := [option for option in options if option in missing_attributes.OPTIONS]:
-        raise TypeError(f"all_reduce has no option {foreign[0]!r}: {missing_attributes.OPTIONS[foreign[0]]}")
-    if type(algorithm) is not str or (algorithm != "auto" and algorithm not in known):
-        one_of("algorithm", algorithm, ["auto", *known])
-    unknown = set(options) - OPTIONS.get(algorithm, set())
-    if unknown:
-        allowed = ", ".join(sorted(OPTIONS.get(algorithm, set()))) or "none"
-        raise ValueError(f"all_reduce by {algorithm!r} has no option {min(unknown)!r}: its options are {allowed}")
 
 
 def check_items(operation: str, items: Any, size: int) -> None:

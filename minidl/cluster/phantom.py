@@ -91,7 +91,10 @@ class Phantom:
         self, function: Callable[..., Any], types: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
         if function not in _FUNCTIONS:
-            return NotImplemented
+            raise TypeError(
+                f"np.{function.__name__} needs what a Phantom does not have, its contents: slice and send it, or use "
+                f"{', '.join(sorted(f'np.{known.__name__}' for known in _FUNCTIONS))}"
+            )
         return _FUNCTIONS[function](*args, **kwargs)
 
     def _of(self, size: int) -> Phantom:
@@ -106,6 +109,10 @@ def _array_split(x: Phantom, sections: int) -> list[Phantom]:
     return [x._of(least + 1)] * longer + [x._of(least)] * (sections - longer)
 
 
+def _concatenate(xs: Sequence[Phantom]) -> Phantom:
+    return xs[0]._of(sum(x.size for x in xs))
+
+
 def _empty_like(x: Phantom, shape: int | tuple[int, ...] | None = None, dtype: npt.DTypeLike | None = None) -> Phantom:
     size = x.size if shape is None else int(np.prod(shape))
     return x._of(size) if dtype is None else Phantom(size * np.dtype(dtype).itemsize, dtype)
@@ -117,6 +124,7 @@ def _size(x: Phantom) -> int:
 
 _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.array_split: _array_split,
+    np.concatenate: _concatenate,
     np.empty_like: _empty_like,
     np.size: _size,
 }

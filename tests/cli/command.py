@@ -63,7 +63,7 @@ def minidl(folder: Path, *arguments: object, **changes: str) -> subprocess.Compl
 @contextlib.contextmanager
 def forgetting_own_names() -> Iterator[None]:
     """Restore afterwards what `--import` changes: the names that can be typed, imported modules, the import path."""
-    changed: list[dict[str, Any]] = [STRATEGIES, COMPRESSORS, MODELS, own.DATA]  # type: ignore[list-item]
+    changed: list[dict[str, Any]] = [STRATEGIES, COMPRESSORS, MODELS, own.DATA, own.OWN_ALL_REDUCES]  # type: ignore[list-item]
     before, path = [dict(known) for known in changed], list(sys.path)
     try:
         yield

@@ -192,6 +192,47 @@ def outcomes(networks: tuple[str, ...], sizes: list[int], nodes: list[int]) -> l
     return [cases.simulated(case) for case in cases.combinations("all_reduce", ["ring", "auto"], named, sizes, nodes)]
 
 
+OWN = """
+import numpy as np
+
+def through_rank_0(comm, x, op="sum"):
+    if comm.rank == 0:
+        for other in range(1, comm.size):
+            comm.reduce_into(x, comm.recv(other, out=np.empty_like(x)), op)
+        for other in range(1, comm.size):
+            comm.send(x, other)
+    else:
+        comm.send(x, 0)
+        comm.recv(0, out=x)
+"""
+
+
+@pytest.mark.parametrize("measured", [(), ("--measured",)])
+def test_an_all_reduce_of_ones_own_takes_as_long_as_the_server_whose_messages_it_sends(measured):
+    Path("my.py").write_text(OWN)
+    words = ("--import", "my.py", "--nodes", 2 if measured else 4, "--bytes", "1MB", "--network", "10gbe")
+    rows, said = simulate(*words, *measured, "--algorithm", "through_rank_0", "parameter_server")
+    own, server = rows
+    assert own["simulated_seconds"] == server["simulated_seconds"]
+    assert (own["messages"], own["bytes_sent"]) == (server["messages"], server["bytes_sent"])
+    assert (own["algorithm"], own["formula_seconds"]) == ("through_rank_0", "")
+    assert "-: there is no formula for an algorithm of your own" in said
+
+
+def test_an_all_reduce_of_ones_own_is_refused_in_one_sentence():
+    Path("my.py").write_text(OWN)
+    Path("ring.py").write_text("def ring(comm, x, op): ...\n")
+    refuses(
+        "simulate --import my.py --out out",
+        {
+            "--algorithm through_rank_1": "or 'through_rank_0', got 'through_rank_1': did you mean 'through_rank_0'?",
+            "--algorithm through_rank_0 --nodes 2000": "--nodes 2000: at most 1,024 nodes by through_rank_0 are simul",
+            "--algorithm through_rank_0 --alpha 0 --beta 0": "takes no time at all: give an --alpha above 0",
+            "--import ring.py": "ring.py: ring would be typed as ring, a name that exists already: choose another",
+        },
+    )
+
+
 def test_the_picture_is_against_nodes_or_bytes_and_says_simulated():
     for networks, sizes, nodes, xlabel, x in (
         (("10gbe",), [4000], [2, 4], "nodes", [2, 4]),

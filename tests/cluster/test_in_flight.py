@@ -62,7 +62,8 @@ def refused(begin: Start, thens: dict[str, Start], on: str = "simulation") -> di
                     with pytest.raises(RuntimeError) as caught:
                         then(communicator, x)
                 texts[name] = str(caught.value)
-            assert comm.bytes_sent == sent
+            if on == "simulation":  # on processes, a helper sends the bytes of `begin` meanwhile
+                assert comm.bytes_sent == sent
         if work is not None:
             work.wait()
         comm.all_reduce(x)

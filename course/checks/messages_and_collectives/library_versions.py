@@ -9,7 +9,7 @@ COLLECTIVES = Builds(
 )
 COSTS = Builds(
     "minidl.cluster.cost.formulas",
-    "minidl.cluster.cost.rounds",
+    "minidl.cluster.cost.shared_links",
     "minidl.cluster.launch",
     instead="the formula that you derive",
 )

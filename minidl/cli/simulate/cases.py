@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 
 from minidl.cli.engines import LONGEST
+from minidl.cli.own_all_reduces import OWN_ALL_REDUCES
 from minidl.cli.quantities import size_text
 from minidl.cluster import Communicator, Run, cost, launch
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.cluster.collectives.partition import group_size
-from minidl.cluster.cost import rounds
+from minidl.cluster.cost import shared_links
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.simulation import Simulation
 from minidl.cluster.phantom import Phantom
 
 DTYPE = np.dtype(np.float32)  # of the vector, as of gradients
 AUTO, HIERARCHICAL = "auto", "hierarchical"
+Algorithm = str | Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Case:
         return group_size(self.nodes, tree.per_rack if tree is not None and is_of_racks else self.per_group)
 
     @property
+    def is_own(self) -> bool:
+        """Whether the algorithm is one that `--import` has brought."""
+        return self.algorithm in OWN_ALL_REDUCES
+
+    @property
     def choice(self) -> tuple[str, dict[str, Any]]:
         """The algorithm and its options, for "auto" those that it chooses for this call."""
         if self.collective != "all_reduce" or self.algorithm != AUTO:
@@ -60,16 +67,18 @@ class Case:
         name = cost.best_all_reduce(self.nodes, self.nbytes, self.network, itemsize=DTYPE.itemsize)
         if self.network.topology is not None:
             ranks = tuple(range(self.nodes))
-            name, options = rounds.best_all_reduce(self.network, ranks, self.nbytes, DTYPE.itemsize)
+            name, options = shared_links.best_all_reduce(self.network, ranks, self.nbytes, DTYPE.itemsize)
         if name == HIERARCHICAL:
             options = {"per_group": group_size(self.nodes, options.get("per_group"))}
         return name, options
 
     def formula(self) -> float | None:
-        """Seconds, by the formula of that name in `cluster.cost`; None if there is none for links that are shared."""
+        """Seconds, by the formula of that name in `cluster.cost`; None if there is none."""
+        if self.is_own:
+            return None
         if self.network.topology is None:
             return self.alone()
-        if self.collective != "all_reduce" or self.algorithm not in (AUTO, *rounds.ALL_REDUCE):
+        if self.collective != "all_reduce" or self.algorithm not in (AUTO, *shared_links.ALL_REDUCE):
             return None
         return cost.all_reduce_on(self.network, self.algorithm, self.nodes, self.nbytes, DTYPE.itemsize, **self.options)
 
@@ -97,7 +106,7 @@ class Case:
         """Run the call on a simulated cluster whose nodes compute in no time."""
         return launch(
             program,
-            args=(self.collective, Phantom(self.nbytes, DTYPE), self.algorithm, self.options),
+            args=(self.collective, Phantom(self.nbytes, DTYPE), carried_out_by(self.algorithm), self.options),
             nodes=self.nodes,
             on=Simulation(trace=trace),
             network=self.network,
@@ -117,6 +126,11 @@ class SimulatedCase:
     messages: int
     nbytes_sent: int
     measured: tuple[float, ...] = ()
+
+
+def carried_out_by(algorithm: str) -> Algorithm:
+    """What `comm.all_reduce(algorithm=...)` takes: the name, or the function of one's own."""
+    return OWN_ALL_REDUCES.get(algorithm, algorithm)
 
 
 def combinations(
@@ -174,6 +188,6 @@ ALGORITHMS: dict[str, Sequence[str]] = {
 """The algorithms of each collective; only all-reduce has several."""
 
 
-def program(comm: Communicator, collective: str, x: Any, algorithm: str, options: dict[str, Any]) -> None:
+def program(comm: Communicator, collective: str, x: Any, algorithm: Algorithm, options: dict[str, Any]) -> None:
     """Make the call on x, in a simulation an array without contents. This is the program of every rank."""
     PROGRAMS[collective](comm, x, algorithm, options)

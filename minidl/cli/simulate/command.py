@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from typer import Context, Option
@@ -24,7 +25,8 @@ def simulate(
         list[str] | None,
         Option(
             help="Algorithms of all_reduce: ring, tree, recursive_doubling, rabenseifner, parameter_server, "
-            "pipelined_chain, hierarchical, ordered, auto; repeatable. By default all of them.",
+            "pipelined_chain, hierarchical, ordered, auto, or one of your own (--import); repeatable. By default all "
+            "of them.",
             autocompletion=completion.ALGORITHMS,
         ),
     ] = None,
@@ -69,6 +71,15 @@ def simulate(
             help="Run whose timeline is drawn; repeatable. By default the fastest and the slowest on up to 8 nodes.",
         ),
     ] = None,
+    own: Annotated[
+        list[Path] | None,
+        Option(
+            "--import",
+            metavar="FILE.py",
+            help="A file with all-reduces of your own: functions f(comm, x, op) that change x in place, as in "
+            "minidl/cluster/collectives/all_reduce.py. May be given several times.",
+        ),
+    ] = None,
     out: Out = None,
 ) -> None:
     """Simulate a collective on many nodes, and compare algorithms, networks and sizes.
@@ -81,4 +92,8 @@ def simulate(
     with ending("minidl simulate"):
         from minidl.cli.simulate.run import run  # here, so that --help comes at once
 
-        run({name: None if value == () else value for name, value in context.params.items()})
+        if own:
+            from minidl.cli.own import register_all
+
+            register_all(own, on or "processes")
+        run({name: None if value == () else value for name, value in context.params.items() if name != "own"})

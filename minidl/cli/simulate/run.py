@@ -14,6 +14,7 @@ from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, mpi_job, run_folder
 from minidl.cli.display import say, show
 from minidl.cli.engines import LONGEST, MOST_SIMULATED
+from minidl.cli.own_all_reduces import OWN_ALL_REDUCES
 from minidl.cli.quantities import parse_bytes
 from minidl.cli.several_words import items
 from minidl.cli.simulate import report
@@ -118,7 +119,7 @@ def _cases(options: dict[str, Any], on: str) -> list[Case]:
         raise ValueError("--measured is set beside one network: give at most one --network with it")
     texts = items("--nodes", options["nodes"], _nodes_by_default(is_measured, on, found))
     counts = sorted({_nodes(text) for text in texts})
-    _check_most(counts[-1], collective, found)
+    _check_most(counts[-1], collective, found, [name for name in algorithms if name in OWN_ALL_REDUCES])
     if is_measured:
         for count in counts:
             engines.check(on, count)
@@ -132,10 +133,11 @@ def _cases(options: dict[str, Any], on: str) -> list[Case]:
     cases = combinations(collective, algorithms, found, sizes, counts, per_group)
     for case in cases:
         case.network.check(case.nodes)
-        if case.alone() == 0:
+        seconds = (replace(case, algorithm="ring") if case.is_own else case).alone()
+        if seconds == 0:
             raise ValueError(f"{case}, takes no time at all: give an --alpha above 0")
-        if not case.alone() < LONGEST:
-            raise ValueError(f"{case}, takes {case.alone():g} s: give fewer bytes, a smaller --alpha or --beta")
+        if not seconds < LONGEST:
+            raise ValueError(f"{case}, takes {seconds:g} s: give fewer bytes, a smaller --alpha or --beta")
     return cases
 
 
@@ -155,6 +157,8 @@ def _this_machine(on: str, nodes: int, gamma: float | None) -> Named:
 
 def _algorithms(collective: str, names: list[str]) -> list[str]:
     known = list(ALGORITHMS[one_of("--collective", collective, ALGORITHMS)])
+    if collective == "all_reduce":
+        known += OWN_ALL_REDUCES
     if names and len(known) == 1:
         raise ValueError(f"{collective} is always done by {known[0]!r}: leave out --algorithm, which is for all_reduce")
     return [one_of("--algorithm", name, known) for name in names] or known
@@ -181,11 +185,12 @@ def _nodes(text: str) -> int:
     return whole_number("--nodes", int(text), at_least=2, at_most=MOST_IN_A_COLLECTIVE)
 
 
-def _check_most(nodes: int, collective: str, found: list[Named]) -> None:
+def _check_most(nodes: int, collective: str, found: list[Named], own: list[str]) -> None:
     """Raise ValueError if this collective would take hours or many gigabytes with this number of nodes."""
     has_racks = any(network.topology is not None for _, network in found)
-    if has_racks and nodes > MOST_SIMULATED:
-        why = f"at most {MOST_SIMULATED:,} nodes in racks are simulated, because their messages are played one by one"
+    if (has_racks or own) and nodes > MOST_SIMULATED:
+        what = "nodes in racks" if has_racks else f"nodes by {own[0]}"
+        why = f"at most {MOST_SIMULATED:,} {what} are simulated, because their messages are played one by one"
         raise ValueError(f"--nodes {nodes}: {why}")
     if collective == "all_to_all" and nodes > MOST_IN_AN_ALL_TO_ALL:
         why = f"an all_to_all is simulated on at most {MOST_IN_AN_ALL_TO_ALL:,}, because each has an item for each"

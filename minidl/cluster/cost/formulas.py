@@ -26,7 +26,7 @@ from typing import Any
 
 from minidl.arguments import one_of
 from minidl.cluster.collectives.partition import chain_segments, chunk_bytes, group_size
-from minidl.cluster.cost import rounds
+from minidl.cluster.cost import shared_links
 from minidl.cluster.cost.network import Network
 
 LOCAL = Network(alpha=20e-6, beta=0.5e-9, gamma=0.25e-9)  # about that of processes on one machine
@@ -75,8 +75,8 @@ def all_reduce(
 def all_reduce_on(network: Network, algorithm: str, p: int, nbytes: int, itemsize: int = 4, **options: Any) -> float:
     """Return the seconds that an all-reduce among ranks 0 to p - 1 of a network takes, shared links included.
 
-    On a `Network.tree` messages of the same round share its links. That is an estimate, not a bound; `rounds.py` says
-    when it is exact, too high or too low. Elsewhere it is the formula.
+    On a `Network.tree` messages of the same round share its links. That is an estimate, not a bound;
+    `shared_links.py` says when it is exact, too high or too low. Elsewhere it is the formula.
 
     Parameters
         network     as in `cluster.launch`
@@ -98,9 +98,9 @@ def all_reduce_on(network: Network, algorithm: str, p: int, nbytes: int, itemsiz
     network.check(p)
     ranks = tuple(range(p))
     if algorithm == "auto":
-        algorithm, options = rounds.best_all_reduce(network, ranks, nbytes, itemsize)
-    one_of("algorithm, on a tree of racks", algorithm, ["auto", *rounds.ALL_REDUCE])
-    return rounds.all_reduce(algorithm, network, ranks, nbytes, itemsize, **options)
+        algorithm, options = shared_links.best_all_reduce(network, ranks, nbytes, itemsize)
+    one_of("algorithm, on a tree of racks", algorithm, ["auto", *shared_links.ALL_REDUCE])
+    return shared_links.all_reduce(algorithm, network, ranks, nbytes, itemsize, **options)
 
 
 def best_all_reduce(p: int, nbytes: int, network: Network | None = None, itemsize: int = 4) -> str:

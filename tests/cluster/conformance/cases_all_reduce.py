@@ -26,7 +26,7 @@ def reduced(arrays: list[np.ndarray[Any, Any]], op: str) -> np.ndarray[Any, Any]
     return total / total.dtype.type(len(arrays)) if op == "mean" else total
 
 
-def check(comm: Communicator, n: int, dtype: str, op: str, algorithm: str, async_op: bool = False) -> None:
+def check(comm: Communicator, n: int, dtype: str, op: str, algorithm: Any, async_op: bool = False) -> None:
     x = whole_numbers(comm.rank, n, dtype, op)
     expected = reduced([whole_numbers(rank, n, dtype, op) for rank in range(comm.size)], op)
     result = comm.all_reduce(x, op, algorithm, async_op=async_op)
@@ -58,6 +58,29 @@ def every_algorithm_reduces_any_number_of_elements_on_any_number_of_ranks(comm: 
 def every_algorithm_reduces_messages_that_are_not_sent_at_once(comm: Communicator) -> None:
     for algorithm in ALGORITHMS:
         check(comm, 8193 if comm.size > 4 else 50_001, "float64", "sum", algorithm)
+
+
+def through_rank_0(comm: Any, x: Any, op: str = "sum", scale: float = 1.0) -> None:
+    """An all-reduce of one's own: rank 0 reduces all vectors in order, and multiplies them."""
+    if comm.rank == 0:
+        for other in range(1, comm.size):
+            comm.reduce_into(x, comm.recv(other, out=np.empty_like(x)), op)
+        x *= scale
+        for other in range(1, comm.size):
+            comm.send(x, other)
+    else:
+        comm.send(x, 0)
+        comm.recv(0, out=x)
+
+
+@case()
+def an_all_reduce_of_ones_own_is_an_algorithm_too(comm: Communicator) -> None:
+    for group in (comm, comm.split(comm.rank % 2)):
+        for async_op in (False, True):
+            for n, op in ((8193, "mean"), (5, "max")):
+                check(group, n, "float64", op, through_rank_0, async_op)
+        assert group.all_reduce(3.0, algorithm=through_rank_0, scale=2.0) == 6 * group.size
+        assert group.all_reduce(1.5, algorithm=ALL_REDUCE["ring"] if group.rank else "ring") == 1.5 * group.size
 
 
 @case(at_most=5)

@@ -56,6 +56,11 @@ def odd_call(comm: cluster.Communicator, what: str) -> None:
         comm.all_reduce(np.ones(4), label="weights" if is_odd else "loss")
     if what == "operation":
         comm.broadcast(np.ones(4)) if is_odd else comm.all_reduce(np.ones(4))
+    if what == "own algorithm":
+        comm.all_reduce(np.ones(4), algorithm=mine if is_odd else "ordered")
+
+
+def mine(comm: cluster.Communicator, x: np.ndarray, op: str) -> None: ...
 
 
 DIFFERENT = {
@@ -67,6 +72,7 @@ DIFFERENT = {
     "options": (14, "pipelined_chain(segments=5)", "pipelined_chain(segments=2)"),
     "label": (16, "label=loss", "label=weights"),
     "operation": (18, "all_reduce(op=sum", "broadcast(root=0)"),
+    "own algorithm": (20, "algorithm=ordered", "algorithm=mine at test_mismatch.py:"),
 }
 
 

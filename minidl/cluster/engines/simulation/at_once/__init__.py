@@ -6,8 +6,7 @@ Times, results, events and counts are those of the message-by-message simulation
 a run that fails meanwhile: the recurrence runs again, up to the failure.
 
     meeting.py       ranks come together; the last one plays the collective, or they all go back and send messages
-    plans.py         which collectives: their rounds and their results
-    rounds.py        the messages and reductions of each collective, round by round
+    plans.py         which collectives: their rounds, as `cluster/collectives/rounds.py` has them, and their results
     clocks.py        the recurrence: clocks and records of all ranks
     clocks_until.py  the same up to a failure, and what each rank waits for then
     values.py        what the reductions give, in the order in which the messages would do them

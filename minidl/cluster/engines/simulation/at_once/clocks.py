@@ -7,18 +7,25 @@ all numbers have the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from minidl.cluster.collectives.rounds import Integers, Reduces, Round
 from minidl.cluster.cost.network import Network
-from minidl.cluster.engines.simulation.at_once.rounds import Integers, Messages, Rounds
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.trace.recording import RECEIVE, REDUCE, SEND, WAIT
 from minidl.cluster.trace.rows import Columns, RowsOfColumns, Times
 
 Index = Integers | slice  # numbers of ranks, or all of them
+Timed = Iterator[tuple[Integers, Integers, Integers, Reduces]]  # rounds: src, dst, the bytes of the chunks, reduces
+
+
+def timed(rounds: Iterable[Round], sizes: Integers) -> Timed:
+    """The rounds with the bytes of their chunks: sizes[chunk], or sizes[src, chunk] if ranks have different ones."""
+    for src, dst, chunk, reduces in rounds:
+        yield src, dst, sizes[chunk] if sizes.ndim == 1 else sizes[src, chunk], reduces
 
 
 class Unplayable(Exception):  # noqa: N818  (the name says what happened)
@@ -63,14 +70,13 @@ class Clocks:
         self._columns = Columns()
         self._kept = np.zeros(p, np.int64)  # events in these
 
-    def play(self, rounds: Rounds) -> None:
+    def play(self, rounds: Timed) -> None:
         """Move the clocks through all rounds; raises Unplayable."""
-        for each in rounds:
-            if isinstance(each, Messages):
-                if len(each.src):
-                    self._exchange(*each)
-            else:
-                self._reduce(*each)
+        for src, dst, nbytes, reduces in rounds:
+            if reduces is not Reduces.KEPT:
+                self._exchange(src, dst, nbytes)
+            if reduces.is_reduction:
+                self._reduce(dst, nbytes)
 
     def commit(self, index: int, recorder: Recorder) -> None:
         """Write into the recorder of that rank what has happened to it."""

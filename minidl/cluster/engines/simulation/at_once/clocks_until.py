@@ -7,8 +7,8 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.engines.simulation.at_once.clocks import Clocks, Index
-from minidl.cluster.engines.simulation.at_once.rounds import Integers, Rounds
+from minidl.cluster.collectives.rounds import Integers
+from minidl.cluster.engines.simulation.at_once.clocks import Clocks, Index, Timed
 from minidl.cluster.engines.simulation.scheduler import Moment
 from minidl.cluster.engines.simulation.task import Awaited
 from minidl.cluster.trace.rows import Times
@@ -21,7 +21,7 @@ class ClocksUntil(Clocks):
     A rank that has not come enters at the time infinity.
     """
 
-    def play_until(self, moment: Moment, rounds: Rounds) -> None:
+    def play_until(self, moment: Moment, rounds: Timed) -> None:
         """Move the clocks through the rounds, up to the moment."""
         self._time, self._entered = moment.time, self.times
         self._is_before = np.full(len(self._all), moment.round_number > 1) | (self._ranks < moment.order >> 32)

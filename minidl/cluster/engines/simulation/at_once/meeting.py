@@ -15,10 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import CollectiveCall
-from minidl.cluster.engines.simulation.at_once.clocks import Clocks, Unplayable
+from minidl.cluster.engines.simulation.at_once.clocks import Clocks, Timed, Unplayable
 from minidl.cluster.engines.simulation.at_once.clocks_until import ClocksUntil
 from minidl.cluster.engines.simulation.at_once.plans import PLANS
-from minidl.cluster.engines.simulation.at_once.rounds import Rounds
 from minidl.cluster.engines.simulation.ports import Ports
 from minidl.cluster.engines.simulation.scheduler import INFINITY, Moment, Scheduler
 from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
@@ -198,7 +197,7 @@ class Meetings:
                 member.task.waiting, member.task.since = clocks.waiting(member.call.rank, member.call.tag)
 
 
-def _rounds(call: CollectiveCall, contents: Sequence[Any]) -> Rounds:
+def _rounds(call: CollectiveCall, contents: Sequence[Any]) -> Timed:
     return PLANS[call.algorithm].rounds(contents, **call.options)
 
 

@@ -9,10 +9,12 @@ import numpy as np
 
 from minidl.cluster import collectives
 from minidl.cluster.channel import REDUCE
+from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import split
+from minidl.cluster.collectives.rounds import Integers
 from minidl.cluster.engines.payload import PLAIN_KINDS, encode
-from minidl.cluster.engines.simulation.at_once import rounds, values
-from minidl.cluster.engines.simulation.at_once.rounds import Integers, Rounds
+from minidl.cluster.engines.simulation.at_once.clocks import Timed, timed
+from minidl.cluster.engines.simulation.at_once.values import all_reduced
 from minidl.cluster.phantom import Phantom
 
 CONSTANTS = frozenset({type(None), bool, int, float, complex, str, bytes})
@@ -22,12 +24,12 @@ class Plan(NamedTuple):
     """How a collective is played at once; `contents` is by rank what they pass.
 
     suits     whether it can be played with this content of one rank
-    rounds    its messages; the arguments are the contents and the options
+    rounds    its rounds, with bytes; the arguments are the contents and the options
     results   what each rank returns; the arguments are the contents, the op of a reduction, and the options
     """
 
     suits: Callable[[Any], bool]
-    rounds: Callable[..., Rounds]
+    rounds: Callable[..., Timed]
     results: Callable[..., Sequence[Any]]
 
 
@@ -69,13 +71,15 @@ def is_nothing(content: None) -> bool:
     return content is None
 
 
-def _all_reduce(rounds_of: Callable[..., Rounds], value: Callable[..., Any]) -> Plan:
-    def rounds_of_vectors(vectors: Sequence[Any], **options: Any) -> Rounds:
-        return rounds_of(len(vectors), len(vectors[0]), vectors[0].itemsize, **options)
+def _all_reduce(name: str) -> Plan:
+    def rounds_of_vectors(vectors: Sequence[Any], **options: Any) -> Timed:
+        itemsize = vectors[0].itemsize
+        as_data = rounds.all_reduce(name, len(vectors), len(vectors[0]), itemsize, **options)
+        return timed(as_data.rounds, as_data.sizes * itemsize)
 
     def results(vectors: Sequence[Any], op: str = "sum", **options: Any) -> list[None]:
         if not isinstance(vectors[0], Phantom):
-            total = value(vectors, REDUCE[op], **options)
+            total = all_reduced(name, vectors, REDUCE[op], **options)
             for vector in vectors:
                 vector[...] = total
         return [None] * len(vectors)
@@ -83,20 +87,22 @@ def _all_reduce(rounds_of: Callable[..., Rounds], value: Callable[..., Any]) -> 
     return Plan(is_array, rounds_of_vectors, results)
 
 
-def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Rounds:
-    p, x = len(arrays), arrays[0]
+def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Timed:
+    ranks, x = np.arange(len(arrays)), arrays[0]
     bytes_per_row = x.nbytes // len(x) if len(x) else 0
-    return rounds.reduce_scatter_ring(np.arange(p), rounds.divided(len(x), p) * bytes_per_row)
+    start, end = rounds.divided(len(x), len(ranks)).T
+    return timed(rounds.reduce_scatter_ring(ranks, ranks), (end - start) * bytes_per_row)
 
 
 def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[Any]:
     if isinstance(arrays[0], Phantom):
         return np.array_split(cast(Any, arrays[0]), len(arrays))
-    return [chunk.copy() for chunk in split(values.ring(arrays, REDUCE[op]), len(arrays))]
+    return [chunk.copy() for chunk in split(all_reduced("ring", arrays, REDUCE[op]), len(arrays))]
 
 
-def _all_gather_rounds(items: Sequence[Any]) -> Rounds:
-    return rounds.all_gather_ring(np.arange(len(items)), _bytes(items))
+def _all_gather_rounds(items: Sequence[Any]) -> Timed:
+    ranks = np.arange(len(items))
+    return timed(rounds.all_gather_ring(ranks, ranks), _bytes(items))
 
 
 def _all_gather_results(items: Sequence[Any]) -> Sequence[list[Any]]:
@@ -104,8 +110,8 @@ def _all_gather_results(items: Sequence[Any]) -> Sequence[list[Any]]:
     return OnLeaving(len(items), lambda rank: _received(kept))
 
 
-def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Rounds:
-    return rounds.all_to_all_pairwise(np.stack([_bytes(of_rank) for of_rank in items]))
+def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Timed:
+    return timed(rounds.all_to_all_pairwise(len(items)), np.stack([_bytes(of_rank) for of_rank in items]))
 
 
 def _all_to_all_results(items: Sequence[Sequence[Any]]) -> Sequence[list[Any]]:
@@ -113,12 +119,8 @@ def _all_to_all_results(items: Sequence[Sequence[Any]]) -> Sequence[list[Any]]:
     return OnLeaving(len(items), lambda rank: [of_rank[rank] for of_rank in kept])
 
 
-def _barrier_rounds(nothing: Sequence[None]) -> Rounds:
-    return rounds.barrier_dissemination(len(nothing))
-
-
-def _barrier_results(nothing: Sequence[None]) -> Sequence[None]:
-    return nothing
+def _barrier_rounds(nothing: Sequence[None]) -> Timed:
+    return timed(rounds.barrier_dissemination(len(nothing)), np.zeros(1, np.int64))
 
 
 def _bytes(items: Sequence[Any]) -> Integers:
@@ -134,16 +136,9 @@ def _received(items: Sequence[Any]) -> list[Any]:
 
 
 PLANS: dict[Callable[..., Any], Plan] = {
-    collectives.all_reduce_ring: _all_reduce(rounds.ring, values.ring),
-    collectives.all_reduce_tree: _all_reduce(rounds.tree, values.tree),
-    collectives.all_reduce_recursive_doubling: _all_reduce(rounds.recursive_doubling, values.recursive_doubling),
-    collectives.all_reduce_rabenseifner: _all_reduce(rounds.rabenseifner, values.rabenseifner),
-    collectives.all_reduce_parameter_server: _all_reduce(rounds.parameter_server, values.parameter_server),
-    collectives.all_reduce_pipelined_chain: _all_reduce(rounds.pipelined_chain, values.pipelined_chain),
-    collectives.all_reduce_hierarchical: _all_reduce(rounds.hierarchical, values.hierarchical),
-    collectives.all_reduce_ordered: _all_reduce(rounds.ordered, values.ordered),
+    **{function: _all_reduce(name) for name, function in collectives.ALL_REDUCE.items()},
     collectives.reduce_scatter_ring: Plan(is_array, _reduce_scatter_rounds, _reduce_scatter_results),
     collectives.all_gather_ring: Plan(is_item, _all_gather_rounds, _all_gather_results),
     collectives.all_to_all_pairwise: Plan(are_arrays, _all_to_all_rounds, _all_to_all_results),
-    collectives.barrier_dissemination: Plan(is_nothing, _barrier_rounds, _barrier_results),
+    collectives.barrier_dissemination: Plan(is_nothing, _barrier_rounds, lambda nothing: nothing),
 }

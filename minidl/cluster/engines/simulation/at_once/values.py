@@ -1,128 +1,135 @@
 """What an all-reduce of all ranks' vectors gives, with every sum in the order in which the messages would form it.
 
-Each function takes the vectors by rank and a ufunc, and returns the result, which is the same on every rank. The order
-matters for the last bits of a sum, and for max(0.0, -0.0). All reductions are in place, as in the messages: numpy
-may round a complex product of one element differently in a new array.
+The order matters for the last bits of a sum, and for max(0.0, -0.0). All reductions are in place, as in the messages:
+numpy may round a complex product of one element differently in a new array. `executed` does the reductions of
+`cluster/collectives/rounds.py` one by one. On many ranks that is too slow where the vector has many chunks: the
+algorithms in `FASTER` do the reductions of a chunk in the same order, but of many chunks in one call of the ufunc.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
-from minidl.cluster.collectives.partition import chain_segments, group_size, split
+from minidl.cluster.collectives import rounds
+from minidl.cluster.collectives.partition import group_size, split
 from minidl.cluster.collectives.point_to_point import Array
+from minidl.cluster.collectives.rounds import Reduces
 
 Vectors = Sequence[Array]
 
 
-def with_the_bits_of_chunks(reduced: Callable[..., Array]) -> Callable[..., Array]:
-    """Decide the argument `whole` of a function: whether it may reduce several chunks in one call of the ufunc.
+def all_reduced(algorithm: str, vectors: Vectors, op: np.ufunc, **options: Any) -> Array:
+    """The result on every rank for the vectors by rank, which do not change; chunks are along the first axis.
 
-    It may where the bits of an element cannot depend on its place in the call. They can in max(0.0, -0.0), in the
-    rounding of complex products and in the sign of NaN + NaN: there numpy's vector instructions may differ from its
-    loop for the last elements, so each chunk needs its own call, as in the messages.
+    Several chunks are reduced in one call only where the bits of an element cannot depend on its place in the call.
+    They can in max(0.0, -0.0), in the rounding of complex products and in the sign of NaN + NaN: there numpy's vector
+    instructions may differ from its loop for the last elements.
     """
-
-    @wraps(reduced)
-    def reduced_as_in_messages(vectors: Vectors, op: np.ufunc, **options: Any) -> Array:
-        kind = vectors[0].dtype.kind
-        if kind in "biu" or op is np.add or (op is np.multiply and kind == "f"):
-            total = reduced(vectors, op, True, **options)
-            if kind in "biu" or not np.isnan(total).any():
-                return total
-        return reduced(vectors, op, False, **options)
-
-    return reduced_as_in_messages
+    kind = vectors[0].dtype.kind
+    if algorithm in FASTER and (kind in "biu" or op is np.add or (op is np.multiply and kind == "f")):
+        total = FASTER[algorithm](vectors, op, **options)
+        if kind in "biu" or not np.isnan(total).any():
+            return total
+    return executed(rounds.all_reduce(algorithm, len(vectors), *_size(vectors), **options), vectors, op)
 
 
-@with_the_bits_of_chunks
-def ring(arrays: Vectors, op: np.ufunc, whole: bool) -> Array:
-    """Chunk i of the first axis starts at rank i + 1 and goes up to the last rank, then from rank 0 to rank i.
+def executed(description: rounds.AllReduce, vectors: Vectors, op: np.ufunc) -> Array:
+    """The result of the reductions, one by one. Of two ranks that form the same sum, only the lower one does."""
+    totals, copied, merged, last = list(vectors), set[int](), set[int](), dict[int, int]()
+    chunks = [slice(*bounds) for bounds in description.bounds.tolist()]
 
-    So each rank's array comes twice: first for the chunks below its number, later for the others. Both are one range.
+    def own(rank: int) -> Array:
+        if rank not in copied:
+            totals[rank] = totals[rank].copy()
+            copied.add(rank)
+        return totals[rank]
+
+    for one in description.rounds:
+        if not one.reduces.is_reduction:
+            continue
+        rows = list(zip(*(column.tolist() for column in (*one.operands, one.dst, one.chunk)), strict=True))
+        if one.reduces is Reduces.LOWER_FIRST:
+            rows = [row for row in rows if row[0] == row[2] not in merged]
+            merged.update(b for _, b, _, _ in rows)
+        of_others = vectors if one.reduces is Reduces.KEPT else totals
+        for a, b, dst, number in rows:
+            chunk = chunks[number]
+            total = (totals[a] if a in copied else own(a))[chunk]
+            if b == 1 and of_others is vectors:
+                total[...] = vectors[0][chunk]
+            op(total, of_others[b][chunk], out=total)
+            if len(chunks) == 1:
+                totals[b], totals[dst] = vectors[b], totals[a]  # what b had is not needed again, and is freed
+                copied.add(dst)
+            elif a != dst:
+                own(dst)[chunk] = total
+        last.update((number, dst) for _, _, dst, number in rows)
+    result = vectors[0].copy()
+    for number, rank in last.items():
+        result[chunks[number]] = totals[rank][chunks[number]]
+    return result
+
+
+def _size(vectors: Vectors) -> tuple[int, int]:
+    return len(vectors[0]), vectors[0].itemsize
+
+
+# The same, faster
+
+
+def ring(vectors: Vectors, op: np.ufunc) -> Array:
+    """Chunk i starts at rank i + 1 and goes up to the last rank, then from rank 0 to rank i.
+
+    So each rank's vector comes twice: first for the chunks below its number, later for the others.
     """
-    p, total = len(arrays), np.empty_like(arrays[0])
-    edges = _edges(total, p)
+    p, total = len(vectors), np.empty_like(vectors[0])
+    edges = [0, *accumulate(map(len, split(total, p)))]
 
-    def begin(chunk: int, array: Array) -> None:
-        total[edges[chunk] : edges[chunk + 1]] = array[edges[chunk] : edges[chunk + 1]]
+    def reduce(vector: Array, part: slice) -> None:
+        op(total[part], vector[part], out=total[part])
 
+    for rank, (start, end) in enumerate(pairwise(edges), 1):  # after the last rank comes rank 0
+        total[start:end] = vectors[rank % p][start:end]
+        reduce(vectors[rank % p], slice(start))
     for rank in range(1, p):
-        begin(rank - 1, arrays[rank])
-        _onto(total, arrays[rank], edges[:rank], op, whole)
-    begin(p - 1, arrays[0])
-    _onto(total, arrays[0], edges[:p], op, whole)
-    for rank in range(1, p):
-        _onto(total, arrays[rank], edges[rank:], op, whole)
+        reduce(vectors[rank], slice(edges[rank], None))
     return total
-
-
-def parameter_server(vectors: Vectors, op: np.ufunc) -> Array:
-    """((x0 op x1) op x2) op ..."""
-    total = vectors[0].copy()
-    for vector in vectors[1:]:
-        op(total, vector, out=total)
-    return total
-
-
-@with_the_bits_of_chunks
-def ordered(vectors: Vectors, op: np.ufunc, whole: bool) -> Array:
-    """((x0 op x1) op x2) op ..., each rank for its chunk."""
-    total = vectors[0].copy()
-    edges = _edges(total, len(vectors))
-    for vector in vectors[1:]:
-        _onto(total, vector, edges, op, whole)
-    return total
-
-
-def tree(vectors: Vectors, op: np.ufunc) -> Array:
-    """In each round, the upper half of the ranks sends; a receiver puts its own vector last."""
-    totals = list(vectors)
-    while len(totals) > 1:
-        have = 1 << (len(totals) - 1).bit_length() >> 1
-        lower, upper = totals[:have], totals[have:]
-        totals = [*_pairs(upper, lower, op), *lower[len(upper) :]]
-    return totals[0]
-
-
-def recursive_doubling(vectors: Vectors, op: np.ufunc) -> Array:
-    """Neighbours first, the lower rank's vector before the higher one's."""
-    totals = _folded(vectors, op)
-    while len(totals) > 1:
-        totals = _pairs(totals[0::2], totals[1::2], op)
-    return totals[0]
 
 
 def rabenseifner(vectors: Vectors, op: np.ufunc) -> Array:
-    """Halves of the vector in the halves of the ranks; each rank puts its own values first."""
+    """Depth first: a vector is halved again while it is in the cache."""
+    first = 1 << len(vectors).bit_length() - 1
+    beyond = len(vectors) - first
+
+    def reduced(a: Array, b: Array) -> Array:
+        total = a.copy()
+        op(total, b, out=total)
+        return total
 
     def halved(totals: list[Array]) -> list[Array]:
         if len(totals) == 1:
             return totals
-        half, middle = len(totals) // 2, (len(totals[0]) + 1) // 2
-        lower, upper = totals[:half], totals[half:]
-        low = _pairs([mine[:middle] for mine in lower], [other[:middle] for other in upper], op)
-        high = _pairs([mine[middle:] for mine in upper], [other[middle:] for other in lower], op)
+        middle, pairs = (len(totals[0]) + 1) // 2, list(zip(totals, totals[len(totals) // 2 :], strict=False))
+        low = [reduced(lower[:middle], upper[:middle]) for lower, upper in pairs]
+        high = [reduced(upper[middle:], lower[middle:]) for lower, upper in pairs]
         return halved(low) + halved(high)
 
-    return np.concatenate(halved(_folded(vectors, op)))
+    folded = map(reduced, vectors[:beyond], vectors[first:])
+    return np.concatenate(halved([*folded, *vectors[beyond:first]]))
 
 
-@with_the_bits_of_chunks
-def pipelined_chain(vectors: Vectors, op: np.ufunc, whole: bool, segments: int | None = None) -> Array:
-    """From the last rank down, each for one segment after the other; each puts its own values first."""
-    total = vectors[-1]
-    edges = _edges(total, chain_segments(len(vectors), len(total), total.nbytes, segments))
-    for vector in vectors[-2::-1]:
-        mine = vector.copy()
-        _onto(mine, total, edges, op, whole)
-        total = mine
-    return total
+def ordered(vectors: Vectors, op: np.ufunc) -> Array:
+    """The server's order in every chunk."""
+    return executed(rounds.all_reduce("parameter_server", len(vectors), *_size(vectors)), vectors, op)
+
+
+def pipelined_chain(vectors: Vectors, op: np.ufunc, segments: int | None = None) -> Array:
+    """As if all segments were one."""
+    return executed(rounds.all_reduce("pipelined_chain", len(vectors), *_size(vectors), segments=1), vectors, op)
 
 
 def hierarchical(vectors: Vectors, op: np.ufunc, per_group: int | None = None) -> Array:
@@ -132,27 +139,10 @@ def hierarchical(vectors: Vectors, op: np.ufunc, per_group: int | None = None) -
     return np.concatenate([ring(chunk, op) for chunk in zip(*groups, strict=True)])
 
 
-def _edges(x: Array, chunks: int) -> list[int]:
-    """Chunk i of x is x[edges[i] : edges[i + 1]]."""
-    return [0, *accumulate(map(len, split(x, chunks)))]
-
-
-def _onto(total: Array, array: Array, edges: Sequence[int], op: np.ufunc, whole: bool) -> None:
-    """The chunks between these edges of `total` become `total op array`; if `whole`, all in one call."""
-    for start, end in pairwise([edges[0], edges[-1]] if whole else edges):
-        op(total[start:end], array[start:end], out=total[start:end])
-
-
-def _pairs(first: Vectors, second: Vectors, op: np.ufunc) -> list[Array]:
-    """`a op b` for the pairs of these vectors, up to the end of the shorter list."""
-    totals = [a.copy() for a, _ in zip(first, second, strict=False)]
-    for total, b in zip(totals, second, strict=False):
-        op(total, b, out=total)
-    return totals
-
-
-def _folded(vectors: Vectors, op: np.ufunc) -> list[Array]:
-    """The vectors of the first ranks, the largest power of two, after those beyond have been reduced into them."""
-    first = 1 << len(vectors).bit_length() - 1
-    beyond = len(vectors) - first
-    return [*_pairs(vectors[:beyond], vectors[first:], op), *vectors[beyond:first]]
+FASTER: dict[str, Callable[..., Array]] = {
+    "ring": ring,
+    "rabenseifner": rabenseifner,
+    "ordered": ordered,
+    "pipelined_chain": pipelined_chain,
+    "hierarchical": hierarchical,
+}

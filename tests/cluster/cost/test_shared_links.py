@@ -4,7 +4,7 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster import Network, cost
-from minidl.cluster.cost import rounds as tree_cost
+from minidl.cluster.cost import shared_links
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
@@ -43,40 +43,40 @@ def test_auto_on_a_tree_is_at_most_a_tenth_slower_than_the_best_named_algorithm(
 def test_of_two_racks_with_a_thin_uplink_each_is_a_group_of_its_own():
     network = Network.tree(2, 8, (1e-6, 10e9), (50e-6, 1e9))
     everybody, nbytes = tuple(range(16)), 1 << 20
-    assert tree_cost.best_all_reduce(network, everybody, nbytes) == ("hierarchical", {"per_group": 8})
+    assert shared_links.best_all_reduce(network, everybody, nbytes) == ("hierarchical", {"per_group": 8})
     by_longest_path = cost.best_all_reduce(16, nbytes, network)
     slower = simulated(network, everybody, nbytes, by_longest_path)
     assert simulated(network, everybody, nbytes, "auto") < slower / 5
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 4, 6, 7, 8, 9, 16])
-@pytest.mark.parametrize("algorithm", tree_cost.ALL_REDUCE)
+@pytest.mark.parametrize("algorithm", shared_links.ALL_REDUCE)
 def test_within_one_rack_the_rounds_are_those_of_the_formulas(algorithm, p):
     (latency, speed), gamma = CARD, 1e-10
     network = Network.tree(1, 16, CARD, (1.0, 1.0), gamma)
     for nbytes in (0, 36, 100_000):
-        seconds = tree_cost.all_reduce(algorithm, network, tuple(range(p)), nbytes)
+        seconds = shared_links.all_reduce(algorithm, network, tuple(range(p)), nbytes)
         formula = cost.all_reduce(algorithm, p, nbytes, 2 * latency, 1 / speed, gamma)
         uneven = 0.01 if algorithm == "pipelined_chain" else 1e-9  # all segments are taken to be the larger kind
         assert seconds == pytest.approx(formula, rel=uneven)
 
 
-@pytest.mark.parametrize("algorithm", tree_cost.ALL_REDUCE)
+@pytest.mark.parametrize("algorithm", shared_links.ALL_REDUCE)
 def test_over_racks_the_rounds_take_what_the_simulation_says(algorithm):
     network = Network.tree(4, 4, CARD, (20e-6, 1.25e9))
     everybody = tuple(range(16))
-    seconds = tree_cost.all_reduce(algorithm, network, everybody, 1 << 20)
+    seconds = shared_links.all_reduce(algorithm, network, everybody, 1 << 20)
     assert seconds == pytest.approx(simulated(network, everybody, 1 << 20, algorithm), rel=0.02)
 
 
 def test_rounds_are_too_low_where_messages_of_different_rounds_share_a_link():
     """8 and 9 send to 0 and 1 over the uplink while 4 and 5, which have no such message, already exchange theirs."""
     network = Network.tree(2, 5, (1e-6, 1e9), (0.0, 1e8))
-    seconds = tree_cost.all_reduce("recursive_doubling", network, tuple(range(10)), 4_000_000)
+    seconds = shared_links.all_reduce("recursive_doubling", network, tuple(range(10)), 4_000_000)
     assert seconds == pytest.approx(0.288, rel=1e-3)
     assert simulated(network, range(10), 4_000_000, "recursive_doubling") == pytest.approx(0.360, rel=1e-3)
 
 
 def test_a_network_without_shared_links_is_sent_to_the_formulas():
     with pytest.raises(ValueError, match=r"has no links that messages share: ask cost.best_all_reduce"):
-        tree_cost.best_all_reduce(Network(1e-6, 1e-9), (0, 1), 4)
+        shared_links.best_all_reduce(Network(1e-6, 1e-9), (0, 1), 4)
