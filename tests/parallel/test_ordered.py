@@ -6,6 +6,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from minidl import compress, optim, parallel
+from minidl.cluster.algorithm import NAMED, Algorithm
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import (
     EagerSGD,
@@ -82,8 +83,8 @@ def test_all_reduces_of_a_run_use_the_algorithm_that_was_asked_for(strategy, mon
 
         return all_reduce
 
-    for name, function in list(ALL_REDUCE.items()):
-        monkeypatch.setitem(ALL_REDUCE, name, spy(name, function))
+    for name, function in ALL_REDUCE.items():
+        monkeypatch.setitem(NAMED, name, Algorithm(spy(name, function), name))
     parallel.train(small_job(epochs=1, optimizer=partial(optim.SGD, lr=0.05)), strategy, nodes=3, on="simulation")
     assert used == {"ordered"}
 

@@ -131,7 +131,7 @@ class ElasticAveraging(Strategy):
                 unreported = 0
             if self.momentum:
                 session.set_weights(x + self.momentum * velocity)
-            session.model.zero_grad()
+            session.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a share may be empty
                 self.forward_and_backward(session, batch)
             unreported, seen = unreported + len(batch.x), seen + len(batch.x)

@@ -77,7 +77,7 @@ class Ensemble(Strategy):
         seed = session.job.seed + session.comm.rank
         session.set_weights(vector.weights(list(session.job.build_model(seed).parameters())))
         for batch in session.passes(seed if self.data == "all" else None):
-            session.model.zero_grad()
+            session.zero_grad()
             session.local_loss(batch).backward()
             session.update()
         test_loss, accuracy = evaluate_ensemble(session.job, [session.model], session.test)

@@ -123,7 +123,7 @@ class Gossip(Strategy):
         for batch in session.parts():
             x = session.weights()
             mixed = self._exchange(session, x)
-            session.model.zero_grad()
+            session.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a share may be empty
                 (session.loss(batch) * session.nodes).backward()  # the mean of these is that of the whole minibatch
             session.set_weights(mixed())

@@ -85,7 +85,7 @@ class LocalSGD(Strategy):
             is_local = session.epoch >= self.post_local_after
             if outer is not None and steps == 0:
                 outer.begin_round()
-            session.model.zero_grad()
+            session.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a share may be empty
                 session.local_loss(batch).backward()
             if outer is not None:

@@ -48,7 +48,7 @@ class OneShotAveraging(Strategy):
 
     def run(self, session: Session) -> None:
         for batch in session.passes():
-            session.model.zero_grad()
+            session.zero_grad()
             session.local_loss(batch).backward()
             session.update()
         session.set_weights(session.comm.all_reduce(session.weights(), op="mean", algorithm=self.algorithm))

@@ -49,7 +49,7 @@ def average_in_pairs(session: Session, is_active: bool, neighbours: list[int]) -
     pairs = session.comm.split(0)
     side = (Active if is_active else Passive)(session, pairs, neighbours, counts)
     for batch in session.stream():
-        session.model.zero_grad()
+        session.zero_grad()
         session.local_loss(batch).backward()
         session.comm.now()  # in a simulation the others go on up to this moment
         side.receive()

@@ -52,7 +52,7 @@ class Serial(Strategy):
 
     def run(self, session: Session) -> None:
         for batch in session.batches():
-            session.model.zero_grad()
+            session.zero_grad()
             if self.shards == 1:
                 backward_of_replica(session, batch, 0, self.micro_batches)
             else:
@@ -73,7 +73,7 @@ def sharded_backward(session: Session, batch: Batch, shards: int, count: int) ->
     sums: list[np.ndarray | None] = [None] * len(session.parameters)
     buffers: list[np.ndarray] = []
     for i in range(min(shards, len(batch.x))):  # in the ragged last minibatch, the other shards are empty
-        session.model.zero_grad()
+        session.zero_grad()
         backward_of_replica(session, batch.share(slice(i, None, shards)), i, count)
         for j, parameter in enumerate(session.parameters):
             if parameter.grad is not None:

@@ -78,7 +78,7 @@ class SufficientFactors(Strategy):
             parameter.copy_(session.comm.broadcast(parameter.numpy()))
         gradients = FactoredGradients(session, factor(session, self.hybrid), self.algorithm)
         for batch in session.batches():
-            session.model.zero_grad()
+            session.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a share may be empty
                 session.loss(batch).backward()
             gradients.finish()

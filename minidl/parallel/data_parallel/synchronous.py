@@ -95,7 +95,7 @@ class Synchronous(Strategy):
             if session.epoch > epoch:  # an elastic run may begin in the middle of an epoch
                 epoch = session.epoch
                 gradients.begin_epoch(epoch)
-            session.model.zero_grad()
+            session.zero_grad()
             for i, micro_batch in enumerate(micro_batches(batch, self.accumulate)):
                 if i == self.accumulate - 1:
                     gradients.begin()

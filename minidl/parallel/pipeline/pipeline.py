@@ -255,7 +255,7 @@ class Pipeline(Strategy):
             return
         execution = self._execution(session, made, units, gradients)
         for batch in session.batches():
-            session.model.zero_grad()
+            session.zero_grad()
             execution.run(dict(enumerate(micro_batches(batch, made.micro_batches))), list(made.actions(stage)))
             execution.finish()
 
@@ -275,7 +275,7 @@ class Pipeline(Strategy):
                 versions = WeightVersions(session.model, self.weight_versions != "latest", entered)
                 execution = self._execution(session, epoch, units, gradients, versions)
                 actions = deque(epoch.actions(stage))
-                session.model.zero_grad()
+                session.zero_grad()
             in_flight[session.step] = batch
             mine = [actions.popleft()]  # the forward of this minibatch, and all before the next one
             while actions and (actions[0].kind != "F"):

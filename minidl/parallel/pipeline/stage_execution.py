@@ -248,6 +248,6 @@ class StageExecution:
         if self._versions is not None:
             with self._versions.update():
                 self._step()
-            self._session.model.zero_grad()
+            self._session.zero_grad()
         elif action == self._last_update:
             self._step()

@@ -249,6 +249,14 @@ class Session:
 
     # Weights and gradients, all parameters as one vector
 
+    def zero_grad(self) -> None:
+        """Set the gradients of this rank's parameters to None, as `model.zero_grad()` without its walk over the layers.
+
+        That walk was 70 of the 330 function calls of a small minibatch.
+        """
+        for parameter in self.parameters:
+            parameter.grad = None
+
     def weights(self) -> Array:
         """A copy of all weights."""
         return vector.weights(self.parameters)

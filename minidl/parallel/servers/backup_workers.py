@@ -94,7 +94,7 @@ class BackupWorkers(Quorum):
         for batch in session.stream():
             new_weights = comm.irecv(coordinator)
             with comm.until(new_weights) as block:
-                session.model.zero_grad()
+                session.zero_grad()
                 session.local_loss(batch).backward()
             is_done = not block.interrupted
             sent = comm.isend(

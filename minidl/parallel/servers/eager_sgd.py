@@ -108,7 +108,7 @@ class EagerSGD(Quorum):
         partial_sums = PartialAllReduce(comm, session.total_samples, session.weights(), initiator, self.algorithm)
         total = 0
         for batch in session.stream():
-            session.model.zero_grad()
+            session.zero_grad()
             session.local_loss(batch).backward()
             rounds, is_used = partial_sums.contribute(own := session.gradient(), len(batch.x), batch.counted)
             if is_used:

@@ -70,7 +70,7 @@ class Hogwild(Strategy):
         kept = comm.shared_array("epochs that have a snapshot", 1, np.int64)
         for batch in session.stream():
             _, began = counts.sum(axis=0)
-            session.model.zero_grad()
+            session.zero_grad()
             session.local_loss(batch).backward()
             session.clip_gradient()
             comm.now()  # in a simulation the others go on up to this moment

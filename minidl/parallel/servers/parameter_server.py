@@ -135,7 +135,7 @@ class ParameterServer(Strategy):
         lr = self._exchange(session, worker, push=None, samples=0, fetch=True)
         unpushed, samples = np.zeros_like(session.weights()), 0
         for step, batch in enumerate(session.stream(), start=1):
-            session.model.zero_grad()
+            session.zero_grad()
             self.forward_and_backward(session, batch)
             session.clip_gradient()
             gradient = session.gradient()

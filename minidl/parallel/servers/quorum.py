@@ -66,7 +66,7 @@ class Quorum(Strategy):
         worker = Worker(session, Layout(session.model, servers=1))
         version = self._exchange(session, worker, FETCH)
         for batch in session.stream():
-            session.model.zero_grad()
+            session.zero_grad()
             self.forward_and_backward(session, batch)
             session.partition.sum_tied_gradients()
             version = self._exchange(session, worker, (version, len(batch.x), batch.counted, session.gradient()))
