@@ -1,4 +1,4 @@
-"""Replace layers of a model, for example by sharded or checkpointed versions of them."""
+"""Replace layers of a model, for example by sharded versions that compute the same."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class ResultTable:
         return len(set(values)) == len(values) and any(len(set(values)) > 1 for values in self._over_seeds(column))
 
     def _is_chosen(self, column: str) -> bool:
-        """Whether the numbers are a setting: equal for all seeds, or whole numbers if each run has one seed."""
+        """Whether the numbers are a setting: equal for all seeds; without several seeds, whole numbers."""
         over_seeds = list(self._over_seeds(column))
         if over_seeds:
             return all(len(set(values)) == 1 for values in over_seeds)

@@ -102,7 +102,7 @@ class WeightVersions:
         self.most, self.most_bytes = max(self.most, len(self.kept)), max(self.most_bytes, self.nbytes)
 
     def weights(self, version: int) -> Weights:
-        """The arrays of a version that is kept, by parameter name; read-only by convention.
+        """The arrays of a version that is kept, by parameter name. Do not write into them.
 
         Raises KeyError for a version that is not kept.
         """
