@@ -2,8 +2,8 @@
 
 The learning side: `tensor` (the autograd engine), `functional` (differentiable operations), `nn` (layers and models),
 `optim` (update rules and schedules), `data`, `amp` (activations in 16 bits); below it `kernels`, the arithmetic on
-arrays. The cluster side: `cluster`, nodes that talk, and `compress`, smaller gradients. On both: `parallel`, training
-on many nodes. On its own: `mini`, the core, the whole subject in at most 700 lines, to be read in full.
+arrays. The cluster side: `cluster`, nodes that exchange messages, and `compress`, gradient compression. On both:
+`parallel`, training on many nodes. On its own: `mini`, the core, the whole subject in at most 700 lines.
 
 >>> from minidl import Tensor
 >>> x = Tensor([1.0, 2.0, 3.0], requires_grad=True)

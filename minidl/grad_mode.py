@@ -1,4 +1,4 @@
-"""Grad mode: whether operations are recorded, and whether a forward pass runs for the second time."""
+"""Grad mode: whether operations are recorded, and whether a forward pass is a recomputation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 grad_enabled: ContextVar[bool] = ContextVar("minidl_grad_enabled", default=True)
-recomputing: ContextVar[bool] = ContextVar("minidl_recomputing", default=False)  # a forward pass for the second time
+recomputing: ContextVar[bool] = ContextVar("minidl_recomputing", default=False)  # by activation checkpointing
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

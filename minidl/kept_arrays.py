@@ -1,4 +1,4 @@
-"""kept_bytes: how much memory a forward pass keeps until backward, counted from the arrays that live."""
+"""kept_bytes: the memory that a forward pass keeps for backward, counted from the arrays that are alive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def kept_bytes(outputs: Iterable[Any], left_out: Iterable[Any]) -> int:
     """
     excluded = {id(_owner(array)) for array in map(_array, left_out) if _is_array(array)}
     found: dict[int, Array] = {}
-    seen: dict[int, Any] = {}  # the objects themselves, since the id of one that has died may be given again
+    seen: dict[int, Any] = {}  # keeps the objects alive, since the id of a freed one may be reused
     rest: list[Any] = list(outputs)
     while rest:
         value = rest.pop()
@@ -74,7 +74,7 @@ def _array(value: Any) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether it is numpy's or CuPy's array; a scalar is none."""
+    """Whether it is an array of numpy or CuPy, not a scalar."""
     return hasattr(value, "nbytes") and hasattr(value, "base") and not isinstance(value, np.generic)
 
 

@@ -91,7 +91,7 @@ def use(fresh: np.random.Generator) -> None:
 def generator() -> np.random.Generator:
     """Return this context's generator; without `manual_seed` the operating system seeds it.
 
-    In a forward pass of `parallel.train` it is a stream of that pass, and of the stage that runs, alone.
+    In a forward pass of `parallel.train`, it is the stream of that pass and of the running stage.
     """
     forward = _forward.get()
     if forward is not None:
@@ -120,7 +120,7 @@ def using(temporary: np.random.Generator) -> Iterator[None]:
 class ForwardPass:
     """The random numbers of one forward pass in a training run: each call of each layer has its own stream.
 
-    What draws without a layer, such as `F.dropout` in a model's own code, shares one stream in each stage of the model.
+    Draws outside a named layer, such as `F.dropout` in a model's own code, share one stream per stage of the model.
 
     Parameters
         names          maps a layer to its name in the model, which does not depend on how the model is split over ranks
@@ -149,7 +149,7 @@ class ForwardPass:
         return stream(Purpose.DROPOUT, *self._place, name, self._calls[name] - 1)
 
     def copy(self) -> ForwardPass:
-        """The same pass at the same point, which goes on by itself."""
+        """An independent copy, at the same point of the pass."""
         other = ForwardPass(self._names, *self._place)
         other._calls, other.stage, other._of_stages = self._calls.copy(), self.stage, copy.deepcopy(self._of_stages)
         return other
@@ -164,9 +164,9 @@ def begin_forward(forward: ForwardPass | None) -> None:
 
 
 def stage_by_stage(stages: Iterable[_T], first: int = 0) -> Iterator[_T]:
-    """Yield the stages of a model; in a training run, code that draws while one runs has a stream of that stage.
+    """Yield the stages of a model; in a training run, each stage draws from a stream of its own.
 
-    first: number of the first of them in the model, so that a stage has the same stream wherever the model is cut.
+    first: number of the first stage in the whole model, so that a stage has the same stream wherever the model is cut.
     """
     forward = _forward.get()
     if forward is None:
@@ -187,18 +187,18 @@ def layer_generator(layer: object) -> np.random.Generator:
     return generator() if forward is None else forward.of(layer)
 
 
-# ---- the same numbers once more ----
+# ---- replaying ----
 
 
 class Snapshot(NamedTuple):
-    """Where the random numbers of this context stand: in a forward pass, or else in its generator."""
+    """The state of this context's random numbers: its forward pass, or else its generator."""
 
     generator: np.random.Generator | None
     forward: ForwardPass | None
 
 
 def snapshot() -> Snapshot:
-    """Return where the random numbers of this context stand, for `replaying`.
+    """Return the state of this context's random numbers, for `replaying`.
 
     >>> before = snapshot()
     >>> first = generator().integers(1000, size=3)
@@ -215,7 +215,7 @@ def snapshot() -> Snapshot:
 
 @contextmanager
 def replaying(then: Snapshot) -> Iterator[None]:
-    """Draw within the `with` block what was drawn after the snapshot; afterwards this context goes on as before."""
+    """Repeat the random numbers drawn after the snapshot within the `with` block; then continue as before it."""
     forward = _forward.set(None if then.forward is None else then.forward.copy())
     before = _generator.set(copy.deepcopy(then.generator))
     try:

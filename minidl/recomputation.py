@@ -1,4 +1,4 @@
-"""Activation checkpointing: backward computes activations again instead of keeping them."""
+"""Activation checkpointing: backward recomputes activations instead of keeping them."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _T = TypeVar("_T")
 
 @explains_options
 def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
-    """`function(*inputs)`, of which only the inputs are kept for backward: backward calls the function once more.
+    """Return `function(*inputs)`, keeping only the inputs for backward, which calls the function again.
 
-    A chain of n layers in groups of k keeps about n / k inputs and the activations of one group, rather than those of n
-    layers, for one more forward pass.
+    For one more forward pass, a chain of n layers in groups of k keeps about n / k inputs and the activations of one
+    group, instead of the activations of n layers.
 
     Parameters
         function  computes a tensor, or a tuple or list of them, also nested, from the inputs and from parameters
         inputs    tensors, tuples and lists of them, and anything else
 
-    The gradients are those without it to the bit if a parameter is used in one such function only; otherwise the same
-    numbers may be added in another order. The second call draws the random numbers of the first, converts as the first
-    did within `amp.autocast`, and leaves batch norm's running statistics alone. A hook of a parameter is called once,
-    when its gradient is final. Where no gradient is to be computed, as within `no_grad`, this is a plain call. With
-    `backward(..., defer=True)`, what is inside is computed at once.
+    Gradients have the bits of a plain call if each parameter is used in only one checkpointed function; otherwise
+    their terms may be added in another order. The second call draws the random numbers of the first, uses its
+    `amp.autocast` type, and does not update batch norm's running statistics. A parameter's hook is called once, when
+    its gradient is final. Where no gradient is needed, as within `no_grad`, this is a plain call.
+    `backward(..., defer=True)` defers nothing inside the function.
 
     Raises
-        TypeError     an output is no tensor
+        TypeError     an output is not a tensor
         RuntimeError  in backward: an input or a parameter was overwritten in place after the forward pass; the
                       function returned something else the second time
 
@@ -64,7 +64,7 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
         return result
     sources = sources_of(outputs, set(leaves.values()), began)
     original: dict[Node, Tensor] = {leaf: tensor for tensor, leaf in leaves.items()}
-    was_passed = [source in original for source in sources]  # to the function, or it had it from elsewhere
+    was_passed = [source in original for source in sources]  # False: read from elsewhere, such as a parameter
     parents = tuple(original[source] if source in original else _at(source) for source in sources)
     shapes = [output.shape for output in outputs]
 
@@ -80,10 +80,10 @@ def checkpoint(function: Callable[..., _T], *inputs: Any) -> _T:
 
 
 class Recomputation:
-    """A call that can be made once more, with the random numbers and the types of the first time.
+    """A call that can be repeated with the random numbers and the autocast type of the first time.
 
-    Made before the first call. `checkpoint` uses it within a graph; a stage of a pipeline, whose graph ends at its
-    inputs and outputs, by itself.
+    Create it before the first call. It is used by `checkpoint`, and directly by pipeline stages, whose graphs end at
+    their inputs and outputs.
     """
 
     def __init__(self, function: Callable[..., Any], inputs: Sequence[Any]) -> None:
@@ -91,7 +91,7 @@ class Recomputation:
         self._random, self._autocast = random.snapshot(), autocast_dtype.get()
 
     def arguments(self) -> tuple[list[Any], dict[Tensor, Tensor]]:
-        """The inputs with a leaf in place of each tensor, so that no graph leads out of the call; and these leaves."""
+        """Return the inputs with each tensor replaced by a leaf, where the call's graph ends; and these leaves."""
         leaves: dict[Tensor, Tensor] = {}
 
         def leaf_of(tensor: Tensor) -> Tensor:
@@ -110,8 +110,8 @@ class Recomputation:
     ) -> list[Array | None]:
         """Call the function again; the gradients of the parents that need one, None for the others.
 
-        was_passed: for each parent, whether it is an input. One that the function has from elsewhere may be the same
-        tensor, or made from another parent: it gets the gradient by its own use.
+        was_passed: for each parent, whether it is an input. A parent that the function reads from elsewhere may be the
+        same tensor as an input, or computed from one; it gets the gradient of that use only.
         """
         outputs, leaves = self.again()
         if [output.shape for output in outputs] != [seed.shape for seed in seeds]:
@@ -146,7 +146,7 @@ class Recomputation:
 
 @contextmanager
 def unchanged() -> Iterator[None]:
-    """Within the block random numbers are drawn that come again afterwards, and running statistics do not move."""
+    """Undo the block's random draws, so that the same numbers follow it; inside, running statistics do not change."""
     flag = recomputing.set(True)
     try:
         with random.replaying(random.snapshot()), enable_grad():
@@ -156,7 +156,7 @@ def unchanged() -> Iterator[None]:
 
 
 def sources_of(outputs: Sequence[Tensor], leaves: set[Tensor], began: int) -> list[Node]:
-    """What the outputs were made from: those of the leaves, parameters, and nodes from before the call began."""
+    """The nodes where the graph of a call ends: its leaves, parameters, and nodes made before the call."""
     seen: dict[Node, None] = dict.fromkeys(map(node_of, outputs))
     sources: list[Node] = []
     stack = list(seen)
@@ -173,7 +173,7 @@ def sources_of(outputs: Sequence[Tensor], leaves: set[Tensor], began: int) -> li
 
 
 def _at(place: Node) -> Tensor:
-    """The tensor of a leaf; of a recorded node, whose tensor somebody else holds, one without values."""
+    """Return a leaf itself; for a recorded node, a tensor without values that stands for the node's own tensor."""
     if isinstance(place, Tensor):
         return place
     tensor = record(np.empty(0, np.float32), (), None)
@@ -181,12 +181,12 @@ def _at(place: Node) -> Tensor:
     return tensor
 
 
-# Several outputs are one node, whose value is all of them in a row: so backward comes by once, when all gradients are
-# complete.
+# Several outputs become one node, their concatenation, so that backward visits the call once, when all their gradients
+# are complete.
 
 
 def joined(arrays: Sequence[Array]) -> Array:
-    """One array: a copy of the only one, or all in a row."""
+    """Concatenate the flattened arrays; copy a single one."""
     if len(arrays) == 1:
         return arrays[0].copy()
     whole: Array = kernels.array_module(arrays[0]).concatenate([array.reshape(-1) for array in arrays])
@@ -194,7 +194,7 @@ def joined(arrays: Sequence[Array]) -> Array:
 
 
 def divided(g: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
-    """The gradient of each output, from that of all in a row."""
+    """Split the gradient of the concatenation into one for each output."""
     if len(shapes) == 1:
         return [g]
     ends = np.cumsum([prod(shape) for shape in shapes])
@@ -210,7 +210,7 @@ def _slices(joint: Tensor, outputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def tensors_in(result: Any) -> list[Tensor]:
-    """The tensors of a result. Raises TypeError for one that is no tensor, tuple or list."""
+    """The tensors in a result. Raises TypeError for anything but tensors, tuples and lists."""
     if isinstance(result, Tensor):
         return [result]
     if not isinstance(result, (tuple, list)):
@@ -221,7 +221,7 @@ def tensors_in(result: Any) -> list[Tensor]:
 
 
 def with_tensors(value: Any, replace: Callable[[Tensor], Tensor]) -> Any:
-    """The value with another tensor in place of each, in tuples and lists too; anything else stays."""
+    """Replace every tensor in the value, also inside tuples and lists; other objects are kept."""
     if isinstance(value, Tensor):
         return replace(value)
     if isinstance(value, (tuple, list)):

@@ -1,4 +1,4 @@
-"""The tape: how every array was made, and backpropagation, the walk from the loss back to the leaves.
+"""The tape: a record of how every array was computed, and backpropagation, the walk from the loss to the leaves.
 
 The loop in `walk` is backpropagation, as in lecture 01a (`course/lectures/01a_backpropagation.py`) and in the 94 lines
 of Karpathy's micrograd, where a node holds one number. The other lines of this file, and what each is for:
@@ -6,14 +6,14 @@ of Karpathy's micrograd, where a node holds one number. The other lines of this 
     Vjp                    a node holds a whole array; a Jacobian is never stored
     _sequence, _graph      order of creation instead of a recursive sort: any depth, and no recursion limit
     requires_grad, needs   no arithmetic for gradients that are not needed (of the data, of frozen weights)
-    Node, _node            a result's array lives only as long as somebody holds its tensor, or a vjp reads it
+    Node, _node            a result's array is freed with its tensor, unless a vjp reads it
     retain_graph, _freed   a node's arrays are released once it is visited: memory falls during backward
-    deferred               two halves of backward, for pipelines: what other operations wait for, and what weights need
+    deferred               splits backward, for pipelines: gradients of inputs at once, gradients of weights later
     uses, finish           a leaf's gradient is available as soon as it is final: communication overlaps backward
     _own                   a leaf's gradient shares memory with nothing, so it may be reduced in place
     inputs, _leading_to    gradients of chosen tensors only; the rest of the graph is not visited
     _saved, Memory         an error instead of a wrong gradient where an array was overwritten after the forward pass
-    allow_overwritten      no such error, where an algorithm means to use the new values
+    allow_overwritten      no such error, for algorithms that intend to use the new values
 
 `tensor/` has the tensors, which hold arrays; `grad_mode.py` switches recording off; `functional/elementwise.py` has the
 first vector-Jacobian products to read.
@@ -48,7 +48,7 @@ An entry is g itself, a view of it, or a new array, never an array that somethin
 """
 
 Finish = Callable[[Any, Array], None]
-"""`finish(tensor, gradient)`: what is done with a final gradient; the tensor is a leaf, or one of the `inputs`."""
+"""`finish(tensor, gradient)`: called with each final gradient; the tensor is a leaf, or one of the `inputs`."""
 
 Count = Callable[..., Sequence[Array]]  # calls a vjp, and counts its arithmetic
 OUTPUT = -1  # in `saved`: the vjp reads the operation's own output
@@ -66,7 +66,7 @@ def walk(
     deferred: Deferred | None = None,
     ends_at_inputs: bool = False,
 ) -> None:
-    """Backpropagation: visit every node once, after everything that was made from it, and pass its gradient on.
+    """Backpropagation: visit every node once, after all nodes computed from it, and pass its gradient to its parents.
 
         for node in reversed(nodes):
             for parent, gradient in zip(node.parents, node.vjp(node.grad)):
@@ -77,8 +77,8 @@ def walk(
         inputs           the tensors that get their gradient; None: every leaf
         retain_graph     keep the graph for another backward
         finish           called as finish(tensor, gradient) once a gradient is final; the array is the tensor's own
-        deferred         keeps the products that only parameters need, for later; None: all are computed
-        ends_at_inputs   do not visit what the inputs were made from, even if it leads to another input
+        deferred         stores the products that only parameters need, for later; None: all are computed now
+        ends_at_inputs   stop at the inputs, even if another input lies behind them
     """
     wanted = _checked_inputs(inputs)
     ends = wanted if ends_at_inputs else {}
@@ -111,7 +111,7 @@ def walk(
 
 
 def _checked_inputs(inputs: Sequence[Node] | None) -> dict[Node, Node]:
-    """The inputs by their nodes."""
+    """Map each input's node to the input."""
     for tensor in inputs or ():
         if not tensor._requires_grad:
             raise RuntimeError(f"inputs: a tensor of shape {tensor._data.shape} does not require a gradient")
@@ -128,7 +128,7 @@ def _products(
         if (read if read._memory is None else read._memory)._written > node._sequence:
             refuse_overwritten(read, g.shape if index == OUTPUT else None)
     needs = list(map(uses.__contains__, parents))
-    for index in node._frozen:  # they may require gradients by now, and get some from other nodes
+    for index in node._frozen:  # they did not require gradients when the node was made, but may now
         needs[index] = False
     if True not in needs:
         return ()
@@ -144,9 +144,9 @@ def _products(
 def receive(
     leaf: Node, gradient: Array, g: Array, grads: dict[Node, Array], uses: dict[Node, int], finish: Finish
 ) -> None:
-    """Account for what a leaf has received so far, `gradient`, the last of it from a node whose gradient is g.
+    """Store a leaf's gradient so far, to which a node with gradient g has just contributed.
 
-    After the leaf's last use it is final; before, it waits in `grads`.
+    It is final after the leaf's last use; until then it is kept in `grads`.
     """
     if gradient is g or gradient.base is not None:
         gradient = _own(gradient, leaf._data)
@@ -158,7 +158,7 @@ def receive(
 
 
 def _finish_outputs(grads: dict[Node, Array], uses: dict[Node, int], finish: Finish) -> None:
-    """Outputs that are leaves, and that no other output was made from, are final from the start."""
+    """Finish the gradients of outputs that are leaves and from which no other output was computed."""
     for leaf in [tensor for tensor in grads if tensor._vjp is None and not uses.get(tensor)]:
         gradient = grads.pop(leaf)
         if leaf in uses:
@@ -174,7 +174,7 @@ class Node:
 
     __slots__ = (
         "_frozen",  # the indices of the parents that did not require a gradient when the node was made
-        "_memory",  # what this one shares with views; None: there are none
+        "_memory",  # the memory shared with views; None: no views
         "_parents",
         "_requires_grad",
         "_saved",  # the indices of the parents whose values the vjp reads, OUTPUT for this node's own
@@ -201,7 +201,7 @@ class Node:
 
 
 class Memory:
-    """When memory that several nodes share was last written in place. It leads to no node, so a view keeps no graph."""
+    """The time of the last in-place write to memory that nodes share. It refers to no node: a view keeps no graph."""
 
     __slots__ = ("_written",)
 
@@ -217,12 +217,12 @@ def node_of(tensor: Node) -> Node:
 
 
 def memory_of(node: Node) -> Node | Memory:
-    """Where the last write is noted: what the node shares with views, or the node."""
+    """The object that records the last write: the memory shared with views, or the node."""
     return node if node._memory is None else node._memory
 
 
 def shared_memory(node: Node) -> Memory:
-    """The memory of a node that has a view from now on."""
+    """The memory that a node shares with its views; made at the first view."""
     if node._memory is None:
         node._memory = Memory(node._written)
     return node._memory
@@ -262,7 +262,7 @@ def _graph(
 
 
 def _leading_to(inputs: Iterable[Node], nodes: list[Node], ends: Container[Node]) -> tuple[list[Node], dict[Node, int]]:
-    """The same, restricted to the inputs and the nodes that were made from them."""
+    """The result of `_graph`, restricted to the inputs and the nodes computed from them."""
     uses = dict.fromkeys(inputs, 0)
     for node in nodes:  # in order of creation: parents first
         for index, parent in enumerate(() if node in ends else node._parents):
@@ -308,7 +308,7 @@ def _seed_gradients(outputs: Sequence[Node], seeds: Sequence[Array | None]) -> d
 
 
 def refuse_overwritten(node: Node, shape: tuple[int, ...] | None = None) -> None:
-    """Raise RuntimeError, because values that a vjp reads were overwritten; nothing within `allow_overwritten`."""
+    """Raise RuntimeError: values that a vjp reads were overwritten. Do nothing within `allow_overwritten`."""
     if overwritten_allowed.get():
         return
     if node._vjp is None:
@@ -328,7 +328,7 @@ def _freed(g: Array, needs: Sequence[bool]) -> Sequence[Array]:
 def allow_overwritten() -> Iterator[None]:
     """Within the block, backward() reads arrays that were overwritten since the forward pass as they are now.
 
-    The result is the gradient of no function. An array that was replaced (`.data = ...`) is read as it was.
+    The result is not the gradient of any function. An array that was replaced (`.data = ...`) is read as it was.
 
     >>> from minidl import Tensor
     >>> from minidl.tape import allow_overwritten

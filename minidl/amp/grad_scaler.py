@@ -67,7 +67,7 @@ class GradScaler:
         self._growth_factor = _SETTINGS["growth_factor"](growth_factor)
         self._backoff_factor = _SETTINGS["backoff_factor"](backoff_factor)
         self._growth_interval = _SETTINGS["growth_interval"](growth_interval)
-        self._is_finite: dict[int, bool] = {}  # by id of each optimizer whose gradients are divided
+        self._is_finite: dict[int, bool] = {}  # key: id of an optimizer with unscaled gradients
         self._stepped: set[int] = set()
 
     def scale(self, outputs: Any) -> Any:
@@ -126,7 +126,7 @@ class GradScaler:
             self._growth_tracker = 0
         else:
             self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
+            if self._growth_tracker >= self._growth_interval:  # a loaded state may be above
                 self._scale = min(self._scale * self._growth_factor, LARGEST)
                 self._growth_tracker = 0
         self._is_finite.clear()

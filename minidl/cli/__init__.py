@@ -3,7 +3,7 @@
 `minidl COMMAND --help` lists the options of a command. The other files are shared by the commands: what a user types
 (`strategies`, `models`, `job`, `engines`, `quantities`), how it is read (`components`, `calls`, `value_types`,
 `several_words`, `shared_options`), and what is printed and written (`display`, `run_folder`, `ending`).
-`signals` is what Ctrl-C and SIGTERM do; `mpi_job` is what differs where mpiexec has started the command several times.
+`signals` handles Ctrl-C and SIGTERM; `mpi_job` handles a command that mpiexec has started several times.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the run failed, 2 bad input, 130 interrupted, 143 terminated."""
     os.environ["MPLBACKEND"] = "agg"  # pictures go into files; Jupyter exports a backend that other environments lack
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error: an accent must not cost the results
+        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error: an accent must not raise
     answer_signals()
     try:
-        from minidl.cli import mpi_job  # here, so that Ctrl-C during this import ends as at any other time
+        from minidl.cli import mpi_job  # imported here, so that Ctrl-C during the import is handled, too
         from minidl.cli.app import app
 
         mpi_job.begin()

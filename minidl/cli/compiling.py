@@ -1,4 +1,4 @@
-"""A bar for the first compilation of the kernels."""
+"""Compile the kernels before their first use, with a progress bar."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ DOING = "compiling the kernels"
 def compile_kernels(console: Console, on: str, model: str) -> None:
     """Compile what training this model calls, with a bar, if that has not been done since the kernels last changed.
 
-    on: the engine; of several copies of a command under mpiexec, the first compiles.
+    on: the engine; under mpiexec, only the first copy of the command compiles.
     """
     if kernels.active() != "numba":
         return
-    os.environ[cache.MODEL_VARIABLE] = model  # the ranks of a launch call these kernels alone
+    os.environ[cache.MODEL_VARIABLE] = model  # the ranks of a launch call only these kernels
     if cache.is_filled(model):
         return
     from minidl.kernels.jit.first_calls import warm_up

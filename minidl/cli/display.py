@@ -1,4 +1,4 @@
-"""Lines, tables and progress bars, in the one form in which all commands print them."""
+"""Print lines, tables and progress bars, in one style for all commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def show(console: Console, table: Table) -> None:
 
 
 def results_table(title: str, caption: str) -> Table:
-    """An empty table with a rule below its header, the caption below its rows."""
+    """An empty table with a rule below its header and a caption below its rows."""
     return Table(
         title=title,
         title_justify="left",

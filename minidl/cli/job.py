@@ -1,4 +1,4 @@
-"""What `minidl train` and `minidl compare` train: the options of a job, checked, completed and built."""
+"""Check the options of `minidl train` and `minidl compare`, fill in their defaults, and build the Job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OWN = "one of your own needs --import FILE.py"
 
 
 def completed(options: Options) -> Options:
-    """Check the options of a job, and replace each None by the model's own value.
+    """Check the options of a job, and replace each None by the model's default.
 
     Raises
         ValueError  a name is unknown, or a number is out of range
@@ -46,7 +46,7 @@ def check_minibatch(options: Options) -> None:
 
 
 def build(options: Mapping[str, Any]) -> parallel.Job:
-    """The job that completed options describe; ValueError if the model cannot read the data."""
+    """Build the Job from completed options. Raises ValueError if the model does not fit the data."""
     lr, momentum = options["lr"], options["momentum"]
     optimizer = options.get("optimizer") or MODELS[options["model"]].optimizer
     return parallel.Job(
@@ -66,7 +66,7 @@ def _decay_every_epoch(optimizer: optim.Optimizer, steps_per_epoch: int, factor:
 
 
 def decay_text(factor: float) -> str:
-    """The decay of the learning rate, to be written after it; "" for none.
+    """The learning-rate decay as text that follows the learning rate; "" for no decay.
 
     >>> decay_text(0.9), decay_text(1)
     (' (x 0.9 per epoch)', '')

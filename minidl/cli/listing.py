@@ -1,4 +1,4 @@
-"""All that can be named on the command line, as tables: strategies, compressors, models and data sets."""
+"""Tables of the names that the command line accepts: strategies, compressors, models and data sets."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def parse_bytes(text: str) -> int:
     """A number of bytes: "4", "64KiB" (1 KiB = 1024 bytes), "100MB", "1.5g" (1 KB = 1000 bytes, the B is optional).
 
     Raises
-        ValueError  the text is not such an amount, or not a whole number of bytes
+        ValueError  the text is not a whole number of bytes
 
     >>> parse_bytes("64KiB"), parse_bytes("100MB"), parse_bytes("1e6")
     (65536, 100000000, 1000000)
@@ -54,7 +54,7 @@ def parse_seconds(text: str) -> float:
     """A time in seconds: "5us", "1.5 ms", "2e-6" (seconds).
 
     Raises
-        ValueError  the text is no such time
+        ValueError  the text is not a time
 
     >>> parse_seconds("5us"), parse_seconds("2e-6")
     (5e-06, 2e-06)
@@ -69,7 +69,7 @@ def parse_rate(text: str) -> float:
     """Bytes per second: "100Gbit", "100 Gbit/s", "100Gbps", "12.5GB/s", "450GB" (b: bits, B: bytes; powers of 1000).
 
     Raises
-        ValueError  the text is no such rate
+        ValueError  the text is not a rate
 
     >>> parse_rate("100Gbit"), parse_rate("100Gb/s"), parse_rate("12.5GB/s")
     (12500000000.0, 12500000000.0, 12500000000.0)

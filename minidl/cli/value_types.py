@@ -17,7 +17,7 @@ def fits(value: Any, hint: Any) -> bool:
     >>> fits((0.25, 0.1), Sequence[float]), fits("fast", Sequence[float]), fits(1e999, float)
     (True, False, False)
     """
-    from pydantic import ConfigDict, TypeAdapter, ValidationError  # takes a while; most runs type no settings
+    from pydantic import ConfigDict, TypeAdapter, ValidationError  # slow to import; most runs need no check
 
     rules = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
     try:
@@ -31,7 +31,7 @@ _WORDS = {int: "a whole number", float: "a number", bool: "True or False", str: 
 
 
 def in_words(hint: Any) -> str:
-    """The annotated type, for a message.
+    """The annotated type in words, for a message.
 
     >>> in_words(int | None), in_words(Literal["solo", "majority"]), in_words(Sequence[float])
     ('a whole number or None', 'solo or majority', 'a sequence (a number, ...)')

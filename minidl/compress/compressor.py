@@ -129,7 +129,7 @@ class Compressor:
             raise ValueError(f"{type(self).__name__} compresses floating-point numbers, not {name}{hint}")
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
-        """Raise ValueError if this optimizer must not be used with the sums."""
+        """Raise ValueError if this optimizer must not be used with the compressor."""
 
 
 def encoded(compressor: Compressor, array: Array) -> Message:

@@ -1,4 +1,4 @@
-"""DGC: deep gradient compression, sparse gradients with momentum that stays correct."""
+"""DGC: deep gradient compression, sparse gradients with corrected momentum."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DGC(Sparse):
 
     An entry that is sent after T steps has moved as far as in T steps of momentum SGD. Momentum in the optimizer would
     be applied to the late sum only and would miss the steps in between. The optimizer must therefore have no momentum.
-    Its weight decay is applied to the sums, so it has no momentum either.
+    Its weight decay gets no momentum either, since the optimizer applies it after the sum.
 
     Parameters
         density     fraction of each parameter's entries that is sent after the warm-up, 0 < density <= 1; their number
@@ -41,8 +41,8 @@ class DGC(Sparse):
         momentum    factor of the old velocity, 0 <= momentum < 1
         clip        2-norm at which the sum of all nodes' gradients would be clipped; None (default) switches clipping
                     off. Each node clips its own gradient of all parameters at clip / sqrt(nodes), since independent
-                    noise on the nodes adds up to sqrt(nodes) times the norm. Nothing is sent before backward is done,
-                    when the norm is known
+                    noise on the nodes adds up to sqrt(nodes) times the norm. Sending begins after backward, when the
+                    norm is known
         warmup      densities of the first epochs, where they are above `density`; () for none
         momentum_correction
                     False: the node adds up gradients, as `ErrorFeedback(TopK(density))` does, and the optimizer may

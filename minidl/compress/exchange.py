@@ -1,4 +1,4 @@
-"""Exchanges: a bucket's compressors join their requests; a bucket needs no more collectives than one parameter.
+"""Exchanges: the compressors of a bucket share collectives, so that a bucket needs no more than one parameter does.
 
 A compressor adds up one parameter's gradient over the nodes in a few rounds. In each round its generator yields a
 request (`Gather`, `AllReduce`, `AllToAll`, `Hop`, `SparseSum` or `GradientNorm`) and is resumed with the reply. `begin`
@@ -120,14 +120,14 @@ def begin(
     label: str | None = None,
     gradient_norm: Callable[[], float] | None = None,
 ) -> Callable[[], list[Sum]]:
-    """Begin to add up several parameters together; returns a function that waits for their sums.
+    """Begin to add up the gradients of several parameters together; returns a function that waits for their sums.
 
     Parameters
         parameters     one generator per parameter, in the same order on every node
-        algorithm      of AllReduce requests, as in `comm.all_reduce`
+        algorithm      algorithm of AllReduce requests, as in `comm.all_reduce`
         async_op       True: collectives of the first round overlap the program. Hop, SparseSum and GradientNorm
-                       requests, and all later rounds, begin when the sums are waited for
-        label          of the collectives, as in `comm.all_reduce`
+                       requests, and all later rounds, begin when the caller waits for the sums
+        label          label of the collectives, as in `comm.all_reduce`
         gradient_norm  computes the reply to GradientNorm requests
     """
     settings = Settings(algorithm, async_op, label, gradient_norm)
@@ -166,7 +166,7 @@ def _next_request(parameter: AddingUp, reply: Any, comm: Communicator) -> Reques
 def _begin_round(
     requests: dict[int, Request], comm: Communicator, settings: Settings
 ) -> list[tuple[list[int], Replies]]:
-    """Begin one collective for each kind of request; returns its parameters' numbers, and its replies."""
+    """Begin one collective for each kind of request; returns, for each, its parameters' indices and its replies."""
     kinds: dict[Any, dict[int, Request]] = {}
     for i, request in requests.items():
         kinds.setdefault(_kind(request), {})[i] = request
@@ -174,7 +174,7 @@ def _begin_round(
 
 
 def _kind(request: Request) -> tuple[Any, ...]:
-    """Requests of the same kind can be joined."""
+    """The key of a request; requests with equal keys are joined."""
     if isinstance(request, AllReduce):
         return AllReduce, request.values.dtype
     if isinstance(request, SparseSum):
@@ -204,10 +204,7 @@ def _all_reduce(requests: list[AllReduce], comm: Communicator, settings: Setting
     def wait() -> list[Array]:
         total = work.wait() if settings.async_op else work
         sums = np.split(total, np.cumsum([request.values.size for request in requests])[:-1])
-        return [  # dtypes may differ, and concatenating makes them one
-            one.astype(request.values.dtype, copy=False).reshape(request.values.shape)
-            for one, request in zip(sums, requests, strict=True)
-        ]
+        return [one.reshape(request.values.shape) for one, request in zip(sums, requests, strict=True)]
 
     return wait
 
@@ -236,7 +233,7 @@ def _hop(requests: list[Hop], comm: Communicator, settings: Settings) -> Replies
 
 
 def _sparse_sum(requests: list[SparseSum], comm: Communicator, settings: Settings) -> Replies:
-    """The vectors, concatenated, are one long sparse vector."""
+    """Concatenate the requests' vectors to one long sparse vector and add it up."""
     ends = np.cumsum([request.size for request in requests])
     starts = ends - [request.size for request in requests]
     indices = [request.indices + np.uint32(start) for request, start in zip(requests, starts, strict=True)]

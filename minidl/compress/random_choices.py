@@ -1,4 +1,4 @@
-"""Random numbers for compressors: streams that depend on the place in the run, so a resumed run draws the same ones."""
+"""Random numbers for compressors: streams depend on the position in the run, so a resumed run draws the same ones."""
 
 from __future__ import annotations
 

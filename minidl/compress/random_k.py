@@ -30,7 +30,7 @@ class RandomK(RandomChoices, Sparse):
                     sends more and leaves out less
         unbiased    False  sends x, with squared error (1 - k/n) |x|^2 on average: for `ErrorFeedback`
                     True   sends x n/k, whose expected value is x, with variance (n/k - 1) |x|^2
-        seed        number  all nodes choose the same entries, others in each step. Indices are not sent; an ordinary
+        seed        number  all nodes choose the same entries, new ones in each step. Indices are not sent; an ordinary
                             all-reduce adds up the values, 4 k bytes in float32
                     None    each node chooses for itself
         all_reduce  with seed None: "gather" (default), "recursive_doubling" or "split", as in `Sparse`
@@ -114,6 +114,6 @@ class RandomK(RandomChoices, Sparse):
         return np.sort(self.choices.choice(flat.size, self.pairs(flat.size), replace=False))
 
     def _common(self, header: Array, size: int) -> Array:
-        """The entries that all nodes choose in the draw that the header names."""
+        """The entries that all nodes choose, given the epoch and draw in the header."""
         generator = self._common_choices(random.Purpose.COMMON_CHOICE, self.seed or 0, *header.tolist())
         return np.sort(generator.choice(size, self.pairs(size), replace=False))

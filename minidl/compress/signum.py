@@ -33,9 +33,9 @@ class Signum(Compressor):
 
     Notes
         With an even number of nodes a vote may end in a tie, which gives 0.
-        Where m is exactly 0 or NaN it has no sign: it votes plus and minus in turn, so that a weight that never had a
-        gradient stays within lr of its place. A weight whose gradients end moves on by lr a step until m is 0: about
-        1,000 steps with momentum 0.9 in float32.
+        Where m is exactly 0 or NaN it has no sign: it votes plus and minus in turn, so that a weight without gradients
+        stays within lr of its initial value. A weight whose gradients become 0 still moves by lr per step until m is 0:
+        about 1,000 steps with momentum 0.9 in float32.
         One bit cannot represent NaN or infinity, so divergence shows in the loss only. Both stay in a node's m; an
         infinity keeps voting with its sign.
         Each node has one vote, however many samples it has. A node without samples in the last minibatch has gradient
@@ -44,8 +44,8 @@ class Signum(Compressor):
         the majority of the other nodes outvotes such nodes.
         Biased: where the gradient is skewed, so that its sign usually differs from that of its mean, signSGD ascends
         (Karimireddy et al., arXiv:1901.09847, counter-example 1), more surely with more nodes. Momentum averages
-        before it takes the sign, which mends that example but not the bias in general. `ErrorFeedback(Signum())` is
-        refused, since votes have lost the magnitudes; `ErrorFeedback(Sign())` keeps them.
+        before it takes the sign, which solves that example but not the bias in general. `ErrorFeedback(Signum())` is
+        refused, since votes have no magnitude; `ErrorFeedback(Sign())` keeps magnitudes.
         The optimizer must have no momentum of its own.
 
     Raises
@@ -82,7 +82,7 @@ class Signum(Compressor):
             self.average = np.zeros_like(gradient)
         kept = self.momentum * self.average
         is_stuck = (kept == self.average) & (np.abs(kept) < np.finfo(kept.dtype).tiny)
-        kept[is_stuck] = 0  # the smallest numbers times the momentum round to themselves, and would stay for good
+        kept[is_stuck] = 0  # the smallest numbers times the momentum round to themselves, and would never become 0
         self.average = kept + (1 - self.momentum) * gradient
         has_sign = (self.average > 0) | (self.average < 0)
         is_minus = np.where(has_sign, self.average < 0, bool(self._calls % 2))

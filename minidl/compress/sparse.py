@@ -16,7 +16,7 @@ from minidl.compress.message import Message
 from minidl.compress.sparse_all_reduce import ALL_REDUCE, INDEX, scatter
 from minidl.kernels import Array
 
-LARGEST_SIZE = 1 << 32  # entries that a 32-bit index can tell apart
+LARGEST_SIZE = 1 << 32  # entries that a 32-bit index can address
 
 
 @dataclass(kw_only=True)
@@ -28,7 +28,7 @@ class Sparse(Compressor):
                     "gather"              every node gets every message; overlaps backward
                     "recursive_doubling"  added up on the way, for few entries (`sparse_all_reduce.py`)
                     "split"               added up on the way, for many entries
-                    The last two begin when the sum is waited for, and send dense vectors where these are shorter
+                    The last two begin when the caller waits for the sum, and send dense vectors where they are shorter
 
     Message: the k indices in rising order (uint32), then the k values: (4 + itemsize) k bytes. A subclass defines
     `choose`, and may define `pairs` and `squared_error`.
@@ -71,7 +71,7 @@ class Sparse(Compressor):
             return total.reshape(message.shape)
         gathered = yield from self._gather(message, nodes)
         result = np.zeros(size, message.dtype)
-        for indices, values in map(unpack, gathered):  # as decoded messages, without adding their zeros
+        for indices, values in map(unpack, gathered):  # as adding decoded messages, but without their zeros
             result[indices] += values
         return result.reshape(message.shape)
 

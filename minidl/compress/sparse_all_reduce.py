@@ -45,14 +45,14 @@ class Stream:
 
     @classmethod
     def from_bytes(cls, data: Array, size: int, dtype: np.dtype[np.generic]) -> Stream:
-        """The inverse of `to_bytes`, for a vector of this size and dtype."""
+        """Read what `to_bytes` wrote, for a vector of this size and dtype."""
         if data.nbytes == size * dtype.itemsize:
             return cls(size, None, data.view(dtype))
         k = data.nbytes // (INDEX + dtype.itemsize)
         return cls(size, data[: INDEX * k].view(np.uint32), data[INDEX * k :].copy().view(dtype))
 
     def to_bytes(self) -> Array:
-        """The bytes that are sent."""
+        """Return the message, in the wire format above."""
         values = self.values.view(np.uint8)
         return values if self.indices is None else np.concatenate([self.indices.view(np.uint8), values])
 
@@ -64,7 +64,7 @@ class Stream:
         if self.indices is None or other.indices is None:
             return Stream(self.size, None, self.dense() + other.dense())
         indices = np.concatenate([self.indices, other.indices])
-        order = np.argsort(indices, kind="stable")  # of two sorted runs: a merge
+        order = np.argsort(indices, kind="stable")  # a merge: both are sorted
         indices = indices[order]
         is_first = np.ones(len(indices), bool)
         is_first[1:] = indices[1:] != indices[:-1]
@@ -99,9 +99,9 @@ def is_dense_shorter(pairs: int, size: int, itemsize: int) -> bool:
 def recursive_doubling(comm: PointToPoint, indices: Array, values: Array, size: int) -> Array:
     """Partners exchange their sums and add them: after round i, groups of 2^i ranks have the same sum. For few pairs.
 
-    lg p messages per rank, of k, 2 k, 4 k ... pairs if no choices overlap, of k pairs each if all choices are equal. If
-    p is not a power of two, the ranks from the largest power below p on first send their vectors to the first ranks,
-    and finally receive the result. SparCML's SSAR_Recursive_double.
+    lg p messages per rank: of k, 2 k, 4 k ... pairs if no choices overlap, of k pairs each if all choices are equal. If
+    p is not a power of two, let f be the largest power below it: rank f + i first sends its vector to rank i, and
+    receives the result at the end. SparCML's SSAR_Recursive_double.
     """
     p, me = comm.size, comm.rank
     mine = Stream.of_pairs(size, indices, values)
@@ -122,7 +122,7 @@ def recursive_doubling(comm: PointToPoint, indices: Array, values: Array, size: 
 
 
 def split_all_gather(comm: PointToPoint, indices: Array, values: Array, size: int) -> Array:
-    """An all-to-all of slices, of which rank i adds up slice i in rank order, then an all-gather. For many pairs.
+    """All-to-all of slices; rank i adds up slice i in rank order; all-gather of the sums. For many pairs.
 
     2 (p - 1) messages per rank. At most k pairs in the all-to-all and about (p - 1)/p K in the all-gather, for a sum of
     K pairs; slices that fill up are sent dense. SparCML's SSAR_Split_allgather, with dense slices DSAR_Split_allgather.

@@ -92,16 +92,16 @@ def _draw(n_train: int, n_test: int, seed: int) -> dict[str, NDArray[np.uint8]]:
     arrays: dict[str, NDArray[np.uint8]] = {}
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("drawing glyphs", total=n_train + n_test)
-        parts = (("train", TRAIN_FONTS, n_train), ("test", TEST_FONTS, n_test))
-        for part, fonts, n in parts:
-            rng = stream(Purpose.GLYPHS, seed, part)
+        sets = (("train", TRAIN_FONTS, n_train), ("test", TEST_FONTS, n_test))
+        for name, fonts, n in sets:
+            rng = stream(Purpose.GLYPHS, seed, name)
             letters = [_letters(font) for font in fonts]
             labels = rng.permutation(np.arange(n) % 26).astype(np.uint8)
             images = np.empty((n, 1, SIZE, SIZE), np.uint8)
             for i, label in enumerate(labels):
                 images[i, 0] = _distort(letters[rng.integers(len(fonts))][label], rng)
                 progress.advance(task)
-            arrays[f"x_{part}"], arrays[f"y_{part}"] = images, labels
+            arrays[f"x_{name}"], arrays[f"y_{name}"] = images, labels
     return arrays
 
 

@@ -63,7 +63,7 @@ def minibatch(
 
 
 def targets(dataset: Pairs, indices: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the targets at `indices`; of a Dataset without reading its samples."""
+    """Return the targets at `indices`. The samples of a Dataset are not read."""
     if isinstance(dataset, Dataset) and type(dataset).__getitem__ is Dataset.__getitem__:
         return dataset.y[indices]
     return minibatch(dataset, indices)[1]

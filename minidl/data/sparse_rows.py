@@ -1,4 +1,4 @@
-"""Generated sparse rows with labels, as bags of words give them: each row has few of very many columns."""
+"""Generated sparse rows with labels, similar to bags of words: few nonzero numbers among many columns."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def spirals(n: int = 1000, classes: int = 3, noise: float = 0.2, seed: int = 0) 
     order = rng.permutation(n)
     names = tuple(str(k) for k in range(classes))
 
-    def part(name: str, chosen: NDArray[np.int64]) -> Dataset:
+    def subset(name: str, chosen: NDArray[np.int64]) -> Dataset:
         return Dataset(points[chosen], labels[chosen], f"spirals, {name} set", names)
 
-    return Splits(part("training", order[n // 5 :]), part("test", order[: n // 5]), names)
+    return Splits(subset("training", order[n // 5 :]), subset("test", order[: n // 5]), names)

@@ -66,9 +66,9 @@ def check_axes(operation: str, axis: Any, x: Array) -> None:
 
 
 def zeros_in_order(module: ModuleType, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Array:
-    """Zeros of that shape, with the axes in the order in memory that these strides have.
+    """Zeros of this shape, with the memory order of axes of an array with these strides.
 
-    So the gradient of a slice lies as the whole array does, and a transposition before it need not copy.
+    The gradient of a slice then has the layout of the whole array, and a transposition before it need not copy.
     """
     order = sorted(range(len(shape)), key=lambda axis: -operator.abs(strides[axis]))
     if order == list(range(len(shape))):
@@ -78,7 +78,7 @@ def zeros_in_order(module: ModuleType, shape: tuple[int, ...], strides: tuple[in
 
 
 def places(index: Array, axis: int, shape: tuple[int, ...]) -> Array:
-    """Where the elements with these indices along `axis` lie in a flattened array of that shape, as `x.take` wants it.
+    """Return the flat positions, for `x.take`, of the elements with these indices along `axis` in an array of `shape`.
 
     Along the other axes an element keeps its own position. (An index for each axis, `x[...]`, takes twice as long.)
     """

@@ -118,7 +118,7 @@ def conv1d(
 
 class _Geometry(NamedTuple):
     numbers: tuple[tuple[int, int], tuple[int, int], tuple[int, int], int]  # stride, padding, dilation, groups
-    overhang: tuple[int, int]  # more zeros below and to the right
+    overhang: tuple[int, int]  # extra rows of zeros below, columns to the right
 
 
 @lru_cache(maxsize=1024, typed=True)

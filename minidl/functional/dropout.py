@@ -15,7 +15,7 @@ from minidl.tensor import Tensor, record
 
 
 def dropout(a: Any, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
-    """Zero with probability p, otherwise a / (1 - p), so that the mean stays; a itself when not training.
+    """Set elements to 0 with probability p, divide the others by 1 - p to keep the mean; a itself when not training.
 
     p: probability of zero, 0 to 1
     generator: source of the random numbers; default: `minidl.random.generator()`

@@ -17,7 +17,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
     indices: integers of any shape; weight: (n, d). Returns (*indices.shape, d).
     padding_idx: a row that gets no gradient, such as that of the padding symbol; None: every row gets one.
     Errors: TypeError for indices that are not integers, IndexError for one outside 0 <= i < n, ValueError for a weight
-    that is no matrix.
+    that is not a matrix.
 
     >>> import numpy as np
     >>> embedding(np.array([2, 0]), weight=[[1.0, 1.5], [2.0, 2.5], [3.0, 3.5]])

@@ -21,7 +21,7 @@ def pair(value: Pair) -> tuple[int, int]:
 
 
 def single(value: Single) -> tuple[int]:
-    """The size in the one direction of a sequence, from a whole number alone or in a tuple, as in PyTorch."""
+    """A size along a sequence, from a whole number alone or in a tuple, as in PyTorch."""
     number = value[0] if isinstance(value, (tuple, list)) and len(value) == 1 else value
     return (whole_number("a size, stride, padding or dilation of a sequence", number),)
 

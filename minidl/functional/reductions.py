@@ -52,5 +52,5 @@ def mean(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None,
 
 
 def _spread(g: Array, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Array:
-    """g repeated over the axes that were summed: the gradient of every summand."""
+    """Broadcast g over the axes that were summed: every summand has the same gradient."""
     return array_module(g).broadcast_to(g if keepdims else along(g, axis, len(shape)), shape)

@@ -65,10 +65,10 @@ tensor_method("__mod__", "remainder")(remainder)
 
 
 @tensor_method("__rfloordiv__")
-def _divided_and_rounded(a: Tensor, b: Any) -> Tensor:
+def _reversed_floor_divide(a: Tensor, b: Any) -> Tensor:
     return floor_divide(b, a)
 
 
 @tensor_method("__rmod__")
-def _left_over(a: Tensor, b: Any) -> Tensor:
+def _reversed_remainder(a: Tensor, b: Any) -> Tensor:
     return remainder(b, a)

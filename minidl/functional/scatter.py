@@ -11,9 +11,9 @@ from minidl.kernels import Array, array_module
 
 
 def scatter(g: Array, index: Any, shape: tuple[int, ...]) -> Array:
-    """Zeros of that shape, as of an array x, with g, which has the shape of x[index], added at the index.
+    """Return zeros of this shape with g added at `index`; for an array x of this shape, g has the shape of x[index].
 
-    An element that occurs several times in the index collects all its numbers. Integer arrays for neighbouring axes,
+    An element that occurs several times in the index gets the sum of its numbers. Integer arrays for neighbouring axes,
     with whole axes before and after them, select slices of x, which are added as a whole; every other index selects
     single elements.
     """

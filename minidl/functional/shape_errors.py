@@ -17,7 +17,7 @@ def can_broadcast(*arrays: Array, to: tuple[int, ...] | None = None) -> bool:
 
 
 def cannot_broadcast(symbol: str, x: Array, y: Array) -> ValueError:
-    """`x + y`, or `maximum(x, y)`, of shapes that do not broadcast."""
+    """The error for `x + y`, or `maximum(x, y)`, of shapes that do not broadcast."""
     lengths = zip(reversed(x.shape), reversed(y.shape), strict=False)
     axis = next((-1 - i for i, (mine, other) in enumerate(lengths) if mine != other and 1 not in (mine, other)), -1)
     between = f"{x.shape} and {y.shape} in {symbol}" if symbol.isidentifier() else f"{x.shape} {symbol} {y.shape}"
@@ -33,7 +33,7 @@ def cannot_broadcast(symbol: str, x: Array, y: Array) -> ValueError:
 
 
 def cannot_write(what: str, shape: tuple[int, ...], into: tuple[int, ...]) -> ValueError:
-    """Numbers of one shape, written into elements of another to which they do not broadcast."""
+    """The error for writing numbers of one shape into elements of another, to which they do not broadcast."""
     message = (
         f"{what}: numbers of shape {shape} do not broadcast to shape {into}, into which they are written: from the "
         "last axis backwards every length must be equal or 1"
@@ -44,7 +44,7 @@ def cannot_write(what: str, shape: tuple[int, ...], into: tuple[int, ...]) -> Va
 
 
 def cannot_multiply(x: Array, y: Array) -> ValueError:
-    """`x @ y` of shapes that do not fit."""
+    """The error for `x @ y` of shapes that do not fit."""
     if not x.ndim or not y.ndim:
         return ValueError(f"matmul: {x.shape} @ {y.shape} needs an axis on either side: multiply by a number with *")
     inner = y.shape[-2] if y.ndim > 1 else y.shape[0]

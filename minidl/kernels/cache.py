@@ -14,7 +14,7 @@ from minidl.instruction_set import processor
 SOURCES = Path(__file__).parent / "jit"
 
 ALL = "all"
-"""In place of a model's name: what any model of `nn.models` calls."""
+"""Instead of a model's name: all kernels that the models of `nn.models` call."""
 
 MODEL_VARIABLE = "MINIDL_WARM_UP"
 """The environment variable with the name of the model whose kernels the ranks of a launch will call; default ALL."""
@@ -41,7 +41,7 @@ def is_filled(model: str = ALL) -> bool:
 
 
 def note(model: str) -> None:
-    """Write into numba's folder that it has the kernels of this model; a folder that is read-only stays as it is."""
+    """Record in numba's folder that this model's kernels are compiled; do nothing if the folder is read-only."""
     file = _note(model)
     if file is not None and not is_filled(model):
         with contextlib.suppress(OSError):

@@ -63,7 +63,7 @@ class Counter:
         """Count a differentiable operation; its kernels are counted already.
 
         `moves`: it moved numbers without arithmetic, as a view, or as a copy if a view was not possible.
-        `made_at`: when, by the clock of the tape.
+        `made_at`: its time on the tape's clock.
         """
         if self.within_kernels:
             self.within_kernels = False
@@ -75,7 +75,7 @@ class Counter:
     def vjp(self, vjp: Callable[..., Sequence[Any]], g: Any, needs: Sequence[bool]) -> Sequence[Any]:
         """Call the vector-Jacobian product; without a kernel call, count every new gradient as elementwise.
 
-        One that walks a graph of its own, as `minidl.checkpoint`, sets `within_kernels` at its end.
+        A vjp that walks a graph of its own, as that of `minidl.checkpoint`, sets `within_kernels` at its end.
         """
         self.within_kernels = False
         gradients = vjp(g, needs)

@@ -1,4 +1,4 @@
-"""The array that owns an array's memory: two arrays share memory only if it is the same for both."""
+"""Find the array that owns an array's memory. Arrays with different owners do not share memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def owner(array: Any) -> Any:
-    """Follow `.base` from a view to what owns the memory; an array that is no view is its own owner.
+    """Follow `.base` from a view to the object that owns the memory; an array that is not a view owns its own.
 
     >>> import numpy as np
     >>> x = np.zeros((2, 3))

@@ -1,14 +1,14 @@
-"""A loop whose turns do not depend on each other, run by several threads: what OpenMP calls "parallel for".
+"""A loop with independent iterations ("turns"), run by several threads: what OpenMP calls "parallel for".
 
-A share is a range of adjacent turns. The thread that has the loop cuts it into as many equal shares as the process may
-use threads, offers all but the first to the helpers, threads that wait for shares, and runs the first. Then it runs
-those that no helper has begun, and waits for the others. So a loop ends although all helpers are busy with the loops of
-other threads, cannot be started, or have not survived a fork.
+A share is a range of adjacent turns. The calling thread cuts the loop into as many equal shares as the process may use
+threads, offers all but the first to helpers, which are threads that wait for shares, and runs the first. Then it runs
+those that no helper has begun, and waits for the others. So a loop ends even if all helpers are busy with the loops of
+other threads, cannot be started, or did not survive a fork.
 
-A helper begins 45 to 90 us after it is offered a share (two cores of an AMD EPYC that had other work, 3,000 times). So
-a share should take about 100 us: each kernel has a constant WORTH_A_THREAD, the work that takes that long.
+A helper begins 45 to 90 us after it is offered a share (3,000 times, on two cores of an AMD EPYC with other load). So a
+share should take about 100 us: each kernel has a constant WORTH_A_THREAD, the work that takes that long.
 
-Python runs one thread at a time. Side by side run only the compiled kernels, which release the interpreter's lock.
+Python runs one thread at a time; only compiled kernels, which release the interpreter's lock, run concurrently.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def parallel_for(turns: int, most: int, body: Body) -> None:
     """Call body(begin, end) for adjacent shares begin, ..., end - 1 of the turns 0, ..., turns - 1.
 
     Parameters
-        turns    any order of the turns, and any shares, must give the same bits
-        most     the number of shares that are worth a thread: at least one is made, and at most this number
-        body     may raise: the first error is raised here when no share runs any more
+        turns    number of turns; any order, and any division into shares, must give the same bits
+        most     largest number of shares, each of which should be worth a thread; at least one is made
+        body     may raise: the first error is raised here when no share is running any more
 
     >>> squares = [0] * 5
     >>> def square(begin: int, end: int) -> None:
@@ -56,7 +56,7 @@ def parallel_for(turns: int, most: int, body: Body) -> None:
 
 
 class _Share:
-    """A range of turns, run once, by the thread that comes first."""
+    """A range of turns, run once, by the first thread that takes it."""
 
     _error: BaseException | None = None
 
@@ -66,18 +66,18 @@ class _Share:
         self._is_running.acquire()
 
     def run(self) -> None:
-        """Run it, unless another thread has begun to."""
+        """Run the share, unless another thread has begun it."""
         if not self._is_free.acquire(blocking=False):
             return
         try:
             self._body(self._begin, self._end)
-        except BaseException as error:  # of whatever class: the thread that has the loop raises it
+        except BaseException as error:  # of any class: the calling thread raises it
             self._error = error
         finally:
             self._is_running.release()
 
     def wait(self) -> BaseException | None:
-        """Return its error when it has been run, and forget it, since its traceback leads to the share's arrays."""
+        """Wait until the share has run; return its error, and drop it, since its traceback keeps arrays alive."""
         self._is_running.acquire()
         error, self._error = self._error, None
         return error
@@ -118,7 +118,7 @@ _helpers = _Helpers()
 
 
 def _forget() -> None:
-    """A forked process has none of the threads, and perhaps a lock that one of them held."""
+    """Start afresh in a forked process: it has none of the threads, but perhaps a lock that one of them held."""
     global _helpers
     _helpers = _Helpers()
 

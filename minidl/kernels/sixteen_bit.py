@@ -28,14 +28,14 @@ _KEEP_SMALL_RESULTS = {
 """Kernels of sums and statistics: results with fewer axes than the first argument stay float32."""
 
 _OWN_CHECK = {"matmul", "linear"}
-"""Kernels that handle 16-bit arguments themselves."""
+"""Kernels that convert 16-bit arguments themselves."""
 
 _DECIDED_BY_SECOND = {"cross_entropy_backward"}
 """Kernels whose second argument decides the type: the first, the gradient of a loss, may be float32."""
 
 
 LARGE = 8192
-"""Numbers of an array from which on `rounded_once` is faster: 16 us are those of three conversions."""
+"""Size of an array from which on `rounded_once` is faster than numpy; its three conversions take 16 us."""
 
 
 def is_sixteen_bit(dtype: Any) -> bool:
@@ -49,7 +49,7 @@ def is_floating_point(dtype: Any) -> bool:
 
 
 def bfloat16_from_void(array: Any) -> Any:
-    """Return an array as `np.load` gives it, but one of "|V2" as bfloat16: numpy does not save this type's name."""
+    """View an array that `np.load` returned as "|V2" as bfloat16, since numpy does not save this type's name."""
     return array.view(_BFLOAT16) if array.dtype.type is np.void and array.dtype.str == "|V2" else array
 
 
@@ -77,7 +77,7 @@ def in_float32(kernel: Callable[..., Any], dtype: Any, arguments: tuple[Any, ...
     wide = [_widened(argument) for argument in arguments]
     chosen = kernel if kernels.active() != "numba" else getattr(_compiled("jit"), name)
     least_axes = arguments[0].ndim if name in _KEEP_SMALL_RESULTS else 0
-    with np.errstate(over="ignore", invalid="ignore"):  # beyond the range is infinity, which GradScaler looks for
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow gives infinity, which GradScaler looks for
         result = chosen(*wide)
         if name in WRITTEN:
             for before, after in zip(arguments, wide, strict=True):
@@ -89,11 +89,11 @@ def in_float32(kernel: Callable[..., Any], dtype: Any, arguments: tuple[Any, ...
 
 
 def rounded_once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the elementwise function of arrays, extended: large arrays of one 16-bit type are computed in float32.
+    """Extend an elementwise function of arrays: large arrays of one 16-bit type are computed in float32.
 
     numpy computes number by number in these types. Measured on one core, a product of 256 x 2048 numbers: 4.4 ms in
-    float16 by numpy, 0.37 here; 1.0 and 0.5 in bfloat16. A single operation has the same bits in both ways; of several,
-    as in the gradient of a divisor, only the last one rounds.
+    float16 by numpy, 0.37 here; 1.0 and 0.5 in bfloat16. A single operation has the same bits either way; a sequence of
+    operations, as in the gradient of a divisor, is rounded only once, at the end.
     """
 
     def computed(*arrays: Any) -> Any:

@@ -1,4 +1,4 @@
-"""checkpointing: a model whose backward pass computes activations again instead of keeping them."""
+"""Activation checkpointing: backward recomputes activations instead of keeping them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _M = TypeVar("_M", bound=Module)
 
 
 def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *, every: int | None = None) -> _M:
-    """Let the model keep only what passes between segments of its stages; backward runs each segment once more.
+    """Make the model keep only the activations between segments; backward recomputes those inside a segment.
 
     Parameters
-        model     says by `stages()` where it can be divided; changed in place, and returned
-        segments  their number, or the segments themselves, such as those of `segments.least_recomputation`;
+        model     divided by its `stages()`; changed in place, and returned
+        segments  number of segments, or the segments themselves, such as those of `segments.least_recomputation`;
                   default: about sqrt(n) for n stages, which keep about 2 sqrt(n) activations instead of n
-        every     stages of a segment, instead of their number
+        every     stages per segment, instead of `segments`
 
     Losses, gradients, running statistics and dropout masks stay the same to the bit; where three or more segments share
     a parameter, its gradient may differ by rounding. The names of the parameters, `state_dict()` and `stages()` stay,
-    so a checkpoint file fits the model with and without. Within `no_grad` nothing is recomputed. A second call replaces
-    the segments.
+    so a saved state loads with and without checkpointing. Within `no_grad` nothing is recomputed. A second call
+    replaces the segments.
 
     Only calling the whole model is changed. `parallel.Pipeline` calls its stages, and refuses a model that is
     checkpointed as a whole: give `recompute=True` there instead.
@@ -68,7 +68,7 @@ def checkpointing(model: _M, segments: int | Sequence[Segment] | None = None, *,
 
 
 class CheckpointedForward:
-    """The forward pass of a model by segments: an attribute of the model, in place of the method."""
+    """A model's forward pass, segment by segment; stored as the model's attribute `forward` in place of the method."""
 
     def __init__(self, model: Module, segments: Sequence[Segment]) -> None:
         self.model, self.segments = model, tuple(segments)
@@ -87,16 +87,16 @@ class CheckpointedForward:
 
 
 def is_checkpointed_in_vain(model: Module) -> bool:
-    """Whether its stages, called one by one, keep activations that `checkpointing` was to compute again.
+    """Whether calling the model's stages one by one would bypass its checkpointing and keep all activations.
 
-    So it is for a model that is checkpointed as a whole, not for one of which a stage calls a checkpointed module.
+    True for a model that is checkpointed as a whole; False if a stage calls the checkpointed module.
     """
     called = {inner for stage in model.stages() for module in stage.modules for inner in module.modules()}
     return any(isinstance(vars(each).get("forward"), CheckpointedForward) for each in {*model.modules()} - called)
 
 
 def _check_forward(model: type[Module]) -> None:
-    """Raise ValueError if a class has a forward of its own, but the stages of a class above it."""
+    """Raise ValueError if a class overrides forward but inherits stages."""
     for cls in model.__mro__:
         if "stages" in vars(cls):
             return

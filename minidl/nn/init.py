@@ -133,7 +133,7 @@ def _fill(tensor: Tensor, distribution: str, scale: float, shift: float) -> Tens
 
 
 def _overwrite(tensor: Tensor, write: Callable[[Array], object]) -> Tensor:
-    """Fill the tensor's array with `write(array)`; a parameter without values remembers the call."""
+    """Fill the tensor's array with `write(array)`; a placeholder stores the call for later."""
     if isinstance(tensor, Placeholder):
         return tensor.overwrite(write)
     write(tensor.data)
@@ -148,7 +148,7 @@ def _copy(value: Array, array: Array) -> None:
 def _draw(generator: np.random.Generator, distribution: str, scale: float, shift: float, array: Array) -> None:
     """Write shift + scale draw() directly into numpy's memory, which halves the time for a large model.
 
-    Repeated calls draw the same numbers: a parameter without values may be made more than once, in copies.
+    Repeated calls draw the same numbers, since copies of one placeholder may be filled separately.
     """
     bits: Any = generator.bit_generator
     generator = np.random.Generator(type(bits)(bits.seed_seq))

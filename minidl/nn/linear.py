@@ -48,7 +48,7 @@ def reset_weight_and_bias(weight: Tensor, bias: Tensor | None) -> None:
     """Initialise a linear layer or convolution as PyTorch does: uniformly in +-1/sqrt(fan_in).
 
     References
-        LeCun et al., Efficient BackProp (1998), section 4.6; without its factor sqrt(3), as PyTorch, for comparison.
+        LeCun et al., Efficient BackProp (1998), section 4.6; without its factor sqrt(3), as in PyTorch.
     """
     init.kaiming_uniform_(weight, a=sqrt(5.0))
     if bias is not None:

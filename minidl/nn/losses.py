@@ -131,7 +131,7 @@ def _label_weights(labels: Array, weight: Buffer | None, ignore_index: int) -> A
     counts = labels != ignore_index
     if weight is None:
         return counts
-    return weight.numpy().take(labels, mode="clip") * counts  # what is no class is refused by the loss
+    return weight.numpy().take(labels, mode="clip") * counts  # the loss raises for labels out of range
 
 
 def _class_weight(name: str, weight: Any) -> Buffer | None:

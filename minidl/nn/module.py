@@ -133,9 +133,9 @@ class Module:
         return self
 
     def ties(self) -> list[tuple[str, ...]]:
-        """Return the names of each tensor that has several, such as GPT's embedding and head.
+        """Return all names of each tensor that has more than one, such as GPT's embedding and head.
 
-        Sharing the tensor is the declaration of a tie: stages on different ranks that both use it add up its gradients.
+        Modules that share a tensor are tied; stages on different ranks that share one sum its gradients.
 
         >>> from minidl import nn
         >>> nn.models.GPT(vocab_size=5, block_size=4, n_layer=1, n_head=1, n_embd=2).ties()
@@ -149,10 +149,10 @@ class Module:
     # ---- the stages ----
 
     def stages(self) -> list[Stage]:
-        """Return the model's units in the order of forward, between which it can be cut; see `nn.Stage`.
+        """Return the stages of forward in order; the model can be cut between any two. See `nn.Stage`.
 
-        Each gets what the one before returned; together they compute what forward does, and every parameter and buffer
-        belongs to at least one. A subclass that changes what forward computes must define its stages anew. Raises
+        Each stage takes the output of the one before; together they compute what forward does. Every parameter and
+        buffer belongs to at least one. A subclass that changes forward must also redefine stages. Raises
         NotImplementedError if the class defines none.
         """
         raise NotImplementedError(
@@ -165,8 +165,8 @@ class Module:
     def state_dict(self) -> dict[str, np.ndarray]:
         """Return copies of all parameters and buffers as numpy arrays, under PyTorch's names and in its order.
 
-        Later training does not change the copies. A tied tensor is copied once: its names share one array. Of a model
-        made in `nn.building`, what this rank holds.
+        Later training does not change the copies. A tied tensor is copied once: its names share one array. For a model
+        made in `nn.building`, only the tensors and shards of this rank.
 
         >>> from minidl import nn
         >>> {name: array.shape for name, array in nn.Linear(3, 2).state_dict().items()}
@@ -182,7 +182,7 @@ class Module:
             strict        refuse missing and unexpected names; False: ignore and return them
 
         Arrays are copied in place, so that ties and views see them; each tensor keeps its dtype. Tensors that this rank
-        does not hold are skipped; of an array for a whole parameter, this rank's shard is copied.
+        does not hold are skipped; a sharded parameter takes its shard of the whole array.
 
         Raises
             ValueError    lists all missing and unexpected names and wrong shapes; nothing is copied then
@@ -284,7 +284,7 @@ class Module:
     def _repr_children(self) -> list[tuple[str, str]]:
         return [(name, repr(child)) for name, child in self._members(Module)]
 
-    # ---- the walk over the attributes ----
+    # ---- walking the attributes ----
 
     def __setattr__(self, name: str, value: Any) -> None:
         present = self.__dict__.get(name)
@@ -300,7 +300,7 @@ class Module:
         return ((name, value) for name, value in self.__dict__.items() if isinstance(value, kind))
 
     def _named_tensors(self, prefix: str = "") -> Iterator[tuple[str, Parameter | Buffer]]:
-        """Yield all parameters and buffers in the order of the state, tied ones under each of their names."""
+        """Yield all parameters and buffers in state_dict order, tied ones under each of their names."""
         for name, parameter in self._members(Parameter):
             yield prefix + name, parameter
         for name, buffer in self._members(Buffer):

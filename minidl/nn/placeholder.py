@@ -1,4 +1,4 @@
-"""Placeholder: a parameter or buffer without values, since this rank does not hold it or `nn.building` has not ended.
+"""Placeholder: a parameter or buffer without values: this rank does not hold it, or `nn.building` is still open.
 
     Absent         its array: shape and dtype, one number in memory; reading its values raises
     Placeholder    its tensor: an operation that uses it raises, so that no model computes with missing weights
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 building: ContextVar[Block | None] = ContextVar("minidl_building", default=None)  # the open block of this context
 
-_array: Any = Tensor.__dict__["_data"]  # the slot of a tensor's array, under the property of Placeholder
+_array: Any = Tensor.__dict__["_data"]  # the slot of a tensor's array; Placeholder hides it by a property
 
 _VISIBLE = {"shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags", "base", "astype"}
 
 
 def empty(*shape: int) -> Array:
-    """Return a float32 array for an init call to fill; inside `nn.building` without memory of its own.
+    """Return a float32 array for an init call to fill; inside `nn.building` it takes no memory.
 
     >>> empty(3, 2).shape
     (3, 2)
@@ -62,12 +62,12 @@ class Absent(np.ndarray):
     `shape`, `dtype`, `ndim`, `size`, `nbytes` (of the whole array), `strides` and `astype` work. Everything that reads
     values raises RuntimeError. Its memory is one nan (the smallest integer), read-only.
 
-    Inside `nn.building`, `x[index] = value` and `x *= value` are remembered, and applied when the array is made.
+    Inside `nn.building`, `x[index] = value` and `x *= value` are recorded, and applied when the array is made.
     """
 
     recipe: Recipe | None  # None: after the block
-    made: Array | None = None  # by the recipe, for the other parameters that share this array
-    name: str  # the parameter's in the model, "" if unknown
+    made: Array | None = None  # the recipe's result, for all parameters that share this array
+    name: str  # of the parameter in the model, "" if unknown
 
     def refusal(self) -> RuntimeError:
         """Return the error of an attempt to use the values."""
@@ -155,11 +155,11 @@ def absent(shape: tuple[int, ...], dtype: Any, recipe: Recipe | None = None, nam
 
 
 class Placeholder(Tensor):
-    """What a Parameter or Buffer without values is: it has its name, shape and type, but no array and no gradient.
+    """A Parameter or Buffer without values: it has a name, shape and type, but no array and no gradient.
 
-    A Placeholder is an instance of a class that derives from this one and from its own (`placeholder_class`). Every
-    operation reads `_data` and raises here. So a forward pass of modules that this rank does not hold raises, and a
-    normal tensor pays nothing for that.
+    Its class derives from this one and from the class that it has when it is held (`placeholder_class`). Every
+    operation reads `_data`, which raises here. A forward pass of modules that this rank does not hold therefore raises,
+    and a normal tensor needs no check.
     """
 
     __slots__ = ()
@@ -191,21 +191,21 @@ class Placeholder(Tensor):
         return self.overwrite(partial(copied, array))
 
     def overwrite(self, write: Callable[[Array], object]) -> Tensor:
-        """Remember `write(array)`, which fills a whole array, in place of all steps so far; after the block skip it."""
+        """Replace the recipe by `write(array)`, which fills the whole array. After the block, do nothing."""
         now = self.data
         if now.recipe is not None:
             now.recipe = partial(allocated, now.shape, now.dtype), partial(written, write)
         return self
 
     def make(self) -> None:
-        """Make the values; from now on it is a normal tensor."""
+        """Make the values and become a normal tensor."""
         values = self.data.values()
         shard = getattr(self, "shard", None)
         _array.__set__(self, values if shard is None else shard.cut(values))
         self.__class__ = self.own  # type: ignore[assignment]
 
     def close(self, name: str) -> None:
-        """Forget how the values are made: this rank does not hold them."""
+        """Drop the recipe, since this rank does not hold the values."""
         _array.__set__(self, absent(self.shape, self.dtype, None, name))
 
     shape = property(lambda self: self.data.shape)
@@ -254,7 +254,7 @@ def placeholder_class(own: type[Tensor]) -> type[Placeholder]:
 
 
 def _restored(own: type[Tensor], array: Absent, requires_grad: bool, shard: Any) -> Tensor:
-    """Make a copy, or what was pickled; inside `nn.building` the copy belongs to the block."""
+    """Make a placeholder from a copied or pickled one; inside `nn.building` it belongs to the block."""
     tensor = Tensor.__new__(own)
     Tensor.__init__(tensor, np.zeros((), array.dtype), requires_grad)
     if shard is not None or hasattr(own, "shard"):

@@ -1,4 +1,4 @@
-"""Replace layers of a model by others that compute the same in another way."""
+"""Replace layers of a model, for example by sharded versions that compute the same."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def replace_layers(model: Module, rule: Callable[[str, Module], Module | None]) 
 
     A replacement keeps the names of the parameters, and so checkpoints, if it keeps the attributes that hold them. The
     model itself has the name ""; if it is replaced, the replacement is returned. A replacement may contain the module
-    that it replaces; what it contains is not replaced again. What is no attribute of a module, such as a list or a
-    closure that holds a layer, keeps the former one.
+    that it replaces; what it contains is not replaced again. Layers in a list or a closure, which are not attributes of
+    a module, are not replaced.
 
     Raises
         TypeError    the rule returned something else, such as a class

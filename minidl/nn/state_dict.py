@@ -12,7 +12,7 @@ from minidl.nn.placeholder import is_left_out
 from minidl.tensor import Tensor, as_array
 
 LATER = "num_batches_tracked"
-"""The buffer that batch norm's states from before PyTorch 0.4.1 lack: its own value stays, as in PyTorch."""
+"""Batch norm's buffer that states saved before PyTorch 0.4.1 lack; it then keeps its value, as in PyTorch."""
 
 
 class IncompatibleKeys(NamedTuple):

@@ -1,4 +1,4 @@
-"""using: a module computes with another version of its weights."""
+"""using: run a module with another version of its weights."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def using(module: Module, weights: Mapping[str, Any]) -> Iterator[None]:
     """Within the block, the module computes with these weights; their gradients are added to its own parameters.
 
     Parameters
-        module   a module whose parameters have another version
-        weights  an array for each name of a parameter, of its shape; parameters that are not named keep their own. The
-                 arrays are not copied: nothing may write into them until backward is done
+        module   the module to run
+        weights  maps names of parameters to arrays of their shapes; other parameters keep their own. The arrays are not
+                 copied: nothing may write into them until backward is done
 
     The block is for the forward pass; backward may come later, when the module's own weights have been updated. It adds
     the gradient to `.grad` of the module's own parameter and calls the hooks of that one. A tied parameter is named
-    once, by any of its names. Within the block the module's attributes and `parameters()` are the other version; what
-    holds a parameter elsewhere than in an attribute of a module, such as a list or a closure, keeps the module's own.
-    Buffers, such as batch norm's running statistics, have one version only.
+    once, by any of its names. Within the block the module's attributes and `parameters()` are the other version;
+    references that are not attributes of a module, such as in a list or a closure, keep the module's own. Buffers, such
+    as batch norm's running statistics, have one version only.
 
     Raises
-        ValueError  a name that is no parameter, or one without values on this rank; an array of another shape or dtype;
-                    two arrays for a tied parameter
+        ValueError  a name that is not a parameter's, or is of one without values on this rank; an array of another
+                    shape or dtype; two arrays for a tied parameter
 
     >>> from minidl import Tensor, nn
     >>> layer = nn.Linear(1, 1, bias=False)
@@ -59,7 +59,7 @@ def using(module: Module, weights: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _versions(module: Module, weights: Mapping[str, Any]) -> dict[Parameter, Parameter]:
-    """For each parameter that is named, the leaf that computes in its place."""
+    """Map each named parameter to the leaf that replaces it."""
     parameters = {name: p for name, p in module._named_tensors() if isinstance(p, Parameter)}
     versions: dict[Parameter, Parameter] = {}
     for name, array in weights.items():

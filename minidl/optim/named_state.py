@@ -1,7 +1,7 @@
-"""An optimizer's state by the names of parameters: the form of checkpoints.
+"""Optimizer state keyed by parameter name, as checkpoints store it.
 
-`Optimizer.state_dict()` numbers parameters, as PyTorch does, in the order of the groups. A name says which parameter is
-meant wherever it is held: by a rank that holds it whole, or a shard of it.
+`Optimizer.state_dict()` numbers parameters, as PyTorch does, in the order of the groups. A name identifies a parameter
+on every rank, whether the rank holds all of it or a shard.
 
     {"state": {"fc.bias": {"momentum_buffer": array}, ...}, "param_groups": [{"lr": 0.1, ..., "params": ["fc.bias"]}]}
 """
@@ -19,9 +19,9 @@ from minidl.tensor import Tensor
 
 
 def named_state(optimizer: Optimizer, names: Mapping[Tensor, str]) -> dict[str, Any]:
-    """Return `optimizer.state_dict()` with names in the place of numbers.
+    """Return `optimizer.state_dict()` with names in place of numbers.
 
-    A parameter that is none of the model's, such as one of the loss, has its number for a name: "4".
+    A parameter outside the model, such as one of the loss, is named by its number: "4".
     """
     saved, name_of = optimizer.state_dict(), _names(optimizer, names)
     return {
@@ -35,11 +35,10 @@ def named_state(optimizer: Optimizer, names: Mapping[Tensor, str]) -> dict[str, 
 def load_named_state(optimizer: Optimizer, names: Mapping[Tensor, str], saved: Mapping[str, Any]) -> None:
     """Load the state of the whole model, as `named_state` returned it; the model here may be a split one.
 
-    A parameter that this rank does not hold gets nothing, one with a shard gets that shard of every array. The options
-    of a group, such as its learning rate, become those that were saved.
+    Parameters that this rank does not hold are skipped; a sharded one takes its shard of every array. The options of
+    each group, such as its learning rate, are restored, too.
 
-    Raises ValueError for the state of another optimizer: it lists all names and shapes that differ, and nothing is
-    changed.
+    Raises ValueError for the state of another optimizer, with all names and shapes that differ; nothing is changed.
     """
     check_keys(saved)
     mine, old = named_state(optimizer, names)["param_groups"], saved["param_groups"]
@@ -59,9 +58,9 @@ def load_named_state(optimizer: Optimizer, names: Mapping[Tensor, str], saved: M
         if name not in listed:
             problems.append(f"the saved state is of {name}, which no saved group lists")
         elif name in parameters and getattr(parameters[name], "held", True):
-            pieces = {key: _piece(parameters[name], value) for key, value in values.items()}
-            problems += _of_another_shape(name, parameters[name], pieces)
-            state[numbered[name]] = pieces
+            own = {key: _own_shard(parameters[name], value) for key, value in values.items()}
+            problems += _wrong_shapes(name, parameters[name], own)
+            state[numbered[name]] = own
     if problems:
         raise ValueError("; ".join(problems))
     groups = [
@@ -71,9 +70,9 @@ def load_named_state(optimizer: Optimizer, names: Mapping[Tensor, str], saved: M
 
 
 def by_name(optimizer: Optimizer, names: Mapping[Tensor, str], saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a state with numbers, as checkpoints of format 1 hold it, with the names of this optimizer's parameters.
+    """Convert a state with numbers, as in checkpoints of format 1, to the names of this optimizer's parameters.
 
-    Raises ValueError for another number of groups or of parameters in a group.
+    Raises ValueError if the number of groups, or of parameters in a group, differs.
     """
     check_keys(saved)
     mine = named_state(optimizer, names)["param_groups"]
@@ -97,14 +96,14 @@ def _names(optimizer: Optimizer, names: Mapping[Tensor, str]) -> list[str]:
     return [names.get(parameter, str(number)) for number, parameter in enumerate(_parameters(optimizer))]
 
 
-def _piece(parameter: Tensor, value: Any) -> Any:
+def _own_shard(parameter: Tensor, value: Any) -> Any:
     """This rank's shard of an array for the whole parameter; anything else as it is."""
     shard = getattr(parameter, "shard", None)
     return value if shard is None or np.ndim(value) == 0 else shard.taken_from(value, parameter.shape)
 
 
-def _of_another_shape(name: str, parameter: Tensor, values: Mapping[str, Any]) -> list[str]:
-    """A line for every array in the state of a parameter that does not have the parameter's shape."""
+def _wrong_shapes(name: str, parameter: Tensor, values: Mapping[str, Any]) -> list[str]:
+    """One message for each state array whose shape differs from its parameter's."""
     return [
         f"the saved {key} of {name} has shape {np.shape(value)}, the parameter {parameter.shape}"
         for key, value in values.items()

@@ -98,7 +98,7 @@ class Optimizer(ABC):
                 gradient = parameter.grad
                 if gradient is None:
                     continue
-                data = parameter._data  # not before: a rank holds only its own parameters
+                data = parameter._data  # only here: other parameters may be on other ranks
                 if isinstance(gradient, Tensor):
                     raise TypeError("a parameter's .grad is an array, not a Tensor: assign the Tensor's .data")
                 if gradient.shape != data.shape:

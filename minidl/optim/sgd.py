@@ -95,7 +95,7 @@ class SGD(Optimizer):
         kernel, momentum, dampening = kernels.current(), group["momentum"], group["dampening"]
         rule, name, has_sum = kernel.sgd, "momentum_buffer", momentum > 0
         if group["momentum_form"] == "v":
-            has_sum = has_sum or "velocity" in state  # at momentum 0 too, or an old velocity would come back later
+            has_sum = has_sum or "velocity" in state  # also at momentum 0, so that no old velocity returns later
             if has_sum:
                 rule, name = kernel.sgd_velocity, "velocity"
         buffer = state.get(name) if has_sum else None

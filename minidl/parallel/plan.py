@@ -1,4 +1,4 @@
-"""ParallelPlan: which rank of a run holds what of which replica of the model."""
+"""ParallelPlan: how the ranks of a run divide replicas, stages and shards of the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 
 AXES = ("dp", "pp", "spatial", "tp")
-"""The axes of every plan's mesh, the outermost first: the ranks that talk most, those of "tp", are neighbours."""
+"""The axes of every plan's mesh, outermost first: the ranks that communicate most, those of "tp", are neighbours."""
 
 
 @dataclass(frozen=True)
@@ -66,21 +66,21 @@ class ParallelPlan:
 
     @property
     def ranks_of_replica(self) -> int:
-        """The ranks that hold one replica of the model together."""
+        """Number of ranks that together hold one replica of the model."""
         return self.pp * self.spatial * self.tp
 
     @property
     def world(self) -> int:
-        """The ranks of all replicas: the `nodes` of `parallel.train`."""
+        """Number of ranks of all replicas: the `nodes` of `parallel.train`."""
         return self.dp * self.ranks_of_replica
 
     @property
     def is_split(self) -> bool:
-        """Whether a replica has several ranks, so that no rank has the whole model to itself."""
+        """Whether a replica has several ranks, so that no rank holds the whole model."""
         return self.ranks_of_replica > 1
 
     def coordinates(self, rank: int) -> dict[str, int]:
-        """The position of that rank of the plan along each axis."""
+        """The position of a rank of the plan along each axis."""
         position: dict[str, int] = {}
         for axis in reversed(AXES):
             rank, position[axis] = divmod(rank, getattr(self, axis))

@@ -79,7 +79,7 @@ def merged(track: Sequence[Bar], tolerance: float) -> list[Bar]:
     `tolerance` is the longest gap, in seconds, between bars that touch.
     """
     joined: list[Bar] = []
-    latest: dict[tuple[str, str], int] = {}  # by kind and half, the position of the last bar
+    latest: dict[tuple[str, str], int] = {}  # (kind, half) -> index of the last bar
     for bar in track:
         place = latest.get((bar.kind, bar.half))
         if place is not None:

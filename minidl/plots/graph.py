@@ -138,13 +138,13 @@ def positions(boxes: Sequence[Box]) -> list[tuple[float, float]]:
     heights: dict[int, float] = {}
     for column in sorted(set(columns)):
         members = [index for index in range(len(boxes)) if columns[index] == column]
-        members.sort(key=lambda index: -_wish(boxes[index], heights))
-        middle = sum(_wish(boxes[index], heights) for index in members) / len(members)
+        members.sort(key=lambda index: -_height_of_parents(boxes[index], heights))
+        middle = sum(_height_of_parents(boxes[index], heights) for index in members) / len(members)
         heights |= {index: middle + (len(members) - 1) / 2 - row for row, index in enumerate(members)}
     return [(columns[index], heights[index]) for index in range(len(boxes))]
 
 
-def _wish(box: Box, heights: dict[int, float]) -> float:
-    """Return the mean height of a box's parents."""
+def _height_of_parents(box: Box, heights: dict[int, float]) -> float:
+    """Return the mean height of a box's parents, 0 without parents."""
     known = [heights[parent] for parent in box.parents]
     return sum(known) / len(known) if known else 0.0

@@ -11,7 +11,7 @@ PLAIN = (1e-4, 1e6)  # numbers in this range are written out
 
 
 def log_ticks(axes: Axes, name: str, low: float, high: float, most: float = 100.0) -> None:
-    """Make the axis "x" or "y" logarithmic and name its ticks.
+    """Make the axis "x" or "y" logarithmic and label its ticks.
 
     Parameters
         low, high    range of the values
@@ -31,7 +31,7 @@ def log_ticks(axes: Axes, name: str, low: float, high: float, most: float = 100.
 
 
 def named_log_ticks(axes: Axes, most: float = 100.0) -> None:
-    """Name the ticks of the logarithmic axes that matplotlib has named; axes with ticks of their own keep them."""
+    """Relabel the logarithmic axes that have matplotlib's default ticks; leave others as they are."""
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator
 
     for name, axis, limits in (("x", axes.xaxis, axes.get_xlim()), ("y", axes.yaxis, axes.get_ylim())):

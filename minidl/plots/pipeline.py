@@ -1,4 +1,4 @@
-"""The picture of a pipeline: a row for each stage, a box with the micro-batch's number for each action; memory."""
+"""Timeline of a pipeline: a row per stage, a box with the micro-batch's number per action; and curves of memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_ROWS_HEIGHT = 8.0  # inches of all rows of one panel
 DIGIT_WIDTH = 0.62  # of a digit, as a share of the size of its letters
 LARGEST, SMALLEST = 8.0, 4.5  # size of the numbers in points
 LIGHTER = 0.55  # how far the boxes of a stage's last chunk are mixed with white
-NARROW = 0.03  # inches of a box: below, rounding its sides to whole pixels changes what is seen
+NARROW = 0.03  # inches; narrower boxes are not rounded to whole pixels, which would distort the picture
 MOST_CURVES = len(style.SERIES)
 TWO_COUNTS = "F to I: activations for the input gradient; F to W: what the weight gradient still needs"
 
@@ -31,9 +31,9 @@ class Box(NamedTuple):
     Parameters
         stage       row of the picture
         activity    one of `style.PIPELINE`
-        number      of the micro-batch
-        chunk       of the chunk among those of its stage, from 0; later ones are lighter
-        start, end  in any unit of time
+        number      number of the micro-batch
+        chunk       number of the chunk within its stage, from 0; later ones are lighter
+        start, end  times in any unit
     """
 
     stage: int
@@ -50,11 +50,11 @@ class Panel:
 
     Parameters
         boxes   the actions of all stages
-        rows    for each stage, from when to when it is idle unless a box covers it
+        rows    for each stage, start and end of its grey row: it is idle where no box covers the row
         source  "measured", "simulated" or "formula"
-        unit    of the times: "s" for seconds, or the name of another
+        unit    unit of time: "s" for seconds, or the name of another
         title   text above the rows
-        memory  by what is counted: for each stage the moments at which that changes, and its number from then on;
+        memory  maps what is counted to a curve for each stage: pairs (time of a change, number from then on);
                 empty: no curves are drawn
     """
 
@@ -80,10 +80,10 @@ def draw(panels: Sequence[Panel]) -> Figure:
     """Draw timelines one above the other on one time axis, and return the figure.
 
     Parameters
-        panels  of one unit of time
+        panels  timelines with the same unit of time
 
     Raises
-        ValueError  panels of different units
+        ValueError  panels with different units
 
     >>> boxes = [Box(0, "forward", 0, 0, 0.0, 1.0), Box(1, "forward", 0, 0, 1.0, 2.0)]
     >>> figure = draw([Panel(boxes, rows=[(0.0, 2.0)] * 2, source="simulated", unit="units")])
@@ -185,7 +185,7 @@ def _luminance(colour: Any) -> float:
 def _draw_memory(
     axes: Axes, curves: Sequence[Sequence[tuple[float, float]]], end: float, factor: float, kept: str
 ) -> None:
-    """Draw what each stage keeps as steps; of many stages the first and the last stand out."""
+    """Draw each stage's memory as steps; if there are many stages, the first and the last stand out."""
     from matplotlib.ticker import MaxNLocator
 
     last = len(curves) - 1

@@ -1,4 +1,4 @@
-"""Ratios on a logarithmic axis with 1 marked: a row for each case, a mark for each thing that it is compared with."""
+"""Ratios on a logarithmic axis with 1 marked: a row for each case, a mark for each series."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Panel:
-    """Ratios on one pair of axes; `xlabel` says of what."""
+    """Ratios on one pair of axes; `xlabel` names the quantity."""
 
     title: str
     points: Sequence[Point]

@@ -43,7 +43,7 @@ class Panel:
         title      text above the chart
         note       text after the source
         outline    spans `(rank, lane, start, end)` that get a frame
-        colours    of each activity
+        colours    colour of each activity
     """
 
     rows: Sequence[Row]

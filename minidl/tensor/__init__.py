@@ -2,7 +2,7 @@
 
 tensor.py              Tensor, and `record`, with which every operation ends
 methods.py             the operations that `functional/` binds to Tensor
-conversion.py          what a Tensor can be made of
+conversion.py          the data that a Tensor accepts
 gradients.py           `backward(tensors, gradients)`, which adds to the `.grad` of leaves, and `grad(outputs, inputs)`
 dependency_graph.py    the tasks of a step: what each costs, and what it has to wait for
 hooks.py               handles of functions that backward calls once a leaf's gradient is final

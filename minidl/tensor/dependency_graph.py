@@ -85,9 +85,9 @@ class Log(counting.Counter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.forward: dict[int, int] = {}  # by the time when the operation was recorded
-        self.sizes: dict[int, int] = {}  # of its output
-        self.backward: dict[int, int] = {}  # by the id of the vjp
+        self.forward: dict[int, int] = {}  # key: the operation's position on the tape
+        self.sizes: dict[int, int] = {}  # elements of its output; same key
+        self.backward: dict[int, int] = {}  # key: id of the vjp
         self._before = 0
 
     def operation(self, out: Any, inputs: Sequence[Any], moves: bool, made_at: int) -> None:
@@ -107,7 +107,7 @@ class Log(counting.Counter):
 
 
 def _recorded(outputs: Sequence[Node]) -> list[Node]:
-    """The nodes from which the outputs were made, in the order of execution."""
+    """The nodes that the outputs were computed from, in the order of execution."""
     found = dict.fromkeys(node for node in map(node_of, outputs) if node._vjp is not None)
     if not found:
         raise RuntimeError("dependency_graph: the outputs of the forward function do not require a gradient")
@@ -120,13 +120,13 @@ def _recorded(outputs: Sequence[Node]) -> list[Node]:
 
 
 def _operation(vjp: Vjp | None) -> str:
-    """The function that recorded the node; of a private one, its module, which has the operation's name."""
+    """Name of the function that recorded the node; if that is private, of its module."""
     name = str(getattr(vjp, "__qualname__", "operation")).partition(".")[0]
     return str(getattr(vjp, "__module__", name)).rpartition(".")[2] if name.startswith("_") else name
 
 
 def _sum(tasks: dict[str, Task], name: str, needs: list[str], size: int) -> tuple[str, ...]:
-    """What has to be done before the gradient is complete; several gradients get a task that adds them up."""
+    """Return the tasks that complete a gradient; if it has several terms, add a task that sums them."""
     if len(needs) < 2:
         return tuple(needs)
     tasks[name] = Task("sum", (len(needs) - 1) * size, tuple(needs))

@@ -65,15 +65,15 @@ def backward(
     retain_graph: bool = False,
     defer: bool = False,
 ) -> Deferred | None:
-    """Add the gradients of several tensors together to the `.grad` of the leaves that they were made from.
+    """Backpropagate from several tensors at once, and add the gradients to the `.grad` of the leaves.
 
     Parameters
         tensors       one tensor or a list; their graph is walked once, and each hook is called once
         gradients     for each, the gradient of the loss with respect to it, of its shape; None: 1, for a scalar
         inputs        the tensors that get their gradient; only nodes made from them are visited; None: every leaf
         retain_graph  keep the graph for another backward; False: each node is freed once it is visited
-        defer         compute what other operations wait for, and leave the products that only parameters need to the
-                      `run` of the `Deferred` that is returned; see there
+        defer         True: postpone the products that only parameters need; `run` of the returned `Deferred` computes
+                      them; see there
 
     A graph that was cut in two is walked in two calls: the gradients of the second half's inputs are the `gradients` of
     the first half's outputs.

@@ -86,7 +86,7 @@ class Tensor(Node, Methods, NumpyProtocols):
     data = property(attrgetter("_data"), _set_data, doc="The array. Assigning to it counts as a write in place.")
 
     def increment_version(self) -> None:
-        """Note that `.data` was written in place, so that a backward that still needs the old value raises."""
+        """Record that `.data` was written in place, so that a backward that still needs the old value raises."""
         memory_of(node_of(self))._written = clock()
 
     def copy_(self, source: Any) -> Tensor:
@@ -288,11 +288,11 @@ def record(
     saved: tuple[int, ...] = (),
     view_of: Tensor | None = None,
 ) -> Tensor:
-    """The result of an operation, on the tape if a parent requires a gradient and `no_grad` is not in force.
+    """The result of an operation, on the tape if a parent requires a gradient and `no_grad` is not active.
 
     Parameters
         data      the result's array
-        parents   the tensors that it was made from
+        parents   the tensors that it was computed from
         vjp       their vector-Jacobian products, `vjp(g, needs)`, as described at `minidl.tape.Vjp`
         saved     the indices of the parents whose values the vjp reads, OUTPUT for the result: backward raises if they
                   were overwritten
@@ -327,7 +327,7 @@ def record(
 
 
 def _nodes_of(parents: tuple[Tensor, ...]) -> tuple[Node, ...]:
-    """The parents' places in the graph; of one or two, which nearly every operation has, without a loop."""
+    """The nodes of the parents; without a loop for one or two, which nearly every operation has."""
     if len(parents) == 1:
         return parents if parents[0]._node is None else (parents[0]._node,)
     if len(parents) == 2:

@@ -186,7 +186,7 @@ def test_a_run_goes_on_only_as_what_it_was_and_for_more_epochs(checkpoint, finis
             "--nodes, --strategy, --algorithm, --bucket-mb may change; leave out --model",
             "--epochs 3 --on processes": "is of a run with --on simulation, not processes",
             "--epochs 3 --network 1gbe": "is of a run with --network none, not 1gbe",
-            "--epochs 3 --nodes 2 --strategy local_sgd": "a run cannot go on by --strategy local_sgd, whose nodes have "
+            "--epochs 3 --nodes 2 --strategy local_sgd": "cannot resume with --strategy local_sgd: its nodes have "
             "state",
             "--epochs 3 --nodes 1025": "got --nodes 1025",
             "--epochs 3 --nodes 2 --strategy serial:lr=0.3": "and lr=0.3 in --strategy: give one of them",

@@ -103,7 +103,7 @@ def test_the_copies_are_the_nodes_of_one_run_which_is_told_and_written_once(tmp_
             (("--nodes", 3, "--on", "mpi"), "--nodes 3 needs 3 ranks, and mpiexec has started 2: give mpiexec -n 3"),
             (("--on", "mpi", "--network", "1gbe"), "--network 1gbe and --on mpi: MPI's messages cross a real network"),
             (("--on", "mpi", "--data", "nothing"), "--data must be"),
-            (("--on", "mpi", "--elastic"), "--elastic and --on mpi"),
+            (("--on", "mpi", "--elastic"), "--elastic with --on mpi"),
             (("--on", "mpi", "--out", __file__), "it is a file"),
             (("--on", "mpi", "--lr", 1e30), "the loss is"),
         ),

@@ -38,6 +38,6 @@ def calibrate(
     The table shows how well a straight line fits. Every command takes the file as --network net.json.
     """
     with ending("minidl calibrate"):
-        from minidl.cli.calibrate.run import run  # here, so that --help comes at once
+        from minidl.cli.calibrate.run import run  # imported here, so that --help is fast
 
         run(context.params)

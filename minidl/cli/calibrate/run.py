@@ -1,4 +1,4 @@
-"""A run of `minidl calibrate`: from what was typed to the table, the file and the picture."""
+"""A run of `minidl calibrate`: from the command-line options to the table, the file and the picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REAL = ("processes", "mpi")
 
 
 def run(options: dict[str, Any]) -> None:
-    """Measure, fit, print the table, and write what is asked for."""
+    """Measure, fit, print the table, and write the files that the options name."""
     on, pattern = one_of("--on", options["on"], REAL), one_of("--pattern", options["pattern"], PATTERNS)
     mpi_job.check(on)
     nodes = options["nodes"] or (on == "mpi" and mpi_job.nodes_by_mpiexec(servers=0)) or 2
@@ -48,7 +48,7 @@ def run(options: dict[str, Any]) -> None:
 
 
 def table(network: Network, title: str) -> Table:
-    """A row for each size of messages: measured, by the fitted line, and how far they differ."""
+    """A row for each message size: measured time, fitted time, and their difference."""
     result = results_table(title, "measured: median\nfitted: alpha + bytes x beta")
     for name in ("bytes", "measured", "fitted", "difference"):
         result.add_column(name, justify="right", no_wrap=True)

@@ -52,7 +52,7 @@ def tables(comparison: Comparison) -> Iterator[Table]:
 
 
 def _setting(words: str, name: str, common: float, entrants: Sequence[Entrant]) -> str:
-    """The value of a setting of the optimizer: the strategies' own values stand in their names."""
+    """A setting of the optimizer as text; a strategy whose value differs shows it in its name."""
     values = {getattr(one, name) for one in entrants}
     if len(values) == 1:
         return f"{words} {values.pop():g}"

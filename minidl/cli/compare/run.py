@@ -1,4 +1,4 @@
-"""A run of `minidl compare`: from what was typed to the tables and the folder."""
+"""A run of `minidl compare`: from the command-line options to the tables and the folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from minidl.cli.listing import listings
 from minidl.cli.several_words import items
 from minidl.parallel.comparison.comparison import FORMATS, RUNS
 
-PIPED_WIDTH = 120  # columns, of tables that no terminal bounds: names of strategies with their settings are long
+PIPED_WIDTH = 120  # columns of a table if the output is not a terminal: names of strategies may be long
 DEFAULT_NETWORKS = {"simulation": "1gbe,10gbe,infiniband", "processes": "none", "mpi": "none"}
 
 
@@ -32,7 +32,7 @@ def print_list() -> None:
 
 
 def run(options: Options) -> None:
-    """Train by every strategy on every network, print progress and results, and write the folder."""
+    """Train with every strategy on every network, print progress and results, and write the folder."""
     texts = list(dict.fromkeys(text.strip() for text in options["strategies"] or [] if text.strip()))
     if not texts:
         raise ValueError("name strategies, such as --strategies synchronous local_sgd; --list shows what there is")
@@ -97,7 +97,7 @@ def run(options: Options) -> None:
 
 
 def _folder(out: Path | None, name: str) -> Path:
-    """Make the folder, which holds no comparison yet."""
+    """Make the folder; ValueError if it holds a comparison already."""
     if out is not None and (out / RUNS).exists():
         raise ValueError(f"{out} holds a comparison already: choose another --out")
     return run_folder.prepare(out, name)

@@ -1,4 +1,4 @@
-"""What all runs of `minidl compare` have in common, and the strategies that were typed."""
+"""The settings shared by all runs of `minidl compare`, and the strategies on its command line."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ JOB = ("model", "data", "nodes", "batch_size", "epochs", "lr", "lr_decay", "seed
 
 @dataclass(frozen=True)
 class Settings:
-    """What all runs of a comparison have in common.
+    """The settings shared by all runs of a comparison.
 
     Parameters
         batch_size  samples of one minibatch, over all nodes
         node        speed of the simulated nodes; None: the nodes are real
         target      test accuracy; the time that a strategy takes to reach it is reported
-        slow        by rank, how many times as long a node computes
+        slow        maps a rank to the factor by which its computing takes longer
         seeds       runs of every strategy, with seeds seed, seed + 1, ...
-        formats     of the picture: png, svg, pdf
+        formats     formats of the picture: png, svg, pdf
         on          the engine: "simulation", "processes" or "mpi"
     """
 
@@ -60,7 +60,7 @@ class Settings:
 
 
 def typed(text: str, settings: Settings) -> tuple[parallel.Strategy, parallel.Job]:
-    """The strategy that was typed, and its job, with the learning rate and the momentum that are typed with it."""
+    """Parse a strategy; return it, and its job with the learning rate and the momentum among its settings."""
     strategy, of_the_optimizer = strategies.parse(text)
     own = {name: of_the_optimizer.get(name, getattr(settings, name)) for name in ("lr", "momentum")}
     try:
@@ -71,7 +71,7 @@ def typed(text: str, settings: Settings) -> tuple[parallel.Strategy, parallel.Jo
 
 
 def entrant(text: str, strategy: parallel.Strategy, own_job: parallel.Job, settings: Settings) -> Entrant:
-    """The strategy that was typed as `text`, as it is going to train; ValueError if it cannot train that job."""
+    """The comparison's entrant for a strategy, typed as `text`; ValueError if it cannot train that job."""
     one = Entrant.of(text, strategy, own_job, settings.nodes)
     if not (settings.on == "mpi" and one.nodes == 1):  # which trains on one process
         engines.check(settings.on, one.nodes, strategy.servers)

@@ -1,4 +1,4 @@
-"""One collective, simulated by each algorithm, on each network, for each size and number of nodes."""
+"""Cases of `minidl simulate`: a collective with each algorithm, network, size and number of nodes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Case:
 
     @property
     def group(self) -> int:
-        """Ranks in a group: as given; by default a rack, if all are full; otherwise the divisor nearest to the root."""
+        """Ranks per group: per_group; or else a rack if all racks are full; or else the divisor nearest sqrt(nodes)."""
         tree = self.network.topology
         is_of_racks = tree is not None and self.per_group is None and self.nodes % tree.per_rack == 0
         return group_size(self.nodes, tree.per_rack if tree is not None and is_of_racks else self.per_group)
@@ -60,7 +60,7 @@ class Case:
 
     @property
     def choice(self) -> tuple[str, dict[str, Any]]:
-        """The algorithm and its options, for "auto" those that it chooses for this call."""
+        """The algorithm and its options; for "auto", those that are chosen for this call."""
         if self.collective != "all_reduce" or self.algorithm != AUTO:
             return self.algorithm, self.options
         options: dict[str, Any] = {}
@@ -73,7 +73,7 @@ class Case:
         return name, options
 
     def formula(self) -> float | None:
-        """Seconds, by the formula of that name in `cluster.cost`; None if there is none."""
+        """Seconds by the formula in `cluster.cost`; None for an algorithm of one's own and some on shared links."""
         if self.is_own:
             return None
         if self.network.topology is None:
@@ -83,7 +83,7 @@ class Case:
         return cost.all_reduce_on(self.network, self.algorithm, self.nodes, self.nbytes, DTYPE.itemsize, **self.options)
 
     def alone(self) -> float:
-        """Seconds, by the formula in which every message has a line of its own."""
+        """Seconds by the formula in which every message has a link of its own."""
         network = self.network
         given = {"algorithm": self.algorithm, "p": self.nodes, "nbytes": self.nbytes, "itemsize": DTYPE.itemsize}
         given |= {"alpha": network.alpha, "beta": network.beta, "gamma": network.gamma}
@@ -92,7 +92,7 @@ class Case:
         return float(formula(**{name: given[name] for name in known if name in given}, **self.options))
 
     def named(self, separator: str) -> str:
-        """The algorithm; after "auto" also the one that it chooses, after "hierarchical" groups x nodes in each."""
+        """The algorithm; for "auto", also the one chosen; for "hierarchical", also groups x nodes per group."""
         if self.algorithm == HIERARCHICAL:
             return f"{self.algorithm}{separator}{self.nodes // self.group} x {self.group}"
         chosen = self.choice[0]
@@ -103,7 +103,7 @@ class Case:
         return f"{self.collective} ({self.named(', ')}) of {size} on {self.nodes} nodes, {self.network_name}"
 
     def simulate(self, trace: str = "ledger") -> Run:
-        """Run the call on a simulated cluster whose nodes compute in no time."""
+        """Run the call on a simulated cluster where computing takes no time."""
         return launch(
             program,
             args=(self.collective, Phantom(self.nbytes, DTYPE), carried_out_by(self.algorithm), self.options),
@@ -141,7 +141,7 @@ def combinations(
     nodes: Sequence[int],
     per_group: int | None = None,
 ) -> list[Case]:
-    """A case for every combination. Cases that differ only in the algorithm stand next to each other."""
+    """A case for every combination. Cases that differ only in the algorithm are adjacent."""
     return [
         Case(collective, algorithm, name, network, nbytes, count, per_group)
         for (name, network), nbytes, count, algorithm in itertools.product(networks, sizes, nodes, algorithms)
@@ -160,7 +160,7 @@ def simulated(case: Case) -> SimulatedCase:
     )
 
 
-# ---- what each rank calls: x is the whole vector, which the rank sends whole or split by ranks ----
+# ---- the call of each rank: x is the whole vector; some collectives take its slices, one per rank ----
 
 PROGRAMS: dict[str, Callable[..., object]] = {
     "all_reduce": lambda comm, x, algorithm, options: comm.all_reduce(x, algorithm=algorithm, **options),
@@ -188,6 +188,7 @@ ALGORITHMS: dict[str, Sequence[str]] = {
 """The algorithms of each collective; only all-reduce has several."""
 
 
-def program(comm: Communicator, collective: str, x: Any, algorithm: Algorithm, options: dict[str, Any]) -> None:
-    """Make the call on x, in a simulation an array without contents. This is the program of every rank."""
+        """Seconds by the formula in `cluster.cost`; None for an algorithm of one's own and some on shared links."""
+        if self.is_own:
+            return None
     PROGRAMS[collective](comm, x, algorithm, options)

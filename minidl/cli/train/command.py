@@ -23,7 +23,7 @@ from minidl.cli.shared_options import (
 )
 
 LEFT_OUT = ("own", "out", "resume", "elastic", "deadline", "plan", "config", "tensorboard", "quiet", "as_json")
-"""Options that do not say what is trained: a checkpoint and config.json do not keep them."""
+"""Options that do not affect what is trained; a checkpoint and config.json do not keep them."""
 
 
 def _from_file(context: Context, path: Path | None) -> Path | None:
@@ -150,7 +150,7 @@ def train(
     """
     with ending("minidl train"):
         from minidl.cli.own import register_all
-        from minidl.cli.train.options import (  # here, so that --help comes at once
+        from minidl.cli.train.options import (  # imported here, so that --help is fast
             completed,
             nodes_by_mpiexec,
             of_checkpoint,

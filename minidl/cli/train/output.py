@@ -1,4 +1,4 @@
-"""Whether a run of `minidl train` shows its progress and results to a person, to a program, and to TensorBoard."""
+"""The output of `minidl train`: for a person, for a program (JSON), and for TensorBoard."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Output:
 
 
 def together(*listeners: Listener | None) -> Listener:
-    """A listener that tells all of them."""
+    """A listener that calls all of these."""
 
-    def tell(now: parallel.Progress) -> None:
+    def call_all(now: parallel.Progress) -> None:
         for listener in filter(None, listeners):
             listener(now)
 
-    return tell
+    return call_all

@@ -1,4 +1,4 @@
-"""`--plan dp=2,pp=2,tp=2`: the strategy and the nodes that a plan names."""
+"""Translate `--plan dp=2,pp=2,tp=2` to a strategy and a number of nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SETTINGS = ("sequence", "micro_batches", "schedule", "chunks_per_stage", "cuts",
 def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:
     """The options `strategy` and `nodes` of a plan.
 
-    asked: names of the options that stand on the command line. Raises ValueError if they contradict the plan.
+    asked: names of the options given on the command line. Raises ValueError if they contradict the plan.
     """
     strategy, nodes = strategy_and_nodes(plan)
     if "strategy" in asked:
@@ -28,7 +28,7 @@ def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> 
 
 
 def strategy_and_nodes(plan: str) -> tuple[str, int]:
-    """The text of the strategy that carries out a plan, and how many nodes it needs.
+    """The text of the strategy for a plan, and the number of nodes that it needs.
 
     Raises
         ValueError  the text is no plan

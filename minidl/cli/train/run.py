@@ -22,19 +22,19 @@ from minidl.cli.train.progress import TrainingProgress
 def run(
     options: Options, out: Path | None, resume: Path | None, elastic: bool, deadline: float | None, output: Output
 ) -> None:
-    """Train as the options say, print the progress and the results, and write the run folder.
+    """Train with these options, print progress and results, and write the run folder.
 
     Parameters
         out       the run folder; None: a new folder in runs/
-        resume    the checkpoint to go on from; None: from the start
-        elastic   whether the run goes on with the other nodes when some die
+        resume    the checkpoint to resume from; None: start a new run
+        elastic   True: when nodes die, the run continues with the others
         deadline  real seconds after which the run ends; None: no limit
         output    what is printed, and whether files for TensorBoard are written
 
     Raises the errors of `parallel.train` and of `run_folder.prepare`.
     """
     if elastic and options["on"] == "mpi":
-        raise ValueError("--elastic and --on mpi: a job of MPI ends with its first rank that dies; leave out --elastic")
+        raise ValueError("--elastic with --on mpi: an MPI job ends when one of its ranks dies; leave out --elastic")
     output.check()
     engines.check_deadline(deadline)
     kernels.use(options["kernels"])
@@ -43,12 +43,12 @@ def run(
     strategies.check(options["strategy"], strategy, the_job, nodes, options["model"])
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
-            f"a run cannot go on by --strategy {options['strategy']}, whose nodes have state that no checkpoint holds: "
-            "leave it out, or start a new run"
+            f"cannot resume with --strategy {options['strategy']}: its nodes have state that no checkpoint holds; "
+            "leave out --strategy, or start a new run"
         )
     is_split = strategy.plan(the_job, nodes).is_split  # then no process has the whole model
     model = the_job.build_held(lambda model: ()) if is_split else the_job.build_model()
-    title = summary.title(options, model)  # before the folder is made: the model may not go with the data
+    title = summary.title(options, model)  # before the folder is made: it raises if the model does not fit the data
     del model
     folder = cluster.once(partial(run_folder.prepare, out, f"{options['model']}-{options['data']}-{nodes}", resume), on)
 
@@ -90,7 +90,7 @@ def _node(options: Options) -> cluster.Node | None:
 
 
 def _save(report: parallel.Report, folder: Path) -> None:
-    """Write the run folder. An OSError names it, also that of a full disk, which names no file."""
+    """Write the run folder. Every OSError names it; by itself, the error of a full disk names no file."""
     try:
         report.save(folder)
     except OSError as error:

@@ -25,7 +25,7 @@ __all__ = [
     "tanh_backward",
 ]
 
-# tanh stays the reference's: numpy's is made of vector instructions already.
+# tanh is the reference's: numpy's is vectorized already.
 
 
 def relu(x: Array) -> Array:
@@ -91,7 +91,7 @@ def _relu(x: Any, out: Any) -> None:
     wide_vectors()
     zero = x.dtype.type(0)
     for i in range(x.size):
-        out[i] = zero if x[i] < zero else x[i]  # in this order not a number, and -0, stay what they are
+        out[i] = zero if x[i] < zero else x[i]  # in this order nan and -0 are kept
 
 
 @compiled()

@@ -1,4 +1,4 @@
-"""float32 to bfloat16 and back: the upper half of the 32 bits, rounded. ml_dtypes converts number by number."""
+"""Convert float32 to bfloat16, its upper 16 bits rounded, and back; vectorized, unlike the conversion of ml_dtypes."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 convolution_of_pixels.py    windows of one pixel: a matrix product without unfolding
 convolution_by_sliding.py   few filters: the windows are never unfolded
 convolution_by_product.py   many filters: unfolding is cheap compared to the product, which BLAS computes
-here                        the choice
+this file                   chooses among them
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Pair = tuple[int, int]
 Shape = tuple[int, ...]
 
 MANY_FILTERS = 128
-"""Of a group, from which on the product is faster. Measured on one core with AVX-512, 16 images of 16x16, forward: 203
-GFLOP/s by sliding and 175 by the product for 128 -> 128 channels, but 151 and 179 for the gradient of the weights;
-148 and 160 forward for 256 -> 256 channels of 4x4, 169 and 124 for 64 -> 64 channels of 8x8."""
+"""Filters per group from which on the product is faster. Measured on one core with AVX-512, 16 images of 16x16,
+forward: 203 GFLOP/s by sliding and 175 by the product for 128 -> 128 channels, but 151 and 179 for the gradient of the
+weights; 148 and 160 forward for 256 -> 256 channels of 4x4, 169 and 124 for 64 -> 64 channels of 8x8."""
 
 
 def conv2d(

@@ -47,7 +47,7 @@ def conv2d_backward_input(
     own, (channels, kh, kw) = weight.shape[0] // groups, weight.shape[1:]
     around = dilation[0] * (kh - 1) - padding[0], dilation[1] * (kw - 1) - padding[1]
     mirroring = stride == (1, 1) and min(around) >= 0 and 2 * channels >= own and _worth_a_copy(g, own)
-    if mirroring and np.isfinite(weight.sum()):  # beyond the border g is 0: 0 * inf
+    if mirroring and np.isfinite(weight.sum()):  # the zeros around g would give 0 * inf = nan
         parts = weight.reshape(groups, own, channels, kh, kw)[..., ::-1, ::-1]
         mirrored = np.ascontiguousarray(parts.swapaxes(1, 2)).reshape(groups * channels, own, kh, kw)
         return conv2d(g, mirrored, None, stride, around, dilation, groups)
@@ -128,7 +128,7 @@ def _unfold(
 
 @inner()
 def _copy_8(a: Any, source: int, b: Any, target: int) -> None:
-    """b[target + k] = a[source + k]: eight loads, then eight stores, which become one of each."""
+    """b[target + k] = a[source + k]: eight loads, then eight stores, which LLVM merges into one of each."""
     s, t = np.uint64(source), np.uint64(target)
     c, d, e, f = a[s], a[s + np.uint64(1)], a[s + np.uint64(2)], a[s + np.uint64(3)]
     g, h, i, j = a[s + np.uint64(4)], a[s + np.uint64(5)], a[s + np.uint64(6)], a[s + np.uint64(7)]

@@ -1,7 +1,6 @@
-"""Convolution with windows of one pixel, without padding: for each image, a matrix product over the pixels it reads.
+"""1x1 convolution without padding: for each image, a matrix product, without unfolding.
 
-Nothing is unfolded. With a stride of s only every s-th pixel is read: the others are left out first; their gradient
-is 0.
+With a stride of s, every s-th pixel is first copied to a smaller array; the gradient of the other pixels is 0.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ def conv2d_backward_input(g: Array, weight: Array, shape: Shape, stride: Pair, g
 def conv2d_backward_weight(g: Array, x: Array, shape: Shape, stride: Pair, groups: int) -> Array:
     """g (n, f, oh, ow), x (n, c, h, w) -> the gradient with respect to the weight, of the given shape.
 
-    One product for each image, then their sum. If that is more numbers than g and x have, one long product, for which
-    both are transposed. Measured on one core with AVX2, 64 images, 16 -> 32 channels of 16x16: 46 GFLOP/s instead of
-    15; but 16 images, 256 -> 512 channels of 4x4: 27 instead of 64.
+    One product for each image, then their sum. If these products hold more numbers than g and x, one long product of
+    transposed copies instead. Measured on one core with AVX2, 64 images, 16 -> 32 channels of 16x16: 46 GFLOP/s instead
+    of 15; but 16 images, 256 -> 512 channels of 4x4: 27 instead of 64.
     """
     pixels, positions = _positions(_read(x, stride), groups), _positions(g, groups)
     filters, channels = shape[0] // groups, shape[1]
@@ -77,7 +76,7 @@ def _take(x: Any, stride: Any, out: Any) -> None:
     for image in range(x.shape[0] * x.shape[1]):
         for y in range(oh):
             pixel, place = (image * h + y * stride[0]) * w, (image * oh + y) * ow
-            if stride[1] == 2:  # apart from the others: with a constant step LLVM makes vectors
+            if stride[1] == 2:  # a separate case, since LLVM vectorizes a constant step
                 for k in range(ow):
                     target[np.uint64(place) + np.uint64(k)] = source[np.uint64(pixel) + np.uint64(2 * k)]
             else:

@@ -1,4 +1,4 @@
-"""Group norm: loops along the numbers of a channel if these are many, else layer norm's loops."""
+"""Group norm: one loop per channel, or the loops of layer norm if a channel has few numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from minidl.kernels.reference.normalization import normalized_rows
 
 __all__ = ["group_norm", "group_norm_backward"]
 
-FEW = 32  # numbers of a channel that are not worth a loop
+FEW = 32  # a channel with fewer numbers is not worth a loop
 
 
 def group_norm(x: Array, groups: int, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:

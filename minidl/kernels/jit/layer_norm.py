@@ -74,9 +74,9 @@ def _layer_norm_backward(
     rows, d = g.shape
     real = g.dtype.type
     total_weight, total_bias = np.zeros(d), np.zeros(d)
-    xhat = gradient  # written where its gradient will be
+    xhat = gradient  # stored in the memory of the gradient
     chunk = max(1, CHUNK // d)
-    for start in range(0, rows, chunk):  # its numbers stay in the cache between the loops
+    for start in range(0, rows, chunk):  # a chunk stays in the cache between the loops
         stop = min(start + chunk, rows)
         for i in range(start, stop):
             write_xhat(x[i], mean[i], inverse_std[i], xhat[i])
@@ -114,6 +114,6 @@ def _two_sums_of_block(g: Any, xhat: Any, weight: Any) -> Any:
 
 @inner(REASSOCIATE)
 def _backward_row(g: Any, weight: Any, mean_g: Any, mean_gx: Any, inverse: Any, gradient: Any) -> None:
-    """Turn xhat in `gradient` into the gradient; under two names, LLVM would not vectorise the loop."""
+    """Replace xhat, stored in `gradient`, by the gradient; with two arrays, LLVM would not vectorise the loop."""
     for j in range(g.size):
         gradient[j] = (g[j] * weight[j] - mean_g - gradient[j] * mean_gx) * inverse

@@ -1,11 +1,11 @@
-"""Layer norm of short rows: many rows at once, one number of each at a time.
+"""Layer norm of short rows, vectorized across rows.
 
 A loop along ten numbers is too short for vector instructions. LANES rows are copied into a scratch array that
-holds the first numbers of all rows, then the second ones, and so on. Each row's first number is subtracted from it, so
-that a sum rounds as numbers of the size of their differences do.
+holds the first numbers of all rows, then the second ones, and so on. Each row's first number is subtracted from the
+row, so that rounding errors are relative to the differences in a row, not to its mean.
 
-Backward sums the rows again instead of reading their means: a mean rounded to be kept is not quite the sum / d that
-forward subtracted, and xhat would have other bits.
+Backward sums the rows again instead of reading the stored means: a stored mean is rounded, differs from the sum / d
+that forward subtracted, and would change the last bits of xhat.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def layer_norm_of_short_rows_backward(
 
 @inner()
 def _centre(columns: Any, total: Any) -> None:
-    """Subtract the mean of each row, of which `total` gets the sum."""
+    """Subtract each row's mean; `total` gets the row's sum."""
     d = columns.shape[0]
     total[:] = columns.dtype.type(0)
     for j in range(d):
@@ -89,7 +89,7 @@ def _centre(columns: Any, total: Any) -> None:
 
 @inner()
 def _gather(rows: Any, columns: Any) -> None:
-    """Copy the rows, less their first numbers."""
+    """Copy the rows to columns, minus each row's first number."""
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
             columns[j, i] = rows[i, j] - rows[i, 0]

@@ -20,9 +20,9 @@ __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backwa
 
 Shape = tuple[int, ...]
 
-MANY_COLUMNS = 6  # of a window
+MANY_COLUMNS = 6  # columns of a window from which on `_largest_of_many` is used
 
-WORTH_A_THREAD = 1 << 17  # numbers; pooling this number by windows of 2x2 takes 100 to 200 us
+WORTH_A_THREAD = 1 << 17  # numbers; pooling them with windows of 2x2 takes 100 to 200 us
 
 
 def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]:
@@ -89,7 +89,7 @@ def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows)
 
 
 def _over_images(numbers: int, kernel: Callable[..., None], arrays: tuple[Array, ...], *others: Any) -> None:
-    """Call the kernel with the arrays, whose first axis is the images; several threads share many numbers."""
+    """Call the kernel with the arrays, whose first axis is the images; threads divide the images if there are many."""
     if numbers < 2 * WORTH_A_THREAD:
         kernel(*arrays, *others)
         return
@@ -135,7 +135,7 @@ def _largest(plane: Any, width: int, top: int, bottom: int, down: int, left: int
 
 @inner()
 def _largest_of_many(plane: Any, width: int, top: int, bottom: int, left: int, right: int) -> Any:
-    """Find the maximum of a large window by branches: a new maximum is rare, so that they are predicted well."""
+    """Find the maximum of a large window with branches, which are predicted well since a new maximum is rare."""
     where = top * width + left
     largest = plane[np.uint64(where)]
     for y in range(top, bottom):
@@ -222,7 +222,7 @@ def _scale(sums: Any, share: Any) -> None:
 def _mean(x: Any, out: Any, share: float) -> None:
     pixels, means, plane = x.reshape(-1), out.reshape(-1), x.shape[2] * x.shape[3]
     for i in range(means.size):
-        if plane > BLOCK:  # one after another in float32, a million pixels of 0.1 lose 2e-4 of their mean
+        if plane > BLOCK:  # the loop below, in float32, would have an error of 2e-4 for a million pixels of 0.1
             means[i] = sum_of(pixels[i * plane : (i + 1) * plane]) * share
             continue
         total = x.dtype.type(0)
@@ -238,8 +238,8 @@ def _spread_mean(g: Any, gradient: Any, share: float) -> None:
         pixels[i * plane : (i + 1) * plane] = means[i] * g.dtype.type(share)
 
 
-# Adjacent windows: a whole plane of sums is narrowed in one long loop; the windows' own loops would be too short
-# for vector instructions. 2x2 on 28x28: a third of the time.
+# Adjacent windows: one long loop reduces a whole plane of sums, since loops over single windows are too short for
+# vector instructions. 2x2 on 28x28: a third of the time.
 
 
 @compiled()
@@ -264,7 +264,7 @@ def _avg_pool_tiled(x: Any, out: Any, height: int, width: int, part: float) -> N
 def _narrow(sums: Any, out: Any, width: int) -> None:
     """out[j] = sums[width j] + ... + sums[width j + width - 1]"""
     never_inlined()
-    if width == 2:  # a constant step, which LLVM turns into vectors
+    if width == 2:  # LLVM vectorizes a constant step
         for j in range(out.size):
             out[j] = sums[2 * j] + sums[2 * j + 1]
     else:

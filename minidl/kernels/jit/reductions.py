@@ -113,7 +113,7 @@ def sum_rows(rows: Array) -> Array:
     n, d = rows.shape
     if d == 1 or not rows.flags.c_contiguous:
         return sum(rows, 0)
-    out = np.empty(d, rows.dtype)  # in every backward of every linear layer: without asking how to reduce
+    out = np.empty(d, rows.dtype)  # a fast path for the backward of linear layers: no planning of passes
     sum_rows_together(rows.reshape(1, n * d), d, 1.0, out.reshape(1, d))
     return out
 
@@ -149,7 +149,7 @@ def _compilable(x: Array) -> bool:
 
 
 def _total(x: Array, divisor: int) -> Array:
-    """The sum of all numbers, divided by `divisor`, as at the end of every loss: without asking how to reduce."""
+    """The sum of all numbers, divided by `divisor`: a fast path without planning, since every loss ends with it."""
     out = np.empty((), x.dtype)
     sum_rows_each(x.reshape(1, x.size), float(divisor), out.reshape(1))
     return out

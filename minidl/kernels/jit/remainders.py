@@ -1,4 +1,4 @@
-"""x // y and x % y of float32 by vector instructions; numpy calls the C library for each number, at 16 ns."""
+"""x // y and x % y of float32, vectorized; numpy calls the C library for each number, which takes 16 ns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["floor_divide", "remainder"]
 
 # In float64 the quotient of two float32 is correct after rounding down as long as it is below 2**28: it is a whole
 # number, or at least 2**-24 away from one, which the 53 bits tell apart. The product of y and that quotient is exact,
-# and so is what is left. Larger quotients, infinities, nan and division by 0 go to numpy.
+# and so is the remainder. Larger quotients, infinities, nan and division by 0 go to numpy.
 EXACT = 2.0**28
 
 

@@ -1,8 +1,8 @@
-"""Rows of numbers, copied as they are, split into every second number, or merged again.
+"""Copy rows of numbers, split them into even and odd positions, or merge these again.
 
-The rows of an image are short. For a plain loop LLVM makes vector instructions that are faster only for long rows,
-after a check whether the arrays overlap. Here eight numbers are copied at a time, and the last eight may overlap those
-before. Measured with AVX2, rows of 16 and 32 pixels, split in two: 1.3 to 3 times as fast as the plain loop.
+The rows of an image are short. LLVM vectorizes a plain loop in a way that is faster only for long rows, after a check
+whether the arrays overlap. Here eight numbers are copied at a time, and the last eight may overlap those before.
+Measured with AVX2, rows of 16 and 32 pixels, split in two: 1.3 to 3 times as fast as the plain loop.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from minidl.kernels.jit.compiled import inner
 from minidl.kernels.jit.vectors import evens, first_pairs, last_pairs, load_8, odds, plus, store
 
-U = np.uint64  # unsigned indices: numba need not look whether they count from the end
+U = np.uint64  # unsigned indices: numba does not check for negative ones
 
 
 @inner()
 def copy(a: Any, b: Any) -> None:
-    """b[:] = a, for arrays of one size. Numba compiles an assignment with the text of its error: 4 s."""
+    """b[:] = a, for arrays of one size. The assignment itself takes numba 4 s to compile, with its error message."""
     for k in range(b.size):
         b[k] = a[k]
 

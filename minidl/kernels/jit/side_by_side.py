@@ -1,8 +1,8 @@
-"""The first compilation on a computer: steps of `first_calls.py` in as many processes as there are cores.
+"""Compile the kernels in parallel, the first time on a computer: `first_calls.py` in one process per core.
 
 Each process compiles whole steps into numba's cache on disk, from where the caller then loads the kernels. Steps of one
-family call the same inner functions, which each process compiles anew, so one process runs a family. A process is this
-file as a program: it runs the steps whose names it reads, and prints each when it is done.
+family call the same inner functions, which every process would compile again, so one process runs the whole family. A
+process runs this file as a program: it reads names of steps, runs them, and prints each when it is done.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 YOUNG_OBJECTS = 200_000
-"""New objects before the garbage collector looks at them in a process that compiles; numba makes millions.
+"""New objects between two collections of Python's garbage collector, while a process compiles; numba makes millions.
 With Python's 700 the steps of `warm_up` in one process took an eighth longer, and a tenth less memory."""
 
 Progress = Callable[[int, int], None]
-"""Called with two numbers: the steps that are done, and all steps."""
+"""Called with the number of finished steps and the number of all steps."""
 
 
 def compile_side_by_side(families: Sequence[Sequence[str]], dtype: str, processes: int, progress: Progress) -> None:
@@ -31,8 +31,8 @@ def compile_side_by_side(families: Sequence[Sequence[str]], dtype: str, processe
     The families and steps that take longest should come first. Raises RuntimeError with the last line that a process
     printed if it ends before its step has.
 
-    Measured on two cores of an AMD EPYC: the steps of `warm_up` in 21 s instead of 39; in 23 where a process takes
-    whatever step is next.
+    Measured on two cores of an AMD EPYC: the steps of `warm_up` in 21 s instead of 39; in 23 s if every process takes
+    the next step of any family.
     """
     waiting = _Waiting(families)
     steps = sum(map(len, families))
@@ -51,12 +51,12 @@ class _Waiting:
     """The steps that no process has begun, in families."""
 
     def __init__(self, families: Sequence[Sequence[str]]) -> None:
-        self._families = [list(family) for family in families]  # that no process has begun
+        self._families = [list(family) for family in families]  # not begun
         self._begun: defaultdict[_Compiler, list[str]] = defaultdict(list)
         self._lock = threading.Lock()
 
     def next_for(self, process: _Compiler) -> str | None:
-        """The next step of the process's family or of a new one; if all are begun, the last step of the longest."""
+        """The next step of the process's family, or of a new one; if all are begun, the last step of the longest."""
         with self._lock:
             if not self._begun[process] and self._families:
                 self._begun[process] = self._families.pop(0)
@@ -67,7 +67,7 @@ class _Waiting:
 
 
 class _Compiler:
-    """A process, and the thread that hands it one step after another. The end of the block ends both."""
+    """A compiling process, and the thread that sends it one step after another. Both end with the block."""
 
     def __init__(self, waiting: _Waiting, dtype: str, finished: queue.SimpleQueue[str]) -> None:
         self._waiting, self._dtype, self._finished = waiting, dtype, finished
@@ -77,7 +77,7 @@ class _Compiler:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,  # Ctrl-C goes to the caller, which ends this process
         )  # fmt: skip
-        self._thread = threading.Thread(target=self._hand_out)
+        self._thread = threading.Thread(target=self._send_steps)
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -87,7 +87,7 @@ class _Compiler:
         self._thread.join()
         self._process.communicate()
 
-    def _hand_out(self) -> None:
+    def _send_steps(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         assert self._process.stderr is not None

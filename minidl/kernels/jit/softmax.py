@@ -90,7 +90,7 @@ def log_softmax_backward(g: Array, out: Array, axis: int) -> Array:
 
 
 def attention_softmax(scores: Array, scale: float, is_causal: bool) -> Array:
-    """softmax(scale scores) over the last axis of (..., t, s), which it overwrites; causal: 0 for j > i."""
+    """softmax(scale scores) over the last axis of (..., t, s), in place; causal: 0 for j > i."""
     if not eligible(scores):
         return reference.attention_softmax(scores, scale, is_causal)
     t, s = scores.shape[-2:]
@@ -138,7 +138,7 @@ def cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
         return reference.cross_entropy(logits, labels)
     losses, probabilities = np.empty(len(logits), dtype=logits.dtype), logits.copy()
     if not _cross_entropy(probabilities, labels.astype(np.int64, copy=False), losses):
-        return reference.cross_entropy(logits, labels)  # which says what is wrong with them
+        return reference.cross_entropy(logits, labels)  # which raises the error
     return losses, probabilities
 
 

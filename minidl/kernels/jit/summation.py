@@ -52,15 +52,15 @@ def _sum_of_block(numbers: Any) -> Any:
 
 @inner(REASSOCIATE)
 def mean_of(numbers: Any) -> Any:
-    """The mean of a vector, in float64: from the distances to its first number, which round less than large numbers."""
+    """The mean of a vector, in float64, from the sum of differences from its first number, which rounds less."""
     total, first = 0.0, numbers[0]
     for start in range(0, numbers.size, BLOCK):
-        total += _distances_of_block(numbers[start : min(start + BLOCK, numbers.size)], first)
+        total += _differences_of_block(numbers[start : min(start + BLOCK, numbers.size)], first)
     return first + total / numbers.size
 
 
 @inner(REASSOCIATE)
-def _distances_of_block(numbers: Any, first: Any) -> Any:
+def _differences_of_block(numbers: Any, first: Any) -> Any:
     total = numbers.dtype.type(0)
     for j in range(numbers.size):
         total += numbers[j] - first

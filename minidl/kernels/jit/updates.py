@@ -337,7 +337,7 @@ def _lamb_direction(
         direction[i] = mean / correction / (math.sqrt(square) / root + eps_) + decay * p[i]
 
 
-# Adding in float64 leaves no trace in float32, and lets the order be free: several partial sums at once.
+# In float64 the order of additions hardly changes the sum, so LLVM may compute several partial sums at once.
 @compiled(REASSOCIATE)
 def _sum_of_squares(x: Array) -> float:
     total = 0.0

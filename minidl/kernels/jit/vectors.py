@@ -1,9 +1,9 @@
-"""Several adjacent numbers as one value that stays in the processor's registers: loaded, multiplied, added, stored.
+"""Explicit SIMD vectors for numba: several adjacent numbers in the processor's registers.
 
-LLVM makes vectors of simple loops by itself, but it keeps sums in memory where a loop inside goes over taps or filters.
-A function that names its vectors decides what stays in registers:
+LLVM vectorizes simple loops by itself, but it keeps sums in memory if an inner loop goes over taps or filters. With
+explicit vectors, a function decides what stays in registers:
 
-    n = numbers_of(a)                   # of a vector: as many as two registers hold, or one
+    n = numbers_of(a)                   # numbers in a vector: as many as two registers hold, or one
     s = zeros(a)                        # n zeros of a's type
     s = multiply_add(w, load(a, i), s)  # s + w * a[i : i + n], w a number or a vector
     store(b, i, s)
@@ -15,7 +15,7 @@ Short rows are copied eight numbers at a time, on every processor:
     evens(x, y), odds(x, y)                     # of the sixteen numbers x, y: a[i : i + 16 : 2], a[i + 1 : i + 16 : 2]
     first_pairs(x, y), last_pairs(x, y)         # x[0], y[0], x[1], y[1], ...: eight each
 
-Indices are not checked. Call `wide_vectors()` first, as everywhere.
+Indices are not checked. Call `wide_vectors()` first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 
 HAS_AVX512 = not os.environ.get("NUMBA_CPU_NAME") and bool(llvm.get_host_cpu_features().get("avx512f"))
 BITS = 1024 if HAS_AVX512 else 256
-"""Of one vector: two of AVX-512's 32 registers, elsewhere one of 16."""
+"""Bits of a vector: two of AVX-512's 32 registers, elsewhere one of 16."""
 
 
 class Vector(types.Type):
@@ -137,7 +137,7 @@ def _places(places: list[int]) -> Any:
 
 
 def _of_sixteen(places: list[int]) -> Any:
-    """Return the intrinsic (x, y) -> the numbers at these places of x and y, eight numbers each, written one by one."""
+    """Return the intrinsic (x, y) -> the numbers at these places of x followed by y, which have eight numbers each."""
 
     def typed(typing_context: Any, x: Any, y: Any) -> tuple[Any, Callable[..., Any]]:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

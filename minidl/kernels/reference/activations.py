@@ -29,7 +29,7 @@ def relu(x: Array) -> Array:
 
 
 def relu_backward(g: Array, out: Array) -> Array:
-    """0 where the output is 0, else g: also where the output is nan."""
+    """g where the output is positive or nan, else 0."""
     return array_module(out).where(out <= 0, 0, g)
 
 
@@ -41,7 +41,7 @@ def tanh_backward(g: Array, out: Array) -> Array:
     return g * (1 - out * out)
 
 
-# exp(-|x|) is at most 1, so that nothing overflows; and 1 is never added to a small number whose digits matter.
+# exp(-|x|) is at most 1, so nothing overflows; log1p keeps the digits of small numbers.
 
 
 def sigmoid(x: Array) -> Array:
@@ -93,7 +93,7 @@ def gelu_backward(g: Array, x: Array) -> Array:
 
 # Phi(-a) = exp(-a**2 / 2) r(a) for a >= 0, where r falls slowly from 1/2 as 1 / (a sqrt(2 pi)). Written in
 # t = (a - c) / (a + c), the function (a + c) r(a) is nearly a straight line from t = -1 (a = 0) to t = 1 (a infinite).
-# A polynomial in t gives it to the last digits for every a, so that the tail keeps its digits.
+# A polynomial in t approximates it to nearly full precision for every a, in the tail too.
 # Source: Shepherd and Laframboise, Chebyshev approximation of (1 + 2x) exp(x**2) erfc(x), Math. Comp. 36 (1981).
 
 CENTRE = 5.3  # c

@@ -106,7 +106,7 @@ def attention_block(scores: Array, largest: Array, total: Array, visible: int) -
 def attention_block_backward(
     scores: Array, g: Array, logarithms: Array, means: Array, visible: int
 ) -> tuple[Array, Array]:
-    """The softmax's probabilities exp(scores - logarithms) again, and the gradient with respect to the scores.
+    """Recompute the probabilities exp(scores - logarithms), and return them and the gradient of the scores.
 
     Parameters
         scores        (..., t, s), may be overwritten
@@ -120,7 +120,7 @@ def attention_block_backward(
 
 
 def _only_visible(scores: Array, visible: int) -> Array:
-    """The scores, -inf in place of those that do not count."""
+    """The scores, with -inf in place of hidden ones."""
     rows, columns = scores.shape[-2:]
     if visible >= columns:
         return scores

@@ -17,7 +17,7 @@ def sparse_logistic_epoch(
 
     The loss of a row, log(1 + exp(-y x.w)), is computed before its step, w += lr y / (1 + exp(y x.w)) x. A step reads
     and writes the row's columns only, without a lock, so that several processes may train the same weights. With lr = 0
-    the weights stay, and the sum is their loss.
+    the weights do not change, and the sum is their loss.
     """
     module = array_module(weights)
     total = 0.0

@@ -3,6 +3,6 @@
 local_sgd             average all models after every few steps; with outer_momentum: SlowMo, DiLoCo
 one_shot_averaging    average all models once, at the end
 elastic_averaging     EASGD: an elastic force ties every model to a common centre
-gossip                average with the neighbours that mixing says; asynchronously with pairwise_averaging
+gossip                average with neighbours, by the matrices of mixing; pairwise_averaging does so asynchronously
 ensemble              average the models' predictions
 """

@@ -32,7 +32,7 @@ class ElasticAveraging(Strategy):
 
     Parameters
         alpha      strength of the pull, above 0 and at most 1; default 0.9 / p for p workers
-        period     local steps from pull to pull (tau in the paper); default 1
+        period     local steps between two pulls (tau in the paper); default 1
         variant    "synchronous"    all workers at the same step; every rank keeps the centre, pulls are all-reduced
                    "round_robin"    workers 0, 1, ..., p - 1 in turn; the centre is on a server (original EASGD)
                    "asynchronous"   default: workers in order of arrival; the centre is on a server
@@ -40,8 +40,8 @@ class ElasticAveraging(Strategy):
                    momentum v is added to the step; default 0: none. An optimizer may have momentum of its own
                    instead, which then does not include the pulls
         algorithm  all-reduce of the synchronous variant, as in `comm.all_reduce`
-        overlap    True: the all-reduce of the synchronous variant travels while the gradient is computed, which does
-                   not need its sum (Sync EASGD 3); default False: the gradient begins when the sum is there
+        overlap    True: the all-reduce of the synchronous variant overlaps the gradient, which does not need its sum
+                   (Sync EASGD 3); default False: the gradient begins after the all-reduce
 
     The centre is the model that is evaluated.
     Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.

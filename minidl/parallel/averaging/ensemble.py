@@ -34,13 +34,13 @@ class Ensemble(Strategy):
                "shard"   every member reads its own shard only (always the same with `Job(shards="fixed")`): one p-th of
                          the time, and weaker members
 
-    Limits: with data="all" member k is the model that Serial makes of the job with seed + k. Outputs are averaged
+    Limits: with data="all" member k is the model that Serial trains for seed + k. Outputs are averaged
     before the softmax, and the cross entropy is convex in them: the loss of the ensemble is at most the mean of its
     members' losses (Jensen).
 
     Notes
         batch_size is per member.
-        `report.recorded["test_loss"]` and `["accuracy"]` have one number of each member, after the last epoch.
+        `report.recorded["test_loss"]` and `["accuracy"]` have one number for each member, after the last epoch.
         The checkpoint, and `report.model()`, is member 0.
 
     References

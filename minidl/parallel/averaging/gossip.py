@@ -39,7 +39,7 @@ class Gossip(Strategy):
                       "torus"    a grid, as square as possible, with its edges joined
                       "full"     all nodes; one all-reduce
                       "random"   new pairs in every step, the same shuffle on all nodes
-                      "exponential"   in turn, the node that is 1, 2, 4, ... before; one message a step, and the mean of
+                      "exponential"   the node 1, 2, 4, ... ranks before, in turn; one message per step, and the mean of
                                  all nodes after lg n steps if n is a power of two
                       "none"     no neighbours: every node trains alone
                       W          a matrix whose rows and columns sum to 1
@@ -49,8 +49,8 @@ class Gossip(Strategy):
         algorithm     all-reduce of topology "full", as in `comm.all_reduce`; "ordered": the same bits on all engines
 
     The mean of all nodes' weights is the model that is evaluated.
-    Conserved: averaging keeps this mean. It moves as in plain SGD: by lr times the gradient of the whole minibatch,
-    each share of which is taken at its own node's weights.
+    Conserved: averaging keeps this mean. A step moves it as plain SGD does: by lr times the minibatch gradient, of
+    which each node computes its share at its own weights.
     Rate: each mixing by a symmetric W multiplies the nodes' distance to their mean by at most 1 - gap
     (`mixing.spectral_gap`); for any other W, 1 - gap is the rate in the long run.
     Limits: one node is Serial.
@@ -63,8 +63,8 @@ class Gossip(Strategy):
           node the others process more, and the time is that of the summed speed. The schedule counts these samples.
         - The counts travel with the averages, so a node learns those of the others with a delay. It applies the
           gradients that it finishes before it learns of the end: a few updates per node, for any length of the run.
-        - An epoch ends on each node when the count that it knows has reached it; the row of the history evaluates the
-          mean of the nodes' weights at these moments.
+        - A node ends an epoch when the count that it knows reaches the epoch's end; the history evaluates the mean of
+          the nodes' weights at these moments.
         - With `on_failure="continue"`, the surviving nodes finish the run.
 
     References

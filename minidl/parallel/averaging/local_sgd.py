@@ -1,4 +1,4 @@
-"""Local SGD: every node trains its own model for some steps; then the models are averaged, and all go on from there."""
+"""Local SGD: in each round, every node trains its own model for some steps; then the models are averaged."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ class LocalSGD(Strategy):
             gradient of the mean loss over this node's share
             update this node's own weights
             after every H-th step, and after the last: replace the weights by their mean over all nodes (all-reduce)
-            with outer momentum: step from the weights before the round, with the movement of the mean as gradient
+            with outer momentum: step from the weights before the round, with the change of the mean as gradient
 
     Parameters
         period            H, local steps per round; T steps make ceil(T/H) rounds; default 8
-        post_local_after  number of epochs at first with H = 1 and no outer step (post-local SGD); default 0
-        algorithm         of the all-reduce, as in `comm.all_reduce`
+        post_local_after  number of initial epochs with H = 1 and no outer step (post-local SGD); default 0
+        algorithm         algorithm of the all-reduce, as in `comm.all_reduce`
         outer_lr          learning rate of the outer step, alpha; default 1
-        outer_momentum    beta, at least 0 and below 1; default 0: with outer_lr=1 the mean itself is taken over
+        outer_momentum    beta, at least 0 and below 1; default 0: with outer_lr=1, the plain mean
         outer_nesterov    Nesterov's momentum in the outer step; default False
-        outer_form        "u"   default: the movement is divided by the inner rate (SlowMo)
-                          "v"   the movement as it is (DiLoCo)
+        outer_form        "u"   default: the change of the mean is divided by the inner rate (SlowMo)
+                          "v"   the change of the mean is used directly (DiLoCo)
                           Both are the same while the inner rate is constant; see `outer_momentum.py`
 
     Limits, for H = 1 and inner SGD without momentum at rate lr: Synchronous with SGD; with outer momentum, Synchronous
     with SGD(lr=outer_lr lr, momentum=outer_momentum, nesterov=outer_nesterov), momentum_form="u" or "v" as outer_form.
 
     Notes
-        batch_size is global. In the mean a node's weight is the number of samples it has seen since the last mean.
+        batch_size is global. The mean weights each node by the number of samples it has seen since the last mean.
         State of the inner optimizer, such as momentum, stays on its node. Batch-norm running statistics are averaged
-        with the weights; the outer step leaves them alone.
+        with the weights; the outer step does not change them.
         The schedule sets the inner rate, step by step; the outer rate is constant.
         The model that is evaluated when an epoch ends between two rounds is the plain mean of the nodes' models.
         `report.recorded["rounds"]` has the steps after which a round ended.
@@ -79,7 +79,7 @@ class LocalSGD(Strategy):
 
     def run(self, session: Session) -> None:
         steps, last = 0, session.job.steps_after(session.total_samples, len(session.train))
-        mine = whole = 0.0  # what has counted in the mean losses since the last round: this node's, all nodes'
+        mine = whole = 0.0  # weight in the losses since the last round: of this node, of all nodes
         outer = self._outer(session)
         for batch in session.parts():
             is_local = session.epoch >= self.post_local_after
@@ -99,14 +99,14 @@ class LocalSGD(Strategy):
                 steps, mine, whole = 0, 0.0, 0.0
 
     def _outer(self, session: Session) -> OuterMomentum | None:
-        """The outer step; None where the mean is taken over as it is."""
+        """The outer step; None if the plain mean is used."""
         if self.outer_lr == 1 and self.outer_momentum == 0:
             return None
         groups = session.optimizer.param_groups
         return OuterMomentum(groups, self.outer_lr, self.outer_momentum, self.outer_nesterov, self.outer_form)
 
     def _average(self, session: Session, weight: float) -> None:
-        """Take over the mean of all nodes' models, in which `weight` is this node's weight."""
+        """Replace the model by the mean of all nodes' models, in which `weight` is this node's weight."""
         session.comm.mark("average")
         buffers = [buffer for buffer in session.model.buffers() if is_floating_point(buffer.dtype)]
         tensors = [parameter for parameter in session.parameters if parameter.requires_grad] + buffers

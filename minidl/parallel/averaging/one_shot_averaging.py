@@ -23,13 +23,13 @@ class OneShotAveraging(Strategy):
         algorithm   of the all-reduce, as in `comm.all_reduce`; "ordered" gives the same bits on all engines
 
     Limits: the result is the mean of p serial runs, one on each shard; the learning-rate schedule counts the steps of
-    such a run. For a convex loss that mean is at most as bad as the runs are on average. A network's loss is not
-    convex: the mean of models that have gone apart may be worse than each.
+    such a run. For a convex loss, the loss of the mean is at most the runs' mean loss. A network's loss is not convex:
+    the mean of models that have diverged may be worse than each.
 
     Notes
         batch_size is per node. With `Job(shards="fixed")`, the published algorithm, a node sees its own shard only;
         with shards="shuffled" the samples are dealt anew in every epoch.
-        The row of an epoch evaluates the mean as if training had ended there.
+        Each epoch is evaluated with the mean model, as if training had ended there.
         Batch-norm running statistics are those of node 0.
 
     References

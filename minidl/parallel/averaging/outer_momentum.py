@@ -1,4 +1,4 @@
-"""Outer momentum: the movement of the mean model in a round of local SGD is the gradient of an outer SGD."""
+"""Outer momentum: each round of local SGD ends with an outer SGD step along the change of the mean model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ OUTER_FORMS = ("u", "v")
 
 
 class OuterMomentum:
-    """Makes the outer step after each round of local SGD, on every node alike: all get the same bits.
+    """Makes the outer step after each round of local SGD; every node computes it, with the same bits.
 
-        x0   = weights with which the round began, the same on all nodes
-        mean = mean of the nodes' weights after it
+        x0   = weights at the start of the round, the same on all nodes
+        mean = mean of the nodes' weights at its end
 
         form="u" (SlowMo)                        form="v" (DiLoCo)
         u = momentum u + (x0 - mean) / gamma     u = momentum u + (x0 - mean)
@@ -26,7 +26,7 @@ class OuterMomentum:
     Memory: x0 and u, two arrays for each parameter.
 
     Parameters
-        groups     the inner optimizer's `param_groups`; parameters in none of them are left as they are
+        groups     the inner optimizer's `param_groups`; other parameters are unchanged
         lr         learning rate of the outer step
         momentum   momentum of the outer step, at least 0 and below 1
         nesterov   True: Nesterov's form of this momentum

@@ -1,4 +1,4 @@
-"""compare: train a job by several strategies, on several networks, with several seeds."""
+"""compare: train a job with several strategies, on several networks, with several seeds."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ def compare(
     title: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Train `job` by every strategy on every network with every seed, and return the Comparison.
+    """Train `job` with every strategy on every network with every seed, and return the Comparison.
 
     Parameters
         job         what to train
-        strategies  by the name that tables and pictures give them; a pair (strategy, job) has a job of its own, such as
-                    one with another learning rate
-        nodes       ranks that train, with servers in addition; Serial trains on one
+        strategies  maps names, as shown in tables and pictures, to strategies; a pair (strategy, job) has a job of its
+                    own, such as one with another learning rate
+        nodes       number of ranks that train, servers not included; Serial trains on one
         on          engine, as in `parallel.train`. "simulation" has nodes of 1 GFLOP/s and 10 GB/s; give a
                     `cluster.Simulation(node=...)` for others
-        networks    names of presets, or by name a `cluster.Network` or None; by default 1gbe, 10gbe and infiniband in a
-                    simulation, and elsewhere none: messages take as long as they take
-        seeds       runs of every strategy on every network, with the seeds job.seed, job.seed + 1, ...; those of an
-                    Ensemble, whose members have a seed each, are as far apart as it has members
+        networks    names of presets, or a dict of names and `cluster.Network` or None; by default 1gbe, 10gbe and
+                    infiniband in a simulation, and elsewhere none: messages take their real time
+        seeds       runs of every strategy on every network, with the seeds job.seed, job.seed + 1, ...; an Ensemble's
+                    members have a seed each, so the seeds of its runs differ by its number of members
         target      test accuracy; the time that a strategy takes to reach it is reported
-        slow        by rank, how many times as long a node computes
+        slow        maps a rank to the factor by which its computing takes longer
         folder      where `Comparison.save` writes: the CSV files after every run, the picture at the end; None: nowhere
-        formats     of the picture: "png", "svg", "pdf"
+        formats     formats of the picture: "png", "svg", "pdf"
         progress    called with the run and a `parallel.Progress`, and with the run and None when it has ended
         timeout     as in `parallel.train`; by default 60 s, and in a simulation no limit
         deadline    real seconds for each run, as in `parallel.train`; None: no limit
@@ -69,14 +69,14 @@ def compare(
     Notes
         Strategies read the same samples in the same number of epochs; of an Ensemble, each member does. `batch_size`
         counts the samples of all nodes together; an asynchronous gradient is of batch_size / nodes samples, so that a
-        node computes as much between two messages under every strategy. A run whose loss is not finite ends as a row
-        that says so.
+        node computes as much between two messages under every strategy. A run whose loss is not finite is reported as
+        diverged.
         In a simulation a compressor's work takes no time, unless `compress.CodingTime` charges it; tables and picture
         say so. On processes it takes its real time.
 
     Raises
         ValueError    a strategy cannot train the job, or an argument is out of range; nothing has run by then
-        TypeError     a strategy or a job is something else
+        TypeError     a value that is not a strategy, a job, or a pair of them
         ClusterError  a rank failed
 
     >>> from minidl import data, nn, optim, parallel
@@ -180,7 +180,7 @@ def _run(
     deadline: float | None,
     progress: Listener | None,
 ) -> ComparedRun:
-    """Train. What one node trains is no job of MPI, whose ranks are all the nodes: one of the processes trains it."""
+    """Train. A run on one node is not an MPI job, whose ranks are all the nodes: one of the processes trains it."""
     is_alone = entrant.nodes == 1 and (on == "mpi" or isinstance(on, cluster.MPI))
     where = "processes" if is_alone else on
     trained = partial(_trained, entrant, network_name, network, where, slow, timeout, deadline, progress)

@@ -50,10 +50,10 @@ class Comparison:
     runs       in their order: by network, then by strategy, then by seed
     title      text above the picture
     source     "simulated" or "measured"
-    seeds      of the runs of every strategy
+    seeds      the seeds with which every strategy runs
     target     test accuracy; the time that a strategy takes to reach it is reported
-    settings   what all runs have in common: further columns of runs.csv
-    is_writer  whether `save` writes: in a script under mpiexec only that of rank 0 does
+    settings   settings shared by all runs, as further columns of runs.csv
+    is_writer  whether `save` writes; in a script under mpiexec only rank 0 does
 
     `print(comparison)` shows the tables.
     """
@@ -73,7 +73,7 @@ class Comparison:
             yield network, [OverSeeds(list(runs)) for _, runs in by_strategy]
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each run, as in runs.csv; seconds and bytes are the units."""
+        """A row for each run, as in runs.csv; times in seconds, sizes in bytes."""
         return [self._row(run) for run in self.runs]
 
     def summary(self) -> list[dict[str, Any]]:
@@ -176,7 +176,7 @@ class Comparison:
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Raise an error unless these are formats of pictures."""
+    """Raise TypeError or ValueError unless this is a list of picture formats."""
     if isinstance(formats, str):
         raise TypeError(f"formats must be a list, such as ['png', 'pdf'], got {formats!r}")
     for name in formats:
@@ -191,7 +191,7 @@ def _epochs(run: ComparedRun) -> Iterator[dict[str, Any]]:
 
 
 def _text(table: Table, source: str) -> str:
-    """The table in lines, with a star after the strategy that is first at the target."""
+    """The table as text; a star marks the strategy that reaches the target first."""
     marked = [[f"{row[0]} *" if number == table.first else row[0], *row[1:]] for number, row in enumerate(table.rows)]
     lines = [
         line for row in [table.columns, *marked] for line in zip_longest(*(c.split("\n") for c in row), fillvalue="")

@@ -43,7 +43,7 @@ class OverSeeds:
         return [seconds for one in self.finished if (seconds := one.seconds_to(accuracy)) is not None]
 
     def mean_seconds_to(self, accuracy: float) -> float | None:
-        """The mean of these seconds; None unless every seed reaches the accuracy, for a fair comparison."""
+        """The mean of `seconds_to`; None unless every seed reaches the accuracy, for a fair comparison."""
         seconds = self.seconds_to(accuracy)
         return mean(seconds) if len(seconds) == len(self.runs) else None
 
@@ -86,7 +86,7 @@ class OverSeeds:
         return result
 
     def line(self) -> race.Run:
-        """The line of the picture: geometric means of the losses, with error bars.
+        """The curve in the figure: geometric means of the losses, with error bars.
 
         The error bars are one standard deviation of the logarithm: the axis of the loss is logarithmic. Seconds and
         samples are arithmetic means.

@@ -53,9 +53,9 @@ class SynchronizedBatchNorm(BatchNorm):
 
 
 class StatisticsOfAllNodes:
-    """Joins the statistics of the ranks of `comm`: the `reducer` of `functional.batch_norm`.
+    """Combines the statistics of the ranks of `comm`: the `reducer` of `functional.batch_norm`.
 
-    Forward gathers every node's count, mean and variance, and joins them; backward all-reduces the two sums on which
+    Forward gathers every node's count, mean and variance, and combines them; backward all-reduces the two sums on which
     the gradients of mean and variance depend.
 
     Parameters

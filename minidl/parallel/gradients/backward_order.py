@@ -29,7 +29,7 @@ class InBackwardOrder:
             parameter.register_post_accumulate_grad_hook(self._is_final)
 
     def watch(self) -> None:
-        """From now on, the gradients that backward completes are final; before, micro-batches still add to them."""
+        """Call before backward of the last micro-batch: the gradients that it completes are final."""
         self._missing = [len(group) for group in self._groups]
         self._is_watching = True
 
@@ -41,7 +41,7 @@ class InBackwardOrder:
             self._release(self._next - 1)
 
     def restart(self) -> None:
-        """The next gradients are those of another minibatch."""
+        """Begin a new minibatch with the first group."""
         self._next = 0
 
     def _is_final(self, parameter: Tensor) -> None:

@@ -13,14 +13,14 @@ from minidl.tensor import Tensor
 
 
 def weights(parameters: Sequence[Tensor]) -> Array:
-    """A copy of all weights, one parameter after the other, in the host's memory; of no parameters, no numbers."""
+    """A copy of all weights in host memory, one parameter after the other."""
     return _joined([parameter.numpy().reshape(-1) for parameter in parameters])
 
 
 def set_weights(parameters: Sequence[Tensor], vector: Array, keep_frozen: bool = False) -> None:
     """Write the vector into the parameters, in place.
 
-    keep_frozen: skip parameters that need no gradient; a mean of equal weights would change their last bits.
+    keep_frozen: skip parameters that need no gradient, since averaging equal weights may change their last bits.
     """
     for parameter, values in slices(parameters, vector):
         if parameter.requires_grad or not keep_frozen:
@@ -28,7 +28,7 @@ def set_weights(parameters: Sequence[Tensor], vector: Array, keep_frozen: bool =
 
 
 def gradient(parameters: Sequence[Tensor]) -> Array:
-    """A copy of all gradients, in the host's memory; zeros where there is none."""
+    """A copy of all gradients in host memory; zeros where there is none."""
     return _joined(
         [np.zeros(p.size, p.dtype) if p.grad is None else kernels.to_numpy(p.grad).reshape(-1) for p in parameters]
     )
@@ -53,13 +53,13 @@ def slices(parameters: Sequence[Tensor], vector: Array) -> Iterator[tuple[Tensor
 
 
 def mean(vectors: Sequence[Array]) -> Array:
-    """The mean of the vectors, in their dtype; that of 16 bits is computed in float32, where the sum has a place."""
+    """The mean of the vectors, in their dtype; 16-bit numbers are added in float32, so that the sum is finite."""
     dtype = vectors[0].dtype
     return np.asarray(np.mean(vectors, axis=0, dtype=np.result_type(dtype, np.float32))).astype(dtype, copy=False)
 
 
 def norm(vector: Array) -> float:
-    """The 2-norm of the vector; 16 bits are squared in float32, where the squares have a place."""
+    """The 2-norm of the vector; 16-bit numbers are squared in float32, so that the squares are finite."""
     return float(np.linalg.norm(vector.astype(np.result_type(vector.dtype, np.float32), copy=False)))
 
 
@@ -72,5 +72,5 @@ def digest(parameters: Sequence[Tensor]) -> str:
 
 
 def joint_digest(digests: Sequence[str]) -> str:
-    """The hash of weights that several ranks hold, from those of each; of one rank, its own."""
+    """Combine the hashes of several ranks' weights to one; a single hash is returned as it is."""
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Learning per second: the fall of the loss per second, which throughput or epochs alone do not show."""
+"""Learning per second: the decrease of the loss per second, which throughput or epochs alone do not show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class LearningSpeed:
 
         learning per second = learning per sample * samples per second
 
-    learning_per_sample  fall of the loss per sample; depends on the minibatch, the learning rate and the optimizer
+    learning_per_sample  decrease of the loss per sample; depends on the minibatch, the learning rate and the optimizer
     samples_per_second   throughput; depends on the nodes and the network
 
     Each factor can be raised at the cost of the other: a larger minibatch raises the second and lowers the first.
@@ -30,7 +30,7 @@ class LearningSpeed:
 
     @property
     def learning_per_second(self) -> float:
-        """Fall of the loss per second."""
+        """Decrease of the loss per second."""
         return self.learning_per_sample * self.samples_per_second
 
 
@@ -39,8 +39,8 @@ def learning_speed(
 ) -> LearningSpeed:
     """Return the learning speed between two rows of a report's `history`, by default from the first to the last.
 
-    loss: the column whose fall counts as learning, "loss" or "test_loss".
-    Raises ValueError if no samples or no seconds lie between the rows, as in a simulation without costs of work.
+    loss: the column whose decrease counts as learning, "loss" or "test_loss".
+    Raises ValueError if no samples or no seconds lie between the rows, as in a simulation where computing is free.
 
     >>> rows = [{"loss": 2.0, "samples": 100, "seconds": 1.0}, {"loss": 0.5, "samples": 400, "seconds": 3.0}]
     >>> learning_speed(rows)

@@ -1,4 +1,4 @@
-"""Result table: finds which columns decide a run, and which rows have the same configuration."""
+"""Result table: finds the columns that are settings of a run, and the rows that have the same settings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def text_of(value: Any) -> str:
 
 
 def number_of(value: Any) -> float | None:
-    """The number that the value is, or None."""
+    """The value as a number; None if it is not one."""
     if value is None or isinstance(value, bool):
         return None
     try:
@@ -78,13 +78,13 @@ class Trial:
 
 
 class ResultTable:
-    """The runs of a table, and the columns that decide them.
+    """The runs of a table, and the columns of their configuration.
 
     Attributes
         runs          one per row
-        columns       of the configuration, given and found
+        columns       columns of the configuration, both given and detected
         varying       columns of numbers that differ between the seeds of one configuration
-        may_be_blank  found columns of numbers, which may be measurements that only some rows have
+        may_be_blank  detected columns of numbers, which may be measurements that only some rows have
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class ResultTable:
 
     @cached_property
     def configurations(self) -> list[Trial]:
-        """One run of each configuration of each method, to stand for all its seeds."""
+        """One run of each configuration of each method, which represents all its seeds."""
         return list({(run.method, run.key): run for run in self.runs if not run.is_ended}.values())
 
     def key_text(self, key: Key) -> str:
@@ -180,12 +180,12 @@ class ResultTable:
         return all(number_of(value) is not None for value in values)
 
     def _is_label(self, column: str) -> bool:
-        """Whether each row has words of its own there, seeds of one configuration included."""
+        """Whether every row has a different text there, even among the seeds of one configuration."""
         values = [value for run in self.runs if (value := run.value(column))]
         return len(set(values)) == len(values) and any(len(set(values)) > 1 for values in self._over_seeds(column))
 
     def _is_chosen(self, column: str) -> bool:
-        """Whether the numbers there are equal for all seeds; of single runs, whether they are whole numbers."""
+        """Whether the numbers are a setting: equal for all seeds; without several seeds, whole numbers."""
         over_seeds = list(self._over_seeds(column))
         if over_seeds:
             return all(len(set(values)) == 1 for values in over_seeds)

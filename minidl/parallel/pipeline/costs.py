@@ -1,4 +1,4 @@
-"""Costs: what each unit of a model costs, counted in flops or measured in seconds; the basis of cuts."""
+"""Costs of the units of a model, counted in flops or measured in seconds, from which cuts are computed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from minidl.tape import Node, walk
 from minidl.tensor import Tensor
 
 UNITS = ("flops", "seconds")
-"""In what costs are given: counted, the same on every machine; or measured on this one."""
+"""Units of costs: flops are counted, and the same on every machine; seconds are measured on this one."""
 
 
 class UnitCost(NamedTuple):
-    """What one of `model.stages()` costs.
+    """The cost of one of `model.stages()`.
 
     name        the names of its modules in the model; of its parameters, if it has no modules
     forward     flops or seconds
@@ -45,11 +45,11 @@ class UnitCost(NamedTuple):
 
 @dataclass(frozen=True)
 class Costs:
-    """What each unit of a model costs for certain samples; `str()` is a table.
+    """The costs of the units of a model for given samples; `str()` is a table.
 
     Parameters
         rows  one for each of `model.stages()`, in order
-        unit  of forward and backward: "flops" or "seconds"
+        unit  unit of forward and backward: "flops" or "seconds"
     """
 
     rows: tuple[UnitCost, ...]
@@ -57,7 +57,7 @@ class Costs:
 
     @property
     def totals(self) -> list[float]:
-        """Forward and backward together, of each unit."""
+        """Cost of forward plus backward, for each unit."""
         return [row.forward + row.backward for row in self.rows]
 
     def __str__(self) -> str:
@@ -80,10 +80,10 @@ class Costs:
 
 
 def costs_of(model: Module, x: Any, unit: str = "flops", repeats: int = 5) -> Costs:
-    """What each of `model.stages()` costs in forward and backward for the samples x; the loss is not included.
+    """Return the costs of forward and backward of each of `model.stages()` for the samples x, without the loss.
 
-    The model computes as it is, in training or in evaluation. Its gradients, running statistics and random numbers are
-    left as they were, and its hooks are not called.
+    The model stays in its mode, training or evaluation. Its gradients, running statistics and random numbers do not
+    change, and its hooks are not called.
 
     Parameters
         model    its units are run one after the other
@@ -114,7 +114,7 @@ def costs_of(model: Module, x: Any, unit: str = "flops", repeats: int = 5) -> Co
 
 
 def costs_of_units(units: Iterable[tuple[Module, Stage]], x: Any, unit: str, repeats: int = 5) -> Costs:
-    """As `costs_of`, of units that come one after the other, each with a model that need not hold the others."""
+    """As `costs_of`, for consecutive units, each with a model that need not hold the others."""
     rows: list[UnitCost] = []
     value, inputs = (x.detach() if isinstance(x, Tensor) else x), [x]
     with unchanged():
@@ -150,7 +150,7 @@ def _run(
 
 
 def _median(rows: Sequence[UnitCost]) -> UnitCost:
-    """The row of a unit, of those of several runs."""
+    """The median of several runs of one unit."""
     return rows[0]._replace(forward=median(row.forward for row in rows), backward=median(row.backward for row in rows))
 
 

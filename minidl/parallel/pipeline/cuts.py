@@ -1,4 +1,4 @@
-"""Where to cut a model: chunks whose slowest is as fast as possible, since it sets the pace of the whole pipeline."""
+"""Where to cut a model for a pipeline, so that the slowest chunk, which sets the pace, is as fast as possible."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from minidl.parallel.pipeline.costs import Costs
 
 
 def balanced_cuts(costs: Costs | Sequence[float], chunks: int) -> list[int]:
-    """Before which units a model is cut, so that the most expensive chunk costs as little as possible.
+    """Return the indices of units before which to cut, so that the most expensive chunk costs as little as possible.
 
     Parameters
-        costs   of each unit of the model, in order: what `costs_of` returns, or numbers
-        chunks  of consecutive units; none is empty
+        costs   cost of each unit of the model, in order: what `costs_of` returns, or numbers
+        chunks  number of chunks; each has one or more consecutive units
 
-    Of several best ways, the one whose last cut is latest; the units before it are divided in the same manner. Sums
-    are exact. By dynamic programming over the first units and the number of chunks: units^2 * chunks steps.
+    Ties: the last cut is as late as possible, then the one before it, and so on. Sums are exact. Dynamic programming
+    over the first units and the number of chunks: units^2 * chunks steps.
 
     Raises
-        TypeError, ValueError for more chunks than units, and costs that are no numbers or below 0
+        TypeError, ValueError for more chunks than units, and costs that are not numbers or below 0
 
     A pipeline processes one micro-batch in the time of its slowest stage (Narayanan et al., PipeDream, SOSP 2019,
     section 3.1).
@@ -33,7 +33,7 @@ def balanced_cuts(costs: Costs | Sequence[float], chunks: int) -> list[int]:
     count = whole_number("balanced_cuts: chunks", chunks, at_least=1)
     numbers = _numbers("balanced_cuts", costs)
     check_enough(n := len(numbers), count)
-    until = [0, *accumulate(_in_whole_steps(numbers))]
+    until = [0, *accumulate(_as_integers(numbers))]
     # slowest[j]: of the first j units in k chunks, the cost of the most expensive chunk
     slowest = until
     first_of_last: list[list[int]] = []
@@ -51,17 +51,17 @@ def balanced_cuts(costs: Costs | Sequence[float], chunks: int) -> list[int]:
 
 
 def bottleneck(costs: Costs | Sequence[float], cuts: Sequence[int]) -> float:
-    """What the most expensive chunk of a model costs, in the unit of the costs.
+    """The cost of the most expensive chunk of a model, in the unit of the costs.
 
     Parameters
-        costs  of each unit of the model, in order: what `costs_of` returns, or numbers
-        cuts   before which units the model is cut, rising
+        costs  cost of each unit of the model, in order: what `costs_of` returns, or numbers
+        cuts   indices of the units before which the model is cut, rising
 
-    Once a pipeline with one chunk on each stage is full, a micro-batch leaves it every time that its slowest stage has
-    computed one: in seconds, its throughput is 1 / bottleneck. Messages are assumed to take no time.
+    A full pipeline with one chunk per stage completes a micro-batch each time its slowest stage does: with costs in
+    seconds, it completes 1 / bottleneck micro-batches per second. Messages are assumed to take no time.
 
     Raises
-        TypeError, ValueError for cuts that leave a chunk empty, and costs that are no numbers or below 0
+        TypeError, ValueError for cuts that leave a chunk empty, and costs that are not numbers or below 0
 
     >>> bottleneck([1, 1, 1, 1, 4, 2], cuts=[2, 4]), bottleneck([1, 1, 1, 1, 4, 2], cuts=[4, 5])
     (6.0, 4.0)
@@ -72,7 +72,7 @@ def bottleneck(costs: Costs | Sequence[float], cuts: Sequence[int]) -> float:
 
 
 def check_enough(units: int, chunks: int) -> None:
-    """Raise ValueError if a model of that many units cannot fill that many chunks."""
+    """Raise ValueError if a model has fewer units than chunks."""
     if units < chunks:
         raise ValueError(
             f"{units} stages of the model cannot fill {chunks} chunks, and an empty chunk computes nothing: use at "
@@ -81,7 +81,7 @@ def check_enough(units: int, chunks: int) -> None:
 
 
 def check_cuts(name: str, cuts: Sequence[int], units: int, chunks: int) -> None:
-    """Raise TypeError or ValueError unless the cuts make that many chunks of that many units, none of them empty."""
+    """Raise TypeError or ValueError unless the cuts divide the units into that many chunks, none of them empty."""
     check_enough(units, chunks)
     numbers = [whole_number(f"{name}: cuts", cut) for cut in cuts]
     ends = [0, *numbers, units]
@@ -98,8 +98,8 @@ def _numbers(name: str, costs: Costs | Sequence[float]) -> list[float]:
     return [real_number(f"{name}: costs", cost, at_least=0) for cost in totals]
 
 
-def _in_whole_steps(numbers: Sequence[float]) -> list[int]:
-    """The numbers as multiples of one step, so that sums and differences are exact: a float is n / 2**k."""
+def _as_integers(numbers: Sequence[float]) -> list[int]:
+    """Multiply floats, which are n / 2**k, by one power of 2 that makes all of them integers, for exact sums."""
     ratios = [number.as_integer_ratio() for number in numbers]
     finest = max((denominator for _, denominator in ratios), default=1)
     return [numerator * (finest // denominator) for numerator, denominator in ratios]

@@ -1,4 +1,4 @@
-"""executed: when each stage did what in a run, read from its trace."""
+"""executed: the timeline of a pipeline in a run, read from the run's trace."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from minidl.parallel.pipeline.timeline import Bar, Timeline
 
 
 def executed(trace: Trace, schedule: Schedule, minibatch: int = 0, replica: int = 0) -> Timeline:
-    """What the stages of a pipeline did in one minibatch, in seconds since the first of them began.
+    """Return the actions of a pipeline's stages in one minibatch, in seconds since the first action began.
 
     Parameters
-        trace      of a run by `parallel.Pipeline`: `report.trace`
-        schedule   that run's: `report.strategy.made_schedule()`
-        minibatch  its number since the start of the run; with an asynchronous schedule, that of an epoch, in which the
-                   schedule has a micro-batch for each minibatch
+        trace      trace of a run with `parallel.Pipeline`: `report.trace`
+        schedule   schedule of that run: `report.strategy.made_schedule()`
+        minibatch  number of the minibatch since the start of the run; with an asynchronous schedule, number of the
+                   epoch, since the schedule's micro-batches are the minibatches of an epoch
         replica    number of the pipeline
 
     Receiving and sending lie between the bars. Actions that take no time, as in a simulation whose nodes compute
-    infinitely fast, are missing. Of the ranks that divide the layers of a stage, with `Hybrid(tp=...)`, the first is
-    shown.
+    infinitely fast, are missing. With `Hybrid(tp=...)`, the first rank of each stage is shown.
 
     Raises
         ValueError  the run has no such minibatch or replica, or is not of a pipeline
@@ -46,7 +45,7 @@ def executed(trace: Trace, schedule: Schedule, minibatch: int = 0, replica: int 
 
 
 def _ranks_of_stage(trace: Trace) -> int:
-    """The ranks that compute a stage together: those from rank 0 on that exchange messages along the axis "tp"."""
+    """Number of ranks per stage: those from rank 0 on that exchange messages along the axis "tp"."""
     count = 1
     for event in trace.events:  # ordered by rank
         if event.axis == "tp" and event.rank < count:
@@ -55,7 +54,7 @@ def _ranks_of_stage(trace: Trace) -> int:
 
 
 def _minibatches(trace: Trace, rank: int, stage: int, schedule: Schedule) -> Iterator[list[Bar]]:
-    """The bars of this rank in each minibatch; an update ends one. Asynchronous stages mix those of an epoch."""
+    """The bars of this rank, by minibatch; an update ends a minibatch. Asynchronous: by epoch."""
     ends = ("evaluation",) if schedule.is_asynchronous else ("update", "evaluation")
     own = sorted(
         (event for event in trace.events if event.rank == rank and event.kind == "compute" and event.lane == 0),

@@ -1,4 +1,4 @@
-"""Listed: a schedule that was written down, as text or in a file, instead of made by a rule."""
+"""Listed: a schedule given action by action, as text or in a file, instead of by a rule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from minidl.parallel.pipeline.schedule import Schedule, ScheduleError
 
 @dataclass(frozen=True)
 class Listed(Schedule):
-    """A schedule that was written down: `lines[stage]` are the stage's actions, `places[chunk]` is the chunk's stage.
+    """A schedule given action by action: `lines[stage]` are a stage's actions, `places[chunk]` is a chunk's stage.
 
     It is asynchronous if a chunk has updates of different numbers: then each micro-batch has an update of its own.
 
@@ -45,9 +45,9 @@ class Listed(Schedule):
 
     @classmethod
     def read(cls, lines: Sequence[str]) -> Listed:
-        """The schedule of which `lines[stage]` are the stage's actions, separated by spaces or commas.
+        """Parse a schedule: `lines[stage]` has the stage's actions, separated by spaces or commas.
 
-        Raises ValueError for a text that is no action, and stages that have different numbers of chunks.
+        Raises ValueError for a text that is not an action, and for stages with different numbers of chunks.
         """
         if not lines:
             raise ScheduleError("a schedule has a line for each stage, got none")
@@ -75,7 +75,7 @@ class Listed(Schedule):
 
 
 def _places(parsed: Sequence[Sequence[Action]]) -> list[int]:
-    """The stage of each chunk: the one on whose line most of its actions are."""
+    """The stage of each chunk: the one whose line has most of its actions."""
     counts: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for stage, actions in enumerate(parsed):
         for action in actions:
@@ -94,9 +94,9 @@ def _places(parsed: Sequence[Sequence[Action]]) -> list[int]:
 
 
 def _micro_batches(parsed: Sequence[Sequence[Action]], chunks: int) -> int:
-    """The number of micro-batches, such that a slip in one action does not change it.
+    """The number of micro-batches, found so that a typo in one action does not change it.
 
-    A number counts if at least half of its forwards and backwards are there, and half of the numbers below it.
+    A micro-batch counts if at least half of its forwards and backwards exist, and half of the micro-batches before it.
     """
     present: defaultdict[int, set[tuple[int, bool]]] = defaultdict(set)
     for actions in parsed:

@@ -1,4 +1,4 @@
-"""What each stage keeps for backward, counted from the order of its actions."""
+"""Activation memory of pipeline stages, counted from the order of their actions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from minidl.parallel.pipeline.schedule import Schedule
 
 
 def levels(actions: Iterable[Action], activation: float = 1.0, weight: float = 0.0) -> list[float]:
-    """What a stage keeps after each of its actions.
+    """The memory that a stage holds after each of its actions.
 
-    F keeps the activations of a micro-batch for backward. B frees them; I frees them but for what W needs, which W
-    frees.
+    F keeps the activations of a micro-batch for backward. B frees them; I frees all but those that W needs, and W frees
+    the rest.
 
     Parameters
-        activation, weight  of one micro-batch and one chunk: what F keeps, and what I leaves to W; in any unit
+        activation  what F keeps for one micro-batch and one chunk, in any unit
+        weight      the share of it that I leaves for W, in the same unit
 
     >>> from minidl.parallel import pipeline
     >>> levels(pipeline.OneFOneB(stages=2, micro_batches=3).actions(0))
@@ -32,14 +33,14 @@ def levels(actions: Iterable[Action], activation: float = 1.0, weight: float = 0
 def peak_memory(
     schedule: Schedule, activation: float = 1.0, weight: float = 0.0, input: float | None = None
 ) -> list[float]:
-    """The most that each stage keeps at a time.
+    """The peak memory of each stage.
 
     Parameters
-        activation  what F of a whole stage keeps of one micro-batch: M_B in Qi et al. (arXiv:2401.10241), table 2
-        weight      what I of a whole stage leaves to W: M_W there, 0 to count the activations that I needs, or as much
-                    as activation to count what W still needs from F on. A chunk has its share of both
-        input       what a chunk begins with, of one micro-batch, for `Pipeline(recompute=True)`: F keeps only that, and
-                    the activations of one chunk live while F, and later B or I, computes. None: nothing is recomputed
+        activation  what F of a whole stage keeps for one micro-batch: M_B in Qi et al. (arXiv:2401.10241), table 2
+        weight      what I of a whole stage leaves for W: M_W there; 0 counts only the activations that I needs, a value
+                    equal to activation counts what W needs, from F on. Both are divided evenly among a stage's chunks
+        input       input of a chunk for one micro-batch, with `Pipeline(recompute=True)`: F keeps only that, and the
+                    activations of one chunk exist while F, and later B or I, computes. None: nothing is recomputed
 
     >>> from minidl.parallel import pipeline
     >>> peak_memory(pipeline.GPipe(4, 8)), peak_memory(pipeline.OneFOneB(4, 8))

@@ -1,4 +1,4 @@
-"""Sends and receives of a stage, derived from what its actions need: nobody writes them down."""
+"""Sends and receives of a stage, derived from what its actions need; schedules do not list them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Message:
 
     Parameters
         kind            "activation" or "gradient"
-        micro_batch     of which micro-batch
+        micro_batch     number of the micro-batch
         chunk           the chunk that needs it: its input, or the gradient of its output
-        source, target  stages
+        source, target  the stages that send and receive it
     """
 
     kind: str
@@ -47,7 +47,7 @@ Step = Receive | Action | Send
 def lowered(schedule: Schedule, actions: Iterable[Action]) -> Iterator[Step]:
     """The actions of a stage with the receive that each needs before it, and the send that others need after it.
 
-    Chunks of one stage hand their values to each other without a message.
+    Chunks on the same stage exchange values without a message.
     """
     for action in actions:
         if (message := incoming(schedule, action)) is not None:
@@ -58,13 +58,13 @@ def lowered(schedule: Schedule, actions: Iterable[Action]) -> Iterator[Step]:
 
 
 def incoming(schedule: Schedule, action: Action) -> Message | None:
-    """What the action needs of another stage: F the output of the chunk before, B and I the gradient of the next."""
+    """The message that an action needs: F the output of the previous chunk, B and I the gradient of the next one."""
     neighbour = {"F": action.chunk - 1, "B": action.chunk + 1, "I": action.chunk + 1}.get(action.kind)
     return _message(schedule, action, action.chunk, neighbour, is_incoming=True)
 
 
 def outgoing(schedule: Schedule, action: Action) -> Message | None:
-    """What another stage needs of the action: the output of F for the next chunk, the gradient of B and I before."""
+    """The message that an action causes: F its output for the next chunk, B and I the gradient for the previous one."""
     neighbour = {"F": action.chunk + 1, "B": action.chunk - 1, "I": action.chunk - 1}.get(action.kind)
     return _message(schedule, action, neighbour, neighbour, is_incoming=False)
 

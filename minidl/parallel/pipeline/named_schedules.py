@@ -1,4 +1,4 @@
-"""schedule: makes a schedule by its name."""
+"""schedule: make a pipeline schedule from its name."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SCHEDULES: dict[str, type[Schedule]] = {
 
 
 def schedule(kind: str, stages: int, micro_batches: int, chunks_per_stage: int | None = None) -> Schedule:
-    """Make a schedule by the name of its kind.
+    """Make a schedule from the name of its kind.
 
     Parameters
         kind              a name of `SCHEDULES`, such as "1f1b"
-        stages            stages of the pipeline
-        micro_batches     micro-batches of a minibatch
-        chunks_per_stage  default: that of the kind
+        stages            number of pipeline stages
+        micro_batches     micro-batches per minibatch
+        chunks_per_stage  model chunks per stage; None: the default of the kind
 
     Raises
-        TypeError, ValueError for a name or number that is not possible
+        TypeError, ValueError for an unknown name or an invalid number
 
     >>> print(schedule("1f1b", stages=2, micro_batches=2))
     stage 0: F0 F1 B0 B1 U0

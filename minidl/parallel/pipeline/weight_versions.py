@@ -1,4 +1,4 @@
-"""Weight versions: what a stage of an asynchronous pipeline keeps of its weights for the minibatches in flight."""
+"""Weight versions: the older weights that a stage of an asynchronous pipeline keeps for minibatches in flight."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Weights = Mapping[str, Array]
 
 
 class WeightVersions:
-    """The versions of a stage's weights: version v is what v updates made of the first one.
+    """The versions of a stage's weights: version v is the weights after v updates.
 
     In an asynchronous pipeline a stage updates its weights while other minibatches are in flight: after their forward
     pass, before their backward pass.
@@ -22,22 +22,22 @@ class WeightVersions:
         stashing       forward with the latest version, backward with that same one: a version is kept until the
                        minibatches that computed with it have returned; K - s versions on stage s of K
         vertical sync  forward and backward with the version that minibatch had on stage 0: K versions on every stage
-        no stashing    forward and backward with the latest version, each with that of its time: 1 version, and a
-                       gradient that is none
+        no stashing    forward and backward each with the version that is the latest then: 1 version, but the result is
+                       not a gradient of the loss
 
     Parameters
-        model     its parameters, those that this rank holds and trains, have versions
+        model     the parameters that this rank holds and trains have versions
         stashing  False: no stashing
-        at_entry  for each minibatch, its version on stage 0, from `versions_at_entry`: vertical sync; None: not
+        at_entry  for vertical sync: each minibatch's version on stage 0, from `versions_at_entry`; None: no sync
 
     Attributes
         latest      number of the latest version: the updates so far
         used        for each minibatch in flight, the version of its forward pass
-        most        the largest number of versions that were kept at the same time
-        most_bytes  and of their bytes
+        most        peak number of versions kept at the same time
+        most_bytes  peak number of their bytes
 
-    Arrays are shared: the latest version is the model's own. Only an update that would overwrite a version in use
-    copies. The last stage, which has nothing in flight at an update, never does.
+    The latest version is the model's own arrays. An update copies them only if the version is still in use; the last
+    stage never copies, since no minibatch is in flight there at an update.
 
     Optimizer state and buffers have one version.
 
@@ -82,7 +82,7 @@ class WeightVersions:
     def backward(self, minibatch: int) -> Iterator[None]:
         """Within the block, backward reads the weights of this minibatch; afterwards they are no longer kept.
 
-        What a checkpointed stage computes again is computed with this version, too.
+        A checkpointed stage recomputes its activations with this version, too.
         """
         with self._computing_with(self.used[minibatch]) if self._stashing else allow_overwritten():
             yield
@@ -102,7 +102,7 @@ class WeightVersions:
         self.most, self.most_bytes = max(self.most, len(self.kept)), max(self.most_bytes, self.nbytes)
 
     def weights(self, version: int) -> Weights:
-        """The arrays of a version that is kept, by name of the parameter. They must not be written into.
+        """The arrays of a version that is kept, by parameter name. Do not write into them.
 
         Raises KeyError for a version that is not kept.
         """

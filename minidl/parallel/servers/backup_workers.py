@@ -18,10 +18,10 @@ class BackupWorkers(Quorum):
     """Synchronous SGD with N + b workers: each update takes the first N gradients and drops the other b.
 
         coordinator:
-            as soon as N gradients of the present weights have come: update by their mean
+            as soon as N gradients of the current weights have arrived: update with their mean
                 send these workers the new weights; with abandon, send them to all workers
             for each gradient of outdated weights: drop it
-                send its worker the present weights, unless they are on their way to it
+                send its worker the current weights, unless they are on their way to it
         worker:
             for each minibatch: gradient of the mean loss; send it; receive weights
                 with abandon: stop as soon as new weights arrive, and start on the next minibatch with these
@@ -29,13 +29,13 @@ class BackupWorkers(Quorum):
     Parameters
         backups    b, the number of gradients that an update does not wait for, default 1; N is the number of nodes less
                    b; more backups: shorter updates, of fewer gradients
-        abandon    what a worker does whose minibatch is no longer needed
-                   False   default: it finishes its gradient, which is dropped on arrival, and then fetches the present
+        abandon    what a worker does when its minibatch is no longer needed
+                   False   default: it finishes its gradient, which is dropped on arrival, and then fetches the current
                            weights (algorithms 3 and 4 of the paper)
                    True    it abandons the minibatch when the new weights arrive, and starts on the next one with them:
                            all workers begin every update together
 
-    All updates are by gradients of the present weights: unlike asynchronous SGD, there is no staleness.
+    All updates use gradients of the current weights: unlike asynchronous SGD, there is no staleness.
     Limits: b = 0 is Synchronous on a minibatch N times as large, up to rounding and with any optimizer (but a parameter
     without a gradient counts as having one of zero), if the training set divides into such minibatches.
     Time of an update, for independent exponential compute times of mean 1: H_(N+b) - H_b with abandon, where
@@ -46,9 +46,9 @@ class BackupWorkers(Quorum):
         batch_size is per gradient. An epoch, and the schedule, counts the samples of the gradients that are used.
         A minibatch that is dropped or abandoned is lost for this pass over the worker's shard; the next pass has its
         samples again.
-        A worker abandons a minibatch in a simulation at the moment when the new weights arrive. On processes and under
-        MPI it does at the next point at which it looks: in `comm.compute`, between forward and backward, and after each
-        parameter's gradient in backward.
+        In a simulation, a worker abandons a minibatch at the moment when the new weights arrive. On processes and under
+        MPI it does so at its next check: in `comm.compute`, between forward and backward, or after each parameter's
+        gradient in backward.
         `report.recorded` has the ages, in updates, of the gradients that were "dropped" and "abandoned".
         Batch-norm running statistics include the forward passes of gradients that are not used.
 
@@ -79,7 +79,7 @@ class BackupWorkers(Quorum):
             super().run(session)
 
     def _run_abandoning(self, session: Session) -> None:
-        """A worker's loop; weights may come in answer to a request or in advance, but once for each request."""
+        """A worker's loop. It receives weights once per request, as the answer or in advance."""
         comm, coordinator = session.comm, session.nodes
 
         def look(parameter: Tensor) -> None:

@@ -36,11 +36,11 @@ class Clocks:
         self.made = dict.fromkeys(workers, 0)
 
     def tick(self, worker: int) -> None:
-        """The worker has made an update."""
+        """Count an update of the worker."""
         self.made[worker] += 1
 
     def lead(self, worker: int) -> int:
-        """How many updates the worker is ahead of the slowest."""
+        """Number of updates by which the worker is ahead of the slowest."""
         return self.made[worker] - min(self.made.values())
 
     def may_begin(self, worker: int) -> bool:
@@ -48,5 +48,5 @@ class Clocks:
         return self.bound is None or self.lead(worker) <= self.bound
 
     def remove(self, worker: int) -> None:
-        """No longer wait for this worker."""
+        """Remove the worker, so that no other waits for it."""
         del self.made[worker]

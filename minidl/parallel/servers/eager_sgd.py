@@ -20,24 +20,24 @@ class EagerSGD(Quorum):
 
         for each minibatch, on every worker: gradient of the mean loss; wait for the update that it goes into
         coordinator=True, on a server:
-            as soon as a quorum of gradients have come, of the present weights or of outdated ones:
-                update by 1/P of their sum; send their workers the new weights
+            as soon as a quorum of gradients, of current or outdated weights, has arrived:
+                update with 1/P of their sum; send their workers the new weights
         coordinator=False, on every worker, by a partial all-reduce (`partial_all_reduce.py`):
             as soon as the worker that begins this round is ready:
-                all-reduce: the gradient of each worker that is ready, zeros from each that still computes
-            update by 1/P of the sum; a worker that computes makes the updates when its gradient is done
+                all-reduce: the gradient of each worker that is ready, zeros from each that is still computing
+            update with 1/P of the sum; a worker that is computing makes the updates when its gradient is done
 
     Parameters
-        quorum       how many gradients an update waits for; a larger quorum makes fewer, slower updates of fresher
+        quorum       number of gradients an update waits for; a larger quorum makes fewer, slower updates of fresher
                      gradients
                      "majority"   default: half of the workers rounded up; without a coordinator one worker drawn at
                                   random for each update, so (P + 1)/2 gradients on average for memoryless compute times
                      "solo"       one
                      a number     of workers; only with a coordinator
-        coordinator  True    default: a server counts and holds the weights
+        coordinator  True    default: a server counts gradients and holds the weights
                      False   the workers agree among themselves, as in the paper; there is no server, and a worker
-                             answers while it computes
-        algorithm    of the all-reduces without a coordinator, as in `comm.all_reduce`
+                             communicates while it computes
+        algorithm    algorithm of the all-reduces without a coordinator, as in `comm.all_reduce`
 
     Conserved: every gradient is used once, except those that are not ready when the run ends.
     Limits: a quorum of all is Synchronous on a minibatch P times as large, as BackupWorkers(0) is; so is
@@ -50,10 +50,10 @@ class EagerSGD(Quorum):
         batch_size is per gradient. The schedule counts the samples of every gradient that is used.
         A parameter without a gradient counts as having one of zero, so weight decay and momentum move it too.
         `report.staleness` counts the gradients by their age in updates.
-        A worker whose gradient is late waits for the next update and counts toward its quorum. In the paper it goes on
-        with the next minibatch at once, and its gradient is added to that one's.
+        A worker whose gradient is late waits for the next update and counts toward its quorum. In the paper it begins
+        the next minibatch at once, and its gradient is added to that one's.
         Without a coordinator every worker makes every update, in the same order: after the same number of updates all
-        have the same weights, to the bit. (In the paper a worker that has missed several takes over the last sum only.)
+        have the same weights, to the bit. (In the paper a worker that has missed several uses only the last sum.)
         It keeps the sums that it misses, so memory grows with how far it is behind. Worker 0 holds the snapshots;
         batch-norm running statistics are those of worker 0. A worker that fails ends the run, since the others need it.
 

@@ -1,4 +1,4 @@
-"""Keys: under which names the ranks of a worker push and fetch weights, and which server holds them."""
+"""Keys: the names under which the ranks of a worker push and fetch weights, and the server that holds each."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Positions = slice | NDArray[np.int64]
 
 
 class Key(NamedTuple):
-    """What a rank holds of a parameter: (name, tensor coordinate).
+    """A parameter, or the shard of it that a rank holds: (name, tensor coordinate).
 
-    name    of the parameter in the whole model
+    name    name of the parameter in the whole model
     shard   the shard that the rank holds; its index is the tensor coordinate. None: the whole parameter
     """
 
@@ -30,13 +30,13 @@ class Key(NamedTuple):
 class Layout:
     """The weights of the whole model as one vector, parameter after parameter, cut into one slice for each server.
 
-    Every server's slice has an equal share of the elements that are exchanged; a parameter may lie across a border.
-    Each element is on one server, also if several ranks of a worker hold it.
+    All slices have the same number of exchanged elements, up to one; a parameter may lie on several servers. Each
+    element is on one server, even if several ranks of a worker hold it.
 
     Parameters
         model         the model, or a rank's partition of it
         servers       number of servers
-        only_trained  False: all parameters are exchanged. True: frozen ones are not, but lie on the servers
+        only_trained  False: all parameters are exchanged. True: frozen ones stay on the servers and are not exchanged
 
     Attributes
         exchanged   number of elements that are exchanged
@@ -82,19 +82,19 @@ class Layout:
         return any(begin < border < begin + np.prod(self._shape[name]) for border in self.borders)
 
     def on_server(self, server: int, keys: Sequence[Key]) -> Positions:
-        """Where the elements of these keys are in the server's slice, key after key."""
+        """Positions, in the server's slice, of the elements of these keys, key after key."""
         positions = self._positions(keys)
         start, stop = self.borders[server], self.borders[server + 1]
         return _as_slice(positions[(start <= positions) & (positions < stop)] - start)
 
     def on_rank(self, server: int, held: Sequence[Key], asked: Container[Key]) -> Positions:
-        """Where the elements of the keys in `asked` that are on the server are in the rank's vector, of keys `held`."""
+        """Positions, in the rank's vector of the keys `held`, of the elements of the keys `asked` on that server."""
         positions = self._positions(held, asked)
         start, stop = self.borders[server], self.borders[server + 1]
         return _as_slice(np.flatnonzero((start <= positions) & (positions < stop)))
 
     def _positions(self, keys: Iterable[Key], asked: Container[Key] | None = None) -> NDArray[np.int64]:
-        """Index in the whole vector of each element of the keys; -1 where it is not exchanged or not asked."""
+        """Index in the whole vector of each element of the keys; -1 if it is not exchanged or not in `asked`."""
         found = [np.empty(0, np.int64)]
         for key in keys:
             begin, shape = self._begin[key.name], self._shape[key.name]

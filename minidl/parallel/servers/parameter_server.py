@@ -24,9 +24,9 @@ from minidl.parallel.strategy import Strategy
 class ParameterServer(Strategy):
     """Asynchronous SGD: every gradient updates the weights as soon as it arrives.
 
-        server, of a slice of the weights:
+        server, for its slice of the weights:
             for each gradient, in order of arrival:
-                update the weights by it
+                update the weights with it
                 send its worker the weights, as soon as the bound on the staleness allows
         worker:
             fetch the weights
@@ -38,9 +38,9 @@ class ParameterServer(Strategy):
     Parameters
         servers           number of servers, default 1; each holds a slice of all weights and the job's optimizer for
                           it, so more servers share the traffic
-        fetch_every       minibatches from fetch to fetch, default 1; more: fewer messages, and staler gradients
-        push_every        minibatches from push to push, default 1; more: fewer messages, and larger updates
-        staleness         bound in pushes: a worker that has pushed c times goes on when every worker has pushed
+        fetch_every       minibatches between fetches, default 1; a larger value: fewer messages, staler gradients
+        push_every        minibatches between pushes, default 1; a larger value: fewer messages, larger updates
+        staleness         bound in pushes: a worker that has pushed c times continues when every worker has pushed
                           c - staleness times; needs fetch_every = push_every; None, the default: no worker waits;
                           0: all are in step; the first weights are sent when every worker has asked for them
         staleness_aware   True: divide the learning rate by the gradient's staleness; default False
@@ -52,12 +52,12 @@ class ParameterServer(Strategy):
     While a worker computes its gradient, others change the weights: the gradient's staleness is the number of updates
     between its fetch and its push. P equal workers take turns: from the second turn on it is P - 1.
     Limits: one worker with fetch_every = push_every = 1 is Serial; staleness=0 with plain SGD is Synchronous on a
-    minibatch P times as large, at P times the rate, if as much counts in the loss of each worker.
+    minibatch P times as large, at P times the rate, if all workers' losses have the same weight.
 
     Notes
         batch_size is per gradient. A gradient counts as zero where a trained parameter has none.
         A worker is a replica: the model on one rank or several, as the strategy's `plan` says. A rank pushes and
-        fetches what it holds; staleness, clocks and samples count workers. A subclass that splits the model defines
+        fetches what it holds; staleness, clocks and samples are per worker. A subclass that splits the model defines
         `plan`, `build` and `forward_and_backward`.
         Frozen parameters are neither pushed nor fetched. Groups of parameters keep their options. Layer-wise optimizers
         (LARS, LAMB) need servers that hold whole parameters: one server is always enough.
@@ -110,7 +110,7 @@ class ParameterServer(Strategy):
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
-        if self.locked:  # who dies after only one server got its request would keep the others out for good
+        if self.locked:  # a rank that dies after only one server got its request would hold the lock for ever
             check_not_split("ParameterServer(locked=True)", self.plan(job, nodes))
         layout = self._layout(model := job.build_model())
         if layout.exchanged < self.servers:
@@ -156,7 +156,7 @@ class ParameterServer(Strategy):
         session.hold(start, stop)
         workers = range(session.replicas)
         clocks, version, total = Clocks(workers, self.staleness), dict.fromkeys(workers, 0), 0
-        late = set(workers)  # have not asked for the first weights yet
+        late = set(workers)  # workers that have not asked for the first weights yet
         for worker, request in (loop := Requests(session, layout)):
             late.discard(worker)
             if request is None:
@@ -178,7 +178,7 @@ class ParameterServer(Strategy):
                 loop.answer(other, (session.finished, lr, session.weights() if is_fetch else None))
         if len(loop.failed) == session.replicas:
             raise loop.failed[0]
-        session.processed(session.total_samples, session.weights, start)  # where a worker died between two servers
+        session.processed(session.total_samples, session.weights, start)  # if a worker died between two servers
 
     def _exchange(self, session: Session, worker: Worker, push: Array | None, samples: int, fetch: bool) -> float:
         """Push a gradient, the sum over `samples` samples, or fetch the weights, or both; returns the learning rate."""
@@ -203,6 +203,6 @@ class ParameterServer(Strategy):
             return True
         if session.steps < self.warm_start:
             return worker == min(clocks.made)
-        if self.staleness == 0 and late:  # in step from the first weights on, or the late would see others' updates
+        if self.staleness == 0 and late:  # late workers would get weights that others have updated
             return False
         return clocks.may_begin(worker)

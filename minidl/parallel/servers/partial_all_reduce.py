@@ -7,8 +7,8 @@
         all-reduce: this rank's gradient if it is ready, else zeros
 
 No rank coordinates. Neighbours are those of a hypercube: ranks whose numbers differ in one bit. The activation spreads
-along it, whether one rank begins or several. Every rank sends at most ceil(log2(p)) messages per round. A rank that
-computes participates in the background.
+along its edges, whether one rank begins or several. Every rank sends at most ceil(log2(p)) messages per round. A rank
+that is computing participates in the background.
 
 References
     Li, Ben-Nun, Di Girolamo, Alistarh and Hoefler, Taming unbalanced training workloads in deep learning with
@@ -30,8 +30,7 @@ Initiator = Callable[[int], int]
 
 
 class Round(NamedTuple):
-    """The sum of the gradients of one round, each times what counts in its mean, and the sums of samples, of what
-    counts, and of gradients.
+    """One round's sums over the ranks: `total`, of gradients times their weights; of samples, weights and gradients.
 
     The sum of 16-bit gradients is in float32.
     """
@@ -43,14 +42,14 @@ class Round(NamedTuple):
 
 
 class PartialAllReduce:
-    """One rank's side of the rounds, which end when the gradients in them are of at least `limit` samples together.
+    """One rank's side of the rounds, which end when their gradients cover at least `limit` samples.
 
     A rank that is not ready blocks no round; its gradient goes into the next round that begins after it is ready. It
     keeps the sums of the rounds that it misses until it contributes.
 
     Parameters
-        comm        a communicator of its own
-        limit       samples of all rounds together
+        comm        a communicator that is used for nothing else
+        limit       number of samples, over all rounds, at which the rounds end
         like        an array of the gradient's size and dtype
         initiator   maps a round's number to the rank that begins it once it is ready; None: any rank that is ready
         algorithm   of the all-reduces
@@ -77,23 +76,23 @@ class PartialAllReduce:
         self.comm, self.limit, self.initiator, self.algorithm = comm, limit, initiator, algorithm
         bits = range((comm.size - 1).bit_length())
         self.neighbours = {comm.rank ^ 1 << bit for bit in bits if comm.rank ^ 1 << bit < comm.size}
-        self.rounds, self.samples = 0, 0  # of the rounds that are over: their number, their samples
-        # Gradient times what counts in it, samples, what counts, gradients. float16 has no number above 65,504, and not
-        # all above 2,048
+        self.rounds, self.samples = 0, 0  # finished rounds, and their samples
+        # Gradient times weight, samples, weight, number of gradients. At least float32: float16 ends at 65,504, and
+        # does not have all whole numbers above 2,048
         self._contribution = np.zeros(len(like) + 3, np.result_type(like.dtype, np.float32))
         self._work: Work | None = None
         self._begin()
 
     def contribute(self, gradient: Array, samples: int, counted: float | None = None) -> tuple[list[Round], bool]:
-        """Wait until a round contains this gradient; return all rounds since the last call, and whether one does.
+        """Wait until a round contains this gradient, or all rounds have ended.
 
-        None does if the rounds have ended before. counted: what counts in its mean; None: the samples.
+        Return the rounds since the last call, and whether one contains it. counted: its weight; None: the samples.
         """
         counted = samples if counted is None else counted
         self._contribution[:-3], self._contribution[-3:] = gradient, (samples, counted, 1)
         self._contribution[:-3] *= counted
         self.comm.send(None, self.comm.rank)
-        work = self._work or self.comm.background(self._take_part)
+        work = self._work or self.comm.background(self._run_rounds)
         rounds, is_used = work.wait()
         if not is_used:
             self.comm.recv(self.comm.rank)
@@ -104,9 +103,9 @@ class PartialAllReduce:
     def _begin(self) -> None:
         """Participate in rounds, in the background, until one contains this rank's gradient or the last one is over."""
         if self.neighbours:  # a single rank begins its rounds itself, when it is ready
-            self._work = self.comm.background(self._take_part)
+            self._work = self.comm.background(self._run_rounds)
 
-    def _take_part(self, comm: Communicator) -> tuple[list[Round], bool]:
+    def _run_rounds(self, comm: Communicator) -> tuple[list[Round], bool]:
         rounds: list[Round] = []
         is_ready = False
         while self.samples < self.limit and not is_ready:
@@ -119,7 +118,7 @@ class PartialAllReduce:
         return rounds, is_ready
 
     def _activate(self, comm: Communicator) -> bool:
-        """Return when all neighbours know that the round is active, and whether this rank is ready by then."""
+        """Wait until all neighbours know that the round is active; return whether this rank is ready by then."""
         silent, is_ready, is_active = set(self.neighbours), False, False
         while silent or not is_active:
             comm.recv(silent if is_ready else silent | {comm.rank})

@@ -1,4 +1,4 @@
-"""Requests: a server's requests, worker by worker; a worker is a replica of the model on one rank or several."""
+"""Requests: merges the requests of the ranks of a worker, which is one replica of the model, into one."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ class Requests:
             act on the request
             answer this worker, or others that wait, or none
 
-    The ranks of a worker ask together, each for its own keys (see `Worker`). Their requests become one when all of them
-    have come: its arrays are put together to one, of the server's slice; its numbers are those of the worker's first
-    rank. The answer goes to all of them, to each the elements of its keys: so a rank never sees older weights than
-    another rank of its worker.
+    The ranks of a worker ask together, each for its own keys (see `Worker`). When all have asked, their requests become
+    one: arrays are merged into one array of the server's slice; numbers are those of the worker's first rank. Then each
+    rank is sent the elements of its keys, so all ranks of a worker see the same version of the weights.
 
     A worker that leaves, or one rank of which fails, gives the pair (worker, None). The other ranks of a failed worker
     get RankFailed as the answer.
 
     Parameters
-        session          the server's
-        layout           of the weights on the servers
-        in_turn          as for `ServerLoop`, as `one_at_a_time`
+        session                 session of the server
+        layout                  layout of the weights on the servers
+        in_turn, one_at_a_time  as for `ServerLoop`
 
     Attributes
         present, waiting, ahead, failed   as those of `ServerLoop`, by worker
@@ -41,10 +40,10 @@ class Requests:
     def __init__(self, session: Session, layout: Layout, in_turn: bool = False, one_at_a_time: bool = False) -> None:
         self._size = layout.borders[session.server + 1] - layout.borders[session.server]
         self._per_worker = session.plan.ranks_of_replica
-        self._fetched: dict[int, Positions] = {}  # by rank, where its keys are in the slice
+        self._fetched: dict[int, Positions] = {}  # rank -> positions of its keys in the slice
         self._pushed: dict[int, Positions] = {}
         self._find_keys(session, layout)
-        self._ranks: dict[int, list[int]] = {worker: [] for worker in range(session.replicas)}  # those that ask here
+        self._ranks: dict[int, list[int]] = {worker: [] for worker in range(session.replicas)}  # clients by worker
         for rank, positions in self._fetched.items():
             if rank % self._per_worker == 0 or is_any(positions):
                 self._ranks[rank // self._per_worker].append(rank)
@@ -91,7 +90,7 @@ class Requests:
                 asked[rank] = request
                 if len(asked) == len(self._ranks[worker]):
                     self._asked[worker] = {}
-                    whole = self._put_together(asked)
+                    whole = self._merged(asked)
                     if rank in self._loop.waiting:
                         self.waiting[worker] = whole
                     yield worker, whole
@@ -105,8 +104,8 @@ class Requests:
             mine = tuple(x[self._fetched[rank]] if isinstance(x, np.ndarray) else x for x in reply)
             self._loop.answer(rank, mine, is_last)
 
-    def _put_together(self, asked: dict[int, tuple[Any, ...]]) -> tuple[Any, ...]:
-        """The request of a worker, from those of its ranks."""
+    def _merged(self, asked: dict[int, tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Merge the requests of a worker's ranks."""
         ranks = sorted(asked)
         columns = zip(*(asked[rank] for rank in ranks), strict=True)
         return tuple(self._vector(ranks, c) if isinstance(c[0], np.ndarray) else c[0] for c in columns)
@@ -121,4 +120,4 @@ class Requests:
 
     def _refuse(self, rank: int, worker: int) -> None:
         lost = self.failed[worker].rank
-        self._loop.answer(rank, RankFailed(f"rank {lost}, which holds another part of this worker, failed", rank=lost))
+        self._loop.answer(rank, RankFailed(f"rank {lost} of the same worker failed", rank=lost))

@@ -89,9 +89,9 @@ class ServerLoop:
                 yield client, request
 
     def answer(self, client: int, reply: Any, is_last: bool = False) -> None:
-        """Send the client the answer to its request; if it is not waiting, to its next request, ahead of that.
+        """Send the client the answer to its request; if it is not waiting, to its next request, in advance.
 
-        is_last: the client asks no more, and does not call `leave`.
+        is_last: the client sends no further request, and does not call `leave`.
         """
         if self.waiting.pop(client, None) is None:
             self.ahead.add(client)
@@ -127,8 +127,8 @@ class ServerLoop:
 def ask(comm: Communicator, servers: Sequence[int], requests: Sequence[Any], one_at_a_time: bool = False) -> list[Any]:
     """Send a request to each of the servers, and return their answers, in the order of `servers`.
 
-    one_at_a_time: whether each request is sent when the server before has received its own.
-    Raises RankFailed as soon as that is an answer: the other servers may be waiting for the failed rank, too.
+    one_at_a_time: True: send each request only when the previous server has received its own.
+    Raises RankFailed as soon as an answer is that error: the other servers may be waiting for the failed rank, too.
     """
     if one_at_a_time:
         for server, request in zip(servers, requests, strict=True):
@@ -149,14 +149,14 @@ def _answer(comm: Communicator, server: int) -> Any:
 
 
 def leave(comm: Communicator, servers: Sequence[int]) -> None:
-    """Notify the servers that this client asks no more."""
+    """Notify the servers that this client sends no further requests."""
     for server in servers:
         comm.send(LEAVE, server)
 
 
 @contextlib.contextmanager
 def locked(comm: Communicator, server: int) -> Iterator[None]:
-    """A block that only one client of the server executes at a time; the others wait where theirs begins."""
+    """A critical section: only one client of the server is inside at a time; the others wait at its beginning."""
     comm.send(LOCK, server)
     comm.recv(server)
     try:

@@ -1,6 +1,6 @@
-"""Spatial parallelism: ranks that divide the positions of an image.
+"""Spatial parallelism: every rank holds a slice of an image's positions.
 
-halos    the rows that a rank needs of its neighbours
+halos    the rows that a rank needs from its neighbours
 """
 
 from minidl.parallel.spatial.halos import halo_rows, halo_words

@@ -1,4 +1,4 @@
-"""Halos: the rows of an image that a convolution needs of the neighbours, if ranks divide the rows.
+"""Halos: the image rows that a convolution needs from neighbouring ranks when the rows are sharded.
 
 References
     Dryden et al., Improving Strong-Scaling of CNN Training by Exploiting Finer-Grained Parallelism (arXiv:1903.06681),
@@ -11,10 +11,10 @@ from minidl.arguments import whole_number
 
 
 def halo_rows(kernel: int, stride: int = 1) -> int:
-    """Rows that cross a cut between two ranks, both ways together, for a convolution with that number of rows.
+    """Number of rows sent across the border of two ranks, in both directions together, for a kernel of `kernel` rows.
 
     Every output row belongs to the rank that has the middle row of its window. At stride 1 and an odd kernel each rank
-    needs floor(kernel / 2) rows of the other; otherwise there are kernel - stride in all, or none.
+    needs floor(kernel / 2) rows from the other; in general max(kernel - stride, 0) rows are sent.
 
     Raises TypeError, ValueError unless both are whole numbers of at least 1.
 
@@ -27,9 +27,9 @@ def halo_rows(kernel: int, stride: int = 1) -> int:
 
 
 def halo_words(kernel: int, width: int, channels: int, samples: int = 1, stride: int = 1) -> int:
-    """Numbers that cross a cut: the rows of `halo_rows`, of that number of columns, channels and samples.
+    """Count of numbers sent across a border: those in the rows of `halo_rows`, for all columns, channels and samples.
 
-    A convolution of 1 x 1 has no halo: dividing positions costs it nothing.
+    A 1 x 1 convolution has no halo and sends nothing.
 
     >>> halo_words(kernel=3, width=224, channels=64, samples=32), halo_words(kernel=1, width=224, channels=64)
     (917504, 0)

@@ -1,15 +1,15 @@
-"""Collectives with a gradient: what one does in forward, its counterpart does in backward.
+"""Differentiable collectives of tensor parallelism: the backward of each is the forward of its counterpart.
 
     function        forward             backward
-    copied          nothing             all-reduce        Megatron's f, where a divided layer begins
-    summed          all-reduce          nothing           Megatron's g, where it ends
-    gathered        all-gather          own slice         whole outputs of a layer that is divided by them
-    sliced          own slice           all-gather        a share of what every rank has
-    gathered_whole  all-gather          reduce-scatter    f, where every rank has a slice of the positions
-    summed_sliced   reduce-scatter      all-gather        g, where every rank has a slice of the positions
+    copied          identity            all-reduce        Megatron's f, the input of a sharded layer
+    summed          all-reduce          identity          Megatron's g, the output of a sharded layer
+    gathered        all-gather          own slice         the whole output of a layer sharded by outputs
+    sliced          own slice           all-gather        a slice of a tensor that is the same on every rank
+    gathered_whole  all-gather          reduce-scatter    f in sequence parallelism: each rank has a slice of positions
+    summed_sliced   reduce-scatter      all-gather        g in sequence parallelism
 
-The vector-Jacobian products follow from one fact: the loss is computed once, by all ranks together. What every rank has
-the same of has the same gradient on every rank.
+The vector-Jacobian products follow from one fact: all ranks together compute one loss. A tensor that is the same on
+every rank therefore has the same gradient on every rank.
 
 References
     Shoeybi et al., Megatron-LM (arXiv:1909.08053), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2.
@@ -30,17 +30,17 @@ from minidl.tensor import Tensor, record
 
 
 def copied(x: Tensor, comm: Communicator) -> Tensor:
-    """Where a divided layer begins: x itself, which every rank has; its gradient is the sum of those of the ranks.
+    """Return x; backward sums its gradient over the ranks. The input of a sharded layer goes through it.
 
     Parameters
         x     the same on every rank, of any shape
-        comm  the ranks that divide the layer, such as `session.mesh["tp"]`
+        comm  the ranks that share the layer, such as `session.mesh["tp"]`
 
     Messages: none in forward, an all-reduce of the gradient in backward. All ranks call it, and backward, together.
 
     >>> import numpy as np
     >>> from minidl import cluster, nn
-    >>> class Pair(nn.Module):  # y = relu(x a) b: a rank has some columns of a, and the rows of b that belong to them
+    >>> class Pair(nn.Module):  # y = relu(x a) b: a rank has some columns of a, and the matching rows of b
     ...     def __init__(self, a, b, comm):
     ...         self.a, self.b, self.comm = nn.Parameter(a), nn.Parameter(b), comm
     ...     def forward(self, x):
@@ -58,11 +58,11 @@ def copied(x: Tensor, comm: Communicator) -> Tensor:
 
 
 def summed(x: Tensor, comm: Communicator) -> Tensor:
-    """Where a divided layer ends: the sum of the ranks' x, on every rank; each x has the gradient of the sum.
+    """Return the sum of the ranks' x; its gradient is the gradient of each x. A sharded layer ends with it.
 
     Parameters
-        x     this rank's share of a sum, of the same shape on every rank
-        comm  the ranks that divide the layer
+        x     this rank's term of the sum, of the same shape on every rank
+        comm  the ranks that share the layer
 
     Messages: an all-reduce in forward, none in backward. For an example, see `copied`.
     """
@@ -70,26 +70,26 @@ def summed(x: Tensor, comm: Communicator) -> Tensor:
 
 
 def gathered(x: Tensor, comm: Communicator, axis: int = -1) -> Tensor:
-    """The whole outputs of a layer that is divided by them: the ranks' x, joined along an axis, on every rank.
+    """Concatenate the ranks' x along an axis, on every rank: the whole output of a layer sharded by outputs.
 
     Parameters
         x     this rank's outputs, of the same shape on every rank
-        comm  the ranks that divide the layer
-        axis  along which they are joined, in the order of the ranks
+        comm  the ranks that share the layer
+        axis  axis of the concatenation, in rank order
 
-    Messages: an all-gather in forward; none in backward, where each rank takes its slice of the gradient: it must be
-    the same on every rank, as it is where all compute the same loss of the whole outputs.
+    Messages: an all-gather in forward; none in backward, where each rank takes its slice of the gradient. The gradient
+    must be the same on every rank, as it is if all compute the same loss from the whole outputs.
     """
     return record(joined(x.data, comm, axis), (x,), lambda g, needs: (own_slice(g, comm, axis).copy(),))
 
 
 def sliced(x: Tensor, comm: Communicator, axis: int) -> Tensor:
-    """This rank's slice of x, which every rank has, along an axis."""
+    """This rank's slice, along an axis, of x, which is the same on every rank."""
     return record(own_slice(x.data, comm, axis), (x,), lambda g, needs: (joined(g, comm, axis),), view_of=x)
 
 
 def gathered_whole(x: Tensor, comm: Communicator, axis: int) -> Tensor:
-    """The ranks' x, joined along an axis, of which every rank computes a share of what follows."""
+    """Concatenate the ranks' x along an axis; backward sums, since each rank computes a different share from it."""
     return record(joined(x.data, comm, axis), (x,), lambda g, needs: (reduce_scattered(g, comm, axis),))
 
 
@@ -98,7 +98,7 @@ def summed_sliced(x: Tensor, comm: Communicator, axis: int) -> Tensor:
     return record(reduce_scattered(x.data, comm, axis), (x,), lambda g, needs: (joined(g, comm, axis),))
 
 
-# ---- the same on arrays ----
+# ---- the same on arrays, without gradients ----
 
 
 def all_reduced(x: Array, comm: Communicator, op: str = "sum", label: str | None = None) -> Array:
@@ -110,7 +110,7 @@ def all_reduced(x: Array, comm: Communicator, op: str = "sum", label: str | None
 
 
 def joined(x: Array, comm: Communicator, axis: int) -> Array:
-    """The ranks' arrays, joined along an axis."""
+    """The ranks' arrays, concatenated along an axis."""
     if comm.size == 1:
         return x
     shares = comm.all_gather(np.ascontiguousarray(kernels.to_numpy(x)))
@@ -127,7 +127,7 @@ def reduce_scattered(x: Array, comm: Communicator, axis: int) -> Array:
 
 
 def _widened(x: Array) -> NDArray[Any]:
-    """A copy to add up in: 16 bits are added in float32 and rounded once."""
+    """A copy for the sum: 16-bit numbers are added in float32 and rounded once."""
     mine = kernels.to_numpy(x)
     return cast(mine, np.dtype(np.float32)) if is_sixteen_bit(mine.dtype) else np.array(mine)
 

@@ -1,4 +1,4 @@
-"""Dropout where every rank has a share of the tensor: its share of the mask that one node draws."""
+"""Dropout of a sharded tensor: every rank applies its shard of the mask that one node would draw."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from minidl.tensor import Tensor
 
 
 class ShardedDropout(Dropout):
-    """Dropout of a tensor that is divided along an axis: features behind a `ColumnLinear`, or positions.
+    """Dropout of a tensor that is sharded along an axis: features after a `ColumnLinear`, or positions.
 
     Parameters
         layer  the dropout to replace
-        comm   the ranks that divide the tensor
-        axis   along which it is divided
+        comm   the ranks that share the tensor
+        axis   axis along which it is sharded
 
-    Every rank draws the mask of the whole tensor and takes its share, so that a run has the masks of one node. Where
-    the tensor is whole on every rank, plain `Dropout` does: it draws the same mask everywhere.
+    Every rank draws the mask of the whole tensor and takes its shard, so that a run has the masks of one node. For a
+    tensor that every rank holds whole, plain `Dropout` suffices: it draws the same mask on every rank.
     """
 
     def __init__(self, layer: Dropout, comm: Communicator, axis: int = -1) -> None:

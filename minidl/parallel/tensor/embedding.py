@@ -1,4 +1,4 @@
-"""Embeddings over several ranks."""
+"""Embeddings sharded over ranks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from minidl.tensor import Tensor
 
 
 class VocabularyEmbedding(Module):
-    """An embedding divided by its rows: a rank looks up the symbols that it has, zeros for the others, and all sum up.
+    """An embedding sharded by rows: each rank looks up the symbols in its shard, 0 for others; the results are summed.
 
     Parameters
         layer      the whole embedding; its weight is cut in place and keeps its name
-        comm       the ranks that divide it
-        sequence   whether every rank gets a slice of the positions, axis 1
+        comm       the ranks that share it
+        sequence   True: every rank gets only its slice of the positions, axis 1
 
     Shapes: indices (n, t) -> (n, t, embedding_dim), with `sequence` (n, t / p, embedding_dim).
     Messages: an all-reduce in forward, with `sequence` a reduce-scatter; none in backward, with `sequence` an
@@ -52,9 +52,9 @@ class VocabularyEmbedding(Module):
 
 
 class PositionEmbedding(Module):
-    """The rows of an embedding at this rank's slice of the positions; indices (t,) -> (t / p, embedding_dim).
+    """An embedding evaluated at this rank's slice of the positions; indices (t,) -> (t / p, embedding_dim).
 
-    The table stays whole. Its gradient is that of the slice: the strategy sums it over the ranks.
+    Every rank holds the whole table. Its gradient covers only the slice; the strategy sums it over the ranks.
     """
 
     def __init__(self, layer: Embedding, comm: Communicator) -> None:

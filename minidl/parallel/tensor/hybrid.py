@@ -27,7 +27,7 @@ from minidl.parallel.tensor.loss import vocabulary_cross_entropy
 
 
 class Divider(NamedTuple):
-    """What `split_layers` needs of a communicator, for a rank that is not there."""
+    """Replaces a communicator in `split_layers`, to split a model without running its ranks."""
 
     rank: int
     size: int
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 def by_name(kind: type[_T]) -> type[_T]:
-    """The class, which refuses settings without a name: dataclass would take `Hybrid(4)` for micro_batches."""
+    """Make the class refuse settings without a name: dataclass would take `Hybrid(4)` for micro_batches."""
     made: Any = kind.__init__
 
     @wraps(made)
@@ -56,26 +56,26 @@ def by_name(kind: type[_T]) -> type[_T]:
 class Hybrid(Pipeline):
     """`dp` replicas of a pipeline of `pp` stages, each of which `tp` nodes compute together.
 
-        along "tp"  every layer is divided: two all-reduces a layer, so these nodes are neighbours
+        along "tp"  every layer is sharded: two all-reduces per layer, so these nodes are neighbours
         along "pp"  activations and their gradients pass between stages, micro-batch by micro-batch
-        along "dp"  gradients are all-reduced, once a minibatch
+        along "dp"  gradients are all-reduced, once per minibatch
 
     Parameters
-        dp        replicas, which share each minibatch; default: as many as there are nodes for
+        dp        replicas, which share each minibatch; default: as many as the nodes suffice for
         pp        stages of the pipeline
-        tp        nodes that divide each layer
-        layout    which layer is divided how: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
-                  what to do with widths that are no multiple of tp. A Dropout of divided features, between a
+        tp        nodes that share each layer
+        layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
+                  what to do with widths that are not a multiple of tp. A Dropout of sharded features, between a
                   ColumnLinear and a RowLinear, becomes a ShardedDropout; a softmax, a norm or a layer with weights is
-                  refused there. What the model's own code computes there is not seen: it must treat every feature by
-                  itself, and draw nothing, so neither F.softmax nor F.dropout
-        sequence  whether the nodes along "tp" have slices of the positions between the divided layers: norms and
-                  dropout are computed once instead of tp times, for the same words in messages
+                  refused there. The model's own code there is not checked: it must treat every feature by itself and
+                  draw no random numbers, so it must call neither F.softmax nor F.dropout
+        sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
+                  are computed once instead of tp times, for the same number of words in messages
         the others, such as `schedule` and `micro_batches`, are those of `Pipeline`
 
-    Equal to `Serial(shards=dp, micro_batches=micro_batches)` up to rounding, dropout and batch norm included. The sums
-    inside a divided layer are made by each engine's own all-reduce, whatever `algorithm` says: with three or more nodes
-    along "tp", a run on another engine may have other bits.
+    Equal to `Serial(shards=dp, micro_batches=micro_batches)` up to rounding, dropout and batch norm included. Sums
+    inside a sharded layer use the engine's own all-reduce, whatever `algorithm` is: with three or more nodes along
+    "tp", a run on another engine may have other bits.
 
     References
         Narayanan et al. (arXiv:2104.04473), section 3; Korthikanti et al. (arXiv:2205.05198), section 4.2.
@@ -125,14 +125,14 @@ class Hybrid(Pipeline):
                 )
 
     def prepared(self, job: Job, nodes: int) -> Self:
-        """With the cuts that divide the cost best, and a layout that divides the masks of divided features."""
+        """Add the best cuts, and to the layout the ShardedDropouts of sharded features."""
         strategy = super().prepared(job, nodes)
         if self.tp == 1 or self.layout is None:
             return strategy
         return replace(strategy, layout={**self.layout, **self._sharded_dropouts(job)})
 
     def _sharded_dropouts(self, job: Job) -> Layout:
-        """What the layout lacks. Raises ValueError where it does not fit the model."""
+        """The ShardedDropouts that the layout lacks. Raises ValueError if the layout does not fit the model."""
         whole = deepcopy(job.build_model())  # a copy: it is changed in place
         divided = self._split(job, deepcopy(whole), Divider(0, self.tp))
         samples = minibatch(job.build_data().train, np.arange(1))[0]
@@ -161,7 +161,7 @@ class Hybrid(Pipeline):
         return session.job.loss
 
     def update(self, session: Session) -> None:
-        """With slices of the positions, a parameter that is not divided has a share of its gradient on every rank."""
+        """Update; with `sequence`, first sum the gradients of unsharded parameters, since each rank has a term."""
         if self.sequence and self.tp > 1:
             whole = [p for p in session.parameters if p.shard is None and p.grad is not None]
             if whole:

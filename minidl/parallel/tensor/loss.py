@@ -1,4 +1,4 @@
-"""Cross entropy of logits that are divided by classes: three numbers a sample travel instead of all logits."""
+"""Cross entropy of logits sharded by classes: ranks exchange three numbers per sample instead of all logits."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from minidl.tensor import Tensor, record
 
 
 def vocabulary_cross_entropy(logits: Any, labels: Any, comm: Communicator, ignore_index: int = -100) -> Tensor:
-    """The mean cross entropy, of which every rank has the logits of its classes.
+    """The mean cross entropy of logits that are sharded over the ranks by classes.
 
     Parameters
-        logits        (..., classes / p): those of classes rank * classes / p and up, equally many on all ranks
+        logits        (..., classes / p): those of this rank's classes, from rank * classes / p on; as many on each rank
         labels        (...), whole numbers, the same on all ranks
-        comm          the ranks that divide the classes
+        comm          the ranks that share the classes
         ignore_index  the label of samples that do not count
 
     Returns the mean of -log softmax(logits)[label] over the samples that count, on every rank; the gradient is that of
     the rank's own logits, without a message. As `functional.cross_entropy`, it is float32 for logits of 16 bits.
 
-    Messages in forward: an all-reduce of one number a sample (the largest logit), and one of two (the sum of
-    exponentials, the label's logit); whole logits would be `classes` numbers a sample.
+    Messages in forward: an all-reduce of one number per sample (the largest logit), and one of two (the sum of
+    exponentials, the label's logit); whole logits would be `classes` numbers per sample.
 
     Raises
-        TypeError, IndexError, ValueError for labels that are no classes, or as many as there are samples
+        TypeError, IndexError, ValueError for labels that are not classes, or not one per sample
         CollectiveMismatch               for ranks with different numbers of classes
 
     References

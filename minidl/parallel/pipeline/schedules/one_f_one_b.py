@@ -14,7 +14,7 @@ from minidl.parallel.pipeline.schedule import Schedule
 class OneFOneB(Schedule):
     """A warm-up of K - 1 - s forwards on stage s of K, then one forward and one backward in turn.
 
-    As many seconds as GPipe, but stage s keeps the activations of K - s micro-batches instead of all.
+    It takes as long as GPipe, but stage s keeps the activations of K - s micro-batches instead of all.
 
     Narayanan et al., PipeDream-Flush (arXiv:2006.09503), section 3.2; Fan et al., DAPPLE (arXiv:2007.01045).
 

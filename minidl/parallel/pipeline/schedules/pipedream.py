@@ -14,8 +14,8 @@ from minidl.parallel.pipeline.schedules.one_f_one_b import OneFOneB
 class PipeDream(OneFOneB):
     """Each micro-batch is a minibatch of its own, and a stage updates its weights as soon as it has the gradient.
 
-    No stage waits for an update of another, so there is no bubble between minibatches; but at its backward, a minibatch
-    finds weights that K - 1 - s others have updated on stage s of K since its forward.
+    No stage waits for an update of another, so there is no bubble between minibatches. But on stage s of K, the weights
+    are updated K - 1 - s times, by other minibatches, between a minibatch's forward and its backward.
 
     Narayanan et al., PipeDream (SOSP 2019), section 3.2.
 

@@ -1,4 +1,4 @@
-"""ZeroBubbleH1 and ZeroBubbleH2: the weights' half of backward fills the time in which a stage would wait."""
+"""ZeroBubbleH1 and ZeroBubbleH2: pipeline schedules that fill bubbles with the gradients of weights (W)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from minidl.parallel.pipeline.schedule import Schedule
 
 @dataclass(frozen=True)
 class ZeroBubbleH1(Schedule):
-    """1F1B whose backward is cut in two: other stages wait for I alone; on stage s, W comes s micro-batches later.
+    """1F1B with backward split in two: other stages wait only for I; on stage s, W follows s micro-batches later.
 
-    A third of 1F1B's bubble if F, I and W take the same time, at its peak of activations. What W needs is kept longer:
-    that of K micro-batches on every stage, which 1F1B keeps on stage 0 alone.
+    If F, I and W take the same time, the bubble is a third of 1F1B's, with the same peak of activations. What W needs
+    is kept longer: for K micro-batches on every stage, as 1F1B does only on stage 0.
 
     Qi et al., Zero Bubble Pipeline Parallelism (arXiv:2401.10241), section 2.2 and table 2.
 
@@ -49,9 +49,9 @@ class ZeroBubbleH1(Schedule):
 class ZeroBubbleH2(ZeroBubbleH1):
     """No bubble if F, I and W take the same time: a longer warm-up, which keeps up to 2K - 1 micro-batches.
 
-    The stages end one after the other, and each begins its next minibatch at once. So the update must not wait for
-    other stages: with `clip_norm`, whose norm is that of all gradients, it does, and the bubble is back. Every stage
-    keeps what W needs of 2K - 1 micro-batches.
+    The stages end one after the other, and each begins its next minibatch at once, so the update must not wait for
+    other stages. With `clip_norm` it waits, for the norm of all gradients, and the bubble returns. Every stage keeps
+    what W needs for 2K - 1 micro-batches.
 
     Qi et al. (arXiv:2401.10241), section 2.3 and table 2.
 
