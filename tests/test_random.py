@@ -68,7 +68,7 @@ def test_streams_are_frozen():
 
 
 def test_the_library_makes_no_generator_but_by_a_stream():
-    """Apart from `generator()` without a seed, whose entropy is the operating system's, and the core, which is alone."""
+    """Apart from `generator()` without a seed, whose entropy is the operating system's, and from the core."""
     makers, made = ("default_rng", "RandomState", "SeedSequence", "PCG64"), []
     root = Path(minidl.__file__).parent
     for path in [path for path in root.rglob("*.py") if root / "mini" not in path.parents]:

@@ -188,7 +188,6 @@ ALGORITHMS: dict[str, Sequence[str]] = {
 """The algorithms of each collective; only all-reduce has several."""
 
 
-        """Seconds by the formula in `cluster.cost`; None for an algorithm of one's own and some on shared links."""
-        if self.is_own:
-            return None
+def program(comm: Communicator, collective: str, x: Any, algorithm: Algorithm, options: dict[str, Any]) -> None:
+    """The program of every rank: call the collective on x, in a simulation an array without contents."""
     PROGRAMS[collective](comm, x, algorithm, options)
