@@ -154,7 +154,7 @@ DAMAGES = {
 def test_a_fresh_build_passes_the_check(built, capsys):
     assert set(contents(built)) == {LECTURE_NOTEBOOK, SOLUTION, EXERCISE}
     assert build.run(["--check"], built) == 0
-    assert capsys.readouterr().out == "2 texts: every notebook is as its text has it.\n"
+    assert capsys.readouterr().out == "2 texts: every notebook is up to date with its text.\n"
 
 
 def test_build_check_names_each_stale_notebook_the_reason_and_the_command(built, tmp_path, capsys):

@@ -100,8 +100,8 @@ def test_hard_links_are_read_with_a_remark(folder, release):
     os.link(folder / "ada.ipynb", folder / "bob.ipynb")
     ada, bob = found(folder)["ada"], found(folder)["bob"]
     assert (ada.problem, bob.problem) == ("", "")
-    assert "it is one file with the submission of bob" in ada.remark
-    assert "it is one file with the submission of ada" in bob.remark
+    assert "it is the same file as the submission of bob" in ada.remark
+    assert "it is the same file as the submission of ada" in bob.remark
 
 
 def test_a_folder_that_the_system_refuses_is_a_row(folder, release, monkeypatch):
