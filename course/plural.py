@@ -16,7 +16,7 @@ def counted(number: float, noun: str, plural: str = "") -> str:
 
 
 def there_are(names: Iterable[str], none: str = "none yet") -> str:
-    """The end of a message about an unknown name: which names are known. none: said if there are none.
+    """The end of a message about an unknown name: the known names, or the text `none` if there are none.
 
     >>> there_are(["a"]), there_are(["a", "b"]), there_are([])
     ('there is a', 'there are a, b', 'there is none yet')

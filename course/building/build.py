@@ -32,7 +32,7 @@ def check(texts: Sequence[Source], strays: Sequence[str]) -> int:
         complaints += [
             f"{notebook.path.relative_to(source.root)}: {notebook.reason}. Mend: {mend}" for notebook in stale
         ]
-    print("\n".join(complaints) or f"{counted(len(texts), 'text')}: every notebook is as its text has it.")
+    print("\n".join(complaints) or f"{counted(len(texts), 'text')}: every notebook is up to date with its text.")
     return 1 if complaints else 0
 
 

@@ -1,9 +1,9 @@
 """New arguments for a hidden test, of the same kind as the old ones.
 
 A case is worth testing because of how its numbers relate: no element, a single rank, p not a power of two, n not
-divisible by p, more ranks than elements, a message too long to be sent at once. So new numbers are drawn that keep
+divisible by p, more ranks than elements, a message too long to be sent at once. New numbers are drawn that keep
 
-- 0, 1 and 2, which are limits, strings, truth values and None;
+- 0, 1 and 2 (limits), strings, truth values and None;
 - the order of the numbers, and which are equal;
 - which is a power of two, and which divides which (and whether 8, the bytes of a number, divides the quotient);
 - the magnitude: 0.6 to 1.5 times. From 1000 on, where numbers are bytes, at most a quarter more, and the quotient by a
@@ -44,7 +44,7 @@ def drawn(name: str, value: Any, rng: np.random.Generator) -> Any:
             other = drawn_case(case, rng)
             if other not in new and other != case:
                 break
-        else:  # every such case is there
+        else:  # no further case was drawn
             other = case if case not in new else other
         new.append(other)
     return new

@@ -60,13 +60,13 @@ class BuildProgress:
         self._ends(source, lambda: self._console.print(escape(f"{source} -> {notebooks} ({seconds:.1f} s{slow})")))
 
     def _slow(self, source: Source, seconds: float) -> Iterator[str]:
-        """Complaints about what takes longer than readers should wait."""
+        """Complaints about a text, or a cell, that takes longer than readers should wait."""
         if seconds > LECTURE_SECONDS:
-            yield f"{LECTURE_SECONDS:g} s are the most"
+            yield f"more than {LECTURE_SECONDS:g} s"
         starts = [*self._starts[source], time.perf_counter()]
         for number, (start, end) in enumerate(pairwise(starts), start=1):
             if end - start > CELL_SECONDS:
-                yield f"cell {number} took {end - start:.0f} s, {CELL_SECONDS:g} s are the most"
+                yield f"cell {number} took {end - start:.0f} s, more than {CELL_SECONDS:g} s"
 
     def failed(self, source: Source, message: str, details: str) -> None:
         indented = "".join(f"\n    {line}" for line in details.splitlines())

@@ -68,7 +68,7 @@ def chosen(texts: Sequence[Source], names: Sequence[str], kind: str = "lecture o
 
 
 def orphans(root: Path = ROOT) -> list[Path]:
-    """The notebooks that no text describes."""
+    """The notebooks that are built from no text."""
     wanted = {path for text in sources(root) for path in text.notebooks}
     there = [path for folder in NOTEBOOK_FOLDERS for path in sorted((root / folder).rglob("*.ipynb"))]
     return [path for path in there if path not in wanted and ".ipynb_checkpoints" not in path.parts]

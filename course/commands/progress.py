@@ -59,7 +59,7 @@ def table(there: list[Standing]) -> Table:
     exercises = sum(len(s.points) for s in there)
     result.add_section()
     result.add_row(
-        "together", f"{sum(s.solved for s in there)} of {exercises}", f"{total:g}/{possible:g}",
+        "total", f"{sum(s.solved for s in there)} of {exercises}", f"{total:g}/{possible:g}",
         bar(total, possible), f"{total / possible:.0%}",
     )  # fmt: skip
     return result

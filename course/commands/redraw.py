@@ -22,7 +22,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
         "the notebooks are built.",
     )
     parser.add_argument("names", nargs="+", metavar="NN", help="assignments, by the beginnings of their names")
-    parser.add_argument("--seed", type=int, help="the same seed draws the same; keep it to yourself (else random)")
+    parser.add_argument("--seed", type=int, help="a seed repeats a draw: keep it secret (default: random)")
     options = parser.parse_args(arguments)
     try:
         assignments = chosen([one for one in sources(root) if not one.is_lecture], options.names, "assignment")
@@ -38,5 +38,5 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
         print(problem, file=sys.stderr)
     built = build(assignments, [], force=False)
     if not built:
-        print("The cases are in this clone alone: do not publish it. Students get what `release` writes.")
+        print("The new cases are only in this clone: do not publish it. Students get what `release` writes.")
     return int(bool(unchanged or built))

@@ -16,8 +16,8 @@ from course.command_line import COMMANDS, FOR_STUDENTS
 from course.setup.bootstrap import ROOT
 
 TEACHERS = (
-    "solutions", "course/assignments", "course/building", "course/linting", "course/teaching.md", "course/writing.md",
-    "nbgrader_config.py",
+    "solutions", "course/assignments", "course/building", "course/linting", "course/sandboxes.md", "course/teaching.md",
+    "course/writing.md", "nbgrader_config.py",
     *(f"course/commands/{name}.py" for name in ("build", "grade", "lint", "redraw", "release")),
     "tests/mutants", "tests/course", "tests/test_solutions.py", "CONTRIBUTING.md", ".ci", ".github/workflows",
     ".pre-commit-config.yaml",

@@ -66,7 +66,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
         "--by", metavar="NOTEBOOK", help="take the function from this notebook, or the library's own with `library`"
     )
     parser.add_argument("--steps", type=positive, metavar="N", help="train for N steps instead of all of them")
-    parser.add_argument("--record", action="store_true", help="for authors: keep it as the course's own history")
+    parser.add_argument(
+        "--record", action="store_true", help="for authors: keep this run as the one that the course shows"
+    )
     return parser.parse_args(arguments)
 
 
@@ -78,7 +80,7 @@ def positive(typed: str) -> int:
 
 
 def chosen(part: Part, by: str | None, root: Path) -> tuple[Function, str]:
-    """The function to train with, and whose it is. Raises NoAnswerError for a notebook that was named and has none.
+    """The function to train with, and whose it is. Raises NoAnswerError if notebook `by` has none.
 
     Without a name: the student's own notebook in work/, and the library's own function if that has no usable one.
     """
@@ -149,7 +151,7 @@ def unused_folder(runs: Path, name: str) -> Path:
 
 
 def report(console: Console, part: Part, history: History, folder: Path, root: Path) -> None:
-    """Print the end of the training next to the course's own, the text, and where the files are."""
+    """Print the last row of this run and of the course's run, the generated text, and the names of the files."""
     history.write(folder / "history.json")
     known = [("this run", history)]
     if (histories.RECORDED / f"part_{part.number}.json").exists():
@@ -172,7 +174,7 @@ def report(console: Console, part: Part, history: History, folder: Path, root: P
 
 
 def record(history: History, folder: Path, root: Path) -> None:
-    """Keep the history and the picture as the course's own."""
+    """Keep the history and the picture of this run as those that the course shows."""
     history.write(histories.RECORDED / f"part_{history.part}.json")
     picture: Any = folder / ("hardest.png" if history.part == 1 else "loss.png")
     (root / "course" / "pictures" / f"result_{history.part}.png").write_bytes(picture.read_bytes())

@@ -11,7 +11,7 @@ from minidl.plots.timeline import Panel, compare
 
 
 def bars(run: Run, rank: int) -> list[Bar]:
-    """What a rank does until its last message; computations are numbered, and an exchange has two halves."""
+    """The bars of a rank until its last message. Computations are numbered; an exchange has two halves."""
     doing = [Bar(rank, "send", each.start, each.end, message=each) for each in run.messages if each.src == rank]
     doing += [Bar(rank, "receive", each.start, each.end, message=each) for each in run.messages if each.dst == rank]
     work = [each for each in run.work if each.rank == rank]
@@ -25,7 +25,7 @@ def bars(run: Run, rank: int) -> list[Bar]:
 
 
 def draw(runs: Mapping[str, Run], end: float | None = None) -> Figure:
-    """The runs, by title, below each other on one axis of time; end: the last second shown, by default all."""
+    """Draw the runs, by title, below each other on one time axis. end: the last second shown (default: all)."""
     panels = [
         Panel([bar for rank in range(size) for bar in bars(run, rank)], size, "simulated", title)
         for title, run, size in ((title, run, len(run.results)) for title, run in runs.items())

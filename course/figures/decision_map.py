@@ -1,4 +1,4 @@
-"""What a classifier answers at every point of a plane, with the labelled points on top."""
+"""The class that a classifier gives to every point of a plane, with the labelled points on top."""
 
 from __future__ import annotations
 

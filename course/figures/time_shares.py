@@ -15,8 +15,8 @@ KINDS = {"computing": "compute", "sending and receiving": "send", "waiting": "wa
 def time_shares(times: Mapping[str, tuple[float, Sequence[float]]], *, xlabel: str, title: str, source: str) -> Figure:
     """Draw a bar for each program.
 
-    times: by the program's name its milliseconds, and the shares of computing, communicating and waiting in them, as
-    `Trace.shares` has them.
+    times: for each program, by name, its milliseconds and the shares of computing, communicating and waiting
+    (`Trace.shares`).
     """
     figure, [axes] = style.new_figure(8.0, 0.35 * len(times) + 1.1)
     left = [0.0] * len(times)

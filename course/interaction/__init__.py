@@ -1,4 +1,4 @@
-"""What a reader does in a lecture: guess, turn a knob, step through, wait.
+"""What a reader does in a lecture: guess, move a slider, step through a picture, wait.
 
 guess.py           asks for a prediction before the answer is computed
 explore.py         a picture with sliders, or small multiples of it
@@ -7,7 +7,7 @@ bar.py             a progress bar
 warm_up.py         compiles minidl's kernels before the first measurement, with a bar
 redrawn.py         a picture that widgets redraw
 multiples.py       the same picture for several settings, in one figure
-frontend.py        whether a person sits in front of this kernel
+frontend.py        whether a person uses this kernel
 
 A notebook that runs without a person (`python3 -m course build`, tests) asks nothing and shows static pictures.
 

@@ -1,4 +1,4 @@
-"""A picture in steps: buttons back and forward where a person sits in front of the kernel, some frames elsewhere."""
+"""A picture in steps: with buttons back and forward if a person uses the kernel, else some frames side by side."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def step_through(
 
     Parameters
         draw         draws one frame on the given axes
-        words        what to see in it, for those who do not
-        frames       what the reader steps through, in order
+        words        what to see in it, printed below; also for readers who cannot see it
+        frames       the frames through which the reader steps, in order
         multiples    the frames of the static figure
         name         what a frame is called: "step 3"
         width, height   of one picture, in inches
@@ -61,7 +61,7 @@ def step_through(
 
 
 def button(words: str, slider: ipywidgets.SelectionSlider, by: int) -> ipywidgets.Button:
-    """A button that moves the slider by so many frames; it is disabled at the end of the frames."""
+    """A button that moves the slider by `by` frames; it is disabled where there is no further frame."""
     pressed = ipywidgets.Button(description=words)
 
     def move(_: object) -> None:

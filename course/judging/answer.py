@@ -1,4 +1,4 @@
-"""A student's function as a check sees it: something to call, whose code runs elsewhere."""
+"""A student's function as a check sees it: a callable whose code runs in the student's process."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Answer:
         try:
             yield
         except Died as died:
-            raise AnswerFailed(Status.RAISED, f"{self.name} brought no result: {died}.", last=True) from None
+            raise AnswerFailed(Status.RAISED, f"{self.name} returned no result: {died}.", last=True) from None
         except TooLong as late:
             raise AnswerFailed(Status.STUCK, f"{self.name}: {late}.", last=True) from None
 

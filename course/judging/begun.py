@@ -8,7 +8,7 @@ from course.notebooks.roles import role_of, with_roles
 
 
 def begun(student: Node, reference: Node) -> dict[str, str]:
-    """For each such exercise, a sentence: why it counts as not attempted although something was written."""
+    """Maps each such exercise to a sentence that says why it counts as not attempted."""
     student = with_roles(student, reference)
     cells = {role_of(cell).get("grade_id"): cell.source for cell in student.cells if cell.cell_type == "code"}
     everything = defined("\n".join(cells.values()))
@@ -27,7 +27,7 @@ def is_answer(cell: Node) -> bool:
 
 
 def reason(name: str, as_given: str, written: str | None, everything: list[str]) -> str:
-    """The sentence for one exercise; "" if nothing was written, or the check can see it."""
+    """The sentence for one exercise; "" if nothing was written, or if the check finds the function."""
     if written is None:
         return "" if name in everything else (
             f"The cell of {name} is not in the notebook: write the function into any cell, or copy its cell from "

@@ -22,10 +22,10 @@ MOST_BYTES = 1 << 28
 
 
 def shipped(function: Callable[..., Any], name: str) -> Callable[[StudentSession], None]:
-    """The `load` of a session that receives a function of this process. Raises AnswerFailed if it cannot be sent."""
+    """A `load` for a StudentSession that sends it this function. Raises AnswerFailed if it cannot be sent."""
     try:
         payload = cloudpickle.dumps(function, protocol=5)
-    except Exception as error:  # whatever the __reduce__ of something that the function uses may raise
+    except Exception as error:  # the __reduce__ of a value that the function uses may raise anything
         raise AnswerFailed(Status.RAISED, cannot_travel(function, name, error)) from None
     if len(payload) > MOST_BYTES:
         big = f"{len(payload) / 2**20:,.0f} MB"
@@ -51,7 +51,7 @@ def shipped(function: Callable[..., Any], name: str) -> Callable[[StudentSession
 
 
 def cannot_travel(function: Any, name: str, error: Exception) -> str:
-    """A sentence that names what a function uses and cannot be sent to another process."""
+    """Why a function cannot be sent: a sentence that names the value which it uses, if there is such a value."""
     beginning = f"{name} is checked in a process of its own, and "
     for used, value in names_used(function):
         try:

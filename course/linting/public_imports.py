@@ -12,7 +12,7 @@ from benchmarks.same_behaviour.public_names import MODULES, names_of
 
 FOLDERS = ("course/lectures", "course/assignments", "course/checks", "course/probes", "tests/mutants")
 NAMES_WHAT_IT_REFUSES = "library_versions.py"
-"""Inner modules are named here, since an answer may use none of them, by whatever name."""
+"""Files of this name are skipped: they list the inner modules that an answer may not use."""
 
 IMPORT = re.compile(r"(?:^|[;:]|\\n)[+\s]*(?:from ([\w.]+) )?import ([\w., ]+)", re.MULTILINE)
 
@@ -29,7 +29,7 @@ def inner_imports(root: Path) -> Iterator[str]:
 
 
 def imported(source: str) -> Iterator[tuple[str, str]]:
-    """Each import of a program: the module, and the name that is imported of it ("" for the module itself)."""
+    """Each import of a program: the module, and the name that is imported from it ("" for the module itself)."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
@@ -38,7 +38,7 @@ def imported(source: str) -> Iterator[tuple[str, str]]:
 
 
 def imported_in_strings(source: str) -> Iterator[tuple[str, str]]:
-    """The same for the programs in a file's string constants; of a template, which is no program, its import lines."""
+    """The imports of the programs in a file's string constants. Templates do not parse: their import lines count."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import" in node.value:
             try:

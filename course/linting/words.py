@@ -1,4 +1,4 @@
-"""Docstrings use the field's words: replica, shard, share, concurrent, notified; not words of this house's own."""
+"""Docstrings use the field's words (replica, shard, share, concurrent, notified), not words of this project's own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOUSE_WORDS = {
     r"comes? of it": "result",
     r"as far as": "where, or to the extent that; or name what is known",
 }
-"""Words that this house once used in a sense of its own, and the field's words for it."""
+"""Words that this project once used in a sense of its own, and the field's words for the same."""
 
 ALLOWED = {
     ("minidl/compress/dgc.py", "as far as"): "a distance: an entry has moved as far as in T steps",
@@ -32,13 +32,13 @@ ALLOWED = {
     ("minidl/nn/building.py", "part"): "a public name: nn.building(part)",
     ("minidl/parallel/strategy.py", "parts"): "a public name: session.parts()",
 }
-"""Where such a word has its usual meaning, and which."""
+"""Files in which such a word has its usual meaning, and that meaning."""
 
 PATTERN = re.compile("|".join(rf"\b({word})\b" for word in HOUSE_WORDS), re.IGNORECASE)
 
 
 def house_words(root: Path) -> Iterator[str]:
-    """Docstrings of minidl that use a word in the sense of this house alone."""
+    """Docstrings of minidl that use one of HOUSE_WORDS."""
     for path in sorted((root / "minidl").rglob("*.py")):
         name = path.relative_to(root).as_posix()
         for line, text in docstrings(path.read_text(encoding="utf-8")):
@@ -55,7 +55,7 @@ def docstrings(source: str) -> Iterator[tuple[int, str]]:
 
 
 def found_in(text: str) -> Iterator[tuple[str, str]]:
-    """The house's words in a text, also where a line ends within them, and the field's words for each."""
+    """The HOUSE_WORDS in a text, also across the end of a line, each with the field's words for it."""
     for match in PATTERN.finditer(re.sub(r"\s+", " ", text)):
         assert match.lastindex is not None  # the group of the word
         yield match[0], list(HOUSE_WORDS.values())[match.lastindex - 1]

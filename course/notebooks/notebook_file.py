@@ -1,4 +1,4 @@
-"""Read notebook files within bounds, since students write them, with a sentence on what is wrong; and write them."""
+"""Reads and writes notebook files. Students write them: so reading has bounds, and an error is a sentence."""
 
 from __future__ import annotations
 

@@ -45,10 +45,10 @@ def steps_in_place(
     rates: Sequence[float],
     settings: Sequence[float],
 ) -> dict[str, Any]:
-    """Probe: function(weights, gradients, velocities, lr, *settings) for each step, which writes into its lists.
+    """Probe: calls function(weights, gradients, velocities, lr, *settings), which changes its lists, once a step.
 
-    Returns what the lists hold after each step, what the last call returned, whether a list has another array object
-    or another length than before, and whether a gradient was changed.
+    Returns the contents of the lists after each step, what the last call returned, whether a list has a new array
+    object or another length, and whether a gradient was changed.
     """
     kept, kept_velocities = [w.copy() for w in weights], [np.zeros_like(w) for w in weights]
     own, velocities = list(kept), list(kept_velocities)
@@ -82,7 +82,7 @@ def peak_of_step(
 ) -> tuple[int, bool]:
     """Probe: the peak memory of a second call of function(weights, gradients, velocities, *settings), in bytes.
 
-    Also returns whether all weights have changed, and are numbers still.
+    Also returns whether all weights have changed and are finite.
     """
     own, velocities = [w.copy() for w in weights], [np.zeros_like(w) for w in weights]
     lent = [g.copy() for g in gradients]

@@ -3,7 +3,7 @@
 answer.py          the reader's function, from a notebook
 glyph_resnet.py    Part I: a ResNet that reads letters, by the reader's update rule
 python_gpt.py      Part II: a GPT that writes Python-like text, by the reader's all-reduce
-history.py         the course of a training: stored, and the one that the course comes with
+history.py         the history of a training run: how it is stored, and those that the course comes with
 pictures.py        the loss next to that of the course; the hardest letters
 parts.py           both results as the command `result` needs them
 

@@ -1,4 +1,4 @@
-"""The course of a training: rows of numbers with the settings and the machine, as a JSON file."""
+"""The history of a training run: rows of numbers with the settings and the machine, as a JSON file."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Row = dict[str, float]
 
 @dataclass(frozen=True)
 class History:
-    """A training from start to end.
+    """The history of one training run.
 
     part       1 or 2
     answer     where the reader's function came from
     settings   all settings of the training
-    rows       one dictionary per evaluation: step, seconds, loss, test_loss, and what else the part measures
-    machine    what it ran on
+    rows       one dictionary per evaluation: step, seconds, loss, test_loss, and further measures of the part
+    machine    the computer, see `this_machine`
     text       a text that the network wrote; "" for none
     """
 
@@ -61,7 +61,7 @@ def recorded(part: int) -> History:
 
 
 def this_machine() -> dict[str, Any]:
-    """What a reader of the seconds must know: cores, versions, and how busy the machine was with other work."""
+    """The computer on which seconds are measured: cores, versions, and its load by other work."""
     return {
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "python": platform.python_version(),

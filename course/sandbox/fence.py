@@ -82,7 +82,7 @@ def audit_hook(
     caller, uncounted = sys._getframe, fork_uncounted.__code__
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in watched:  # there are events that come by the million, as that of `id`
+        if event not in watched:  # some events, such as that of `id`, occur by the million
             return
         if event == "open":
             path, _, flags = arguments
@@ -109,7 +109,7 @@ def audit_hook(
             if caller(1).f_code is not uncounted:
                 starting()
         elif event in network:
-            if isinstance(arguments[-1], tuple):  # as addresses of the internet are; those of one machine are paths
+            if isinstance(arguments[-1], tuple):  # an internet address; that of a local socket is a path
                 raise PermissionError(f"an answer may not use the network, and it tried {arguments[-1][:2]}")
         elif event == setting and arguments[1] in names_of_code and any(arguments[0] is one for one in functions):
             raise PermissionError("an answer may not replace the code of the fence around it")
@@ -137,7 +137,7 @@ def audit_hook(
         """Refuse to raise a limit, which the operating system allows to an administrator's process."""
         own, hard = getrlimit(what)[1], tuple(new)[1]
         if own != unlimited and (hard == unlimited or hard > own):
-            raise PermissionError("an answer may not widen the bounds of its process")
+            raise PermissionError("an answer may not raise the limits of its process")
 
     def starting() -> None:
         """Refuse to start more than MOST_STARTED processes."""
@@ -200,5 +200,5 @@ def fork_uncounted() -> int:
 
 
 def no_input(prompt: object = "") -> NoReturn:
-    """In place of Python's `input`."""
+    """Replaces Python's `input`."""
     raise RuntimeError("an answer cannot ask with input(): it is called by the check, and nobody is there to type")

@@ -24,7 +24,7 @@ DEEPEST = 100
 
 
 class Scratch:
-    """`folder`: the working folder, `temporary`: for temporary files, `settings`: for those of IPython."""
+    """A new scratch folder `root` with subfolders: `folder` to work in, `temporary`, and `settings` of IPython."""
 
     def __init__(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix=prefix(os.getpid())))

@@ -27,7 +27,7 @@ SET_CHILD_SUBREAPER = 36
 SHARED_MEMORY = "/dev/shm"
 
 PATIENCE = 5.0
-"""Seconds for killed processes to end."""
+"""Seconds after which killed processes are no longer waited for."""
 
 TOKEN = "MINIDL_ANSWER"
 """The environment variable with the mark of a student's processes."""
@@ -61,10 +61,10 @@ def supervise(link: int, check: int, begin: Callable[[], NoReturn], clean_up: Ca
         begin      the student's process; must not return
     """
     become_subreaper()
-    heard, rung = os.pipe()
-    os.set_blocking(rung, False)
+    wakeup, wakes = os.pipe()
+    os.set_blocking(wakes, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(rung)
+    signal.set_wakeup_fd(wakes)
     answer = os.fork()
     if answer == 0:
         try:
@@ -75,8 +75,8 @@ def supervise(link: int, check: int, begin: Callable[[], NoReturn], clean_up: Ca
             print(repr(error), file=sys.stderr, flush=True)
         finally:
             os._exit(1)
-    close_all_but(link, heard, rung)
-    status, is_alone = until_it_ends(answer, link, heard, check)
+    close_all_but(link, wakeup, wakes)
+    status, is_alone = until_it_ends(answer, link, wakeup, check)
     end_all(answer)
     try:
         os.write(link, b"%d\n" % os.waitstatus_to_exitcode(status))
@@ -92,17 +92,20 @@ def report(link: int, view: bytes) -> None:
     os.write(link, b"%d %s\n" % (os.getpid(), view))
 
 
-def until_it_ends(answer: int, link: int, heard: int, check: int) -> tuple[int, bool]:
-    """The status with which the answer ended (0 if it has not), and whether the check's process has ended."""
+def until_it_ends(answer: int, link: int, wakeup: int, check: int) -> tuple[int, bool]:
+    """The status with which the answer ended (0 if it has not), and whether the check's process has ended.
+
+    wakeup: a pipe that can be read when a child has ended.
+    """
     poll = select.poll()
     poll.register(link, select.POLLIN)
-    poll.register(heard, select.POLLIN)
+    poll.register(wakeup, select.POLLIN)
     while True:
         ready = dict(poll.poll(1000))
         if link in ready:
             return 0, not os.read(link, 1)
-        if heard in ready:
-            os.read(heard, 4096)
+        if wakeup in ready:
+            os.read(wakeup, 4096)
         status = reaped(answer)
         if status is not None:
             return status, False
@@ -131,7 +134,7 @@ def close_all_but(*kept: int) -> None:
         if int(name) > 2 and int(name) not in kept:
             try:
                 os.close(int(name))
-            except OSError:  # the one that this list was read by
+            except OSError:  # the descriptor by which this list was read
                 continue
 
 

@@ -35,7 +35,9 @@ OF_ITSELF = {
     "prlimit64": (0, 2), "sched_setparam": (0, None), "sched_setscheduler": (0, None), "sched_setaffinity": (0, None),
     "sched_setattr": (0, None), "setpriority": (1, None), "ioprio_set": (1, None),
 }  # fmt: skip
-"""Calls that a process may make for itself: the argument that must be 0, and one that makes the call harmless if 0."""
+"""Calls that a process may make only for itself. First, the number of the argument that must be 0; second, that of an
+argument that makes the call harmless if it is 0, or None.
+"""
 
 OF_USERS = {"setpriority": 2, "ioprio_set": 3}
 """For these calls, the first argument may not be this number: it stands for all processes of a user."""

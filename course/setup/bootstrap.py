@@ -34,14 +34,14 @@ NOT_REFRESHED = "MINIDL_NOT_REFRESHED"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a `.venv` needs before it can be used: anew or a refresh, with the reason in a sentence."""
+    """What must be done to `.venv` before it can be used: make it anew, or refresh it. `reason`: why, in a sentence."""
 
     reason: str
     anew: bool
 
 
 def ensure_environment(arguments: list[str], extras: tuple[str, ...]) -> None:
-    """Return only inside an environment that has everything: make it, refresh it, or start again inside it.
+    """Make or refresh the environment, and start the command again inside it. Returns only inside it.
 
     arguments: those of the command, to start it again.
     extras: the extras of pyproject.toml that it needs.
@@ -57,7 +57,7 @@ def ensure_environment(arguments: list[str], extras: tuple[str, ...]) -> None:
     except SetupError:
         if not serves_without_refresh(ROOT, extras):
             raise
-        announce("It could not be refreshed (without a network?): going on with the packages of before.")
+        announce("It could not be refreshed (no network?). The packages that it has are used.")
         os.environ[NOT_REFRESHED] = "1"
     except KeyboardInterrupt:
         raise SetupError("\nInterrupted before .venv was complete: the next start makes it anew.", 130) from None
@@ -82,7 +82,7 @@ def bring_up_to_date(
 ) -> None:
     """Make or refresh `root/.venv` unless its record matches; one process at a time, the others wait.
 
-    extras: those that the command needs. An environment keeps the extras that an earlier command brought.
+    extras: those that the command needs. An environment keeps the extras that earlier commands installed.
     """
     if plan(root, extras, version) is None:
         return
@@ -129,7 +129,7 @@ def plan(root: Path, extras: tuple[str, ...], version: tuple[int, int]) -> Plan 
     if not (venv / "pyvenv.cfg").is_file() or not interpreter(venv).exists():
         return Plan("The environment .venv is damaged: making it anew.", anew=True)
     if (made_by := python_of(venv)) != python:
-        return Plan(f"The environment .venv is of Python {made_by}: making it anew for Python {python}.", anew=True)
+        return Plan(f"The environment .venv has Python {made_by}: making it anew for Python {python}.", anew=True)
     if record is None:
         return Plan("Completing the environment .venv, which was made by hand.", anew=False)
     if record.get("root") != str(root):
@@ -179,7 +179,7 @@ def python_of(venv: Path) -> str:
         key, _, value = line.partition("=")
         if key.strip() in ("version", "version_info"):
             return ".".join(value.strip().split(".")[:2])
-    return "of unknown version"
+    return "(unknown version)"
 
 
 def start_again_inside(python: Path, arguments: list[str]) -> NoReturn:

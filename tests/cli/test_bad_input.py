@@ -78,7 +78,7 @@ def test_a_strategy_or_an_optimizer_that_does_not_fit_is_refused():
     )
 
 
-def test_what_has_momentum_of_its_own_is_refused_with_words_that_are_accepted():
+def test_momentum_for_a_strategy_that_has_its_own_is_refused_with_advice_that_works():
     command = ("train", "--model", "mlp", "--data", "spirals", "--epochs", 1, "--nodes", 2, "--on", "simulation")
     dgc, eamsgd = "synchronous:compressor=dgc(0.1)", "elastic_averaging:momentum=0.9"
     for number, (strategy, advice, *accepted) in enumerate(
@@ -178,7 +178,7 @@ def test_the_checkpoint_of_another_program_is_refused(tmp_path):
         assert "was not written by `minidl train`" in refused("train", "--resume", tmp_path)
 
 
-def test_a_run_goes_on_only_as_what_it_was_and_for_more_epochs(checkpoint, finished):
+def test_resume_refuses_options_that_would_change_the_run_and_needs_more_epochs(checkpoint, finished):
     refuses(
         f"train --resume {checkpoint}",
         {
@@ -218,7 +218,7 @@ def test_a_folder_that_holds_a_run_is_not_overwritten_and_a_file_in_its_place_is
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_a_folder_that_takes_no_files_is_refused_to_everyone():
+def test_a_run_folder_in_proc_is_refused_even_to_root():
     for folder in ("/proc", "/proc/runs"):
         assert f"cannot write into the run folder {folder} (" in refused("train", "--out", folder)
 
@@ -229,7 +229,7 @@ def test_a_folder_without_permission_is_refused(tmp_path):
     assert "(Permission denied): choose another with --out" in refused("train", "--out", "locked")
 
 
-def test_a_disk_that_is_full_at_the_end_is_said(monkeypatch):
+def test_a_disk_that_is_full_when_the_report_is_saved_is_an_error_of_one_line(monkeypatch):
     def no_space(self, folder):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -238,7 +238,7 @@ def test_a_disk_that_is_full_at_the_end_is_said(monkeypatch):
     assert err == "minidl train: cannot read or write out: No space left on device\n"
 
 
-def test_a_disk_that_fills_up_during_training_is_said_and_the_last_checkpoint_stays(tmp_path):
+def test_a_disk_that_fills_up_during_training_is_reported_and_the_last_checkpoint_stays(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     limit = 60_000  # bytes: room for the weights, not for the momentum too
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))

@@ -89,7 +89,7 @@ def test_a_row_says_what_was_trained_and_where_so_that_rows_of_two_comparisons_c
     assert float(row["seconds"]) != pytest.approx(outcome("serial", slow={0: 2.0}, lr_decay=0.5).seconds)
 
 
-def test_a_slow_node_holds_up_those_who_wait_for_it_and_slow_nodes_take_longer_in_proportion():
+def test_a_slow_node_delays_nodes_that_wait_for_it_and_computes_longer_in_proportion():
     full, held_up = outcome("synchronous"), outcome("synchronous", slow={1: 3.0})
     assert held_up.seconds == pytest.approx(3 * full.seconds, rel=0.01)  # node 0 has a sample more in a ragged step
     runs = compare("--strategies", "serial", "synchronous", "--networks", "none", "--slow", "1:3")
@@ -98,7 +98,7 @@ def test_a_slow_node_holds_up_those_who_wait_for_it_and_slow_nodes_take_longer_i
     assert outcome("serial", node=half).seconds == pytest.approx(2 * float(runs[0]["seconds"]))
 
 
-def test_learning_rate_and_momentum_of_a_strategy_stand_in_place_of_those_of_all():
+def test_lr_and_momentum_of_a_strategy_override_those_of_the_command():
     own = entrant("synchronous:lr=0.5,momentum=0.9", SETTINGS)
     assert (own.lr, own.momentum) == (0.5, 0.9)
     assert outcome("synchronous:lr=0.2").history == outcome("synchronous").history
@@ -153,7 +153,7 @@ def test_the_table_has_means_and_standard_deviations_over_the_seeds():
     assert group.mean_seconds_to(0.9) == pytest.approx(4 / 3)
 
 
-def test_how_many_seeds_reach_the_target_is_said_and_their_mean_wins_no_race():
+def test_the_table_counts_the_seeds_that_reach_the_target_and_has_a_mean_time_only_if_all_do():
     group = OverSeeds([run_of(0, [0.8, 0.9, 0.90]), run_of(1, [0.9, 0.9, 0.94]), run_of(2, [0.9, 0.9, 0.95])])
     assert [group.cells(target)[4] for target in (0.94, 0.96)] == ["3 s\n2 of 3", "never"]
     assert [group.mean_seconds_to(target) for target in (0.94, 0.96)] == [None, None]
@@ -180,7 +180,7 @@ def test_the_band_of_the_picture_is_a_standard_deviation_of_the_logarithms():
     assert OverSeeds([run_of(0, [0.9] * 3)]).line().band is None
 
 
-def test_seeds_are_said_in_the_title_the_lines_and_the_caption():
+def test_title_lines_and_caption_name_the_seeds():
     out = succeeds("compare", *SMALL, "--strategies", "synchronous", "synchronous:lr=1e30", "--networks", "1gbe",
                    "--target", "0.4", "--seeds", 2, "--out", "out")  # fmt: skip
     lines = out.splitlines()
@@ -194,7 +194,7 @@ def test_seeds_are_said_in_the_title_the_lines_and_the_caption():
 
 
 @pytest.mark.usefixtures("pictures")
-def test_compressing_is_said_to_be_free_unless_it_is_charged():
+def test_the_legend_says_that_compressing_takes_no_time_unless_coding_time_charges_it():
     free = "compressing takes no simulated time"
     for compressor, is_free in {
         "top_k(0.1)": True,
@@ -243,7 +243,7 @@ def test_processes_are_measured():
 
 
 @pytest.mark.usefixtures("pictures")
-def test_off_a_terminal_there_is_a_line_a_run_and_a_table_a_network():
+def test_without_a_terminal_compare_prints_a_line_per_run_and_a_table_per_network():
     out = succeeds("compare", *SMALL, "--strategies", "synchronous", "gossip", "--networks", "1gbe,10gbe",
                    "--target", "0.4", "--out", "out")  # fmt: skip
     lines = out.splitlines()
@@ -258,7 +258,7 @@ def test_off_a_terminal_there_is_a_line_a_run_and_a_table_a_network():
     assert Path("out/loss.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_there_is_is_listed_with_its_settings(tmp_path):
+def test_list_shows_strategies_and_compressors_with_their_settings(tmp_path):
     out = succeeds("compare", "--list")
     assert "Minibatch SGD on p nodes that agree after every" in out
     assert "bucket_mb=1.0" in out
@@ -267,7 +267,7 @@ def test_what_there_is_is_listed_with_its_settings(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_ends_it_and_keeps_what_has_run(tmp_path, monkeypatch):
+def test_ctrl_c_ends_compare_and_keeps_the_finished_runs(tmp_path, monkeypatch):
     def interrupted(self, run, now):
         if now is None and run.entrant.name == stopped:
             raise KeyboardInterrupt
@@ -297,7 +297,7 @@ def test_a_table_that_is_being_written_when_ctrl_c_comes_keeps_its_former_rows(t
     assert not (tmp_path / "new").exists()
 
 
-def test_what_cannot_be_done_is_said_before_anything_is_run():
+def test_compare_refuses_bad_arguments_before_it_runs_anything():
     none = "name strategies, such as --strategies synchronous local_sgd; --list shows what there is"
     refuses("compare", {"": none})
     refuses(

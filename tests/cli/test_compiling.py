@@ -73,7 +73,7 @@ def test_kernels_are_compiled_again_when_what_they_depend_on_has_changed(
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() == 0, reason="root may write everywhere")
-def test_where_no_note_can_be_written_the_kernels_are_called_each_time(compiled: list[str], tmp_path: Path) -> None:
+def test_kernels_are_compiled_each_time_if_the_cache_folder_is_read_only(compiled: list[str], tmp_path: Path) -> None:
     (folder,) = tmp_path.iterdir()
     folder.chmod(0o555)
     compile_for("mlp", "mlp")

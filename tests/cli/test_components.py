@@ -154,7 +154,7 @@ WRONG = [
 ]
 
 
-def test_what_is_wrong_is_said_in_one_sentence() -> None:
+def test_a_wrong_component_is_an_error_of_one_sentence() -> None:
     for text, sentence in WRONG:
         with pytest.raises(ValueError) as error:
             parse(text)
@@ -162,7 +162,7 @@ def test_what_is_wrong_is_said_in_one_sentence() -> None:
         assert "\n" not in str(error.value), text
 
 
-def test_what_is_typed_is_never_run(tmp_path, monkeypatch) -> None:
+def test_typed_settings_are_never_executed_as_code(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for code in ("open('file', 'w')", "__import__('os').mkdir('file')", "(lambda: open('file', 'w'))()"):
         for text in (f"synchronous:bucket_mb={code}", f"synchronous:compressor={code}", f"serial:shards=[{code}]"):
@@ -228,7 +228,7 @@ def example(text: str) -> Example:
     return result
 
 
-def test_words_of_a_choice_and_lists_are_checked() -> None:
+def test_values_of_choices_and_tuples_are_checked() -> None:
     assert example("example:solo,sizes=(3,),pair=(1,-2.5),ratio=2") == Example("solo", (3,), (1, -2.5), None, 2)
     for text, sentence in (
         ("example:some", "kind must be solo or all, got some"),

@@ -53,7 +53,7 @@ def test_a_file_that_is_no_configuration_is_refused_in_one_sentence():
         assert not Path("runs").exists(), text
 
 
-def test_a_file_that_is_missing_or_beside_resume_is_refused():
+def test_config_refuses_a_missing_file_and_resume():
     assert "gone.yaml" in refused("train", "--config", "gone.yaml")
     Path("my.yaml").write_text("epochs: 1")
     err = refused("train", "--config", "my.yaml", "--resume", "out")

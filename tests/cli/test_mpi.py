@@ -73,7 +73,7 @@ COMPARE = ("compare", "--strategies", "serial", "synchronous", *TRAIN, "--epochs
     ],
     ids=["train", "resume", "simulate", "compare", "calibrate", "script"],
 )
-def test_the_copies_are_the_nodes_of_one_run_which_is_told_and_written_once(tmp_path, words, said, file):
+def test_copies_under_mpiexec_are_the_nodes_of_one_run_that_prints_and_writes_once(tmp_path, words, said, file):
     """It has the bits of a run on processes."""
     if "--resume" in words:
         assert command(tmp_path, 2, "train", *TRAIN, "--epochs", 1, "--on", "mpi", "--out", "out").returncode == 0
@@ -109,7 +109,7 @@ def test_the_copies_are_the_nodes_of_one_run_which_is_told_and_written_once(tmp_
         ),
     ],
 )
-def test_what_cannot_be_ends_in_one_sentence_that_is_said_once(arguments, sentence, tmp_path):
+def test_an_error_under_mpiexec_is_printed_once(arguments, sentence, tmp_path):
     result = command(tmp_path, 2, "train", *TRAIN, *arguments)
     assert result.returncode != 0
     lines = [line for line in result.stderr.splitlines() if line.startswith("minidl train:")]
@@ -119,7 +119,7 @@ def test_what_cannot_be_ends_in_one_sentence_that_is_said_once(arguments, senten
     assert process_census.wait_until_gone(process_census.ranks(os.getpid())) == []
 
 
-def test_the_copies_notice_each_other_by_the_variables_of_their_launcher(monkeypatch):
+def test_copies_started_by_a_launcher_are_recognized_by_its_environment_variables(monkeypatch):
     for variables, on, sentence in (
         ({"PMI_RANK": "1", "PMI_SIZE": "4"}, "processes", "started this command 4 times"),
         ({"PMIX_RANK": "0"}, "simulation", "started this command several times"),

@@ -25,7 +25,7 @@ def test_every_network_is_listed_with_its_numbers_and_their_source():
 
 
 @pytest.mark.usefixtures("pictures")
-def test_a_machine_is_measured_and_its_file_stands_for_a_network():
+def test_calibrate_writes_a_file_that_can_be_given_as_a_network():
     out = succeeds("calibrate", "--repetitions", 3, "-o", "net.json", "--picture", "fit.png")
     network = Network.load("net.json")
     assert network.alpha > 0

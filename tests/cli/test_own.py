@@ -93,7 +93,7 @@ def test_a_deadline_ends_a_model_that_loops():
         assert f"minidl {command[0]}: the run did not finish within its deadline of 0.7 s" in done.stderr
 
 
-def test_initials_of_minidls_own_keep_their_meaning():
+def test_ef_stays_error_feedback_if_an_imported_class_has_the_same_initials():
     Path("my.py").write_text("from minidl import compress\nclass ExactFew(compress.Sign): pass\n")
     strategy = "synchronous:compressor=ef(exact_few)"
     succeeds("train", "--import", "my.py", "--strategy", strategy, "--model", "mlp", "--data", "spirals", "--nodes", 2,

@@ -14,7 +14,7 @@ from tests.cli.command import environment, minidl, run_anew
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_it_prints_and_returns_what_a_call_in_the_process_of_the_tests_does(tmp_path):
+def test_the_program_prints_and_returns_the_same_as_a_call_in_this_process(tmp_path):
     words = ("train", "--nodes", 4, "--batch-size", 3)
     called, started = minidl(tmp_path, *words), run_anew(tmp_path, *words)
     assert started.stderr == (
@@ -24,7 +24,7 @@ def test_it_prints_and_returns_what_a_call_in_the_process_of_the_tests_does(tmp_
     assert (called.returncode, called.stdout, called.stderr) == (2, "", started.stderr)
 
 
-def test_neither_an_ascii_terminal_nor_the_name_of_a_missing_backend_costs_the_results(tmp_path):
+def test_the_results_are_written_in_spite_of_an_ascii_terminal_and_a_missing_backend(tmp_path):
     changes = {"PYTHONIOENCODING": "ascii", "MPLBACKEND": "module://nope"}
     result = run_anew(tmp_path, "schedule", "--out", "\N{MICRO SIGN}", **changes)
     assert (result.returncode, result.stderr) == (0, "")

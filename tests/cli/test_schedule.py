@@ -39,7 +39,7 @@ def test_the_file_that_it_writes_is_read_again(kind):
     assert "no closed form (Listed: no formula is known for this schedule)." in second[2]
 
 
-def test_times_are_of_a_whole_stage():
+def test_schedule_divides_the_times_of_a_stage_among_its_chunks():
     for chunks, idle in ((1, 18), (2, 9), (4, 4.5)):
         times = ("--forward", 2, "--input", 3, "--weight", 1)
         shown = succeeds("schedule", "--kind", "interleaved", "--chunks-per-stage", chunks, *times)
@@ -47,7 +47,7 @@ def test_times_are_of_a_whole_stage():
         assert f"the closed form says {idle}." in shown
 
 
-def test_messages_take_time():
+def test_a_message_time_makes_the_bubble_larger_and_has_no_closed_form():
     shown = succeeds("schedule", "--kind", "gpipe", "--message", 0.5)
     assert "Bubble: 12 units idle of 36" in shown
     assert "no closed form (formulas hold for messages that take no time, got message=0.5)." in shown

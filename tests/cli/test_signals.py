@@ -77,7 +77,7 @@ def test_a_signal_is_not_lost_if_what_it_interrupted_fails_before_it_is_sent_aga
     assert run(f"signal.raise_signal({int(number)})", program=FAILING) == (128 + number, "")
 
 
-def test_an_object_that_a_signal_has_left_half_made_is_freed_in_silence():
+def test_an_object_half_made_at_a_signal_is_freed_without_output():
     assert run(HALF_MADE) == (130, "")
 
 
@@ -88,6 +88,6 @@ def test_another_error_while_an_object_is_freed_is_printed_as_ever():
         assert text in errors
 
 
-def test_a_hang_up_that_nohup_lets_it_ignore_changes_nothing():
+def test_an_ignored_sighup_changes_nothing():
     ignoring = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
     assert run("signal.raise_signal(signal.SIGHUP)", rest=0, before=ignoring) == (1, "nothing came\n")

@@ -68,7 +68,7 @@ def test_auto_says_what_it_picked_and_is_among_the_fastest():
 
 
 @pytest.mark.usefixtures("pictures")
-def test_a_new_folder_in_runs_gets_table_pictures_and_traces():
+def test_simulate_writes_table_pictures_and_traces_into_a_new_folder_in_runs():
     said = succeeds("simulate", "--nodes", "2,4", "--bytes", "1MB")
     (folder,) = Path("runs").iterdir()
     assert folder.name.startswith("simulate-all_reduce-")
@@ -86,7 +86,7 @@ def timelines(*arguments: object) -> list[str]:
     return [line.removeprefix("Timeline: ") for line in said.splitlines() if line.startswith("Timeline: ")]
 
 
-def test_the_timelines_are_of_the_runs_that_were_named_or_of_fastest_and_slowest_that_a_picture_shows_well():
+def test_timelines_show_the_runs_of_trace_of_or_the_fastest_and_slowest_on_few_nodes():
     named = ("--trace-of", "tree:4", "--trace-of", "2")
     assert timelines("--nodes", "2,4", "--algorithm", "ring,tree", *named) == [
         "all_reduce (tree) of 100 MB on 4 nodes, 10gbe",
@@ -146,7 +146,7 @@ def test_on_four_machines_of_four_gpus_groups_that_are_machines_win_as_the_formu
     assert "-: there is no formula for links that are shared" in said
 
 
-def test_the_folder_of_racks_has_their_file_which_stands_for_a_name():
+def test_the_network_file_written_for_racks_can_be_given_as_a_network():
     (row,), _ = simulate(*RACKS, "--algorithm", "ring")
     Path("out/network.json").rename("racks.json")
     (again,), _ = simulate("--networks", "racks.json", "--algorithm", "ring")
@@ -163,7 +163,7 @@ def test_the_table_fits_a_terminal_and_says_the_groups_of_hierarchical():
     assert max(len(line) for line in said.splitlines() if not line.startswith(("Timeline", "In "))) <= 80
 
 
-def test_the_calls_are_made_for_real_beside_the_simulation_of_a_network_fitted_to_this_machine():
+def test_measured_runs_the_collectives_and_simulates_a_network_calibrated_on_this_machine():
     rows, said = simulate("--measured", "--nodes", 2, "--bytes", "4KiB,8KiB", "--algorithm", "ring,tree")
     for row in rows:
         least, median, most = (number(row, f"measured_seconds_{name}") for name in ("least", "median", "most"))

@@ -46,7 +46,7 @@ def on_a_terminal(folder, *arguments):
     return written.decode(), process.returncode
 
 
-def test_a_bar_moves_beneath_the_columns_and_a_line_an_epoch_and_the_table_remain(tmp_path):
+def test_on_a_terminal_train_shows_a_progress_bar_and_leaves_a_line_per_epoch_and_the_table(tmp_path):
     text, code = on_a_terminal(tmp_path, "train", "--model", "mlp", "--epochs", 8, "--nodes", 2, "--out", "out")
     assert code == 0, text
     lines = [line for line in re.split(r"[\r\n]+", CONTROL.sub("", text)) if line.strip()]

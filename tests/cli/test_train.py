@@ -38,7 +38,7 @@ def run(request, tmp_path_factory):
     return request.param, folder / "out", minidl(folder, *words)
 
 
-def test_a_run_ends_well_and_leaves_its_six_files(run):
+def test_a_finished_run_leaves_six_files(run):
     _, folder, result = run
     assert (result.returncode, result.stderr) == (0, "")
     assert sorted(path.name for path in folder.iterdir()) == FILES
@@ -93,7 +93,7 @@ def test_metrics_csv_has_a_row_an_epoch_and_trace_json_a_track_a_node(run):
     assert any(event["name"] == "all_reduce" for event in events) == (nodes > 1)
 
 
-def test_off_a_terminal_there_are_plain_lines_one_an_epoch_and_the_table(run):
+def test_without_a_terminal_train_prints_a_plain_line_per_epoch_and_the_table(run):
     nodes, _, result = run
     lines = result.stdout.splitlines()
     assert not set("\x1b\r━╸╺⠋⠙⠹") & set(result.stdout)

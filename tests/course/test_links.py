@@ -53,7 +53,7 @@ def test_every_link_leads_to_something():
     assert {page: links for page, links in broken.items() if links} == {}
 
 
-def test_a_broken_link_would_be_seen(tmp_path, monkeypatch):
+def test_the_link_checker_finds_broken_links(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.course.test_links.ROOT", tmp_path)
     page = tmp_path / "page.md"
     (tmp_path / "there.md").write_text("# Two words, one *comma*\n")

@@ -103,7 +103,7 @@ def test_every_command_that_a_page_a_docstring_or_a_comment_shows_exists():
     assert missing == []
 
 
-def test_the_map_of_a_room_of_the_course_names_its_files_and_no_others():
+def test_the_docstring_of_a_course_package_lists_exactly_its_files():
     for package in ROOMS:
         docstring = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
         named = set(re.findall(r"^(\w+)(?:\.py|/)\s", docstring, re.M))

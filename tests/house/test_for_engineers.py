@@ -40,7 +40,7 @@ def programs(folder: Path) -> dict[str, str]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("title", "blocks"), [(min(TASKS), 2), *exhaustively(*((title, None) for title in TASKS))])
-def test_a_task_is_done_by_typing_what_the_page_says(title: str, blocks: int | None, tmp_path: Path):
+def test_the_commands_of_for_engineers_work_as_printed(title: str, blocks: int | None, tmp_path: Path):
     """blocks: how many blocks of the task are tried (two: a command, and what it prints); None for all."""
     text = "".join(f"{block}```\n" for block in TASKS[title].split("```\n")[:blocks])
     environment = programs(tmp_path)

@@ -70,7 +70,7 @@ def test_a_changed_added_or_dropped_requirement_makes_the_lock_old(folder: Path,
     assert not lock_is_current(folder)
 
 
-def test_without_a_lock_there_is_none_that_is_current(folder: Path) -> None:
+def test_without_a_lock_file_the_lock_is_not_current(folder: Path) -> None:
     (folder / "uv.lock").unlink()
     assert not lock_is_current(folder)
 

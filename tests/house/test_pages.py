@@ -154,5 +154,5 @@ def test_the_chapters_that_the_readme_says_are_there_are_those_with_lectures() -
 
 
 @pytest.mark.parametrize("command", ["python3 -m course demo", "python3 -m course test"])
-def test_the_readme_shows_the_two_commands(command: str) -> None:
+def test_the_readme_shows_the_commands_simulate_and_schedule(command: str) -> None:
     assert command in README

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import LONGEST_FIRST, TESTS, TIERS, pytest_collection_modifyitems
 
 
-def test_every_claim_has_a_case_in_the_first_tier(pytestconfig: pytest.Config) -> None:
+def test_every_exhaustive_test_has_a_case_in_the_first_tier(pytestconfig: pytest.Config) -> None:
     tiers = pytestconfig.stash[TIERS]
     assert sorted(tiers.exhaustive - tiers.first) == []
 

@@ -18,7 +18,7 @@ BOTH = [lambda program, nodes: simulate(program, nodes, 1.0, 0.0).results, proce
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("run", BOTH, ids=["clock", "processes"])
-def test_messages_of_one_sender_keep_their_order_and_others_are_kept_until_asked_for(run):
+def test_messages_of_one_sender_keep_their_order_and_wait_until_they_are_received(run):
     def program(comm):
         if comm.rank > 0:
             for i in range(3):
@@ -31,7 +31,7 @@ def test_messages_of_one_sender_keep_their_order_and_others_are_kept_until_asked
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("run", BOTH, ids=["clock", "processes"])
-def test_what_is_sent_is_a_copy(run):
+def test_isend_sends_a_copy(run):
     def program(comm):
         if comm.rank == 0:
             x = np.full(100_003, 1.7)
@@ -45,7 +45,7 @@ def test_what_is_sent_is_a_copy(run):
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("run", BOTH, ids=["clock", "processes"])
-def test_receiving_from_any_names_the_sender(run):
+def test_recv_from_any_names_the_sender(run):
     def program(comm):
         if comm.rank > 0:
             return comm.send(comm.rank * 1.3, 0)
@@ -86,7 +86,7 @@ def test_a_rank_that_fails_is_named_with_its_traceback_and_leaves_no_process(fai
 
 
 @pytest.mark.timeout(60)
-def test_unread_messages_do_not_keep_a_run_from_its_end():
+def test_a_run_with_unread_messages_ends():
     def program(comm):
         comm.isend(np.zeros(300_007), 1 - comm.rank)
         return comm.rank
@@ -113,7 +113,7 @@ def test_no_rank_outlives_a_caller_that_is_killed():
     assert not caller.communicate(timeout=30)[0]  # ends when no rank has the pipe open any more
 
 
-def test_ranks_that_wait_for_each_other_are_told_so_on_the_clock():
+def test_a_simulated_deadlock_is_an_error_that_names_its_ranks():
     def program(comm):
         return None if comm.rank == 1 else comm.recv((comm.rank + 2) % 4)
 

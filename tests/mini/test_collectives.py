@@ -28,7 +28,7 @@ def vector(comm, n):
     ("name", "nodes"),
     [(name, nodes) for name in WORKSHOP for nodes in (1, 2, 3, 4, 8) if name != "all_reduce_doubling" or nodes != 3],
 )
-def test_a_collective_is_the_workshops(name, nodes, n):
+def test_a_collective_has_the_results_of_the_workshops(name, nodes, n):
     ours = simulate(lambda comm: getattr(core, name)(comm, vector(comm, n)), nodes, ALPHA, BETA)
     theirs = cluster.launch(
         lambda comm: WORKSHOP[name](comm, vector(comm, n)), nodes=nodes, on="simulation", network=NETWORK

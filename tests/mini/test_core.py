@@ -30,7 +30,7 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_it_imports_numpy_greenlet_the_standard_library_and_data(path):
+def test_the_core_imports_only_numpy_greenlet_the_standard_library_and_minidl_data(path):
     for name in imported(path):
         package = name.split(".")[0]
         assert package in sys.stdlib_module_names | {"numpy", "greenlet"} or re.match(r"minidl\.(mini|data)\b", name)
@@ -55,7 +55,7 @@ def test_the_docstring_lists_the_files_in_the_order_of_reading():
 
 
 @pytest.mark.timeout(120)
-def test_its_program_prints_that_processes_and_clock_agree_in_every_way_to_train():
+def test_the_program_of_the_core_prints_that_processes_and_simulation_agree():
     shown = subprocess.run(
         [sys.executable, "-m", "minidl.mini"], capture_output=True, text=True, check=True, timeout=100, cwd=ROOT
     )

@@ -185,7 +185,7 @@ def test_top_k_with_error_feedback_is_the_workshops_and_so_are_bytes_and_residua
     assert nbytes - broadcast * first.nbytes == steps * nodes * (nodes - 1) * k * 8
 
 
-def test_what_is_sent_and_the_residual_are_the_workshops_and_add_up_to_all_gradients():
+def test_top_k_sends_and_keeps_what_the_workshop_does_and_both_add_up_to_the_gradients():
     rng, feedback = np.random.default_rng(4), compress.ErrorFeedback(compress.TopK(0.07))
     gradients, sent = [rng.normal(0.2, 3.1, 211).astype(np.float32) for _ in range(9)], []
 

@@ -22,7 +22,7 @@ Counted = tuple[int, int, int, int, int]
 
 @dataclass
 class Local:
-    """A run of `local_sgd` on p machines; one that raises is made again by the next part that asks for it."""
+    """A run of `local_sgd` on p machines, made at its first use; if it raises, it is made again at the next use."""
 
     answer: Answer
     machines: list[Machine]
@@ -70,7 +70,7 @@ def ends(steps: int, period: int, first: int, slip: str = "") -> list[int]:
 
 
 def trained(one: Local, slip: str = "") -> list[Array]:
-    """The right weights of all machines, or those that a known slip gives."""
+    """The right weights of all machines, or those that the mistake `slip` gives."""
     xs, p = [each.x for each in one.machines], len(one.machines)
     rounds = ends(one.steps, one.period, one.first, slip)
     for step in range(one.steps):
@@ -200,7 +200,7 @@ def rounds_of(case: Counted) -> int:
 
 
 def words(case: Counted, rounds: float) -> float:
-    """The words that a machine sends in so many rounds."""
+    """The words that a machine sends in `rounds` rounds."""
     p, n, *_ = case
     return rounds * 2 * (p - 1) / p * n
 

@@ -5,7 +5,7 @@ On the parabola curvature x²/2, p equal workers and their centre are multiplied
     [ q (1 - a - alpha)   q alpha     ]        a = lr curvature,  q = (1 - a)^(period - 1)
     [ p alpha             1 - p alpha ]
 
-As alpha grows, the smaller eigenvalue falls. It is -1 where det(A + I) = 0, an equation of first degree in alpha.
+As alpha grows, the smaller eigenvalue falls. It is -1 where det(A + I) = 0, a linear equation in alpha.
 """
 
 from __future__ import annotations

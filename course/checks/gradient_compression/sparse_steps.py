@@ -45,7 +45,7 @@ def runs(answer: Answer, case: Case, steps: int, seed: int) -> Made:
 
 
 def tied(answer: Answer) -> Made:
-    """Steps with totals of equal magnitude and of both signs, with zeros, and with many: sorts are stable for few."""
+    """Steps with totals of equal magnitude, or zeros; one has 64 entries: unstable sorts keep the order of few."""
     many = [np.resize(row, 64) for row in ([1.0, -2.0, 2.0, -1.0, 2.0], [-1.0, 1.0, 0.0])]
     made = []
     for rows, k in (
@@ -62,7 +62,7 @@ def tied(answer: Answer) -> Made:
 
 def rounded(answer: Answer) -> Made:
     """A step whose sum depends on the order of the ranks: two small numbers count only if they are added first."""
-    small = 0.3 * 2.0**-23  # a third of the distance of the numbers next to the large one
+    small = 0.3 * 2.0**-23  # 0.3 of the spacing of float64 numbers next to the large one
     gradients = [np.array([number, 0.0], np.float32) for number in (small, small, 1.5 * 2.0**29)]
     step = Step(np.zeros(2), gradients, [np.zeros(2, np.float32)] * 3, 1)
     return [(step, answer.on_ranks(step.arguments(), may_change=[RESIDUAL]))]

@@ -1,4 +1,4 @@
-"""Clusters for `best_batch`: the time to the target for every minibatch, and where known mistakes lose time."""
+"""Clusters for `best_batch`, the time to the target for every minibatch, and the choices of known mistakes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ REGRET = 0.02
 """A minibatch is right if it takes at most this share longer to the target than the best one."""
 
 CLEAR = 0.05
-"""Where a known mistake is to be caught, it takes at least this share longer."""
+"""A cluster catches a known mistake if its choice takes longer than the best one by more than this share."""
 
 AT_LEAST, DRAWS = 8, 5_000
 
 
 def ring_seconds(cluster: Cluster) -> float:
-    """A ring all-reduce of the gradient."""
+    """The seconds of a ring all-reduce of the gradient."""
     p = cluster.nodes
     return 2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)
 
 
 def seconds_to_target(cluster: Cluster, batch: Any) -> Any:
-    """S(B) steps, each with its gradient and its all-reduce; for one minibatch or an array of them."""
+    """The seconds of S(B) steps, each with a gradient and an all-reduce; for one minibatch or an array of them."""
     steps = cluster.s_min * (1 + cluster.b_c / batch)
     return steps * (cluster.seconds_per_sample * batch / cluster.nodes + ring_seconds(cluster))
 
@@ -43,7 +43,7 @@ def allowed(cluster: Cluster) -> Array:
 
 
 def best(cluster: Cluster) -> int:
-    """The oracle, by trying all of them."""
+    """The best minibatch, found by trying all of them."""
     batches = allowed(cluster)
     return int(batches[np.argmin(seconds_to_target(cluster, batches))])
 
@@ -64,7 +64,7 @@ def nearest(cluster: Cluster, batch: float) -> int:
 
 
 def of_stationary(**changes: Callable[[Cluster], float]) -> Callable[[Cluster], float]:
-    """A minibatch from the derivative with another ring or another p."""
+    """A known mistake: the minibatch at which the derivative is 0, with a wrong ring time or a wrong p."""
 
     def chosen(cluster: Cluster) -> float:
         ring = changes["ring"](cluster) if "ring" in changes else ring_seconds(cluster)
@@ -136,7 +136,7 @@ def draw(rng: np.random.Generator) -> Cluster:
 
 @cache
 def clusters(seed: int) -> list[Cluster]:
-    """Clusters without a corner, of which each known mistake takes clearly longer on one at least."""
+    """Clusters whose best minibatch is at no limit. Each known mistake takes clearly longer on at least one of them."""
     rng = stream(Purpose.MANUAL, seed, "clusters for a minibatch")
     missing, chosen = set(MISTAKES), []
     for _ in range(DRAWS):
@@ -156,7 +156,7 @@ def clusters(seed: int) -> list[Cluster]:
 
 @cache
 def corners(seed: int) -> list[Cluster]:
-    """Clusters at whose best minibatch a limit holds: one node, a free network, little memory, a tiny B_c."""
+    """Clusters whose best minibatch is at a limit: one node, a free network, little memory, a tiny B_c."""
     rng = stream(Purpose.MANUAL, seed, "corners")
     p, nbytes, many = int(rng.choice([4, 6, 8])), int(rng.integers(1, 9)) * 10**7, int(rng.integers(40, 90)) * 10
     slow = {"nbytes": nbytes, "alpha": 5e-5, "beta": 8e-9, "s_min": 1000}

@@ -1,4 +1,4 @@
-"""Steps that are measured: curves of seconds a step, the calls that an answer makes, and its regret."""
+"""Clusters whose steps an answer measures: the seconds per step, the answer's calls, and its regret."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_CALLS = 50
 """Calls of seconds_per_step that an answer may make."""
 
 FAR = 0.5
-"""The regret from which few calls give no points."""
+"""A regret above this earns no points for a small number of calls."""
 
 GIVEN_UP = 1_000
 """Calls after which seconds_per_step raises."""
@@ -31,8 +31,9 @@ class Measured:
     """A cluster whose steps can be measured, and the measurements that were made.
 
     overhead, compute   seconds of a step with B samples: overhead + compute * B / p, at least
-    idle_below          samples a node below which the computing takes no less time
+    idle_below          samples a node below which computing takes no less time
     slow_above          samples a node above which each further one takes three times as long
+    asked, returned     the minibatches that the answer measured, and the one that it returned
     """
 
     kind: str
@@ -65,7 +66,7 @@ class Measured:
         return self.overhead + self.compute * computing
 
     def measure(self, batch: Any) -> float:
-        """seconds_per_step as the answer gets it; notes what it was asked for."""
+        """The function seconds_per_step that the answer calls; records each call in `asked`."""
         self.asked.append(batch)
         if len(self.asked) > GIVEN_UP:
             raise RuntimeError(f"seconds_per_step was called more than {GIVEN_UP:,} times; {MOST_CALLS} are enough")
@@ -84,7 +85,7 @@ class Measured:
 
 
 def draw(seed: int) -> list[Measured]:
-    """Clusters of different kinds; on each the time falls, and then rises."""
+    """Clusters of different kinds. As the minibatch grows, the time to the target falls, then rises."""
     rng = stream(Purpose.MANUAL, seed, "measured steps")
 
     def between(low: float, high: float) -> float:

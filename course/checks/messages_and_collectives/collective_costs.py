@@ -1,4 +1,4 @@
-"""The costs of all-reduces by the formulas of `minidl.cluster.cost`, and the results of usual slips."""
+"""The costs of all-reduces by the formulas of `minidl.cluster.cost`, and the results of common mistakes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POWERS_OF_TWO = (
     (8, 0, 50e-6, 8e-9, 1e-9),
 )
 ANY_NUMBER = ((3, 2400, 1e-6, 0.04e-9, 0.01e-9), (6, 4_800_000, 50e-6, 8e-9, 2e-9), (12, 960, 20e-6, 0.8e-9, 0.3e-9))
-"""Cases of a cost function, in which p chunks of whole float64 make nbytes."""
+"""Cases of a cost function. nbytes is divisible into p chunks of whole float64 numbers."""
 
 NEVER = 1e15
 """Bytes beyond which a crossover counts as infinite: it comes from the rounding of two equal slopes."""
@@ -66,7 +66,7 @@ def ring_mistakes(p: int, n: int, alpha: float, beta: float, gamma: float) -> di
 
 
 def slips_of_any(want: float, n: int) -> dict[str, float]:
-    """Slips in units and in the question, for any formula."""
+    """Mistakes about the unit, or about what is asked; for any formula."""
     slips = {
         "Seconds are asked, not milliseconds.": 1e3 * want,
         "Seconds are asked, not microseconds.": 1e6 * want,
@@ -168,7 +168,7 @@ def crossover_mistakes(p: int, alpha: float, beta: float, gamma: float) -> dict[
         "The sign is that of the other difference.": -size,
         "This is the size of a chunk; the bytes of the whole vector are asked.": size / p,
     }
-    if p == ITEMSIZE:  # as many bytes an element as chunks: which of the two it is can not be said
+    if p == ITEMSIZE:  # p chunks and 8 bytes an element: both mistakes give the same number
         both = [sentence for sentence, slip in slips.items() if slip == size / p]
         slips = {" Or: ".join(both): size / p} | {
             sentence: slips[sentence] for sentence in slips if sentence not in both

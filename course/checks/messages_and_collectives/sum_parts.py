@@ -1,4 +1,4 @@
-"""Decomposes a wrong sum: which ranks' vectors it contains, how many times, and which chunks."""
+"""Decomposes a wrong sum: which ranks' vectors it contains, how many times each, and which chunks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from course.checks.messages_and_collectives.rank_words import listed, ranks_named
 
 LARGE = 1e100
-"""Numbers from here on are none of a check's usual ones."""
+"""Elements of this magnitude or more are left out: only special cases of a check have them."""
 
 
 def made_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> str:
-    """A sentence on the ranks' vectors in a wrong sum; "" if it is not made of these or they are too short."""
+    """Says which ranks' vectors a wrong sum is made of; "" if it is made of something else, or they are too short."""
     p = len(vectors)
     weights = weights_of(got, vectors)
     if weights is None:
@@ -27,7 +27,7 @@ def made_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> str:
 
 
 def counts_in_words(counts: np.ndarray) -> str:
-    """A sentence on the ranks whose vectors are missing in a sum, or in it twice; counts: one item for each rank."""
+    """Says whose vectors a sum lacks, or contains more than once. counts: how often it contains each rank's vector."""
     missing, repeated = np.flatnonzero(counts == 0), np.flatnonzero(counts > 1)
     parts = [f"Missing in this sum: what {ranks_named(missing)} had."] if len(missing) else []
     parts += [f"Added more than once: what {ranks_named(repeated)} had."] if len(repeated) else []
@@ -35,7 +35,7 @@ def counts_in_words(counts: np.ndarray) -> str:
 
 
 def chunk_made_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> str:
-    """How the first wrong chunk of a wrong sum is made of the ranks' chunks; see `made_of`."""
+    """Says which ranks' chunks the first wrong chunk of a sum is made of; see `made_of`."""
     p, total = len(vectors), np.sum(vectors, axis=0)
     if got.dtype.kind != "f":
         return ""
@@ -62,7 +62,7 @@ def other_chunks(got: np.ndarray, shares: Sequence[Sequence[np.ndarray]], number
 
 
 def weights_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> np.ndarray | None:
-    """The numbers w with got = w[0] vectors[0] + w[1] vectors[1] + ..., if there are, and only these.
+    """The numbers w with got = w[0] vectors[0] + w[1] vectors[1] + ...; None if there are none, or several.
 
     Elements that are infinite or huge in a vector are left out.
     """

@@ -34,12 +34,12 @@ def compare_variance(answer: Answer, gradients: Array, batch_size: int, replacem
         raise Wrong(f"{called}: expected 0, got nan.", cause)
     mistakes = variance_mistakes(gradients, batch_size, replacement)
     if isinstance(got, int | float) and sum(bool(np.isclose(got, wrong)) for wrong in mistakes.values()) > 1:
-        mistakes = {}  # several mistakes give this: which one it is can not be said
+        mistakes = {}  # several mistakes give this number: none is named
     expect.number(got, variance(gradients, batch_size, replacement), called, mistakes=mistakes)
 
 
 def compare_large_mean(answer: Answer, rng: np.random.Generator) -> None:
-    """The same with LARGE_MEAN added: if the answer is right without it, the mistake is rounding."""
+    """Raise Wrong unless the variance is right, first of some gradients, then of these with LARGE_MEAN added."""
     gradients = LARGE_MEAN + np.round(rng.normal(0.0, 2.0, (50, 3)), 2)
     for batch_size, replacement in ((4, True), (4, False)):
         compare_variance(answer, gradients - LARGE_MEAN, batch_size, replacement)

@@ -1,4 +1,4 @@
-"""The exact steps of a student's training loop, on copies of one digit, whose order makes no difference."""
+"""Checks the exact steps of a student's training loop, on copies of one digit: so their order does not matter."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from course.judging import Answer, Wrong, expect
 
 COPIES, BATCH_SIZE, RATE = 5, 2, 0.5
 STEPS = 3
-"""Of an epoch: 2, 2 and 1 samples."""
+"""Steps of an epoch, with 2, 2 and 1 samples."""
 
 
 def compare_three_steps(answer: Answer, seed: int) -> None:
-    """Five copies of one digit in batches of two: the three steps can be computed for any order."""
+    """Raise Wrong unless an epoch on five copies of one digit, in batches of two, makes the three right steps."""
     before, one, copies = copies_of_one_digit(seed)
     run = answer.run(noisy_digits.trained, before, (copies, one, one), RATE, 1, BATCH_SIZE, seed)
     got = run["weights"]
@@ -52,13 +52,13 @@ def compare_three_steps(answer: Answer, seed: int) -> None:
 
 
 def compare_later_epochs(answer: Answer, seed: int) -> None:
-    """Raise Wrong unless the steps of the second and the third epoch are as those of the first."""
+    """Raise Wrong unless the second and the third epoch make the same kind of steps as the first."""
     epochs = 3
     before, one, copies = copies_of_one_digit(seed)
     run = answer.run(noisy_digits.trained, before, (copies, one, one), RATE, epochs, BATCH_SIZE, seed)
     seen = after_epochs(run["validated"], before, epochs)
     if not seen:
-        return  # what is to be asked after every epoch is judged elsewhere
+        return  # another part judges whether validation_set is asked after every epoch
     options = f"lr={RATE}, epochs={epochs}, batch_size={BATCH_SIZE}, seed={seed}"
     called = f"train(model, {COPIES} copies of one digit, …, {options})"
     wanted = [descended(before, one, [1] * STEPS * (epoch + 1)) for epoch in range(epochs)]
@@ -78,9 +78,9 @@ def compare_later_epochs(answer: Answer, seed: int) -> None:
 
 
 def after_epochs(validated: list[list[Array]], before: list[Array], epochs: int) -> list[list[Array]]:
-    """The weights after each epoch, as the validation set saw them, or nothing if it was not asked once an epoch.
+    """The weights that the validation set received after each epoch; [] if it was not asked once per epoch.
 
-    That it was asked again with the same weights, or with those of the start, makes no difference.
+    Further questions with the same weights, or with the initial ones, are ignored.
     """
     if len(validated) == epochs:
         return validated
@@ -92,13 +92,13 @@ def after_epochs(validated: list[list[Array]], before: list[Array], epochs: int)
 
 
 def falling(epoch: int) -> list[list[float]]:
-    """The factors of the rate in all steps up to an epoch, as they are often made to fall."""
+    """For each usual rule by which the rate falls: its factors in all steps up to the end of an epoch."""
     rules = [lambda e: 1 / (1 + e), lambda e: 0.9**e, lambda e: 0.95**e, lambda e: 0.5**e, lambda e: 0.1**e]
     return [[rule(e) for e in range(epoch + 1) for _ in range(STEPS)] for rule in rules]
 
 
 def copies_of_one_digit(seed: int) -> tuple[list[Array], Samples, Samples]:
-    """Weights to begin with, a digit with a label that they do not give it, and COPIES of it."""
+    """Initial weights, one digit with a label other than the one that they predict, and COPIES of it."""
     (x, _), _, _ = noisy_digits.samples(seed)
     before = noisy_digits.start(seed)
     _, logits = noisy_digits.outputs(before, x[:1])
@@ -107,7 +107,7 @@ def copies_of_one_digit(seed: int) -> tuple[list[Array], Samples, Samples]:
 
 
 def descended(weights: list[Array], batch: Samples, factors: list[float], kept: float = 0.0) -> list[Array]:
-    """The weights after a step for each factor, which multiplies its gradient; `kept` of the sum before is added."""
+    """The weights after one step per factor. The factor multiplies the gradient; `kept` is the momentum."""
     sums = [np.zeros(w.shape) for w in weights]
     for factor in factors:
         gradient = noisy_digits.mean_gradient(weights, batch)

@@ -1,4 +1,4 @@
-"""The bubble in two conventions, from a clock for v = 1 and from the closed form, and known mistakes."""
+"""The bubble in two conventions, by the closed form, and what known mistakes give."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Cluster(NamedTuple):
 
 
 def one_step(comm: cluster.Communicator, forward: float, backward: float, nbytes: float, buckets: int) -> None:
-    """A node's program: forward, then backward, in which one bucket after the other is reduced."""
+    """A node's program: forward, then backward, which starts the all-reduce of each bucket as soon as it is full."""
     comm.compute(seconds=forward)
     in_flight = []
     for _ in range(buckets):
@@ -64,13 +64,13 @@ def step_seconds(one: Cluster, p: int) -> float:
 
 
 def simulated(one: Cluster) -> float:
-    """Samples a second of p simulated nodes, divided by p times those of one node."""
+    """The scaling efficiency: samples per second of p simulated nodes, divided by p times those of one node."""
     own = one.p if one.strong else 1
     return step_seconds(one, 1) / (own * step_seconds(one, one.p))
 
 
 def judge(answer: Answer, one: Cluster) -> None:
-    """The answer's prediction is within TOLERANCE of the simulation."""
+    """Raise Wrong unless the answer's prediction is within TOLERANCE of the simulation."""
     want, got = simulated(one), predicted(answer, one)
     if abs(got - want) <= TOLERANCE * want:
         return
@@ -82,7 +82,7 @@ def judge(answer: Answer, one: Cluster) -> None:
 
 
 def judge_one_node(answer: Answer, one: Cluster) -> None:
-    """The efficiency of one node is 1."""
+    """Raise Wrong unless the efficiency of one node is 1."""
     alone = one._replace(p=1)
     got = predicted(answer, alone)
     if abs(got - 1) > SAME:
@@ -92,7 +92,7 @@ def judge_one_node(answer: Answer, one: Cluster) -> None:
 
 
 def predicted(answer: Answer, one: Cluster) -> float:
-    """The answer's number, or Wrong."""
+    """The number that the answer returns. Raises Wrong if it returns none."""
     got = expect.number_array(answer(*one), one.called, "a number")
     if got.ndim != 0 or got.dtype.kind == "c" or not math.isfinite(got.item()):
         raise Wrong(f"{one.called}: expected a number, got {expect.shown(got if got.ndim else got.item())}.")
@@ -100,7 +100,7 @@ def predicted(answer: Answer, one: Cluster) -> float:
 
 
 Seconds = Callable[[int, float], float]
-"""Of a step on p nodes, whose slowest has so many samples."""
+"""seconds(p, samples): the time of a step on p nodes, the slowest of which has `samples` samples."""
 
 
 def mistakes(one: Cluster) -> dict[str, float]:

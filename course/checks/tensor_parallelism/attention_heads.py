@@ -67,9 +67,9 @@ def heads_of(answer: Answer, case: Case, seed: int, *, is_limited: bool = False)
 
 
 def refused(answer: Answer, p: int, heads: int, seed: int) -> None:
-    """Raise Wrong unless each rank raises ValueError, with both numbers, for heads that p does not divide.
+    """Raise Wrong unless each rank raises ValueError, with both numbers, if p does not divide the number of heads.
 
-    One rank after the other runs the answer while all others do nothing: so a rank that waits for them is found, too.
+    Each rank runs the answer while the others do nothing: a rank that waits for them is found, too.
     """
     one = heads_of(answer, (p, 3, 12 * heads, heads), seed)
     for rank in range(p):

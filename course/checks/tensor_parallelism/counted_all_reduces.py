@@ -1,4 +1,4 @@
-"""How many all-reduces an answer made, of how many words together, and that there was nothing else."""
+"""Checks the number and the total words of an answer's all-reduces, and that it communicates in no other way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from course.plural import counted
 
 
 def compare_all_reduces(one: Divided, words: Sequence[int], why_more: str = "") -> None:
-    """Raise Wrong unless the answer made at most as many all-reduces as there are `words`, of so many together.
+    """Raise Wrong unless the answer made at most len(words) all-reduces of sum(words) words in total, and nothing else.
 
     why_more: the likely cause if there are more calls or more words.
     """
@@ -37,6 +37,6 @@ def compare_all_reduces(one: Divided, words: Sequence[int], why_more: str = "") 
 
 
 def compare_carried(one: Divided, name: str, words: int) -> None:
-    """Raise Wrong unless messages could have carried the result `name` of so many words to each rank."""
+    """Raise Wrong unless messages could have carried the result `name`, of `words` words, to each rank."""
     for rank in range(one.p) if one.p > 1 else ():
         carried.could_have_carried(one.run, f"{one.called(rank)}: {name}", rank, range(one.p), 8 * words)

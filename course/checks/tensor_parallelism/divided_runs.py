@@ -22,12 +22,12 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class Rank:
-    """What one rank is given, and what it should return.
+    """The arguments of one rank, and its right results.
 
     Attributes
         given      the arguments, by name
         wanted     the right results, by name
-        mistakes   for each result, by name: for each known mistake, the sentence that explains it and what it gives
+        mistakes   for each result, by name: the values that known mistakes give, by the sentence that explains each
     """
 
     given: Named
@@ -37,7 +37,7 @@ class Rank:
 
 @dataclass
 class Divided:
-    """A run of an answer on ranks; one that raises is made again by the next part that asks for it."""
+    """A run of an answer on ranks, made when it is first used; if it raises, it is made again at the next use."""
 
     answer: Answer
     sizes: str
@@ -70,7 +70,7 @@ class Divided:
 
 
 def compare(one: Divided, names: Iterable[str]) -> None:
-    """Raise Wrong unless each rank returned the right arrays of these names."""
+    """Raise Wrong unless each rank returned the right values of the results with these names."""
     for name in names:
         for number, rank in enumerate(one.ranks):
             want = rank.wanted[name]

@@ -13,11 +13,11 @@ import time
 from importlib import import_module
 
 STOP_SECONDS = 60.0
-"""In which what is graded has to be written once standard input has ended."""
+"""Time to write the grades after standard input has ended."""
 
 
 def end_with_standard_input() -> None:
-    """Interrupt the command, as Ctrl-C does, when there is no more input; end it if that does not."""
+    """Wait until standard input ends; then interrupt the command as Ctrl-C does, and kill it after STOP_SECONDS."""
     while os.read(0, 4096):
         continue
     os.kill(os.getpid(), signal.SIGINT)

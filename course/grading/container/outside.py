@@ -1,6 +1,6 @@
-"""`grade --container`: the same command in a container without a network, where a student's code can harm nothing.
+"""`grade --container`: run the same command in a container, which has no network and changes nothing but the results.
 
-The container sees the course and the submissions read-only, at the same paths, and writes nothing but the results. It
+The container sees the course and the submissions read-only, at the same paths, and can write only the results. It
 ends with the command that started it, however that ends: it reads the other end of this process's pipe (`inside.py`).
 """
 
@@ -130,7 +130,7 @@ def time_zone(place: Path = Path("/etc/localtime")) -> str:
         *_, rule, end = content.split(b"\n")
         return rule.decode("ascii") if content.startswith(b"TZif") and rule and not end else "UTC0"
     except (OSError, ValueError):
-        return name or "UTC0"  # TZ may say it itself
+        return name or "UTC0"  # TZ may hold a rule instead of a name
 
 
 def run_command(

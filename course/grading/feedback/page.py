@@ -24,7 +24,7 @@ MOST_OF_CELL, MOST_OF_ALL = 20_000, 400_000
 MOST_IN_COLOUR, MOST_SECONDS = 8_000, 5.0
 """Characters of code that are shown in colours, and seconds after which the remaining cells are shown as plain text.
 
-For some texts the time of these tools grows with the square of the length.
+For some texts the time of highlighting grows with the square of the length.
 """
 
 STYLES = Path(__file__).with_name("page.css")
@@ -46,7 +46,7 @@ PAGE = """\
 </body>
 </html>
 """
-"""The policy makes the browser refuse scripts and whatever would be loaded from elsewhere."""
+"""The policy makes the browser refuse scripts, and anything that would be loaded from elsewhere."""
 
 CODE = HtmlFormatter(nowrap=True)
 

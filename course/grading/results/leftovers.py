@@ -14,7 +14,7 @@ from course.whole_file import replace
 
 
 def remove_leftovers(note: Path) -> None:
-    """Remove the folders of the run that the file `note` names, if it has ended; then name this run there."""
+    """Remove the folders of the run that the file `note` names, if it has ended; then write this run into `note`."""
     try:
         before = json.loads(note.read_text(encoding="utf-8"))
         pid, folder = int(before["process"]), Path(before["folder"])

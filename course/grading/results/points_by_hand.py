@@ -68,7 +68,7 @@ def beyond(grade: Grade) -> list[str]:
 
 
 def names_in_table(graded: Iterable[Key]) -> dict[Key, Key]:
-    """The keys by their cells in a table, also as a spreadsheet rewrites these: 007 becomes 7."""
+    """Maps the cells of a row to its key. Cells that a spreadsheet has rewritten (007 as 7) count if one key fits."""
     keys: dict[Key, Key] = {}
     several: set[Key] = set()
     for student, assignment in graded:

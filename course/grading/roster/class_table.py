@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 MOST_TOLD = 20
-"""Students that a notice names; class.csv names all."""
+"""The most students that a notice names; class.csv names all."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def shortened(name: str) -> str:
 
 
 def summary(lines: Sequence[ClassTableRow]) -> list[str]:
-    """What a teacher should know about the class, in sentences."""
+    """Sentences for the teacher: who is missing, uncertain, late, or waits for points."""
     sentences = []
     for assignment in sorted({line.assignment for line in lines}):
         those = [line for line in lines if line.assignment == assignment]
@@ -217,8 +217,8 @@ def summary(lines: Sequence[ClassTableRow]) -> list[str]:
     if late:
         sources = Counter(line.arrival.source for line in late if line.arrival)
         by = ", ".join(f"{number} by {source}" for source, number in sources.most_common())
-        sentences.append(f"{len(late)} came too late ({by}).")
+        sentences.append(f"Late: {len(late)} ({by}).")
     unread = sum(bool(line.policy and line.arrival and line.arrival.remark) for line in lines)
     if unread:
-        sentences.append(f"When {unread} came is written in a way that cannot be read; the column remark has it.")
+        sentences.append(f"{unread} have a time of submission that cannot be read: see the column remark.")
     return sentences

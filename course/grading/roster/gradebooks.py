@@ -78,7 +78,7 @@ def canvas(assignment: str, lines: Sequence[ClassTableRow], roster: Roster) -> l
         columns = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
     title = title_among(roster.columns, assignment)
     of = rounded(lines[0].possible)
-    for row in roster.is_dropped if title else ():
+    for row in roster.dropped if title else ():
         if "points possible" in row[roster.columns[0]].lower():
             of = row[title] or of
     table = [[*columns, title or assignment], ["    Points Possible", *[""] * (len(columns) - 1), of]]
@@ -117,7 +117,7 @@ def canvas_column(assignment: str, lines: Sequence[ClassTableRow], roster: Roste
     sentences = []
     if ITS_NUMBER.sub("", title) != assignment:
         sentences.append(f"Points for {assignment} go to Canvas' column {title!r}.")
-    of = next((row[title] for row in roster.is_dropped if "points possible" in row[roster.columns[0]].lower()), "")
+    of = next((row[title] for row in roster.dropped if "points possible" in row[roster.columns[0]].lower()), "")
     if re.fullmatch(r"\d+(\.\d+)?", of) and float(of) != lines[0].possible:
         sentences.append(f"Canvas' points possible are {of} there, and {assignment} has {rounded(lines[0].possible)} "
                          "points: change them in Canvas; the points are not scaled.")  # fmt: skip

@@ -42,10 +42,10 @@ class PolicyError(ValueError):
 class Policy:
     """When submissions are due, and what a late one costs.
 
-    deadlines      by the beginning of an assignment's name; "" is for all others
+    deadlines      deadline by the beginning of an assignment's name; "" is for all others
     amount         what each begun `unit` costs: percent of the points reached if `is_percent`, else points
     unit           "hour", "day" or "week"
-    grace          how much later is still in time
+    grace          lateness without a penalty
     at_most        the most that lateness costs, in percent or points as `amount`; None: all points
     """
 
@@ -146,7 +146,7 @@ class HandedIn:
     at: the time; None if it is unknown.
     source: where the time is from.
     is_late: set by a source that knows only whether it was late.
-    remark: what a better source says, if that cannot be read as a time.
+    remark: the entry of a better source, if it cannot be read as a time.
     """
 
     at: datetime | None

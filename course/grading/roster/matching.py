@@ -16,7 +16,7 @@ MOODLE = re.compile(r"(?P<name>[^/]+?)_(?P<id>\d+)_assignsubmission_")
 """The names of folders or files from Moodle: "Jane Doe_1234567_assignsubmission_file", with the participant number."""
 
 SHORT = 4
-"""A shorter id counts only as the whole name of a folder or file: 04 may be a chapter."""
+"""An id with fewer characters counts only as the whole name of a folder or file: 04 may be a chapter."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def has_word(text: str, word: str) -> bool:
 
 
 def by_name(parts: Sequence[str], roster: Roster) -> list[Student]:
-    """The students with that name; else those all of whose name's words are in one component of the path."""
+    """The students with exactly this name; if there are none, those all of whose names are in one path component."""
     words = [sorted_words(part) for part in parts]
     joined = {one_word(part) for part in parts}
     named = [one for one in roster.students if one.name]

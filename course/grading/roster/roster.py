@@ -1,4 +1,4 @@
-"""A roster: the students of a class, read from a table of the teacher.
+"""The students of a class, read from the teacher's table.
 
 The table may be Canvas' exported gradebook, Moodle's list of participants, its grading worksheet, or any table. Columns
 are recognised by their headers.
@@ -32,7 +32,7 @@ NOT_A_STUDENT = re.compile(r"points possible|student,\s*test|test student", re.I
 """The first cell of rows that Canvas adds."""
 
 PARTICIPANT = re.compile(r"participant (\d+)", re.IGNORECASE)
-"""The form in Moodle's grading worksheet of the number in a submission folder's name."""
+"""How Moodle's grading worksheet writes the number that is in the name of a submission's folder."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,17 @@ class Student:
 
 @dataclass(frozen=True)
 class Roster:
-    """The students in the order of the file. kind: "canvas", "moodle worksheet", "moodle" or "plain"."""
+    """The students in the order of the file.
+
+    kind: "canvas", "moodle worksheet", "moodle" or "plain".
+    dropped: rows of the file that are no students, such as Canvas' row of possible points.
+    """
 
     students: tuple[Student, ...]
     columns: tuple[str, ...]
     kind: str
     path: Path
-    is_dropped: tuple[dict[str, str], ...] = ()
+    dropped: tuple[dict[str, str], ...] = ()
 
 
 def read_roster(path: Path) -> Roster:
@@ -93,7 +97,7 @@ def read_roster(path: Path) -> Roster:
         if student.name or student.ids or student.logins or student.email:
             students.append(student)
     if not students:
-        raise TableError(f"{path} has no students: a header, and no row under it that names one.")
+        raise TableError(f"{path} has no students: no row under its header names one.")
     return Roster(tuple(students), table.columns, kind_of(table), path, tuple(dropped))
 
 

@@ -117,7 +117,7 @@ def submission(entry: Entry, folder: Path, assignments: Sequence[str], chosen: s
             guess = f"the assignment was guessed from the number in the name {printable(path.name)[:80]!r}"
             remark = "; ".join(filter(None, (remark, guess)))
     if not assignment and not problem:
-        problem = "it cannot be told to which assignment it answers: say so with --assignment"
+        problem = "its assignment is not known: name it with --assignment"
     return Submission(printable(student_in(relative, assignment)), assignment, path, problem, remark, digest)
 
 
@@ -191,7 +191,7 @@ def with_alike_remarked(submissions: list[Submission]) -> list[Submission]:
             )
         if not one.problem and (same := [other for other in files[file_of(one.path)] if other.path != one.path]):
             linked = ", ".join(other.student for other in same[:3])
-            one = with_remark(one, f"it is one file with the submission of {linked} (a hard link)")
+            one = with_remark(one, f"it is the same file as the submission of {linked} (a hard link)")
         submissions[place] = one
     return submissions
 

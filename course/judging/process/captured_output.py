@@ -11,7 +11,7 @@ from typing import IO
 from course.sandbox.exchange.channel import ready
 
 BEHIND_SECONDS = 0.2
-"""The longest wait, when the text is asked for, until what is in the pipe was read."""
+"""The longest time for which `text` waits until the pipe has been read."""
 
 
 class CapturedOutput:

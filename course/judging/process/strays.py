@@ -76,7 +76,9 @@ def used(processes: Sequence[int]) -> Used:
 
 
 ASKED_BEYOND = 2**31
-"""Bytes. Below this sum, shared memory may count several times: to measure it exactly takes milliseconds a process."""
+"""Bytes. Up to this sum, shared memory counts once for each process; above it, memory is measured exactly, which takes
+milliseconds per process.
+"""
 
 
 def status_of(pid: int) -> tuple[int, int]:

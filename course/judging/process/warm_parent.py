@@ -27,23 +27,23 @@ PREPARED = (
     *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
 )  # fmt: skip
 """Imported before a student's code runs, so that functions which it replaces in them can be restored. Numba and
-matplotlib are not: they read settings when they are imported, which each answer has of its own.
+matplotlib are left out: they read settings on import, and each answer has settings of its own.
 """
 
 START_SECONDS = 60.0
-"""For a process to start and to import what an answer uses. This does not count as the answer's time."""
+"""Time limit for a process to start and to import what an answer uses. It does not count as the answer's time."""
 
 FORK_SECONDS = 20.0
-"""For a warm parent that has forked before: one that takes longer is replaced."""
+"""Time limit for a fork, if the warm parent has forked before. After it, the warm parent is replaced."""
 
 ROOM_BYTES = 2**14
 
 AT_START = ("GLIBC_", "LANG", "LC_", "LD_", "MALLOC_", "MKL_", "NPY_", "OMP_", "OPENBLAS_", "PYTHON")
-"""The beginnings of the names of variables that count only when a process starts, or imports numpy."""
+"""Prefixes of environment variables that are read only when a process starts, or imports numpy."""
 
 
 class WarmParent:
-    """A warm parent, at most one at a time: another one is started when it has died or those variables have changed."""
+    """The warm parent. It is replaced if it has died, or if one of the variables in AT_START has changed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,7 +53,7 @@ class WarmParent:
         self._seconds = START_SECONDS
 
     def start(self) -> None:
-        """Start it, unless it is there: it imports while this process does something else."""
+        """Start it, unless it runs already. It imports in the background."""
         with self._lock:
             self._start()
 
@@ -79,14 +79,14 @@ class WarmParent:
         raise RuntimeError(f"the process for answers did not start within {START_SECONDS:g} s: {printed}")
 
     def forget(self) -> None:
-        """In a process that was forked from this one: it will have its own."""
+        """Called in a process forked from this one, which will start a warm parent of its own."""
         if self._process is not None and self._link is not None:
             self._process.returncode = 0  # it is not a child of this process
             self._link.close()
         self.__init__()  # type: ignore[misc]
 
     def _start(self) -> socket.socket:
-        """The connection to it."""
+        """Start it if necessary; return the connection to it."""
         settings = start_settings({**os.environ, **of_children()})
         if self._link is not None and self._process is not None:
             if self._process.poll() is None and settings == self._settings:

@@ -8,14 +8,14 @@ from typing import Any
 from minidl import cluster
 
 Program = Callable[[cluster.Communicator], Any]
-"""What such a rank does; it may raise Wrong, which ends the run."""
+"""The program of such a rank. If it raises Wrong, the run ends."""
 
 
 class PlayedRank:
-    """A simulated rank whose program is the check's; it has the attributes of `ServedRank`.
+    """A simulated rank that runs a program of the check; it has the attributes of `ServedRank`.
 
-    A message of the answer's other ranks comes as the array that was sent. Any other object comes as the bytes of its
-    pickle, which must not be loaded here: they are the student's.
+    It receives an array that the answer sends as an array, and any other object as the bytes of its pickle. Do not
+    unpickle these: the student's code may have written them.
     """
 
     def __init__(self, rank: int, program: Program) -> None:

@@ -107,9 +107,10 @@ def run(
     """
     if len(arguments) > MOST_RANKS:
         raise ValueError(f"a check runs at most {MOST_RANKS} ranks, got {len(arguments)}")
-    size, lines = len(arguments), StudentLines(session.sources)
+    size = len(arguments)
     simulation = cluster.Simulation(network=network, node=node)
     with forked_ranks(session, size) as forked:
+        lines = StudentLines(session.sources)  # the process is there by now: loading it has filled the sources
         ranks: list[ServedRank | PlayedRank] = [
             PlayedRank(rank, played[rank])
             if played and rank in played

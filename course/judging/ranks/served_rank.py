@@ -19,7 +19,7 @@ class AnswerRaised(Exception):  # noqa: N818  (the name says what happened)
 
 
 class HandlesAnError(Exception):
-    """In place of the exception that the student's code is handling while it makes a call."""
+    """Stands for the exception that the student's code handles while it makes a call."""
 
 
 class ServedRank:

@@ -40,7 +40,7 @@ class RankConnection(Protocol):
 class Communicator:
     """Messages and collectives among `size` ranks, of which this is number `rank`: see minidl.cluster.Communicator.
 
-    Missing are `background`, `until`, `shared_array`, and messages without contents (Phantom), which no check needs. An
+    It lacks `background`, `until`, `shared_array`, and messages without contents (Phantom), which no check needs. An
     error that ends the run, such as a deadlock or ranks in different collectives, ends this process and cannot be
     caught.
     """

@@ -1,8 +1,8 @@
 """Restores what a student's code replaced in minidl, in the course, and in Python's own modules.
 
 Checks count and measure with functions of these modules, in the student's process. A notebook that replaced
-`minidl.cluster.launch`, a method of the communicator or a probe would otherwise measure itself. The same holds for
-what finds and sends these functions: entries of sys.modules, and functions of Python.
+`minidl.cluster.launch`, a method of the communicator or a probe would otherwise measure itself. Entries
+of sys.modules and functions of Python are restored too, since these functions are found and sent by them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from course.sandbox.refused.refusals import Refusals
 
 GUARDED = ("minidl.", "course.")
 FREE = ("minidl.kernels",)
-"""Here functions are replaced on purpose, when another set of kernels is selected."""
+"""Modules in which minidl itself replaces functions, when another set of kernels is selected."""
 
 PYTHON = (builtins, copy, gc, json, pickle, time, tracemalloc)
-"""Python's modules with which probes measure and requests are read."""
+"""Modules of Python that probes use to measure, and that read requests."""
 
 FUNCTIONS = FunctionType | BuiltinFunctionType
 
 
 class Originals:
-    """Records functions and classes of the loaded guarded modules, with their methods and code.
+    """Records the functions and classes of the loaded guarded modules, with methods and code, and restores them.
 
     own: further modules to guard, under any name.
     """
@@ -56,7 +56,7 @@ class Originals:
         self.record_loaded()
 
     def record_loaded(self) -> None:
-        """Record the guarded modules that were loaded since this was made; their code was recorded on loading."""
+        """Record the guarded modules loaded since the last record. (Their code was recorded when they were loaded.)"""
         new = {name: module for name, module in guarded_modules().items() if name not in self._known}
         for name, module in new.items():
             if name.startswith(FREE):

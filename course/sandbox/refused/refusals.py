@@ -3,8 +3,8 @@
 Every function of the named modules gets other code, which raises unless its caller is the library. So the name under
 which an answer has the function does not matter: an import, a name bound in a cell, a `partial`, an inherited method.
 
-Not refused are copies of the library's source, or of a function's code, that a cell has made, compiled kernels, and the
-work of processes that a cell has started. Within one process these cannot be distinguished from the student's own code.
+It does not refuse copies of the library's source, or of a function's code, that a cell has made, compiled kernels, and
+the work of processes that a cell has started: within one process, these look like the student's own code.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Refusals:
         self._defined |= {name: list(functions_of(modules[name])) for name in modules if begins(name, ("minidl",))}
 
     def refuse(self, exercise: str, builds: Builds, namespaces: list[dict[str, Any]]) -> None:
-        """Refuse what this exercise builds, and nothing that was refused before.
+        """Refuse what this exercise builds; end earlier refusals.
 
         namespaces: those of the student's functions; names of other libraries in them are refused as well.
         """
@@ -81,7 +81,7 @@ class Refusals:
         self._importing.programs = builds.sentence(exercise, "a program of its own")
 
     def allow(self) -> None:
-        """Refuse nothing any more."""
+        """End all refusals."""
         self._importing.refused.clear()
         self._importing.files.clear()
         self._importing.programs = ""

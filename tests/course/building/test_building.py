@@ -154,10 +154,10 @@ DAMAGES = {
 def test_a_fresh_build_passes_the_check(built, capsys):
     assert set(contents(built)) == {LECTURE_NOTEBOOK, SOLUTION, EXERCISE}
     assert build.run(["--check"], built) == 0
-    assert capsys.readouterr().out == "2 texts: every notebook is as its text has it.\n"
+    assert capsys.readouterr().out == "2 texts: every notebook is up to date with its text.\n"
 
 
-def test_the_check_names_what_is_amiss_why_and_what_mends_it(built, tmp_path, capsys):
+def test_build_check_names_each_stale_notebook_the_reason_and_the_command(built, tmp_path, capsys):
     mend = r"Mend: (python3 -m course build 01_(lecture|exercises)|git rm"
     for damage, (do, name, reason) in DAMAGES.items():
         root = Path(shutil.copytree(built, tmp_path / damage))
@@ -244,7 +244,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("failure", [*list(FAILURES)[:3], *exhaustively(*list(FAILURES)[3:])])
-def test_what_goes_wrong_in_a_lecture_is_told_with_its_line_and_nothing_is_written(failure, tmp_path, capsys):
+def test_an_error_in_a_lecture_is_reported_with_its_line_and_nothing_is_written(failure, tmp_path, capsys):
     cell, message = FAILURES[failure]
     write_lecture(tmp_path, f"# %% [markdown]\n# # A lecture\n\n# %%\n{cell}\n")
     assert build.run([], tmp_path) == 1
@@ -267,7 +267,7 @@ def test_a_failure_leaves_the_earlier_notebook_and_does_not_stop_the_others(root
     assert "notebooks/02_lecture.ipynb" in contents(root)
 
 
-def test_two_texts_are_run_at_once_but_one_that_measures_alone(tmp_path, monkeypatch):
+def test_two_texts_run_concurrently_but_one_that_measures_runs_alone(tmp_path, monkeypatch):
     running: list[str] = []
     seen: list[set[str]] = []
     begun: set[str] = set()

@@ -24,7 +24,7 @@ def many(name: str, value: object, count: int = 40) -> list[object]:
     return [drawn(name, value, np.random.default_rng(seed)) for seed in range(count)]
 
 
-def test_ranks_and_elements_keep_what_makes_them_worth_testing():
+def test_redrawn_ranks_and_elements_keep_their_order_divisibility_and_powers_of_two():
     for sizes in many("sizes", [(1, 3), (3, 2), (7, 0), (5, 13), (16, 4), (3, 33)]):
         (one, a), (few, b), (p, none), (q, n), (power, c), (r, m) = sizes
         assert (one, b, none) == (1, 2, 0)
@@ -38,20 +38,20 @@ def test_ranks_and_elements_keep_what_makes_them_worth_testing():
         assert m % r == 0
 
 
-def test_what_has_to_be_long_stays_long():
+def test_redrawn_messages_of_more_than_64_kib_stay_as_long():
     for (p, n), (q, m) in many("large", [(2, 40_000), (4, 40_000)]):
         assert 8 * n / p > 64 * 1024
         assert 8 * m / q > 64 * 1024
         assert max(n, m) <= 50_000
 
 
-def test_shapes_that_fit_still_fit():
+def test_redrawn_shapes_still_broadcast():
     for pairs in many("stretched", [((1, 5), (3, 5)), ((2, 1, 3), (1, 4, 1)), ((4, 1), (0,)), ((7,), (4, 3, 7))]):
         for first, second in pairs:
             np.broadcast_shapes(first, second)
 
 
-def test_chunks_of_whole_numbers_stay_whole():
+def test_redrawn_sizes_still_divide_into_whole_chunks():
     for cases in many("cases", [(7, 560, 1e-6), (5, 40_000, 3e-5), (100, 80_000, 5e-6)], 10):
         assert all(nbytes % (8 * p) == 0 for p, nbytes, _ in cases)
         assert len({p for p, _, _ in cases}) == 3
@@ -63,7 +63,7 @@ def test_fractions_stay_fractions_and_equal_ones_equal():
         assert rates[4] == 0
 
 
-def test_what_has_no_other_of_its_kind_stays():
+def test_values_without_another_of_the_same_kind_are_not_redrawn():
     for value in (None, "ring", True, (), [], 0, 1.0, [()], float("inf"), -3, [(1, 1), (1, 1)]):
         assert drawn("value", value, np.random.default_rng(0)) == value
 
@@ -96,7 +96,7 @@ def test_every_hidden_test_can_be_drawn_and_the_text_stays_an_assignment(source,
     assert broken_rules(text.read(path), source.name, chapter) == []
 
 
-def test_an_argument_may_be_kept():
+def test_a_comment_keeps_an_argument_from_being_redrawn():
     block = "### BEGIN HIDDEN TESTS\n# kept: scale\ncheck.f(f, scale=7.5, seed=3)\n### END HIDDEN TESTS"
     (test,) = hidden_tests(block)
     assert test.kept == {"scale"}

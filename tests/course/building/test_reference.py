@@ -43,7 +43,7 @@ def test_a_class_has_its_methods_and_properties_and_a_signature_its_defaults():
     assert ".. py:class:: Linear(in_features, out_features, bias=True)" in reference.page(minidl.nn)
 
 
-def test_names_in_a_docstring_are_links_where_they_lead_somewhere():
+def test_known_names_in_a_docstring_become_links():
     assert reference.target("Linear", ("minidl.nn",)) == "minidl.nn.Linear"
     assert reference.target("backward", ("minidl", "minidl.Tensor")) == "minidl.Tensor.backward"
     assert reference.target("no_such_name", ("minidl.nn",)) is None
@@ -58,7 +58,7 @@ def test_a_table_becomes_definitions_and_prose_has_no_markup_by_accident():
     ]  # fmt: skip
 
 
-def test_what_is_laid_out_by_hand_keeps_its_lines():
+def test_indented_lines_and_lists_in_a_docstring_keep_their_line_breaks():
     for text in ("for t = 0, 1:\n    w = w - lr g", "- one\n- two", "    indented\n      more"):
         lines = marked_up(f"First.\n\n{text}\n\nLast.", {}.get)
         assert (lines[0], lines[-2]) == ("First.", "Last.")

@@ -177,7 +177,7 @@ def test_the_consensus_factor_of_rings_is_the_closed_form(n: int, factor: float)
 
 
 @pytest.mark.parametrize("name", ["two halves", "directed ring", "no own weight", "two groups", "permutations"])
-def test_the_matrices_are_doubly_stochastic_and_their_factors_are_as_told(name: str) -> None:
+def test_gossip_matrices_are_doubly_stochastic_and_have_the_stated_consensus_factors(name: str) -> None:
     p = 6
     w = graphs.matrices(name, p, seed=6)
     assert (w >= 0).all()
@@ -244,7 +244,7 @@ def test_the_rounds_of_a_majority_are_those_of_the_library_s_partial_sums(
 
 
 @pytest.mark.parametrize("kind", ["even", "uneven", "same"])
-def test_each_gradient_is_in_one_round_or_left(kind: str) -> None:
+def test_each_gradient_is_in_exactly_one_round_or_left_over(kind: str) -> None:
     for seed in range(8):
         one = majority_rounds.majority(NO_ANSWER, kind, (5, 2, 4), seed)
         seconds, sums, left = majority_rounds.replay(one)

@@ -38,7 +38,7 @@ def wrong_seconds(value: Any, algorithm: str, case: collective_costs.Case) -> Wr
 
 
 @pytest.mark.filterwarnings("error")
-def test_whatever_is_returned_is_wrong_and_breaks_no_check():
+def test_odd_return_values_are_wrong_and_crash_no_cost_check():
     for odd in ODD:
         for algorithm, case in product(("ring", "recursive_doubling"), CASES):
             wrong_seconds(odd, algorithm, case)

@@ -30,7 +30,7 @@ def test_a_server_that_is_always_busy_gives_one_gradient_in_each_exchange():
     assert one_after_the_other([[0.001] * 50] * 8, 1.0) == pytest.approx(1.0, rel=0.01)
 
 
-def test_workers_that_need_no_network_add_up():
+def test_without_a_network_the_rates_of_asynchronous_workers_add_up():
     cluster = Cluster(8, 0.1, 0.0, 1.0, 4.0, 0, 0.0, 0.0, 0.0)
     together, alone = played(cluster, 0)
     assert together == pytest.approx(0.4 / 8)

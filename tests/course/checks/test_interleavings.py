@@ -9,17 +9,17 @@ from course.checks.asynchrony.interleavings import interleaving, lost, stale_wri
 KINDS = ("locked", "apart", "racing", "at_once", "all_cells", "late")
 
 
-def test_a_lock_and_cells_of_their_own_lose_nothing():
+def test_no_increment_is_lost_with_a_lock_or_with_a_cell_per_worker():
     for seed in range(5):
         assert lost(interleaving("locked", 4, 6, 2, seed)) == 0
         assert lost(interleaving("apart", 4, 6, 4, seed)) == 0
 
 
-def test_of_workers_that_read_at_once_one_increment_is_left():
+def test_of_workers_that_read_at_the_same_time_one_increment_survives():
     assert lost(interleaving("at_once", 3, 4, 1, 0)) == 4 * 2
 
 
-def test_a_write_that_is_late_by_several_loses_all_of_these():
+def test_a_late_write_loses_all_increments_since_its_read():
     events = interleaving("late", 4, 3, 1, 0)
     assert lost(events) == 3 * 3
     assert stale_writes(events) == 1

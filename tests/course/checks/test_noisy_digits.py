@@ -64,7 +64,7 @@ def test_the_gradient_in_numpy_is_the_tapes():
         np.testing.assert_allclose(parameter.grad, gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_held_out_samples_report_the_error_that_numpy_finds():
+def test_the_validation_set_reports_the_error_that_numpy_computes():
     model, _, validation_set, _ = noisy_digits.digits_with_noise(seed=1)
     _, validation, _ = noisy_digits.samples(1)
     told = validation_set.error(model)
@@ -72,14 +72,14 @@ def test_held_out_samples_report_the_error_that_numpy_finds():
     assert validation_set.errors == [told]
 
 
-def test_the_samples_lie_by_class_and_no_digit_is_in_two_sets():
+def test_the_samples_are_sorted_by_class_and_no_digit_is_in_two_sets():
     (x, y), (held_x, _), (test_x, _) = noisy_digits.samples(4)
     assert (np.diff(y) >= 0).all()
     assert len(np.unique(np.concatenate([x, held_x, test_x]), axis=0)) == len(x) + len(held_x) + len(test_x)
 
 
 @pytest.mark.filterwarnings("error")
-def test_weights_that_are_not_numbers_are_judged_without_a_warning():
+def test_nan_weights_are_judged_without_a_warning():
     weights = [array * np.float32(np.nan) for array in noisy_digits.start(0)]
     run = TrainingRun(0, noisy_digits.samples(0), 0.4, 15, 5, 0.9, weights, [weights] * 15, [weights])
     run.compare_choice()

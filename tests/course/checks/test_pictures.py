@@ -100,7 +100,7 @@ def test_an_answer_that_cannot_be_drawn_gets_a_line(shown, capsys):
     assert shown == []
 
 
-def test_nothing_is_done_where_nobody_looks(capsys):
+def test_without_a_notebook_no_picture_of_an_answer_is_drawn(capsys):
     for draw in PICTURES.values():
         draw(broken)
     assert capsys.readouterr().out == ""

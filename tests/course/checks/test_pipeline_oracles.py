@@ -48,7 +48,7 @@ def test_the_library_cannot_play_a_schedule_in_which_stages_wait(case: tuple[int
             pipeline.validate(listed(lines))
 
 
-def test_an_empty_dictionary_is_answered_by_what_the_stages_do_and_no_likely_cause() -> None:
+def test_for_an_empty_dictionary_the_message_says_what_the_stages_do_and_names_no_cause() -> None:
     answer: Any = lambda schedule: {}  # noqa: E731
     with pytest.raises(Wrong) as wrong:
         waiting_stages.judge(answer, waiting_stages.circles((2, 3), seed=0)[:1])

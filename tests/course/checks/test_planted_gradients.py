@@ -18,7 +18,7 @@ def test_an_x_of_another_shape_is_refused_before_anything_is_computed(shape: tup
                 case.lent_gradient(np.ones(shape))
 
 
-def test_for_x_itself_and_its_neighbours_an_answer_gets_the_function_s_own_values() -> None:
+def test_near_x_the_lent_functions_have_the_true_values() -> None:
     for case in cases((5, 20), 1e8, seed=0):
         near = case.x + 1e-5 * np.abs(case.x).max()
         assert case.lent_f(near) == case.f(near)

@@ -33,7 +33,7 @@ def run_of(results: list[Any], arguments: list[tuple[Any, ...]], sends: list[Any
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
-def test_whatever_a_rank_returns_is_wrong_and_breaks_no_check(odd: Any):
+def test_odd_return_values_of_ranks_are_wrong_and_crash_no_check(odd: Any):
     vectors = vectors_of(3, 30, seed=0)
     shares = [np.split(x, 3) for x in vectors]
     results = [odd] * 3
@@ -113,7 +113,7 @@ def test_one_array_in_several_places_of_the_list_is_not_called_another_rank_s_ch
         assert cause in raised.value.cause
 
 
-def test_the_first_wrong_chunk_is_taken_apart():
+def test_the_cause_says_which_ranks_the_first_wrong_chunk_lacks():
     vectors = [np.random.default_rng(rank).standard_normal(8) for rank in range(2)]
     wrong = vectors[0] + vectors[1]
     wrong[4:] = vectors[0][4:]

@@ -52,13 +52,13 @@ def test_each_condition_is_broken_alone_on_all_ranks_and_on_one():
         assert max(nbytes for *_, nbytes in messages) == max(nbytes for *_, nbytes in ring)
 
 
-def test_a_message_more_and_one_fewer_are_as_many_as_in_a_ring():
+def test_one_message_more_and_one_fewer_have_the_message_count_of_a_ring():
     sends, _ = ring_lookalikes.run("one_more_one_fewer", 4, 3)
     assert broken_conditions(sends, 4, 3) == [1]
     assert len(sends) == len(ring_lookalikes.run("ring", 4, 3)[0])
 
 
-def test_chunks_of_uneven_lengths_are_as_many_bytes_as_in_a_ring():
+def test_chunks_of_uneven_lengths_have_the_bytes_of_a_ring():
     sends, _ = ring_lookalikes.run("rest_in_one_chunk", 5, 13)
     assert sum(nbytes for *_, nbytes in sends) == 2 * 4 * 13 * 8
 

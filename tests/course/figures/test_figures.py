@@ -116,7 +116,7 @@ def depth(pieces: Pieces, name: str) -> float:
 
 
 @pytest.mark.parametrize("machines", [1, 3, 64])
-def test_it_keeps_to_the_rules_and_to_the_bounds(machines):
+def test_a_greedy_schedule_respects_dependencies_machines_and_bounds(machines):
     for seed in range(4):
         pieces = random_graph(seed)
         schedule = greedy_schedule(pieces, machines)
@@ -133,7 +133,7 @@ def test_it_keeps_to_the_rules_and_to_the_bounds(machines):
         assert max(work / machines, longest) <= max(free) <= (work / machines + longest if machines > 1 else work)
 
 
-def test_pieces_that_can_never_begin_are_refused():
+def test_a_greedy_schedule_refuses_tasks_that_depend_on_each_other():
     with pytest.raises(ValueError, match="none of these can ever begin: a, b"):
         greedy_schedule({"a": (1.0, ["b"]), "b": (1.0, ["a"])}, 2)
     with pytest.raises(ValueError, match="at least one machine"):
@@ -143,7 +143,7 @@ def test_pieces_that_can_never_begin_are_refused():
 N = 100_000  # numbers: large beside what the interpreter itself makes
 
 
-def test_what_was_made_inside_is_counted_until_it_goes():
+def test_live_memory_counts_an_array_until_it_is_freed():
     outside = np.ones(N)
     with LiveMemory(unit=8 * N) as memory:
         memory.note()
@@ -160,13 +160,13 @@ def test_what_was_made_inside_is_counted_until_it_goes():
     assert second[0] == 3
 
 
-def test_after_an_error_nothing_is_traced_any_more():
+def test_live_memory_stops_tracing_after_an_error():
     with pytest.raises(ZeroDivisionError), LiveMemory():
         _ = 1 / 0
     assert not tracemalloc.is_tracing()
 
 
-def test_one_inside_another_is_refused_and_the_outer_one_goes_on():
+def test_a_nested_live_memory_is_refused_and_the_outer_one_continues():
     with LiveMemory(unit=8 * N) as outer:
         with pytest.raises(RuntimeError, match="cannot stand inside another"):
             LiveMemory().__enter__()
@@ -197,13 +197,13 @@ def test_a_ragged_table_is_refused(shown):
     assert shown == []
 
 
-def test_a_picture_is_followed_by_its_words(shown):
+def test_a_picture_is_followed_by_its_description(shown):
     page.see("the picture", "it falls.")  # type: ignore[arg-type]
     assert shown[0] == "the picture"
     assert shown[1].data == "*In words: it falls.*"  # type: ignore[attr-defined]
 
 
-def test_words_that_begin_with_in_words_are_refused():
+def test_a_description_that_begins_with_in_words_is_refused():
     with pytest.raises(ValueError, match="must not begin so itself"):
         page.in_words("In words: it rises.")
 
@@ -220,7 +220,7 @@ def test_every_rank_stands_on_a_square_in_the_colour_of_its_group():
     assert [colours[rank] for rank in range(8)] == [*style.SERIES[:4], *style.SERIES[:4]]
 
 
-def test_one_column_sends_along_the_rows_and_one_row_along_the_columns():
+def test_draw_broadcasts_has_arrows_from_one_column_along_rows_and_from_one_row_along_columns():
     axes = Figure().subplots()
     draw_broadcasts(axes, (2, 4), column=1, row=0)
     arrows = [text for text in axes.texts if isinstance(text, Annotation)]
@@ -275,12 +275,12 @@ def test_the_three_fast_nodes_wait_for_the_slow_one_unless_there_is_a_server(run
         assert waited(server, rank) < 0.1
 
 
-def test_who_waits_less_often_ends_earlier(runs):
+def test_ways_to_train_that_wait_less_end_earlier(runs):
     ends = [run.seconds for run in runs.values()]
     assert ends == sorted(ends, reverse=True)
 
 
-def test_there_is_a_panel_for_each_way(runs):
+def test_the_timeline_has_a_panel_for_each_way_to_train(runs):
     figure = core_timeline.draw(runs)
     panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
     assert len(panels) == len(ways_to_train.WAYS)
@@ -299,7 +299,7 @@ def test_bars_of_the_core_fill_the_time_of_a_rank_and_have_halves_only_during_an
             assert lasts == pytest.approx(max(bar.end for bar in bars))
 
 
-def test_a_sum_of_coded_numbers_says_what_it_is_the_sum_of():
+def test_the_sum_of_coded_numbers_decodes_to_its_ranks_and_chunk():
     everyone = sum(coded(rank, 8) for rank in range(8))
     assert [decoded(number) for number in everyone] == [(set(range(8)), chunk) for chunk in range(8)]
     assert decoded(coded(2, 4)[3] + coded(0, 4)[3]) == ({0, 2}, 3)

@@ -108,7 +108,7 @@ def test_with_a_roster_a_class_of_damaged_files_has_its_table(folder, capsys):
     assert "is not a notebook" in table[0]["remark"]
     told = capsys.readouterr().out
     assert f"{CHAPTER}: 2 not gradable, 1 not handed in." in told
-    assert "2 came too late (2 by file time)." in told
+    assert "Late: 2 (2 by file time)." in told
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_the_same_mistake_with_other_numbers_is_one_reason(counted):
     assert {first["reason_2"], first["reason_3"]} == {"deadlock or time-out", "not attempted"}
 
 
-def test_what_a_cut_short_check_did_not_reach_is_no_part_of_its_own(counted):
+def test_statistics_have_no_row_for_parts_that_an_ended_check_did_not_reach(counted):
     assert {tally.part for tally in counted} == {"", SUM, COST}
 
 

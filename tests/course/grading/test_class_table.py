@@ -163,7 +163,7 @@ def test_a_penalty_has_columns_of_its_own_and_names_its_source(classroom):
     assert (row["late_hours"], row["handed_in_by"]) == ("1", "file time")
     (path,), _ = write_gradebooks(lines, roster, folder)
     assert read(path)[-1][-1] == "16.2"
-    assert summary(lines)[-1] == "1 came too late (1 by file time)."
+    assert summary(lines)[-1] == "Late: 1 (1 by file time)."
     assert (lines[1].row["penalty"], lines[1].row["late_hours"]) == ("", "")
 
 

@@ -60,7 +60,7 @@ def calls(home: Path) -> list[list[str]]:
     return [json.loads(line) for line in (home / "calls").read_text().splitlines()]
 
 
-def test_the_same_table_comes_out_and_the_container_is_bound(engine, submissions, tmp_path):
+def test_the_container_is_restricted_and_writes_the_same_grades(engine, submissions, tmp_path):
     (submissions / "ada" / f"{NAME}.ipynb").write_text("[]")
     to = tmp_path / "graded"
     assert grade.run([str(submissions), "--to", str(tmp_path / "here")]) == 1
@@ -129,7 +129,9 @@ def wait_for(found):
     return value
 
 
-def test_what_is_missing_for_a_container_is_told_in_a_sentence(engine, submissions, tmp_path, capfd, monkeypatch):
+def test_a_missing_engine_image_or_folder_for_a_container_is_reported(
+    engine, submissions, tmp_path, capfd, monkeypatch
+):
     def told(to: str = "graded") -> str:
         assert grade.run([str(submissions), "--to", str(tmp_path / to), "--container"]) == 2
         return capfd.readouterr().err

@@ -93,7 +93,7 @@ def test_the_best_source_says_when_a_submission_came(tmp_path, name, stamp, in_r
     assert late.total_seconds() == pytest.approx(hours * 3600, abs=1)
 
 
-def test_known_only_to_be_late_counts_as_one_begun_unit(tmp_path):
+def test_a_late_mark_without_a_later_time_counts_as_one_begun_unit(tmp_path):
     path, deadline = tmp_path / "doejane_LATE_1_2_a.ipynb", datetime.fromisoformat(DEADLINE)
     path.write_text("{}", encoding="utf-8")
     os.utime(path, (deadline.timestamp() - 60, deadline.timestamp() - 60))  # unpacked with an older time

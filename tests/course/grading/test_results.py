@@ -274,7 +274,7 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize("change", OTHERWISE.values(), ids=OTHERWISE)
-def test_what_a_teacher_writes_otherwise_is_kept_beside(change, tmp_path):
+def test_a_table_with_other_changes_is_kept_under_another_name(change, tmp_path):
     graded(tmp_path, "ada", grade=lambda name: grade_of(name, earned=0.0))
     path = tmp_path / "exercises.csv"
     text = change(path.read_bytes().decode("utf-8-sig"))
@@ -315,7 +315,7 @@ def test_on_a_full_disk_all_that_was_graded_stays_and_the_next_run_goes_on(where
     same_tables(tmp_path / "full", tmp_path / "whole")
 
 
-def test_a_row_that_fits_only_in_part_is_taken_out_again(tmp_path, monkeypatch):
+def test_a_row_written_only_in_part_is_removed_again(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     grade_tables.append([{"student": "ada", "of": 1.0}], path, ("student", "of"))
     before, write = path.read_bytes(), os.write
@@ -384,7 +384,7 @@ def test_a_damaged_state_and_a_grade_that_another_version_has_kept_are_made_anew
     assert (tmp_path / "state" / "graded.sqlite.damaged").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
+def test_a_folder_of_results_that_cannot_be_made_raises_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotWriteError, match=r"cannot be written to .*file/to: Not a directory"):
         Results(tmp_path / "file" / "to").__enter__()

@@ -66,7 +66,7 @@ def test_a_copy_with_other_names_comments_and_layout_is_found():
     assert (pair.row["student_1"], pair.row["student_2"], pair.row["lines_1"]) == ("ann", "bob", original.strip())
 
 
-def test_the_release_itself_is_like_nothing():
+def test_the_untouched_release_has_no_answers_to_compare():
     untouched = notebook("exercises", CHAPTER)
     assert list(answers_in("ann", CHAPTER, untouched, untouched)) == []
 

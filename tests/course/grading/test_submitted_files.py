@@ -100,8 +100,8 @@ def test_hard_links_are_read_with_a_remark(folder, release):
     os.link(folder / "ada.ipynb", folder / "bob.ipynb")
     ada, bob = found(folder)["ada"], found(folder)["bob"]
     assert (ada.problem, bob.problem) == ("", "")
-    assert "it is one file with the submission of bob" in ada.remark
-    assert "it is one file with the submission of ada" in bob.remark
+    assert "it is the same file as the submission of bob" in ada.remark
+    assert "it is the same file as the submission of ada" in bob.remark
 
 
 def test_a_folder_that_the_system_refuses_is_a_row(folder, release, monkeypatch):
@@ -171,7 +171,7 @@ def test_a_page_lies_below_the_feedback_under_names_that_files_can_have():
         ("ada.ipynb", "ada"),
     ],
 )
-def test_any_layout_tells_who_it_is_and_what_it_answers(folder, release, path, student):
+def test_student_and_assignment_are_found_in_any_folder_layout(folder, release, path, student):
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(release, folder / path)
     (one,) = find(folder, list(SOLUTIONS))
@@ -201,7 +201,7 @@ def test_a_copy_that_a_browser_or_jupyter_has_named_is_remarked_on_with_its_orig
     assert remarks[" of mine"] == ""
 
 
-def test_files_that_claim_the_same_are_named_by_their_place_in_the_folder(folder, release):
+def test_two_files_of_one_student_for_one_assignment_are_named_by_their_paths(folder, release):
     (folder / "ada" / FIRST).mkdir(parents=True)
     for place in ("ada", f"ada/{FIRST}"):
         shutil.copy(release, folder / place / f"{FIRST}.ipynb")
@@ -210,7 +210,7 @@ def test_files_that_claim_the_same_are_named_by_their_place_in_the_folder(folder
     assert first.remark == "one of 2 files of ada for this assignment"
 
 
-def test_a_number_in_a_name_is_a_guess_and_the_one_in_a_date_is_none(folder):
+def test_a_number_in_a_file_name_guesses_the_assignment_unless_it_is_part_of_a_date(folder):
     for name in ("ada 01.ipynb", "bob 2027-04-01.ipynb", "cyd 01.04.2027.ipynb", "dan_20270401.ipynb"):
         nbformat.write(nbformat.v4.new_notebook(), folder / name)
     rows = {one.path.name[:3]: one for one in find(folder, list(SOLUTIONS))}
@@ -233,7 +233,7 @@ TOO_MUCH = {
 }  # fmt: skip
 
 
-def test_a_notebook_that_would_fill_the_memory_is_told_so(folder):
+def test_a_notebook_too_large_for_the_memory_is_reported(folder):
     for content, says in TOO_MUCH.values():
         (folder / "ada.ipynb").write_bytes(content)
         assert says in found(folder)["ada"].problem

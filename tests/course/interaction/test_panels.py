@@ -59,7 +59,7 @@ def two_scales(axes: Any, nodes: int) -> None:
     axes.twinx().set_ylabel("rate")
 
 
-def test_what_all_small_multiples_say_alike_stands_once(shown):
+def test_labels_and_legends_that_small_multiples_share_are_shown_once(shown):
     explore(two_scales, "it rises.", nodes=[100, 1000])
     first, second, left_twin, right_twin = shown[0].axes
     assert first.get_legend() is not None

@@ -46,7 +46,7 @@ def test_a_process_that_starves_itself_gets_at_most_three_times_the_time(clock: 
     assert ends.is_over()
 
 
-def test_no_bound_is_never_over(clock: Clock) -> None:
+def test_an_infinite_deadline_is_never_over(clock: Clock) -> None:
     ends = Deadline(float("inf"), lambda: clock.starved)
     clock.now = 1e9
     assert not ends.is_over()

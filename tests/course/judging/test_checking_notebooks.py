@@ -190,7 +190,7 @@ def test_cells_with_the_line_ends_of_windows_are_no_changed_cells() -> None:
     assert judgement.remarks == []
 
 
-def test_what_counts_is_the_function_however_it_was_made() -> None:
+def test_the_check_judges_the_function_and_not_its_source() -> None:
     made = "broadcast_tree = (lambda flat: lambda comm, x: flat(comm, x))(broadcast_tree)"
     outcome, _ = judged(student(answer=f"{FLAT}\n{made}"))
     assert outcome.status is Status.WRONG
@@ -216,7 +216,7 @@ PATCHES = [
 """What compares, judges, runs and connects."""
 
 
-def test_checks_that_a_student_s_cells_patch_find_the_same() -> None:
+def test_checks_give_the_same_outcome_if_cells_patch_them() -> None:
     outcome, _ = judged(student(*PATCHES, answer=FLAT))
     assert outcome.status is Status.WRONG
     assert outcome.points < outcome.possible

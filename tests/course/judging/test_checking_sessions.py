@@ -38,7 +38,7 @@ def call(session: StudentSession, name: str = "f", *arguments: object) -> object
     return reply[0]
 
 
-def test_real_nodes_run_in_an_answer_and_leave_nothing() -> None:
+def test_an_answer_can_launch_processes_and_leaves_none() -> None:
     source = (
         "from minidl import cluster\ndef f(x):\n    run = cluster.launch(lambda comm: comm.all_reduce(x), nodes=2)\n"
     )
@@ -135,7 +135,7 @@ def test_starvation_does_not_count_in_the_time_of_all_calls(
             call(session, "f", 1000)
 
 
-def test_calls_of_the_check_s_functions_are_messages_and_end_with_the_time_limit() -> None:
+def test_an_answer_calls_the_check_s_functions_by_messages_within_the_time_limit() -> None:
     source = "def f(g, x):\n    return g(x) + g(x + 1)\ndef without_end(g):\n    while True:\n        g(1)\n"
     source += "def with_text(g):\n    return g('one')\ndef seen(g):\n    return vars(g), g.__doc__, repr(g)\n"
     with StudentSession(loading(source), Limits(seconds=2.0)) as session:

@@ -79,12 +79,12 @@ def test_messages_and_bytes_are_counted_by_rank_and_operation(student):
     assert seen.destinations(0) == {1}
 
 
-def test_seconds_count_rounds_on_a_network_on_which_a_message_takes_one(student):
+def test_with_messages_of_one_second_the_seconds_of_a_run_are_its_rounds(student):
     assert student.on_ranks(pass_on, [(np.zeros(1),)] * 5).seconds == 4.0
     assert student.on_ranks("def program(comm): comm.barrier()", [()] * 5).seconds == 3.0
 
 
-def test_every_message_is_there_once_in_order_of_time_eager_or_not(student):
+def test_a_run_lists_each_message_once_in_order_of_time(student):
     for n, taken in ((1, [0.0, 1.0]), (NOT_EAGER, [1.0, 2.0])):
         seen = student.on_ranks(pass_on, [(np.zeros(n),)] * 3)
         assert [send[:4] for send in seen.sends] == [(0, 1, 8 * n, 0.0), (1, 2, 8 * n, 1.0)]
@@ -122,7 +122,7 @@ def program(comm, waits):
     assert student.on_ranks(program, [(2,), (3,)]).unfinished == [0, 0]
 
 
-def test_a_rank_that_starts_late_is_waited_for(student):
+def test_a_rank_that_starts_late_delays_the_others(student):
     late = student.on_ranks(pass_on, [(np.zeros(1),)] * 2, starts=[0.5, 0.0])
     assert late.seconds == 1.5
 
@@ -132,7 +132,7 @@ def test_a_value_that_a_rank_cannot_return_is_named_by_its_type(student):
     assert [str(result) for result in seen.results] == ["a Work", "a Work"]
 
 
-def test_events_are_in_order_of_time_without_work_of_no_time(student):
+def test_events_are_sorted_by_time_and_omit_work_of_zero_seconds(student):
     def program(comm: Communicator) -> None:
         comm.mark("forward")
         comm.compute(seconds=comm.rank + 1.0)

@@ -171,7 +171,7 @@ SHELL = [
 
 
 @pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
-def test_a_shell_cannot_read_them_either(session: StudentSession) -> None:
+def test_a_shell_cannot_read_the_files_of_the_checks(session: StudentSession) -> None:
     for command in SHELL:
         run = f"import subprocess\nr = subprocess.run({command!r}, shell=True, capture_output=True, text=True)\n"
         code, _, said = outcome(session, f"{run}return f'{{r.returncode}}|{{r.stdout}}{{r.stderr}}'").partition("|")

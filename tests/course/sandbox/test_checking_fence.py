@@ -140,7 +140,7 @@ SWITCHES = {
 }
 
 
-def test_the_fence_has_no_switch(room: Room) -> None:
+def test_an_answer_cannot_switch_the_fence_off(room: Room) -> None:
     for way, switch in SWITCHES.items():
         assert "PermissionError: open of" in str(room.call("run", f"{switch}\nopen('OTHER/left', 'w').close()")), way
         assert room.is_as_it_was(), way
@@ -305,7 +305,7 @@ def test_200_processes_are_too_many_and_none_is_left(room: Room) -> None:
 
 
 @on_linux
-def test_what_a_shell_leaves_in_shared_memory_goes(room: Room) -> None:
+def test_shared_memory_that_a_shell_leaves_is_removed(room: Room) -> None:
     assert room.call("shell", "echo kept > /dev/shm/left_by_an_answer; cat /dev/shm/left_by_an_answer") == "kept\n"
     if not room.session.process.has_own_view:
         room.session.close()

@@ -173,13 +173,13 @@ def test_an_answer_cannot_limit_slow_down_or_block_other_processes() -> None:
             other.kill()
 
 
-def test_only_a_whole_positive_number_is_a_process_that_may_be_asked() -> None:
+def test_is_process_accepts_only_positive_whole_numbers() -> None:
     """os.kill(-1, SIGUSR1) would end everything that the teacher has running."""
     assert is_process(4711)
     assert not any(map(is_process, (-1, 0, -4711, True, 1.0, 2**31, "1", None)))
 
 
-def test_ranks_whose_processes_are_forged_signal_no_group_of_processes() -> None:
+def test_forged_process_numbers_of_ranks_are_refused() -> None:
     student = Student()
     program = "import os\nos.fork = lambda: -12345\ndef program(comm): return comm.rank"
     try:

@@ -405,7 +405,9 @@ def test_a_page_does_not_show_what_an_answer_prints_in_hidden_cases(graded: Call
 
 
 @some_of_the_class
-def test_other_files_are_as_they_were(is_first: bool, graded: Callable[[bool], Graded], course: Path) -> None:
+def test_hostile_notebooks_change_no_other_files(
+    is_first: bool, graded: Callable[[bool], Graded], course: Path
+) -> None:
     graded(is_first)
     assert [path.name for path in (course / "other").iterdir()] == ["kept"]
     assert (course / "other" / "kept").read_text() == "kept"

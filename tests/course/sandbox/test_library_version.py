@@ -164,7 +164,7 @@ def test_another_library_is_refused_by_any_way_of_import(tmp_path: Path) -> None
         assert outcome(session, None, "return (torch.grad(3), grad(3), x.data)") == "(3, 3, 3)"
 
 
-def test_what_is_refused_second_may_be_loaded_only_then_and_read_files_of_what_is_refused_first() -> None:
+def test_refused_modules_that_only_the_call_loads_are_refused() -> None:
     builds = Builds("minidl.cluster.engines.os_process", "minidl.cluster.engines.processes", instead="numpy")
     with StudentSession(lambda session: None) as session:
         loaded = "import sys\nreturn 'minidl.cluster.engines.os_process' in sys.modules"

@@ -293,7 +293,7 @@ def test_a_killed_or_stopped_parent_is_replaced_and_its_answers_go_on(how, anoth
     assert not root.exists()
 
 
-def test_threads_may_ask_at_once() -> None:
+def test_threads_may_request_forks_concurrently() -> None:
     def one(number: int) -> Any:
         with new_session() as session:
             return call(session, f"result = {number}")
@@ -371,7 +371,7 @@ def gone(folder: str, seconds: float = 20.0) -> bool:
     return not os.path.exists(folder)
 
 
-def test_exit_codes_and_signals_are_told_to_the_check() -> None:
+def test_the_check_receives_exit_codes_and_signals() -> None:
     for source, says in (
         ("os._exit(3)", "exit code 3"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
@@ -388,7 +388,7 @@ def test_a_parent_that_cannot_start_says_why(another, tmp_path: Path, monkeypatc
         session.prepare()
 
 
-def test_the_way_of_other_systems_works_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_warm_parent_a_session_starts_its_process_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(student_process, "FORKS", False)
     with new_session() as session:
         assert call(session, "result = 5") == 5

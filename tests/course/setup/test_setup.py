@@ -133,7 +133,7 @@ def test_a_command_goes_on_unrefreshed_unless_a_package_is_missing(missing, monk
             bootstrap.ensure_environment([], ())
     else:
         bootstrap.ensure_environment([], ())
-    assert "going on with the packages of before" in capsys.readouterr().err
+    assert "The packages that it has are used" in capsys.readouterr().err
 
 
 def test_a_set_up_killed_at_any_moment_leaves_no_matching_record(clone):
@@ -194,7 +194,7 @@ def test_a_link_to_another_folder_is_replaced_and_the_folder_left_alone(ready, t
 
 def test_another_minor_version_of_python_makes_the_environment_anew(ready):
     assert plan(ready, (), (3, 11)) is None
-    assert reason(ready, (3, 13)) == "The environment .venv is of Python 3.11: making it anew for Python 3.13."
+    assert reason(ready, (3, 13)) == "The environment .venv has Python 3.11: making it anew for Python 3.13."
     (ready / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\nuv = 0.9\nversion_info = 3.12.1\n")  # as uv does
     assert bootstrap.python_of(ready / ".venv") == "3.12"
     installer = FakeInstaller("3.13.0")

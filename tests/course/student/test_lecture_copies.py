@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_a_sentence(root, capsys):
     assert "The copies of the lectures cannot be written: " in capsys.readouterr().err
 
 
-def test_root_is_told_what_to_type(root, capsys, monkeypatch):
+def test_lab_tells_root_to_add_allow_root(root, capsys, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert lab.run(["00", "--no-browser"], root) == 2
     assert "    python3 -m course lab 00 --no-browser --allow-root\n" in capsys.readouterr().err

@@ -96,7 +96,7 @@ def test_a_right_answer_gets_its_points_which_are_kept_and_a_cell_that_fails_is_
     assert kept["points"] == kept["possible"] > 0
 
 
-def test_of_a_notebook_outside_of_work_one_exercise_is_checked_without_notes_and_not_counted(root, tmp_path, capsys):
+def test_a_notebook_outside_of_work_is_checked_without_notes_and_does_not_count(root, tmp_path, capsys):
     elsewhere = tmp_path / "04_mine.ipynb"
     shutil.copy(ROOT / "solutions" / CHAPTER.name / f"{CHAPTER.name}.ipynb", elsewhere)
     assert check.run([str(elsewhere), "broadcast_tree"], root) == 0
@@ -104,7 +104,7 @@ def test_of_a_notebook_outside_of_work_one_exercise_is_checked_without_notes_and
     assert progress_record.read(root / "work") == {}
 
 
-def test_a_wrong_answer_is_told_what_is_wrong_why_and_where_the_hint_is(root, capsys):
+def test_the_report_of_a_wrong_answer_has_message_cause_and_hint(root, capsys):
     path = answer(root, STAR)
     os.utime(path, (path.stat().st_mtime - 5,) * 2)  # the record has whole seconds
     assert check.run(["04", "broadcast_tree"], root) == 1
@@ -161,7 +161,7 @@ def test_hints_come_step_by_step(root, capsys):
     assert "The next one" not in last
 
 
-def test_the_time_of_the_file_is_told(tmp_path):
+def test_check_says_when_the_notebook_was_saved(tmp_path):
     path = tmp_path / "x"
     path.touch()
     written = datetime(2026, 3, 1, 21, 43, 7)
@@ -186,7 +186,7 @@ def test_the_time_of_the_file_is_told(tmp_path):
         ("", "No function of the notebook is called broadcast_tree."),
     ],
 )
-def test_who_has_begun_is_told_why_it_does_not_count(root, source, sentence):
+def test_begun_explains_why_written_work_counts_as_not_attempted(root, source, sentence):
     path = answer(root, source or "")
     if source is None:
         notebook = nbformat.read(path, as_version=4)
@@ -198,7 +198,7 @@ def test_who_has_begun_is_told_why_it_does_not_count(root, source, sentence):
 
 
 @pytest.mark.parametrize("source", [None, TREE, TREE.replace("def", "async def")])
-def test_of_what_is_untouched_or_right_nothing_is_said(root, source):
+def test_begun_says_nothing_of_untouched_or_right_exercises(root, source):
     path = CHAPTER.work(root) if source is None else answer(root, source)
     assert begun(read_notebook(path), read_notebook(CHAPTER.exercises(root))) == {}
 
@@ -213,7 +213,7 @@ def test_the_report_names_the_other_name_and_once_a_syntax_error_with_its_line(r
     assert ", line 1: def f(x))" in said
 
 
-def test_who_has_written_the_first_exercise_right_is_sent_to_the_next_and_own_lines_out_of_given_cells(root, capsys):
+def test_check_names_the_next_exercise_and_asks_to_move_lines_out_of_given_cells(root, capsys):
     answer(root, TREE, setup="\nimport statistics")
     assert check.run(["04"], root) == 1
     said = told(capsys)

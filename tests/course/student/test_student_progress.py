@@ -92,7 +92,7 @@ def test_the_next_step_leads_through_the_course(root):
     assert following().startswith("nothing: you have all the points")
 
 
-def test_the_standing_counts_only_exercises_that_there_are_and_no_more_than_they_give(root):
+def test_the_standing_ignores_unknown_exercises_and_points_above_the_possible(root):
     results(root, double=7, gone=3)
     standing = standings(root)[3]
     assert (standing.total, standing.possible, standing.solved, standing.by_hand) == (3, 5.5, 1, 2)
@@ -116,7 +116,7 @@ def test_progress_is_a_table_with_bars_and_says_how_to_begin(root, capsys):
     assert max(map(len, told.splitlines())) <= 80
 
 
-def test_a_notebook_built_for_everybody_shows_nobodys_results(root, monkeypatch, capsys):
+def test_a_notebook_built_for_distribution_shows_no_results(root, monkeypatch, capsys):
     start.run(["04"], root)
     results(root, double=3)
     shown: list[dict[str, str]] = []

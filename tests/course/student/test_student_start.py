@@ -21,7 +21,7 @@ def sources(path: Path) -> list[str]:
     return ["".join(one["source"]) for one in json.loads(path.read_text())["cells"]]
 
 
-def test_it_copies_the_exercises_with_the_files_beside_them_and_says_what_comes_next(root, capsys):
+def test_start_copies_the_exercises_and_their_data_files_and_names_the_next_step(root, capsys):
     beside = CHAPTER.exercises(root).parent / "data" / "numbers.csv"
     beside.parent.mkdir()
     beside.write_text("1,2")
@@ -45,7 +45,7 @@ def test_a_second_start_leaves_what_was_written_as_it_is(root, capsys):
     assert len(list(CHAPTER.work(root).parent.iterdir())) == 1
 
 
-def test_changed_exercises_are_laid_beside_with_the_students_answers_and_cells(root, capsys):
+def test_changed_exercises_get_a_new_file_with_the_students_answers_and_cells(root, capsys):
     start.run(["04"], root)
     yours = exercises("return 2 * x")
     yours["cells"].insert(3, cell("code", "f00d", "print(double(4))"))
@@ -70,7 +70,7 @@ def test_changed_exercises_are_laid_beside_with_the_students_answers_and_cells(r
     assert "is there already" in capsys.readouterr().out
 
 
-def test_new_exercises_that_were_laid_beside_are_not_overwritten_and_answers_to_none_are_plain_cells(root):
+def test_the_new_file_of_changed_exercises_is_not_overwritten_and_keeps_answers_to_removed_ones(root):
     start.run(["04"], root)
     write(CHAPTER.exercises(root), exercises(version="2"))
     start.run(["04"], root)
