@@ -95,13 +95,18 @@ def refuses(command: str, sentences: Mapping[str, str]) -> None:
 
     sentences: what is typed after the command, and what the error contains.
     """
-    before = sorted(Path().iterdir())
+    before = files()
     for words, sentence in sentences.items():
         err = refused(*shlex.split(command), *shlex.split(words))
         assert err.startswith(f"minidl {shlex.split(command)[0]}: "), words
         assert err.count("\n") == 1, words
         assert sentence in err, words
-        assert sorted(Path().iterdir()) == before, words
+        assert files() == before, words
+
+
+def files() -> list[Path]:
+    """What is in the current folder, compiled modules aside: Python makes them for what `--import` names."""
+    return sorted(path for path in Path().iterdir() if path.name != "__pycache__")
 
 
 def environment(**changes: str) -> dict[str, str]:
