@@ -1,4 +1,4 @@
-"""What is answered to names and options that hands know from PyTorch and that are not here: what to type instead.
+"""Hints for names and options of PyTorch that minidl does not have: what to type instead.
 
 `from_pytorch.md` lists the differences for readers. The tables are on top:
 

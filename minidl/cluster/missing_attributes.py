@@ -1,4 +1,4 @@
-"""Hints for names and options that hands know from torch.distributed and mpi4py: what to type in their place."""
+"""Hints for names and options of torch.distributed and mpi4py that minidl does not have: what to type instead."""
 
 from __future__ import annotations
 

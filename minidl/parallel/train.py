@@ -78,10 +78,10 @@ def train(
         faults      planned faults, as in `cluster.launch`
         elastic     True, or an `Elastic` with settings: when nodes die, the run goes on with the others, and
                     `report.restarts` says so. With Pipeline, new nodes take the places of the dead, and all go on from
-                    the last checkpoint in the folder; without a folder, from where the run began. A death is a process
-                    that ends without a word, as by SIGKILL or a planned `kill`; an exception, a loss that is not finite
-                    and a node that hangs end the run as ever. A fault plan then counts the calls of each launch; nodes
-                    keep their faults but not their numbers
+                    the last checkpoint in the folder; without a folder, from where the run began. A node dies if its
+                    process ends without raising, as by SIGKILL or a planned `kill`; an exception, a loss that is not
+                    finite and a node that hangs end the run as without `elastic`. A fault plan then counts the calls of
+                    each launch; nodes keep their faults but not their numbers
 
     Notes
         A run can be resumed on another number of nodes, and by another strategy that can be resumed: weights, optimizer

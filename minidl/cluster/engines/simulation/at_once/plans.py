@@ -52,7 +52,7 @@ def is_array(x: Any) -> bool:
 
 
 def are_arrays(items: Sequence[Any]) -> bool:
-    """Whether all the items are."""
+    """Whether every item is an array of numbers or a Phantom."""
     return all(map(is_array, items))
 
 
@@ -67,7 +67,7 @@ def is_constant(x: Any) -> bool:
 
 
 def is_nothing(content: None) -> bool:
-    """What the ranks of a barrier pass is."""
+    """Whether a rank passes nothing, as in a barrier."""
     return content is None
 
 
@@ -124,7 +124,7 @@ def _barrier_rounds(nothing: Sequence[None]) -> Timed:
 
 
 def _bytes(items: Sequence[Any]) -> Integers:
-    """Of each item's message."""
+    """The bytes of each item's message."""
     return np.array([item.nbytes if is_array(item) else encode(item)[3] for item in items], np.int64)
 
 
