@@ -93,10 +93,10 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # which would take every wrong name for a right one
+if not TYPE_CHECKING:  # a type checker would accept every wrong name
 
     def __getattr__(name: str) -> Any:
-        """An engine's class, imported when it is first asked for."""
+        """Return an engine's class, which is imported at the first request."""
         if name not in engines.PACKAGE_OF:
             hint = f": {OF_MODULE[name]}" if name in OF_MODULE else ""
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)

@@ -29,7 +29,7 @@ HINT = "or pass a function f(comm, x, op) that changes x in place"
 
 
 class Algorithm(NamedTuple):
-    """What carries out an all-reduce, None for "auto", and what fingerprints call it."""
+    """The function that carries out an all-reduce (None for "auto"), and its name in fingerprints."""
 
     function: Callable[..., Any] | None
     name: str
@@ -39,7 +39,7 @@ NAMED = {"auto": Algorithm(None, "auto"), **{name: Algorithm(function, name) for
 
 
 def chosen(algorithm: Any, op: str, options: Mapping[str, Any]) -> Algorithm:
-    """What `algorithm` and its options stand for.
+    """Return the Algorithm that `algorithm` and its options select.
 
     Raises
         ValueError   an unknown name, or an option that the algorithm does not have
@@ -64,7 +64,7 @@ def chosen(algorithm: Any, op: str, options: Mapping[str, Any]) -> Algorithm:
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., None]:
-    """The function, which must not return the result in a new array: nobody would get it."""
+    """Return the function with a check that it returns no new array, because a result in a new array would be lost."""
 
     def all_reduce(comm: Any, x: Any, op: str, **options: Any) -> None:
         result = function(comm, x, op, **options)
@@ -89,7 +89,7 @@ def _check_call(function: Callable[..., Any], op: str, options: Mapping[str, Any
 
 
 def _place(function: Any, options: Mapping[str, Any] | None = None) -> str:
-    """Its name and where it is defined, which tells two functions of the same name apart: "mine at my.py:3"."""
+    """The function's name and where it is defined, to distinguish functions of the same name: "mine at my.py:3"."""
     name = _with(getattr(function, "__qualname__", type(function).__name__), options or {})
     code = getattr(inspect.unwrap(function), "__code__", None)
     return name if code is None else f"{name} at {PurePath(code.co_filename).name}:{code.co_firstlineno}"

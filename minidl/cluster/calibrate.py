@@ -5,8 +5,8 @@
 
 The fit is least squares with relative weights: each residual is divided by the time itself, so the microseconds of
 small messages count as much as the milliseconds of large ones. Each point is the median of many repetitions. Each
-repetition measures every size, so a moment in which the machine is busy slows all sizes alike. Each begins with a
-message that is not counted, since the first one after the largest size takes twice as long.
+repetition measures every size, so a moment in which the machine is busy slows all sizes alike. Each repetition begins
+with a message that is not counted, since the first one after the largest size takes twice as long.
 
 A blocking ping-pong packs the message, passes it to the system, wakes the receiver (which sleeps until it arrives),
 moves it through memory and unpacks it. On processes waking takes most of alpha. A collective pays for it

@@ -21,7 +21,7 @@ class CallLog:
 
     owner    this rank
     group    the group whose ranks make the calls
-    numbers  those of the calls to come; background work counts together with its program
+    numbers  numbers of the next calls; background work and its program share them
     """
 
     def __init__(self, owner: Rank, group: RankGroup, numbers: Iterator[int] | None = None) -> None:
@@ -60,11 +60,11 @@ class CallLog:
         return call, site
 
     def lane(self) -> Recorder:
-        """The recorder of what this group does concurrently with the program."""
+        """The recorder of this group's operations that run concurrently with the program."""
         return self._owner.recorder.lane(self._owner.lane_of(self._group.number))
 
     def start(self, operation: str, axis: str, work: Callable[[Recorder], Any]) -> Work:
-        """Let a helper of this rank do the work of the present call, recorded in the lane of this group."""
+        """Run the work of the present call on a helper of this rank, and record it in the lane of this group."""
         owner, number, lane = self._owner, self._owner.recorder.call, self.lane()
 
         def in_lane() -> Any:

@@ -82,7 +82,7 @@ class Channel:
         return few
 
     def play(self, algorithm: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Run a collective, `algorithm(channel, *arguments, **options)`, or what the engine has in its place."""
+        """Run a collective, `algorithm(channel, *arguments, **options)`, or the engine's replacement for it."""
         call = CollectiveCall(algorithm, arguments, options, self._ranks, self.rank, self.tag, self.recorder)
         return self._endpoint.play(call, partial(algorithm, self, *arguments, **options))
 
@@ -93,7 +93,7 @@ class Channel:
         endpoint = self._endpoint
         if self._faults is not None:
             x = self._faults.message(x, dst, self.recorder.call)
-            if x is DROPPED:  # to this side a lost message looks sent
+            if x is DROPPED:  # the sender cannot see that its message was lost
                 return Pending("send", dst, tag, endpoint.now(), done=True)
         pending = endpoint.post_send(x, dst, tag, synchronous)
         self.recorder.sent(pending.nbytes, dst, pending.posted)

@@ -91,7 +91,7 @@ class Communicator:
         self._group = group
         self._channel = Channel(owner, owner.recorder, group.ranks, group.rank, group.first_tag)
         self._calls = calls or CallLog(owner, group)
-        self._whole = whole  # the communicator whose first ranks these are
+        self._whole = whole  # the communicator of which this one has the first ranks
         self._first_ranks: dict[int, Communicator] = {}  # by their number
         self._inside: Communicator | None = None  # the communicator that background work uses
 
@@ -331,7 +331,7 @@ class Communicator:
     def check_same(self, what: str, digest: str) -> None:
         """Raise CollectiveMismatch unless all ranks pass the same digest. No message is sent, and nobody waits.
 
-        The last rank to call compares. Under MPI that takes `cluster.MPI(debug=True)`, as for all collectives.
+        The last rank to call compares. Under MPI this needs `cluster.MPI(debug=True)`, as for all collectives.
         what: names it in the error: "rank 2 and ranks 0 and 1 have different {what}"
         """
         self._calls.post(Fingerprint(f"{SAME}{what}", label=digest))
@@ -372,10 +372,10 @@ class Communicator:
     def _groups_of(self, mesh: Mesh[Communicator]) -> Callable[[tuple[str, ...]], Communicator]:
         """Agree with the other ranks on a mesh; the returned function makes the group of this rank along some axes.
 
-        The groups along the same axes have no rank in common, so a number for each selection of axes is enough. Its
-        first must be free on all ranks: that is the one thing that they do not know of each other, for ranks may have
-        made different numbers of groups. If only one axis has several ranks, the groups along it are this communicator,
-        and in all others this rank is alone: it chooses their numbers by itself.
+        Groups along the same axes have no rank in common, so each selection of axes needs only one number. The first
+        number must be free on all ranks, which the ranks have to agree on, because they may have made different numbers
+        of groups. If only one axis has several ranks, the group along it is this communicator, and in all others this
+        rank is alone: it chooses their numbers by itself.
         """
         fingerprint = Fingerprint("mesh", shape=mesh.shape, axes=mesh.names)
         first = self._owner.next_group("mesh")
@@ -392,7 +392,7 @@ class Communicator:
         selection = sum(1 << mesh.names.index(name) for name in axes)
         ranks = tuple(self._group.ranks[rank] for rank in mesh.ranks_along(axes))
         if len(ranks) == self.size:
-            named = copy.copy(self)  # the same group, whose calls both count together
+            named = copy.copy(self)  # another object for the same group; both number its calls together
             named.axis = _name(mesh, axes)
             return named
         return self._of(ranks, numbers[selection], _name(mesh, axes))
@@ -400,8 +400,8 @@ class Communicator:
     def first_ranks(self, count: int) -> Communicator:
         """Return the communicator of ranks 0 to count - 1, without a message; the other ranks do not call it.
 
-        It is the same communicator each time, and this one if `count` is its size. Use: the nodes of a run, whose last
-        ranks are servers.
+        Repeated calls return the same communicator. If `count` is the size, that is this communicator itself. A run
+        whose last ranks are servers uses it for its nodes.
         """
         hint = f"rank {self.rank} is to be one of the first ranks of this communicator, which has {self.size}"
         count = whole_number("count", count, at_least=self.rank + 1, at_most=self.size, hint=hint)
@@ -417,7 +417,7 @@ class Communicator:
     def _of(
         self, ranks: tuple[int, ...], number: int, axis: str = "", whole: Communicator | None = None
     ) -> Communicator:
-        """A communicator of these ranks of the run, this one included, which have a group of that number."""
+        """Return a communicator of these world ranks, this one included, whose group has that number."""
         group = RankGroup(ranks, number, self._owner.endpoint.rank)
         return Communicator(self._owner, group, self.rng, axis, whole=whole)
 
@@ -459,8 +459,8 @@ class Communicator:
             if block.interrupted:  # the message arrived before the 10 s were over
                 ...
 
-        The rest of the block is skipped. A simulation leaves it at the very moment when the message arrives, in the
-        middle of `compute` or of arithmetic that the kernels count; what is left then takes no virtual time. On
+        The rest of the block is skipped. A simulation leaves it at the virtual time at which the message arrives, even
+        in the middle of `compute` or of counted kernel arithmetic; the remaining work takes no virtual time. On
         processes and under MPI the rank leaves at its next check: once per millisecond in `compute`, at the beginning
         of every other communicator call, and in `block.look()`. `work.wait()` receives the message as always.
 
@@ -526,8 +526,8 @@ class Communicator:
     def abandon(self) -> None:
         """Drop the results and errors of this rank's collectives in progress.
 
-        For a program that returns something although another rank has failed: an operation that nobody waits for would
-        otherwise make this rank fail too.
+        A program calls it to return a result although another rank has failed. Otherwise an operation that nobody waits
+        for would make this rank fail too.
         """
         self._owner.endpoint.abandon_helpers()
         for pending in list(self._owner.in_flight.uses):
@@ -540,9 +540,10 @@ class Communicator:
 
         Each rank may start work at any time; it is not a collective. `work` gets a communicator with the ranks and
         messages of this one. Until it ends, collectives of this communicator belong to it, so give it a communicator
-        of its own: `comm.split(0)`. It runs in a thread, in a simulation in a task of the same rank; several run in the
-        order in which they were started. The trace shows it in a lane of its own; planned faults do not affect it.
-        Groups that it needs are made before: `split` and `mesh` raise RuntimeError in `work`.
+        of its own: `comm.split(0)`. It runs in a thread or, in a simulation, in a task of the same rank. Several run
+        one by one, in the order in which they were started. The trace shows it in a lane of its own; planned faults do
+        not affect it. Make the groups that it needs before you start it: `split` and `mesh` raise RuntimeError in
+        `work`.
 
         >>> from minidl import cluster
         >>> def program(comm):
@@ -569,7 +570,7 @@ class Communicator:
 
 
 def _name(mesh: Mesh[Any], axes: tuple[str, ...]) -> str:
-    """The axes with more than one rank, as the ledger has them: "dp,pp"."""
+    """The axes with more than one rank, as the ledger names them: "dp,pp"."""
     return ",".join(name for name in axes if mesh.shape[mesh.names.index(name)] > 1)
 
 
@@ -586,5 +587,5 @@ def world(endpoint: Endpoint, recorder: Recorder, seed: int, faults: RankFaults 
 
 @lru_cache(1)
 def _everyone(size: int) -> tuple[int, ...]:
-    """All ranks; the same tuple for all simulated ones, because thousands of thousands take gigabytes."""
+    """All ranks, as one tuple for all simulated ranks: thousands of tuples with thousands of ranks take gigabytes."""
     return tuple(range(size))

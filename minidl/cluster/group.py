@@ -20,12 +20,12 @@ class RankGroup:
     """The ranks of a communicator, numbered from 0, and the 64-bit tags that its messages have.
 
     ranks      the group: numbers in the whole run, in the order of the numbers within the group
-    number     differs from that of every other group with a common rank
+    number     number of the group; two groups with a common rank have different numbers
     rank       number of this rank within the group
     size       number of ranks
-    number_of  numbers within the group, by number in the whole run
+    number_of  maps a rank's number in the whole run to its number within the group
     first_tag  added to a program's tag
-    first_call added to the number of a collective call; differs from every tag of a program
+    first_call added to the number of a collective call; the sum differs from every tag of a program
     """
 
     __slots__ = ("_everyone", "first_call", "first_tag", "number", "number_of", "rank", "ranks", "size")
@@ -53,7 +53,7 @@ class RankGroup:
         return self.ranks[dst], self.first_tag + tag
 
     def source(self, src: int | Collection[int], tag: int) -> tuple[int | frozenset[int], int]:
-        """Return from which ranks of the whole run a message may come, and its whole tag."""
+        """Return the ranks of the whole run from which a message may come, and its whole tag."""
         if not (type(src) is int and 0 <= src < self.size and type(tag) is int and 0 <= tag < MAX_TAG):
             return self._source(src), self.first_tag + _checked_tag(tag)
         return self.ranks[src], self.first_tag + tag
@@ -95,7 +95,8 @@ def divided(
 ) -> tuple[dict[int, tuple[int, ...]], int]:
     """The groups of a split by color, and an index that is free on all ranks, from each rank's color, key and index.
 
-    Cached for simulated ranks: thousands would each sort thousands, and keep a tuple of their own of the same ranks.
+    Cached for simulated ranks: otherwise thousands of ranks would each sort thousands of entries, and each would keep
+    its own tuple of the same ranks.
     """
     first = max(free for _, _, free in given)  # hence no two groups with a common rank have the same number
     members: dict[int, list[tuple[int, int]]] = {}

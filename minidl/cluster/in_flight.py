@@ -20,7 +20,7 @@ from numpy.lib.array_utils import byte_bounds
 
 Array = npt.NDArray[Any]
 
-EXACT_STEPS = 10_000  # of the search for a common element of two interleaved views; beyond it they count as shared
+EXACT_STEPS = 10_000  # limit of the search for an element that two interleaved views share; beyond it, assume one
 
 
 class Memory(NamedTuple):
@@ -50,7 +50,7 @@ class Interval(NamedTuple):
 
 
 class IntervalIndex:
-    """Intervals by address, so that a new operation is not compared with every one of a thousand in flight.
+    """Finds intervals by address, so that a new operation need not be compared with each of a thousand in flight.
 
     Each power of two has a list of the intervals up to that length, sorted by start: those that overlap [start, end)
     begin after start - length.

@@ -49,7 +49,7 @@ def launch(
         listener    called in this process as `listener(rank, obj)` for each `comm.tell(obj)`
 
     What ranks print appears here when the run ends, in the order of the ranks; the first 1,048,576 characters of each.
-    No rank outlives the call, whatever happens. Processes that a program starts itself are the program's to end.
+    No rank outlives the call, whatever happens. A program must itself end the processes that it starts.
 
     Raises
         RankFailed, CommTimeout, Deadlock, CollectiveMismatch  (all are ClusterError) when a rank fails
@@ -81,7 +81,7 @@ def launch(
 
 
 def _engine(name: str) -> Engine:
-    """A new engine of that name; its package is imported when it is first asked for."""
+    """Return a new engine of that name; its package is imported at the first request."""
     one_of("on", name, engines.ENGINE_OF, hint="pass one of these, or an engine such as cluster.Simulation()")
     engine: Engine = getattr(engines, engines.ENGINE_OF[name])()
     return engine

@@ -38,9 +38,9 @@ class Mesh(Mapping[str, _G]):
     Ranks are arranged row by row: consecutive ranks are neighbours along the last axis.
 
     `mesh["tp"]` has the ranks that differ from this one in the coordinate "tp" only; `mesh["dp", "pp"]` joins axes: its
-    ranks differ in these two coordinates only, and are numbered row by row. Any selection works, in any order of the
-    names: along axes of one rank, and in `mesh[()]`, this rank is alone. A group of all ranks is that of `comm`; every
-    other selection has a group of its own. Timeline and ledger name a communicator by its axes.
+    ranks differ in these two coordinates only, and are numbered row by row. Any selection of names works, in any order.
+    Along axes of one rank, and in `mesh[()]`, this rank is alone. A selection with all ranks uses the group of `comm`;
+    every other selection has a group of its own. Timeline and ledger name a communicator by its axes.
 
     Ranks make a mesh together. It costs one all-reduce of a number; a mesh with at most one axis of more than one rank
     costs no message. Communicators are made when they are asked for, without messages, so ranks may ask in any order.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from minidl.from_pytorch import Missing
 
-OTHERS = {  # what the other libraries call these methods, where they do not call them so
+OTHERS = {  # the other libraries' names of these methods, where they differ
     "send": "Send ssend Ssend",
     "recv": "Recv",
     "sendrecv": "Sendrecv",
@@ -87,9 +87,9 @@ def add_hints(kind: type) -> None:
 
 
 def explain(error: BaseException, kind: type) -> None:
-    """Let a TypeError for arguments that a method of the communicator does not take say what to type instead.
+    """Add what to type instead to a TypeError for arguments that a method of the communicator does not take.
 
-    It is Python that raises it, before the method begins, so it is explained when a rank reports it: to check the
+    Python raises it before the method begins, so the hint is added when a rank reports the error: checking the
     arguments of every call took up to 0.6 microseconds.
     """
     text = str(error) if type(error) is TypeError else ""

@@ -1,4 +1,4 @@
-"""A script under mpiexec runs in several processes, which all call `launch`: what only one of them is to do."""
+"""Work that only one process is to do when a script runs under mpiexec, where several processes call `launch`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _T = TypeVar("_T")
 def once(function: Callable[[], _T], on: str | Engine = "processes") -> _T:
     """`function()`, computed by one process: in a script under mpiexec by rank 0, whose result all ranks get.
 
-    For what all ranks must agree on before a launch but would compute differently, such as a choice that depends on
-    measured seconds.
+    Use it for a value that all ranks must agree on before a launch but would compute differently, such as a choice that
+    depends on measured seconds.
 
     Parameters
         function  takes no arguments; what it returns can be pickled
@@ -33,7 +33,7 @@ def once(function: Callable[[], _T], on: str | Engine = "processes") -> _T:
 
 
 def is_first(on: str | Engine = "processes") -> bool:
-    """Whether this process prints and saves what all have computed: in a script under mpiexec that of rank 0.
+    """Whether this process prints and saves the common results; in a script under mpiexec, only rank 0's does.
 
     Parameters
         on  the engine of the launch; only with MPI are there several callers

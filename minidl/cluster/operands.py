@@ -5,7 +5,7 @@ Arithmetic is numpy's, in the dtype of the array, so sums of integer arrays wrap
 * A single whole number is reduced exactly or refused. A sum is refused if the same number on all ranks would not fit
   in 64 bits. A product is sent as a Python int, which has no limit.
 * The mean of float16 or bfloat16 is computed and sent in float32: a sum could exceed 65,504, the largest float16, and
-  bfloat16 has 8 bits for its digits.
+  bfloat16 has only 8 significant bits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Operand:
     __slots__ = ("_dtype", "_op", "_shape", "_x", "contiguous", "flat", "is_exact", "is_phantom", "is_scalar")
 
     def __init__(self, x: Any, op: str, operation: str, size: int, is_written: bool = False) -> None:
-        if type(op) is not str or op not in REDUCE:  # one_of takes a microsecond also where nothing is wrong
+        if type(op) is not str or op not in REDUCE:  # tested here first, because one_of takes a microsecond
             one_of("op", op, REDUCE)
         self._x, self._op = x, op
         if type(x) is np.ndarray and x.dtype.kind in ("fc" if op == "mean" else "biufc"):

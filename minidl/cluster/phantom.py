@@ -13,7 +13,7 @@ from minidl.arguments import whole_number
 
 
 class Phantom:
-    """A one-dimensional array of `nbytes` bytes without contents: messages count and time its size, no memory is held.
+    """A one-dimensional array of `nbytes` bytes without contents: its messages have that size, but it takes no memory.
 
     Sending, reducing and splitting give another Phantom; nothing is computed.
 

@@ -30,9 +30,10 @@ class Rank:
     faults      the faults planned for this rank, or None
     in_flight   arrays that unfinished operations read or write
 
-    Every group has a number, which is in the tags of its messages, so no two groups with a common rank may have the
-    same. The group of all ranks has number 0, and in a run of p ranks the others get multiples of p: a group keeps the
-    next numbers for its first 1, 2, ..., p - 1 ranks (`first_ranks`), which therefore need no agreement.
+    Every group has a number, which is contained in the tags of its messages, so two groups with a common rank need
+    different numbers. The group of all ranks has number 0, and in a run of p ranks the others get multiples of p. The
+    numbers that follow a group's own are reserved for its first 1, 2, ..., p - 1 ranks (`first_ranks`), which therefore
+    need no agreement.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Rank:
         self._lane_of: dict[int, int] = {}
 
     def enter(self, operation: str, axis: str, reads: Any = None, writes: Any = None, calls: int = 1) -> None:
-        """A communicator call along an axis of a mesh begins, with the arrays that it will read and write.
+        """Begin a communicator call along an axis of a mesh; the call will read and write these arrays.
 
         Raises TypeError for a Tensor, and RuntimeError for an array that an operation in flight must not share.
         calls: 0 if the same operation was entered before
@@ -91,7 +92,7 @@ class Rank:
             self.until.charge(seconds, flops, nbytes)
 
     def next_group(self, operation: str) -> int:
-        """An index above those of all groups with this rank; `take_groups` makes a number of it.
+        """Return an index above those of all groups with this rank; `take_groups` turns it into a number.
 
         Raises RuntimeError in background work: the program could make a group at the same time, and both could get the
         same number.
@@ -110,5 +111,5 @@ class Rank:
         return range(first * p, self._next_group * p, p)
 
     def lane_of(self, group: int) -> int:
-        """The lane of the trace for concurrent operations of a group: 1 for the first group that has any, and so on."""
+        """Return the trace lane of a group's concurrent operations: 1 for the first group that has any, and so on."""
         return self._lane_of.setdefault(group, len(self._lane_of) + 1)

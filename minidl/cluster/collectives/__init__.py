@@ -4,7 +4,7 @@
 `reduce_scatter.py` and `all_gather.py` have two, a ring and halving or doubling; `all_reduce.py` builds its eight from
 all of these. `point_to_point.py` has the methods that they call, `partition.py` divides arrays and ranks among them.
 
-`rounds.py` says the same as data, round by round for all ranks at once, for what looks at all ranks: the simulation of
+`rounds.py` has the same algorithms as data, round by round, for code that needs all ranks at once: the simulation of
 many, the load of links, pictures. A test proves that its messages are those of the functions, with the same bits.
 
 Every rank calls the function with the same arguments, except where its docstring says otherwise. Symbols in docstrings:

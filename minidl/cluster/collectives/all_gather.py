@@ -27,7 +27,7 @@ def all_gather_ring(comm: PointToPoint, x: Any) -> list[Any]:
 
 
 def all_gather_ring_into(comm: PointToPoint, items: list[Any]) -> None:
-    """Fill the list of every rank, in which rank i has item i; an array in a place to be filled is received into."""
+    """Fill every rank's list, where rank i starts with item i; an array elsewhere is the buffer for its item."""
     p, me = comm.size, comm.rank
     right, left = (me + 1) % p, (me - 1) % p
     for step in range(p - 1):

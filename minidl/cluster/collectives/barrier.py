@@ -1,4 +1,4 @@
-"""Barrier by dissemination: in round k, rank i notifies rank i + 2^k, so news of a rank reaches twice as many.
+"""Barrier by dissemination: in round k, rank i notifies rank i + 2^k, so the ranks that know of an arrival double.
 
     round 0    i -> i + 1
     round 1    i -> i + 2

@@ -1,6 +1,6 @@
 """The collectives as data: rounds of messages, each between all ranks at once.
 
-The functions of this folder say what one rank does. What looks at all ranks at once reads these generators instead: the
+The functions of this folder say what one rank does. Code that needs all ranks reads these generators instead: the
 clocks and values of a simulation, the load of links, pictures. A round has four entries; for every i at the same time,
 
     rank src[i] sends its chunk number chunk[i] to rank dst[i], and `reduces` says what becomes of it there
@@ -153,14 +153,14 @@ def barrier_dissemination(p: int) -> Rounds:
 
 
 def reduce_tree(p: int) -> Rounds:
-    """To rank 0, of chunk 0."""
+    """Reduce chunk 0 to rank 0."""
     for have in reversed(_powers(p)):
         children = np.arange(have, min(2 * have, p))
         yield Round(children, children - have, np.zeros_like(children), Reduces.RECEIVED_FIRST)
 
 
 def broadcast_tree(p: int) -> Rounds:
-    """From rank 0, of chunk 0."""
+    """Broadcast chunk 0 from rank 0."""
     for have in _powers(p):
         children = np.arange(have, min(2 * have, p))
         yield Round(children - have, children, np.zeros_like(children), Reduces.NOT)

@@ -55,8 +55,9 @@ def all_reduce(
         options     `segments` of "pipelined_chain"; `per_group`, `intra` and `inter` of "hierarchical", the last two
                     pairs (alpha, beta) for messages within and between groups, by default the ones above
 
-    Every message has a line of its own: the ranks of a group that share one uplink take longer than the formula of
-    "hierarchical" says. `all_reduce_on(network, ...)` knows the links of a `Network.tree`.
+    The formulas assume that every message has a line of its own: if the ranks of a group share one uplink,
+    "hierarchical" takes longer than its formula says. `all_reduce_on(network, ...)` knows the links of a
+    `Network.tree`.
 
     Raises
         ValueError   unknown algorithm, p or itemsize below 1, nbytes below 0
@@ -76,7 +77,7 @@ def all_reduce_on(network: Network, algorithm: str, p: int, nbytes: int, itemsiz
     """Return the seconds that an all-reduce among ranks 0 to p - 1 of a network takes, shared links included.
 
     On a `Network.tree` messages of the same round share its links. That is an estimate, not a bound;
-    `shared_links.py` says when it is exact, too high or too low. Elsewhere it is the formula.
+    `shared_links.py` says when it is exact, too high or too low. On any other network the formula is used.
 
     Parameters
         network     as in `cluster.launch`
@@ -84,7 +85,7 @@ def all_reduce_on(network: Network, algorithm: str, p: int, nbytes: int, itemsiz
         p, nbytes, itemsize, options   as in `all_reduce`
 
     Raises
-        ValueError   an algorithm that is unknown, or that no rounds are known of; p above the ranks of the tree
+        ValueError   an algorithm that is unknown, or has no rounds; p above the ranks of the tree
 
     >>> machines = Network.tree(8, 8, nic=(1e-6, 150e9), uplink=(5e-6, 12.5e9))
     >>> f"{all_reduce_on(machines, 'hierarchical', 64, 10**8, per_group=8) * 1e3:.1f} ms"
@@ -136,7 +137,7 @@ def recursive_doubling(p: int, nbytes: int, alpha: float, beta: float, gamma: fl
 
 
 def rabenseifner(p: int, nbytes: int, alpha: float, beta: float, gamma: float, itemsize: int) -> float:
-    """lg p' rounds of halving and as many of doubling, of n/2, n/4, ... bytes; of an odd number, the larger half."""
+    """lg p' rounds of halving and as many of doubling, of n/2, n/4, ... bytes; odd numbers are rounded up."""
     halves = [chunk_bytes(nbytes, 1 << k, itemsize) for k in range(1, p.bit_length())]
     moved = sum(2 * (alpha + half * beta) + half * gamma for half in halves)
     return moved + _folding(p, nbytes, alpha, beta, gamma)
@@ -152,7 +153,7 @@ def pipelined_chain(
 ) -> float:
     """p + K - 2 steps down the chain and as many back, of n/K bytes.
 
-    The first segment needs p - 1 steps, each other one step more. Of uneven segments the larger ones come first.
+    The first segment needs p - 1 steps, and each further segment adds a step. Larger segments come first.
     """
     if p == 1:
         return 0.0
@@ -182,7 +183,7 @@ def hierarchical(
 
 
 ALL_REDUCE: dict[str, Callable[..., float]] = {
-    "recursive_doubling": recursive_doubling,  # of equally fast algorithms, "auto" takes the first
+    "recursive_doubling": recursive_doubling,  # if algorithms are equally fast, "auto" takes the first
     "rabenseifner": rabenseifner,
     "ring": ring,
     "tree": tree,
@@ -317,7 +318,7 @@ def traffic(algorithm: str, p: int, nbytes: int, itemsize: int = 4, **options: A
     return messages, 2 * (p - 1) * nbytes
 
 
-# Below the surface
+# Helpers
 
 
 @lru_cache(maxsize=1024)

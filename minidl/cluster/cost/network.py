@@ -108,7 +108,7 @@ class Network:
             OSError      the file cannot be read
             ValueError   it describes no network
         """
-        from minidl.cluster.cost import network_file  # here, since pydantic takes its time
+        from minidl.cluster.cost import network_file  # here, because pydantic is slow to import
 
         read = network_file.read(path)
         if isinstance(read, network_file.FlatFields):
@@ -117,11 +117,11 @@ class Network:
         return Network.tree(read.racks, read.per_rack, nic, uplink, read.gamma)
 
     def save(self, path: str | Path, source: str = "") -> None:
-        """Write a JSON file that `load` reads and that may stand for a network's name; OSError if it cannot be.
+        """Write a JSON file that `load` reads and whose path may replace a network's name. Raises OSError.
 
         source: where the numbers come from; it is kept in the file.
         """
-        from minidl.cluster.cost import network_file as files  # here, since pydantic takes its time
+        from minidl.cluster.cost import network_file as files  # here, because pydantic is slow to import
 
         tree, fields = self.topology, dict[str, Any](gamma=self.gamma, source=source)
         if tree is None:

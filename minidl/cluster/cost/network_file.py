@@ -1,4 +1,4 @@
-"""The keys of a network's JSON file, by a person or by `minidl calibrate`; `network.py` makes the Network of it."""
+"""The keys of a network's JSON file, by a person or `minidl calibrate`; `network.py` turns it into a Network."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TreeFields(_Strict):
 
 
 def read(path: str | Path) -> FlatFields | TreeFields:
-    """What a file says.
+    """Return the contents of a file.
 
     Raises
         OSError      the file cannot be read
@@ -77,7 +77,7 @@ def write(fields: FlatFields | TreeFields, path: str | Path) -> None:
 
 
 def _sentence(error: ValidationError, fields: type[BaseModel]) -> str:
-    """The first thing that is wrong."""
+    """A sentence about the first error."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":

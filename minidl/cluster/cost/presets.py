@@ -1,4 +1,4 @@
-"""The networks that have a name, with where their numbers come from.
+"""The networks that have a name, and the sources of their numbers.
 
 Alpha: the order of half a small message's round trip between two programs. Beta: 8 / (bits per second of the line).
 Gamma is 0, because the speed of reductions depends on the node.

@@ -43,12 +43,12 @@ class MessageRound(NamedTuple):
     reduced: int = 0
 
 
-# Of equally fast algorithms, "auto" takes the first
+# If algorithms are equally fast, "auto" takes the first
 ALL_REDUCE = ("recursive_doubling", "rabenseifner", "ring", "tree", "hierarchical", "pipelined_chain")
 
 
 def message_rounds(algorithm: str, p: int, nbytes: int, itemsize: int, **options: int) -> Iterator[MessageRound]:
-    """The rounds of an all-reduce, equal ones together, because a ring of 1,024 ranks has 2,046."""
+    """The rounds of an all-reduce; equal rounds are merged, because a ring of 1,024 ranks has 2,046."""
     elements = -(-nbytes // itemsize)
     if algorithm == "pipelined_chain":
         yield from _pipeline(p, elements, nbytes, itemsize)

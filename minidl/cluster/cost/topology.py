@@ -52,7 +52,7 @@ class Tree:
         return (self.nic[1],) * (2 * self.ranks) + (self.uplink[1],) * (2 * self.racks)
 
     def path(self, src: int, dst: int) -> tuple[float, tuple[int, ...]]:
-        """The latency of a message in seconds and the numbers of the links on its path; to itself a rank needs none."""
+        """The latency of a message in seconds and the numbers of the links on its path; none from a rank to itself."""
         if src == dst:
             return 0.0, ()
         out, into = 2 * src, 2 * dst + 1

@@ -1,4 +1,4 @@
-"""Whether the ranks of a group make equal collective calls in the same order, judged by the lines of the calls.
+"""Checks that the ranks of a group make equal collective calls in the same order, by the lines of the calls.
 
 Calls from different lines may belong together: `if rank == 0: broadcast(x) else: broadcast(y)` is right. But in
 
@@ -11,14 +11,14 @@ and are right: a leader that rotates (`if rank == turn: ... else: ...`), or a re
 whether the lines are *alternatives*, ways to make the same call. Calls in an `except` handler always are (see
 `call_site.py`); their order is not judged. Otherwise two observations prove it for the rest of the run:
 
-* Some rank makes both calls from that line. When a leader rotates, all ranks stay there but the old and the new leader;
-  when lines are swapped or a call is skipped, no rank stays.
+* Some rank makes both calls from that line. When a leader rotates, all ranks except the old and the new leader stay at
+  that line; when lines are swapped or a call is skipped, no rank stays.
 * After a call from several lines, all ranks make a call from one of these lines: they are in step again.
 
 Without such proof, ranks that move together from one line to the other show the order that the program has, and the
-reordering is reported. Where no two ranks move together (with two ranks, above all), it is reported if all ranks have
-used the lines together before, as different calls, or, with two ranks, if more than two lines are involved, because
-one rank has skipped a call.
+reordering is reported. If no two ranks move together (mostly in groups of two), it is reported if all ranks have used
+the lines together before, as different calls. In a group of two it is also reported if more than two lines are
+involved, because one rank has then skipped a call.
 
 Two ranks that swap two lines from the first call on are therefore not found: a leader that rotates between two ranks
 makes exactly the same calls. A label (`all_reduce(x, label="weights")`) tells them apart.

@@ -4,7 +4,7 @@
     simulation   greenlets in this process, on a virtual clock
     mpi          processes that mpiexec starts
 
-What they share knows none of them. A file uses only what is listed above it:
+The files that they share use no engine, and each file uses only those listed above it:
 
     protocol            what an engine offers, and what `launch` asks of it
     anonymous_file      memory that processes share by descriptor
@@ -13,10 +13,10 @@ What they share knows none of them. A file uses only what is listed above it:
     printed             what ranks print, kept and shown
     threads             how many threads each rank uses
     hopeless            the errors of operations that can never complete
-    whereabouts         where a rank was that was killed or does not answer
+    whereabouts         where a rank was in its program when it was killed or did not answer
     control             the messages between the launcher and its ranks
     report              what a rank reports when it fails
-    run_error           the error that all reports make together
+    run_error           the error of a run, made from all reports
     os_process          ranks that are processes, for `processes` and `mpi`
 """
 
@@ -29,7 +29,7 @@ PACKAGE_OF = {"MPI": "mpi", "Node": "simulation", "Processes": "processes", "Sim
 
 
 def __getattr__(name: str) -> Any:
-    """An engine's class, whose package is imported when it is first asked for."""
+    """Return an engine's class; its package is imported at the first request."""
     if name not in PACKAGE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{PACKAGE_OF[name]}"), name)

@@ -1,8 +1,8 @@
-"""What an engine must offer; the communicator and the collectives stand on this and know no engine.
+"""The interface that every engine implements; the communicator and the collectives use nothing else of an engine.
 
 An engine starts the ranks and gives each an endpoint. An endpoint sends and receives single messages, charges work, and
 tells the time: seconds since the program began on all ranks, real on processes and under MPI, virtual in a simulation.
-Ranks have their numbers in the whole run. Groups exist only in the communicator.
+Here ranks are numbered in the whole run; groups exist only in the communicator.
 
 A message from `comm.send(x, dst)` to `comm.recv(src)` takes four calls on every engine:
 
@@ -72,19 +72,19 @@ class Pending:
 
 
 class Concurrent:
-    """Mixed into the work of a helper; `begun` is the program's call that began it."""
+    """A mixin for the work of a helper; `begun` is the program's call that began it."""
 
     __slots__ = ()
     begun: Begun | None
 
 
 class CollectiveCall(NamedTuple):
-    """One rank's call of a collective: of one of the functions of `minidl.cluster.collectives`.
+    """One rank's call of a function of `minidl.cluster.collectives`.
 
     arguments  after the channel; the first is what the rank contributes
     ranks      the group: numbers in the whole run
     rank       this rank's number in the group
-    tag        that of all messages of this collective
+    tag        tag of all messages of this collective
     """
 
     algorithm: Callable[..., Any]
@@ -136,7 +136,7 @@ class Endpoint(Protocol):
         ...
 
     def abandon_helpers(self) -> None:
-        """Let the program end well although work of helpers, for which it has not waited, fails."""
+        """Ignore errors in the work of helpers that the program has not waited for, so that the program can succeed."""
         ...
 
     def is_done(self, pending: Pending) -> bool:
@@ -154,13 +154,13 @@ class Endpoint(Protocol):
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
         """Reduce the contiguous one-dimensional x over the ranks by the engine's own all-reduce, if it has one for x.
 
-        Returns whether it did; size, dtype and op decide, so that all ranks decide alike. The transfers that the
-        engine knows of are recorded as messages.
+        Returns whether it did. The choice depends only on size, dtype and op, so it is the same on all ranks. The
+        transfers that the engine knows of are recorded as messages.
         """
         ...
 
     def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
-        """Carry out this rank's call of a collective, by its messages or by what gives the same; return its result."""
+        """Carry out this rank's call of a collective, by messages or an equivalent computation; return its result."""
         ...
 
     def post_fingerprint(

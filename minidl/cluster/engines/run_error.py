@@ -52,7 +52,7 @@ class RankReports:
     recordings   what each rank recorded, for the trace; None if nothing came from it
     source       "measured" or "simulated"
     silent       why a rank did not report, if that is known
-    whereabouts  where a rank was that did not report, if that is known
+    whereabouts  where a rank that did not report was, if that is known
     """
 
     failures: Mapping[int, Failure]
@@ -128,7 +128,7 @@ class RankReports:
     def deadline_error(
         self, deadline: float | None, had_begun: bool = True, at_fault: int | None = None
     ) -> CommTimeout:
-        """The error of a run that exceeded its deadline; by default the rank is at fault that all others wait for."""
+        """The error of a run that exceeded its deadline; by default, the rank that all others wait for is at fault."""
         text = deadline_text(deadline)
         if not had_begun:
             text += f"\n{NOT_BEGUN}"

@@ -17,7 +17,7 @@ from minidl.plots.style import bytes_text
 HALF = {"send": "upper", "receive": "lower"}
 OTHER = {"send": "receive", "receive": "send"}
 
-NO_AXIS = "no axis"  # messages of communicators that no mesh made
+NO_AXIS = "no axis"  # messages of communicators that are not from a mesh
 
 Message = tuple[int, int, float, int]  # sender, receiver, time of posting, number among those posted at that time
 
@@ -59,7 +59,7 @@ def bars(events: Sequence[Event], start: float = 0.0, end: float = inf) -> Itera
 
 
 def bars_by_axis(events: Sequence[Event], start: float = 0.0, end: float = inf) -> Iterator[Bar]:
-    """Yield a bar for each event: the communication along an axis of a mesh is one kind, labelled by the operation."""
+    """Yield a bar for each event; the kind of communication is its axis of the mesh, and its label is the operation."""
     for event in events:
         if event.end < start or event.start > end:
             continue

@@ -84,8 +84,8 @@ def _entries(event: Event, thread: int, arrow: int) -> Iterator[TraceEvent]:
 def _arrows(events: Iterable[Event]) -> Iterator[int]:
     """Yield for each event the number of its message if the trace has both of its ends, else -1.
 
-    The two ends have the same sender, receiver and time of posting; if several messages have the same, the k-th sent is
-    the k-th received. The numbers are in arrays, because a trace may hold a million events.
+    The two ends have the same sender, receiver and time of posting; if several messages agree in all three, the k-th
+    sent is the k-th received. The numbers are in arrays, because a trace may hold a million events.
     """
     ends, moments, count = array("i"), array("d"), 0  # of each end: event, sender, receiver, 1 if received
     for count, event in enumerate(events, 1):

@@ -15,8 +15,9 @@ Track = tuple[int, int]  # rank and lane; lane 0 is the program
 class CriticalPath(Sequence[Event]):
     """The events that make up the duration of a run, in order of time, each cut to the interval on the path.
 
-    Each event begins where the previous one ended: on the same rank, or on another rank if its half of a message was
-    waited for. Shortening an event that is not on the path does not shorten the run. `note` says what is missing.
+    Each event begins where the previous one ended: on the same rank or, if the event had to wait for another rank's
+    half of a message, on that rank. Shortening an event that is not on the path does not shorten the run. `note` says
+    what is missing.
     """
 
     def __init__(self, events: list[Event], note: str = "") -> None:
@@ -38,7 +39,7 @@ class CriticalPath(Sequence[Event]):
 
     @property
     def seconds(self) -> float:
-        """Its duration in seconds."""
+        """The duration of the path in seconds."""
         return self._events[-1].end - self._events[0].start if self._events else 0.0
 
     def shares(self, rank: int | None = None) -> Shares:
@@ -136,7 +137,7 @@ def _step(event: Event, time: float, tracks: _Tracks, is_simulated: bool) -> Ste
 
 
 class _Tracks:
-    """The events by track, and for every message, by sender, receiver and time of posting, its two ends."""
+    """The events by track, and the two ends of every message by sender, receiver and time of posting."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.events: dict[Track, list[Event]] = {}
@@ -168,7 +169,7 @@ class _Tracks:
         return min(program[after].start, time) if index < len(lane) and after < len(program) else time
 
     def of_peer(self, event: Event) -> Track:
-        """The track on which the other side posted its half of the message; its program's if unknown."""
+        """The track on which the other side posted its half of the message; its program's track if that is unknown."""
         if event.kind != "send" and event.peer_posted is not None:
             sender = self._senders.get((event.peer, event.rank, event.peer_posted))
             if sender is not None:

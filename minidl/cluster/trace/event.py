@@ -20,7 +20,7 @@ class Event(NamedTuple):
     lane          0: the program; other lanes: operations that ran concurrently with it (`async_op=True`)
     posted        when this side of a message was ready; None: unknown
     peer_posted   when the other side of a message was ready; None: unknown
-    axis          axis of the mesh along which the communicator's ranks lie, "dp,pp" for several; "": no mesh made it
+    axis          axis of the mesh along which the communicator's ranks lie, "dp,pp" for several; "": not from a mesh
     """
 
     rank: int

@@ -161,7 +161,7 @@ class Recorder:
         self.received(0, peer, posted, peer_posted, SEND)
 
     def received(self, nbytes: int, peer: int, posted: float, peer_posted: float | None, kind: int = RECEIVE) -> None:
-        """A message has arrived; its sender posted it at `peer_posted`. SEND: a message of this rank has arrived."""
+        """A message has arrived; its sender posted it at `peer_posted`. SEND: this rank sent the message."""
         if kind == RECEIVE:
             count = self._count
             count[2] += 1
@@ -217,7 +217,7 @@ class Recorder:
 
     @property
     def place(self) -> Place:
-        """Where the events of the present call stand in the program."""
+        """The fields that all events of the present call share."""
         return Place(self._label, self.operation or "", self.call, self._lane, self._axis)
 
     def played(self, rows: Collection[Row], events: int, seconds: list[float], traffic: list[int], last: float) -> None:

@@ -25,7 +25,7 @@ class Traffic(NamedTuple):
 
     @classmethod
     def total(cls, some: Iterable[Traffic]) -> Traffic:
-        """The sums over some of them."""
+        """Return the sums over these records."""
         return cls(*map(sum, zip(*some, strict=True)))
 
 
@@ -54,8 +54,8 @@ class Shares(NamedTuple):
 class Recording:
     """The finished record of a rank.
 
-    rows      events, lane by lane; at most `max_events` in each lane; those of collectives that a simulation has played
-              at once are made while they are iterated
+    rows      events, lane by lane; at most `max_events` in each lane; rows of collectives that a simulation played at
+              once are made during iteration
     dropped   number of events beyond that bound
     seconds   time of the program (lane 0) in each of KINDS; concurrent lanes are not counted
     ledger    messages and bytes by axis of a mesh, "" for none, and operation

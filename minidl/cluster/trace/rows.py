@@ -1,7 +1,7 @@
 """The events of a rank as rows: a chain of blocks, each a list, or rows that are made from columns while they are read.
 
 A simulation that plays a collective at once has the events of all its ranks as numpy columns, one entry an event. They
-stay so until somebody reads the trace: a row takes about four times the memory, and a microsecond.
+stay columns until the trace is read, because a row takes about four times the memory, and a microsecond to make.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Times = npt.NDArray[np.float64]
 
 
 class Place(NamedTuple):
-    """Where events stand in the program: fields of `Event` that all events of a communicator call share."""
+    """The fields of `Event` that all events of a communicator call share."""
 
     label: str
     operation: str
@@ -48,7 +48,7 @@ class Rows(Collection[Row]):
 class Columns:
     """The events of all ranks of a collective, ordered by time for each rank.
 
-    `add` takes one event of each of some ranks; an entry of NaN in `posted` or `peer_posted` stands for None.
+    `add` appends one event for each of the given ranks; NaN in `posted` or `peer_posted` stands for None.
     """
 
     def __init__(self) -> None:

@@ -73,7 +73,7 @@ class Trace:
 
         Parameters
             axis   only of communicators along this axis of a mesh, such as "tp", or "dp,pp" for `mesh["dp", "pp"]`;
-                   "": only of those that no mesh made; None: all
+                   "": only of those that are not from a mesh; None: all
 
         Raises
             ValueError    no rank has called a communicator along that axis
@@ -97,7 +97,7 @@ class Trace:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The axes of meshes along which ranks have communicated; "" for communicators that no mesh made."""
+        """The axes of meshes along which ranks have communicated; "" for communicators that are not from a mesh."""
         return tuple(sorted({axis for recording in self._recordings if recording for axis in recording.ledger}))
 
     def shares(self, rank: int | None = None) -> Shares:
@@ -136,7 +136,7 @@ class Trace:
             start, end      the time shown, in seconds; None: until the end of the run
             title           title of the chart
             critical_path   whether to outline the critical path
-            by              what tells colours of communication apart: "activity", such as sending, or "axis" of a mesh
+            by              what the colours of communication show: "activity", such as sending, or "axis" of a mesh
 
         While a rank sends and receives at the same time, its bar has two halves: the send above, the receive below.
         Operations that ran concurrently with the program are thin tracks below its bar. Planned faults are marked.

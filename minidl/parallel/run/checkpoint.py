@@ -65,7 +65,7 @@ class Checkpoint:
                 np.savez(file, tree=np.frombuffer(json.dumps(tree).encode(), np.uint8), **arrays)
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError as error:  # that of a full disk names no file
+        except OSError as error:  # the error of a full disk names no file
             raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
     @staticmethod
@@ -111,7 +111,7 @@ class Checkpoint:
         return self
 
     def restore(self, model: Any, optimizer: Any, schedule: Any) -> None:
-        """Load the state into the three: of a model that is split, the parameters and shards that this rank holds.
+        """Load the state into the three; if the model is split, only the parameters and shards that this rank holds.
 
         The learning rate and the other options of the optimizer's groups become those of the checkpoint, not the job's.
         Raises CheckpointError if the checkpoint is of another model, optimizer or schedule: it lists all names and

@@ -1,16 +1,16 @@
 """Elastic restart: when nodes die, the run goes on with the others.
 
-A run is then several launches, one after the other. The ranks that have survived a death bring back their state as of
-their last finished update, and what they have recorded; from these the next launch begins:
+A run is then several launches, one after the other. The surviving ranks return their state after their last finished
+update, and their records; the next launch begins from these:
 
-    "step"   all nodes have the same weights: from those of the survivor that is furthest, so that nothing but the
-             unfinished minibatch is done again
+    "step"   all nodes have the same weights: go on from the survivor with the most updates, so that only the unfinished
+             minibatch is repeated
     "mean"   nodes have weights of their own: all go on from the mean of the survivors' weights, momenta and statistics,
              at the step of the slowest
 
-If the model is split, the survivors lack the dead node's weights, and bring back only how many updates they made:
+If the model is split, the survivors lack the dead node's weights, and return only their number of updates:
 
-    "checkpoint"   new nodes take the places of the dead, and all go on from the last checkpoint: to the same bits
+    "checkpoint"   new nodes take the places of the dead, and all go on from the last checkpoint, to the same bits
 
     strategy                            goes on from   begins anew, on all nodes
     Synchronous, SufficientFactors      "step"         memory of a compressor (residuals, factors)
@@ -23,11 +23,11 @@ If the model is split, the survivors lack the dead node's weights, and bring bac
 Hogwild, asynchronous Gossip and the strategies with servers cannot go on in this way. After a death within an epoch a
 compressor's random choices (RandomK, QSGD, TernGrad) have a seed of their own, the same on all nodes.
 
-What the dead node alone had is lost: its own weights ("mean") and its samples in the mean loss of the epoch. The rest
-of the epoch is dealt to the nodes that are left. Where all nodes share a minibatch and with `Job(shards="shuffled")`,
-it has the samples that it would have had; with other shards, and in OneShotAveraging, where a node has minibatches of
-its own, the deal depends on the number of nodes, and a sample of the epoch may be read twice or not at all. Nodes are
-numbered anew, and dropout masks go by the new numbers.
+State that only the dead node had is lost: its own weights ("mean") and its samples in the mean loss of the epoch. The
+rest of the epoch is divided among the remaining nodes. If all nodes share a minibatch, and with
+`Job(shards="shuffled")`, the rest has the same samples as without the death. With other shards, and in
+OneShotAveraging, where each node has its own minibatches, the division depends on the number of nodes, so a sample of
+the epoch may be read twice or not at all. Nodes are renumbered, and dropout masks depend on the new numbers.
 
 References
     PyTorch's torchrun restarts all workers from their last checkpoint; Qiao et al., Litz: elastic framework for
@@ -56,12 +56,13 @@ class Elastic:
 
     Parameters
         rejoin     True: at the beginning of the next epoch new nodes take the places of the dead, and the run goes on
-                   with as many as at first. False: with those that are left. With Pipeline always and at once
-        min_nodes  fewer nodes than that are not worth going on: the failure is raised
-        restarts   deaths that a run survives; one more is raised
+                   with as many as at first. False: the run goes on with the others. With Pipeline, new nodes always
+                   join, and at once
+        min_nodes  least number of nodes to go on with; with fewer, the failure is raised
+        restarts   number of deaths that a run survives; the next one is raised
 
     Raises
-        TypeError, ValueError for a setting that cannot be
+        TypeError, ValueError for an invalid setting
     """
 
     rejoin: bool = False
@@ -76,7 +77,7 @@ class Elastic:
 
 @dataclass(frozen=True)
 class Restart:
-    """One time that a run went on with other nodes: an item of `report.restarts`.
+    """One continuation of a run with other nodes: an item of `report.restarts`.
 
     epoch       epoch in which it happened, counted from 1; one more than the job has if all its minibatches were done
     step        minibatches of that epoch that were done and are not done again
@@ -84,8 +85,8 @@ class Restart:
     died        why, by the number of the node in the launch that ended; empty if nodes only joined
     joined      number of nodes that joined
     nodes       number of nodes that go on
-    source      "step" or "mean", as in this file's docstring; if no node survived, or of a split model, "checkpoint",
-                the last one in the folder or the state with which the launch began, or without one "start"
+    source      "step" or "mean", as in this file's docstring. If no node survived or the model is split: "checkpoint",
+                the last one in the folder or the state with which the launch began; "start" if there is neither
     steps_lost  updates of the furthest survivor that are done again; None if no node survived
     """
 
@@ -121,7 +122,7 @@ class Leg:
     checkpoint  state to go on from; None: from the start
     records     what each rank has recorded before; empty: nothing
     until       epochs that are done at its end; None: all
-    is_elastic  whether a rank brings back what it has when another one has died
+    is_elastic  whether a rank returns its state when another one has died
     """
 
     checkpoint: Checkpoint | None = None
@@ -139,13 +140,13 @@ def next_leg(
     at_first: int,
     written: Path | None,
 ) -> tuple[Leg, Restart]:
-    """How a run goes on after a launch that has not finished it.
+    """Return the next launch of a run that the last one has not finished, and the Restart that describes it.
 
     Parameters
         source    the strategy's `goes_on_from`
         leg       the launch that has ended
         records   what its surviving ranks brought back, in the order of the ranks
-        failures  of its ranks that died
+        failures  errors of its ranks that died
         at_first  number of nodes when the run began
         written   the checkpoint that the run has written to its folder; None: none
 
@@ -199,9 +200,9 @@ def _state(
 
 
 def _mean(values: Sequence[Any]) -> Any:
-    """The mean of arrays of numbers, in every place of dicts that are alike; elsewhere the first value.
+    """The mean of arrays of numbers, key by key in dicts with the same keys; for anything else, the first value.
 
-    Counts of steps, arrays of no dimension, become the least of them.
+    Step counts, which are arrays without dimensions, become their minimum.
     """
     first = values[0]
     if isinstance(first, dict):
@@ -214,7 +215,7 @@ def _mean(values: Sequence[Any]) -> Any:
 
 
 def _until(record: RankRecord, epoch: int) -> RankRecord:
-    """What a rank has recorded in the epochs that are not done again."""
+    """The record of a rank without the epochs that are done again."""
     return replace(
         record,
         state=None,
@@ -244,7 +245,7 @@ def with_epochs_of_the_dead(records: Sequence[RankRecord], before: Sequence[Rank
 
 
 def _newcomer(other: RankRecord) -> RankRecord:
-    """The record of a node that joins: of the epochs before it has nothing of its own."""
+    """The record of a node that joins, which has nothing of its own from the epochs before."""
     return RankRecord(
         losses=[(0.0, 0) for _ in other.losses],
         buffers=list(other.buffers),

@@ -11,8 +11,8 @@ from minidl.nn import Module
 class EpochRecord:
     """What one rank has done of the present epoch, or of the present pass over its shard.
 
-    loss_sum      of this rank's losses, each times what counts in it
-    counted       what counts in them: `loss_sum / counted` is the mean loss
+    loss_sum      sum of this rank's losses, each multiplied by what counts in it
+    counted       sum of what counts in them: `loss_sum / counted` is the mean loss
     steps_before  updates of this rank's weights before the epoch
     is_open       whether the epoch has begun and not ended
     """

@@ -43,7 +43,7 @@ def evaluate(
         algorithm  all-reduce of the sums
         copies     ranks of a replica that may all have the outputs, those along "tp"
 
-    If the targets are no classes, as in regression, the accuracy is nan; both are where no label counts. Raises
+    If the targets are no classes, as in regression, the accuracy is nan; if no label counts, both are nan. Raises
     RuntimeError if `predict` returned outputs on no rank, or on more ranks of a replica than one or `copies`.
     """
     sums = comm.all_reduce(_sums(job, predict, dataset, samples), algorithm=algorithm)
@@ -61,7 +61,7 @@ def evaluate(
 
 
 def has_labels(job: Job, dataset: Dataset) -> bool:
-    """Whether a label of the dataset counts in the loss: where none does, as where there is none, the mean is nan."""
+    """Whether any label of the dataset counts in the loss; if none does, or there is none, the mean is nan."""
     return len(dataset) > 0 and counts_of(job.loss)(targets(dataset, np.arange(len(dataset)))) > 0
 
 

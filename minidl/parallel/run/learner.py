@@ -23,8 +23,8 @@ class Learner:
         partition   what the rank holds of the model, by name
         parameters  what the rank updates; if the model is split, all of the model, held or not, so that the groups
                     are those of the whole model
-        slices      of a server: what it holds of each parameter; None: each parameter as it is
-        samples     that the schedule counts as an epoch
+        slices      on a server, the slice of each parameter that it holds; None: each parameter as it is
+        samples     number of samples that the schedule counts as an epoch
 
     Attributes
         optimizer, schedule   as the job builds them; schedule may be None

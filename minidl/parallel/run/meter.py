@@ -9,7 +9,7 @@ class Meter:
     """Measures the training of one rank.
 
     sent_before     bytes that it sent in earlier launches, evaluation included
-    bytes_before    those of training
+    bytes_before    bytes of training in earlier launches
     seconds_before  seconds of training in earlier launches
     at_evaluation   seconds of training when the last evaluation began, and bytes of training in this launch
     """
@@ -39,16 +39,16 @@ class Meter:
         return self.seconds(), self._comm.bytes_sent - self._evaluation_bytes
 
     def begin_evaluation(self) -> tuple[float, int]:
-        """What follows is not training; returns `training()`."""
+        """Stop counting, because evaluation begins; returns `training()`."""
         self.at_evaluation = self.training()
         return self.at_evaluation
 
     def end_evaluation(self) -> None:
-        """What follows is training again."""
+        """Count again, because training goes on."""
         seconds, nbytes = self.at_evaluation
         self._evaluation_seconds += self.seconds() - seconds
         self._evaluation_bytes = self._comm.bytes_sent - nbytes
 
     def leave_out(self, nbytes: int) -> None:
-        """These bytes, which have been sent, are not training."""
+        """Exclude these bytes, which have been sent, from training."""
         self._evaluation_bytes += nbytes

@@ -20,7 +20,7 @@ def own_minibatches(
 ) -> DataLoader:
     """That replica's own minibatches of its own shard; with a seed, of the whole training set as Serial shuffles it.
 
-    epoch: counts the passes of this replica, of which a fast one makes more than the job has epochs.
+    epoch: number of this replica's pass; a fast replica makes more passes than the job has epochs.
     """
     if seed is not None:
         replicas, replica = 1, 0

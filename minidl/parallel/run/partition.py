@@ -185,7 +185,7 @@ class Partition:
 
 
 def _piece(tensor: Tensor) -> tuple[int, int]:
-    """Which of how many shards of its parameter this is."""
+    """The index of this shard, and the number of shards of its parameter."""
     shard: Any = getattr(tensor, "shard", None)
     return (0, 1) if shard is None else (shard.index, shard.count)
 
@@ -197,7 +197,7 @@ def _sum(gradient: Array | None, other: Array | None) -> Array | None:
 
 
 def _joined(pieces: list[tuple[Any, Any]]) -> Any:
-    """The whole of the values of one parameter; shards: pairs (values, shard)."""
+    """Join the values of one parameter, given as pairs (values, shard)."""
     value, shard = pieces[0]
     if shard is None:
         return value

@@ -36,12 +36,12 @@ class RankRecord:
     """What a rank of a training run records and brings back. A pass is one reading of its shard, or of an epoch.
 
     digest         hash of the weights that the rank holds at the end
-    state          the run's last state, from rank 0, if the nodes evaluated their model together; of an elastic run,
-                   from every rank, its own; else None, as where the strategy goes on from a checkpoint
+    state          the run's last state, from rank 0, if the nodes evaluated their model together; in an elastic run,
+                   every rank's own state; else None, also if the strategy goes on from a checkpoint
     is_unfinished  whether the run is to go on, from `state` or a checkpoint, with other nodes
     steps          updates of its weights since the start of the run, if it is unfinished
-    interrupted    the error that ended the run on this rank, which the death of another has caused
-    snapshots      else: the weights at the end of each epoch, from the ranks that own them
+    interrupted    the error that ended the run on this rank because another one died
+    snapshots      if the nodes did not evaluate together: the weights at the end of each epoch, from their owners
     losses         for each pass, the sum of this node's losses over what counts in them, and how much that is
     buffers        for each pass, the model's buffers (running statistics of batch norm) at its end
     bytes_by_pass  bytes sent since the start, at the end of each pass

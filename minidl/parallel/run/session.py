@@ -1,8 +1,8 @@
 """Session: one rank's side of a training run, from its minibatches to what it brings back.
 
 A strategy is a loop over `session.batches()` or one of its siblings. The session does the rest between two minibatches:
-shuffle, losses, evaluation or a snapshot at the end of an epoch, checkpoints, progress. Where a replica of the model is
-one rank or several, it asks the mesh of the strategy's plan; what the strategy alone knows, it asks the strategy.
+shuffle, losses, evaluation or a snapshot at the end of an epoch, checkpoints, progress. The mesh of the strategy's plan
+says which ranks hold a replica of the model; the strategy answers everything else.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Session:
 
     @property
     def model(self) -> Module:
-        """This rank's model. A strategy may assign another one: partition and parameters are then those of that one."""
+        """This rank's model. If a strategy assigns another one, partition and parameters become those of that model."""
         return self._model
 
     @model.setter
@@ -300,7 +300,7 @@ class Session:
         return mean
 
     def mean_loss(self, outputs: Tensor, batch: Batch, of_shard: Loss | None = None) -> Tensor:
-        """The mean loss of the batch, from the model's outputs; it is counted in the epoch's, which history shows.
+        """The mean loss of the batch, from the model's outputs; it counts in the epoch's loss, which the history shows.
 
         of_shard: as for `parallel/mean_loss.py`. Raises NonFiniteLoss unless it is finite.
         """
@@ -360,8 +360,8 @@ class Session:
     def stream(self) -> Iterator[Batch]:
         """This rank's own minibatches of `batch_size` samples of its own shard, pass after pass until `finished`.
 
-        Faster nodes make more of them, and one that begins when the others have finished makes none. The rank that owns
-        the authoritative weights calls `processed` and notifies the others.
+        Faster nodes process more minibatches; a node that begins when the others have finished processes none. The rank
+        that owns the authoritative weights calls `processed` and notifies the others.
         """
         is_late = self.finished
         while not is_late:
@@ -478,9 +478,9 @@ class Session:
         return done
 
     def unfinished(self, error: ClusterError | None = None) -> RankRecord:
-        """What the rank brings back of a run that is to go on with other nodes: its state after its last update.
+        """What the rank returns from a run that is to go on with other nodes: its state after its last update.
 
-        Where the run goes on from a checkpoint, it has no state, but the number of its updates, which are done again.
+        If the run goes on from a checkpoint, it returns no state, only the number of its updates, which are done again.
         error: what ended it here, since another rank has died; None: the next launch has more nodes.
         """
         self.comm.abandon()
@@ -578,9 +578,9 @@ class Session:
 
 
 def _layer_names(model: Module) -> dict[Module, str]:
-    """The layers whose random numbers go by their name.
+    """Map each layer whose random numbers depend on its name to that name.
 
-    One that several stages call draws as these stages do: which number a call has, no rank of a pipeline knows.
+    A layer that several stages call is left out and draws as they do, because no rank knows the number of a call.
     """
     try:
         shared = shared_modules([stage] for stage in model.stages())

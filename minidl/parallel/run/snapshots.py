@@ -35,8 +35,8 @@ def evaluated(
 ) -> Checkpoint:
     """The last state of a run whose ranks kept snapshots, with the history made from them.
 
-    job: the model that it builds is overwritten. config: see `Checkpoint`. readings: of each sample in an epoch, by all
-    nodes together.
+    job: the model that it builds is overwritten. config: see `Checkpoint`. readings: how often all nodes together read
+    each sample in an epoch.
     """
     train, test = job.build_data()
     model = job.build_model()

@@ -39,8 +39,8 @@ class TensorBoard:
     Raises
         ModuleNotFoundError  the extra `tensorboard` is not installed
 
-    A number that is not finite (the accuracy of a model without classes) is left out. At the end of a `with` statement,
-    or by `close`, the file is whole:
+    A number that is not finite (the accuracy of a model without classes) is left out. The file is complete after
+    `close` or at the end of a `with` statement:
 
         with parallel.TensorBoard("runs/first") as tensorboard:
             parallel.train(job, progress=tensorboard)

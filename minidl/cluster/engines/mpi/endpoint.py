@@ -114,7 +114,7 @@ class MPIEndpoint(MPIMailbox, RealRank):
     # MPI's own all-reduce
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
-        """By MPI, which does not report its messages: the ledger counts one message with the bytes of x."""
+        """Reduce by MPI, which does not report its messages: the ledger counts one message with the bytes of x."""
         if not (self._may_reduce and self._reduction.run(x, op, ranks, tag)):
             return False
         recorder.exchanged(1, x.nbytes)

@@ -1,4 +1,4 @@
-"""What the ranks of a script under mpiexec do before a launch: one computes for all, or all find out who failed."""
+"""Agreement of a script's ranks under mpiexec before a launch: one computes for all, or all learn which one failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 def computed_on_the_first_rank(function: Callable[[], Any]) -> Any:
-    """`function()` of rank 0, on every rank; every rank calls this. What it raises there is raised on all."""
+    """Return rank 0's `function()`, or raise its exception, on every rank; every rank calls this."""
     environment.check_that_none_is_lost()
     everyone, outcome = MPI.COMM_WORLD, None
     if everyone.rank == 0:
@@ -29,7 +29,7 @@ def computed_on_the_first_rank(function: Callable[[], Any]) -> Any:
 
 
 def agreed(function: Callable[[], _T]) -> _T:
-    """`function()` of this rank; every rank calls this. What it raises on any, the lowest such rank's, all raise."""
+    """Return this rank's `function()`, or raise the error of the lowest rank that failed; every rank calls this."""
     environment.check_that_none_is_lost()
     failure = None
     try:

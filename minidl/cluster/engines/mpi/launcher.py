@@ -182,6 +182,6 @@ def _options(mpiexec: str) -> list[str]:
     if "HYDRA" in said:  # MPICH and its derivatives
         return ["-disable-auto-cleanup", "-bind-to", "none"]
     if "Open MPI" in said or "PRRTE" in said:
-        as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []  # it refuses without
+        as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []  # it refuses to run as root without it
         return ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "--enable-recovery", *as_root]
     return []

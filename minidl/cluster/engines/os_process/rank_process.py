@@ -36,7 +36,7 @@ class RankProcess:
     failure        how the program failed
     last_words     its recording, sent before a planned fault killed it
     is_gone        its process has ended, or its socket has closed
-    is_aborted     it has been sent the end of the run
+    is_aborted     the launcher has sent it the end of the run
     stopped_since  when its process was first found stopped by a signal; infinity while it runs
     """
 

@@ -47,7 +47,7 @@ class RealRank:
         return self.is_done(pending)
 
     def charge_reduction(self, nbytes: int) -> None:
-        """Nothing: the reduction itself has taken real time."""
+        """Do nothing, because the reduction itself has taken real time."""
 
     def die(self) -> NoReturn:
         self._last_words()

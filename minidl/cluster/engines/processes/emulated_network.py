@@ -37,13 +37,13 @@ class EmulatedPorts:
         self._in_free = 0.0
 
     def leave(self, posted: float, nbytes: int) -> float:
-        """When the transfer of a message posted at `posted` starts, by the port out; occupies that port."""
+        """Occupy the port out for a message posted at `posted`; return when its transfer can start."""
         start = max(posted, self._out_free)
         self._out_free = start + self._network.time(nbytes)
         return start
 
     def arrive(self, start: float, nbytes: int) -> float:
-        """When a transfer ends that can start at `start` at the earliest; occupies the port in until then."""
+        """Occupy the port in for a transfer that can start at `start` at the earliest; return when it ends."""
         self._in_free = max(start, self._in_free) + self._network.time(nbytes)
         return self._in_free
 
@@ -73,5 +73,5 @@ class DelayQueue(Generic[T]):
         heapq.heappush(self._heap, (due, self._pushed, item))
 
     def pop(self) -> T:
-        """The item that is due first; of several, the one that was pushed first."""
+        """The item that is due first; if several are, the one that was pushed first."""
         return heapq.heappop(self._heap)[2]

@@ -118,7 +118,7 @@ class ProcessEndpoint(SocketMailbox, RealRank):
     # Shared memory
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
-        """In shared memory; not on an emulated network, nor where planned faults drop or corrupt messages."""
+        """Reduce in shared memory, except on an emulated network or if planned faults drop or corrupt messages."""
         if self.network is not None or not self._may_share or not isinstance(x, np.ndarray) or x.dtype.hasobject:
             return False
         if len(ranks) > 1:

@@ -47,7 +47,7 @@ def start_processes(ranks: list[RankProcess], nodes: int, method: str | None, th
         except SERVER_LOST:
             if method != "forkserver":
                 raise
-            # Killed since the last launch, or out of descriptors. Its ranks must end too: it was to reap them.
+            # It was killed since the last launch, or has no descriptors left. Its ranks end too: it was to reap them.
             _end_server()
             _close_and_forget(ranks)
             try:

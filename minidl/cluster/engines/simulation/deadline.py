@@ -36,9 +36,9 @@ class _Deadline:
         self.seen_at: float | None = None
 
     def is_over(self) -> bool:
-        """Whether a rank has run on for the grace.
+        """Whether a rank has run on for the whole grace period.
 
-        It begins when the main thread has seen the deadline pass, which a busy machine may have delayed.
+        The period begins when the main thread has seen the deadline pass, which a busy machine may have delayed.
         """
         now = time.monotonic()
         if now < self.ends_at:

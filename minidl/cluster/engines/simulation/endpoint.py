@@ -285,7 +285,7 @@ class SimulatedEndpoint:
         return meetings.play(call, by_messages, self._core.factor * self._gamma, self._is_free())
 
     def _is_free(self) -> bool:
-        """Whether the program calls, all that this rank has posted has a match, and its memory is its own."""
+        """Whether the program is the caller, all that this rank has posted is matched, and it shares no memory."""
         return (
             self._scheduler.running is self._program
             and not any(self._lanes.values())

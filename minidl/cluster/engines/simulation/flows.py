@@ -61,7 +61,7 @@ def fair_rates(flows: Sequence[Sequence[int]], capacities: Sequence[float] | Map
 
 @dataclass(slots=True, eq=False)
 class Flow:
-    """A transfer in flight: at the time `since`, `remaining` bytes were left, which end at `end` at this rate."""
+    """A transfer in flight: at the time `since`, `remaining` bytes were left; at the present rate it ends at `end`."""
 
     transfer: Transfer
     number: int

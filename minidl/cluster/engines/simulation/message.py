@@ -116,7 +116,7 @@ class Receive(Awaited):
 
 
 class Unmatched:
-    """The sends to a rank, and the receives of it, that have no other half yet: by tag, in the order of posting."""
+    """The unmatched sends to a rank, and its own unmatched receives: by tag, in the order of posting."""
 
     __slots__ = ("receives", "sends")
 

@@ -1,9 +1,9 @@
 """The model behind Network(alpha, beta): each rank has one port out and one port in, and a transfer needs both.
 
 A transfer of n bytes occupies the sender's port out and the receiver's port in for alpha + n beta seconds. It begins
-when both are free. Of the transfers that wait, every one that can begin does, in the order in which they became ready,
-so that none blocks another (no head-of-line blocking). Source: the full-duplex single-port model of Thakur,
-Rabenseifner, Gropp (2005), Optimization of Collective Communication Operations in MPICH, section 3.
+when both are free. Every waiting transfer that can begin does so, in the order in which they became ready, so that none
+blocks another (no head-of-line blocking). Source: the full-duplex single-port model of Thakur, Rabenseifner, Gropp
+(2005), Optimization of Collective Communication Operations in MPICH, section 3.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Ports:
         return finished
 
     def _begin_waiting(self, finished: list[Transfer], now: float) -> None:
-        """Begin the transfers that waited for the ports now free, the one that became ready first going first."""
+        """Begin the transfers that waited for the ports now free, in the order in which they became ready."""
         queues = []
         for transfer in finished:
             queues.append(_while_free(self._waiting_to_go_out.get(transfer.src), self._out_is_busy, transfer.src))

@@ -26,7 +26,7 @@ class Transport(Protocol):
         ...
 
     def next_event(self) -> float:
-        """When something happens next if no further transfer becomes ready; infinity if nothing will."""
+        """The time of the next event if no further transfer becomes ready; infinity if there is none."""
         ...
 
     def advance(self, now: float) -> list[Transfer]:

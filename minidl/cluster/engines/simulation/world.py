@@ -42,7 +42,7 @@ def transport_over(network: Network | None, nodes: int) -> Transport:
 
 
 def _all_arrives(terms: LaunchTerms) -> bool:
-    """Whether every message arrives and every rank lives, or the run ends."""
+    """Whether no planned fault ends a rank or spoils a message, and the run ends when a rank fails."""
     return terms.on_failure == "raise" and not (terms.faults and terms.faults.faults)
 
 
@@ -50,7 +50,7 @@ class SimulatedWorld:
     """The clock, the network, the fingerprints of collectives, and which ranks have ended. It directs the scheduler.
 
     ends_at       the deadline, by time.monotonic()
-    batched       whether collectives of many ranks are played at once, where that gives the same
+    batched       whether collectives of many ranks are played at once, where the outcome is the same
     call_outside  calls a function in the launcher's context, outside of all ranks
     stdout        takes the place of sys.stdout while ranks run
     """
@@ -135,9 +135,9 @@ class SimulatedWorld:
     # How ranks end
 
     def ends(self, rank: int | None = None) -> None:
-        """A rank is about to return or, without its number, to fail: ranks wait for it no longer in their meetings.
+        """Dissolve the meetings of a rank that is about to return; None: all, because a rank is about to fail.
 
-        If one of these fails in the messages that it sends now, the run has failed earlier; raises that failure.
+        If a rank that met fails in the messages that it sends now, the run has failed earlier; raises that failure.
         """
         if self.meetings is not None and self.scheduler.failure is None:
             self.meetings.dissolve_all(rank)
@@ -240,7 +240,7 @@ class SimulatedWorld:
         return True
 
     def _wake_the_hopeless(self, rank: int) -> None:
-        """Wake the tasks that wait for this rank in vain, then those that wait for a rank that gives up for that."""
+        """Wake the tasks that wait for this rank in vain, then those that wait for a rank that therefore gives up."""
         lost = [rank]
         for gone in lost:  # grows as it goes
             for task in self.blocked.on(gone):

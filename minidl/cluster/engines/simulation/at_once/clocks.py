@@ -123,11 +123,11 @@ class Clocks:
         self._note_transfers(RECEIVE, receivers, peers, until, got, posted)
 
     def _delivered(self, src: Integers, dst: Integers, ends: Times, posted: Times, received: Times) -> None:
-        """These ranks have waited for the end of their messages after they had received theirs."""
+        """Note that these ranks had received, and then waited for their own sends to end."""
         self._note_transfers(SEND, src, dst, ends, np.zeros_like(src), posted)
 
     def _in_order(self, ranks: Integers, *columns: Any) -> tuple[Index, Sequence[Any]]:
-        """Columns with a row for each of the ranks; if these are all, in order, because numpy is slow at indices."""
+        """Columns with a row for each of the ranks, sorted if these are all ranks, because numpy is slow at indices."""
         if len(ranks) < len(self._all):
             return ranks, columns
         if np.array_equal(ranks, self._all):
@@ -149,7 +149,7 @@ class Clocks:
     def _note_transfers(
         self, kind: int, ranks: Index, peers: Integers, ends: Times, nbytes: Integers, posted: Times
     ) -> None:
-        """Note for each rank that it has waited for its peer, if it has, and then the transfer."""
+        """Note for each rank the wait for its peer, if there was one, and then the transfer."""
         last, own, theirs = self._last[ranks], posted[ranks], posted[peers]
         until = np.where(theirs <= last, last, np.minimum(theirs, ends))
         waited = until > last

@@ -50,7 +50,7 @@ class ClocksUntil(Clocks):
             self._pending[rank] = kind, *operation
 
     def _check(self, begun: Times, ends: Times, since: Times) -> None:
-        """What comes after the moment does not matter."""
+        """Check nothing, because what comes after the moment does not matter."""
 
     def _sent(self, src: Integers, dst: Integers, nbytes: Integers, posted: Times) -> None:
         done = self._have_come(src, posted[src])

@@ -1,10 +1,10 @@
 """Ranks that come together in one collective; the last one plays it for all.
 
 A rank waits in a meeting although its first messages could begin before the others come. That is allowed because
-nothing it has posted is unfinished, so nothing else uses its ports meanwhile, and what it would have sent can be found
+nothing it has posted is unfinished, so nothing else uses its ports meanwhile, and its messages can be reconstructed
 later. `dissolve` does that when the collective cannot be played at once: a rank comes with something unfinished, ends
-without coming, or waits until the timeout. The clock goes back to when the first rank came, and those that came send
-and receive their messages until the present. Then all is as if they had never met.
+without coming, or waits until the timeout. The clock goes back to the time at which the first rank came, and the ranks
+that came send and receive their messages up to the present. The outcome is the same as if they had never met.
 """
 
 from __future__ import annotations

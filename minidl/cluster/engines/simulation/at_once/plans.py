@@ -1,4 +1,4 @@
-"""The collectives that can be played at once: from what all ranks pass, the rounds of messages and the results."""
+"""The collectives that can be played at once: their rounds of messages and their results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONSTANTS = frozenset({type(None), bool, int, float, complex, str, bytes})
 
 
 class Plan(NamedTuple):
-    """How a collective is played at once; `contents` is by rank what they pass.
+    """How a collective is played at once; the contents are what each rank passes.
 
     suits     whether it can be played with this content of one rank
     rounds    its rounds, with bytes; the arguments are the contents and the options

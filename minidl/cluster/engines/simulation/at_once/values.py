@@ -1,4 +1,4 @@
-"""What an all-reduce of all ranks' vectors gives, with every sum in the order in which the messages would form it.
+"""The result of an all-reduce, with every sum in the order in which the messages would form it.
 
 The order matters for the last bits of a sum, and for max(0.0, -0.0). All reductions are in place, as in the messages:
 numpy may round a complex product of one element differently in a new array. `executed` does the reductions of
@@ -38,7 +38,7 @@ def all_reduced(algorithm: str, vectors: Vectors, op: np.ufunc, **options: Any) 
 
 
 def executed(description: rounds.AllReduce, vectors: Vectors, op: np.ufunc) -> Array:
-    """The result of the reductions, one by one. Of two ranks that form the same sum, only the lower one does."""
+    """The result of the reductions, one by one. If two ranks form the same sum, only the lower one computes it."""
     totals, copied, merged, last = list(vectors), set[int](), set[int](), dict[int, int]()
     chunks = [slice(*bounds) for bounds in description.bounds.tolist()]
 
@@ -123,12 +123,12 @@ def rabenseifner(vectors: Vectors, op: np.ufunc) -> Array:
 
 
 def ordered(vectors: Vectors, op: np.ufunc) -> Array:
-    """The server's order in every chunk."""
+    """Reduce every chunk in the server's order."""
     return executed(rounds.all_reduce("parameter_server", len(vectors), *_size(vectors)), vectors, op)
 
 
 def pipelined_chain(vectors: Vectors, op: np.ufunc, segments: int | None = None) -> Array:
-    """As if all segments were one."""
+    """Reduce the vector as if it were one segment."""
     return executed(rounds.all_reduce("pipelined_chain", len(vectors), *_size(vectors), segments=1), vectors, op)
 
 
