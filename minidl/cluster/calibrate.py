@@ -155,7 +155,7 @@ def plot_fit(network: Network, path: str | os.PathLike[str] | None = None, sourc
 def _measure(
     comm: Communicator, sizes: Sequence[int], repetitions: int, pattern: str
 ) -> tuple[list[list[float]], list[list[float]]]:
-    """Return the seconds of each message that this rank times (none if it only answers) and of each reduction."""
+    """Return the seconds of each message that this rank times (none if it only answers), and of each reduction."""
     partner = comm.rank ^ 1
     send_and_receive = _exchange if pattern == "exchange" else _half_ping_pong
     rounds = range(WARM_UP + repetitions)

@@ -37,7 +37,7 @@ class Work:
         raise TypeError(f"what {self._operation} returns cannot be sent or returned: its wait() returns what came")
 
     def is_completed(self) -> bool:
-        """Whether `wait()` would end at once: return, or raise because the other rank has failed.
+        """Whether `wait()` would return at once, or raise at once because the other rank has failed.
 
         In a simulation, a call that returns False takes a virtual microsecond.
         """

@@ -43,7 +43,7 @@ class Reduces(Enum):
 
     @property
     def is_reduction(self) -> bool:
-        """Whether this round has a reduction."""
+        """Whether the receiver reduces in this round."""
         return self not in (Reduces.NOT, Reduces.LATER)
 
 
@@ -132,7 +132,7 @@ def reduce_scatter_ring(ranks: Integers, chunks: Integers) -> Rounds:
 
 
 def all_gather_ring(ranks: Integers, chunks: Integers) -> Rounds:
-    """Rings of equal size, as above; at first, each rank has one of the ring's chunks."""
+    """Rings of equal size, as in `reduce_scatter_ring`; at first, each rank has one of the ring's chunks."""
     p = ranks.shape[-1]
     place, src, dst = np.arange(p), np.roll(ranks, 1, axis=-1).ravel(), ranks.ravel()
     for step in range(1, p):

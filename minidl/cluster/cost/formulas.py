@@ -153,7 +153,8 @@ def pipelined_chain(
 ) -> float:
     """p + K - 2 steps down the chain and as many back, of n/K bytes.
 
-    The first segment needs p - 1 steps, and each further segment adds a step. Larger segments come first.
+    The first segment needs p - 1 steps, and each further segment adds a step. If segments differ in size, the larger
+    ones come first.
     """
     if p == 1:
         return 0.0

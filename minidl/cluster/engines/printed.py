@@ -9,7 +9,7 @@ import contextlib
 import io
 import sys
 
-KEPT = 1 << 20  # characters that are kept of each rank
+KEPT = 1 << 20  # characters that are kept for each rank
 
 
 class _Bounded:

@@ -19,7 +19,7 @@ from minidl.cluster.trace.recorder import Begun, Recorder
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
 ENGINES = os.path.join(PACKAGE, "engines") + os.sep
 
-SEPARATOR = "\n\n"  # between what an error says and the traceback
+SEPARATOR = "\n\n"  # between the text of an error and its traceback
 
 KINDS: dict[str, type[ClusterError]] = {kind.__name__: kind for kind in (CommTimeout, Deadlock, CollectiveMismatch)}
 

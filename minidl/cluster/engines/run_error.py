@@ -17,11 +17,11 @@ from minidl.cluster.trace.trace import Trace
 
 NOT_BEGUN = "its program had not begun: to start the ranks took longer (the first time, seconds)"
 
-REASON = 1000  # characters that a rank gets of another rank's error
+REASON = 1000  # characters of a rank's error that other ranks get
 
 
 def shortened(reason: str) -> str:
-    """Why a rank has failed, as the other ranks get it: a frame that fits into a socket whose reader is busy."""
+    """Shorten the reason of a failure for other ranks: the frame must fit into a socket whose reader is busy."""
     return reason if len(reason) <= REASON else f"{reason[:REASON]} ..."
 
 

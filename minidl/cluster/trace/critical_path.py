@@ -182,7 +182,7 @@ class _Tracks:
         return None if event.posted is None else self._receives.get((event.rank, event.peer, event.posted))
 
     def helper(self, rank: int, start: float, end: float) -> Step | None:
-        """The end of the last of the lanes that ran while the program waited for one of them."""
+        """The latest end of a lane that ran while the program waited for one of its lanes."""
         steps: Iterator[Step] = (
             Step(min(event.end, end), track)
             for track in self.events

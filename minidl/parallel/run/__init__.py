@@ -1,4 +1,4 @@
-"""One training run: what each rank does between minibatches, and what comes out.
+"""One training run: what each rank does between minibatches, and the report at the end.
 
 session         one rank's side of the run: model, minibatches, updates, records, and the end of an epoch
 learner         the optimizer and the schedule of the weights that a rank updates
@@ -10,11 +10,11 @@ evaluation      loss and accuracy on the test set
 divergence      stops a run whose loss is not finite
 progress        messages to the caller during the run
 checkpoint      the state from which a run goes on
-elastic_restart how a run goes on with other nodes when some have died
-rank_record     what a rank brings back, with its snapshots of weights
+elastic_restart continues a run with other nodes when some have died
+rank_record     what a rank returns from the run, with its snapshots of weights
 snapshots       evaluation after the run, by those snapshots
 history         one row per epoch
 run_files       the files of a run's folder: config.json, metrics.csv, the checkpoint
 tensorboard     the rows for TensorBoard
-report          what the user gets
+report          the outcome that the user gets
 """

@@ -1,4 +1,4 @@
-"""The record of an epoch: what one rank has done of it so far, its losses above all."""
+"""The record of an epoch: the losses and minibatches that one rank has processed so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from minidl.nn import Module
 
 
 class EpochRecord:
-    """What one rank has done of the present epoch, or of the present pass over its shard.
+    """The progress of one rank in the present epoch, or in the present pass over its shard.
 
     loss_sum      sum of this rank's losses, each multiplied by what counts in it
     counted       sum of what counts in them: `loss_sum / counted` is the mean loss

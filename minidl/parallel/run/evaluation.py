@@ -41,7 +41,7 @@ def evaluate(
         samples    the indices that this rank evaluates; with a split model, all ranks of a replica have the same
         comm       the ranks whose sums are added up
         algorithm  all-reduce of the sums
-        copies     ranks of a replica that may all have the outputs, those along "tp"
+        copies     number of ranks of a replica that may all have the outputs: those along "tp"
 
     If the targets are no classes, as in regression, the accuracy is nan; if no label counts, both are nan. Raises
     RuntimeError if `predict` returned outputs on no rank, or on more ranks of a replica than one or `copies`.

@@ -36,7 +36,7 @@ class Report:
     trace       who computed, sent, received and waited
     checkpoint  the last state
     results     by rank, what it recorded; None for a rank that failed
-    failures    by rank, the error that ended it, with `on_failure="continue"`; with `elastic`, of nodes that died when
+    failures    by rank, the error that ended it, with `on_failure="continue"`; with `elastic`, of nodes that died after
                 the others had finished
     restarts    with `elastic`: each time that the run went on with other nodes; `nodes`, `trace`, `results` and
                 `failures` are then those of the last launch

@@ -92,14 +92,14 @@ class RunFolder:
         self._rows: dict[int, HistoryRow] = {}
 
     def begin(self, config: Mapping[str, Any], seed: int, history: Sequence[HistoryRow]) -> None:
-        """Make the folder, and describe the run; `history`: of the run that is resumed. Raises OSError."""
+        """Make the folder and describe the run; `history` is that of the resumed run. Raises OSError."""
         if self._written is not None:
             self._written.mkdir(parents=True, exist_ok=True)
             write_config(self._written, config, seed)
             self._rows = {row["epoch"]: row for row in history}
 
     def add(self, row: HistoryRow) -> None:
-        """Put the row of an epoch into metrics.csv, where it replaces that of an epoch done again. Raises OSError."""
+        """Put the row of an epoch into metrics.csv; it replaces an earlier row of the same epoch. Raises OSError."""
         if self._written is not None:
             self._rows[row["epoch"]] = row
             write_metrics(self._written, [self._rows[epoch] for epoch in sorted(self._rows)])

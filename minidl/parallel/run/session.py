@@ -156,9 +156,9 @@ class Session:
                 self.mesh[axis].check_same(INITIAL_WEIGHTS, vector.digest(same)[:16])
 
     def _restore(self, leg: Leg) -> None:
-        """Take over the state and the records with which this launch begins."""
+        """Restore the state and the records with which this launch begins."""
         if leg.records:
-            self._record = copy.deepcopy(leg.records[self.comm.rank])  # the leg may be needed once more
+            self._record = copy.deepcopy(leg.records[self.comm.rank])  # the leg may be needed again
             self._meter.sent_before = self._record.bytes_sent
         self._resumed = checkpoint = leg.checkpoint
         if checkpoint is None:
@@ -201,7 +201,7 @@ class Session:
         return self._learner.schedule
 
     def _begin_schedule(self, samples: int) -> None:
-        """Begin with a new optimizer of the parameters, and its schedule for epochs of `samples` samples."""
+        """Build a new optimizer of the parameters, and its schedule for epochs of `samples` samples."""
         self._epoch_samples = samples
         vars(self).pop("_learner", None)
 
@@ -466,7 +466,7 @@ class Session:
         return self.comm.rank - self.nodes
 
     def result(self) -> RankRecord:
-        """What the rank brings back at the end."""
+        """Return the record of this rank at the end of the run."""
         done = self._record
         done.digest, done.bytes_sent = vector.digest(self.parameters), self.bytes_sent
         if self._epochs < self.job.epochs:

@@ -76,7 +76,7 @@ class Agreement:
             if self.news() is None:
                 with contextlib.suppress(
                     ClusterError
-                ):  # of a report that has just arrived; the next call of `news` returns it
+                ):  # the error of a report that has just arrived; the next call of `news` returns it
                     progress()
             elif patience == float("inf"):
                 patience = time.monotonic() + GRACE_SECONDS

@@ -1,4 +1,4 @@
-"""The place of a process in an MPI job, known before it initializes MPI."""
+"""The rank of a process in an MPI job and the job's size, known before the process initializes MPI."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 
 HEADERS, BODIES = 0, 1  # MPI's tags: of every header; the first of those for announced bodies
 
-QUICK_LOOKS = 200  # after this number of looks, a waiting rank no longer only yields its core, but pauses
+QUICK_LOOKS = 200  # after this number of looks, a waiting rank pauses; before, it only yields its core
 SHORTEST_PAUSE, LONGEST_PAUSE = 20e-6, 1e-3  # seconds; each pause is twice as long as the last, up to the longest
 
 WHOLE, ANNOUNCEMENT, ACKNOWLEDGEMENT, NOTE, GOODBYE = range(5)

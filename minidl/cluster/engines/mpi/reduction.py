@@ -32,7 +32,7 @@ class NativeAllReduce:
         self.begun_by: dict[int, dict[int, int]] = {}  # the same of each rank that has returned from the program
 
     def expect(self, group: int, call: int) -> None:
-        """Announce a call of the group, in the program's order; `run` may follow, in the program or in a helper."""
+        """Announce a call of the group, in the program's order; `run` may follow in the program or in a helper."""
         self._expected.setdefault(group, deque()).append(call)
 
     def run(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:

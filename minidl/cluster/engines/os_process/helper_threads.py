@@ -1,7 +1,7 @@
 """Helper threads: they do a rank's concurrent operations (`async_op=True`), one thread for each lane.
 
 A lane does its tasks in the order in which they were started. An error in a task is raised where the program waits for
-the task. At its end the program waits for the tasks that it has not waited for.
+the task. When the program ends, it waits for the tasks that it has not yet waited for.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Helpers:
         self._lanes[lane].put((task, contextvars.copy_context()))
 
     def finish(self, wait: Callable[[HelperTask], None]) -> None:
-        """The program has returned: wait for the tasks that it has not waited for."""
+        """Wait for the tasks that the program has not waited for, after it has returned."""
         for task in self.unwaited():
             self.last_begun = task.begun
             try:

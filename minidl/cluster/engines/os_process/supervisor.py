@@ -25,14 +25,14 @@ from minidl.cluster.engines.whereabouts import ask, whereabouts
 from minidl.cluster.run import Run
 from minidl.cluster.trace.trace import Trace
 
-GRACE_SECONDS = 0.5  # from aborting the ranks until those that still run are killed
+GRACE_SECONDS = 0.5  # between aborting the ranks and killing those that still run
 LOOK_SECONDS = 0.1  # between two searches for deadlocks and for stopped ranks
 PATIENCE_SECONDS = 1.0  # from the timeout until a stopped rank is killed: ranks that wait for it report first
 READ_BYTES = 1 << 20
 
 
 class DeadlockFinder(Protocol):
-    """An engine's way to find deadlocked ranks while a run is under way."""
+    """Finds the deadlocked ranks of an engine while a run is under way."""
 
     def look(self, returned: Collection[int], dead: Collection[int]) -> list[int]:
         """The ranks that can never continue; those in `returned` have ended normally, those in `dead` have not."""

@@ -79,7 +79,7 @@ def run_rank(
         if kernels.active() != start.kernels:
             kernels.use(start.kernels)
         program, args = cloudpickle.loads(pickled)
-        del pickled  # as large as the arguments, which may be most of the memory
+        del pickled  # it is as large as the arguments, which may take most of the memory
         rank.begin()
         value = program(rank.communicator, *args)
         _end_copy(process)

@@ -35,7 +35,7 @@ class Links:
             self._poll.register(descriptor, select.POLLIN)
 
     def share(self) -> None:
-        """From now on several threads use the links, so that `interrupt` has to work."""
+        """Make `interrupt` work, because several threads use the links from now on."""
         self._self_pipe = self._self_pipe or SelfPipe(self._poll)
 
     # Sending
@@ -66,7 +66,7 @@ class Links:
 
     def poll(self, seconds: float) -> list[tuple[int, int]]:
         """Sleep until something can be sent or received, at most that many seconds; returns descriptors and events."""
-        if seconds < 0.001:  # less than poll can wait for
+        if seconds < 0.001:  # shorter than poll can wait
             time.sleep(max(0.0, seconds))
         return self._poll.poll(int(seconds * 1000) if seconds > 0 else 0)
 
@@ -75,7 +75,7 @@ class Links:
         self._poll.unregister(self.to[peer].socket.fileno())
 
     def interrupt(self) -> None:
-        """Let the thread in `poll` return, because there is something else to wait for."""
+        """Make the thread in `poll` return, because there is something else to wait for."""
         if self.is_polling and self._self_pipe is not None:
             self._self_pipe.notify()
 

@@ -88,7 +88,7 @@ class SharedFingerprints:
         self._compare(known, call)
 
     def _compare(self, group: _GroupCalls, call: int) -> None:
-        """An entry of another rank differs from this rank's: raise CollectiveMismatch if that is an error."""
+        """Raise CollectiveMismatch if the difference between this rank's entry and another rank's is an error."""
         slot = (group.key + call) % SLOTS
         heads = self._entries[group.ranks, slot, :TEXT]
         there = (heads[:, NUMBER] == call + 1) & (heads[:, GROUP] == np.uint64(group.key))
@@ -123,7 +123,7 @@ class SharedFingerprints:
 
 
 class _GroupCalls:
-    """What a rank knows of one of its groups. Groups with the same number but other ranks have other keys."""
+    """What a rank knows of one of its groups. Groups with the same number but different ranks have different keys."""
 
     def __init__(self, number: int, ranks: tuple[int, ...], me: int) -> None:
         name = hashlib.blake2b(repr((number, ranks)).encode(), digest_size=8)

@@ -27,7 +27,7 @@ Words = npt.NDArray[np.uint64]
 
 
 def create_page(nodes: int) -> int:
-    """The descriptor of a new page for `nodes` ranks. Whatever is never written takes no memory."""
+    """The descriptor of a new page for `nodes` ranks. Memory that is never written takes no space."""
     return anonymous_file("minidl page", 8 * nodes * (WAIT_WORDS + FINGERPRINT_WORDS))
 
 

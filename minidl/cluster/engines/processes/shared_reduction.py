@@ -121,7 +121,7 @@ class SharedReduction:
         return found
 
     def sleep_until(self, is_raised: Callable[[], bool], peer: int, mine: Slot) -> None:
-        """Return when `peer` has raised its flag: look at it for a moment, then sleep."""
+        """Return when `peer` has raised its flag: poll the flag for a moment, then sleep."""
         if self.mailbox.is_program:  # polling in a helper thread would take the core from the program
             for _ in range(self._looks):
                 if is_raised():

@@ -29,7 +29,7 @@ from minidl.instruction_set import of_children
 PROCESS_NAME = "minidl rank"
 PRELOAD = "minidl.cluster.engines.processes.preload"
 
-START_DESCRIPTORS = 8  # that the launcher needs for a moment to start a rank
+START_DESCRIPTORS = 8  # descriptors that the launcher needs for a moment to start a rank
 SERVER_LOST = (EOFError, ConnectionError)  # raised by a request to a fork server that has ended, or ends meanwhile
 
 _starting = threading.Lock()

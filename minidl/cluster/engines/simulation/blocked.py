@@ -1,4 +1,4 @@
-"""Which tasks are blocked, by the ranks that they wait for."""
+"""The blocked tasks, found by the ranks that they wait for."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Tasks = dict[SimulatedTask, None]
 class Blocked:
     """The blocked tasks of a run.
 
-    When a rank ends, only the tasks that wait for it are looked at: with 4,096 ranks that return one by one, while the
-    others are blocked, looking at all of them took 35 s.
+    When a rank ends, only the tasks that wait for it are checked. Checking all blocked tasks took 35 s in a run of
+    4,096 ranks that return one by one while the others are blocked.
     """
 
     def __init__(self) -> None:

@@ -76,7 +76,7 @@ SPEED_OF_A_CORE = Node(FLOPS_PER_S, BYTES_PER_S)
 class Core:
     """Turns the work of one rank into seconds.
 
-    Without a node, work that a program states takes as long as a rank on processes sleeps for it.
+    Without a node, work that a program states takes as long as on processes, where the rank sleeps for that time.
     """
 
     def __init__(self, node: Node | None, rank: int, slowdown: float, seed: int) -> None:

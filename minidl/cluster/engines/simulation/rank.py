@@ -81,7 +81,7 @@ class SimulatedRank:
         return comm.world(self._endpoint, recorder, self._world.terms.seed, faults)
 
     def _first(self, error: BaseException) -> BaseException:
-        """The error, or the run's failure if another rank turns out to have failed before."""
+        """Return the error, or the run's failure if another rank has failed before."""
         try:
             self._world.ends()
         except ClusterError as earlier:

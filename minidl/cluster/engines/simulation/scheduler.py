@@ -43,7 +43,7 @@ class Director(Protocol):
 
 
 class Moment(NamedTuple):
-    """A turn of the task of that order, in the round of that number at the instant `time`."""
+    """A turn: the task with number `order` has it in round `round_number` of the instant `time`."""
 
     time: float
     round_number: int
@@ -51,10 +51,10 @@ class Moment(NamedTuple):
 
 
 class _Replay:
-    """A replay of some tasks, up to a turn of another task at the moment `present`.
+    """Replays some tasks, up to a turn of another task at the moment `present`.
 
-    `coming` are the tasks that have not begun it, the first one last, each with the turn in which it begins; `task` has
-    the next turn when the replay has come to the present; `round` is what remains of the present round.
+    `coming` holds the tasks that have not begun the replay, each with its first turn; the next one to begin is last.
+    `task` has the next turn when the replay has reached the present. `round` is the rest of the present round.
     """
 
     def __init__(
@@ -68,7 +68,8 @@ class _Replay:
         self.task.resume, self.task.is_usual = self.task.greenlet.switch, True
 
     def next_round(self, when: float, number: int) -> tuple[float, int]:
-        """The instant and number of the next round: those given, unless one of these tasks begins earlier."""
+        """Return the instant and number of the next round: the given ones, unless a task of the replay begins
+        earlier."""
         return min((when, number), self.coming[-1][0][:2]) if self.coming else (when, number)
 
     def begin(self, when: float, number: int) -> list[SimulatedTask]:
@@ -114,7 +115,7 @@ class Scheduler:
         self.main.resume = self.main.greenlet.switch
         self.running = self.main
         self.tasks: dict[SimulatedTask, None] = {}  # those that have not ended
-        self.failure: BaseException | None = None  # why the run ends; raised in every task that still calls something
+        self.failure: BaseException | None = None  # why the run ends; raised in every task at its next call
         self.ended = Moment(0.0, 0, 0)  # when it has failed
         self._beginning: SimulatedTask | None = None
         self.has_stopped = False  # a rank has stopped for good: others that wait for it must time out

@@ -63,7 +63,7 @@ class SimulatedTask:
 
 
 class Awaited(Pending):
-    """An operation that a task can wait for: the `waiter`."""
+    """An operation that a task can wait for; `waiter` is that task."""
 
     __slots__ = ("waiter",)
     waiter: SimulatedTask | None

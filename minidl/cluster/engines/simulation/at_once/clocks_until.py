@@ -1,4 +1,4 @@
-"""What the ranks of a collective have done when the run ends before they leave it, or before all have come."""
+"""What the ranks of a collective have done if the run ends before they leave it, or before all have come."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from minidl.cluster.trace.rows import Times
 class ClocksUntil(Clocks):
     """Clocks that stop at a moment: `commit` writes only what a rank has done in its turns until then.
 
-    A rank whose message ends at this very instant has had that turn if it comes before the task that ended the run.
-    A rank that has not come enters at the time infinity.
+    A rank whose message ends at this very instant has had that turn if its turn precedes that of the task that ended
+    the run. A rank that has not come enters at the time infinity.
     """
 
     def play_until(self, moment: Moment, rounds: Timed) -> None:

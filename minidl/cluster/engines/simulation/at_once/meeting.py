@@ -44,7 +44,7 @@ class Meeting(Awaited):
         super().__init__("collective", frozenset(), first.tag, posted)
         self.waiter = None
         self.first = first
-        self.come = 0  # how many, also after it was dissolved
+        self.come = 0  # number of ranks that have come, also after it was dissolved
         self.members: list[Member] = []  # in the order of their ranks once it is played
         self.contents: list[Any] = []  # what they pass, in this order
         self.is_dissolved = False
@@ -105,7 +105,7 @@ class Meetings:
         self._ports.put_back(of_others, now)
 
     def dissolve_all(self, rank: int | None = None) -> None:
-        """Dissolve the open meetings; with a rank, those that it belongs to."""
+        """Dissolve the open meetings; if a rank is given, only those that it belongs to."""
         for meeting in list(self._open.values()):
             if not meeting.is_dissolved and (rank is None or rank in meeting.first.ranks):
                 self.dissolve(meeting)
@@ -173,7 +173,7 @@ class Meetings:
         )
 
     def cut_off(self) -> None:
-        """The run has failed: for each rank in a meeting, note what it would have done with messages until then."""
+        """Note, for each rank in a meeting, what it would have done with messages until the run failed."""
         waiting = {task: task.waiting for task in self._scheduler.tasks if isinstance(task.waiting, Meeting)}
         for meeting in dict.fromkeys(waiting.values()):
             with suppress(Exception):  # a mistake of the program, in a meeting to which not all ranks have come
