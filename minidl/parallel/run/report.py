@@ -62,7 +62,7 @@ class Report:
 
     @property
     def digests(self) -> list[str]:
-        """A hash of the weights of each surviving replica; all equal after a synchronous strategy."""
+        """A hash of the weights of each replica whose nodes all survived; all equal for synchronous strategies."""
         size = self.nodes // self.strategy.plan(self.job, self.nodes).dp
         replicas = [self.results[first : first + size] for first in range(0, self.nodes, size)]
         return [vector.joint_digest([r.digest for r in ranks if r]) for ranks in replicas if None not in ranks]

@@ -47,7 +47,7 @@ def start_processes(ranks: list[RankProcess], nodes: int, method: str | None, th
         except SERVER_LOST:
             if method != "forkserver":
                 raise
-            # It was killed since the last launch, or has no descriptors left. Its ranks end too: it was to reap them.
+            # The server was killed, or has no descriptors left. Its ranks must end too: only it could reap them.
             _end_server()
             _close_and_forget(ranks)
             try:
