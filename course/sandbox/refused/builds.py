@@ -10,6 +10,9 @@ OTHER_LIBRARIES = (
 )  # fmt: skip
 """Other libraries of automatic differentiation, optimizers or collectives; refused to the same exercises."""
 
+CORE = "minidl.mini"
+"""The core has a short version of nearly every exercise; refused to the same exercises."""
+
 
 @dataclass(frozen=True, init=False)
 class Builds:
@@ -20,7 +23,7 @@ class Builds:
         instead   what an answer uses in their place, for the error message
 
     While the check calls the answer, a call of one of these raises, under any name that the answer has for it. So do
-    imports of them, and of OTHER_LIBRARIES. Calls by the library itself are allowed, so that an answer may use other
+    imports of them, of CORE and of OTHER_LIBRARIES. Calls by the library itself are allowed, so that an answer may use other
     functions that are built on them. Cells are not restricted: students may try the library there.
     """
 
@@ -28,7 +31,7 @@ class Builds:
     instead: str
 
     def __init__(self, *names: str, instead: str) -> None:
-        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "names", (*names, CORE))
         object.__setattr__(self, "instead", instead)
 
     def sentence(self, exercise: str, used: str) -> str:

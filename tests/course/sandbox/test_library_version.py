@@ -24,6 +24,8 @@ from minidl import Tensor, cluster, gradcheck, nn, optim
 from minidl import functional as F
 from minidl.cluster import collectives, cost
 from minidl.cluster.collectives import all_reduce_ring as ring
+from minidl.mini import collectives as core
+class Alone: rank, size = 0, 1
 seconds = cost.all_reduce
 partial = functools.partial(cost.all_reduce, "ring")
 modules = dict(sys.modules)
@@ -53,6 +55,9 @@ RULES = Builds("minidl.optim", instead="numpy")
 FOUR = '"ring", 4, 4000, 1e-6, 1e-9'
 REFUSED = {
     "an import inside": (COSTS, f"from minidl.cluster import cost\nreturn cost.all_reduce({FOUR})"),
+    "the core's version": (COLLECTIVES, "return core.all_reduce(Alone(), np.ones(3))"),
+    "the core's version, imported inside": (
+        RULES, "from minidl.mini.nn import SGD\nreturn SGD(0.1).step(1.0, 2.0)"),
     "a name of a cell": (COSTS, f"return seconds({FOUR})"),
     "a partial": (COSTS, "return partial(4, 4000, 1e-6, 1e-9)"),
     "an old sys.modules": (COSTS, f"return modules['minidl.cluster.cost.formulas'].all_reduce({FOUR})"),
