@@ -62,7 +62,7 @@ def compressed(comm, model, optimizer, batches, density):
 
 
 def local_sgd(comm, model, optimizer, batches, period):
-    """Each rank trains alone; every `period` steps, all take the mean of their weights."""
+    """Each rank trains alone; every `period` steps, all take the plain mean of their weights."""
     weights = model.weights()
     for step, (x, y, _) in enumerate(shares(comm, batches), 1):
         weights = optimizer.step(weights, gradient_at(comm, model, weights, x, y, y.size))
