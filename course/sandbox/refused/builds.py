@@ -23,8 +23,8 @@ class Builds:
         instead   what an answer uses in their place, for the error message
 
     While the check calls the answer, a call of one of these raises, under any name that the answer has for it. So do
-    imports of them, of CORE and of OTHER_LIBRARIES. Calls by the library itself are allowed, so that an answer may use other
-    functions that are built on them. Cells are not restricted: students may try the library there.
+    imports of them, of CORE and of OTHER_LIBRARIES. Calls by the library itself are allowed, so that an answer may use
+    other functions that are built on them. Cells are not restricted: students may try the library there.
     """
 
     names: tuple[str, ...]
