@@ -22,7 +22,7 @@ def _parents() -> dict[int, int]:
                 stat = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue  # it has just ended
-            if stat[0] != "Z":
+            if stat[0] != "Z" or int(stat[17]) > 1:  # a killed process is a zombie before its other threads have ended
                 parents[int(entry.name)] = int(stat[1])
     return parents
 
