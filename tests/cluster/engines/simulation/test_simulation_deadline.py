@@ -71,7 +71,7 @@ def test_a_rank_that_makes_no_call_is_ended_and_named_with_its_line(without_end:
 
 def test_an_isolated_rank_that_makes_no_call_is_named_too() -> None:
     with pytest.raises(cluster.CommTimeout) as caught:
-        cluster.launch(program, args=(sleep,), nodes=2, on=cluster.Simulation(isolated=True), deadline=6)
+        cluster.launch(program, args=(sleep,), nodes=2, on=cluster.Simulation(isolated=True), deadline=10)
     text = str(caught.value)
     place = f"{Path(__file__)}:{sleep.__code__.co_firstlineno + 1}"
     line = sleep.__code__.co_firstlineno + 1
