@@ -18,8 +18,8 @@ import sys
 SET_NO_NEW_PRIVS, SET_SECCOMP, FILTER = 38, 22, 2
 """Numbers of linux/prctl.h and linux/seccomp.h."""
 
-LOAD, JUMP, EQUAL, AT_LEAST, RETURN = 0x20, 0x05, 0x15, 0x35, 0x06
-"""Instructions of linux/bpf_common.h: load a word of the call's data, jump (if A == k, if A >= k), return."""
+LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
+"""Instructions of linux/bpf_common.h: load a word of the call's data, jump if A == k, jump if A >= k, return."""
 
 NUMBER, KIND, ARGUMENTS = 0, 4, 16
 """Offsets in the call's data: the number of the call, the kind of processor, and the arguments of 8 bytes each."""
