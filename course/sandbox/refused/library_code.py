@@ -11,6 +11,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 
 HERE = str(Path(__file__).resolve().parents[3])
 FOLDERS = tuple(os.path.join(HERE, *parts, "") for parts in (("minidl",), ("course", "probes"), ("course", "sandbox")))
+CALLERS = (FOLDERS[0], os.path.join(FOLDERS[2], "refused", ""))
 
 
 class LibraryCode:
@@ -33,8 +34,12 @@ class LibraryCode:
                 self.add(constant)
 
     def runs_in(self, frame: FrameType | None) -> bool:
-        """Whether this frame runs the library's code."""
+        """Whether this frame runs code of minidl or of the course."""
         return frame is not None and id(frame.f_code) in self._codes
+
+    def may_call(self, frame: FrameType | None) -> bool:
+        """Whether this frame may call what is refused: the course's other frames are those that call the answer."""
+        return frame is not None and self.runs_in(frame) and frame.f_code.co_filename.startswith(CALLERS)
 
     def found(self, name: str, path: Iterable[str] | None) -> ModuleSpec | None:
         """The spec of the module `name` if it is a file of the library; its code will be added on loading."""

@@ -243,7 +243,7 @@ def code_of(function: FunctionType) -> Code:
 
 
 class Gate:
-    """Allows calls of a function by the library, and raises for all others."""
+    """Allows calls of a function by minidl, and raises for all others: also for the frame that calls the answer."""
 
     def __init__(self, function: FunctionType, code: Code, sentence: str, library: LibraryCode) -> None:
         self._function = function
@@ -253,7 +253,7 @@ class Gate:
 
     def __call__(self) -> FunctionType:
         """The original function. Called by the code that replaces it, on behalf of its caller."""
-        if not self._library.runs_in(sys._getframe(2)):
+        if not self._library.may_call(sys._getframe(2)):
             raise LibraryVersionError(self._sentence)
         code, defaults, keywords = self._code
         was = FunctionType(code, self._function.__globals__, None, defaults, self._function.__closure__)

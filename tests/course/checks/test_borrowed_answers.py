@@ -44,8 +44,7 @@ MINIBATCH_SGD = {
 }
 
 MESSAGES_AND_COLLECTIVES = {
-    "broadcast_tree": "from minidl.cluster.collectives import broadcast_tree as given\n"
-    "def broadcast_tree(comm, x):\n    return given(comm, x)",
+    "broadcast_tree": "from minidl.cluster.collectives import broadcast_tree",
     "ring_reduce_scatter": "import functools\nfrom minidl.cluster import collectives as c\nimport numpy as np\n"
     "f = functools.partial(c.reduce_scatter_ring, op='sum')\n"
     "def ring_reduce_scatter(comm, chunks):\n    return f(comm, np.concatenate(chunks))",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from course.building.sources import sources
@@ -94,6 +95,22 @@ REFUSED = {
     "a subclass of an optimizer": (RULES, "return MySGD([nn.Parameter([1.0])], lr=0.1)"),
 }  # fmt: skip
 
+IS = {
+    "the function": (COSTS, "cost.all_reduce"),
+    "another name of it": (COSTS, "seconds"),
+    "a partial": (COSTS, "functools.partial(cost.all_reduce, 'ring')"),
+    "a bound method": (AUTOGRAD, "tensor.sum"),
+    "a class": (AUTOGRAD, "Tensor"),
+    "a subclass": (AUTOGRAD, "Mine"),
+    "an object that can be called": (AUTOGRAD, "nn.Linear(2, 2)"),
+    "a decorated function": (COLLECTIVES, "functools.lru_cache(collectives.all_reduce_ring)"),
+    "called by another": (COSTS, "functools.partial(__import__('contextvars').copy_context().run, cost.all_reduce)"),
+    "exported by a file": (COSTS, "__import__('helper_file').time"),
+    "a method of it": (RULES, "sgd.step"),
+    "the core's version": (COLLECTIVES, "core.all_reduce"),
+}  # fmt: skip
+"""Answers that are the library's version, rather than call it."""
+
 ALLOWED = {
     "another part of the library": (RULES, "tensor.grad = None\n(tensor * tensor).sum().backward()\n"
                                     "return tensor.grad.tolist()", "[2.0, 4.0]"),
@@ -137,6 +154,26 @@ def test_the_library_s_version_is_refused_under_any_name(session: StudentSession
         assert said.startswith(("LibraryVersionError", "PermissionError")), (way, said)
         assert "may not be used in exercise, which is to be built without the library's version" in said, way
         assert said.endswith(f"use {builds.instead}"), way
+
+
+def test_an_answer_may_not_be_the_library_s_version_itself(tmp_path: Path) -> None:
+    (tmp_path / "helper_file.py").write_text("from minidl.cluster.cost import all_reduce as time\n")
+
+    def load(session: StudentSession) -> None:
+        session.prepare(*PREPARED)
+        assert session.request("run_cell", ("cell 1", CELL)) == ("value", None)
+
+    with StudentSession(load, folder=tmp_path) as session:
+        for way, (builds, answer) in IS.items():
+            session.refused = None
+            assert session.request("run_cell", ("cell 2", f"f = {answer}")) == ("value", None), way
+            session.refused = ("exercise", builds)
+            for arguments in ((), (np.ones(3),), ("ring", 4, 4000, 1e-6, 1e-9), (None, np.ones(3))):
+                kind, value = session.request("call", (None, "f", arguments))
+                assert kind == "error", way
+                if value["type"] == "LibraryVersionError":
+                    break
+            assert value["type"] == "LibraryVersionError", (way, value)
 
 
 def test_functions_that_the_exercise_does_not_build_are_allowed(session: StudentSession) -> None:
