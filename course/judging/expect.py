@@ -28,8 +28,8 @@ def array(
     want: Any,
     called: str,
     *,
-    rtol: float = 1e-6,
-    atol: float | np.ndarray = 1e-9,
+    rtol: float = 1e-9,
+    atol: float | np.ndarray = 1e-12,
     mistakes: Mapping[str, Any] | None = None,
     dtype: type | None = None,
 ) -> None:
@@ -65,9 +65,10 @@ def compare(
 ) -> None:
     """Raise Wrong unless `got` is an array like `want`. An array without elements may have any dtype.
 
-    alike: for two arrays of one shape, the elements that agree.
+    A list of numbers counts as an array if the dtype is left open. alike: for two arrays of one shape, the elements
+    that agree.
     """
-    numbers = number_array(got, called, f"an array of shape {want.shape}")
+    numbers = number_array(got if dtype else from_list(got), called, f"an array of shape {want.shape}")
     if numbers.shape != want.shape:
         raise Wrong(
             f"{called}: expected an array of shape {want.shape}, got shape {numbers.shape}.",
@@ -78,6 +79,8 @@ def compare(
             f"{called}: expected an array of {np.dtype(dtype)}, got one of {numbers.dtype}.",
             cause_of(numbers, mistakes, alike),
         )
+    if numbers.dtype.kind == "c" and want.dtype.kind != "c":
+        raise Wrong(f"{called}: expected real numbers, got complex ones.")
     agree = alike(numbers, want)
     if not np.all(agree):
         raise Wrong(difference(numbers, want, called, agree), cause_of(numbers, mistakes, alike))
@@ -88,12 +91,14 @@ def number(
     want: float,
     called: str,
     *,
-    rtol: float = 1e-6,
+    rtol: float = 1e-9,
     atol: float = 1e-12,
     mistakes: Mapping[str, Any] | None = None,
 ) -> None:
     """Raise Wrong unless `got` is the number `want` up to rounding; parameters as in `array`."""
     numbers = number_array(got, called, "a number")
+    if numbers.dtype.kind == "c":
+        raise Wrong(f"{called}: expected a real number, got a complex one.")
     if numbers.ndim != 0:
         raise Wrong(f"{called}: expected a number, got an array of shape {numbers.shape}.")
 
@@ -155,6 +160,18 @@ def number_array(got: Any, called: str, wanted: str) -> np.ndarray:
     if isinstance(got, (list, tuple)):
         raise Wrong(f"{called}: expected {wanted}, got a {type(got).__name__} of {len(got)}.")
     raise Wrong(f"{called}: expected {wanted}, got {shown(got)}.", not_a_value(got))
+
+
+def from_list(got: Any) -> Any:
+    """The array that a list of numbers, or of lists of the same length, stands for; anything else as it is."""
+    if isinstance(got, list):
+        try:
+            numbers = np.array(got)
+        except ValueError:  # rows of different lengths
+            return got
+        if numbers.size and numbers.dtype.kind in "biuf":
+            return numbers
+    return got
 
 
 def close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> bool:

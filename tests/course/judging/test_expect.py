@@ -44,10 +44,34 @@ def test_a_wrong_shape_type_or_none_is_reported() -> None:
     none = wrong(expect.array, None, [1.0], "f(x)")
     assert none.message == "f(x): expected an array of shape (1,), got None."
     assert none.cause == expect.FORGOTTEN_RETURN
-    assert "got a list of 2" in wrong(expect.array, [1.0, 2.0], [1.0, 2.0], "f(x)").message
+    assert "got a list of 2" in wrong(expect.array, [[1.0], 2.0], [1.0, 2.0], "f(x)").message
     assert "got a Tensor" in wrong(expect.array, Foreign("Tensor"), [1.0], "f(x)").message
     assert "got 'one'" in wrong(expect.number, "one", 1.0, "f(x)").message
     assert "array of shape (1,)" in wrong(expect.number, np.ones(1), 1.0, "f(x)").message
+
+
+def test_a_list_of_the_right_numbers_is_an_array_unless_a_dtype_is_asked_for() -> None:
+    expect.array([1, 2.5], [1.0, 2.5], "f(x)")
+    expect.array([[1.0], [2.0]], [[1.0], [2.0]], "f(x)")
+    assert "got a list of 2" in wrong(expect.array, [1.0, 2.0], [1.0, 2.0], "f(x)", dtype=np.float64).message
+    assert "got a list of 1" in wrong(expect.array, [10**400], [1.0], "f(x)").message
+
+
+def test_complex_numbers_are_no_real_ones() -> None:
+    assert "expected real numbers" in wrong(expect.array, np.ones(2) + 0j, [1.0, 1.0], "f(x)").message
+    assert "expected a real number" in wrong(expect.number, 1 + 0j, 1.0, "f(x)").message
+    expect.array(np.ones(2) + 1j, np.ones(2) + 1j, "f(x)")
+
+
+def test_a_result_of_float32_or_of_six_digits_is_not_that_of_float64() -> None:
+    want = np.array([math.pi, -1 / 3, 2e-7])
+    for got in (
+        want.astype(np.float32).astype(float),
+        np.array([3.14159, -0.333333, 2e-7]),
+        np.where(abs(want) < 1e-6, 0, want),
+    ):
+        wrong(expect.array, got, want, "f(x)")
+    wrong(expect.number, 3.14159, math.pi, "f(x)")
 
 
 def test_a_result_that_is_no_value_gets_a_likely_cause() -> None:
