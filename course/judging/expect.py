@@ -169,7 +169,7 @@ def from_list(got: Any) -> Any:
             numbers = np.array(got)
         except ValueError:  # rows of different lengths
             return got
-        if numbers.size and numbers.dtype.kind in "biuf":
+        if numbers.dtype.kind in "biuf":
             return numbers
     return got
 
