@@ -24,13 +24,13 @@ from minidl.kernels.jit.convolution import *
 from minidl.kernels.jit.group_norm import *
 from minidl.kernels.jit.layer_norm import *
 from minidl.kernels.jit.pooling import *
-from minidl.kernels.jit.powers import *
+from minidl.kernels.jit.arithmetic import *
 from minidl.kernels.jit.products import *
-from minidl.kernels.jit.recurrent import *
+from minidl.kernels.jit.activations import *
 from minidl.kernels.jit.reductions import *
-from minidl.kernels.jit.remainders import *
+from minidl.kernels.jit.arithmetic import *
 from minidl.kernels.jit.softmax import *
-from minidl.kernels.jit.sparse import *
+from minidl.kernels.jit.updates import *
 from minidl.kernels.jit.updates import *
 from minidl.kernels.jit import memory
 
