@@ -17,8 +17,7 @@ import numpy as np
 from minidl import kernels
 from minidl.from_pytorch import OF_TENSORS, add_hints, unknown_option, without_missing
 from minidl.grad_mode import grad_enabled
-from minidl.kernels import Array, counting
-from minidl.kernels.owner import owner
+from minidl.kernels import Array, counting, owner
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tape import Node, Vjp, clock, memory_of, node_of, shared_memory
 from minidl.tensor.conversion import as_array

@@ -38,7 +38,7 @@ def channel_statistics(x: Array) -> tuple[Array, Array]:
     mean, var = np.empty(x.shape[1], dtype=x.dtype), np.empty(x.shape[1], dtype=x.dtype)
     planes = _planes(x)
     if planes.shape[2] < FEW:
-        statistics_of_samples(x.reshape(-1), planes.shape[2], _together(planes), mean, var)
+        _statistics_of_samples(x.reshape(-1), planes.shape[2], _together(planes), mean, var)
     else:
 
         def of_channels(begin: int, end: int) -> None:
@@ -59,7 +59,7 @@ def batch_norm(x: Array, mean: Array, var: Array, weight: Array, bias: Array, ep
     planes = _planes(x)
     if planes.shape[2] < FEW:
         flat = x.reshape(-1), out.reshape(-1)
-        normalize_samples(*flat, planes.shape[2], _together(planes), mean, inverse_std, weight, bias)
+        _normalize_samples(*flat, planes.shape[2], _together(planes), mean, inverse_std, weight, bias)
     else:
         results = _planes(out)
 
@@ -82,7 +82,7 @@ def batch_norm_backward(
     planes = _planes(g)
     if planes.shape[2] < FEW:
         flat = g.reshape(-1), x.reshape(-1), gradient.reshape(-1)
-        normalize_samples_backward(
+        _normalize_samples_backward(
             *flat, planes.shape[2], _together(planes), mean, inverse_std, weight, training, g_weight, g_bias
         )
     else:
@@ -107,7 +107,9 @@ def _together(planes: Array) -> int:
     return max(1, min(WIDTH // (channels * m), n // 8))
 
 
-# Where loops run along a channel, channels are shared among threads: those from `first` on are given here.
+# ---- loops along a channel ----
+
+# Channels are shared among threads: those from `first` on are given here.
 
 
 @compiled(REASSOCIATE)
@@ -160,8 +162,14 @@ def _batch_norm_backward(
                 xhat[j] = (a[j] - mean_g - xhat[j] * mean_gx) * scale
 
 
+# ---- loops along rows of one or more whole samples ----
+
+# A row has `together` samples of c channels of m numbers. All arrays are flat; the last row may have fewer samples.
+# Values per channel are expanded to a row once; sums are accumulated as a row in float64, then summed by channel.
+
+
 @compiled(REASSOCIATE)
-def statistics_of_samples(x: Any, m: int, together: int, mean: Any, var: Any) -> None:
+def _statistics_of_samples(x: Any, m: int, together: int, mean: Any, var: Any) -> None:
     """-> mean and (biased) variance of every channel, both (c,). Two passes, since the second needs the mean."""
     channels = mean.size
     width = together * channels * m
@@ -181,7 +189,7 @@ def statistics_of_samples(x: Any, m: int, together: int, mean: Any, var: Any) ->
 
 
 @compiled(REASSOCIATE)
-def normalize_samples(
+def _normalize_samples(
     x: Any, out: Any, m: int, together: int, mean: Any, inverse_std: Any, weight: Any, bias: Any
 ) -> None:
     a, s, w, b = (
@@ -199,7 +207,7 @@ def _scale_row(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any, out:
 
 
 @compiled(REASSOCIATE)
-def normalize_samples_backward(
+def _normalize_samples_backward(
     g: Any, x: Any, gradient: Any, m: int, together: int, mean: Any, inverse_std: Any, weight: Any, training: bool,
     g_weight: Any, g_bias: Any,
 ) -> None:  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 
 from minidl.cores import cores
 from minidl.kernels import Array, cache, jit
-from minidl.kernels.jit import bfloat16, float16
+from minidl.kernels.jit import conversions
 from minidl.kernels.jit.compiled import KERNELS
 from minidl.kernels.jit.convolution import MANY_FILTERS
 from minidl.kernels.jit.side_by_side import Progress, compile_side_by_side
@@ -273,11 +273,11 @@ def lstm(dtype: str) -> None:
 
 def sixteen_bits(dtype: str) -> None:
     single = np.ones(4, dtype=np.float32)
-    half = float16.to_float16(single)
-    float16.to_float32(half)
-    float16._to_float16(single.view(np.uint32), single, half.view(np.uint16))  # where the processor has no instruction
-    float16._to_float32(half.view(np.uint16), single.view(np.uint32))
-    bfloat16.to_float32(bfloat16.to_bfloat16(single))
+    half = conversions.to_float16(single)
+    conversions.from_float16(half)
+    conversions._to_float16(single.view(np.uint32), single, half.view(np.uint16))  # if the processor has no instruction
+    conversions._from_float16(half.view(np.uint16), single.view(np.uint32))
+    conversions.from_bfloat16(conversions.to_bfloat16(single))
 
 
 def sparse(dtype: str) -> None:

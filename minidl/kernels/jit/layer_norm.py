@@ -19,7 +19,8 @@ __all__ = [
     "layer_norm_backward",
 ]
 
-SHORT = 32  # rows shorter than this are normalised several at a time
+SHORT = 32  # rows shorter than this are normalised LANES at a time
+LANES = 64
 CHUNK = 16384  # numbers of g, and of xhat, that stay in the second cache
 
 
@@ -30,7 +31,7 @@ def layer_norm(x: Array, weight: Array, bias: Array | None, eps: float) -> tuple
         return reference.layer_norm(x, weight, bias, eps)
     x, weight, shift = arrays
     out, mean, inverse_std = np.empty_like(x), np.empty(len(x), x.dtype), np.empty(len(x), x.dtype)
-    loop = layer_norm_of_short_rows if x.shape[1] < SHORT else _layer_norm
+    loop = _norm_of_short_rows if x.shape[1] < SHORT else _layer_norm
     loop(x, weight, shift, float(eps), out, mean, inverse_std)
     return out, mean, inverse_std
 
@@ -45,7 +46,7 @@ def layer_norm_backward(
     g, x, mean, inverse_std, weight = arrays
     gradient, g_weight, g_bias = np.empty_like(g), np.empty_like(weight), np.empty_like(weight)
     if g.shape[1] < SHORT:
-        layer_norm_of_short_rows_backward(g, x, inverse_std, weight, gradient, g_weight, g_bias)
+        _norm_of_short_rows_backward(g, x, inverse_std, weight, gradient, g_weight, g_bias)
     else:
         _layer_norm_backward(g, x, mean, inverse_std, weight, gradient, g_weight, g_bias)
     return gradient, g_weight, g_bias
@@ -121,11 +122,18 @@ def _backward_row(g: Any, weight: Any, mean_g: Any, mean_gx: Any, inverse: Any, 
         gradient[j] = (g[j] * weight[j] - mean_g - gradient[j] * mean_gx) * inverse
 
 
-LANES = 64
+# ---- short rows, vectorized across rows ----
+
+# A loop along ten numbers is too short for vector instructions. LANES rows are copied into a scratch array that holds
+# the first numbers of all rows, then the second ones, and so on. Each row's first number is subtracted from the row, so
+# that rounding errors are relative to the differences in a row, not to its mean.
+#
+# Backward sums the rows again instead of reading the stored means: a stored mean is rounded, differs from the sum / d
+# that forward subtracted, and would change the last bits of xhat.
 
 
 @compiled(REASSOCIATE)
-def layer_norm_of_short_rows(x: Any, weight: Any, bias: Any, eps: float, out: Any, mean: Any, inverse_std: Any) -> None:
+def _norm_of_short_rows(x: Any, weight: Any, bias: Any, eps: float, out: Any, mean: Any, inverse_std: Any) -> None:
     rows, d = x.shape
     real = x.dtype.type
     columns = np.zeros((d, LANES), x.dtype)
@@ -146,7 +154,7 @@ def layer_norm_of_short_rows(x: Any, weight: Any, bias: Any, eps: float, out: An
 
 
 @compiled(REASSOCIATE)
-def layer_norm_of_short_rows_backward(
+def _norm_of_short_rows_backward(
     g: Any, x: Any, inverse_std: Any, weight: Any, gradient: Any, g_weight: Any, g_bias: Any
 ) -> None:
     rows, d = g.shape

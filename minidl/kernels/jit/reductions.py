@@ -238,6 +238,9 @@ def _scatter(g: Any, indices: Any, out: Any) -> None:
                     row[j] += source[j]
 
 
+# Every running sum or product depends on the one before, so that several rows are processed together.
+
+
 @compiled()
 def _running_sums(x: Any, backwards: bool, out: Any) -> None:
     """x (outer, n, inner) -> out, of the same shape: the sums along n up to each number, kept in float64."""

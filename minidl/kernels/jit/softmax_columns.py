@@ -11,8 +11,7 @@ import numpy as np
 
 from minidl.kernels.jit.compiled import CONTRACT, compiled, inner
 from minidl.kernels.jit.elementary import exp, log
-from minidl.kernels.jit.function_attributes import wide_vectors
-from minidl.kernels.jit.never_inlined import never_inlined
+from minidl.kernels.jit.function_attributes import never_inlined, wide_vectors
 from minidl.kernels.jit.rows import copy
 
 NARROWEST, NUMBERS = 256, 8192  # columns in a block at least, and numbers in it where there are few rows
@@ -57,7 +56,7 @@ def log_softmax_columns(x: Any, out: Any) -> None:
 
 
 @compiled(CONTRACT)
-def softmax_backward_columns(g: Any, out: Any, gradient: Any) -> None:
+def softmax_backward_columns(out: Any, g: Any, gradient: Any) -> None:
     outer, n, columns = g.shape
     block = _block(n, columns)
     mean = np.empty(block, g.dtype)
@@ -72,7 +71,7 @@ def softmax_backward_columns(g: Any, out: Any, gradient: Any) -> None:
 
 
 @compiled(CONTRACT)
-def log_softmax_backward_columns(g: Any, out: Any, gradient: Any) -> None:
+def log_softmax_backward_columns(out: Any, g: Any, gradient: Any) -> None:
     outer, n, columns = g.shape
     block = _block(n, columns)
     total = np.empty(block, g.dtype)

@@ -356,10 +356,13 @@ def _sum_of_squares(x: Array) -> float:
     return total
 
 
+# ---- logistic regression on sparse rows: fetching the weights from memory takes most of a step's time ----
+
+
 def sparse_logistic_epoch(
     weights: Array, values: Array, columns: Array, starts: Array, labels: Array, lr: float
 ) -> float:
-    """One pass of SGD over sparse rows with labels of -1 or 1; see `reference/sparse.py`."""
+    """One pass of SGD over sparse rows with labels of -1 or 1; see the reference."""
     indices = all(type(a) is np.ndarray and a.dtype.kind == "i" and a.flags.c_contiguous for a in (columns, starts))
     if not indices or not eligible(weights, values, labels):
         return reference.sparse_logistic_epoch(weights, values, columns, starts, labels, lr)

@@ -134,6 +134,11 @@ def tail_ratio(x: Array) -> Array:
     return polynomial * inverse
 
 
+# ---- a step of LSTM after its matrix products ----
+
+# The gates are concatenated, (n, 4 hidden), in PyTorch's order: input i, forget f, candidate g, output o.
+
+
 def lstm_cell(gates: Array, c: Array) -> tuple[Array, Array, Array]:
     """i, f, o = sigmoid, g = tanh of the gates, overwritten; c' = f c + i g; h' = o tanh(c') -> gates, h', c'."""
     n = c.shape[1]

@@ -1,4 +1,4 @@
-"""One step of each optimizer on one parameter, in readable numpy (or CuPy), in place.
+"""One step of each optimizer on one parameter, in place, and a pass of SGD over sparse rows: numpy (or CuPy).
 
 `p` is the parameter, `g` its gradient (never written), the other arrays are the optimizer's state; all have one shape
 and dtype. The order of operations is PyTorch's, so that the rounding agrees too. `optim/` cites the papers.
