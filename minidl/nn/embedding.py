@@ -6,7 +6,7 @@ from typing import Any
 
 from minidl import functional as F
 from minidl.arguments import whole_number
-from minidl.functional.embedding import row_number
+from minidl.functional.linear import row_number
 from minidl.nn import init
 from minidl.nn.module import Module
 from minidl.nn.parameter import Parameter
