@@ -20,14 +20,12 @@ from minidl.nn import init, models, segments
 from minidl.nn.activation import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from minidl.nn.attention import MultiheadAttention
 from minidl.nn.building import building
-from minidl.nn.checkpointing import checkpointing
+from minidl.nn.checkpointing import checkpointing, stage_costs
 from minidl.nn.clip import clip_grad_norm_
 from minidl.nn.container import ModuleList, Sequential
 from minidl.nn.convolution import Conv1d, Conv2d
 from minidl.nn.dropout import Dropout, Dropout2d
-from minidl.nn.embedding import Embedding
-from minidl.nn.flatten import Flatten
-from minidl.nn.linear import Linear
+from minidl.nn.linear import Embedding, Flatten, Linear
 from minidl.nn.losses import (
     BCEWithLogitsLoss,
     CrossEntropyLoss,
@@ -43,11 +41,9 @@ from minidl.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNo
 from minidl.nn.parameter import Buffer, Parameter
 from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from minidl.nn.recurrent import LSTM, LSTMCell
-from minidl.nn.replace import replace_layers
+from minidl.nn.replace import replace_layers, using
 from minidl.nn.shard import Shard
-from minidl.nn.stage_costs import stage_costs
 from minidl.nn.stages import Stage, run_stages
-from minidl.nn.using import using
 
 __all__ = [
     "GELU",

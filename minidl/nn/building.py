@@ -11,9 +11,8 @@ from typing import Any
 from minidl.kernels import Array
 from minidl.nn.module import Module
 from minidl.nn.parameter import Buffer, Parameter
-from minidl.nn.placeholder import Absent, Placeholder, absent, become_placeholder
+from minidl.nn.placeholder import Absent, Placeholder, absent, become_placeholder, content
 from minidl.nn.placeholder import building as open_block
-from minidl.nn.recipe import content
 from minidl.tensor import Tensor
 
 

@@ -14,8 +14,7 @@ from minidl.from_pytorch import callable_module
 from minidl.tensor.conversion import as_array
 from minidl.tensor.dependency_graph import dependency_graph
 from minidl.tensor.gradients import backward, grad
-from minidl.tensor.hooks import RemovableHandle
-from minidl.tensor.tensor import Tensor, record
+from minidl.tensor.tensor import RemovableHandle, Tensor, record
 
 __all__ = ["RemovableHandle", "Tensor", "as_array", "backward", "dependency_graph", "grad", "record"]
 

@@ -15,9 +15,10 @@ how they are compiled          compiled.py function_attributes.py
                                first_calls.py (warm-up) side_by_side.py (its processes)
 """
 
-import ctypes
+import ctypes  # noqa: I001  (the kernels of this folder replace some of the reference's)
 import sys
 
+from minidl.kernels.reference import *
 from minidl.kernels.jit.activations import *
 from minidl.kernels.jit.arithmetic import *
 from minidl.kernels.jit.batch_norm import *
@@ -29,7 +30,6 @@ from minidl.kernels.jit.products import *
 from minidl.kernels.jit.reductions import *
 from minidl.kernels.jit.softmax import *
 from minidl.kernels.jit.updates import *
-from minidl.kernels.reference import *
 
 
 def _keep_freed_memory() -> None:
