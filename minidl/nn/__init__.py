@@ -5,14 +5,13 @@
 >>> model(Tensor([[[1.0, 2.0], [3.0, 4.0]]])).shape
 (1, 2)
 
-`module.py` defines Module; `state_dict.py` saves and loads; each kind of layer has a file of its name; whole networks
-are in `models/`. `parameter.py` defines Parameter and Buffer, their tensors.
+`module.py` defines Module, `parameter.py` its tensors, Parameter and Buffer; each kind of layer has a file of its name;
+whole networks are in `models/`.
 
-`stages.py` says where a model can be cut, `replace.py` puts other layers in the place of some, `using.py` other weights
-in the place of all. `checkpointing.py` lets backward compute activations again, by the segments that `segments.py`
-chooses from what `stage_costs.py` counts. `building.py` makes only
-what this rank holds of a model: `placeholder.py` has the tensors that stand for the others, `recipe.py` the steps that
-make a parameter's values, and `shard.py` divides a parameter among ranks.
+`stages.py` says where a model can be cut, `replace.py` puts other layers or weights in the place of a model's own.
+`checkpointing.py` lets backward compute activations again, by the segments that `segments.py` chooses. `building.py`
+makes only what this rank holds of a model: `placeholder.py` has the tensors that stand for the others, and `shard.py`
+divides a parameter among ranks.
 """
 
 from minidl.from_pytorch import explain_missing_names

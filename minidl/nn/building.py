@@ -10,9 +10,8 @@ from typing import Any
 
 from minidl.kernels import Array
 from minidl.nn.module import Module
-from minidl.nn.parameter import Buffer, Parameter
+from minidl.nn.parameter import Buffer, Parameter, on_new
 from minidl.nn.placeholder import Absent, Placeholder, absent, become_placeholder, content
-from minidl.nn.placeholder import building as open_block
 from minidl.tensor import Tensor
 
 
@@ -50,10 +49,10 @@ def building(part: Callable[[Any], Any]) -> Iterator[None]:
       (2): Linear(in_features=3, out_features=2, bias=True)
     )
     """
-    if open_block.get() is not None:
+    if on_new.get() is not None:
         raise RuntimeError("nn.building: blocks cannot be nested: build one model after the other")
     block = Block()
-    token = open_block.set(block)
+    token = on_new.set(block)
     try:
         yield
         model = block.model()
@@ -65,7 +64,7 @@ def building(part: Callable[[Any], Any]) -> Iterator[None]:
         block.close({})
         raise
     finally:
-        open_block.reset(token)
+        on_new.reset(token)
     block.close(names, held)
     for buffer in model.buffers():
         if buffer not in held:
@@ -84,14 +83,14 @@ class Block:
         # By the id of an array that a parameter was made of: the array, and the Absent in its place
         self._given: dict[int, tuple[weakref.ref[Array], weakref.ref[Absent]]] = {}
 
-    def add_module(self, module: Module) -> None:
-        """Note that a module was made."""
-        self.modules.append(weakref.ref(module))
-
-    def add_parameter(self, parameter: Parameter) -> None:
-        """Make a new parameter a placeholder that remembers what it was made from."""
-        become_placeholder(parameter, self._absent(parameter.data))
-        self.tensors.append(weakref.ref(parameter))
+    def __call__(self, new: Module | Tensor) -> None:
+        """Note a new module or parameter; the parameter becomes a placeholder that remembers what it was made from."""
+        if isinstance(new, Module):
+            self.modules.append(weakref.ref(new))
+            return
+        if not isinstance(new, Placeholder):
+            become_placeholder(new, self._absent(new.data))
+        self.tensors.append(weakref.ref(new))
 
     def _absent(self, array: Array) -> Absent:
         """The array without values; the same one for an array that is given again, so that its users go on sharing."""

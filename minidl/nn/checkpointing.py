@@ -1,4 +1,4 @@
-"""Activation checkpointing: backward recomputes activations instead of keeping them."""
+"""Activation checkpointing: backward recomputes activations instead of keeping them; and what each stage costs."""
 
 from __future__ import annotations
 

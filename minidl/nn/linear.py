@@ -1,4 +1,4 @@
-"""The linear layer: a matrix product and a bias."""
+"""Linear layers: a matrix product and a bias; a table of vectors, one per symbol; and Flatten, for their inputs."""
 
 from __future__ import annotations
 

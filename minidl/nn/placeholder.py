@@ -3,7 +3,9 @@
     Absent         its array: shape and dtype, one number in memory; reading its values raises
     Placeholder    its tensor: an operation that uses it raises, so that no model computes with missing weights
 
-Inside `nn.building` an Absent also has a recipe (`recipe.py`), by which `values()` makes the array.
+Inside `nn.building` an Absent also has a recipe, by which `values()` makes the array: steps that are kept until it is
+known who holds the parameter. The first step gives an array: the one that the parameter was made from, or new memory
+for an init call to fill. The others are that call, the writes after it, and conversions to another type.
 """
 
 from __future__ import annotations
@@ -11,22 +13,19 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable
-from contextvars import ContextVar
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from minidl import kernels
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import is_floating_point
+from minidl.nn.parameter import on_new
 from minidl.tensor import Tensor, as_array
 from minidl.tensor.tensor import ElementCount
 
-if TYPE_CHECKING:
-    from minidl.nn.building import Block
-
-building: ContextVar[Block | None] = ContextVar("minidl_building", default=None)  # the open block of this context
+Recipe = tuple[Callable[[Any], Array], ...]  # each step gets the array of the step before it, the first one None
 
 _array: Any = Tensor.__dict__["_data"]  # the slot of a tensor's array; Placeholder hides it by a property
 
@@ -39,7 +38,7 @@ def empty(*shape: int) -> Array:
     >>> empty(3, 2).shape
     (3, 2)
     """
-    if building.get() is None:
+    if on_new.get() is None:
         return np.empty(shape, np.float32)
     module = kernels.new_array_module()
     return module.broadcast_to(module.zeros((), np.float32), shape)
@@ -156,6 +155,8 @@ class Placeholder(Tensor):
     held = False
     own: type[Tensor]  # the class that it has when it is held
 
+    left_out = property(lambda self: self.data.recipe is None)
+
     @property
     def _data(self) -> Any:
         raise _array.__get__(self).refusal()
@@ -227,13 +228,8 @@ def become_placeholder(tensor: Tensor, array: Absent) -> None:
     """Replace the tensor's array by one without values."""
     own: Any = type(tensor)
     tensor.__class__ = placeholder_class(own)
-    tensor._memory = None  # a tensor that it was made of would keep the array
+    tensor._memory = None  # it shares no memory any more
     _array.__set__(tensor, array)
-
-
-def is_left_out(tensor: Tensor) -> bool:
-    """Return whether this rank does not hold the tensor, and no open block of `nn.building` will make it."""
-    return isinstance(tensor, Placeholder) and tensor.data.recipe is None
 
 
 @cache
@@ -249,12 +245,12 @@ def _restored(own: type[Tensor], array: Absent, requires_grad: bool, shard: Any)
     if shard is not None or hasattr(own, "shard"):
         tensor.shard = shard  # type: ignore[attr-defined]
     become_placeholder(tensor, array)
-    if array.recipe is not None and (block := building.get()) is not None:
-        block.tensors.append(weakref.ref(tensor))
+    if array.recipe is not None and (notify := on_new.get()) is not None:
+        notify(tensor)
     return tensor
 
 
-Recipe = tuple[Callable[[Any], Array], ...]  # each step gets the array of the step before it, the first one None
+# ---- recipes: each step is a function whose last argument is the array of the step before ----
 
 
 def content(array: Array) -> Callable[[Any], Array]:
@@ -319,9 +315,6 @@ def _all_equal(array: np.ndarray) -> bool:
 def operand_now(value: Any) -> Any:
     """Return the numbers of an operand as they are now."""
     return copy.copy(as_array(value) if isinstance(value, (Tensor, np.ndarray)) else value)
-
-
-# The steps, as functions whose last argument is the array of the step before
 
 
 def allocated(shape: tuple[int, ...], dtype: Any, before: None) -> Array:

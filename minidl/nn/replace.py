@@ -1,4 +1,4 @@
-"""Replace layers of a model, for example by sharded versions that compute the same."""
+"""Put other layers (`replace_layers`), or for a while other weights (`using`), in the place of a model's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LARS: one learning rate per layer, proportional to the norm of its weights, for very large minibatches."""
+"""LARS and LAMB: one learning rate per layer, proportional to the norm of its weights, for very large minibatches."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from ml_dtypes import finfo
 
 from minidl import kernels
 from minidl.kernels import Array
-from minidl.optim.optimizer import Optimizer, zeros_like
-from minidl.optim.options import Group, check_betas, check_not_negative
+from minidl.optim.optimizer import Group, Optimizer, check_betas, check_not_negative, zeros_like
 from minidl.tensor import Tensor
 
 
@@ -78,8 +77,8 @@ class LARS(Optimizer):
             weight_norm, gradient_norm = kernel.l2_norm(data), kernel.l2_norm(gradient)
             if weight_norm and gradient_norm:
                 ratio = group["trust_coefficient"] * weight_norm / (gradient_norm + weight_decay * weight_norm)
-        rate, factor = within_type(group["lr"] * ratio, gradient)
-        gradient = enlarged(gradient, factor)
+        rate, factor = _within_type(group["lr"] * ratio, gradient)
+        gradient = _enlarged(gradient, factor)
         kernel.lars(data, gradient, state["momentum_buffer"], rate, group["momentum"], weight_decay * factor)
 
 
@@ -153,11 +152,14 @@ class LAMB(Optimizer):
             weight_norm, direction_norm = kernel.l2_norm(data), kernel.l2_norm(direction)
             if weight_norm and direction_norm:
                 ratio = weight_norm / direction_norm
-        rate, factor = within_type(group["lr"] * ratio, direction)
-        kernel.sgd(data, enlarged(direction, factor), None, rate, 0.0, 0.0, 0.0, False)
+        rate, factor = _within_type(group["lr"] * ratio, direction)
+        kernel.sgd(data, _enlarged(direction, factor), None, rate, 0.0, 0.0, 0.0, False)
 
 
-def within_type(rate: float, update: Array) -> tuple[float, float]:
+# ---- rates of |w| / |update|: where the update is tiny, they are huge ----
+
+
+def _within_type(rate: float, update: Array) -> tuple[float, float]:
     """Return two factors whose product is `rate`: the first is a number of the update's type, the second 1 or more.
 
     A gradient of 1e-43 makes rates of 1e39, which float32 does not have; their product is a step of ordinary size.
@@ -166,6 +168,6 @@ def within_type(rate: float, update: Array) -> tuple[float, float]:
     return (rate, 1.0) if rate <= largest else (largest, rate / largest)
 
 
-def enlarged(update: Array, factor: float) -> Array:
+def _enlarged(update: Array, factor: float) -> Array:
     """The update times the factor, computed in float64."""
     return update if factor == 1 else (update.astype("float64") * factor).astype(update.dtype)

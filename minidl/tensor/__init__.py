@@ -5,9 +5,7 @@ methods.py             the operations that `functional/` binds to Tensor
 conversion.py          the data that a Tensor accepts
 gradients.py           `backward(tensors, gradients)`, which adds to the `.grad` of leaves, and `grad(outputs, inputs)`
 dependency_graph.py    the tasks of a step: what each costs, and what it has to wait for
-hooks.py               handles of functions that backward calls once a leaf's gradient is final
 numpy_protocols.py     tensors as arguments of numpy's functions
-element_count.py       `x.size`, a number that can be called as PyTorch's `x.size()`
 """
 
 from minidl.from_pytorch import callable_module

@@ -1,4 +1,4 @@
-"""Networks of convolutions and then linear layers, which fix the size of the images."""
+"""AlexNet, which won ImageNet 2012, and VGG-16, with small filters, twice as deep, and half a gigabyte of weights."""
 
 from __future__ import annotations
 
@@ -29,30 +29,40 @@ def units(module: Module) -> list[Module]:
     return list(module) if type(module) is Sequential and len(module) else [module]
 
 
-def features_then_classifier(model: str, size: int, features: Module, classifier: Module) -> list[Stage]:
-    """The stages of a network that reads images (n, 3, size, size): each layer, with the maps flattened in between."""
-    first, *middle = units(features)
-    head, *last = units(classifier)
+class FeaturesThenClassifier(Module):
+    """A network that reads images (n, 3, 224, 224): convolutions, then linear layers. Each layer is a stage."""
 
-    def checked(x: Any) -> Any:
-        check_image_size(model, x, 3, size)
-        return first(x)
+    features: Sequential
+    classifier: Sequential
 
-    def flattened(maps: Any) -> Any:
-        return head(maps.reshape(maps.shape[0], prod(maps.shape[1:])))
+    def forward(self, x: Any) -> Tensor:
+        return run_stages(self.stages(), x)
 
-    return [
-        Stage(checked, first),
-        *[Stage(layer, layer) for layer in middle],
-        Stage(flattened, head),
-        *[Stage(layer, layer) for layer in last],
-    ]
+    def stages(self) -> list[Stage]:
+        first, *middle = units(self.features)
+        head, *last = units(self.classifier)
 
+        def checked(x: Any) -> Any:
+            check_image_size(type(self).__name__, x, 3, 224)
+            return first(x)
+
+        def flattened(maps: Any) -> Any:
+            return head(maps.reshape(maps.shape[0], prod(maps.shape[1:])))
+
+        return [
+            Stage(checked, first),
+            *[Stage(layer, layer) for layer in middle],
+            Stage(flattened, head),
+            *[Stage(layer, layer) for layer in last],
+        ]
+
+
+# ---- AlexNet ----
 
 FILTERS = {1: (64, 192, 384, 256, 256), 2: (96, 256, 384, 384, 256)}  # per convolution, by the number of groups
 
 
-class AlexNet(Module):
+class AlexNet(FeaturesThenClassifier):
     """AlexNet: five convolutions and three linear layers, which hold 96 % of the parameters.
 
     Shapes: x (n, 3, 224, 224) -> (n, num_classes). Layout and names are torchvision's (features, classifier).
@@ -101,17 +111,13 @@ class AlexNet(Module):
             Linear(4096, num_classes),
         )
 
-    def forward(self, x: Any) -> Tensor:
-        return run_stages(self.stages(), x)
 
-    def stages(self) -> list[Stage]:
-        return features_then_classifier("AlexNet", 224, self.features, self.classifier)
-
+# ---- VGG-16 ----
 
 STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))  # 3x3 filters; pooling between
 
 
-class VGG16(Module):
+class VGG16(FeaturesThenClassifier):
     """VGG-16: thirteen 3x3 convolutions in five stages, three linear layers (configuration D); 138,357,544 parameters.
 
     Parameters
@@ -149,9 +155,3 @@ class VGG16(Module):
                 init.normal_(module.weight, 0.0, 0.01)
             if isinstance(module, (Conv2d, Linear)) and module.bias is not None:
                 init.zeros_(module.bias)
-
-    def forward(self, x: Any) -> Tensor:
-        return run_stages(self.stages(), x)
-
-    def stages(self) -> list[Stage]:
-        return features_then_classifier("VGG16", 224, self.features, self.classifier)
