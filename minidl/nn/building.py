@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -59,7 +59,12 @@ def building(part: Callable[[Any], Any]) -> Iterator[None]:
         held = _tensors_of(part(model))
         names: dict[Tensor, str] = {tensor: name for name, tensor in model.named_parameters()}
         names |= {tensor: name for name, tensor in model.named_buffers()}
-        _check_are_named(held, names)
+        for tensor in held:
+            if tensor not in names:
+                raise ValueError(
+                    f"nn.building: the part has a {type(tensor).__name__} of shape {tensor.shape} that is none of the "
+                    "model's: take it from the model that the function gets"
+                )
     except BaseException:
         block.close({})
         raise
@@ -139,13 +144,3 @@ def _tensors_of(part: Any) -> dict[Tensor, None]:
     for item in part:
         found.update(_tensors_of(item))
     return found
-
-
-def _check_are_named(held: Iterable[Tensor], names: Mapping[Tensor, str]) -> None:
-    """Raise ValueError for a tensor without a name in the model, such as one of another model."""
-    for tensor in held:
-        if tensor not in names:
-            raise ValueError(
-                f"nn.building: the part has a {type(tensor).__name__} of shape {tensor.shape} that is none of the "
-                "model's: take it from the model that the function gets"
-            )

@@ -130,10 +130,6 @@ def stage_costs(model: Module, x: Any) -> list[StageCost]:
             tensors = tensors_in(output)
             kept = kept_bytes(tensors, [*inputs, *stage.parameters(), *stage.buffers()])
             costs.append(StageCost(work.flops, kept, sum(tensor.data.nbytes for tensor in tensors)))
-            value = with_tensors(output, _leaf)
+            value = with_tensors(output, lambda tensor: Tensor(tensor.data, requires_grad=tensor.requires_grad))
             inputs = tensors_in(value)
     return costs
-
-
-def _leaf(tensor: Tensor) -> Tensor:
-    return Tensor(tensor.data, requires_grad=tensor.requires_grad)

@@ -18,11 +18,7 @@ from minidl.kernels.jit.summation import add_column_products, add_columns, mean_
 from minidl.kernels.jit.xhat import sum_of_products_with_xhat, write_xhat, xhat_of
 from minidl.kernels.parallel_for import parallel_for
 
-__all__ = [
-    "batch_norm",
-    "batch_norm_backward",
-    "channel_statistics",
-]
+__all__ = ["batch_norm", "batch_norm_backward", "channel_statistics"]
 
 FEW = 64  # numbers of a channel that are not worth a loop
 WIDTH = 256  # samples shorter than this are read several at a time

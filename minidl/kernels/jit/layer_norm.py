@@ -14,10 +14,7 @@ from minidl.kernels.jit.rows import copy
 from minidl.kernels.jit.summation import BLOCK, add_column_products, add_columns, mean_of, sum_of_squares
 from minidl.kernels.jit.xhat import write_xhat
 
-__all__ = [
-    "layer_norm",
-    "layer_norm_backward",
-]
+__all__ = ["layer_norm", "layer_norm_backward"]
 
 SHORT = 32  # rows shorter than this are normalised LANES at a time
 LANES = 64
