@@ -112,7 +112,7 @@ def owner(array: Array) -> Array:
     >>> owner(x[0].T) is x, owner(x + 1) is x
     (True, False)
     """
-    while hasattr(base := getattr(array, "base", None), "base"):
+    while (base := getattr(array, "base", None)) is not None and hasattr(base, "base"):  # not bytes, or a file
         array = base
     return array
 
