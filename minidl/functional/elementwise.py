@@ -47,7 +47,8 @@ def zero(g: Array) -> Array:
 add = binary("add", "+", operator.add,     lambda g: g,               lambda g: g)
 sub = binary("sub", "-", operator.sub,     lambda g: g,               lambda g: -g)
 mul = binary("mul", "*", operator.mul,     lambda g, x, y: g * y,     lambda g, x, y: g * x)
-_div = binary("div", "/", operator.truediv, lambda g, x, y: g / y,     lambda g, x, y: -g * (x / y / y))
+divided = binary("divided", "/", operator.truediv,
+                                           lambda g, x, y: g / y,     lambda g, x, y: -g * (x / y / y))
 
 # one operand                value of x                              gradient of a
 
@@ -154,7 +155,7 @@ def div(a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
     >>> div([-7.0, 7.0], 2), div([-7.0, 7.0], 2, rounding_mode="trunc")
     (Tensor([-3.5,  3.5], float32), Tensor([-3.,  3.], float32))
     """
-    divisions = {None: _div, "floor": floor_divide, "trunc": _truncated_divide}
+    divisions = {None: divided, "floor": floor_divide, "trunc": _truncated_divide}
     return divisions[one_of("div: rounding_mode", rounding_mode, divisions)](a, b)
 
 
@@ -168,8 +169,8 @@ tensor_method("__add__", "__radd__")(add)
 tensor_method("__sub__")(sub)
 tensor_method("__rsub__")(lambda a, b: sub(b, a))
 tensor_method("__mul__", "__rmul__")(mul)
-tensor_method("__truediv__")(_div)
-tensor_method("__rtruediv__")(lambda a, b: _div(b, a))
+tensor_method("__truediv__")(divided)
+tensor_method("__rtruediv__")(lambda a, b: divided(b, a))
 tensor_method("__floordiv__")(floor_divide)
 tensor_method("__rfloordiv__")(lambda a, b: floor_divide(b, a))
 tensor_method("__mod__")(remainder)
