@@ -7,7 +7,6 @@ from functools import reduce
 from types import ModuleType
 from typing import Any
 
-from minidl import kernels
 from minidl.kernels import Array, array_module
 
 
@@ -46,15 +45,6 @@ def counted_from_start(operation: str, axis: Any, x: Array, extra: int = 0) -> i
         last = max(ndim, 1) - 1
         raise IndexError(f"{operation}: axis {number} of a tensor of shape {x.shape}, whose axes are 0 to {last}")
     return number % max(ndim, 1)
-
-
-def over_axes(name: str, x: Array, axis: Any, *arguments: Any) -> Array:
-    """The result of the kernel `name` over axes of x. Errors: as `check_axes` for axes that x does not have."""
-    try:
-        return getattr(kernels.current(), name)(x, axis, *arguments)
-    except (IndexError, TypeError, ValueError):
-        check_axes(name, axis, x)
-        raise
 
 
 def check_axes(operation: str, axis: Any, x: Array) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
-from minidl.functional.axes import counted_from_start, one_axis, one_spelling, over_axes, zeros_in_order
+from minidl.functional.axes import check_axes, counted_from_start, one_axis, one_spelling, zeros_in_order
 from minidl.functional.bind import along, operand, tensor_method, unbroadcast
 from minidl.functional.shape_errors import cannot_broadcast
 from minidl.kernels import Array, array_module
@@ -79,7 +79,11 @@ def _values(name: str, a: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     x = a.data
     if not x.size:
         _check_not_empty(name, x, axis)
-    out = over_axes(name, x, axis, keepdims)
+    try:
+        out = getattr(kernels.current(), name)(x, axis, keepdims)
+    except (IndexError, TypeError, ValueError):
+        check_axes(name, axis, x)
+        raise
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         extremum = array_module(x).asarray(out)

@@ -157,8 +157,7 @@ def batch_norm(
             "sample the axis of the batch with x.reshape(1, -1)"
         )
     channels = image.shape[1]
-    scale, shift = _scale_and_shift("batch_norm", image, weight, bias)
-    _check_channels("batch_norm", image, running_mean=running_mean, running_var=running_var)
+    scale, shift = _scale_and_shift("batch_norm", image, weight, bias, running_mean, running_var)
     kernel, w, count = kernels.current(), scale.data, 0
     if training:
         count = image.size // channels if channels else 0
@@ -210,23 +209,22 @@ def _vjp_of_all_nodes(
     return vjp
 
 
-def _scale_and_shift(operation: str, image: Array, weight: Any, bias: Any) -> tuple[Tensor, Tensor]:
-    """Weight and bias of the channels of an image (n, c, ...); for None ones and zeros."""
+def _scale_and_shift(
+    operation: str, image: Array, weight: Any, bias: Any, *running: Array | None
+) -> tuple[Tensor, Tensor]:
+    """Weight and bias of the channels of an image (n, c, ...), ones and zeros for None.
+
+    Raises ValueError unless they, and the running mean and variance, have one number for each channel.
+    """
     module, channels = kernels.array_module(image), image.shape[1]
     scale = operand(weight) if weight is not None else Tensor(module.ones(channels, dtype=image.dtype))
     shift = operand(bias) if bias is not None else Tensor(module.zeros(channels, dtype=image.dtype))
-    _check_channels(operation, image, weight=scale, bias=shift)
-    if image.dtype is not scale.data.dtype:
-        check_one_type(operation, image, scale.data)
-    return scale, shift
-
-
-def _check_channels(operation: str, image: Array, **numbers: Any) -> None:
-    """Raise ValueError unless each has one number for each channel of the image."""
-    channels = image.shape[1]
-    for name, array in numbers.items():
+    for name, array in zip(("weight", "bias", "running_mean", "running_var"), (scale, shift, *running), strict=False):
         if array is not None and array.shape != (channels,):
             raise ValueError(
                 f"{operation}: {name} has shape {array.shape}, expected ({channels},): one number for each of the "
                 f"{channels} channels, axis 1 of x {image.shape}"
             )
+    if image.dtype is not scale.data.dtype:
+        check_one_type(operation, image, scale.data)
+    return scale, shift

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from minidl import kernels
-from minidl.functional.axes import one_spelling, over_axes
+from minidl.functional.axes import check_axes, one_spelling
 from minidl.functional.bind import along, operand, tensor_method
 from minidl.kernels import Array, array_module
 from minidl.tape import OUTPUT
@@ -26,7 +26,11 @@ def sum(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, 
     a = operand(a)
     x = a.data
     shape = x.shape
-    out = over_axes("sum", x, axis, keepdims)
+    try:
+        out = kernels.current().sum(x, axis, keepdims)
+    except (IndexError, TypeError, ValueError):
+        check_axes("sum", axis, x)
+        raise
     return record(out, (a,), lambda g, needs: (_spread(g, shape, axis, keepdims),))
 
 
@@ -37,7 +41,11 @@ def mean(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None,
         axis, keepdims = one_spelling("mean", axis, keepdims, dim, keepdim)
     a = operand(a)
     x = a.data
-    out = over_axes("mean", x, axis, keepdims)
+    try:
+        out = kernels.current().mean(x, axis, keepdims)
+    except (IndexError, TypeError, ValueError):
+        check_axes("mean", axis, x)
+        raise
     shape = x.shape
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     count = prod(shape[i] for i in axes)
@@ -58,7 +66,11 @@ def softmax(x: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """
     axis = axis if dim is None else dim
     x = operand(x)
-    out = over_axes("softmax", x.data, axis)
+    try:
+        out = kernels.current().softmax(x.data, axis)
+    except (IndexError, TypeError, ValueError):
+        check_axes("softmax", axis, x.data)
+        raise
     return record(out, (x,), lambda g, needs: (kernels.current().softmax_backward(g, out, axis),), saved=(OUTPUT,))
 
 
@@ -71,5 +83,9 @@ def log_softmax(x: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """
     axis = axis if dim is None else dim
     x = operand(x)
-    out = over_axes("log_softmax", x.data, axis)
+    try:
+        out = kernels.current().log_softmax(x.data, axis)
+    except (IndexError, TypeError, ValueError):
+        check_axes("log_softmax", axis, x.data)
+        raise
     return record(out, (x,), lambda g, needs: (kernels.current().log_softmax_backward(g, out, axis),), saved=(OUTPUT,))

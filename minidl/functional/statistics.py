@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
-from minidl.functional.axes import check_axes, counted_from_start, one_axis, one_spelling, over_axes
+from minidl.functional.axes import check_axes, counted_from_start, one_axis, one_spelling
 from minidl.functional.bind import along, operand, tensor_method
 from minidl.functional.one_type import in_float32
 from minidl.functional.reductions import mean, sum
@@ -167,7 +167,11 @@ def prod(
     module = array_module(x)
     if not x.ndim and axis in (0, -1):
         axis = None
-    out = over_axes("prod", x, axis, kept)
+    try:
+        out = kernels.current().prod(x, axis, kept)
+    except (IndexError, TypeError, ValueError):
+        check_axes("prod", axis, x)
+        raise
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         if not (x == 0).any():

@@ -112,8 +112,9 @@ def owner(array: Array) -> Array:
     >>> owner(x[0].T) is x, owner(x + 1) is x
     (True, False)
     """
-    while (base := getattr(array, "base", None)) is not None and hasattr(base, "base"):  # not bytes, or a file
-        array = base
+    base = getattr(array, "base", None)
+    while base is not None and (below := getattr(base, "base", base)) is not base:  # not bytes, or a file
+        array, base = base, below
     return array
 
 

@@ -183,7 +183,7 @@ class Module:
         copies: dict[Parameter | Buffer, np.ndarray] = {}
         state = {}
         for name, tensor in self._named_tensors():
-            if not tensor.left_out:
+            if not tensor._left_out:
                 if tensor not in copies:
                     copies[tensor] = tensor.numpy().copy()
                 state[name] = copies[tensor]
@@ -207,7 +207,7 @@ class Module:
             raise TypeError(f"a dict of names and arrays is expected, as state_dict() gives, not a {given}")
         tensors = dict(self._named_tensors())
         unexpected = [name for name in state_dict if name not in tensors]
-        tensors = {name: tensor for name, tensor in tensors.items() if not tensor.left_out}
+        tensors = {name: tensor for name, tensor in tensors.items() if not tensor._left_out}
         missing = [name for name in tensors if name not in state_dict and not name.endswith(_LATER)]
         problems = []
         if strict and missing:

@@ -27,7 +27,7 @@ class Parameter(Tensor):
     __slots__ = ("shard",)
 
     held = True
-    left_out = False  # not held, and no open block of `nn.building` will make it
+    _left_out = False  # not held, and no open block of `nn.building` will make it
     is_parameter = True
     shard: Shard | None
 
@@ -71,4 +71,4 @@ class Buffer(Tensor):
     __slots__ = ()
 
     held = True
-    left_out = False
+    _left_out = False

@@ -155,7 +155,7 @@ class Placeholder(Tensor):
     held = False
     own: type[Tensor]  # the class that it has when it is held
 
-    left_out = property(lambda self: self.data.recipe is None)
+    _left_out = property(lambda self: self.data.recipe is None)
 
     @property
     def _data(self) -> Any:

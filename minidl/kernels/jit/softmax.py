@@ -40,12 +40,12 @@ def softmax(x: Array, axis: int) -> Array:
     """exp(x) / sum(exp(x))."""
     if not fits(x) or not -x.ndim <= axis < x.ndim:
         return reference.softmax(x, axis)
-    result, arrays = along_axis(axis, x)
-    if arrays[0].shape[2] > 1:
-        softmax_columns(*arrays)
+    result, (numbers, out) = along_axis(axis, x)
+    if out.shape[2] > 1:
+        softmax_columns(numbers, out)
     else:
-        numbers, out = _rows(arrays)
-        out[...] = numbers
+        out = out.reshape(out.shape[:2])
+        out[...] = numbers.reshape(out.shape)
         _softmax(out, x.dtype.type(1), False, 1)
     return result
 
@@ -54,11 +54,12 @@ def softmax_backward(g: Array, out: Array, axis: int) -> Array:
     """out (g - sum(g out))."""
     if not fits(out, g) or not -g.ndim <= axis < g.ndim:
         return reference.softmax_backward(g, out, axis)
-    result, arrays = along_axis(axis, out, g)
-    if arrays[0].shape[2] > 1:
-        softmax_backward_columns(*arrays)
+    result, (out, g, gradient) = along_axis(axis, out, g)
+    if out.shape[2] > 1:
+        softmax_backward_columns(g, out, gradient)
     else:
-        _softmax_backward(*_rows(arrays), g.dtype.type(1))
+        shape = out.shape[:2]
+        _softmax_backward(g.reshape(shape), out.reshape(shape), gradient.reshape(shape), g.dtype.type(1))
     return result
 
 
@@ -66,11 +67,11 @@ def log_softmax(x: Array, axis: int) -> Array:
     """x - log(sum(exp(x)))."""
     if not fits(x) or not -x.ndim <= axis < x.ndim:
         return reference.log_softmax(x, axis)
-    result, arrays = along_axis(axis, x)
-    if arrays[0].shape[2] > 1:
-        log_softmax_columns(*arrays)
+    result, (numbers, out) = along_axis(axis, x)
+    if out.shape[2] > 1:
+        log_softmax_columns(numbers, out)
     else:
-        _log_softmax(*_rows(arrays))
+        _log_softmax(numbers.reshape(out.shape[:2]), out.reshape(out.shape[:2]))
     return result
 
 
@@ -78,17 +79,13 @@ def log_softmax_backward(g: Array, out: Array, axis: int) -> Array:
     """g - exp(out) sum(g)."""
     if not fits(out, g) or not -g.ndim <= axis < g.ndim:
         return reference.log_softmax_backward(g, out, axis)
-    result, arrays = along_axis(axis, out, g)
-    if arrays[0].shape[2] > 1:
-        log_softmax_backward_columns(*arrays)
+    result, (out, g, gradient) = along_axis(axis, out, g)
+    if out.shape[2] > 1:
+        log_softmax_backward_columns(g, out, gradient)
     else:
-        _log_softmax_backward(*_rows(arrays))
+        shape = out.shape[:2]
+        _log_softmax_backward(g.reshape(shape), out.reshape(shape), gradient.reshape(shape))
     return result
-
-
-def _rows(arrays: list[Array]) -> list[Array]:
-    """(outer, n, 1) -> (outer, n)."""
-    return [array.reshape(array.shape[:2]) for array in arrays]
 
 
 def attention_softmax(scores: Array, scale: float, is_causal: bool) -> Array:
@@ -106,7 +103,7 @@ def attention_softmax_backward(g: Array, probabilities: Array, scale: float) -> 
         return reference.attention_softmax_backward(g, probabilities, scale)
     gradient = np.empty_like(g)
     s = g.shape[-1]
-    _softmax_backward(probabilities.reshape(-1, s), g.reshape(-1, s), gradient.reshape(-1, s), g.dtype.type(scale))
+    _softmax_backward(g.reshape(-1, s), probabilities.reshape(-1, s), gradient.reshape(-1, s), g.dtype.type(scale))
     return gradient
 
 
@@ -203,7 +200,7 @@ def _softmax(x: Any, scale: Any, is_causal: bool, t: int) -> None:
 
 
 @compiled(REASSOCIATE)
-def _softmax_backward(out: Any, g: Any, gradient: Any, scale: Any) -> None:
+def _softmax_backward(g: Any, out: Any, gradient: Any, scale: Any) -> None:
     wide_vectors()
     for i in range(g.shape[0]):
         mean = g.dtype.type(0)
@@ -260,7 +257,7 @@ def _log_softmax(x: Any, out: Any) -> None:
 
 
 @compiled(REASSOCIATE)
-def _log_softmax_backward(out: Any, g: Any, gradient: Any) -> None:
+def _log_softmax_backward(g: Any, out: Any, gradient: Any) -> None:
     wide_vectors()
     for i in range(g.shape[0]):
         total = g.dtype.type(0)

@@ -56,7 +56,7 @@ def log_softmax_columns(x: Any, out: Any) -> None:
 
 
 @compiled(CONTRACT)
-def softmax_backward_columns(out: Any, g: Any, gradient: Any) -> None:
+def softmax_backward_columns(g: Any, out: Any, gradient: Any) -> None:
     outer, n, columns = g.shape
     block = _block(n, columns)
     mean = np.empty(block, g.dtype)
@@ -71,7 +71,7 @@ def softmax_backward_columns(out: Any, g: Any, gradient: Any) -> None:
 
 
 @compiled(CONTRACT)
-def log_softmax_backward_columns(out: Any, g: Any, gradient: Any) -> None:
+def log_softmax_backward_columns(g: Any, out: Any, gradient: Any) -> None:
     outer, n, columns = g.shape
     block = _block(n, columns)
     total = np.empty(block, g.dtype)
