@@ -210,7 +210,7 @@ def _vjp_of_all_nodes(
 
 
 def _scale_and_shift(
-    operation: str, image: Array, weight: Any, bias: Any, *running: Array | None
+    operation: str, image: Array, weight: Any, bias: Any, running_mean: Any = None, running_var: Any = None
 ) -> tuple[Tensor, Tensor]:
     """Weight and bias of the channels of an image (n, c, ...), ones and zeros for None.
 
@@ -219,7 +219,9 @@ def _scale_and_shift(
     module, channels = kernels.array_module(image), image.shape[1]
     scale = operand(weight) if weight is not None else Tensor(module.ones(channels, dtype=image.dtype))
     shift = operand(bias) if bias is not None else Tensor(module.zeros(channels, dtype=image.dtype))
-    for name, array in zip(("weight", "bias", "running_mean", "running_var"), (scale, shift, *running), strict=False):
+    for name, array in (
+        ("weight", scale), ("bias", shift), ("running_mean", running_mean), ("running_var", running_var)
+    ):  # fmt: skip
         if array is not None and array.shape != (channels,):
             raise ValueError(
                 f"{operation}: {name} has shape {array.shape}, expected ({channels},): one number for each of the "

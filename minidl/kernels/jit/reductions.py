@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minidl.kernels import Array, reference
-from minidl.kernels.jit.axes import Axis, Passes, passes, repeated
+from minidl.kernels.jit.axes import Axis, passes, repeated
 from minidl.kernels.jit.compiled import compiled
 from minidl.kernels.jit.eligible import FLOAT64, fits
 from minidl.kernels.jit.maxima import max_of_each_row, max_of_rows, share_in_columns, share_in_each_row
@@ -46,7 +46,7 @@ def sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     if 0 in x.strides and (repeats := repeated(x, axis))[1] > 1:
         once, times = repeats
         return sum(once, axis, keepdims) * x.dtype.type(times)
-    return _reduced(x, axis, keepdims, _sum)
+    return _reduced(x, axis, keepdims, _sum, False)
 
 
 def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -55,28 +55,28 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
         return reference.mean(x, axis, keepdims)
     if axis is None and x.size > 1 and not keepdims and x.flags.c_contiguous:
         return _total(x, x.size)
-    return _reduced(x, axis, keepdims, _mean)
+    return _reduced(x, axis, keepdims, _sum, True)
 
 
 def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The maximum over `axis`."""
     if not fits(x):
         return reference.max(x, axis, keepdims)
-    return _reduced(x, axis, keepdims, _max)
+    return _reduced(x, axis, keepdims, _max, False)
 
 
 def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The minimum over `axis`."""
     if not fits(x):
         return reference.min(x, axis, keepdims)
-    return _reduced(x, axis, keepdims, _min)
+    return _reduced(x, axis, keepdims, _min, False)
 
 
 def prod(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """The product over `axis`."""
     if not fits(x):
         return reference.prod(x, axis, keepdims)
-    return _reduced(x, axis, keepdims, _prod)
+    return _reduced(x, axis, keepdims, _prod, False)
 
 
 def cumsum(x: Array, axis: int, backwards: bool = False) -> Array:
@@ -151,19 +151,21 @@ def _total(x: Array, divisor: int) -> Array:
     return out
 
 
-def _reduced(x: Array, axis: Axis, keepdims: bool, reduce: Callable[..., Array]) -> Array:
+def _reduced(x: Array, axis: Axis, keepdims: bool, reduce: Callable[..., Array], divide: bool) -> Array:
     """Reduce x pass by pass, in memory order."""
     memory, plan = passes(x, axis)
-    out = reduce(memory, plan) if plan.steps else memory.copy()
+    out = reduce(memory, plan.steps, plan.times if divide else 1)
     if plan.order is None:
         return out.reshape(plan.kept if keepdims else plan.shape)
     out = out.reshape(plan.kept).transpose(plan.back)
     return out if keepdims else out.squeeze(plan.axes)
 
 
-def _sum(x: Array, plan: Passes, divisor: int = 1) -> Array:
-    out, last = x, plan.steps[-1]
-    for step in plan.steps:
+def _sum(x: Array, steps: tuple[tuple[int, int, int], ...], divisor: int) -> Array:
+    if not steps:
+        return x.copy()
+    out, last = x, steps[-1]
+    for step in steps:
         (a, r, b), source = step, out
         dtype = x.dtype if step is last else FLOAT64
         by = float(divisor) if step is last else 1.0
@@ -176,13 +178,19 @@ def _sum(x: Array, plan: Passes, divisor: int = 1) -> Array:
     return out
 
 
-def _mean(x: Array, plan: Passes) -> Array:
-    return _sum(x, plan, plan.times)
+def _max(x: Array, steps: tuple[tuple[int, int, int], ...], divisor: int) -> Array:
+    return _extreme(x, steps, smallest=False)
 
 
-def _prod(x: Array, plan: Passes) -> Array:
+def _min(x: Array, steps: tuple[tuple[int, int, int], ...], divisor: int) -> Array:
+    return _extreme(x, steps, smallest=True)
+
+
+def _prod(x: Array, steps: tuple[tuple[int, int, int], ...], divisor: int) -> Array:
+    if not steps:
+        return x.copy()
     out = x
-    for a, r, b in plan.steps:
+    for a, r, b in steps:
         source, out = out, np.empty((a, b), x.dtype)
         if b == 1:
             _product_of_each_row(source.reshape(a, r), out.reshape(a))
@@ -191,26 +199,23 @@ def _prod(x: Array, plan: Passes) -> Array:
     return out
 
 
-def _max(x: Array, plan: Passes, sign: int = 1) -> Array:
-    """sign: -1 for the minimum."""
+def _extreme(x: Array, steps: tuple[tuple[int, int, int], ...], smallest: bool) -> Array:
+    if not steps:
+        return x.copy()
     out = x
-    for a, r, b in plan.steps:
+    for a, r, b in steps:
         source = out
         if b == 1 and r > LONG:
             rows = source.reshape(a, r)
-            out = rows.max(axis=1) if sign == 1 else rows.min(axis=1)
+            out = rows.min(axis=1) if smallest else rows.max(axis=1)
             continue
         out = np.empty((a, b), x.dtype)
         if b == 1:
             integer, *constants = BITS[x.dtype.char]
-            max_of_each_row(source.reshape(a, r).view(integer), *constants, -(sign < 0), out.reshape(a).view(integer))
+            max_of_each_row(source.reshape(a, r).view(integer), *constants, -smallest, out.reshape(a).view(integer))
         else:
-            max_of_rows(source.reshape(a, r * b), b, sign, out)
+            max_of_rows(source.reshape(a, r * b), b, -1 if smallest else 1, out)
     return out
-
-
-def _min(x: Array, plan: Passes) -> Array:
-    return _max(x, plan, -1)
 
 
 @compiled()
