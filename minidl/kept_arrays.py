@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minidl.kernels import Array
+from minidl.kernels import Array, owner
 from minidl.tape import Node
 
 
@@ -28,7 +28,7 @@ def kept_bytes(outputs: Iterable[Any], left_out: Iterable[Any]) -> int:
     >>> kept_bytes([layer(x)], [x, *layer.parameters()])
     24
     """
-    excluded = {id(_owner(array)) for array in map(_array, left_out) if _is_array(array)}
+    excluded = {id(owner(array)) for array in map(_array, left_out) if _is_array(array)}
     found: dict[int, Array] = {}
     seen: dict[int, Any] = {}  # keeps the objects alive, since the id of a freed one may be reused
     rest: list[Any] = list(outputs)
@@ -38,11 +38,11 @@ def kept_bytes(outputs: Iterable[Any], left_out: Iterable[Any]) -> int:
             continue
         seen[id(value)] = value
         if _is_array(value):
-            owner = _owner(value)
-            found[id(owner)] = owner
+            whole = owner(value)
+            found[id(whole)] = whole
         else:
             rest += _referred_to(value)
-    return sum(owner.nbytes for key, owner in found.items() if key not in excluded)
+    return sum(whole.nbytes for key, whole in found.items() if key not in excluded)
 
 
 def _referred_to(value: Any) -> Iterable[Any]:
@@ -76,10 +76,3 @@ def _array(value: Any) -> Any:
 def _is_array(value: Any) -> bool:
     """Whether it is an array of numpy or CuPy, not a scalar."""
     return hasattr(value, "nbytes") and hasattr(value, "base") and not isinstance(value, np.generic)
-
-
-def _owner(array: Array) -> Array:
-    """The array that owns this array's memory."""
-    while _is_array(array.base):
-        array = array.base
-    return array

@@ -9,25 +9,38 @@ array([[ 0.5,  1. ],
 
 `elementwise.py` is the place to begin; `operation.py` shows how to add an operation of your own.
 
-number by number   elementwise.py powers.py remainders.py comparisons.py logic.py
-over axes          reductions.py (sum, mean) extrema.py statistics.py softmax.py sorting.py
+number by number   elementwise.py powers.py comparisons.py (and logic)
+over axes          reductions.py (sum, mean, softmax) extrema.py statistics.py sorting.py
 numbers moved      shapes.py views.py rearrangement.py selection.py (by index) casts.py (types, copies) in_place.py
 products           products.py (matmul, einsum)
-layers             linear.py embedding.py convolution.py pooling.py attention.py attention_in_blocks.py
-                   recurrent.py dropout.py batch_norm.py normalization.py (of layers, of groups)
+layers             linear.py (and embedding) convolution.py pooling.py attention.py attention_in_blocks.py recurrent.py
+                   dropout.py normalization.py (of minibatches, layers, groups)
 losses             cross_entropy.py (of classes) losses.py (of two tensors of one shape)
 shared by them     rules.py (operations made of rows) bind.py (operators of Tensor, broadcasting)
                    axes.py (`axis=` and `dim=`) pairs.py (sizes of windows) one_type.py (types of operands)
-                   scatter.py (the gradient of indexing) uneven_means.py (where labels do not count the same)
                    shape_errors.py (messages)
 """
 
 from minidl.from_pytorch import explain_missing_names
 from minidl.functional import in_place  # noqa: F401  (operators: w -= 1, x[0] = 1)
 from minidl.functional.attention import scaled_dot_product_attention
-from minidl.functional.batch_norm import batch_norm
 from minidl.functional.casts import astype, clone, contiguous
-from minidl.functional.comparisons import eq, ge, gt, isclose, isnan, le, lt, ne
+from minidl.functional.comparisons import all_ as all
+from minidl.functional.comparisons import any_ as any
+from minidl.functional.comparisons import (
+    eq,
+    ge,
+    gt,
+    isclose,
+    isnan,
+    le,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
+    ne,
+)
 from minidl.functional.convolution import conv1d, conv2d
 from minidl.functional.cross_entropy import cross_entropy, nll_loss
 from minidl.functional.dropout import dropout
@@ -35,13 +48,16 @@ from minidl.functional.elementwise import (
     abs,
     add,
     cos,
+    div,
     exp,
+    floor_divide,
     gelu,
     log,
     logsigmoid,
     mul,
     neg,
     relu,
+    remainder,
     sigmoid,
     sign,
     sin,
@@ -51,14 +67,10 @@ from minidl.functional.elementwise import (
     sub,
     tanh,
 )
-from minidl.functional.embedding import embedding
 from minidl.functional.extrema import amax, amin, argmax, argmin, clamp, maximum, minimum
 from minidl.functional.extrema import max_ as max
 from minidl.functional.extrema import min_ as min
-from minidl.functional.linear import linear
-from minidl.functional.logic import all_ as all
-from minidl.functional.logic import any_ as any
-from minidl.functional.logic import logical_and, logical_not, logical_or, logical_xor
+from minidl.functional.linear import embedding, linear
 from minidl.functional.losses import (
     binary_cross_entropy_with_logits,
     huber_loss,
@@ -67,17 +79,15 @@ from minidl.functional.losses import (
     mse_loss,
     smooth_l1_loss,
 )
-from minidl.functional.normalization import group_norm, layer_norm
+from minidl.functional.normalization import batch_norm, group_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
 from minidl.functional.products import einsum, matmul, outer
 from minidl.functional.rearrangement import flip, pad, repeat, roll, tril, triu
 from minidl.functional.recurrent import lstm
-from minidl.functional.reductions import mean, sum
-from minidl.functional.remainders import div, floor_divide, remainder
+from minidl.functional.reductions import log_softmax, mean, softmax, sum
 from minidl.functional.selection import gather, index_add, index_select, masked_fill, one_hot, scatter_add
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
-from minidl.functional.softmax import log_softmax, softmax
 from minidl.functional.sorting import argsort, sort, topk
 from minidl.functional.statistics import cumprod, cumsum, logsumexp, norm, prod, std, var
 from minidl.functional.views import broadcast_to, chunk, expand, flatten, permute, split, squeeze, unsqueeze

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from minidl import kernels
 from minidl.arguments import whole_number
-from minidl.functional import uneven_means
 from minidl.functional.bind import operand
 from minidl.functional.dropout import check_probability
 from minidl.functional.losses import check_reduction
 from minidl.functional.one_type import FLOAT32, converted, in_float32
+from minidl.functional.reductions import log_softmax
 from minidl.functional.shapes import where
-from minidl.functional.softmax import log_softmax
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
@@ -188,7 +190,7 @@ class _Samples:
             self.weights = module.where(self.kept, ones, 0)
         self.total = targets.size if self.weights is None else float(self.weights.sum(dtype="float64"))
         if reduction == "mean" and (weight is not None or self.total != targets.size):
-            uneven_means.note(self.total, targets.size)
+            _note(self.total, targets.size)
 
     def reduced(self, losses: Array, reduction: str) -> Array:
         """The losses of the samples, weighted and reduced."""
@@ -306,3 +308,31 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int | None) -> Array:
     if data.shape != (x.shape[axis],):
         raise ValueError(f"{name}: weight must be ({x.shape[axis]},), one number per class, got {data.shape}")
     return data.reshape(-1, *(1,) * (x.ndim - 1 - axis))
+
+
+# ---- means in which labels do not count the same: who divides a minibatch has to know, to weight its shares ----
+
+_notes: ContextVar[list[str] | None] = ContextVar("notes of uneven means", default=None)
+
+
+@contextmanager
+def uneven_means() -> Iterator[list[str]]:
+    """Yield a list, to which every such mean of `cross_entropy` and `nll_loss` in the block adds what it is over.
+
+    >>> with uneven_means() as over:
+    ...     _ = cross_entropy([[0.0, 0.0], [0.0, 0.0]], [1, -100])
+    >>> over
+    ['1 of 2 labels']
+    """
+    notes: list[str] = []
+    before = _notes.set(notes)
+    try:
+        yield notes
+    finally:
+        _notes.reset(before)
+
+
+def _note(total: float, labels: int) -> None:
+    """Note a mean in which `labels` labels have the weight `total` together."""
+    if (notes := _notes.get()) is not None:
+        notes.append(f"{total:g} of {labels} labels" if total == int(total) else f"weights of {total:g} together")

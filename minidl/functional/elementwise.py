@@ -27,6 +27,7 @@ from minidl.functional.bind import operand, tensor_method
 from minidl.functional.one_type import in_float32
 from minidl.functional.rules import binary, unary
 from minidl.kernels import Array, array_module, current
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor
 
 
@@ -46,7 +47,8 @@ def zero(g: Array) -> Array:
 add = binary("add", "+", operator.add,     lambda g: g,               lambda g: g)
 sub = binary("sub", "-", operator.sub,     lambda g: g,               lambda g: -g)
 mul = binary("mul", "*", operator.mul,     lambda g, x, y: g * y,     lambda g, x, y: g * x)
-div = binary("div", "/", operator.truediv, lambda g, x, y: g / y,     lambda g, x, y: -g * (x / y / y))
+divided = binary("divided", "/", operator.truediv,
+                                           lambda g, x, y: g / y,     lambda g, x, y: -g * (x / y / y))
 
 # one operand                value of x                              gradient of a
 
@@ -116,15 +118,62 @@ def _gelu_by_tanh(a: Any) -> Tensor:
     return 0.5 * a * (1 + tanh((2 / pi) ** 0.5 * (a + 0.044715 * (a * a * a))))
 
 
+# ---- division, rounded: `i // width` and `i % width` are row and column of a flat index ----
+
+
+def _quotient(x: Array, y: Array) -> Array:
+    return current().floor_divide(x, y) if is_floating_point(x.dtype) else x // y
+
+
+def _remainder(x: Array, y: Array) -> Array:
+    return current().remainder(x, y) if is_floating_point(x.dtype) else x % y
+
+
+def _toward_zero(x: Array, y: Array) -> Array:
+    if is_floating_point(x.dtype) or is_floating_point(y.dtype):
+        return array_module(x).trunc(x / y)
+    down, rest = _quotient(x, y), _remainder(x, y)
+    return down + ((rest != 0) & ((x < 0) != (y < 0)))
+
+
+floor_divide = binary("floor_divide", "//", _quotient, zero, zero, doc="a / b, rounded down; the gradient is 0.")
+_truncated_divide = binary("_truncated_divide", "/", _toward_zero, zero, zero, doc="a / b, rounded towards zero.")
+remainder = binary(
+    "remainder",
+    "%",
+    _remainder,
+    lambda g, x, y: g,
+    lambda g, x, y: -g * _quotient(x, y),
+    doc="a - b * (a // b), which has b's sign. The gradient of a // b is 0.",
+)
+
+
+@tensor_method("div")
+def div(a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """a / b, elementwise. rounding_mode: "floor" rounds down, "trunc" towards zero; the gradient is 0 then.
+
+    >>> div([-7.0, 7.0], 2), div([-7.0, 7.0], 2, rounding_mode="trunc")
+    (Tensor([-3.5,  3.5], float32), Tensor([-3.,  3.], float32))
+    """
+    divisions = {None: divided, "floor": floor_divide, "trunc": _truncated_divide}
+    return divisions[one_of("div: rounding_mode", rounding_mode, divisions)](a, b)
+
+
 # ---- operators and methods of Tensor ----
 
-for operation in (add, sub, mul, neg, abs, square, sign, sqrt, exp, log, sin, cos, relu, tanh, sigmoid):
+for operation in (
+    add, sub, mul, floor_divide, remainder, neg, abs, square, sign, sqrt, exp, log, sin, cos, relu, tanh, sigmoid
+):  # fmt: skip
     tensor_method(operation.__name__)(operation)
 tensor_method("__add__", "__radd__")(add)
 tensor_method("__sub__")(sub)
 tensor_method("__rsub__")(lambda a, b: sub(b, a))
 tensor_method("__mul__", "__rmul__")(mul)
-tensor_method("__truediv__")(div)
-tensor_method("__rtruediv__")(lambda a, b: div(b, a))
+tensor_method("__truediv__")(divided)
+tensor_method("__rtruediv__")(lambda a, b: divided(b, a))
+tensor_method("__floordiv__")(floor_divide)
+tensor_method("__rfloordiv__")(lambda a, b: floor_divide(b, a))
+tensor_method("__mod__")(remainder)
+tensor_method("__rmod__")(lambda a, b: remainder(b, a))
 tensor_method("__neg__")(neg)
 tensor_method("__abs__")(abs)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minidl.functional.bind import operand, tensor_method
-from minidl.functional.elementwise import add, div, mul, sub
+from minidl.functional.elementwise import add, divided, mul, sub
 from minidl.functional.shape_errors import can_broadcast, cannot_write
 from minidl.functional.shapes import cannot_index, plain_index
 from minidl.grad_mode import grad_enabled
@@ -72,7 +72,7 @@ for name, symbol, operation, write in (
     ("__iadd__", "+=", add, operator.iadd),
     ("__isub__", "-=", sub, operator.isub),
     ("__imul__", "*=", mul, operator.imul),
-    ("__itruediv__", "/=", div, operator.itruediv),
+    ("__itruediv__", "/=", divided, operator.itruediv),
 ):
     tensor_method(name)(_update(symbol, operation, write))
 

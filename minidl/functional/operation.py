@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from minidl.functional.bind import operand
-from minidl.kernels import Array
-from minidl.kernels.owner import owner
+from minidl.kernels import Array, owner
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 

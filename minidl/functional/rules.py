@@ -48,7 +48,7 @@ def unary(name: str, value: Callable[[Array], Array], rule: Rule, doc: str) -> C
         vjp: Vjp = (lambda g, needs: (to_a(g, read),)) if saved else lambda g, needs: (to_a(g),)
         return record(out, (a,), vjp, saved)
 
-    return _named(operation, name, doc, rule)
+    return named(operation, name, doc, rule.__module__)
 
 
 def binary(
@@ -92,7 +92,7 @@ def binary(
 
         return record(out, (a, b), vjp, saved)
 
-    return _named(operation, name, doc or f"a {symbol} b, elementwise.", rule_a)
+    return named(operation, name, doc or f"a {symbol} b, elementwise.", rule_a.__module__)
 
 
 def _read_by(rule: Rule) -> list[str]:
@@ -100,10 +100,10 @@ def _read_by(rule: Rule) -> list[str]:
     return list(inspect.signature(rule).parameters)[1:]
 
 
-def _named(operation: Any, name: str, doc: str, rule: Any) -> Any:
+def named(operation: Any, name: str, doc: str, module: str) -> Any:
     """The operation under its own name: in `help`, in pickles, in tracebacks and profiles."""
     assert isinstance(operation, FunctionType)
     operation.__name__ = operation.__qualname__ = name
-    operation.__doc__, operation.__module__ = doc, rule.__module__
+    operation.__doc__, operation.__module__ = doc, module
     operation.__code__ = operation.__code__.replace(co_name=name, co_qualname=name)
     return operation

@@ -41,8 +41,7 @@ def var(
     """
     axis, kept = one_spelling("var", axis, keepdims, dim, keepdim)
     a = operand(a)
-    centred, count = _centred("var", a, axis)
-    divisor = count - (correction if unbiased is None else int(unbiased))
+    centred, divisor = _centred("var", a, axis, correction if unbiased is None else int(unbiased))
     own = a.dtype
     out = _as_type(_over(divisor, _summed_squares(centred, axis, kept)), own)
 
@@ -64,8 +63,7 @@ def std(
     """The square root of `var`, with its arguments: the standard deviation. Where it is 0, so is the gradient."""
     axis, kept = one_spelling("std", axis, keepdims, dim, keepdim)
     a = operand(a)
-    centred, count = _centred("std", a, axis)
-    divisor = count - (correction if unbiased is None else int(unbiased))
+    centred, divisor = _centred("std", a, axis, correction if unbiased is None else int(unbiased))
     module = array_module(a.data)
     deviation = module.asarray(module.sqrt(_over(divisor, _summed_squares(centred, axis, kept))))
     own = a.dtype
@@ -79,8 +77,8 @@ def std(
     return record(out, (a,), vjp, saved=(0, OUTPUT))
 
 
-def _centred(name: str, a: Tensor, axis: Axis) -> tuple[Array, int]:
-    """The distances from the mean, and the number of elements over which it is taken."""
+def _centred(name: str, a: Tensor, axis: Axis, correction: float) -> tuple[Array, float]:
+    """The distances from the mean, and the number of elements over which it is taken, minus the correction."""
     x = a.data
     if not is_floating_point(x.dtype):
         raise TypeError(f"var and std need floating-point numbers, not {x.dtype}: convert with .float()")
@@ -88,7 +86,7 @@ def _centred(name: str, a: Tensor, axis: Axis) -> tuple[Array, int]:
         a = Tensor(x := cast(x, np.dtype(np.float32)))
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     try:
-        return x - mean(a.detach(), axis=axis, keepdims=True).data, math.prod(x.shape[i] for i in axes)
+        return x - mean(a.detach(), axis=axis, keepdims=True).data, math.prod(x.shape[i] for i in axes) - correction
     except (IndexError, TypeError, ValueError):
         check_axes(name, axis, x)
         raise

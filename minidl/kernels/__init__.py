@@ -105,6 +105,19 @@ def to_numpy(array: Array) -> np.ndarray:
     return array if isinstance(array, np.ndarray) else array.get()
 
 
+def owner(array: Array) -> Array:
+    """Follow `.base` from a view to the array that owns the memory. Arrays with different owners do not share memory.
+
+    >>> x = np.zeros((2, 3))
+    >>> owner(x[0].T) is x, owner(x + 1) is x
+    (True, False)
+    """
+    base = getattr(array, "base", None)
+    while base is not None and (below := getattr(base, "base", base)) is not base:  # not bytes, or a file
+        array, base = base, below
+    return array
+
+
 def new_array_module() -> ModuleType:
     """Return the module that makes new arrays: cupy if its kernels are selected, else numpy."""
     return _import_cupy() if (_name.get() or active()) == "cupy" else np

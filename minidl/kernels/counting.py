@@ -27,8 +27,8 @@ from functools import cache
 from types import ModuleType, TracebackType
 from typing import Any, NamedTuple
 
+from minidl import kernels
 from minidl.kernels.flops import OPERATIONS, UPDATES, WRITTEN
-from minidl.kernels.owner import owner
 from minidl.kernels.sixteen_bit import rounded_once
 
 add = rounded_once(operator.add)
@@ -69,7 +69,7 @@ class Counter:
             self.within_kernels = False
         elif not moves:
             self.elementwise(inputs, out)
-        elif owner(out) is not owner(inputs[0]):
+        elif kernels.owner(out) is not kernels.owner(inputs[0]):
             self.add(0, 2 * out.nbytes)
 
     def vjp(self, vjp: Callable[..., Sequence[Any]], g: Any, needs: Sequence[bool]) -> Sequence[Any]:
@@ -81,7 +81,7 @@ class Counter:
         gradients = vjp(g, needs)
         if not self.within_kernels:
             for gradient, need in zip(gradients, needs, strict=True):
-                if need and owner(gradient) is not owner(g):
+                if need and kernels.owner(gradient) is not kernels.owner(g):
                     self.elementwise((g,), gradient)
         self.within_kernels = False
         return gradients
@@ -218,10 +218,10 @@ def _nbytes(values: Iterable[Any]) -> int:
 
 
 @cache
-def stand_in(kernels: ModuleType) -> ModuleType:
-    """Return a copy of the module `kernels` whose kernels count."""
-    module = ModuleType(kernels.__name__, kernels.__doc__)
-    module.__dict__.update(vars(kernels))
+def stand_in(selected: ModuleType) -> ModuleType:
+    """Return a copy of the module of selected kernels whose kernels count."""
+    module = ModuleType(selected.__name__, selected.__doc__)
+    module.__dict__.update(vars(selected))
     for name in (*OPERATIONS, *UPDATES):
-        setattr(module, name, CountedKernel(name, getattr(kernels, name)))
+        setattr(module, name, CountedKernel(name, getattr(selected, name)))
     return module

@@ -18,35 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from minidl.kernels import Array
     from minidl.kernels.reference.windows import Windows
 
 Formula = Callable[..., int]
-
-
-def matmul(out: Array, a: Array, b: Array, like: Array | None = None) -> int:
-    """Each element of the result sums as many products as a row of `a` has elements."""
-    return 2 * out.size * a.shape[-1]
-
-
-def linear(out: Array, x: Array, weight: Array, bias: Array | None) -> int:
-    return 2 * out.size * weight.shape[1] + (out.size if bias is not None else 0)
-
-
-def conv2d(out: Array, x: Array, weight: Array, bias: Array | None, *geometry: Any) -> int:
-    """Each element of the result sums a window of the group's channels: 2 c / groups kh kw, 1 for the bias."""
-    return 2 * out.size * prod(weight.shape[1:]) + (out.size if bias is not None else 0)
-
-
-def conv2d_backward_input(out: Array, g: Array, weight: Array, shape: tuple[int, ...], *geometry: Any) -> int:
-    return 2 * g.size * prod(weight.shape[1:])
-
-
-def conv2d_backward_weight(out: Array, g: Array, x: Array, shape: tuple[int, ...], *geometry: Any) -> int:
-    return 2 * g.size * prod(shape[1:])
 
 
 def max_pool2d(out: tuple[Array, Array], x: Array, rows: Windows, columns: Windows) -> int:
@@ -69,41 +47,30 @@ def _pixels(shape: tuple[int, ...], rows: Windows, columns: Windows) -> int:
     return prod(shape[:2]) * rows.covered * columns.covered
 
 
-def layer_norm(out: tuple[Array, ...], x: Array, weight: Array, bias: Array | None, eps: float) -> int:
-    """Mean 1, minus 1, variance 2, times 1 / std 1, times weight 1, plus bias 1."""
-    return (6 if bias is None else 7) * x.size
-
-
-def batch_norm_backward(
-    out: tuple[Array, ...], g: Array, x: Array, mean: Array, inverse_std: Array, weight: Array, training: bool
-) -> int:
-    """The gradients of weight and bias 3; that of x 4, or 1 where mean and std are constants; xhat is forward's."""
-    return (7 if training else 4) * g.size
-
-
 def each(count: int) -> Formula:
     """Return a formula: `count` flops per element of the kernel's first argument."""
     return lambda out, first, *args: count * first.size
 
 
-def none(out: Array, *args: Any) -> int:
-    return 0
-
-
 OPERATIONS: dict[str, Formula] = {
-    "matmul": matmul,
-    "linear": linear,
-    "conv2d": conv2d,
-    "conv2d_backward_input": conv2d_backward_input,
-    "conv2d_backward_weight": conv2d_backward_weight,
+    # each number of a result sums as many products as a row of `a` or of the weight has, or a window of the group
+    "matmul": lambda out, a, *others: 2 * out.size * a.shape[-1],
+    "linear": lambda out, x, weight, bias: 2 * out.size * weight.shape[1] + (bias is not None) * out.size,
+    "conv2d": lambda out, x, weight, bias, *geometry: (
+        2 * out.size * prod(weight.shape[1:]) + (bias is not None) * out.size
+    ),
+    "conv2d_backward_input": lambda out, g, weight, *geometry: 2 * g.size * prod(weight.shape[1:]),
+    "conv2d_backward_weight": lambda out, g, x, shape, *geometry: 2 * g.size * prod(shape[1:]),
     "max_pool2d": max_pool2d,
     "max_pool2d_backward": each(1),  # every element of g is added once
     "avg_pool2d": avg_pool2d,
     "avg_pool2d_backward": avg_pool2d_backward,
     "channel_statistics": each(4),  # mean 1, minus 1, squares 1, their mean 1
     "batch_norm": each(4),  # minus mean, times 1 / std, times weight, plus bias
-    "batch_norm_backward": batch_norm_backward,
-    "layer_norm": layer_norm,
+    # weight and bias 3; x 4, or 1 where mean and std are constants; xhat is forward's
+    "batch_norm_backward": lambda out, g, x, mean, inverse_std, weight, training: (7 if training else 4) * g.size,
+    # mean 1, minus 1, variance 2, times 1 / std 1, times weight 1, plus bias 1
+    "layer_norm": lambda out, x, weight, bias, eps: (6 + (bias is not None)) * x.size,
     "layer_norm_backward": each(11),  # weight and bias 3; g weight 1; two means 3; subtracting them 3; 1 / std 1
     "group_norm": each(7),  # as layer norm
     "group_norm_backward": each(11),
@@ -123,7 +90,7 @@ OPERATIONS: dict[str, Formula] = {
     "lstm_cell_backward": each(23),  # 4 a gate, tanh 1, the cell's gradient 5 + 1
     "sum_rows": each(1),
     "sum_channels": each(1),
-    "embedding": none,
+    "embedding": lambda *args: 0,
     "embedding_backward": each(1),
     "index_add": each(1),
     **{name: lambda out, x, y: out.size for name in ("power", "remainder", "floor_divide")},
@@ -134,81 +101,40 @@ OPERATIONS: dict[str, Formula] = {
 """Kernels of differentiable operations."""
 
 
-# ---- optimizers: p is the parameter; weight decay adds a product and a sum, unless it is 0 ----
-
-
-def sgd(
-    out: None, p: Array, g: Array, buffer: Array | None,
-    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
-) -> int:  # fmt: skip
-    """p - lr g is 2; the buffer mu b + (1 - dampening) g 3; g + mu b of Nesterov's 2."""
-    return (2 + (0 if buffer is None else 3) + (2 if nesterov else 0) + _decay(weight_decay)) * p.size
-
-
-def sgd_velocity(
-    out: None, p: Array, g: Array, velocity: Array,
-    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
-) -> int:  # fmt: skip
-    """The velocity mu v - (1 - dampening) lr g is 4, p + v 1; mu v - lr g of Nesterov's 2."""
-    return (5 + (2 if nesterov else 0) + _decay(weight_decay)) * p.size
-
-
-def adagrad(out: None, p: Array, g: Array, square_sum: Array, lr: float, eps: float, weight_decay: float) -> int:
-    """The sum of squares 2, its root plus eps 2, the step 3."""
-    return (7 + _decay(weight_decay)) * p.size
-
-
-def rmsprop(
-    out: None, p: Array, g: Array, square_avg: Array, grad_avg: Array | None, buffer: Array | None,
-    lr: float, alpha: float, eps: float, weight_decay: float, momentum: float,
-) -> int:  # fmt: skip
-    """The mean square 4, its root plus eps 2, the step 3; the mean and the variance from it 6; the buffer 2."""
-    return (9 + (0 if grad_avg is None else 6) + (0 if buffer is None else 2) + _decay(weight_decay)) * p.size
-
-
-def adam(
-    out: None, p: Array, g: Array, exp_avg: Array, exp_avg_sq: Array, step: int,
-    lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool,
-) -> int:  # fmt: skip
-    """The moments 3 + 4, the corrected root plus eps 3, the step 3; decoupled decay is one product."""
-    return (13 + (_decay(weight_decay) // 2 if decoupled else _decay(weight_decay))) * p.size
-
-
-def lars(out: None, p: Array, g: Array, velocity: Array, local_lr: float, momentum: float, weight_decay: float) -> int:
-    return (4 + _decay(weight_decay)) * p.size
-
-
-def lamb_direction(
-    out: Array, p: Array, g: Array, exp_avg: Array, exp_avg_sq: Array, step: int,
-    beta1: float, beta2: float, eps: float, weight_decay: float,
-) -> int:  # fmt: skip
-    """The moments 3 + 4, the corrected root plus eps 3, the quotient 2."""
-    return (12 + _decay(weight_decay)) * p.size
-
-
-def sparse_logistic_epoch(
-    out: float, weights: Array, values: Array, columns: Array, starts: Array, labels: Array, lr: float
-) -> int:
-    """Per element of the rows 2 for the product with the weights, and 2 for the step."""
-    return 4 * int(starts[-1] - starts[0])
-
-
 def _decay(weight_decay: float) -> int:
+    """The flops of weight decay for each number: a product and a sum, or none."""
     return 2 if weight_decay else 0
 
 
 UPDATES: dict[str, Formula] = {
-    "sgd": sgd,
-    "sgd_velocity": sgd_velocity,
-    "adagrad": adagrad,
-    "rmsprop": rmsprop,
-    "adam": adam,
-    "lars": lars,
-    "lamb_direction": lamb_direction,
+    # p - lr g is 2; the buffer mu b + (1 - dampening) g 3; g + mu b of Nesterov's 2
+    "sgd": lambda out, p, g, buffer, lr, mu, dampening, decay, nesterov: (
+        (2 + 3 * (buffer is not None) + 2 * nesterov + _decay(decay)) * p.size
+    ),
+    # the velocity mu v - (1 - dampening) lr g is 4, p + v 1; mu v - lr g of Nesterov's 2
+    "sgd_velocity": lambda out, p, g, velocity, lr, mu, dampening, decay, nesterov: (
+        (5 + 2 * nesterov + _decay(decay)) * p.size
+    ),
+    # the sum of squares 2, its root plus eps 2, the step 3
+    "adagrad": lambda out, p, g, square_sum, lr, eps, decay: (7 + _decay(decay)) * p.size,
+    # the mean square 4, its root plus eps 2, the step 3; the mean and the variance from it 6; the buffer 2
+    "rmsprop": lambda out, p, g, square_avg, grad_avg, buffer, lr, alpha, eps, decay, mu: (
+        (9 + 6 * (grad_avg is not None) + 2 * (buffer is not None) + _decay(decay)) * p.size
+    ),
+    # the moments 3 + 4, the corrected root plus eps 3, the step 3; decoupled decay is one product
+    "adam": lambda out, p, g, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, decay, decoupled: (
+        (13 + (_decay(decay) // 2 if decoupled else _decay(decay))) * p.size
+    ),
+    "lars": lambda out, p, g, velocity, local_lr, mu, decay: (4 + _decay(decay)) * p.size,
+    # the moments 3 + 4, the corrected root plus eps 3, the quotient 2
+    "lamb_direction": lambda out, p, g, exp_avg, exp_avg_sq, step, beta1, beta2, eps, decay: (
+        (12 + _decay(decay)) * p.size
+    ),
     "l2_norm": each(2),
-    "sparse_logistic_epoch": sparse_logistic_epoch,
+    # for each element of the rows 2 for the product with the weights, and 2 for the step
+    "sparse_logistic_epoch": lambda out, weights, values, columns, starts, labels, lr: 4 * int(starts[-1] - starts[0]),
 }
-"""Kernels of optimizers, which belong to no operation."""
+"""Kernels of optimizers, which belong to no operation. p is the parameter."""
 
 WRITTEN: dict[str, tuple[str, ...]] = {
     "sgd": ("p", "buffer"),

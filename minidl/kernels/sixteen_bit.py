@@ -140,8 +140,8 @@ def _compiled(module: str) -> Any:
 
 
 _CONVERSIONS: dict[Any, Callable[[Any], Any]] = {
-    (_FLOAT32, _FLOAT16): lambda x: _compiled("jit.float16").to_float16(x),
-    (_FLOAT16, _FLOAT32): lambda x: _compiled("jit.float16").to_float32(x),
-    (_FLOAT32, _BFLOAT16): lambda x: _compiled("jit.bfloat16").to_bfloat16(x),
-    (_BFLOAT16, _FLOAT32): lambda x: _compiled("jit.bfloat16").to_float32(x),
+    (_FLOAT32, _FLOAT16): lambda x: _compiled("jit.conversions").to_float16(x),
+    (_FLOAT16, _FLOAT32): lambda x: _compiled("jit.conversions").from_float16(x),
+    (_FLOAT32, _BFLOAT16): lambda x: _compiled("jit.conversions").to_bfloat16(x),
+    (_BFLOAT16, _FLOAT32): lambda x: _compiled("jit.conversions").from_bfloat16(x),
 }

@@ -5,14 +5,13 @@
 >>> model(Tensor([[[1.0, 2.0], [3.0, 4.0]]])).shape
 (1, 2)
 
-`module.py` defines Module; `state_dict.py` saves and loads; each kind of layer has a file of its name; whole networks
-are in `models/`. `parameter.py` defines Parameter and Buffer, their tensors.
+`module.py` defines Module, `parameter.py` its tensors, Parameter and Buffer; each kind of layer has a file of its name;
+whole networks are in `models/`.
 
-`stages.py` says where a model can be cut, `replace.py` puts other layers in the place of some, `using.py` other weights
-in the place of all. `checkpointing.py` lets backward compute activations again, by the segments that `segments.py`
-chooses from what `stage_costs.py` counts. `building.py` makes only
-what this rank holds of a model: `placeholder.py` has the tensors that stand for the others, `recipe.py` the steps that
-make a parameter's values, and `shard.py` divides a parameter among ranks.
+`stages.py` says where a model can be cut, `replace.py` puts other layers or weights in the place of a model's own.
+`checkpointing.py` lets backward compute activations again, by the segments that `segments.py` chooses. `building.py`
+makes only what this rank holds of a model: `placeholder.py` has the tensors that stand for the others, and `shard.py`
+divides a parameter among ranks.
 """
 
 from minidl.from_pytorch import explain_missing_names
@@ -20,14 +19,12 @@ from minidl.nn import init, models, segments
 from minidl.nn.activation import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from minidl.nn.attention import MultiheadAttention
 from minidl.nn.building import building
-from minidl.nn.checkpointing import checkpointing
+from minidl.nn.checkpointing import checkpointing, stage_costs
 from minidl.nn.clip import clip_grad_norm_
 from minidl.nn.container import ModuleList, Sequential
 from minidl.nn.convolution import Conv1d, Conv2d
 from minidl.nn.dropout import Dropout, Dropout2d
-from minidl.nn.embedding import Embedding
-from minidl.nn.flatten import Flatten
-from minidl.nn.linear import Linear
+from minidl.nn.linear import Embedding, Flatten, Linear
 from minidl.nn.losses import (
     BCEWithLogitsLoss,
     CrossEntropyLoss,
@@ -43,11 +40,9 @@ from minidl.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNo
 from minidl.nn.parameter import Buffer, Parameter
 from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from minidl.nn.recurrent import LSTM, LSTMCell
-from minidl.nn.replace import replace_layers
+from minidl.nn.replace import replace_layers, using
 from minidl.nn.shard import Shard
-from minidl.nn.stage_costs import stage_costs
 from minidl.nn.stages import Stage, run_stages
-from minidl.nn.using import using
 
 __all__ = [
     "GELU",

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from minidl.kernels import Array
 from minidl.nn.module import Module
-from minidl.nn.parameter import Buffer, Parameter
-from minidl.nn.placeholder import Absent, Placeholder, absent, become_placeholder
-from minidl.nn.placeholder import building as open_block
-from minidl.nn.recipe import content
+from minidl.nn.parameter import Buffer, Parameter, on_new
+from minidl.nn.placeholder import Absent, Placeholder, absent, become_placeholder, content
 from minidl.tensor import Tensor
 
 
@@ -51,22 +49,27 @@ def building(part: Callable[[Any], Any]) -> Iterator[None]:
       (2): Linear(in_features=3, out_features=2, bias=True)
     )
     """
-    if open_block.get() is not None:
+    if on_new.get() is not None:
         raise RuntimeError("nn.building: blocks cannot be nested: build one model after the other")
     block = Block()
-    token = open_block.set(block)
+    token = on_new.set(block)
     try:
         yield
         model = block.model()
         held = _tensors_of(part(model))
         names: dict[Tensor, str] = {tensor: name for name, tensor in model.named_parameters()}
         names |= {tensor: name for name, tensor in model.named_buffers()}
-        _check_are_named(held, names)
+        for tensor in held:
+            if tensor not in names:
+                raise ValueError(
+                    f"nn.building: the part has a {type(tensor).__name__} of shape {tensor.shape} that is none of the "
+                    "model's: take it from the model that the function gets"
+                )
     except BaseException:
         block.close({})
         raise
     finally:
-        open_block.reset(token)
+        on_new.reset(token)
     block.close(names, held)
     for buffer in model.buffers():
         if buffer not in held:
@@ -85,14 +88,14 @@ class Block:
         # By the id of an array that a parameter was made of: the array, and the Absent in its place
         self._given: dict[int, tuple[weakref.ref[Array], weakref.ref[Absent]]] = {}
 
-    def add_module(self, module: Module) -> None:
-        """Note that a module was made."""
-        self.modules.append(weakref.ref(module))
-
-    def add_parameter(self, parameter: Parameter) -> None:
-        """Make a new parameter a placeholder that remembers what it was made from."""
-        become_placeholder(parameter, self._absent(parameter.data))
-        self.tensors.append(weakref.ref(parameter))
+    def __call__(self, new: Module | Tensor) -> None:
+        """Note a new module or parameter; the parameter becomes a placeholder that remembers what it was made from."""
+        if isinstance(new, Module):
+            self.modules.append(weakref.ref(new))
+            return
+        if not isinstance(new, Placeholder):
+            become_placeholder(new, self._absent(new.data))
+        self.tensors.append(weakref.ref(new))
 
     def _absent(self, array: Array) -> Absent:
         """The array without values; the same one for an array that is given again, so that its users go on sharing."""
@@ -141,13 +144,3 @@ def _tensors_of(part: Any) -> dict[Tensor, None]:
     for item in part:
         found.update(_tensors_of(item))
     return found
-
-
-def _check_are_named(held: Iterable[Tensor], names: Mapping[Tensor, str]) -> None:
-    """Raise ValueError for a tensor without a name in the model, such as one of another model."""
-    for tensor in held:
-        if tensor not in names:
-            raise ValueError(
-                f"nn.building: the part has a {type(tensor).__name__} of shape {tensor.shape} that is none of the "
-                "model's: take it from the model that the function gets"
-            )

@@ -1,4 +1,4 @@
-"""Activation checkpointing: backward recomputes activations instead of keeping them."""
+"""Activation checkpointing: backward recomputes activations instead of keeping them; and what each stage costs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from minidl import kernels
+from minidl.kept_arrays import kept_bytes
 from minidl.nn.module import Module
-from minidl.nn.segments import Segment, check_segments, equal
+from minidl.nn.segments import Segment, StageCost, check_segments, equal
 from minidl.nn.segments import every as every_k
 from minidl.nn.stages import run_stages
-from minidl.recomputation import checkpoint
+from minidl.recomputation import checkpoint, tensors_in, unchanged, with_tensors
+from minidl.tensor import Tensor
 
 _M = TypeVar("_M", bound=Module)
 
@@ -105,3 +108,28 @@ def _check_forward(model: type[Module]) -> None:
                 f"checkpointing: {cls.__name__} defines forward but inherits stages, which may compute something else: "
                 "define stages, too"
             )
+
+
+def stage_costs(model: Module, x: Any) -> list[StageCost]:
+    """Run each of `model.stages()` on the samples x; return its forward flops, and the bytes kept for its backward.
+
+    Its input, parameters and buffers do not count. Random numbers, running statistics and gradients are left as they
+    were. A minibatch of another size costs in proportion.
+
+    >>> import numpy as np
+    >>> from minidl import nn
+    >>> model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 4))
+    >>> [int(cost.output) for cost in stage_costs(model, np.ones((5, 2), np.float32))]
+    [60, 60, 80]
+    """
+    costs, value, inputs = [], x, [x]
+    with unchanged():
+        for stage in model.stages():
+            with kernels.counted() as work:
+                output = stage(value)
+            tensors = tensors_in(output)
+            kept = kept_bytes(tensors, [*inputs, *stage.parameters(), *stage.buffers()])
+            costs.append(StageCost(work.flops, kept, sum(tensor.data.nbytes for tensor in tensors)))
+            value = with_tensors(output, lambda tensor: Tensor(tensor.data, requires_grad=tensor.requires_grad))
+            inputs = tensors_in(value)
+    return costs

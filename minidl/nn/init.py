@@ -19,7 +19,7 @@ from minidl import random
 from minidl.arguments import one_of
 from minidl.from_pytorch import explain_missing_names
 from minidl.kernels import Array
-from minidl.nn.placeholder import Placeholder
+from minidl.nn.placeholder import Placeholder, copied
 from minidl.tensor import Tensor, as_array
 
 
@@ -35,7 +35,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 
 def constant_(tensor: Tensor, value: float) -> Tensor:
     """Fill with one number."""
-    return _overwrite(tensor, partial(_copy, as_array(value)))
+    return _overwrite(tensor, partial(copied, as_array(value)))
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -118,10 +118,6 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * window, tensor.shape[0] * window
 
 
-def _next_generator() -> np.random.Generator:
-    return random.generator().spawn(1)[0]
-
-
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     one_of("mode", mode, ("fan_in", "fan_out"))
     fan_in, fan_out = fans(tensor)
@@ -129,7 +125,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 
 def _fill(tensor: Tensor, distribution: str, scale: float, shift: float) -> Tensor:
-    return _overwrite(tensor, partial(_draw, _next_generator(), distribution, scale, shift))
+    return _overwrite(tensor, partial(_draw, random.generator().spawn(1)[0], distribution, scale, shift))
 
 
 def _overwrite(tensor: Tensor, write: Callable[[Array], object]) -> Tensor:
@@ -139,10 +135,6 @@ def _overwrite(tensor: Tensor, write: Callable[[Array], object]) -> Tensor:
     write(tensor.data)
     tensor.increment_version()
     return tensor
-
-
-def _copy(value: Array, array: Array) -> None:
-    array[...] = value
 
 
 def _draw(generator: np.random.Generator, distribution: str, scale: float, shift: float, array: Array) -> None:

@@ -7,27 +7,36 @@ the model but not trained, and those that are a Module are its children. Everyth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from minidl import kernels
 from minidl.from_pytorch import OF_LAYERS, OPTIONS, add_hints, unknown_option, without_missing
-from minidl.kernels.sixteen_bit import is_floating_point
-from minidl.nn.parameter import Buffer, Parameter
-from minidl.nn.placeholder import building
-from minidl.nn.state_dict import IncompatibleKeys, load_state, save_state
+from minidl.kernels.sixteen_bit import bfloat16_from_void, is_floating_point
+from minidl.nn.parameter import Buffer, Parameter, on_new
+from minidl.tensor import as_array
 
 if TYPE_CHECKING:
     from minidl.nn.stages import Stage
 
 _T = TypeVar("_T")
 
+_LATER = "num_batches_tracked"
+"""Batch norm's buffer that states saved before PyTorch 0.4.1 lack; it then keeps its value, as in PyTorch."""
+
 _DEVICES = ("cpu", "cuda", "gpu", "mps")
 _NO_DEVICE = (
     "{call}: models are not moved to a device. Everything is computed on the processor; for an NVIDIA GPU call "
     "kernels.use('cupy') before the model is made"
 )
+
+
+class IncompatibleKeys(NamedTuple):
+    """Names that `load_state_dict` did not find in the given state, and names there that the module lacks."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
 
 class Module:
@@ -60,9 +69,8 @@ class Module:
         elif (args or options) and cls.__init__ is object.__init__:
             raise TypeError(f"{cls.__name__}() takes no arguments")
         module = super().__new__(cls)
-        block = building.get()
-        if block is not None:
-            block.add_module(module)
+        if (notify := on_new.get()) is not None:
+            notify(module)
         return module
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -172,7 +180,14 @@ class Module:
         >>> {name: array.shape for name, array in nn.Linear(3, 2).state_dict().items()}
         {'weight': (2, 3), 'bias': (2,)}
         """
-        return save_state(self._named_tensors())
+        copies: dict[Parameter | Buffer, np.ndarray] = {}
+        state = {}
+        for name, tensor in self._named_tensors():
+            if not tensor._left_out:
+                if tensor not in copies:
+                    copies[tensor] = tensor.numpy().copy()
+                state[name] = copies[tensor]
+        return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Copy arrays into the parameters and buffers of the same names.
@@ -187,7 +202,34 @@ class Module:
         Raises
             ValueError    lists all missing and unexpected names and wrong shapes; nothing is copied then
         """
-        return load_state(type(self).__name__, dict(self._named_tensors()), state_dict, strict)
+        if not hasattr(state_dict, "keys"):
+            given = type(state_dict).__name__
+            raise TypeError(f"a dict of names and arrays is expected, as state_dict() gives, not a {given}")
+        tensors = dict(self._named_tensors())
+        unexpected = [name for name in state_dict if name not in tensors]
+        tensors = {name: tensor for name, tensor in tensors.items() if not tensor._left_out}
+        missing = [name for name in tensors if name not in state_dict and not name.endswith(_LATER)]
+        problems = []
+        if strict and missing:
+            problems.append(f"missing: {', '.join(missing)}")
+        if strict and unexpected:
+            problems.append(f"unexpected: {', '.join(map(str, unexpected))}")
+        arrays = {name: state_dict[name] for name in tensors if name in state_dict}
+        for name, value in arrays.items():
+            try:
+                arrays[name] = bfloat16_from_void(as_array(value))
+            except TypeError as error:
+                problems.append(f"{name}: {error}")
+            else:
+                if (shard := getattr(tensors[name], "shard", None)) is not None:
+                    arrays[name] = shard.taken_from(arrays[name], tensors[name].shape)
+                if arrays[name].shape != tensors[name].shape:
+                    problems.append(f"{name}: has shape {arrays[name].shape}, the model needs {tensors[name].shape}")
+        if problems:
+            raise ValueError(f"this state does not fit {type(self).__name__}:\n  " + "\n  ".join(problems))
+        for name, array in arrays.items():
+            tensors[name].copy_(array)
+        return IncompatibleKeys(missing, unexpected)
 
     def to(self, dtype: Any = None, *, device: Any = None) -> Self:
         """Convert floating-point parameters, buffers and gradients in place to another floating-point type.

@@ -160,10 +160,7 @@ class LayerNorm(Module):
         elementwise_affine: bool = True,
         bias: bool = True,
     ) -> None:
-        lengths = normalized_shape if isinstance(normalized_shape, Iterable) else (normalized_shape,)
-        self.normalized_shape = tuple(
-            whole_number("LayerNorm: normalized_shape", length, at_least=0) for length in lengths
-        )
+        self.normalized_shape = _lengths("LayerNorm", normalized_shape)
         real_number("LayerNorm: eps", eps)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = Parameter(np.ones(self.normalized_shape, np.float32)) if elementwise_affine else None
@@ -202,8 +199,7 @@ class RMSNorm(Module):
     def __init__(
         self, normalized_shape: int | tuple[int, ...], eps: float | None = None, elementwise_affine: bool = True
     ) -> None:
-        lengths = normalized_shape if isinstance(normalized_shape, Iterable) else (normalized_shape,)
-        self.normalized_shape = tuple(whole_number("RMSNorm: normalized_shape", each, at_least=0) for each in lengths)
+        self.normalized_shape = _lengths("RMSNorm", normalized_shape)
         self.eps = None if eps is None else real_number("RMSNorm: eps", eps)
         self.elementwise_affine = elementwise_affine
         self.weight = Parameter(np.ones(self.normalized_shape, np.float32)) if elementwise_affine else None
@@ -219,6 +215,11 @@ class RMSNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+def _lengths(layer: str, normalized_shape: int | Iterable[int]) -> tuple[int, ...]:
+    lengths = normalized_shape if isinstance(normalized_shape, Iterable) else (normalized_shape,)
+    return tuple(whole_number(f"{layer}: normalized_shape", length, at_least=0) for length in lengths)
 
 
 @in_float32("x")

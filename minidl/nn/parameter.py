@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Self
 
-from minidl.nn.placeholder import building
 from minidl.nn.shard import Shard
 from minidl.tensor import Tensor
+
+on_new: ContextVar[Callable[[Any], None] | None] = ContextVar("minidl_on_new", default=None)
+"""Called with every new Parameter and Module of this context, as soon as it exists; None: nothing is called."""
 
 
 class Parameter(Tensor):
@@ -23,15 +27,15 @@ class Parameter(Tensor):
     __slots__ = ("shard",)
 
     held = True
+    _left_out = False  # not held, and no open block of `nn.building` will make it
     is_parameter = True
     shard: Shard | None
 
     def __init__(self, data: Any, requires_grad: bool = True, **options: Any) -> None:
         super().__init__(data, requires_grad, **options)
         self.shard = None
-        block = building.get()
-        if block is not None:
-            block.add_parameter(self)
+        if (notify := on_new.get()) is not None:
+            notify(self)
 
     def cut(self, shard: Shard) -> Self:
         """Keep only this rank's shard of the values and the gradient; returns self.
@@ -67,3 +71,4 @@ class Buffer(Tensor):
     __slots__ = ()
 
     held = True
+    _left_out = False

@@ -3,7 +3,9 @@
     Absent         its array: shape and dtype, one number in memory; reading its values raises
     Placeholder    its tensor: an operation that uses it raises, so that no model computes with missing weights
 
-Inside `nn.building` an Absent also has a recipe (`recipe.py`), by which `values()` makes the array.
+Inside `nn.building` an Absent also has a recipe, by which `values()` makes the array: steps that are kept until it is
+known who holds the parameter. The first step gives an array: the one that the parameter was made from, or new memory
+for an init call to fill. The others are that call, the writes after it, and conversions to another type.
 """
 
 from __future__ import annotations
@@ -11,33 +13,19 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable
-from contextvars import ContextVar
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from minidl import kernels
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import is_floating_point
-from minidl.nn.recipe import (
-    Recipe,
-    allocated,
-    assigned,
-    content,
-    converted,
-    copied,
-    operand_now,
-    operated,
-    written,
-)
+from minidl.nn.parameter import on_new
 from minidl.tensor import Tensor, as_array
-from minidl.tensor.element_count import ElementCount
+from minidl.tensor.tensor import ElementCount
 
-if TYPE_CHECKING:
-    from minidl.nn.building import Block
-
-building: ContextVar[Block | None] = ContextVar("minidl_building", default=None)  # the open block of this context
+Recipe = tuple[Callable[[Any], Array], ...]  # each step gets the array of the step before it, the first one None
 
 _array: Any = Tensor.__dict__["_data"]  # the slot of a tensor's array; Placeholder hides it by a property
 
@@ -50,7 +38,7 @@ def empty(*shape: int) -> Array:
     >>> empty(3, 2).shape
     (3, 2)
     """
-    if building.get() is None:
+    if on_new.get() is None:
         return np.empty(shape, np.float32)
     module = kernels.new_array_module()
     return module.broadcast_to(module.zeros((), np.float32), shape)
@@ -167,6 +155,8 @@ class Placeholder(Tensor):
     held = False
     own: type[Tensor]  # the class that it has when it is held
 
+    _left_out = property(lambda self: self.data.recipe is None)
+
     @property
     def _data(self) -> Any:
         raise _array.__get__(self).refusal()
@@ -238,13 +228,8 @@ def become_placeholder(tensor: Tensor, array: Absent) -> None:
     """Replace the tensor's array by one without values."""
     own: Any = type(tensor)
     tensor.__class__ = placeholder_class(own)
-    tensor._memory = None  # a tensor that it was made of would keep the array
+    tensor._memory = None  # it shares no memory any more
     _array.__set__(tensor, array)
-
-
-def is_left_out(tensor: Tensor) -> bool:
-    """Return whether this rank does not hold the tensor, and no open block of `nn.building` will make it."""
-    return isinstance(tensor, Placeholder) and tensor.data.recipe is None
 
 
 @cache
@@ -260,6 +245,99 @@ def _restored(own: type[Tensor], array: Absent, requires_grad: bool, shard: Any)
     if shard is not None or hasattr(own, "shard"):
         tensor.shard = shard  # type: ignore[attr-defined]
     become_placeholder(tensor, array)
-    if array.recipe is not None and (block := building.get()) is not None:
-        block.tensors.append(weakref.ref(tensor))
+    if array.recipe is not None and (notify := on_new.get()) is not None:
+        notify(tensor)
     return tensor
+
+
+# ---- recipes: each step is a function whose last argument is the array of the step before ----
+
+
+def content(array: Array) -> Callable[[Any], Array]:
+    """Return the first step for a given array: the array itself, or, if all its elements are equal, one of them.
+
+    An array of equal elements is released. If the program keeps it, it is read-only while the recipe needs it: a write
+    into it could be lost, and raises ValueError.
+    """
+    if array.size > 1 and not any(array.strides):  # of `empty`
+        return _Uniform(array)
+    if not isinstance(array, np.ndarray):  # on the GPU
+        return _Content(array)
+    if array.base is not None or not array.flags.writeable or not _all_equal(array):
+        return _Content(array)
+    array.flags.writeable = False
+    return _Uniform(array, weakref.ref(array))
+
+
+class _Content:
+    """The given array itself."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __call__(self, before: None) -> Array:
+        return self.array
+
+
+class _Uniform:
+    """A given array of equal elements: itself, if somebody keeps it, else a new one."""
+
+    def __init__(self, array: Array, given: weakref.ref[np.ndarray] | None = None) -> None:
+        self._shape, self._number = array.shape, array[(0,) * array.ndim].copy()
+        self._given = given
+
+    def __call__(self, before: None) -> Array:
+        if (kept := self._kept()) is not None:
+            return kept
+        return kernels.array_module(self._number).full(self._shape, self._number, self._number.dtype)
+
+    def __deepcopy__(self, memo: Any) -> _Uniform:
+        twin = copy.copy(self)
+        twin._given = None
+        return twin
+
+    def __del__(self) -> None:
+        if (kept := self._kept()) is not None:
+            kept.flags.writeable = True
+
+    def _kept(self) -> np.ndarray | None:
+        return None if self._given is None else self._given()
+
+
+def _all_equal(array: np.ndarray) -> bool:
+    """Return whether all elements have the same bits; block by block, since the comparison needs memory."""
+    if not array.size or not array.flags.c_contiguous or array.itemsize not in (1, 2, 4, 8):
+        return False
+    bits = array.reshape(-1).view(f"u{array.itemsize}")
+    return all((bits[start : start + 4096] == bits[0]).all() for start in range(0, len(bits), 4096))
+
+
+def operand_now(value: Any) -> Any:
+    """Return the numbers of an operand as they are now."""
+    return copy.copy(as_array(value) if isinstance(value, (Tensor, np.ndarray)) else value)
+
+
+def allocated(shape: tuple[int, ...], dtype: Any, before: None) -> Array:
+    return as_array(np.empty(shape, dtype))
+
+
+def written(write: Callable[[Array], object], array: Array) -> Array:
+    write(array)
+    return array
+
+
+def copied(source: Array, array: Array) -> None:
+    array[...] = source
+
+
+def assigned(index: Any, value: Any, array: Array) -> Array:
+    array[index] = value
+    return array
+
+
+def operated(ufunc: Any, operands: list[Any], array: Array) -> Array:
+    return ufunc(array, *operands, out=array)
+
+
+def converted(dtype: Any, array: Array) -> Array:
+    return array.astype(dtype)

@@ -3,9 +3,8 @@
 from minidl.from_pytorch import explain_missing_names
 from minidl.optim.adagrad import Adagrad
 from minidl.optim.adam import Adam, AdamW
-from minidl.optim.lamb import LAMB
 from minidl.optim.large_batch import LargeBatchLR
-from minidl.optim.lars import LARS
+from minidl.optim.layer_wise import LAMB, LARS
 from minidl.optim.optimizer import Optimizer
 from minidl.optim.rmsprop import RMSprop
 from minidl.optim.schedules import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, MultiStepLR, StepLR

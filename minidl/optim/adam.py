@@ -7,8 +7,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.kernels import Array
-from minidl.optim.optimizer import Optimizer, zeros_like
-from minidl.optim.options import Group, check_betas, check_not_negative
+from minidl.optim.optimizer import Group, Optimizer, check_betas, check_not_negative, zeros_like
 from minidl.tensor import Tensor
 
 

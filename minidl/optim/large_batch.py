@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from math import sqrt
 
 from minidl.arguments import one_of, real_number
-from minidl.optim.lars import LARS
-from minidl.optim.optimizer import Optimizer
-from minidl.optim.options import Group
+from minidl.optim.layer_wise import LARS
+from minidl.optim.optimizer import Group, Optimizer
 from minidl.optim.schedules import LRScheduler
 from minidl.optim.sgd import SGD
 

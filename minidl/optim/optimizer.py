@@ -1,8 +1,7 @@
 """Optimizer, the base class of all update rules: groups of parameters, their state, and `step()`.
 
 A rule is a subclass with three methods: `check_group` checks its options, `new_state` makes the state of one parameter,
-`update` applies the rule to arrays. `options.py` checks options that several rules share; `state_dict.py` saves and
-loads the state.
+`update` applies the rule to arrays. `state_dict.py` saves and loads the state.
 """
 
 from __future__ import annotations
@@ -11,12 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
+from minidl.arguments import real_number
 from minidl.from_pytorch import unknown_option
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import is_floating_point
-from minidl.optim.options import Group, check_not_negative
 from minidl.optim.state_dict import EXTRA_KEYS, load_state, save_state
 from minidl.tensor import Tensor
+
+Group = dict[str, Any]  # of parameters: "params" is a list of tensors; all other keys are options
 
 
 class Optimizer(ABC):
@@ -209,3 +210,19 @@ class Optimizer(ABC):
 def zeros_like(data: Array) -> Array:
     """Return zeros of the shape and dtype of `data`, contiguous even if `data` is not."""
     return array_module(data).zeros(data.shape, dtype=data.dtype)
+
+
+def check_not_negative(group: Group, *names: str) -> None:
+    """Raise TypeError or ValueError unless each named option is a finite number of at least 0."""
+    for name in names:
+        real_number(name, group[name], at_least=0)
+
+
+def check_betas(group: Group) -> None:
+    """Raise TypeError or ValueError unless `betas` is two numbers, each at least 0 and below 1; make it a tuple."""
+    betas = group["betas"]
+    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+        raise ValueError(f"betas must be two numbers, such as (0.9, 0.999), got {betas!r}")
+    for index, beta in enumerate(betas):
+        real_number(f"betas[{index}]", beta, at_least=0, below=1)
+    group["betas"] = tuple(betas)

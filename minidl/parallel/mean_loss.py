@@ -14,7 +14,7 @@ import numpy as np
 
 from minidl import functional as F
 from minidl.data.loader import Counts
-from minidl.functional import uneven_means
+from minidl.functional.cross_entropy import uneven_means
 from minidl.kernels import Array
 from minidl.tensor import Tensor
 
@@ -71,7 +71,7 @@ def mean_loss(loss: Loss, outputs: Tensor, labels: Array, of_shard: Loss | None 
     """
     if not counts_of(loss)(labels):
         return (outputs * 0.0).sum()
-    with uneven_means.noticed() as uneven:
+    with uneven_means() as uneven:
         mean = (of_shard or loss)(outputs, labels)
     if not isinstance(mean, Tensor) or mean.size != 1:
         given = f"a Tensor of shape {mean.shape}" if isinstance(mean, Tensor) else f"{mean!r:.60}"

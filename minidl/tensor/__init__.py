@@ -5,17 +5,14 @@ methods.py             the operations that `functional/` binds to Tensor
 conversion.py          the data that a Tensor accepts
 gradients.py           `backward(tensors, gradients)`, which adds to the `.grad` of leaves, and `grad(outputs, inputs)`
 dependency_graph.py    the tasks of a step: what each costs, and what it has to wait for
-hooks.py               handles of functions that backward calls once a leaf's gradient is final
 numpy_protocols.py     tensors as arguments of numpy's functions
-element_count.py       `x.size`, a number that can be called as PyTorch's `x.size()`
 """
 
 from minidl.from_pytorch import callable_module
 from minidl.tensor.conversion import as_array
 from minidl.tensor.dependency_graph import dependency_graph
 from minidl.tensor.gradients import backward, grad
-from minidl.tensor.hooks import RemovableHandle
-from minidl.tensor.tensor import Tensor, record
+from minidl.tensor.tensor import RemovableHandle, Tensor, record
 
 __all__ = ["RemovableHandle", "Tensor", "as_array", "backward", "dependency_graph", "grad", "record"]
 

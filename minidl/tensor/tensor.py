@@ -8,6 +8,7 @@ Operations are in `functional/`, which binds them to Tensor (`a + b`, `a.sum()`)
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
@@ -17,14 +18,11 @@ import numpy as np
 from minidl import kernels
 from minidl.from_pytorch import OF_TENSORS, add_hints, unknown_option, without_missing
 from minidl.grad_mode import grad_enabled
-from minidl.kernels import Array, counting
-from minidl.kernels.owner import owner
+from minidl.kernels import Array, counting, owner
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tape import Node, Vjp, clock, memory_of, node_of, shared_memory
 from minidl.tensor.conversion import as_array
-from minidl.tensor.element_count import ElementCount
 from minidl.tensor.gradients import backward, refuse_second_derivatives
-from minidl.tensor.hooks import RemovableHandle
 from minidl.tensor.methods import Methods
 from minidl.tensor.numpy_protocols import NumpyProtocols
 
@@ -347,3 +345,39 @@ def _frozen_of(parents: tuple[Tensor, ...]) -> tuple[int, ...]:
 
 
 _new: Any = object.__new__
+
+
+class RemovableHandle:
+    """The handle of a registered hook: `remove()` unregisters it."""
+
+    _ids = itertools.count().__next__
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        self._hooks, self._id = hooks, self._ids()
+        hooks[self._id] = hook
+
+    def remove(self) -> None:
+        self._hooks.pop(self._id, None)
+
+
+class ElementCount(int):
+    """The integer `x.size`, as in numpy; `x.size()` and `x.size(0)` return the shape and a length, as in PyTorch.
+
+    >>> from minidl import Tensor
+    >>> x = Tensor([[1.0, 2.0, 3.0]])
+    >>> x.size, x.size(), x.size(1)
+    (3, (1, 3), 3)
+    """
+
+    _shape: tuple[int, ...]
+
+    def __new__(cls, array: Array) -> ElementCount:
+        count = super().__new__(cls, array.size)
+        count._shape = array.shape
+        return count
+
+    def __call__(self, dim: int | None = None) -> tuple[int, ...] | int:
+        return self._shape if dim is None else self._shape[dim]
+
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        return int, (int(self),)

@@ -7,9 +7,8 @@ import pytest
 from ml_dtypes import bfloat16
 
 from minidl import Tensor, kernels
-from minidl.kernels.jit import bfloat16 as brain
-from minidl.kernels.jit import float16
-from minidl.kernels.jit.float16 import to_float16, to_float32
+from minidl.kernels.jit import conversions
+from minidl.kernels.jit.conversions import from_float16, to_float16
 
 ALL = np.arange(2**16, dtype=np.uint16).view(np.float16)
 
@@ -25,20 +24,20 @@ def assert_same_bits(found: np.ndarray, expected: np.ndarray) -> None:
 @pytest.fixture(params=["by the instruction", "without it"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "without it":
-        monkeypatch.setattr(float16, "HAS_INSTRUCTION", False)
-    elif not float16.HAS_INSTRUCTION:
+        monkeypatch.setattr(conversions, "HAS_INSTRUCTION", False)
+    elif not conversions.HAS_INSTRUCTION:
         pytest.skip("this processor has no instruction for it")
 
 
 def test_bfloat16_and_float32_are_converted_as_ml_dtypes_does() -> None:
     every = np.arange(2**16, dtype=np.uint16)
-    found, expected = brain.to_float32(every.view(bfloat16)), every.view(bfloat16).astype(np.float32)
+    found, expected = conversions.from_bfloat16(every.view(bfloat16)), every.view(bfloat16).astype(np.float32)
     np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
     anything = np.random.default_rng(0).integers(0, 2**32, 200_000, dtype=np.uint32).view(np.float32)
     ties = (every.astype(np.uint32) << 16 | 0x8000).view(np.float32)
     with np.errstate(all="ignore"):
         for x in (anything, ties, np.nextafter(ties, np.float32(0)), np.nextafter(ties, np.float32(np.inf))):
-            found, expected = brain.to_bfloat16(x), x.astype(bfloat16)
+            found, expected = conversions.to_bfloat16(x), x.astype(bfloat16)
             numbers = ~np.isnan(x)
             np.testing.assert_array_equal(found[numbers].view(np.uint16), expected[numbers].view(np.uint16))
             assert np.isnan(found[~numbers].astype(np.float32)).all()
@@ -60,7 +59,7 @@ def test_a_conversion_of_any_layout_keeps_values_shape_and_the_gradients_type() 
 
 
 def test_every_float16_becomes_the_same_float32() -> None:
-    assert_same_bits(to_float32(ALL), ALL.astype(np.float32))
+    assert_same_bits(from_float16(ALL), ALL.astype(np.float32))
 
 
 def test_float32_is_rounded_as_numpy_rounds_ties_and_subnormals_too() -> None:

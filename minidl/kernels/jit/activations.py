@@ -1,21 +1,29 @@
-"""Nonlinearities and their derivatives in one pass over memory."""
+"""Nonlinearities and their derivatives in one pass over memory, and the step of long short-term memory.
+
+tanh is the reference's: numpy's is vectorized already.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import CONTRACT, compiled, inner
 from minidl.kernels.jit.elementary import exp, log_ratio, tail_ratio
+from minidl.kernels.jit.eligible import eligible
 from minidl.kernels.jit.function_attributes import wide_vectors
-from minidl.kernels.jit.memory_order import fits, mapped, mapped_pairs
+from minidl.kernels.jit.memory_order import elementwise
 
 __all__ = [
     "gelu",
     "gelu_backward",
     "log_sigmoid",
     "log_sigmoid_backward",
+    "lstm_cell",
+    "lstm_cell_backward",
     "relu",
     "relu_backward",
     "sigmoid",
@@ -25,85 +33,30 @@ __all__ = [
     "tanh_backward",
 ]
 
-# tanh is the reference's: numpy's is vectorized already.
+DENSITY = 1 / math.sqrt(2 * math.pi)  # of the normal distribution at 0
 
 
-def relu(x: Array) -> Array:
+@elementwise()
+def relu(x: Any, out: Any) -> None:
     """max(x, 0)."""
-    return mapped(_relu, x) if fits(x) else reference.relu(x)
-
-
-def relu_backward(g: Array, out: Array) -> Array:
-    """g, but 0 where the output is 0."""
-    return mapped_pairs(_relu_backward, g, out) if fits(out, g) else reference.relu_backward(g, out)
-
-
-def tanh_backward(g: Array, out: Array) -> Array:
-    """g (1 - out**2)."""
-    return mapped_pairs(_tanh_backward, g, out) if fits(out, g) else reference.tanh_backward(g, out)
-
-
-def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x))."""
-    return mapped(_sigmoids, x) if fits(x) else reference.sigmoid(x)
-
-
-def sigmoid_backward(g: Array, out: Array) -> Array:
-    """g out (1 - out)."""
-    return mapped_pairs(_sigmoid_backward, g, out) if fits(out, g) else reference.sigmoid_backward(g, out)
-
-
-def softplus(x: Array) -> Array:
-    """log(1 + exp(x))."""
-    return mapped(_softplus, x) if fits(x) else reference.softplus(x)
-
-
-def softplus_backward(g: Array, x: Array) -> Array:
-    """g sigmoid(x)."""
-    return mapped_pairs(_softplus_backward, g, x) if fits(x, g) else reference.softplus_backward(g, x)
-
-
-def log_sigmoid(x: Array) -> Array:
-    """log(sigmoid(x))."""
-    return mapped(_log_sigmoid, x) if fits(x) else reference.log_sigmoid(x)
-
-
-def log_sigmoid_backward(g: Array, x: Array) -> Array:
-    """g sigmoid(-x)."""
-    return mapped_pairs(_log_sigmoid_backward, g, x) if fits(x, g) else reference.log_sigmoid_backward(g, x)
-
-
-def gelu(x: Array) -> Array:
-    """x Phi(x)."""
-    return mapped(_gelu, x) if fits(x) else reference.gelu(x)
-
-
-def gelu_backward(g: Array, x: Array) -> Array:
-    """g (Phi(x) + x phi(x))."""
-    return mapped_pairs(_gelu_backward, g, x) if fits(x, g) else reference.gelu_backward(g, x)
-
-
-# ---- the loops ----
-
-
-@compiled()
-def _relu(x: Any, out: Any) -> None:
     wide_vectors()
     zero = x.dtype.type(0)
     for i in range(x.size):
         out[i] = zero if x[i] < zero else x[i]  # in this order nan and -0 are kept
 
 
-@compiled()
-def _relu_backward(g: Any, out: Any, gradient: Any) -> None:
+@elementwise()
+def relu_backward(g: Any, out: Any, gradient: Any) -> None:
+    """g, but 0 where the output is 0."""
     wide_vectors()
     zero = g.dtype.type(0)
     for i in range(g.size):
         gradient[i] = zero if out[i] <= zero else g[i]
 
 
-@compiled(CONTRACT)
-def _tanh_backward(g: Any, out: Any, gradient: Any) -> None:
+@elementwise(CONTRACT)
+def tanh_backward(g: Any, out: Any, gradient: Any) -> None:
+    """g (1 - out**2)."""
     one = g.dtype.type(1)
     for i in range(g.size):
         gradient[i] = g[i] * (one - out[i] * out[i])
@@ -115,16 +68,18 @@ def _sigmoid(x: Any, one: Any) -> Any:
     return (power if x < 0 else one) / (one + power)
 
 
-@compiled(CONTRACT)
-def _sigmoids(x: Any, out: Any) -> None:
+@elementwise(CONTRACT)
+def sigmoid(x: Any, out: Any) -> None:
+    """1 / (1 + exp(-x))."""
     wide_vectors()
     one = x.dtype.type(1)
     for i in range(x.size):
         out[i] = _sigmoid(x[i], one)
 
 
-@compiled(CONTRACT)
-def _sigmoid_backward(g: Any, out: Any, gradient: Any) -> None:
+@elementwise(CONTRACT)
+def sigmoid_backward(g: Any, out: Any, gradient: Any) -> None:
+    """g out (1 - out)."""
     one = g.dtype.type(1)
     for i in range(g.size):
         gradient[i] = g[i] * (out[i] * (one - out[i]))
@@ -137,43 +92,45 @@ def _log_of_one_plus_power(x: Any, one: Any) -> Any:
     return log_ratio(power / (one + one + power))
 
 
-@compiled(CONTRACT)
-def _softplus(x: Any, out: Any) -> None:
+@elementwise(CONTRACT)
+def softplus(x: Any, out: Any) -> None:
+    """log(1 + exp(x))."""
     wide_vectors()
     zero, one = x.dtype.type(0), x.dtype.type(1)
     for i in range(x.size):
         out[i] = (zero if x[i] <= zero else x[i]) + _log_of_one_plus_power(x[i], one)
 
 
-@compiled(CONTRACT)
-def _softplus_backward(g: Any, x: Any, gradient: Any) -> None:
+@elementwise(CONTRACT)
+def softplus_backward(g: Any, x: Any, gradient: Any) -> None:
+    """g sigmoid(x)."""
     wide_vectors()
     one = x.dtype.type(1)
     for i in range(g.size):
         gradient[i] = g[i] * _sigmoid(x[i], one)
 
 
-@compiled(CONTRACT)
-def _log_sigmoid(x: Any, out: Any) -> None:
+@elementwise(CONTRACT)
+def log_sigmoid(x: Any, out: Any) -> None:
+    """log(sigmoid(x))."""
     wide_vectors()
     zero, one = x.dtype.type(0), x.dtype.type(1)
     for i in range(x.size):
         out[i] = (zero if x[i] >= zero else x[i]) - _log_of_one_plus_power(x[i], one)
 
 
-@compiled(CONTRACT)
-def _log_sigmoid_backward(g: Any, x: Any, gradient: Any) -> None:
+@elementwise(CONTRACT)
+def log_sigmoid_backward(g: Any, x: Any, gradient: Any) -> None:
+    """g sigmoid(-x)."""
     wide_vectors()
     one = x.dtype.type(1)
     for i in range(g.size):
         gradient[i] = g[i] * _sigmoid(-x[i], one)
 
 
-_DENSITY = 1 / math.sqrt(2 * math.pi)
-
-
-@compiled(CONTRACT)
-def _gelu(x: Any, out: Any) -> None:
+@elementwise(CONTRACT)
+def gelu(x: Any, out: Any) -> None:
+    """x Phi(x)."""
     wide_vectors()
     one, minus_half = x.dtype.type(1), x.dtype.type(-0.5)
     for i in range(x.size):
@@ -181,11 +138,62 @@ def _gelu(x: Any, out: Any) -> None:
         out[i] = x[i] * (below if x[i] < 0 else one - below)
 
 
-@compiled(CONTRACT)
-def _gelu_backward(g: Any, x: Any, gradient: Any) -> None:
+@elementwise(CONTRACT)
+def gelu_backward(g: Any, x: Any, gradient: Any) -> None:
+    """g (Phi(x) + x phi(x))."""
     wide_vectors()
-    one, minus_half, density = x.dtype.type(1), x.dtype.type(-0.5), x.dtype.type(_DENSITY)
+    one, minus_half, density = x.dtype.type(1), x.dtype.type(-0.5), x.dtype.type(DENSITY)
     for i in range(g.size):
         power = exp(minus_half * x[i] * x[i])
         below = power * tail_ratio(abs(x[i]))
         gradient[i] = g[i] * ((below if x[i] < 0 else one - below) + x[i] * (power * density))
+
+
+def lstm_cell(gates: Array, c: Array) -> tuple[Array, Array, Array]:
+    """i, f, o = sigmoid, g = tanh of the gates, overwritten; c' = f c + i g; h' = o tanh(c') -> gates, h', c'."""
+    if not eligible(gates, c):
+        return reference.lstm_cell(gates, c)
+    n = c.shape[1]
+    candidates, new = gates[:, 2 * n : 3 * n], np.empty_like(c)
+    np.tanh(candidates, out=candidates)
+    _lstm_cell(gates, c, new)
+    h = np.tanh(new)
+    h *= gates[:, 3 * n :]
+    return gates, h, new
+
+
+def lstm_cell_backward(gh: Array, gc: Array, gates: Array, c: Array, new: Array) -> tuple[Array, Array]:
+    """The gradients with respect to the gates before sigmoid and tanh, and to c, from those of h' and c'."""
+    if not eligible(gh, gc, gates, c, new):
+        return reference.lstm_cell_backward(gh, gc, gates, c, new)
+    gradient, before = np.empty_like(gates), np.empty_like(c)
+    _lstm_cell_backward(gh, gc, gates, c, np.tanh(new), gradient, before)
+    return gradient, before
+
+
+@compiled(CONTRACT)
+def _lstm_cell(gates: Any, c: Any, new: Any) -> None:
+    one, n = c.dtype.type(1), c.shape[1]
+    for row in range(c.shape[0]):
+        for k in range(2 * n):
+            gates[row, k] = one / (one + exp(-gates[row, k]))
+        for k in range(3 * n, 4 * n):
+            gates[row, k] = one / (one + exp(-gates[row, k]))
+        for k in range(n):
+            new[row, k] = gates[row, n + k] * c[row, k] + gates[row, k] * gates[row, 2 * n + k]
+
+
+@compiled(CONTRACT)
+def _lstm_cell_backward(gh: Any, gc: Any, gates: Any, c: Any, squashed: Any, gradient: Any, before: Any) -> None:
+    one, n = c.dtype.type(1), c.shape[1]
+    for row in range(c.shape[0]):
+        for k in range(n):
+            i, f = gates[row, k], gates[row, n + k]
+            g, o = gates[row, 2 * n + k], gates[row, 3 * n + k]
+            s = squashed[row, k]
+            d = gc[row, k] + gh[row, k] * o * (one - s * s)
+            gradient[row, k] = d * g * i * (one - i)
+            gradient[row, n + k] = d * c[row, k] * f * (one - f)
+            gradient[row, 2 * n + k] = d * i * (one - g * g)
+            gradient[row, 3 * n + k] = gh[row, k] * s * o * (one - o)
+            before[row, k] = d * f

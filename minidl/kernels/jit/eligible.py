@@ -9,6 +9,16 @@ from minidl.kernels import Array
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
+def fits(x: Array, *others: Array) -> bool:
+    """Return whether all are non-empty numpy arrays of one type, float32 or float64, and of one shape."""
+    if type(x) is not np.ndarray or x.dtype not in (FLOAT32, FLOAT64) or not x.size:
+        return False
+    for other in others:
+        if type(other) is not np.ndarray or other.dtype != x.dtype or other.shape != x.shape:
+            return False
+    return True
+
+
 def eligible(first: Array, *others: Array) -> bool:
     """Return whether all are contiguous, non-empty numpy arrays of one type, float32 or float64."""
     if type(first) is not np.ndarray or first.dtype not in (FLOAT32, FLOAT64):  # by ==: pickle copies a dtype

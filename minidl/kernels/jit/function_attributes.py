@@ -34,3 +34,10 @@ without_nan = _attributes('"no-nans-fp-math"="true"', '"no-signed-zeros-fp-math"
 Numba applies `fastmath={"nnan"}` to the comparison, but not to the select after it. Measured on one core, per number:
 0.9 ns without the attribute, 0.05 ns with it.
 """
+
+never_inlined = _attributes("noinline")
+"""Keep an inner loop a separate function, so that LLVM vectorises it for every caller.
+
+If a loop is inlined, its checks for overlapping arrays and its constants are mixed with those of the outer loops, and
+LLVM may not vectorise it. Measured on convolution's inner loop: 36 GFLOP/s inlined, 86 not.
+"""

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from minidl.kernels import Array
-from minidl.kernels.jit.eligible import FLOAT32, FLOAT64
+from minidl.kernels import Array, reference
+from minidl.kernels.jit.compiled import compiled
+from minidl.kernels.jit.eligible import fits
 from minidl.kernels.parallel_for import parallel_for
 
 Loop = Callable[..., Any]
@@ -22,14 +23,27 @@ BLOCK = 1024  # numbers: whole vectors, so that each number is computed by the s
 WORTH_A_THREAD = 1 << 18  # numbers; their relu takes 60 us from the second cache, 150 us from memory
 
 
-def fits(x: Array, *others: Array) -> bool:
-    """Return whether all are non-empty numpy arrays of one type, float32 or float64, and of one shape."""
-    if type(x) is not np.ndarray or x.dtype not in (FLOAT32, FLOAT64) or not x.size:
-        return False
-    for other in others:
-        if type(other) is not np.ndarray or other.dtype != x.dtype or other.shape != x.shape:
-            return False
-    return True
+def elementwise(fastmath: bool | set[str] = False) -> Callable[[Loop], Callable[..., Array]]:
+    """Make a loop over lines of numbers a kernel; the reference's kernel of the same name takes what `fits` refuses.
+
+    A loop f(x, out) becomes f(x); f(g, x, gradient), of two arrays of one shape, becomes f(g, x).
+    """
+
+    def decorate(loop: Loop) -> Callable[..., Array]:
+        run, otherwise = compiled(fastmath)(loop), getattr(reference, loop.__name__)
+
+        def of_one(x: Array) -> Array:
+            return mapped(run, x) if fits(x) else otherwise(x)
+
+        def of_two(g: Array, x: Array) -> Array:
+            return mapped_pairs(run, g, x) if fits(x, g) else otherwise(g, x)
+
+        kernel: Any = of_one if loop.__code__.co_argcount == 2 else of_two
+        kernel.__name__ = kernel.__qualname__ = loop.__name__
+        kernel.__doc__, kernel.__module__ = loop.__doc__, loop.__module__
+        return kernel
+
+    return decorate
 
 
 def mapped(loop: Loop, x: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
 from minidl.kernels.jit.eligible import contiguous
-from minidl.kernels.jit.never_inlined import never_inlined
+from minidl.kernels.jit.function_attributes import never_inlined
 from minidl.kernels.jit.rows import copy
 from minidl.kernels.jit.summation import BLOCK, sum_of
 from minidl.kernels.parallel_for import parallel_for

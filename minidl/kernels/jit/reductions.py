@@ -10,10 +10,10 @@ import numpy as np
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.axes import Axis, passes, repeated
 from minidl.kernels.jit.compiled import compiled
-from minidl.kernels.jit.eligible import FLOAT32, FLOAT64
+from minidl.kernels.jit.eligible import FLOAT64, fits
 from minidl.kernels.jit.maxima import max_of_each_row, max_of_rows, share_in_columns, share_in_each_row
 from minidl.kernels.jit.memory_order import along_axis
-from minidl.kernels.jit.running import product_of_each_row, product_of_rows, running_sums
+from minidl.kernels.jit.rows import copy
 from minidl.kernels.jit.summation import sum_rows_each, sum_rows_together
 
 __all__ = [
@@ -39,7 +39,7 @@ BITS: dict[str, tuple[Any, ...]] = {  # the integer of each type; then its inf, 
 
 def sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The sum over `axis`; the rounding error does not grow with the number of summands."""
-    if not _compilable(x):
+    if not fits(x):
         return reference.sum(x, axis, keepdims)
     if axis is None and x.size > 1 and not keepdims and x.flags.c_contiguous:
         return _total(x, 1)
@@ -51,7 +51,7 @@ def sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The mean over `axis`; the rounding error does not grow with the number of summands."""
-    if not _compilable(x):
+    if not fits(x):
         return reference.mean(x, axis, keepdims)
     if axis is None and x.size > 1 and not keepdims and x.flags.c_contiguous:
         return _total(x, x.size)
@@ -60,37 +60,37 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The maximum over `axis`."""
-    if not _compilable(x):
+    if not fits(x):
         return reference.max(x, axis, keepdims)
     return _reduced(x, axis, keepdims, _max, False)
 
 
 def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The minimum over `axis`."""
-    if not _compilable(x):
+    if not fits(x):
         return reference.min(x, axis, keepdims)
     return _reduced(x, axis, keepdims, _min, False)
 
 
 def prod(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """The product over `axis`."""
-    if not _compilable(x):
+    if not fits(x):
         return reference.prod(x, axis, keepdims)
     return _reduced(x, axis, keepdims, _prod, False)
 
 
 def cumsum(x: Array, axis: int, backwards: bool = False) -> Array:
     """Running sums along `axis`, from its start, or from its end if `backwards`; they are kept in float64."""
-    if not _compilable(x):
+    if not fits(x):
         return reference.cumsum(x, axis, backwards)
     out, (numbers, sums) = along_axis(axis, x)
-    running_sums(numbers, backwards, sums)
+    _running_sums(numbers, backwards, sums)
     return out
 
 
 def extremum_backward(g: Array, x: Array, extremum: Array, axis: Axis) -> Array:
     """The gradient of x; ties share it. g and extremum (maxima or minima) keep the reduced axes with length 1."""
-    if _compilable(x) and type(g) is type(extremum) is np.ndarray and g.dtype == extremum.dtype == x.dtype:
+    if fits(x) and type(g) is type(extremum) is np.ndarray and g.dtype == extremum.dtype == x.dtype:
         memory, plan = passes(x, axis)
         if len(plan.steps) == 1:
             a, r, b = plan.steps[0]
@@ -108,7 +108,7 @@ def extremum_backward(g: Array, x: Array, extremum: Array, axis: Axis) -> Array:
 
 def sum_rows(rows: Array) -> Array:
     """(n, d) -> (d,): the gradient of a bias."""
-    if not _compilable(rows):
+    if not fits(rows):
         return reference.sum_rows(rows)
     n, d = rows.shape
     if d == 1 or not rows.flags.c_contiguous:
@@ -120,12 +120,12 @@ def sum_rows(rows: Array) -> Array:
 
 def sum_channels(x: Array) -> Array:
     """x (n, c, h, w) -> (c,): the gradient of a convolution's bias."""
-    return sum(x, (0, 2, 3)) if _compilable(x) else reference.sum_channels(x)
+    return sum(x, (0, 2, 3)) if fits(x) else reference.sum_channels(x)
 
 
 def embedding_backward(g: Array, indices: Array, n: int) -> Array:
     """Add every row of g (*indices.shape, d) to the row of an (n, d) array that its index names."""
-    if not _compilable(g):
+    if not fits(g):
         return reference.embedding_backward(g, indices, n)
     return index_add(g.reshape(1, indices.size, g.shape[-1]), indices, n)[0]
 
@@ -135,17 +135,13 @@ def index_add(g: Array, indices: Array, n: int) -> Array:
 
     The sums are kept in float64 if an index occurs more than 64 times.
     """
-    if not _compilable(g):
+    if not fits(g):
         return reference.index_add(g, indices, n)
     indices = indices.astype(np.int64, copy=False).reshape(-1)
     few = indices.size <= 64 or _largest_count(indices, n) <= 64
     out = np.zeros((g.shape[0], n, g.shape[2]), dtype=g.dtype if few else np.float64)
     _scatter(np.ascontiguousarray(g), indices, out)
     return out.astype(g.dtype, copy=False)
-
-
-def _compilable(x: Array) -> bool:
-    return type(x) is np.ndarray and x.dtype in (FLOAT32, FLOAT64) and x.size > 0
 
 
 def _total(x: Array, divisor: int) -> Array:
@@ -197,9 +193,9 @@ def _prod(x: Array, steps: tuple[tuple[int, int, int], ...], divisor: int) -> Ar
     for a, r, b in steps:
         source, out = out, np.empty((a, b), x.dtype)
         if b == 1:
-            product_of_each_row(source.reshape(a, r), out.reshape(a))
+            _product_of_each_row(source.reshape(a, r), out.reshape(a))
         else:
-            product_of_rows(source.reshape(a, r, b), out)
+            _product_of_rows(source.reshape(a, r, b), out)
     return out
 
 
@@ -245,3 +241,62 @@ def _scatter(g: Any, indices: Any, out: Any) -> None:
                 row, source = sums[indices[i]], block[i]
                 for j in range(source.size):
                     row[j] += source[j]
+
+
+# Every running sum or product depends on the one before, so that several rows are processed together.
+
+
+@compiled()
+def _running_sums(x: Any, backwards: bool, out: Any) -> None:
+    """x (outer, n, inner) -> out, of the same shape: the sums along n up to each number, kept in float64."""
+    outer, n, inner = x.shape
+    first, step = (n - 1, -1) if backwards else (0, 1)
+    if inner == 1:
+        for o in range(outer):
+            total = 0.0
+            for k in range(n):
+                total += x[o, first + step * k, 0]
+                out[o, first + step * k, 0] = total
+        return
+    totals = np.empty(inner, np.float64)
+    for o in range(outer):
+        totals[:] = 0.0
+        for k in range(n):
+            row, into = x[o, first + step * k], out[o, first + step * k]
+            for j in range(inner):
+                totals[j] += row[j]
+                into[j] = totals[j]
+
+
+@compiled()
+def _product_of_each_row(x: Any, out: Any) -> None:
+    """x (a, r) -> out (a,). Four rows at a time; the numbers of a row in their order."""
+    rows, length = x.shape
+    whole = rows - rows % 4
+    one = x.dtype.type(1)
+    for i in range(0, whole, 4):
+        p, q, r, s = one, one, one, one
+        for j in range(length):
+            p *= x[i, j]
+            q *= x[i + 1, j]
+            r *= x[i + 2, j]
+            s *= x[i + 3, j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = p, q, r, s
+    for i in range(whole, rows):
+        p = one
+        for j in range(length):
+            p *= x[i, j]
+        out[i] = p
+
+
+@compiled()
+def _product_of_rows(x: Any, out: Any) -> None:
+    """x (a, r, b) -> out (a, b)."""
+    matrices, rows, length = x.shape
+    for i in range(matrices):
+        into = out[i]
+        copy(x[i, 0], into)
+        for k in range(1, rows):
+            row = x[i, k]
+            for j in range(length):
+                into[j] *= row[j]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minidl.kernels.jit.compiled import CONTRACT, REASSOCIATE, inner
-from minidl.kernels.jit.never_inlined import never_inlined
+from minidl.kernels.jit.function_attributes import never_inlined
 from minidl.kernels.jit.vectors import load, multiply_add, numbers_of, store, total, wide_vectors, zeros
 
 U = np.uint64  # unsigned indices: numba need not look whether they count from the end

@@ -12,10 +12,9 @@ import numpy as np
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import CONTRACT, REASSOCIATE, compiled, inner
 from minidl.kernels.jit.elementary import exp, log
-from minidl.kernels.jit.eligible import eligible
-from minidl.kernels.jit.function_attributes import wide_vectors, without_nan
-from minidl.kernels.jit.memory_order import along_axis, fits
-from minidl.kernels.jit.never_inlined import never_inlined
+from minidl.kernels.jit.eligible import eligible, fits
+from minidl.kernels.jit.function_attributes import never_inlined, wide_vectors, without_nan
+from minidl.kernels.jit.memory_order import along_axis
 from minidl.kernels.jit.softmax_columns import (
     log_softmax_backward_columns,
     log_softmax_columns,

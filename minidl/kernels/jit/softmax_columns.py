@@ -11,8 +11,7 @@ import numpy as np
 
 from minidl.kernels.jit.compiled import CONTRACT, compiled, inner
 from minidl.kernels.jit.elementary import exp, log
-from minidl.kernels.jit.function_attributes import wide_vectors
-from minidl.kernels.jit.never_inlined import never_inlined
+from minidl.kernels.jit.function_attributes import never_inlined, wide_vectors
 from minidl.kernels.jit.rows import copy
 
 NARROWEST, NUMBERS = 256, 8192  # columns in a block at least, and numbers in it where there are few rows

@@ -8,15 +8,25 @@ all scalars to the arrays' dtype: one float64 among float32 would make the whole
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import REASSOCIATE, compiled
+from minidl.kernels.jit.eligible import FLOAT32, FLOAT64, eligible
 
-__all__ = ["adagrad", "adam", "l2_norm", "lamb_direction", "lars", "rmsprop", "sgd", "sgd_velocity"]
-
-_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+__all__ = [
+    "adagrad",
+    "adam",
+    "l2_norm",
+    "lamb_direction",
+    "lars",
+    "rmsprop",
+    "sgd",
+    "sgd_velocity",
+    "sparse_logistic_epoch",
+]
 
 
 def sgd(
@@ -174,7 +184,7 @@ def _compilable(p: Array, *others: Array) -> bool:
 
     The loops check no bounds, so that sizes are compared here; numpy reports arrays that do not fit.
     """
-    if type(p) is not np.ndarray or p.dtype not in _DTYPES or not p.flags.carray:
+    if type(p) is not np.ndarray or p.dtype not in (FLOAT32, FLOAT64) or not p.flags.carray:
         return False
     dtype, size = p.dtype, p.size
     for x in others:
@@ -343,4 +353,35 @@ def _sum_of_squares(x: Array) -> float:
     total = 0.0
     for i in range(x.size):
         total += np.float64(x[i]) * np.float64(x[i])
+    return total
+
+
+# ---- logistic regression on sparse rows: fetching the weights from memory takes most of a step's time ----
+
+
+def sparse_logistic_epoch(
+    weights: Array, values: Array, columns: Array, starts: Array, labels: Array, lr: float
+) -> float:
+    """One pass of SGD over sparse rows with labels of -1 or 1; see the reference."""
+    indices = all(type(a) is np.ndarray and a.dtype.kind == "i" and a.flags.c_contiguous for a in (columns, starts))
+    if not indices or not eligible(weights, values, labels):
+        return reference.sparse_logistic_epoch(weights, values, columns, starts, labels, lr)
+    return float(_sparse_logistic_epoch(weights, values, columns, starts, labels, float(lr)))
+
+
+@compiled(REASSOCIATE)
+def _sparse_logistic_epoch(weights: Any, values: Any, columns: Any, starts: Any, labels: Any, lr: float) -> float:
+    total = 0.0
+    for row in range(labels.size):
+        first, last = starts[row], starts[row + 1]
+        product = weights.dtype.type(0)
+        for i in range(first, last):
+            product += values[i] * weights[columns[i]]
+        margin = float(labels[row] * product)
+        other = math.exp(-abs(margin))
+        total += max(-margin, 0.0) + math.log1p(other)
+        slope = (other if margin > 0 else 1.0) / (1.0 + other)
+        step = weights.dtype.type(slope * labels[row] * lr)
+        for i in range(first, last):
+            weights[columns[i]] += step * values[i]
     return total

@@ -1,16 +1,13 @@
 """The kernels in readable numpy; the same code runs on CuPy arrays, through each array's own module."""
 
 from minidl.kernels.reference.activations import *
+from minidl.kernels.reference.arithmetic import *
 from minidl.kernels.reference.convolution import *
 from minidl.kernels.reference.normalization import *
 from minidl.kernels.reference.pooling import *
-from minidl.kernels.reference.powers import *
 from minidl.kernels.reference.products import *
-from minidl.kernels.reference.recurrent import *
 from minidl.kernels.reference.reductions import *
-from minidl.kernels.reference.remainders import *
 from minidl.kernels.reference.softmax import *
-from minidl.kernels.reference.sparse import *
 from minidl.kernels.reference.updates import *
 from minidl.kernels.sixteen_bit import widening as _widening
 

@@ -14,8 +14,7 @@ from minidl.grad_mode import no_grad
 from minidl.nn import init
 from minidl.nn.container import ModuleList
 from minidl.nn.dropout import Dropout
-from minidl.nn.embedding import Embedding
-from minidl.nn.linear import Linear
+from minidl.nn.linear import Embedding, Linear
 from minidl.nn.module import Module
 from minidl.nn.normalization import LayerNorm
 from minidl.nn.stages import Stage, run_stages

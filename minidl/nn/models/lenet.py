@@ -9,7 +9,7 @@ from minidl.arguments import one_of, whole_number
 from minidl.nn import init
 from minidl.nn.convolution import Conv2d
 from minidl.nn.linear import Linear
-from minidl.nn.models.image import check_image_size
+from minidl.nn.models.imagenet import check_image_size
 from minidl.nn.module import Module
 from minidl.nn.stages import Stage, run_stages
 from minidl.tensor import Tensor

@@ -13,7 +13,7 @@ from minidl.nn import init
 from minidl.nn.container import Sequential
 from minidl.nn.convolution import Conv2d
 from minidl.nn.linear import Linear
-from minidl.nn.models.image import units
+from minidl.nn.models.imagenet import units
 from minidl.nn.module import Module
 from minidl.nn.normalization import BatchNorm2d
 from minidl.nn.stages import Stage, run_stages

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from minidl import optim
 from minidl.nn import Parameter
-from minidl.optim.options import Group
+from minidl.optim.optimizer import Group
 
 OUTER_FORMS = ("u", "v")
 

@@ -1,4 +1,4 @@
-"""exp, log and x ** y, in readable numpy (or CuPy)."""
+"""exp, log, x ** y, x // y and x % y, in readable numpy (or CuPy)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from minidl.kernels import Array, array_module
 
-__all__ = ["exp", "log", "power"]
+__all__ = ["exp", "floor_divide", "log", "power", "remainder"]
 
 
 def exp(x: Array) -> Array:
@@ -38,3 +38,13 @@ def power(x: Array, y: Any) -> Array:
     odd = whole & (module.floor(y / 2) != y / 2)
     signed = module.where(odd, module.copysign(magnitude, x), magnitude)
     return module.where(~whole & (x < 0) & (x > -math.inf), math.nan, signed)
+
+
+def floor_divide(x: Array, y: Array) -> Array:
+    """x / y, rounded down."""
+    return x // y
+
+
+def remainder(x: Array, y: Array) -> Array:
+    """x - y * (x // y), with the sign of y."""
+    return x % y
