@@ -24,7 +24,7 @@ from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
 from minidl.parallel.averaging.gossip import Gossip
-from minidl.parallel.averaging.local_sgd import LocalSGD
+from minidl.parallel.averaging.local_sgd import DiLoCo, LocalSGD, PostLocalSGD, SlowMo
 from minidl.parallel.averaging.one_shot_averaging import OneShotAveraging
 from minidl.parallel.comparison.compare import compare
 from minidl.parallel.comparison.compared_run import ComparedRun
@@ -47,7 +47,12 @@ from minidl.parallel.run.tensorboard import TensorBoard
 from minidl.parallel.servers.backup_workers import BackupWorkers
 from minidl.parallel.servers.eager_sgd import EagerSGD
 from minidl.parallel.servers.hogwild import Hogwild
-from minidl.parallel.servers.parameter_server import ParameterServer
+from minidl.parallel.servers.parameter_server import (
+    Downpour,
+    LockedParameterServer,
+    ParameterServer,
+    StalenessAwareSGD,
+)
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from minidl.parallel.servers.store import Store
 from minidl.parallel.strategy import Strategy
@@ -60,6 +65,8 @@ __all__ = [
     "CheckpointError",
     "ComparedRun",
     "Comparison",
+    "DiLoCo",
+    "Downpour",
     "EagerSGD",
     "Elastic",
     "ElasticAveraging",
@@ -69,16 +76,20 @@ __all__ = [
     "Hybrid",
     "Job",
     "LocalSGD",
+    "LockedParameterServer",
     "NonFiniteLoss",
     "OneShotAveraging",
     "ParallelPlan",
     "ParameterServer",
     "PartialAllReduce",
     "Pipeline",
+    "PostLocalSGD",
     "Progress",
     "Report",
     "Serial",
     "Session",
+    "SlowMo",
+    "StalenessAwareSGD",
     "Store",
     "Strategy",
     "SufficientFactors",

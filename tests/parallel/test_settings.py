@@ -5,6 +5,8 @@ import pytest
 
 from minidl.parallel import (
     BackupWorkers,
+    DiLoCo,
+    Downpour,
     EagerSGD,
     ElasticAveraging,
     Ensemble,
@@ -15,43 +17,42 @@ from minidl.parallel import (
     OneShotAveraging,
     ParameterServer,
     Pipeline,
+    PostLocalSGD,
+    SlowMo,
     SufficientFactors,
     Synchronous,
 )
 from tests.parallel.jobs import blobs, small_job
 
 WHOLE = [
-    *((ParameterServer, name, lowest) for name, lowest in {"servers": 1, "fetch_every": 1, "push_every": 1}.items()),
-    (ParameterServer, "staleness", 0),
-    (ParameterServer, "warm_start", 0),
+    *((ParameterServer, name, lowest) for name, lowest in {"servers": 1, "staleness": 0}.items()),
+    *((Downpour, name, lowest) for name, lowest in {"fetch_every": 1, "push_every": 1, "warm_start": 0}.items()),
     (BackupWorkers, "backups", 0),
     (EagerSGD, "quorum", 1),
     (ElasticAveraging, "period", 1),
     (LocalSGD, "period", 1),
-    (LocalSGD, "post_local_after", 0),
+    (PostLocalSGD, "post_local_after", 0),
 ]
 REAL = [  # with values outside of the range
     (ElasticAveraging, "alpha", (0.0, 1.5)),
     (ElasticAveraging, "momentum", (-0.1, 1.0)),
-    (LocalSGD, "outer_lr", (0, -1.0)),
-    (LocalSGD, "outer_momentum", (-0.1, 1.0)),
+    (SlowMo, "outer_lr", (0, -1.0)),
+    (SlowMo, "outer_momentum", (-0.1, 1.0)),
+    (DiLoCo, "outer_lr", (0, -1.0)),
+    (DiLoCo, "outer_momentum", (0.0, 1.0)),
 ]
 FLAGS = [
-    (ParameterServer, "staleness_aware"),
-    (ParameterServer, "locked"),
     (BackupWorkers, "abandon"),
     (EagerSGD, "coordinator"),
     (ElasticAveraging, "overlap"),
     (Gossip, "asynchronous"),
     (Hogwild, "locked"),
-    (LocalSGD, "outer_nesterov"),
 ]
 CHOICES = [
     (EagerSGD, "quorum", "most"),
     (ElasticAveraging, "variant", "chaotic"),
     (Ensemble, "data", "none"),
     (Gossip, "topology", "star"),
-    (LocalSGD, "outer_form", "w"),
 ]
 
 

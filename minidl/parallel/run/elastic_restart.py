@@ -14,7 +14,7 @@ If the model is split, the survivors lack the dead node's weights, and return on
 
     strategy                            goes on from   begins anew, on all nodes
     Synchronous, SufficientFactors      "step"         memory of a compressor (residuals, factors)
-    LocalSGD                            "mean"         the round; outer momentum
+    LocalSGD and its variants           "mean"         the round; outer momentum
     Gossip                              "mean"         nothing
     OneShotAveraging                    "mean"         nothing; nodes notice a death in the all-reduce at the end
     ElasticAveraging("synchronous")     "mean"         the centre, which is this mean; the velocity of EAMSGD

@@ -17,6 +17,7 @@ from minidl.parallel import (
     NonFiniteLoss,
     OneShotAveraging,
     Serial,
+    SlowMo,
     SufficientFactors,
     Synchronous,
 )
@@ -106,7 +107,7 @@ def test_statistics_of_batch_norm_move_once_a_minibatch():
     "strategy",
     [
         LocalSGD(period=2),
-        LocalSGD(period=3, outer_momentum=0.5),
+        SlowMo(period=3),
         Gossip(),
         Gossip("full"),
         SufficientFactors(),
