@@ -9,7 +9,7 @@ import numpy as np
 
 from minidl.cluster.comm import Communicator
 from minidl.compress import exchange
-from minidl.compress.exchange import AddingUp, Gather, Request, Sum
+from minidl.compress.exchange import Exchange, Gather, Request, Sum
 from minidl.compress.message import Message
 from minidl.kernels import Array
 from minidl.optim import Optimizer
@@ -63,7 +63,7 @@ class Compressor:
         finish = exchange.begin([adding_up], comm, algorithm, label=type(self).__name__)
         return lambda: finish()[0].total
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         """Add up the nodes' compressed arrays: a generator that yields requests to communicate (`exchange.py`).
 
         The default encodes this node's array and calls `add_up_messages`. A compressor whose nodes produce their

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from minidl.compress.compressor import Compressor
-from minidl.compress.exchange import AddingUp, Sum
+from minidl.compress.exchange import Exchange, Sum
 from minidl.compress.message import Message
 from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
@@ -97,7 +97,7 @@ class ErrorFeedback(Wrapper):
         self.residual = accumulated - self.compressor.decode(message)
         return message
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         result: Sum = yield from self.compressor.add_up(self._accumulated(array), nodes, rank)
         self.residual = result.left_out()
         return result

@@ -12,7 +12,7 @@ from ml_dtypes import bfloat16
 from minidl.arguments import one_of
 from minidl.cluster.collectives.partition import split
 from minidl.compress.compressor import Compressor
-from minidl.compress.exchange import AddingUp, AllToAll, Gather, Sum
+from minidl.compress.exchange import AllToAll, Exchange, Gather, Sum
 from minidl.compress.message import Message
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import cast
@@ -82,7 +82,7 @@ class Half(Compressor):
         halves = message.data.copy().view(FORMATS[self.format])
         return cast(halves, message.dtype).reshape(message.shape)
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         message = self.encode(array)
         sizes = [chunk.size for chunk in split(array.reshape(-1), nodes)]
         ends = np.cumsum(sizes)

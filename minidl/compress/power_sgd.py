@@ -10,7 +10,7 @@ import numpy as np
 from minidl import random
 from minidl.arguments import whole_number
 from minidl.compress.compressor import Compressor
-from minidl.compress.exchange import AddingUp, AllReduce, Sum
+from minidl.compress.exchange import AllReduce, Exchange, Sum
 from minidl.compress.message import Message
 from minidl.compress.random_choices import RandomChoices
 from minidl.kernels import Array
@@ -105,7 +105,7 @@ class PowerSGD(RandomChoices, Compressor):
         p, q = np.split(numbers, message.shape[:1])
         return (p @ q.T).astype(message.dtype, copy=False).reshape(message.shape)
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         self.check(array.shape, array.dtype)
         if self.sends_whole(array.shape):
             total: Array = yield AllReduce(array)

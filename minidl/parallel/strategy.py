@@ -47,10 +47,11 @@ class Strategy:
     A strategy is a frozen dataclass of settings; each rank gets a copy. Ranks 0 to nodes - 1 are the nodes, the servers
     come after them. `run` is a loop over one of the session's kinds of minibatches:
 
-        session.batches()  shares of common minibatches; all nodes have the same weights, evaluated after each epoch
-        session.parts()    shares of common minibatches; each node has weights of its own
-        session.passes()   each node's own minibatches of its own shard, `job.epochs` passes over it
-        session.stream()   each node's own minibatches, until `session.finished`, which the rank that counts them sets
+        session.batches()         shares of common minibatches; all nodes have the same weights, evaluated every epoch
+        session.local_batches()   shares of common minibatches; each node has weights of its own
+        session.shard_batches()   each node's own minibatches of its own shard, `job.epochs` passes over it
+        session.batches_until_finished()   each node's own minibatches, until `session.finished`, which the rank that
+                                  counts them sets
 
     Splitting the model
         By default a rank is a replica with the whole model. A strategy that splits the model over several ranks defines
@@ -103,7 +104,7 @@ class Strategy:
         return False
 
     @property
-    def goes_on_from(self) -> str:
+    def resumes_from(self) -> str:
         """From what the others go on when a node has died, with `train(elastic=True)`.
 
         "step": all nodes have the same weights after each update. "mean": they have weights of their own, and go on

@@ -91,7 +91,7 @@ class ElasticAveraging(Strategy):
         object.__setattr__(self, "is_asynchronous", has_server)
 
     @property
-    def goes_on_from(self) -> str:
+    def resumes_from(self) -> str:
         return "" if self.servers else "mean"
 
     def check(self, job: Job, nodes: int) -> None:
@@ -117,7 +117,7 @@ class ElasticAveraging(Strategy):
         centre, velocity = session.weights(), np.zeros_like(session.weights())
         worker = Worker(session, Layout(session.model, servers=1), one_at_a_time=True) if self.servers else None
         seen = unreported = 0  # samples of this worker: of the run, since the last pull
-        for batch in session.stream() if self.servers else session.parts(centre.copy):
+        for batch in session.batches_until_finished() if self.servers else session.local_batches(centre.copy):
             x, pull, adding = session.weights(), None, None
             if session.steps % self.period == 0:
                 if worker is not None:

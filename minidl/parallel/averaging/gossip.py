@@ -97,7 +97,7 @@ class Gossip(Strategy):
         object.__setattr__(self, "is_asynchronous", flag("Gossip: asynchronous", self.asynchronous))
 
     @property
-    def goes_on_from(self) -> str:
+    def resumes_from(self) -> str:
         return "" if self.asynchronous else "mean"
 
     def check(self, job: Job, nodes: int) -> None:
@@ -120,7 +120,7 @@ class Gossip(Strategy):
         if self.asynchronous:
             average_in_pairs(session, *mixing.opposites(str(self.topology), session.nodes)[session.comm.rank])
             return
-        for batch in session.parts():
+        for batch in session.local_batches():
             x = session.weights()
             mixed = self._exchange(session, x)
             session.zero_grad()

@@ -50,7 +50,7 @@ class LocalSGD(Strategy):
         self.check_algorithm()
 
     @property
-    def goes_on_from(self) -> str:
+    def resumes_from(self) -> str:
         return "mean"
 
     def is_round_over(self, session: Session, steps: int) -> bool:
@@ -62,10 +62,10 @@ class LocalSGD(Strategy):
         return lambda: None
 
     def run(self, session: Session) -> None:
-        steps, last = 0, session.job.steps_after(session.total_samples, len(session.train))
+        steps, last = 0, session.job.steps_after(session.samples_of_run, len(session.train))
         mine = whole = 0.0  # weight in the losses since the last round: of this node, of all nodes
         after_mean = self.after_mean(session)
-        for batch in session.parts():
+        for batch in session.local_batches():
             session.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a share may be empty
                 session.local_loss(batch).backward()

@@ -43,11 +43,11 @@ class OneShotAveraging(Strategy):
         self.check_algorithm()
 
     @property
-    def goes_on_from(self) -> str:
+    def resumes_from(self) -> str:
         return "mean"
 
     def run(self, session: Session) -> None:
-        for batch in session.passes():
+        for batch in session.shard_batches():
             session.zero_grad()
             session.local_loss(batch).backward()
             session.update()

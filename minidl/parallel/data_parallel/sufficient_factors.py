@@ -62,7 +62,7 @@ class SufficientFactors(Strategy):
         return True
 
     @property
-    def goes_on_from(self) -> str:
+    def resumes_from(self) -> str:
         return "step"
 
     def check(self, job: Job, nodes: int) -> None:

@@ -76,7 +76,7 @@ class Synchronous(Strategy):
         return self.compressor is None or not self.compressor.is_stateful
 
     @property
-    def goes_on_from(self) -> str:
+    def resumes_from(self) -> str:
         return "step"
 
     def check(self, job: Job, nodes: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.messages import Message, Receive, Send, Step, lowered
+from minidl.parallel.pipeline.messages import Message, Receive, Send, Step, with_messages
 from minidl.parallel.pipeline.schedule import Schedule, ScheduleError
 
 
@@ -48,7 +48,7 @@ def play(schedule: Schedule, operations: Sequence[Operations]) -> None:
     Raises ScheduleError, which says who waits for what, if no stage can go on.
     """
     running = {
-        stage: execute(lowered(schedule, schedule.actions(stage)), operations[stage])
+        stage: execute(with_messages(schedule, schedule.actions(stage)), operations[stage])
         for stage in range(schedule.stages)
     }
     waits: dict[int, Message] = {}

@@ -44,7 +44,7 @@ class Send:
 Step = Receive | Action | Send
 
 
-def lowered(schedule: Schedule, actions: Iterable[Action]) -> Iterator[Step]:
+def with_messages(schedule: Schedule, actions: Iterable[Action]) -> Iterator[Step]:
     """The actions of a stage with the receive that each needs before it, and the send that others need after it.
 
     Chunks on the same stage exchange values without a message.

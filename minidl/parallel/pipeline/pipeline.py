@@ -18,7 +18,7 @@ from minidl.data.loader import Batch
 from minidl.data.pairs import minibatch
 from minidl.kernels import Array
 from minidl.nn import Module, Stage, building, run_stages
-from minidl.nn.checkpointing import is_checkpointed_in_vain
+from minidl.nn.checkpointing import bypasses_checkpointing
 from minidl.nn.normalization import BatchNorm
 from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
@@ -121,7 +121,7 @@ class Pipeline(Strategy):
         return True
 
     @property
-    def goes_on_from(self) -> str:
+    def resumes_from(self) -> str:
         return "checkpoint"
 
     def made_schedule(self) -> Schedule:
@@ -156,7 +156,7 @@ class Pipeline(Strategy):
         super().check(job, nodes)
         validate(self.made_schedule())
         model, chunks = job.build_held(lambda model: ()), self.made_schedule().chunks
-        if is_checkpointed_in_vain(model):
+        if bypasses_checkpointing(model):
             raise ValueError(
                 f"{type(self).__name__}: the model's nn.checkpointing would have no effect, since its stages are "
                 "called one by one: leave it out, and give recompute=True"

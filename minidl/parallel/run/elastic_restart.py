@@ -143,7 +143,7 @@ def next_leg(
     """Return the next launch of a run that the last one has not finished, and the Restart that describes it.
 
     Parameters
-        source    the strategy's `goes_on_from`
+        source    the strategy's `resumes_from`
         leg       the launch that has ended
         records   what its surviving ranks brought back, in the order of the ranks
         failures  errors of its ranks that died

@@ -56,7 +56,7 @@ class Split(Protocol):
     broadcasts_weights: ClassVar[bool]
 
     @property
-    def goes_on_from(self) -> str: ...
+    def resumes_from(self) -> str: ...
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan: ...
 
@@ -95,9 +95,9 @@ class Session:
                      same of each replica; not on servers
         replica      number of the replica that this rank belongs to, from 0
         replicas     number of replicas, each of which reads its own share of a minibatch
-        epoch        epochs done; in `passes` and `stream`, passes over this replica's shard
+        epoch        epochs done; in batches of its own shard, passes over it
         step         minibatches of this epoch before the present one
-        finished     in a `stream`: all samples have been processed
+        finished     all samples have been processed; ends `batches_until_finished`
         history      rows of the epochs done, in `batches`
 
     `loss` and `local_loss` are for ranks that have the whole model. Ranks that hold a partition compute with their
@@ -142,7 +142,7 @@ class Session:
         self._evaluates_together = False  # else by snapshots, after the run
         leg = leg or Leg()
         self._epochs = self.job.epochs if leg.until is None else leg.until
-        self._is_elastic = leg.is_elastic and strategy.goes_on_from != "checkpoint"
+        self._is_elastic = leg.is_elastic and strategy.resumes_from != "checkpoint"
         self._restore(leg)
         if comm.rank < nodes and not strategy.broadcasts_weights:
             self._check_same_weights()
@@ -334,7 +334,7 @@ class Session:
                 samples += batch.total
             self._end_epoch(len(loader), per_second(samples, self.clock() - epoch_started))
 
-    def parts(self, weights: Callable[[], Array] | None = None) -> Iterator[Batch]:
+    def local_batches(self, weights: Callable[[], Array] | None = None) -> Iterator[Batch]:
         """This rank's share of every minibatch of the run, for nodes that have weights of their own.
 
         At the end of each epoch a snapshot is kept of what `weights` returns; by default of this rank's own.
@@ -343,7 +343,7 @@ class Session:
             yield from self._one_pass(self._common_minibatches())
             self._keep_whole(weights)
 
-    def passes(self, seed: int | None = None) -> Iterator[Batch]:
+    def shard_batches(self, seed: int | None = None) -> Iterator[Batch]:
         """This rank's own minibatches of `batch_size` samples of its own shard, `epochs` passes over it.
 
         The schedule counts the steps of such a pass. Each pass ends with a snapshot of the weights.
@@ -357,7 +357,7 @@ class Session:
             yield from self._one_pass(self._own_minibatches(seed), None if seed is None else (seed, 0))
             self._keep_whole()
 
-    def stream(self) -> Iterator[Batch]:
+    def batches_until_finished(self) -> Iterator[Batch]:
         """This rank's own minibatches of `batch_size` samples of its own shard, pass after pass until `finished`.
 
         Faster nodes process more minibatches; a node that begins when the others have finished processes none. The rank
@@ -429,7 +429,7 @@ class Session:
         return self._meter.seconds()
 
     @property
-    def total_samples(self) -> int:
+    def samples_of_run(self) -> int:
         """The samples that all nodes together process in the run: `epochs` times the training set."""
         return self.job.epochs * len(self.train)
 
@@ -440,7 +440,7 @@ class Session:
         """
         for epoch in range(len(self._record.snapshots) + 1, min(samples // len(self.train), self.job.epochs) + 1):
             self.keep(epoch, weights(), offset)
-        self.finished = self.finished or samples >= self.total_samples
+        self.finished = self.finished or samples >= self.samples_of_run
 
     def keep(self, epoch: int, weights: Array, offset: int = 0) -> None:
         """Keep a snapshot of the weights (not copied) at the end of epoch number `epoch`, counted from 1."""

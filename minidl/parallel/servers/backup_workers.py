@@ -91,7 +91,7 @@ class BackupWorkers(Quorum):
         comm.send(FETCH, coordinator)
         version, weights, session.finished = comm.recv(coordinator)
         session.set_weights(weights)
-        for batch in session.stream():
+        for batch in session.batches_until_finished():
             new_weights = comm.irecv(coordinator)
             with comm.until(new_weights) as block:
                 session.zero_grad()

@@ -105,9 +105,9 @@ class EagerSGD(Quorum):
             return int(stream(Purpose.QUORUM, seed, round_).integers(nodes))
 
         comm, initiator = session.comm.split(0), None if self.quorum == "solo" else drawn
-        partial_sums = PartialAllReduce(comm, session.total_samples, session.weights(), initiator, self.algorithm)
+        partial_sums = PartialAllReduce(comm, session.samples_of_run, session.weights(), initiator, self.algorithm)
         total = 0
-        for batch in session.stream():
+        for batch in session.batches_until_finished():
             session.zero_grad()
             session.local_loss(batch).backward()
             rounds, is_used = partial_sums.contribute(own := session.gradient(), len(batch.x), batch.counted)
@@ -119,4 +119,4 @@ class EagerSGD(Quorum):
                 self._step(session, (gradients * scale).astype(own.dtype, copy=False), total)
                 if session.comm.rank == 0:
                     session.processed(total, session.weights)
-            session.finished = total >= session.total_samples
+            session.finished = total >= session.samples_of_run

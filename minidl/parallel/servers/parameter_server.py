@@ -70,8 +70,8 @@ class ParameterServer(Strategy):
     [(0, 1), (1, 1), (2, 1), (3, 29)]
 
     References
-        Li et al., Scaling distributed machine learning with the parameter server (OSDI 2014), section 3; Ho et al., More
-        effective distributed ML via a stale synchronous parallel parameter server (NIPS 2013), section 2: the bound.
+        Li et al., Scaling distributed machine learning with the parameter server (OSDI 2014), section 3. For the bound:
+        Ho et al., More effective distributed ML via a stale synchronous parallel parameter server (NIPS 2013).
     """
 
     servers: int = 1
@@ -105,7 +105,7 @@ class ParameterServer(Strategy):
     def run(self, session: Session) -> None:
         worker = Worker(session, self._layout(session.model))
         self._exchange(session, worker)
-        for batch in session.stream():
+        for batch in session.batches_until_finished():
             self._compute_gradient(session, batch)
             self._exchange(session, worker, session.gradient(), len(batch.x))
         worker.leave()
@@ -142,7 +142,7 @@ class ParameterServer(Strategy):
                 loop.answer(other, (session.finished, lr, session.weights() if is_fetch else None))
         if len(loop.failed) == session.replicas:
             raise loop.failed[0]
-        session.processed(session.total_samples, session.weights, start)  # if a worker died between two servers
+        session.processed(session.samples_of_run, session.weights, start)  # if a worker died between two servers
 
     def rate_factor(self, staleness: int) -> float:
         """Multiplies the learning rate of an update by a gradient of that staleness."""
@@ -231,7 +231,7 @@ class Downpour(ParameterServer):
         worker = Worker(session, self._layout(session.model))
         lr = self._exchange(session, worker)
         unpushed, samples = np.zeros_like(session.weights()), 0
-        for step, batch in enumerate(session.stream(), start=1):
+        for step, batch in enumerate(session.batches_until_finished(), start=1):
             self._compute_gradient(session, batch)
             gradient = session.gradient()
             unpushed += gradient

@@ -363,7 +363,7 @@ class AveragedAfterEachPass(OneShotAveraging):
 
     def run(self, session):
         epoch = None
-        for batch in session.passes():
+        for batch in session.shard_batches():
             if epoch is None:
                 states = session.optimizer.state_dict()["state"]
                 session.record("begun", (session.optimizer.param_groups[0]["lr"], len(states)))

@@ -18,7 +18,7 @@ class Alone(parallel.Strategy):
     is_asynchronous: ClassVar[bool] = True
 
     def run(self, session):
-        for batch in session.passes():
+        for batch in session.shard_batches():
             session.model.zero_grad()
             session.loss(batch).backward()
             session.update()
