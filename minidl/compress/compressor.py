@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.compress import exchange
 from minidl.compress.exchange import Exchange, Gather, Request, Sum
@@ -54,7 +55,9 @@ class Compressor:
 
     # Sums over the nodes
 
-    def begin_all_reduce(self, array: Array, comm: Communicator, algorithm: str = "auto") -> Callable[[], Array]:
+    def begin_all_reduce(
+        self, array: Array, comm: Communicator, algorithm: AllReduceAlgorithm = "auto"
+    ) -> Callable[[], Array]:
         """Begin to add up the nodes' compressed arrays; returns a function that waits for the sum.
 
         The sum has the same bits on every node. `exchange.begin` adds up several parameters together.

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.compress.sparse_all_reduce import ALL_REDUCE
 from minidl.kernels import Array
@@ -106,7 +107,7 @@ Wait = Callable[[], list[Any]]  # waits for a collective; returns one reply per 
 class Settings:
     """The settings of `begin`."""
 
-    algorithm: str
+    algorithm: AllReduceAlgorithm
     async_op: bool
     label: str | None
     gradient_norm: Callable[[], float] | None
@@ -115,7 +116,7 @@ class Settings:
 def begin(
     exchanges: Sequence[Exchange],
     comm: Communicator,
-    algorithm: str = "auto",
+    algorithm: AllReduceAlgorithm = "auto",
     async_op: bool = True,
     label: str | None = None,
     gradient_norm: Callable[[], float] | None = None,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Self
 
 from minidl.arguments import one_of
-from minidl.cluster.collectives import ALL_REDUCE
+from minidl.cluster.algorithm import NAMED, AllReduceAlgorithm, chosen
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
@@ -95,7 +95,7 @@ class Strategy:
     """
 
     servers: int = 0
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     is_asynchronous: ClassVar[bool] = False
     broadcasts_weights: ClassVar[bool] = False
 
@@ -176,8 +176,11 @@ class Strategy:
         return 1
 
     def check_algorithm(self) -> None:
-        """Raise ValueError if `algorithm` is not the name of an all-reduce."""
-        one_of(f"{type(self).__name__}: algorithm", self.algorithm, ("auto", *ALL_REDUCE))
+        """Raise ValueError, or for a function TypeError, if `algorithm` is none that `comm.all_reduce` takes."""
+        if callable(self.algorithm):
+            chosen(self.algorithm, "sum", {})
+            return
+        one_of(f"{type(self).__name__}: algorithm", self.algorithm, NAMED)
 
     def run(self, session: Session) -> None:
         """The program of every node."""

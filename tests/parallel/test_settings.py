@@ -21,8 +21,9 @@ from minidl.parallel import (
     SlowMo,
     SufficientFactors,
     Synchronous,
+    train,
 )
-from tests.parallel.jobs import blobs, small_job
+from tests.parallel.jobs import blobs, small_job, weights
 
 WHOLE = [
     *((ParameterServer, name, lowest) for name, lowest in {"servers": 1, "staleness": 0}.items()),
@@ -105,3 +106,26 @@ def test_every_strategy_refuses_more_nodes_than_there_are_samples_for():
         said = r"cannot be (dealt to 5 nodes: use at most 3|shared by 5 (nodes|replicas))"
         with pytest.raises(ValueError, match=said):
             strategy.check(job, 5)
+
+
+def through_rank_0(comm, x, op="sum"):
+    """An all-reduce of one's own: rank 0 adds up, and sends the sum to all."""
+    if comm.rank:
+        comm.send(x, 0)
+        x[...] = comm.recv(0)
+        return
+    others = range(1, comm.size)
+    for other in others:
+        comm.reduce_into(x, comm.recv(other), op)
+    for other in others:
+        comm.send(x, other)
+
+
+def test_the_all_reduce_of_a_strategy_may_be_a_function():
+    job = small_job(epochs=1)
+    for kind in (Synchronous, LocalSGD):
+        own = train(job, kind(algorithm=through_rank_0), nodes=3, on="simulation")
+        named = train(job, kind(algorithm="ordered"), nodes=3, on="simulation")
+        assert np.abs(weights(own) - weights(named)).max() < 1e-12
+    with pytest.raises(TypeError, match=r"all_reduce by .*<lambda>"):
+        LocalSGD(algorithm=lambda comm: None)

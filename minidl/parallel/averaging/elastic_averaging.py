@@ -8,6 +8,7 @@ from math import ceil
 import numpy as np
 
 from minidl.arguments import flag, one_of, real_number, whole_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.kernels import Array
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
@@ -71,7 +72,7 @@ class ElasticAveraging(Strategy):
     period: int = 1
     variant: str = "asynchronous"
     momentum: float = 0.0
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     overlap: bool = False
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from math import sqrt
 import numpy as np
 
 from minidl.arguments import flag, one_of
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.kernels import Array
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.mixing import Matrix
@@ -73,7 +74,7 @@ class Gossip(Strategy):
 
     topology: str | Sequence[Sequence[float]] = "ring"
     asynchronous: bool = False
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
 
     def __post_init__(self) -> None:
         self.check_algorithm()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from minidl import optim
 from minidl.arguments import real_number, whole_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.nn import Parameter
 from minidl.parallel.gradients import flat_vector as vector
@@ -43,7 +44,7 @@ class LocalSGD(Strategy):
     """
 
     period: int = 8
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "period", whole_number(f"{type(self).__name__}: period", self.period, at_least=1))

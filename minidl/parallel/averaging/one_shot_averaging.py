@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy
 
@@ -36,7 +37,7 @@ class OneShotAveraging(Strategy):
         Zinkevich, Weimer, Smola and Li, Parallelized Stochastic Gradient Descent (NIPS 2010), algorithm 3.
     """
 
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     is_asynchronous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

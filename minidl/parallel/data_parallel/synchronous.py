@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from minidl import random
 from minidl.arguments import one_of, real_number, whole_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.compress import Compressor
 from minidl.data.loader import Batch
 from minidl.parallel.data_parallel.synchronized_batch_norm import backward_without_samples, synchronized
@@ -54,7 +55,7 @@ class Synchronous(Strategy):
     """
 
     bucket_mb: float = 1.0
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     compressor: Compressor | None = None
     overlap: bool | None = None
     accumulate: int = 1

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from minidl.arguments import one_of, real_number, whole_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
@@ -88,7 +89,7 @@ class Pipeline(Strategy):
     cuts: str | Sequence[int] = "flops"
     weight_versions: str = "stashing"
     recompute: bool = False
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     bucket_mb: float = 1.0
     overlap: bool | None = None
 

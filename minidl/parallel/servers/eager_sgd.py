@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minidl.arguments import flag, one_of, whole_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
@@ -64,7 +65,7 @@ class EagerSGD(Quorum):
 
     quorum: str | int = "majority"
     coordinator: bool = True
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     is_late_used: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
