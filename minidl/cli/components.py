@@ -23,7 +23,7 @@ def classes(package: types.ModuleType, base: type, bases: Collection[type] = ())
 def snake_case(name: str) -> str:
     """The name of a class as it is typed.
 
-    A part of two letters, as in SlowMo, begins no word.
+    A capital with a single small letter, as in SlowMo, begins no word.
 
     >>> snake_case("ParameterServer"), snake_case("LocalSGD"), snake_case("TopK"), snake_case("SlowMo")
     ('parameter_server', 'local_sgd', 'top_k', 'slowmo')

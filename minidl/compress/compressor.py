@@ -1,19 +1,40 @@
-"""Compressor: the base class of all compressors. The methods are in the other files of this folder, one file each."""
+"""Compressor, the base class of all compressors, and Message, what it sends. The methods are in the other files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.compress import exchange
 from minidl.compress.exchange import Exchange, Gather, Request, Sum
-from minidl.compress.message import Message
 from minidl.kernels import Array
 from minidl.optim import Optimizer
+
+
+@dataclass(frozen=True)
+class Message:
+    """A compressed array.
+
+    Attributes
+        data   the bytes that are sent, no more and no fewer
+        shape  shape of the array; known to sender and receiver, so it is not sent
+        dtype  dtype of the array; not sent either
+    """
+
+    data: NDArray[np.uint8]
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the message in bytes."""
+        return self.data.nbytes
 
 
 class Compressor:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from minidl.arguments import real_number
-from minidl.compress.compressor import refuse_momentum
+from minidl.compress.compressor import Message, refuse_momentum
 from minidl.compress.exchange import Exchange, GradientNorm
-from minidl.compress.message import Message
 from minidl.compress.sparse import Sparse, check_density, count, pack
 from minidl.compress.top_k import largest
 from minidl.kernels import Array

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from minidl.compress.compressor import Compressor
+from minidl.compress.compressor import Compressor, Message
 from minidl.compress.exchange import Exchange, Sum
-from minidl.compress.message import Message
 from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
 

@@ -11,9 +11,8 @@ from ml_dtypes import bfloat16
 
 from minidl.arguments import one_of
 from minidl.cluster.collectives.partition import split
-from minidl.compress.compressor import Compressor
+from minidl.compress.compressor import Compressor, Message
 from minidl.compress.exchange import AllToAll, Exchange, Gather, Sum
-from minidl.compress.message import Message
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import cast
 

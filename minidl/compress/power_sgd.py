@@ -9,9 +9,8 @@ import numpy as np
 
 from minidl import random
 from minidl.arguments import whole_number
-from minidl.compress.compressor import Compressor
+from minidl.compress.compressor import Compressor, Message
 from minidl.compress.exchange import AllReduce, Exchange, Sum
-from minidl.compress.message import Message
 from minidl.compress.random_choices import RandomChoices
 from minidl.kernels import Array
 

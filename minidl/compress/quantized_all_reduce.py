@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from minidl.cluster.collectives.partition import split
-from minidl.compress.compressor import Compressor
+from minidl.compress.compressor import Compressor, Message
 from minidl.compress.exchange import Exchange, Gather, RingShift, Sum
-from minidl.compress.message import Message
 from minidl.compress.power_sgd import PowerSGD
 from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from minidl.arguments import real_number
-from minidl.compress.compressor import Compressor, refuse_momentum
+from minidl.compress.compressor import Compressor, Message, refuse_momentum
 from minidl.compress.exchange import Request
-from minidl.compress.message import Message
 from minidl.kernels import Array
 from minidl.optim import Optimizer
 

@@ -11,6 +11,7 @@ From top to bottom; a file imports only from lines below its own:
     servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
     averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
     measures       gradient noise scale, learning speed, a report card of published claims
+    spatial        the rows that neighbours exchange for a convolution
     strategy       the base class of all strategies
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward
@@ -39,8 +40,8 @@ from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import Checkpoint, CheckpointError
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.elastic_restart import Elastic
+from minidl.parallel.run.history import Progress
 from minidl.parallel.run.minibatches import micro_batches
-from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.session import Session
 from minidl.parallel.run.tensorboard import TensorBoard

@@ -26,7 +26,7 @@ from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import Checkpoint
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.elastic_restart import Elastic, Leg
-from minidl.parallel.run.progress import Progress
+from minidl.parallel.run.history import Progress
 from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.run_files import RunFolder

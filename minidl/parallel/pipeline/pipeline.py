@@ -27,9 +27,9 @@ from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss
 from minidl.parallel.pipeline.costs import UNITS, costs_of_units
 from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
-from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
 from minidl.parallel.pipeline.schedule import Schedule
-from minidl.parallel.pipeline.schedules.pipedream import PipeDream
+from minidl.parallel.pipeline.schedules import SCHEDULES, schedule
+from minidl.parallel.pipeline.schedules.one_f_one_b import PipeDream
 from minidl.parallel.pipeline.stage_execution import StageExecution
 from minidl.parallel.pipeline.validation import validate
 from minidl.parallel.pipeline.weight_versions import WeightVersions, versions_at_entry

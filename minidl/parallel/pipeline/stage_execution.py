@@ -18,8 +18,7 @@ from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.mean_loss import Loss
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.handover import Handover, separate, tensors_of
-from minidl.parallel.pipeline.interpreter import execute
-from minidl.parallel.pipeline.messages import Message, with_messages
+from minidl.parallel.pipeline.interpreter import Message, execute, with_messages
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.weight_versions import WeightVersions
 from minidl.parallel.run.session import Session

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from minidl.parallel.pipeline.action import KINDS, Action
-from minidl.parallel.pipeline.interpreter import play
-from minidl.parallel.pipeline.messages import Message
+from minidl.parallel.pipeline.interpreter import Message, play
 from minidl.parallel.pipeline.schedule import Schedule, ScheduleError
 
 

@@ -35,14 +35,12 @@ from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.elastic_restart import Leg
-from minidl.parallel.run.epoch_record import EpochRecord
+from minidl.parallel.run.epoch_record import EpochRecord, Meter
 from minidl.parallel.run.evaluation import evaluate, has_labels
-from minidl.parallel.run.history import HistoryRow, per_second
+from minidl.parallel.run.history import HistoryRow, Progress, per_second
 from minidl.parallel.run.learner import Learner, Slices, slices_of
-from minidl.parallel.run.meter import Meter
 from minidl.parallel.run.minibatches import common_minibatches, own_minibatches
 from minidl.parallel.run.partition import Partition
-from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.rank_record import RankRecord, Snapshot
 from minidl.tensor import Tensor
 
