@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Self
 
-from minidl.arguments import one_of
+from minidl.arguments import one_of, whole_number
 from minidl.cluster.algorithm import NAMED, AllReduceAlgorithm, chosen
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
@@ -92,26 +92,20 @@ class Strategy:
         broadcasts_weights  whether `run` begins with the weights of rank 0 on all nodes; else replicas that were built
                          with different ones are refused
         is_resumable     whether a checkpoint (weights, optimizer, schedule) is enough for a run to go on
+        resumes_from     from what the others go on when a node has died, with `train(elastic=True)`
+                         "step"        all nodes have the same weights after each update
+                         "mean"        they have weights of their own, and go on from the survivors' mean
+                         "checkpoint"  a dead node's weights are lost, as where the model is split; new nodes take the
+                                       places of the dead, and all go on from the last checkpoint
+                         ""            the run cannot go on
     """
 
     servers: int = 0
     algorithm: AllReduceAlgorithm = "auto"
     is_asynchronous: ClassVar[bool] = False
     broadcasts_weights: ClassVar[bool] = False
-
-    @property
-    def is_resumable(self) -> bool:
-        return False
-
-    @property
-    def resumes_from(self) -> str:
-        """From what the others go on when a node has died, with `train(elastic=True)`.
-
-        "step": all nodes have the same weights after each update. "mean": they have weights of their own, and go on
-        from the survivors' mean. "checkpoint": a dead node's weights are lost, as where the model is split; new nodes
-        take the places of the dead, and all go on from the last checkpoint. "": the run cannot go on.
-        """
-        return ""
+    is_resumable: ClassVar[bool] = False
+    resumes_from: ClassVar[str] = ""
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
         """Which rank holds what of which replica; here each node is a replica with the whole model.
@@ -174,6 +168,12 @@ class Strategy:
     def readings(self, nodes: int) -> int:
         """How often the nodes together read each sample of the training set in an epoch: here once."""
         return 1
+
+    def check_whole(self, **at_least: int) -> None:
+        """Raise TypeError or ValueError unless each setting is a whole number of at least that; keep it as an int."""
+        for name, lowest in at_least.items():
+            number = whole_number(f"{type(self).__name__}: {name}", getattr(self, name), lowest)
+            object.__setattr__(self, name, number)
 
     def check_algorithm(self) -> None:
         """Raise ValueError, or for a function TypeError, if `algorithm` is none that `comm.all_reduce` takes."""

@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from minidl.arguments import flag, one_of, real_number, whole_number
+from minidl.arguments import flag, one_of, real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.kernels import Array
 from minidl.parallel.gradients import flat_vector as vector
@@ -78,7 +78,7 @@ class ElasticAveraging(Strategy):
     def __post_init__(self) -> None:
         if self.alpha is not None:
             real_number("ElasticAveraging: alpha", self.alpha, above=0, at_most=1)
-        object.__setattr__(self, "period", whole_number("ElasticAveraging: period", self.period, at_least=1))
+        self.check_whole(period=1)
         one_of("ElasticAveraging: variant", self.variant, VARIANTS)
         real_number("ElasticAveraging: momentum", self.momentum, at_least=0, below=1)
         self.check_algorithm()
@@ -88,12 +88,9 @@ class ElasticAveraging(Strategy):
                 f"ElasticAveraging: overlap=True hides the all-reduce of variant='synchronous'; with variant="
                 f"{self.variant!r} a worker waits for the server's answer: leave overlap out"
             )
-        object.__setattr__(self, "servers", int(has_server))  # both follow from the variant
+        object.__setattr__(self, "servers", int(has_server))  # these follow from the variant
         object.__setattr__(self, "is_asynchronous", has_server)
-
-    @property
-    def resumes_from(self) -> str:
-        return "" if self.servers else "mean"
+        object.__setattr__(self, "resumes_from", "" if has_server else "mean")
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)

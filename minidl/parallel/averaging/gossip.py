@@ -96,10 +96,7 @@ class Gossip(Strategy):
                 "which one sends: use 'random' or 'ring'"
             )
         object.__setattr__(self, "is_asynchronous", flag("Gossip: asynchronous", self.asynchronous))
-
-    @property
-    def resumes_from(self) -> str:
-        return "" if self.asynchronous else "mean"
+        object.__setattr__(self, "resumes_from", "" if self.asynchronous else "mean")
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from minidl import optim
-from minidl.arguments import real_number, whole_number
+from minidl.arguments import real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.nn import Parameter
@@ -45,14 +46,11 @@ class LocalSGD(Strategy):
 
     period: int = 8
     algorithm: AllReduceAlgorithm = "auto"
+    resumes_from: ClassVar[str] = "mean"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "period", whole_number(f"{type(self).__name__}: period", self.period, at_least=1))
+        self.check_whole(period=1)
         self.check_algorithm()
-
-    @property
-    def resumes_from(self) -> str:
-        return "mean"
 
     def is_round_over(self, session: Session, steps: int) -> bool:
         """Whether the round ends after this number of steps; the last step of a run always ends one."""
@@ -105,8 +103,7 @@ class PostLocalSGD(LocalSGD):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        epochs = whole_number("PostLocalSGD: post_local_after", self.post_local_after, at_least=0)
-        object.__setattr__(self, "post_local_after", epochs)
+        self.check_whole(post_local_after=0)
 
     def is_round_over(self, session: Session, steps: int) -> bool:
         return session.epoch < self.post_local_after or super().is_round_over(session, steps)

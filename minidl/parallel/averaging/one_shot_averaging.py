@@ -39,13 +39,10 @@ class OneShotAveraging(Strategy):
 
     algorithm: AllReduceAlgorithm = "auto"
     is_asynchronous: ClassVar[bool] = True
+    resumes_from: ClassVar[str] = "mean"
 
     def __post_init__(self) -> None:
         self.check_algorithm()
-
-    @property
-    def resumes_from(self) -> str:
-        return "mean"
 
     def run(self, session: Session) -> None:
         for batch in session.shard_batches():

@@ -54,17 +54,11 @@ class SufficientFactors(Strategy):
     hybrid: bool = False
     algorithm: AllReduceAlgorithm = "auto"
     broadcasts_weights: ClassVar[bool] = True
+    is_resumable: ClassVar[bool] = True
+    resumes_from: ClassVar[str] = "step"
 
     def __post_init__(self) -> None:
         self.check_algorithm()
-
-    @property
-    def is_resumable(self) -> bool:
-        return True
-
-    @property
-    def resumes_from(self) -> str:
-        return "step"
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)

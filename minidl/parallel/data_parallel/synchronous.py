@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minidl import random
-from minidl.arguments import one_of, real_number, whole_number
+from minidl.arguments import one_of, real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.compress import Compressor
 from minidl.data.loader import Batch
@@ -61,6 +61,7 @@ class Synchronous(Strategy):
     accumulate: int = 1
     batch_norm: str = "local"
     broadcasts_weights: ClassVar[bool] = True
+    resumes_from: ClassVar[str] = "step"
 
     def __post_init__(self) -> None:
         real_number("Synchronous: bucket_mb", self.bucket_mb, above=0, at_most=math.inf)
@@ -69,16 +70,9 @@ class Synchronous(Strategy):
             raise TypeError(
                 f"Synchronous: compressor must be a compressor such as compress.TopK(0.01), got {self.compressor!r}"
             )
-        object.__setattr__(self, "accumulate", whole_number("Synchronous: accumulate", self.accumulate, at_least=1))
+        object.__setattr__(self, "is_resumable", self.compressor is None or not self.compressor.is_stateful)
+        self.check_whole(accumulate=1)
         one_of("Synchronous: batch_norm", self.batch_norm, ("local", "synchronized"))
-
-    @property
-    def is_resumable(self) -> bool:
-        return self.compressor is None or not self.compressor.is_stateful
-
-    @property
-    def resumes_from(self) -> str:
-        return "step"
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)

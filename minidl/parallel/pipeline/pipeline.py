@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from minidl.arguments import one_of, real_number, whole_number
+from minidl.arguments import one_of, real_number
 from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
@@ -92,11 +92,13 @@ class Pipeline(Strategy):
     algorithm: AllReduceAlgorithm = "auto"
     bucket_mb: float = 1.0
     overlap: bool | None = None
+    is_resumable: ClassVar[bool] = True
+    resumes_from: ClassVar[str] = "checkpoint"
 
     def __post_init__(self) -> None:
-        for name in ("stages", "micro_batches", "replicas", "chunks_per_stage"):
-            if name == "stages" or getattr(self, name) is not None:
-                object.__setattr__(self, name, whole_number(f"Pipeline: {name}", getattr(self, name), at_least=1))
+        self.check_whole(stages=1)
+        optional = ("micro_batches", "replicas", "chunks_per_stage")
+        self.check_whole(**{name: 1 for name in optional if getattr(self, name) is not None})
         if not isinstance(self.schedule, Schedule):
             one_of("Pipeline: schedule", self.schedule, SCHEDULES)
         one_of("Pipeline: weight_versions", self.weight_versions, ("stashing", "vertical_sync", "latest"))
@@ -116,14 +118,6 @@ class Pipeline(Strategy):
                 f"Pipeline: weight_versions={self.weight_versions!r} is for schedule='pipedream'; with "
                 f"{self.made_schedule().name} a stage has one version"
             )
-
-    @property
-    def is_resumable(self) -> bool:
-        return True
-
-    @property
-    def resumes_from(self) -> str:
-        return "checkpoint"
 
     def made_schedule(self) -> Schedule:
         """The schedule that the stages follow."""

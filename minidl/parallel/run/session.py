@@ -52,9 +52,7 @@ class Split(Protocol):
     """What the session asks the strategy; `Strategy` says what each method does."""
 
     broadcasts_weights: ClassVar[bool]
-
-    @property
-    def resumes_from(self) -> str: ...
+    resumes_from: ClassVar[str]
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan: ...
 
@@ -324,7 +322,7 @@ class Session:
             self._save()  # so that a run that is stopped in its first epoch can be resumed
             self._meter.leave_out(self.comm.bytes_sent - before)
         while self.epoch < self._epochs:
-            loader = self._common_minibatches()
+            loader = self._loader(common_minibatches)
             samples = 0  # of all ranks
             epoch_started = self.clock()
             for batch in self._one_pass(loader):
@@ -338,7 +336,7 @@ class Session:
         At the end of each epoch a snapshot is kept of what `weights` returns; by default of this rank's own.
         """
         while self.epoch < self._epochs:
-            yield from self._one_pass(self._common_minibatches())
+            yield from self._one_pass(self._loader(common_minibatches))
             self._keep_whole(weights)
 
     def shard_batches(self, seed: int | None = None) -> Iterator[Batch]:
@@ -352,7 +350,7 @@ class Session:
             if self._resumed is not None:  # the new optimizer and schedule go on from it too
                 self._resumed.restore(self.model, self.optimizer, self.schedule)
         while self.epoch < self._epochs:
-            yield from self._one_pass(self._own_minibatches(seed), None if seed is None else (seed, 0))
+            yield from self._one_pass(self._loader(own_minibatches, seed), None if seed is None else (seed, 0))
             self._keep_whole()
 
     def batches_until_finished(self) -> Iterator[Batch]:
@@ -363,17 +361,15 @@ class Session:
         """
         is_late = self.finished
         while not is_late:
-            for batch in self._one_pass(self._own_minibatches()):
+            for batch in self._one_pass(self._loader(own_minibatches)):
                 yield batch
                 if self.finished:
                     self._end_pass()
                     return
 
-    def _common_minibatches(self) -> DataLoader:
-        return common_minibatches(self.job, self.train, self.replicas, self.replica, self.epoch)
-
-    def _own_minibatches(self, seed: int | None = None) -> DataLoader:
-        return own_minibatches(self.job, self.train, self.replicas, self.replica, self.epoch, seed)
+    def _loader(self, kind: Callable[..., DataLoader], *seed: int | None) -> DataLoader:
+        """This replica's loader of that kind for the present epoch."""
+        return kind(self.job, self.train, self.replicas, self.replica, self.epoch, *seed)
 
     def _one_pass(self, loader: DataLoader, seed_and_replica: tuple[int, int] | None = None) -> Iterator[Batch]:
         """The minibatches of one epoch of the loader, with the random numbers of this replica or of the one given."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minidl.arguments import flag, whole_number
+from minidl.arguments import flag
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.quorum import FETCH, Quorum
@@ -61,7 +61,7 @@ class BackupWorkers(Quorum):
     abandon: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "backups", whole_number("BackupWorkers: backups", self.backups, at_least=0))
+        self.check_whole(backups=0)
         object.__setattr__(self, "abandon", flag("BackupWorkers: abandon", self.abandon))
 
     def needed(self, nodes: int) -> int:

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from minidl.arguments import whole_number
 from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module
@@ -80,12 +79,9 @@ class ParameterServer(Strategy):
     is_locked: ClassVar[bool] = False  # whether only one worker at a time may ask the servers
 
     def __post_init__(self) -> None:
-        self._check_whole("servers", at_least=1)
+        self.check_whole(servers=1)
         if self.staleness is not None:
-            self._check_whole("staleness", at_least=0)
-
-    def _check_whole(self, name: str, at_least: int) -> None:
-        object.__setattr__(self, name, whole_number(f"{type(self).__name__}: {name}", getattr(self, name), at_least))
+            self.check_whole(staleness=0)
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -209,9 +205,7 @@ class Downpour(ParameterServer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_whole("fetch_every", at_least=1)
-        self._check_whole("push_every", at_least=1)
-        self._check_whole("warm_start", at_least=0)
+        self.check_whole(fetch_every=1, push_every=1, warm_start=0)
         if self.staleness is not None and self.fetch_every != self.push_every:
             raise ValueError(
                 "Downpour: with a bound on the staleness a worker fetches whenever it pushes, got "
