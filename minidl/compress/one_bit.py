@@ -74,9 +74,8 @@ class Sign(Quantizer):
         Biased: use `ErrorFeedback`; without it there are convex functions that are not minimised.
         Squared error: |x|_2^2 - |x|_1^2 / n, at most (1 - 1/n) |x|^2 for n numbers.
         An entry is sent at the mean magnitude. With `ErrorFeedback`, entries that are larger in every step pile up in
-        the residual until its mean magnitude has reached the largest of them: after 3,000 steps with the same 768
-        normal numbers, 17 to 31 times the gradient, and several hundred times where a few entries are much larger than
-        the others. The bound is 2 n times the gradient.
+        the residual until its mean magnitude has reached the largest of them: 17 to 31 times the gradient after 3,000
+        steps with the same 768 normal numbers, several hundred times if a few are much larger. The bound is 2 n times.
 
     References
         Karimireddy et al., Error feedback fixes SignSGD (arXiv:1901.09847), lemma 3 for the bound.

@@ -38,11 +38,9 @@ class ElasticAveraging(Strategy):
                    "round_robin"    workers 0, 1, ..., p - 1 in turn; the centre is on a server (original EASGD)
                    "asynchronous"   default: workers in order of arrival; the centre is on a server
         momentum   EAMSGD: velocity v, the last step without its pull; the gradient is taken at x_i + momentum v, and
-                   momentum v is added to the step; default 0: none. An optimizer may have momentum of its own
-                   instead, which then does not include the pulls
+                   momentum v is added to the step; default 0: none. Instead, the optimizer may have momentum
         algorithm  all-reduce of the synchronous variant, as in `comm.all_reduce`
-        overlap    True: the all-reduce of the synchronous variant overlaps the gradient, which does not need its sum
-                   (Sync EASGD 3); default False: the gradient begins after the all-reduce
+        overlap    True: the all-reduce of the synchronous variant overlaps the gradient (Sync EASGD 3); default False
 
     The centre is the model that is evaluated.
     Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.

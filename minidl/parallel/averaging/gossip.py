@@ -62,8 +62,8 @@ class Gossip(Strategy):
         batch_size is global. With asynchronous=True it is per gradient, and
         - The run ends after `epochs * n` samples of all nodes together (n: size of the training set), so with one slow
           node the others process more, and the time is that of the summed speed. The schedule counts these samples.
-        - The counts travel with the averages, so a node learns those of the others with a delay. It applies the
-          gradients that it finishes before it learns of the end: a few updates per node, for any length of the run.
+        - The counts travel with the averages, so a node learns of the end with a delay: a few updates per node more,
+          for any length of the run.
         - A node ends an epoch when the count that it knows reaches the epoch's end; the history evaluates the mean of
           the nodes' weights at these moments.
         - With `on_failure="continue"`, the surviving nodes finish the run.

@@ -55,36 +55,28 @@ def with_messages(schedule: Schedule, actions: Iterable[Action]) -> Iterator[Ste
     Chunks on the same stage exchange values without a message.
     """
     for action in actions:
-        if (message := incoming(schedule, action)) is not None:
+        if (message := _message(schedule, action, is_incoming=True)) is not None:
             yield Receive(message)
         yield action
-        if (message := outgoing(schedule, action)) is not None:
+        if (message := _message(schedule, action, is_incoming=False)) is not None:
             yield Send(message)
 
 
-def incoming(schedule: Schedule, action: Action) -> Message | None:
-    """The message that an action needs: F the output of the previous chunk, B and I the gradient of the next one."""
-    neighbour = {"F": action.chunk - 1, "B": action.chunk + 1, "I": action.chunk + 1}.get(action.kind)
-    return _message(schedule, action, action.chunk, neighbour, is_incoming=True)
+def _message(schedule: Schedule, action: Action, is_incoming: bool) -> Message | None:
+    """The message that an action needs, or that it causes; None if there is none.
 
-
-def outgoing(schedule: Schedule, action: Action) -> Message | None:
-    """The message that an action causes: F its output for the next chunk, B and I the gradient for the previous one."""
-    neighbour = {"F": action.chunk + 1, "B": action.chunk - 1, "I": action.chunk - 1}.get(action.kind)
-    return _message(schedule, action, neighbour, neighbour, is_incoming=False)
-
-
-def _message(
-    schedule: Schedule, action: Action, needed_by: int | None, neighbour: int | None, is_incoming: bool
-) -> Message | None:
-    if neighbour is None or needed_by is None or not 0 <= neighbour < schedule.chunks:
+    F needs the output of the previous chunk, and its own output goes to the next one; B and I need the gradient of the
+    next chunk's input, and send that of their own to the previous one.
+    """
+    if action.kind not in "FBI":
         return None
-    here, there = schedule.place(action.chunk), schedule.place(neighbour)
-    if here == there:
+    is_forward = action.kind == "F"
+    neighbour = action.chunk + (1 if is_forward != is_incoming else -1)
+    if not 0 <= neighbour < schedule.chunks or schedule.place(neighbour) == schedule.place(action.chunk):
         return None
-    kind = "activation" if action.kind == "F" else "gradient"
-    source, target = (there, here) if is_incoming else (here, there)
-    return Message(kind, action.micro_batch, needed_by, source, target)
+    source, target = (neighbour, action.chunk) if is_incoming else (action.chunk, neighbour)
+    kind = "activation" if is_forward else "gradient"
+    return Message(kind, action.micro_batch, target, schedule.place(source), schedule.place(target))
 
 
 class Operations(Protocol):

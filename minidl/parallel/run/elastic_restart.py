@@ -24,10 +24,9 @@ Hogwild, asynchronous Gossip and the strategies with servers cannot go on in thi
 compressor's random choices (RandomK, QSGD, TernGrad) have a seed of their own, the same on all nodes.
 
 State that only the dead node had is lost: its own weights ("mean") and its samples in the mean loss of the epoch. The
-rest of the epoch is divided among the remaining nodes. If all nodes share a minibatch, and with
-`Job(shards="shuffled")`, the rest has the same samples as without the death. With other shards, and in
-OneShotAveraging, where each node has its own minibatches, the division depends on the number of nodes, so a sample of
-the epoch may be read twice or not at all. Nodes are renumbered, and dropout masks depend on the new numbers.
+rest of the epoch is divided among the remaining nodes: the same samples as without the death if nodes share minibatches
+and `Job(shards="shuffled")`; else a sample of the epoch may be read twice or not at all. Nodes are renumbered, and
+dropout masks depend on the new numbers.
 
 References
     PyTorch's torchrun restarts all workers from their last checkpoint; Qiao et al., Litz: elastic framework for
