@@ -91,8 +91,7 @@ class PostLocalSGD(LocalSGD):
     """Local SGD that begins with rounds of one step, for the first epochs, in which models change fastest.
 
     Parameters
-        period             as for LocalSGD
-        algorithm          as for LocalSGD
+        period, algorithm  as for LocalSGD
         post_local_after   number of initial epochs with H = 1; default 1
 
     References
@@ -121,8 +120,7 @@ class SlowMo(LocalSGD):
     gamma is the mean of the learning rates of the round's local steps, for each group of parameters.
 
     Parameters
-        period           as for LocalSGD
-        algorithm        as for LocalSGD
+        period, algorithm   as for LocalSGD
         outer_lr         learning rate of the outer step, alpha; default 1
         outer_momentum   beta, at least 0 and below 1; default 0.5; 0 with outer_lr=1: local SGD
 
@@ -161,8 +159,7 @@ class DiLoCo(LocalSGD):
         x    = x0 - outer_lr (outer_momentum u + (x0 - mean))
 
     Parameters
-        period           as for LocalSGD
-        algorithm        as for LocalSGD
+        period, algorithm   as for LocalSGD
         outer_lr         learning rate of the outer step; default 0.7
         outer_momentum   momentum of the outer step, above 0 and below 1; default 0.9
 

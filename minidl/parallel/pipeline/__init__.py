@@ -11,9 +11,9 @@ From top to bottom; a file imports only from lines below its own:
     formulas         bubble and memory by the papers' closed forms
     schedules        naive, GPipe, 1F1B, PipeDream, interleaved, zero bubble; makes one by its name
     listed           a schedule that was written down, as text or in a CSV file
+    validation       whether a schedule can be executed
     clock            plays a schedule with given times
     timeline         when each stage does what, planned or in a run, as text and as a picture
-    validation       whether a schedule can be executed
     interpreter      one stage as a coroutine, with sends and receives derived from the actions
     schedule         for each stage, the list of its actions; what it keeps for backward
     action           what a stage does next

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minidl.parallel.pipeline.action import KINDS, Action
-from minidl.parallel.pipeline.interpreter import Message, play
+from minidl.parallel.pipeline.clock import simulate
 from minidl.parallel.pipeline.schedule import Schedule, ScheduleError
 
 
@@ -20,27 +20,7 @@ def validate(schedule: Schedule) -> None:
     """
     for stage in range(schedule.stages):
         _validate_stage(schedule, stage)
-    arrived: set[Message] = set()
-    play(schedule, [_Arrivals(arrived)] * schedule.stages)
-
-
-class _Arrivals:
-    """Operations that only note what was sent."""
-
-    def __init__(self, arrived: set[Message]) -> None:
-        self._arrived = arrived
-
-    def has(self, message: Message) -> bool:
-        return message in self._arrived
-
-    def receive(self, message: Message) -> None:
-        self._arrived.remove(message)
-
-    def compute(self, action: Action) -> None:
-        pass
-
-    def send(self, message: Message) -> None:
-        self._arrived.add(message)
+    simulate(schedule)  # raises if stages wait for each other
 
 
 def _validate_stage(schedule: Schedule, stage: int) -> None:

@@ -186,8 +186,7 @@ class Downpour(ParameterServer):
                 after every fetch_every minibatches: fetch the weights; else step this copy of them: w -= lr gradient
 
     Parameters
-        servers       as for ParameterServer
-        staleness     as for ParameterServer; needs fetch_every = push_every
+        servers, staleness   as for ParameterServer; a bound needs fetch_every = push_every
         fetch_every   minibatches between fetches, default 1; a larger value: fewer messages, staler gradients
         push_every    minibatches between pushes, default 1; a larger value: fewer messages, larger updates
         warm_start    updates that one worker makes alone, on its own shard, before the others begin; default 0. The
@@ -253,9 +252,7 @@ class Downpour(ParameterServer):
 class StalenessAwareSGD(ParameterServer):
     """A parameter server that divides the learning rate of each update by the staleness of its gradient.
 
-    Parameters
-        servers     as for ParameterServer
-        staleness   as for ParameterServer
+    Its parameters are those of ParameterServer.
 
     References
         Zhang, Gupta, Lian and Liu, Staleness-aware async-SGD for distributed deep learning (arXiv:1511.05950).
