@@ -55,12 +55,8 @@ class Strategy:
 
     Splitting the model
         By default a rank is a replica with the whole model. A strategy that splits the model over several ranks defines
-
-            plan        how many replicas there are, and over how many ranks each is split
-            build       this rank's partition: `nn.building` makes all modules, and only the arrays that the rank holds
-            predict     forward over all ranks of a replica, for the evaluation
-
-        and in `run` the ranks of a replica, which all get the replica's samples, compute the minibatch together:
+        `plan`, `build` and `predict`; `own_strategies.md` has an example. In `run` the ranks of a replica, which all
+        get the replica's samples, compute the minibatch together:
 
             session.mesh         the ranks as a grid: `session.mesh["pp"]` is the communicator of this rank's pipeline
             session.model        all modules with the names of the whole model; parameters elsewhere are not `held`
@@ -73,21 +69,17 @@ class Strategy:
             session.update()     sums the gradients of tied parameters over the stages that hold them, clips by the norm
                                  of the whole model, in which each weight counts once, and steps
 
-        Gradients of several replicas are summed by the strategy, over `session.mesh["dp"]`, before the update; one
-        whose share of the last minibatch is empty has none (`grad` is None), and must join in all the same. Ranks along
-        "tp" that hold the same parameter must have the same gradient, which nothing verifies; shards are
-        `Parameter.shard`.
+        The strategy sums the gradients of several replicas, over `session.mesh["dp"]`, before the update; one whose
+        share of the last minibatch is empty has none (`grad` is None), and must join in all the same. Ranks along "tp"
+        that hold the same parameter must have the same gradient, which nothing verifies; shards are `Parameter.shard`.
         `session.comm.mark("forward")` and `("backward")` name what is computed in the trace and in `report.timeline`.
-        The session does the rest: samples and dropout by replica, the mean loss from the ranks that counted one,
-        evaluation, batch norm's buffers from replica 0, checkpoints of whole arrays by name, digests by replica.
 
     Attributes
         servers          number of servers, in addition to the nodes
         algorithm        all-reduce of gradients or weights, as in `comm.all_reduce`. With "ordered", losses and
                          accuracies are reduced in that order too, so that a run has the same bits on all engines
-                         (but for the layers that `Hybrid` divides among three nodes or more). BLAS must have the same
-                         number of threads, on which the bits of large matrix products depend: a rank has its share of
-                         them, a simulation all. `with threadpoolctl.threadpool_limits(1):` gives one to every engine
+                         (but for the layers that `Hybrid` divides among three nodes or more), if BLAS has the same
+                         number of threads on each: `with threadpoolctl.threadpool_limits(1):` gives them one
         is_asynchronous  whether `batch_size` counts the samples of one gradient instead of those of all nodes together
         broadcasts_weights  whether `run` begins with the weights of rank 0 on all nodes; else replicas that were built
                          with different ones are refused
