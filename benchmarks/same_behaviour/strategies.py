@@ -237,7 +237,7 @@ def resumed(strategy: Callable[[], Any], nodes: int) -> Any:
     seen: list[parallel.Progress] = []
     with tempfile.TemporaryDirectory() as folder:
         first = parallel.train(job(epochs=1), strategy(), nodes=nodes, on=engine(), folder=folder, **LIMITS)
-        (checkpoint,) = Path(folder).iterdir()
+        checkpoint = Path(folder) / "checkpoint.npz"
         second = parallel.train(
             job(), strategy(), nodes=nodes, on=engine(), resume=checkpoint, progress=seen.append, **LIMITS
         )
