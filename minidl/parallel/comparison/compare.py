@@ -95,7 +95,9 @@ def compare(
     target = real_number("target", target, above=0, at_most=1)
     check_formats(formats)
     _check_slow(slow or {}, nodes)
-    engine = _simulation() if isinstance(on, str) and on == "simulation" else on
+    engine = on
+    if isinstance(on, str) and on == "simulation":  # slow enough for small models to have something to compute
+        engine = cluster.Simulation(node=cluster.Node(flops_per_s=1e9, bytes_per_s=1e10), trace="ledger")
     is_simulation = isinstance(engine, cluster.Simulation)
     entrants = _entrants(job, strategies, nodes)
     places = _places(networks, is_simulation)
@@ -143,11 +145,6 @@ def _entrants(job: Job, strategies: Mapping[str, Strategy | tuple[Strategy, Job]
         entrants.append(Entrant.of(name, strategy, own, nodes))
         entrants[-1].check()
     return entrants
-
-
-def _simulation() -> Engine:
-    """Nodes slow enough for small models to have something to compute."""
-    return cluster.Simulation(node=cluster.Node(flops_per_s=1e9, bytes_per_s=1e10), trace="ledger")
 
 
 def _places(

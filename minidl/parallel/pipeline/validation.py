@@ -45,7 +45,9 @@ def _why_bad(
     if kind not in KINDS:
         return f"is of no known kind: choose one of {', '.join(KINDS)}"
     if chunk not in mine:
-        return f"is on the wrong stage: it has {'chunk' if len(mine) == 1 else 'the chunks'} {_listed(mine)}"
+        return (
+            f"is on the wrong stage: it has {'chunk' if len(mine) == 1 else 'the chunks'} {', '.join(map(str, mine))}"
+        )
     if not 0 <= micro_batch < schedule.micro_batches:
         return f"is of a micro-batch that there is not: the last one is {schedule.micro_batches - 1}"
     if _as_counted(schedule, action) in done:
@@ -95,7 +97,3 @@ def _all_actions(schedule: Schedule, mine: list[int], done: set[Action]) -> list
         updates = range(schedule.micro_batches) if schedule.is_asynchronous else [0]
         needed += [Action("U", m, chunk) for m in updates]
     return needed
-
-
-def _listed(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))

@@ -166,7 +166,7 @@ def next_leg(
     before = leg.records[:after] if state is not None and state is leg.checkpoint else ()
     carried = [_until(record, epoch) for record in (before if is_split else records or before)]
     carried += [_newcomer(carried[0]) if carried else RankRecord() for _ in range(after - len(carried))]
-    died = {rank: _first_line(failure) for rank, failure in failures.items()}
+    died = {rank: str(failure).partition("\n")[0] for rank, failure in failures.items()}
     restart = Restart(epoch + 1, step, float(within.get("seconds", 0.0)), died, after - left, after, source, lost)
     return Leg(state, carried, until, leg.is_elastic), restart
 
@@ -255,7 +255,3 @@ def _newcomer(other: RankRecord) -> RankRecord:
 
 def _steps(number: int) -> str:
     return f"{number} step" if number == 1 else f"{number} steps"
-
-
-def _first_line(failure: ClusterError) -> str:
-    return str(failure).partition("\n")[0]
