@@ -45,7 +45,7 @@ PILOT = {  # error in %, an independent implementation in plain numpy
 }
 STRATEGIES: dict[str, Callable[[int], parallel.Strategy]] = {
     "EASGD": lambda tau: parallel.ElasticAveraging(period=tau),
-    "Downpour": lambda tau: parallel.ParameterServer(fetch_every=tau, push_every=tau),
+    "Downpour": lambda tau: parallel.Downpour(fetch_every=tau, push_every=tau),
 }
 ETA = 0.5
 ADMM_ETA, ADMM_RHO = 0.001, 2.5

@@ -64,14 +64,14 @@ class Apart(parallel.Gossip):
     def run(self, session: Session) -> None:
         start = np.random.default_rng((0, session.comm.rank)).normal(size=session.weights().shape)
         session.set_weights(start)
-        parts = session.parts
+        local_batches = session.local_batches
 
         def recorded() -> Iterator[data.loader.Batch]:
-            for batch in parts():
+            for batch in local_batches():
                 session.record("weights", session.weights())
                 yield batch
 
-        session.parts = recorded  # type: ignore[method-assign, assignment]
+        session.local_batches = recorded  # type: ignore[method-assign, assignment]
         super().run(session)
 
 

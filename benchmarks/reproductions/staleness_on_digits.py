@@ -32,12 +32,12 @@ from minidl.plots import style
 TITLE = "Stale gradients on digits: 32 workers need a smaller rate, or Adagrad"
 WORKERS = (1, 4, 8, 16, 32)
 SEEDS = range(5)
-RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # of the job, of the strategy
-    "SGD 0.4": ({"lr": 0.4}, {}),
-    "SGD 0.2": ({"lr": 0.2}, {}),
-    "SGD 0.4 / staleness": ({"lr": 0.4}, {"staleness_aware": True}),
-    "Adagrad 0.06": ({"optimizer": partial(optim.Adagrad, lr=0.06)}, {}),
-    "SGD 0.4, warm start": ({"lr": 0.4}, {"warm_start": 90}),
+RULES: dict[str, tuple[dict[str, Any], parallel.Strategy]] = {  # settings of the job, strategy
+    "SGD 0.4": ({"lr": 0.4}, parallel.ParameterServer()),
+    "SGD 0.2": ({"lr": 0.2}, parallel.ParameterServer()),
+    "SGD 0.4 / staleness": ({"lr": 0.4}, parallel.StalenessAwareSGD()),
+    "Adagrad 0.06": ({"optimizer": partial(optim.Adagrad, lr=0.06)}, parallel.ParameterServer()),
+    "SGD 0.4, warm start": ({"lr": 0.4}, parallel.Downpour(warm_start=90)),
 }
 PILOT = {("SGD 0.4", 1): "2.2 to 2.4", ("SGD 0.4", 16): "2.2 to 2.4", ("SGD 0.4", 32): "39.9"}
 PILOT |= {("SGD 0.2", 32): "3.1", ("Adagrad 0.06", 32): "3.5"}
@@ -77,8 +77,8 @@ def experiment(reproduction: Reproduction) -> None:
 
 
 def run(rule: str, workers: int, seed: int) -> parallel.Report | None:
-    of_job, of_strategy = RULES[rule]
-    return train(job(**of_job, batch_size=16, epochs=15, seed=seed), parallel.ParameterServer(**of_strategy), workers)
+    of_job, strategy = RULES[rule]
+    return train(job(**of_job, batch_size=16, epochs=15, seed=seed), strategy, workers)
 
 
 @style.applied()

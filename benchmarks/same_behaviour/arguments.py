@@ -82,7 +82,8 @@ def targets() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
     for kind in (
         *(parallel.BackupWorkers, parallel.EagerSGD, parallel.ElasticAveraging, parallel.Ensemble, parallel.Gossip),
         *(parallel.Hogwild, parallel.LocalSGD, parallel.OneShotAveraging, parallel.ParameterServer, parallel.Serial),
-        *(parallel.SufficientFactors, parallel.Synchronous),
+        *(parallel.SufficientFactors, parallel.Synchronous, parallel.Downpour, parallel.LockedParameterServer),
+        *(parallel.PostLocalSGD, parallel.SlowMo, parallel.DiLoCo, parallel.StalenessAwareSGD),
     ):
         yield kind.__name__, kind, defaults_of(kind)
     for kind, given in {

@@ -59,12 +59,12 @@ VARIANTS: dict[str, Callable[[], parallel.Strategy]] = {
     },
     "ParameterServer": parallel.ParameterServer,
     "ParameterServer(2 servers)": partial(parallel.ParameterServer, servers=2),
-    "ParameterServer(seldom)": partial(parallel.ParameterServer, fetch_every=2, push_every=3),
+    "Downpour(seldom)": partial(parallel.Downpour, fetch_every=2, push_every=3),
     "ParameterServer(in turns)": partial(parallel.ParameterServer, staleness=0),
     "ParameterServer(stale synchronous)": partial(parallel.ParameterServer, staleness=2, servers=2),
-    "ParameterServer(staleness aware)": partial(parallel.ParameterServer, staleness_aware=True),
-    "ParameterServer(locked)": partial(parallel.ParameterServer, locked=True),
-    "ParameterServer(warm start)": partial(parallel.ParameterServer, warm_start=1),
+    "StalenessAwareSGD": parallel.StalenessAwareSGD,
+    "LockedParameterServer": parallel.LockedParameterServer,
+    "Downpour(warm start)": partial(parallel.Downpour, warm_start=1),
     "Hogwild": parallel.Hogwild,
     "Hogwild(locked)": partial(parallel.Hogwild, locked=True),
     **{
@@ -73,11 +73,9 @@ VARIANTS: dict[str, Callable[[], parallel.Strategy]] = {
     },
     "ElasticAveraging(momentum)": partial(parallel.ElasticAveraging, momentum=0.5),
     "LocalSGD": parallel.LocalSGD,
-    "LocalSGD(post-local)": partial(parallel.LocalSGD, period=3, post_local_after=1),
-    "LocalSGD(outer momentum)": partial(parallel.LocalSGD, period=2, outer_momentum=0.5, outer_lr=0.7),
-    "LocalSGD(outer Nesterov)": partial(
-        parallel.LocalSGD, period=2, outer_momentum=0.5, outer_nesterov=True, outer_form="v"
-    ),
+    "PostLocalSGD": partial(parallel.PostLocalSGD, period=3),
+    "SlowMo": partial(parallel.SlowMo, period=2, outer_lr=0.7),
+    "DiLoCo": partial(parallel.DiLoCo, period=2, outer_lr=1.0, outer_momentum=0.5),
     "OneShotAveraging": parallel.OneShotAveraging,
     "Gossip": parallel.Gossip,
     "Gossip(full)": partial(parallel.Gossip, topology="full"),
@@ -239,7 +237,7 @@ def resumed(strategy: Callable[[], Any], nodes: int) -> Any:
     seen: list[parallel.Progress] = []
     with tempfile.TemporaryDirectory() as folder:
         first = parallel.train(job(epochs=1), strategy(), nodes=nodes, on=engine(), folder=folder, **LIMITS)
-        (checkpoint,) = Path(folder).iterdir()
+        checkpoint = Path(folder) / "checkpoint.npz"
         second = parallel.train(
             job(), strategy(), nodes=nodes, on=engine(), resume=checkpoint, progress=seen.append, **LIMITS
         )

@@ -258,7 +258,7 @@ for words, strategy in bar(
         ("bounded: s = 1", parallel.ParameterServer(staleness=1)),
         ("bounded: s = 3", parallel.ParameterServer(staleness=3)),
         ("asynchronous", parallel.ParameterServer()),
-        ("asynchronous, locked", parallel.ParameterServer(locked=True)),
+        ("asynchronous, locked", parallel.LockedParameterServer()),
     ],
     "training five times",
 ):

@@ -63,12 +63,12 @@ def as_if_large(name):
 
 NETWORKS = {name: as_if_large(preset) for name, preset in
             {"1 GbE": "1gbe", "10 GbE": "10gbe", "InfiniBand": "infiniband"}.items()}  # fmt: skip
-server = partial(parallel.ParameterServer, servers=SERVERS)
+server, downpour = partial(parallel.ParameterServer, servers=SERVERS), partial(parallel.Downpour, servers=SERVERS)
 METHODS = {
     "synchronous": parallel.Synchronous(algorithm="ring"),
     "bounded, s = 3": server(staleness=3),
     "asynchronous": server(),
-    "Downpour, k = 2": server(fetch_every=2, push_every=2),
+    "Downpour, k = 2": downpour(fetch_every=2, push_every=2),
 }
 
 
@@ -411,7 +411,7 @@ see(same_rates(), "with one rate for both, either method wins by far, as you lik
 # other pushes: a delay of about $8k$ gradients. 06a's stability limit says: the rate must fall like $1/k$.
 
 # %%
-every = {(k, lr): parallel.train(job(lr), server(fetch_every=k, push_every=k), WORKERS,
+every = {(k, lr): parallel.train(job(lr), downpour(fetch_every=k, push_every=k), WORKERS,
                                  cluster.Simulation(NETWORKS["1 GbE"], NODES["equal"], trace="ledger"))
          for k, lr in bar([(k, lr) for k in (1, 2, 4, 8) for lr in (0.1, 0.2, 0.4)], "talking less")}  # fmt: skip
 table(["k", "bytes a gradient", "5 epochs take", *(f"test error, rate {lr}" for lr in (0.1, 0.2, 0.4))],

@@ -34,11 +34,13 @@ def digits_job(optimizer, seed=0):
     return parallel.Job(model=model, data=data.digits, optimizer=optimizer, batch_size=16, epochs=15, seed=seed)
 
 
+SERVER = parallel.ParameterServer()
+
+
 @cache  # some runs are shown twice
-def train(optimizer, workers, seed=0, **settings):
+def train(optimizer, workers, seed=0, strategy=SERVER):
     """Train on simulated workers that take turns, with one parameter server."""
-    server = parallel.ParameterServer(**settings)
-    return parallel.train(digits_job(optimizer, seed), server, workers, cluster.Simulation(trace="ledger"))
+    return parallel.train(digits_job(optimizer, seed), strategy, workers, cluster.Simulation(trace="ledger"))
 
 
 def error(report):
@@ -174,28 +176,28 @@ see(
 # Four remedies for 32 workers, each from the literature:
 #
 # - a **smaller rate**, 0.2 instead of 0.4;
-# - the rate **divided by the staleness** of each gradient (`staleness_aware=True`);
+# - the rate **divided by the staleness** of each gradient (`parallel.StalenessAwareSGD`);
 # - **Adagrad** on the server: each weight's rate is divided by the root of the sum of its squared gradients, so weights
 #   with large gradients slow down by themselves;
 # - a **warm start**: one worker trains alone first, here for the 90 updates of one epoch, because "the beginning is
-#   where the loss is steep" (`warm_start=90`).
+#   where the loss is steep" (`parallel.Downpour(warm_start=90)`).
 
 # %%
 guess_remedy = guess("Which remedy does not work here?", ["smaller rate", "divided", "Adagrad", "warm start"])
 
 # %%
-remedies = {  # optimizer, settings, number of seeds
-    "none: SGD 0.4": (plain, {}, 4),
-    "smaller rate: SGD 0.2": (half, {}, 2),
-    "divided: SGD 0.4 / staleness": (plain, {"staleness_aware": True}, 2),
-    "Adagrad 0.06": (adagrad, {}, 2),
-    "warm start: SGD 0.4 after 90 updates": (plain, {"warm_start": 90}, 4),
+remedies = {  # optimizer, strategy, number of seeds
+    "none: SGD 0.4": (plain, SERVER, 4),
+    "smaller rate: SGD 0.2": (half, SERVER, 2),
+    "divided: SGD 0.4 / staleness": (plain, parallel.StalenessAwareSGD(), 2),
+    "Adagrad 0.06": (adagrad, SERVER, 2),
+    "warm start: SGD 0.4 after 90 updates": (plain, parallel.Downpour(warm_start=90), 4),
 }
 todo = [(name, seed) for name, (*_, seeds) in remedies.items() for seed in range(seeds)]
 results = {name: [] for name in remedies}
 for name, seed in bar(todo, f"training {len(todo)} times on 32 workers"):
-    optimizer, settings, _ = remedies[name]
-    results[name].append(train(optimizer, 32, seed, **settings))
+    optimizer, strategy, _ = remedies[name]
+    results[name].append(train(optimizer, 32, seed, strategy))
 rows = []
 for name, reports in results.items():
     loss = np.mean([report.history[-1]["loss"] for report in reports])
@@ -244,8 +246,7 @@ say(
 # ```
 #
 # With one worker and $k_f = k_p = 1$ it is SGD. Fewer messages, then. But a push that waited for $k$ minibatches is
-# as old as $k$ turns of all workers. Eight workers, rate 0.1, minidl's `ParameterServer(fetch_every=k,
-# push_every=k)`:
+# as old as $k$ turns of all workers. Eight workers, rate 0.1, minidl's `Downpour(fetch_every=k, push_every=k)`:
 
 # %%
 guess_period = guess("Up to which k do 8 workers still learn at rate 0.1?", [1, 4, 16, 64])
@@ -258,7 +259,7 @@ assert all(np.array_equal(x, y) for x, y in zip(serial.values(), alone.values(),
 print("one worker, k = 1: equal to SGD to the bit")
 rows = []
 for k in bar((1, 4, 16, 64), "training with four periods"):
-    report = train(gentle, 8, fetch_every=k, push_every=k)
+    report = train(gentle, 8, strategy=parallel.Downpour(fetch_every=k, push_every=k))
     final, (pushes_old, _) = report.history[-1], report.staleness.most_common(1)[0]
     rows.append([k, final["steps"], pushes_old, pushes_old * k, f"{error(report):.1f} %", f"{final['loss']:.2f}"])
 head = ["k", "pushes in all", "staleness in pushes", "in minibatches", "test error", "training loss"]

@@ -21,7 +21,7 @@ from course.interaction import bar, explore, guess, warm_up
 from minidl import Tensor, cluster, data, nn, no_grad, optim, parallel
 from minidl import functional as F
 from minidl.cluster import cost
-from minidl.parallel import Ensemble, LocalSGD, OneShotAveraging, Serial, Synchronous
+from minidl.parallel import Ensemble, LocalSGD, OneShotAveraging, PostLocalSGD, Serial, SlowMo, Synchronous
 from minidl.plots import lines, style
 from minidl.plots.style import time_text
 
@@ -368,7 +368,7 @@ say(f"Fastest on sorted shards: {best}. Your guess for 1 Gbit/s: {guess_best}.")
 # ## When should the rounds be?
 #
 # Rounds need not be evenly spaced. **Post-local SGD** (Lin et al., 2018) is synchronous at first and local later:
-# `LocalSGD(16, post_local_after=1)` makes all of its first epoch with $H = 1$. One can also do the opposite. Here are
+# `PostLocalSGD(16)` makes all of its first epoch with $H = 1$. One can also do the opposite. Here are
 # 42 rounds in 330 steps, spent in three ways.
 
 # %%
@@ -386,7 +386,7 @@ for name, rounds in PLANS.items():
     rows.append([name, len(rounds), f"{losses.mean():.2f} ± {losses.std(ddof=1):.2f}",
                  f"{errors.mean():.1f} ± {errors.std(ddof=1):.1f} %"])  # fmt: skip
     if name.startswith("early"):
-        post_local = train(LocalSGD(16, post_local_after=1), shards="by_label")
+        post_local = train(PostLocalSGD(16), shards="by_label")
         assert np.allclose(flat(post_local.model()), ends[0], atol=1e-5)
 table(["rounds", "how many", "test loss", "test error"], rows,
       f"simulated: mean and standard deviation of 3 seeds; your guess: {guess_when}")  # fmt: skip
@@ -421,7 +421,7 @@ def error_at(strategy, kind, lr):
 
 
 RATES = (0.05, 0.2, 0.5, 1.0)
-METHODS = {"none": LocalSGD(16), "SlowMo, 0.8": LocalSGD(16, outer_momentum=0.8)}
+METHODS = {"none": LocalSGD(16), "SlowMo, 0.8": SlowMo(16, outer_momentum=0.8)}
 rows = []
 for kind, (name, strategy) in bar([(kind, method) for kind in KINDS for method in METHODS.items()], "four methods"):
     found = [error_at(strategy, kind, lr) for lr in RATES]

@@ -54,7 +54,7 @@ def error(strategy, lr):
 
 
 def downpour(tau):
-    return parallel.ParameterServer(fetch_every=tau, push_every=tau)
+    return parallel.Downpour(fetch_every=tau, push_every=tau)
 
 
 def ticks(figure, x, y):

@@ -30,7 +30,6 @@ ALLOWED = {
     ("minidl/compress/dgc.py", "as far as"): "a distance: an entry has moved as far as in T steps",
     ("minidl/kernels/jit/convolution_by_product.py", "so many"): "so many filters that ...",
     ("minidl/nn/building.py", "part"): "a public name: nn.building(part)",
-    ("minidl/parallel/strategy.py", "parts"): "a public name: session.parts()",
 }
 """Files in which such a word has its usual meaning, and that meaning."""
 

@@ -23,10 +23,12 @@ def classes(package: types.ModuleType, base: type, bases: Collection[type] = ())
 def snake_case(name: str) -> str:
     """The name of a class as it is typed.
 
-    >>> snake_case("ParameterServer"), snake_case("LocalSGD"), snake_case("QSGD"), snake_case("TopK")
-    ('parameter_server', 'local_sgd', 'qsgd', 'top_k')
+    A capital with a single small letter, as in SlowMo, begins no word.
+
+    >>> snake_case("ParameterServer"), snake_case("LocalSGD"), snake_case("TopK"), snake_case("SlowMo")
+    ('parameter_server', 'local_sgd', 'top_k', 'slowmo')
     """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z](?![a-z](?:[A-Z]|$)))|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def find(kind: str, name: str, known: Classes, hint: str = "one of your own needs --import FILE.py") -> type:
@@ -61,7 +63,7 @@ def description(value: object) -> str:
 
 
 def defaults(cls: type) -> str:
-    """The settings as they are typed, with their defaults: "period=8, post_local_after=0"; "density" has none."""
+    """The settings as they are typed, with their defaults: "period=8, algorithm=auto"; "density" has none."""
     return ", ".join(
         name if setting.default is setting.empty else f"{name}={_default_text(setting.default)}"
         for name, setting in settings(cls).items()

@@ -39,7 +39,10 @@ def in_words(hint: Any) -> str:
     origin = get_origin(hint)
     if origin is Callable:
         return "something that cannot be typed here"
-    items = [one if isinstance(one, str) else in_words(one) for one in get_args(hint)]
+    arguments = get_args(hint)
+    if str in arguments:  # a word or a function: a user can type the word
+        arguments = tuple(one for one in arguments if get_origin(one) is not Callable)
+    items = [one if isinstance(one, str) else in_words(one) for one in arguments]
     if origin in (Union, types.UnionType, Literal):
         return " or ".join(items)
     if items:

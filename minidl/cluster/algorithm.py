@@ -28,6 +28,10 @@ OPTIONS = {"pipelined_chain": {"segments"}, "hierarchical": {"per_group"}}
 HINT = "or pass a function f(comm, x, op) that changes x in place"
 
 
+AllReduceAlgorithm = str | Callable[..., Any]
+"""What `algorithm=` takes."""
+
+
 class Algorithm(NamedTuple):
     """The function that carries out an all-reduce (None for "auto"), and its name in fingerprints."""
 

@@ -1,38 +1,35 @@
 """Gradient compression: gradients are sent in fewer bytes, and what was left out may be sent later.
 
-    what a compressor is    compressor, message
+    what a compressor is    compressor
     sums over the nodes     exchange (the messages of several parameters as one), sparse_all_reduce
     random numbers          random_choices
 
 One file per method:
 
-    few entries             top_k, random_k, threshold, dgc; base class in sparse
-    few bits per number     half, qsgd, terngrad, one_bit, sign; base class in quantizer
+    few entries             top_k (and Threshold), random_k, dgc; base class in sparse
+    few bits per number     half, qsgd, terngrad, one_bit (and Sign); base class in quantizer
     a low rank              power_sgd
     votes                   signum
-    around another method   error_feedback, quantized_all_reduce, lossless (codes in huffman and elias), coding_time;
+    around another method   error_feedback, quantized_all_reduce, lossless (its code in huffman), coding_time;
                             base class in wrapper
 """
 
 from minidl.compress.coding_time import CodingTime
-from minidl.compress.compressor import Compressor
+from minidl.compress.compressor import Compressor, Message
 from minidl.compress.dgc import DGC
 from minidl.compress.error_feedback import ErrorFeedback
 from minidl.compress.half import Half
 from minidl.compress.lossless import Lossless
-from minidl.compress.message import Message
-from minidl.compress.one_bit import OneBit
+from minidl.compress.one_bit import OneBit, Sign
 from minidl.compress.power_sgd import PowerSGD
 from minidl.compress.qsgd import QSGD
 from minidl.compress.quantized_all_reduce import QuantizedAllReduce
 from minidl.compress.quantizer import Quantizer
 from minidl.compress.random_k import RandomK
-from minidl.compress.sign import Sign
 from minidl.compress.signum import Signum
 from minidl.compress.sparse import Sparse
 from minidl.compress.terngrad import TernGrad
-from minidl.compress.threshold import Threshold
-from minidl.compress.top_k import TopK
+from minidl.compress.top_k import Threshold, TopK
 
 __all__ = [
     "DGC",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from minidl.arguments import real_number
 from minidl.compress.compressor import Compressor
-from minidl.compress.exchange import AddingUp, Compute, Sum
+from minidl.compress.exchange import Compute, Exchange, Sum
 from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
 
@@ -55,7 +55,7 @@ class CodingTime(Wrapper):
         for name in ("encode_seconds", "decode_seconds"):
             real_number(f"CodingTime: {name}", getattr(self, name), at_least=0, below=math.inf)
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         yield Compute(self.encode_seconds * array.size, "encode")
         result: Sum = yield from self.compressor.add_up(array, nodes, rank)
         yield Compute(self.decode_seconds * array.size, "decode")

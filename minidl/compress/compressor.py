@@ -1,18 +1,40 @@
-"""Compressor: the base class of all compressors. The methods are in the other files of this folder, one file each."""
+"""Compressor, the base class of all compressors, and Message, what it sends. The methods are in the other files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.compress import exchange
-from minidl.compress.exchange import AddingUp, Gather, Request, Sum
-from minidl.compress.message import Message
+from minidl.compress.exchange import Exchange, Gather, Request, Sum
 from minidl.kernels import Array
 from minidl.optim import Optimizer
+
+
+@dataclass(frozen=True)
+class Message:
+    """A compressed array.
+
+    Attributes
+        data   the bytes that are sent, no more and no fewer
+        shape  shape of the array; known to sender and receiver, so it is not sent
+        dtype  dtype of the array; not sent either
+    """
+
+    data: NDArray[np.uint8]
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the message in bytes."""
+        return self.data.nbytes
 
 
 class Compressor:
@@ -54,7 +76,9 @@ class Compressor:
 
     # Sums over the nodes
 
-    def begin_all_reduce(self, array: Array, comm: Communicator, algorithm: str = "auto") -> Callable[[], Array]:
+    def begin_all_reduce(
+        self, array: Array, comm: Communicator, algorithm: AllReduceAlgorithm = "auto"
+    ) -> Callable[[], Array]:
         """Begin to add up the nodes' compressed arrays; returns a function that waits for the sum.
 
         The sum has the same bits on every node. `exchange.begin` adds up several parameters together.
@@ -63,7 +87,7 @@ class Compressor:
         finish = exchange.begin([adding_up], comm, algorithm, label=type(self).__name__)
         return lambda: finish()[0].total
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         """Add up the nodes' compressed arrays: a generator that yields requests to communicate (`exchange.py`).
 
         The default encodes this node's array and calls `add_up_messages`. A compressor whose nodes produce their

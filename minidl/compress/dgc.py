@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from minidl.arguments import real_number
-from minidl.compress.compressor import refuse_momentum
-from minidl.compress.exchange import AddingUp, GradientNorm
-from minidl.compress.message import Message
+from minidl.compress.compressor import Message, refuse_momentum
+from minidl.compress.exchange import Exchange, GradientNorm
 from minidl.compress.sparse import Sparse, check_density, count, pack
 from minidl.compress.top_k import largest
 from minidl.kernels import Array
@@ -105,7 +104,7 @@ class DGC(Sparse):
             limit = self.clip / nodes**0.5
             self._scale = limit / norm if norm > limit else 1.0
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         if self.clip is not None and self._scale is None:
             norm: float | None = yield GradientNorm()
             if norm is not None:

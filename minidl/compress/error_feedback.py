@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from minidl.compress.compressor import Compressor
-from minidl.compress.exchange import AddingUp, Sum
-from minidl.compress.message import Message
+from minidl.compress.compressor import Compressor, Message
+from minidl.compress.exchange import Exchange, Sum
 from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
 
@@ -47,9 +46,8 @@ class ErrorFeedback(Wrapper):
         Message and residual add up to the accumulated gradient: to the bit where values are sent unchanged (TopK,
         Threshold, RandomK), otherwise to rounding. Over a run, everything sent and the last residual add up to the sum
         of all gradients.
-        The residual holds gradients, so the learning rate that applies is that of the step in which they are sent.
-        Karimireddy et al. accumulate the update lr g, so it is that of the step in which they were computed, and the
-        sum of lr g is conserved. The two agree while the rate is constant.
+        The residual holds gradients, to which the learning rate of the step applies in which they are sent. Karimireddy
+        et al. accumulate lr g, with the rate of the step in which g was computed: equal while the rate is constant.
         Where nodes encode together (PowerSGD, QuantizedAllReduce), each node keeps the error of its own encoding. The
         residuals of all nodes add up to the error of the sum.
 
@@ -97,7 +95,7 @@ class ErrorFeedback(Wrapper):
         self.residual = accumulated - self.compressor.decode(message)
         return message
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         result: Sum = yield from self.compressor.add_up(self._accumulated(array), nodes, rank)
         self.residual = result.left_out()
         return result

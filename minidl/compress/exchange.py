@@ -1,9 +1,9 @@
 """Exchanges: the compressors of a bucket share collectives, so that a bucket needs no more than one parameter does.
 
 A compressor adds up one parameter's gradient over the nodes in a few rounds. In each round its generator yields a
-request (`Gather`, `AllReduce`, `AllToAll`, `Hop`, `SparseSum` or `GradientNorm`) and is resumed with the reply. `begin`
-advances the generators of a bucket in lockstep and joins requests of the same kind into one collective. A `Compute`
-request belongs to no round: it is served at once.
+request (`Gather`, `AllReduce`, `AllToAll`, `RingShift`, `SparseSum` or `GradientNorm`) and is resumed with the reply.
+`begin` advances the generators of a bucket in lockstep and joins requests of the same kind into one collective. A
+`Compute` request belongs to no round: it is served at once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.compress.sparse_all_reduce import ALL_REDUCE
 from minidl.kernels import Array
@@ -58,7 +59,7 @@ class AllToAll:
 
 
 @dataclass(frozen=True)
-class Hop:
+class RingShift:
     """Sends bytes to the right neighbour in the ring; the reply is the bytes from the left neighbour.
 
     length: bytes in the reply; None if they depend on the values.
@@ -72,13 +73,13 @@ class Hop:
 class SparseSum:
     """All-reduce of sparse vectors with `size` entries; the reply is their dense sum.
 
-    way: a key of `sparse_all_reduce.ALL_REDUCE`.
+    algorithm: a key of `sparse_all_reduce.ALL_REDUCE`.
     """
 
     indices: Array
     values: Array
     size: int
-    way: str
+    algorithm: str
 
 
 @dataclass(frozen=True)
@@ -97,25 +98,25 @@ class Compute:
     label: str
 
 
-Request = Gather | AllReduce | AllToAll | Hop | SparseSum | GradientNorm | Compute
-AddingUp = Generator[Request, Any, Sum]  # one parameter: yields requests, is sent replies, returns the Sum
-Replies = Callable[[], list[Any]]  # waits for a collective; one reply per request
+Request = Gather | AllReduce | AllToAll | RingShift | SparseSum | GradientNorm | Compute
+Exchange = Generator[Request, Any, Sum]  # one parameter: yields requests, is sent replies, returns the Sum
+Wait = Callable[[], list[Any]]  # waits for a collective; returns one reply per request
 
 
 @dataclass(frozen=True)
 class Settings:
     """The settings of `begin`."""
 
-    algorithm: str
+    algorithm: AllReduceAlgorithm
     async_op: bool
     label: str | None
     gradient_norm: Callable[[], float] | None
 
 
 def begin(
-    parameters: Sequence[AddingUp],
+    exchanges: Sequence[Exchange],
     comm: Communicator,
-    algorithm: str = "auto",
+    algorithm: AllReduceAlgorithm = "auto",
     async_op: bool = True,
     label: str | None = None,
     gradient_norm: Callable[[], float] | None = None,
@@ -123,10 +124,10 @@ def begin(
     """Begin to add up the gradients of several parameters together; returns a function that waits for their sums.
 
     Parameters
-        parameters     one generator per parameter, in the same order on every node
+        exchanges      one generator per parameter, in the same order on every node
         algorithm      algorithm of AllReduce requests, as in `comm.all_reduce`
-        async_op       True: collectives of the first round overlap the program. Hop, SparseSum and GradientNorm
-                       requests, and all later rounds, begin when the caller waits for the sums
+        async_op       True: collectives of the first round overlap the program. RingShift, SparseSum and
+                       GradientNorm requests, and all later rounds, begin when the caller waits for the sums
         label          label of the collectives, as in `comm.all_reduce`
         gradient_norm  computes the reply to GradientNorm requests
     """
@@ -137,40 +138,40 @@ def begin(
         requests = {}
         for i, reply in replies.items():
             try:
-                requests[i] = _next_request(parameters[i], reply, comm)
+                requests[i] = _next_request(exchanges[i], reply, comm)
             except StopIteration as stop:
                 sums[i] = stop.value
         return requests
 
-    first = _begin_round(advance(dict.fromkeys(range(len(parameters)))), comm, settings)
+    first = _begin_round(advance(dict.fromkeys(range(len(exchanges)))), comm, settings)
 
     def finish() -> list[Sum]:
         waiting = first
         while waiting:
             replies = {i: reply for numbers, wait in waiting for i, reply in zip(numbers, wait(), strict=True)}
             waiting = _begin_round(advance(dict(sorted(replies.items()))), comm, replace(settings, async_op=False))
-        return [sums[i] for i in range(len(parameters))]
+        return [sums[i] for i in range(len(exchanges))]
 
     return finish
 
 
-def _next_request(parameter: AddingUp, reply: Any, comm: Communicator) -> Request:
+def _next_request(exchange: Exchange, reply: Any, comm: Communicator) -> Request:
     """Resume a generator until it needs a round; serve its Compute requests on the way."""
-    request = parameter.send(reply)
+    request = exchange.send(reply)
     while isinstance(request, Compute):
         comm.compute(seconds=request.seconds, label=request.label)
-        request = parameter.send(None)
+        request = exchange.send(None)
     return request
 
 
-def _begin_round(
-    requests: dict[int, Request], comm: Communicator, settings: Settings
-) -> list[tuple[list[int], Replies]]:
+def _begin_round(requests: dict[int, Request], comm: Communicator, settings: Settings) -> list[tuple[list[int], Wait]]:
     """Begin one collective for each kind of request; returns, for each, its parameters' indices and its replies."""
     kinds: dict[Any, dict[int, Request]] = {}
     for i, request in requests.items():
         kinds.setdefault(_kind(request), {})[i] = request
-    return [(list(alike), BEGIN[kind](list(alike.values()), comm, settings)) for (kind, *_), alike in kinds.items()]
+    return [
+        (list(alike), COLLECTIVES[kind](list(alike.values()), comm, settings)) for (kind, *_), alike in kinds.items()
+    ]
 
 
 def _kind(request: Request) -> tuple[Any, ...]:
@@ -178,11 +179,11 @@ def _kind(request: Request) -> tuple[Any, ...]:
     if isinstance(request, AllReduce):
         return AllReduce, request.values.dtype
     if isinstance(request, SparseSum):
-        return SparseSum, request.values.dtype, request.way
+        return SparseSum, request.values.dtype, request.algorithm
     return (type(request),)
 
 
-def _gather(requests: list[Gather], comm: Communicator, settings: Settings) -> Replies:
+def _gather(requests: list[Gather], comm: Communicator, settings: Settings) -> Wait:
     has_lengths = len(requests) > 1 and any(request.lengths is None for request in requests)
     data = join([request.data for request in requests], has_lengths)
     work = comm.all_gather(data, async_op=settings.async_op, label=settings.label)
@@ -197,7 +198,7 @@ def _gather(requests: list[Gather], comm: Communicator, settings: Settings) -> R
     return wait
 
 
-def _all_reduce(requests: list[AllReduce], comm: Communicator, settings: Settings) -> Replies:
+def _all_reduce(requests: list[AllReduce], comm: Communicator, settings: Settings) -> Wait:
     values = np.concatenate([request.values.reshape(-1) for request in requests])
     work = comm.all_reduce(values, algorithm=settings.algorithm, async_op=settings.async_op, label=settings.label)
 
@@ -209,7 +210,7 @@ def _all_reduce(requests: list[AllReduce], comm: Communicator, settings: Setting
     return wait
 
 
-def _all_to_all(requests: list[AllToAll], comm: Communicator, settings: Settings) -> Replies:
+def _all_to_all(requests: list[AllToAll], comm: Communicator, settings: Settings) -> Wait:
     outgoing = [np.concatenate([request.chunks[rank] for request in requests]) for rank in range(comm.size)]
     work = comm.all_to_all(outgoing, async_op=settings.async_op, label=settings.label)
     lengths = [len(request.chunks[comm.rank]) for request in requests]
@@ -221,7 +222,7 @@ def _all_to_all(requests: list[AllToAll], comm: Communicator, settings: Settings
     return wait
 
 
-def _hop(requests: list[Hop], comm: Communicator, settings: Settings) -> Replies:
+def _ring_shift(requests: list[RingShift], comm: Communicator, settings: Settings) -> Wait:
     has_lengths = len(requests) > 1 and any(request.length is None for request in requests)
     data = join([request.data for request in requests], has_lengths)
 
@@ -232,26 +233,26 @@ def _hop(requests: list[Hop], comm: Communicator, settings: Settings) -> Replies
     return wait
 
 
-def _sparse_sum(requests: list[SparseSum], comm: Communicator, settings: Settings) -> Replies:
+def _sparse_sum(requests: list[SparseSum], comm: Communicator, settings: Settings) -> Wait:
     """Concatenate the requests' vectors to one long sparse vector and add it up."""
     ends = np.cumsum([request.size for request in requests])
     starts = ends - [request.size for request in requests]
     indices = [request.indices + np.uint32(start) for request, start in zip(requests, starts, strict=True)]
     values = np.concatenate([request.values for request in requests])
-    add_up = ALL_REDUCE[requests[0].way]
+    add_up = ALL_REDUCE[requests[0].algorithm]
     return lambda: np.split(add_up(comm, np.concatenate(indices), values, int(ends[-1])), ends[:-1])
 
 
-def _gradient_norm(requests: list[GradientNorm], comm: Communicator, settings: Settings) -> Replies:
+def _gradient_norm(requests: list[GradientNorm], comm: Communicator, settings: Settings) -> Wait:
     norm = settings.gradient_norm
     return lambda: [None if norm is None else norm()] * len(requests)
 
 
-BEGIN: dict[Any, Callable[[list[Any], Communicator, Settings], Replies]] = {
+COLLECTIVES: dict[Any, Callable[[list[Any], Communicator, Settings], Wait]] = {
     Gather: _gather,
     AllReduce: _all_reduce,
     AllToAll: _all_to_all,
-    Hop: _hop,
+    RingShift: _ring_shift,
     SparseSum: _sparse_sum,
     GradientNorm: _gradient_norm,
 }

@@ -11,9 +11,8 @@ from ml_dtypes import bfloat16
 
 from minidl.arguments import one_of
 from minidl.cluster.collectives.partition import split
-from minidl.compress.compressor import Compressor
-from minidl.compress.exchange import AddingUp, AllToAll, Gather, Sum
-from minidl.compress.message import Message
+from minidl.compress.compressor import Compressor, Message
+from minidl.compress.exchange import AllToAll, Exchange, Gather, Sum
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import cast
 
@@ -45,9 +44,8 @@ class Half(Compressor):
     Notes
         Both formats round to nearest, ties to even, and keep infinities and NaN.
         fp16 rounds magnitudes up to 2^-25 (3e-8), which gradients do have, to zero; below 6.1e-5 its steps are 6e-8;
-        from 65520 on it overflows to infinity, in a sum as well. Training in fp16 therefore multiplies the loss by a
-        large factor and divides the decoded gradient by it, which is left to the loss function and the optimizer.
-        bf16 needs no such factor.
+        from 65520 on it overflows to infinity, in a sum as well. So training in fp16 needs a loss scale, which is left
+        to the loss function and the optimizer; bf16 needs none.
         Squared error of bf16: at most 2^-16 |x|^2 in the normal range of float32 (magnitudes from 1.2e-38 to 3.4e38).
         fp16 has no such bound, since its smallest numbers are lost entirely. `ErrorFeedback` is stable with both: a
         residual that grows is sent.
@@ -82,7 +80,7 @@ class Half(Compressor):
         halves = message.data.copy().view(FORMATS[self.format])
         return cast(halves, message.dtype).reshape(message.shape)
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         message = self.encode(array)
         sizes = [chunk.size for chunk in split(array.reshape(-1), nodes)]
         ends = np.cumsum(sizes)

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minidl.arguments import one_of
-from minidl.compress import elias, huffman
-from minidl.compress.message import Message
+from minidl.compress import huffman
+from minidl.compress.compressor import Message
+from minidl.compress.huffman import as_bits
 from minidl.compress.quantizer import Quantizer, split_scales
 from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
@@ -36,7 +38,7 @@ class Lossless(Wrapper):
                               nearly all are zero (one level and large buckets), but without such a bound, since the
                               code is fixed. For quantizers that have a zero: QSGD and TernGrad
 
-    Message: the quantizer's scales; one byte that names the code; the bytes of `huffman.encode` or `elias.encode`, or
+    Message: the quantizer's scales; one byte that names the code; the bytes of `huffman.encode` or `encode_elias`, or
     those of the quantizer where they are fewer. At most one byte longer than the quantizer's message.
 
     Raises
@@ -44,7 +46,7 @@ class Lossless(Wrapper):
         ValueError  for more than 65,536 symbols, an unknown code, "elias" with a quantizer that has no zero
 
     References
-        Huffman (1952) and Elias (1975), cited in `huffman.py` and `elias.py`; for gradients, Alistarh et al., QSGD
+        Huffman (1952) and Elias (1975), cited in `huffman.py` and `encode_elias`; for gradients, Alistarh et al., QSGD
         (arXiv:1610.02132).
 
     Examples
@@ -92,12 +94,12 @@ class Lossless(Wrapper):
 
     def _encode(self, symbols: Array) -> Array:
         if self.code == "elias":
-            return elias.encode(symbols.astype(np.int64) - self._zero)
+            return encode_elias(symbols.astype(np.int64) - self._zero)
         return huffman.encode(symbols, self._symbol_bits)
 
     def _decode(self, data: Array, count: int) -> Array:
         if self.code == "elias":
-            return elias.decode(data, count) + self._zero
+            return decode_elias(data, count) + self._zero
         return huffman.decode(data, self._symbol_bits, count)
 
     def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> None:
@@ -114,3 +116,53 @@ class Lossless(Wrapper):
     @property
     def _symbol_bits(self) -> int:
         return (self.quantizer.symbols - 1).bit_length()
+
+
+Whole = NDArray[np.integer[Any]]
+
+
+def encode_elias(levels: Whole) -> NDArray[np.uint8]:
+    """Write signed levels in Elias' gamma code: of each nonzero one, the distance from the one before, sign and size.
+
+    The sign is one bit. Distance and size are at least 1 and written in the gamma code: k in binary, preceded by one
+    zero for each digit after the first, 2 floor(log2 k) + 1 bits. If most levels are nonzero, this may be longer than a
+    fixed number of bits per level.
+
+    Source: Elias, Universal codeword sets and representations of the integers (IEEE Transactions on Information Theory
+    21(2), 1975); for gradients, Alistarh et al., QSGD (arXiv:1610.02132), with Elias' recursive code.
+
+    >>> encode_elias(np.array([0, 0, 0, -1, 2])).nbytes  # 00100 1 1, 1 0 010: 12 bits
+    2
+    """
+    where = np.flatnonzero(levels)
+    if not where.size:
+        return np.empty(0, np.uint8)
+    distances, sizes = np.diff(where, prepend=-1), np.abs(levels[where])
+    numbers = np.stack([distances, levels[where] < 0, sizes], axis=1)
+    lengths = np.stack([gamma_length(distances), np.ones_like(where), gamma_length(sizes)], axis=1)
+    return np.packbits(as_bits(numbers.reshape(-1), lengths.reshape(-1)))
+
+
+def decode_elias(data: NDArray[np.uint8], count: int) -> Whole:
+    """Read the `count` levels that `encode_elias` wrote; up to seven zeros at the end are padding."""
+    levels = np.zeros(count, np.int64)
+    digits = (np.unpackbits(data) + ord("0")).tobytes().decode()
+    at, place = 0, -1
+    while (first := digits.find("1", at)) >= 0:
+        end = 2 * first - at + 1  # as many digits after the first 1 as zeros before it
+        place += int(digits[first:end], 2)
+        is_negative = digits[end] == "1"
+        first = digits.index("1", end + 1)
+        at = 2 * first - end
+        size = int(digits[first:at], 2)
+        levels[place] = -size if is_negative else size
+    return levels
+
+
+def gamma_length(numbers: Whole) -> Whole:
+    """The bits that numbers, at least 1, take in the gamma code.
+
+    >>> gamma_length(np.array([1, 2, 3, 4]))
+    array([1, 3, 3, 5])
+    """
+    return (2 * np.frexp(numbers.astype(np.float64))[1] - 1).astype(np.int64)

@@ -9,9 +9,8 @@ import numpy as np
 
 from minidl import random
 from minidl.arguments import whole_number
-from minidl.compress.compressor import Compressor
-from minidl.compress.exchange import AddingUp, AllReduce, Sum
-from minidl.compress.message import Message
+from minidl.compress.compressor import Compressor, Message
+from minidl.compress.exchange import AllReduce, Exchange, Sum
 from minidl.compress.random_choices import RandomChoices
 from minidl.kernels import Array
 
@@ -43,15 +42,12 @@ class PowerSGD(RandomChoices, Compressor):
     Notes
         Biased: use `ErrorFeedback`. A node leaves out a projection of its M_i, which is never larger than M_i; how much
         smaller depends on M_i, so no bound is stated.
-        P spans r directions of the sum, and error feedback keeps what nodes have in others until it is their turn. If
-        gradients differ between nodes in every step, there are three cases:
-            they do not cancel      residuals settle at about rows / r times the gradient, for rows <= columns: 15 to 25
-                                    times for 24 rows and r = 1
-            they nearly cancel      residuals grow for long, with warm start more than without: where a tenth of the
-                                    differences is left, to 150 and 20 times the gradient in 1,000 steps
-            they always cancel      residuals may grow in proportion to the steps, with warm start and without. The sum
-                                    of all residuals stays bounded, and the sums are exact up to rounding
-        Noise in the gradients turns P into all directions in time, so that the residuals are sent.
+        P spans r directions of the sum, and error feedback keeps what nodes have in others until it is their turn:
+        noise in the gradients turns P in time. If gradients differ between nodes in every step, there are three cases:
+            they do not cancel      residuals settle at about rows / r times the gradient, for rows <= columns
+            they nearly cancel      residuals grow for long: where a tenth of the differences is left, in 1,000 steps to
+                                    150 times the gradient with warm start, to 20 times without
+            they always cancel      residuals may grow in proportion to the steps; their sum stays bounded
         A NaN or an infinity spreads to the whole matrix.
 
     Raises
@@ -105,7 +101,7 @@ class PowerSGD(RandomChoices, Compressor):
         p, q = np.split(numbers, message.shape[:1])
         return (p @ q.T).astype(message.dtype, copy=False).reshape(message.shape)
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         self.check(array.shape, array.dtype)
         if self.sends_whole(array.shape):
             total: Array = yield AllReduce(array)

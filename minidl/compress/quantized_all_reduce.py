@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from minidl.cluster.collectives.partition import split
-from minidl.compress.compressor import Compressor
-from minidl.compress.exchange import AddingUp, Gather, Hop, Sum
-from minidl.compress.message import Message
+from minidl.compress.compressor import Compressor, Message
+from minidl.compress.exchange import Exchange, Gather, RingShift, Sum
 from minidl.compress.power_sgd import PowerSGD
 from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
@@ -79,7 +78,7 @@ class QuantizedAllReduce(Wrapper):
         inner = self.compressor.contraction(size)
         return None if inner is None else QuantizedAllReduce(inner)
 
-    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+    def add_up(self, array: Array, nodes: int, rank: int) -> Exchange:
         chunks = split(array.reshape(-1), nodes)
         lengths = [self.message_bytes(chunk.shape, chunk.dtype) for chunk in chunks]
         encoded: list[tuple[int, Array, Message]] = []  # number, chunk, message: each chunk once
@@ -88,7 +87,7 @@ class QuantizedAllReduce(Wrapper):
         for step in range(2, nodes + 1):
             encoded.append((at, growing, self.encode(growing)))
             at = (rank - step) % nodes
-            data = yield Hop(encoded[-1][-1].data, lengths[at])
+            data = yield RingShift(encoded[-1][-1].data, lengths[at])
             growing = self.decode(Message(data, chunks[at].shape, array.dtype)) + chunks[at]
         message = self.encode(growing)
         encoded.append((at, growing, message))

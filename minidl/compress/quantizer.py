@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minidl.compress.compressor import Compressor
-from minidl.compress.message import Message
+from minidl.compress.compressor import Compressor, Message
 from minidl.kernels import Array
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from minidl import random
 from minidl.arguments import whole_number
+from minidl.compress.compressor import Message
 from minidl.compress.exchange import AllReduce, Request
-from minidl.compress.message import Message
 from minidl.compress.random_choices import RandomChoices
 from minidl.compress.sparse import Sparse, check_density, count
 from minidl.compress.sparse_all_reduce import scatter

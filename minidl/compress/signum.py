@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from minidl.arguments import real_number
-from minidl.compress.compressor import Compressor, refuse_momentum
+from minidl.compress.compressor import Compressor, Message, refuse_momentum
 from minidl.compress.exchange import Request
-from minidl.compress.message import Message
 from minidl.kernels import Array
 from minidl.optim import Optimizer
 
@@ -36,16 +35,13 @@ class Signum(Compressor):
         Where m is exactly 0 or NaN it has no sign: it votes plus and minus in turn, so that a weight without gradients
         stays within lr of its initial value. A weight whose gradients become 0 still moves by lr per step until m is 0:
         about 1,000 steps with momentum 0.9 in float32.
-        One bit cannot represent NaN or infinity, so divergence shows in the loss only. Both stay in a node's m; an
-        infinity keeps voting with its sign.
-        Each node has one vote, however many samples it has. A node without samples in the last minibatch has gradient
-        0 and votes with the sign of its m.
-        A node that sends wrong signs, by error or by intent, has one vote like the others. The vote is right as long as
-        the majority of the other nodes outvotes such nodes.
-        Biased: where the gradient is skewed, so that its sign usually differs from that of its mean, signSGD ascends
-        (Karimireddy et al., arXiv:1901.09847, counter-example 1), more surely with more nodes. Momentum averages
-        before it takes the sign, which solves that example but not the bias in general. `ErrorFeedback(Signum())` is
-        refused, since votes have no magnitude; `ErrorFeedback(Sign())` keeps magnitudes.
+        One bit cannot represent NaN or infinity, so divergence shows in the loss only.
+        Each node has one vote, however many samples it has: without samples, its gradient is 0. A node that sends wrong
+        signs has one vote, too; the vote is right as long as the majority of the others outvotes such nodes.
+        Biased: where the gradient's sign usually differs from that of its mean, signSGD ascends (Karimireddy et al.,
+        arXiv:1901.09847, counter-example 1), more surely with more nodes. Momentum averages before it takes the sign,
+        which solves that example but not the bias in general. `ErrorFeedback(Signum())` is refused, since votes have no
+        magnitude; `ErrorFeedback(Sign())` keeps magnitudes.
         The optimizer must have no momentum of its own.
 
     Raises

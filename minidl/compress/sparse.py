@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from minidl.arguments import one_of, real_number
-from minidl.compress.compressor import Compressor
+from minidl.compress.compressor import Compressor, Message
 from minidl.compress.exchange import Request, SparseSum
-from minidl.compress.message import Message
 from minidl.compress.sparse_all_reduce import ALL_REDUCE, INDEX, scatter
 from minidl.kernels import Array
 

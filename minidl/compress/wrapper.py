@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minidl.compress.compressor import Compressor, encoded
-from minidl.compress.message import Message
+from minidl.compress.compressor import Compressor, Message, encoded
 from minidl.compress.signum import Signum
 from minidl.kernels import Array
 from minidl.optim import Optimizer

@@ -89,7 +89,7 @@ class CheckpointedForward:
         return x
 
 
-def is_checkpointed_in_vain(model: Module) -> bool:
+def bypasses_checkpointing(model: Module) -> bool:
     """Whether calling the model's stages one by one would bypass its checkpointing and keep all activations.
 
     True for a model that is checkpointed as a whole; False if a stage calls the checkpointed module.

@@ -11,6 +11,7 @@ From top to bottom; a file imports only from lines below its own:
     servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
     averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
     measures       gradient noise scale, learning speed, a report card of published claims
+    spatial        the rows that neighbours exchange for a convolution
     strategy       the base class of all strategies
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward
@@ -24,7 +25,7 @@ from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging
 from minidl.parallel.averaging.ensemble import Ensemble
 from minidl.parallel.averaging.gossip import Gossip
-from minidl.parallel.averaging.local_sgd import LocalSGD
+from minidl.parallel.averaging.local_sgd import DiLoCo, LocalSGD, PostLocalSGD, SlowMo
 from minidl.parallel.averaging.one_shot_averaging import OneShotAveraging
 from minidl.parallel.comparison.compare import compare
 from minidl.parallel.comparison.compared_run import ComparedRun
@@ -39,15 +40,20 @@ from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import Checkpoint, CheckpointError
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.elastic_restart import Elastic
+from minidl.parallel.run.history import Progress
 from minidl.parallel.run.minibatches import micro_batches
-from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.session import Session
 from minidl.parallel.run.tensorboard import TensorBoard
 from minidl.parallel.servers.backup_workers import BackupWorkers
 from minidl.parallel.servers.eager_sgd import EagerSGD
 from minidl.parallel.servers.hogwild import Hogwild
-from minidl.parallel.servers.parameter_server import ParameterServer
+from minidl.parallel.servers.parameter_server import (
+    Downpour,
+    LockedParameterServer,
+    ParameterServer,
+    StalenessAwareSGD,
+)
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from minidl.parallel.servers.store import Store
 from minidl.parallel.strategy import Strategy
@@ -60,6 +66,8 @@ __all__ = [
     "CheckpointError",
     "ComparedRun",
     "Comparison",
+    "DiLoCo",
+    "Downpour",
     "EagerSGD",
     "Elastic",
     "ElasticAveraging",
@@ -69,16 +77,20 @@ __all__ = [
     "Hybrid",
     "Job",
     "LocalSGD",
+    "LockedParameterServer",
     "NonFiniteLoss",
     "OneShotAveraging",
     "ParallelPlan",
     "ParameterServer",
     "PartialAllReduce",
     "Pipeline",
+    "PostLocalSGD",
     "Progress",
     "Report",
     "Serial",
     "Session",
+    "SlowMo",
+    "StalenessAwareSGD",
     "Store",
     "Strategy",
     "SufficientFactors",

@@ -75,11 +75,11 @@ def launch_to_the_end(
             raise next(iter(deaths.values()))
         survivors = [rank for rank, record in enumerate(run.results) if record is not None]
         written = folder / CHECKPOINT_FILE if folder is not None and _file_id(folder) != before else None
-        leg, restart = next_leg(strategy.goes_on_from, elastic, leg, records, deaths, at_first, written)
+        leg, restart = next_leg(strategy.resumes_from, elastic, leg, records, deaths, at_first, written)
         restarts.append(restart)
         nodes = restart.nodes
         if faults is not None:
-            replaced = strategy.goes_on_from == "checkpoint"
+            replaced = strategy.resumes_from == "checkpoint"
             faults = faults.without(deaths) if replaced else faults.of_ranks(survivors)
         _check_can_go_on(strategy, job, nodes, deaths)
 
@@ -97,12 +97,12 @@ def check_elastic(
         raise ValueError('elastic runs need an engine whose ranks outlive each other: MPI ends all; use on="processes"')
     if on_failure != "raise":
         raise ValueError('elastic runs go on when a node dies: leave out on_failure="continue"')
-    if plan.is_split and strategy.goes_on_from != "checkpoint":
+    if plan.is_split and strategy.resumes_from != "checkpoint":
         raise ValueError(
             f"{name} splits the model, so the weights of a dead node are lost: leave out elastic, and resume from a "
             "checkpoint"
         )
-    if not strategy.goes_on_from:
+    if not strategy.resumes_from:
         hint = 'on_failure="continue" lets the other workers finish' if strategy.servers else "use Synchronous()"
         raise ValueError(f"{name} cannot go on with other nodes when one dies: {hint}")
     if elastic.min_nodes > nodes:
@@ -132,7 +132,7 @@ def _deaths(failures: dict[int, cluster.ClusterError], records: list[RankRecord]
 
 def _is_done(records: list[RankRecord], strategy: Strategy) -> bool:
     """Whether the run has ended: no rank is to go on, and where one rank alone has the final state, it has survived."""
-    if strategy.goes_on_from == "checkpoint":
+    if strategy.resumes_from == "checkpoint":
         return any(record.state is not None for record in records)
     return bool(records) and not any(record.is_unfinished for record in records)
 

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Self
 
-from minidl.arguments import one_of
-from minidl.cluster.collectives import ALL_REDUCE
+from minidl.arguments import one_of, whole_number
+from minidl.cluster.algorithm import NAMED, AllReduceAlgorithm, chosen
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
@@ -47,19 +47,16 @@ class Strategy:
     A strategy is a frozen dataclass of settings; each rank gets a copy. Ranks 0 to nodes - 1 are the nodes, the servers
     come after them. `run` is a loop over one of the session's kinds of minibatches:
 
-        session.batches()  shares of common minibatches; all nodes have the same weights, evaluated after each epoch
-        session.parts()    shares of common minibatches; each node has weights of its own
-        session.passes()   each node's own minibatches of its own shard, `job.epochs` passes over it
-        session.stream()   each node's own minibatches, until `session.finished`, which the rank that counts them sets
+        session.batches()         shares of common minibatches; all nodes have the same weights, evaluated every epoch
+        session.local_batches()   shares of common minibatches; each node has weights of its own
+        session.shard_batches()   each node's own minibatches of its own shard, `job.epochs` passes over it
+        session.batches_until_finished()   each node's own minibatches, until `session.finished`, which the rank that
+                                  counts them sets
 
     Splitting the model
         By default a rank is a replica with the whole model. A strategy that splits the model over several ranks defines
-
-            plan        how many replicas there are, and over how many ranks each is split
-            build       this rank's partition: `nn.building` makes all modules, and only the arrays that the rank holds
-            predict     forward over all ranks of a replica, for the evaluation
-
-        and in `run` the ranks of a replica, which all get the replica's samples, compute the minibatch together:
+        `plan`, `build` and `predict`; `own_strategies.md` has an example. In `run` the ranks of a replica, which all
+        get the replica's samples, compute the minibatch together:
 
             session.mesh         the ranks as a grid: `session.mesh["pp"]` is the communicator of this rank's pipeline
             session.model        all modules with the names of the whole model; parameters elsewhere are not `held`
@@ -72,45 +69,35 @@ class Strategy:
             session.update()     sums the gradients of tied parameters over the stages that hold them, clips by the norm
                                  of the whole model, in which each weight counts once, and steps
 
-        Gradients of several replicas are summed by the strategy, over `session.mesh["dp"]`, before the update; one
-        whose share of the last minibatch is empty has none (`grad` is None), and must join in all the same. Ranks along
-        "tp" that hold the same parameter must have the same gradient, which nothing verifies; shards are
-        `Parameter.shard`.
+        The strategy sums the gradients of several replicas, over `session.mesh["dp"]`, before the update; one whose
+        share of the last minibatch is empty has none (`grad` is None), and must join in all the same. Ranks along "tp"
+        that hold the same parameter must have the same gradient, which nothing verifies; shards are `Parameter.shard`.
         `session.comm.mark("forward")` and `("backward")` name what is computed in the trace and in `report.timeline`.
-        The session does the rest: samples and dropout by replica, the mean loss from the ranks that counted one,
-        evaluation, batch norm's buffers from replica 0, checkpoints of whole arrays by name, digests by replica.
 
     Attributes
         servers          number of servers, in addition to the nodes
         algorithm        all-reduce of gradients or weights, as in `comm.all_reduce`. With "ordered", losses and
                          accuracies are reduced in that order too, so that a run has the same bits on all engines
-                         (but for the layers that `Hybrid` divides among three nodes or more). BLAS must have the same
-                         number of threads, on which the bits of large matrix products depend: a rank has its share of
-                         them, a simulation all. `with threadpoolctl.threadpool_limits(1):` gives one to every engine
+                         (but for the layers that `Hybrid` divides among three nodes or more), if BLAS has the same
+                         number of threads on each: `with threadpoolctl.threadpool_limits(1):` gives them one
         is_asynchronous  whether `batch_size` counts the samples of one gradient instead of those of all nodes together
         broadcasts_weights  whether `run` begins with the weights of rank 0 on all nodes; else replicas that were built
                          with different ones are refused
         is_resumable     whether a checkpoint (weights, optimizer, schedule) is enough for a run to go on
+        resumes_from     from what the others go on when a node has died, with `train(elastic=True)`
+                         "step"        all nodes have the same weights after each update
+                         "mean"        they have weights of their own, and go on from the survivors' mean
+                         "checkpoint"  a dead node's weights are lost, as where the model is split; new nodes take the
+                                       places of the dead, and all go on from the last checkpoint
+                         ""            the run cannot go on
     """
 
     servers: int = 0
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     is_asynchronous: ClassVar[bool] = False
     broadcasts_weights: ClassVar[bool] = False
-
-    @property
-    def is_resumable(self) -> bool:
-        return False
-
-    @property
-    def goes_on_from(self) -> str:
-        """From what the others go on when a node has died, with `train(elastic=True)`.
-
-        "step": all nodes have the same weights after each update. "mean": they have weights of their own, and go on
-        from the survivors' mean. "checkpoint": a dead node's weights are lost, as where the model is split; new nodes
-        take the places of the dead, and all go on from the last checkpoint. "": the run cannot go on.
-        """
-        return ""
+    is_resumable: ClassVar[bool] = False
+    resumes_from: ClassVar[str] = ""
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
         """Which rank holds what of which replica; here each node is a replica with the whole model.
@@ -174,9 +161,18 @@ class Strategy:
         """How often the nodes together read each sample of the training set in an epoch: here once."""
         return 1
 
+    def check_whole(self, **at_least: int) -> None:
+        """Raise TypeError or ValueError unless each setting is a whole number of at least that; keep it as an int."""
+        for name, lowest in at_least.items():
+            number = whole_number(f"{type(self).__name__}: {name}", getattr(self, name), lowest)
+            object.__setattr__(self, name, number)
+
     def check_algorithm(self) -> None:
-        """Raise ValueError if `algorithm` is not the name of an all-reduce."""
-        one_of(f"{type(self).__name__}: algorithm", self.algorithm, ("auto", *ALL_REDUCE))
+        """Raise ValueError, or for a function TypeError, if `algorithm` is none that `comm.all_reduce` takes."""
+        if callable(self.algorithm):
+            chosen(self.algorithm, "sum", {})
+            return
+        one_of(f"{type(self).__name__}: algorithm", self.algorithm, NAMED)
 
     def run(self, session: Session) -> None:
         """The program of every node."""

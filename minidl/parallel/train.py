@@ -26,7 +26,7 @@ from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import Checkpoint
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.elastic_restart import Elastic, Leg
-from minidl.parallel.run.progress import Progress
+from minidl.parallel.run.history import Progress
 from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.run_files import RunFolder
@@ -61,11 +61,10 @@ def train(
         nodes       ranks that train, those of the strategy's plan; a strategy's servers are additional ranks
         on          engine, as in `cluster.launch`: "processes", "simulation", "mpi" or an object
         network     cost of messages, as in `cluster.launch`
-        folder      where a checkpoint, config.json and metrics.csv are written; None: nowhere. config.json, with
-                    `config`, the seed, versions and the commit, is there from the start, metrics.csv after the first
-                    epoch: a run that is stopped leaves them. Strategies that evaluate during the run (Serial,
-                    Synchronous, SufficientFactors, Pipeline, Hybrid) write it at the start and after every epoch, the
-                    others at the end. In a script under mpiexec rank 0 reads and writes it
+        folder      where checkpoint, config.json and metrics.csv are written; None: nowhere. A run that is stopped
+                    leaves config.json (`config`, seed, versions, commit) and the rows of its epochs. Serial,
+                    Synchronous, SufficientFactors, Pipeline and Hybrid write the checkpoint at the start and after
+                    every epoch, the others at the end. In a script under mpiexec rank 0 reads and writes
         resume      checkpoint to go on from, to the same bits as a run that was never stopped; None: from the start.
                     See the notes for another number of nodes
         progress    called in the caller's process, up to ten times a second and after every epoch
@@ -76,12 +75,11 @@ def train(
                     limit
         on_failure  "raise" or "continue", as in `cluster.launch`
         faults      planned faults, as in `cluster.launch`
-        elastic     True, or an `Elastic` with settings: when nodes die, the run goes on with the others, and
-                    `report.restarts` says so. With Pipeline, new nodes take the places of the dead, and all go on from
-                    the last checkpoint in the folder; without a folder, from where the run began. A node dies if its
-                    process ends without raising, as by SIGKILL or a planned `kill`; an exception, a loss that is not
-                    finite and a node that hangs end the run as without `elastic`. A fault plan then counts the calls of
-                    each launch; nodes keep their faults but not their numbers
+        elastic     True, or an `Elastic` with settings: when nodes die, the run goes on as `resumes_from` of the
+                    strategy says (`run/elastic_restart.py`), and `report.restarts` lists it. A node dies if its process
+                    ends without raising, as by SIGKILL or a planned `kill`; an exception, a loss that is not finite and
+                    a node that hangs end the run. A fault plan counts the calls of each launch; nodes keep their faults
+                    but not their numbers
 
     Notes
         A run can be resumed on another number of nodes, and by another strategy that can be resumed: weights, optimizer

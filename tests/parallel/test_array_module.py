@@ -15,7 +15,7 @@ from minidl import compress, data, kernels, nn, optim
 from minidl.cluster.comm import Communicator, world
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.trace.recorder import Recorder
-from minidl.parallel import Checkpoint, Job, LocalSGD, NonFiniteLoss, Serial, Session, Synchronous
+from minidl.parallel import Checkpoint, Job, NonFiniteLoss, Serial, Session, SlowMo, Synchronous
 from minidl.parallel.run.elastic_restart import Leg
 from tests.kernels import stand_in
 
@@ -105,7 +105,7 @@ def test_a_residual_network_trains_to_numpys_numbers(strategy: Any, comm: Commun
         assert row["test_loss"] == pytest.approx(expected_row["test_loss"], rel=1e-3)
 
 
-@pytest.mark.parametrize("strategy", [Serial(), LocalSGD(period=2, outer_momentum=0.5)], ids=["serial", "outer"])
+@pytest.mark.parametrize("strategy", [Serial(), SlowMo(period=2)], ids=["serial", "outer"])
 def test_clipped_gradients_and_outer_momentum_have_numpys_numbers(strategy: Any, comm: Communicator, cupy: Any) -> None:
     flat = job(model=partial(nn.models.MLP, 64, 16, 10), clip_norm=0.5)
     mine, theirs = (train(name, flat, strategy, comm) for name in ("cupy", "numpy"))

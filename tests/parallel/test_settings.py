@@ -5,6 +5,8 @@ import pytest
 
 from minidl.parallel import (
     BackupWorkers,
+    DiLoCo,
+    Downpour,
     EagerSGD,
     ElasticAveraging,
     Ensemble,
@@ -15,43 +17,43 @@ from minidl.parallel import (
     OneShotAveraging,
     ParameterServer,
     Pipeline,
+    PostLocalSGD,
+    SlowMo,
     SufficientFactors,
     Synchronous,
+    train,
 )
-from tests.parallel.jobs import blobs, small_job
+from tests.parallel.jobs import blobs, small_job, weights
 
 WHOLE = [
-    *((ParameterServer, name, lowest) for name, lowest in {"servers": 1, "fetch_every": 1, "push_every": 1}.items()),
-    (ParameterServer, "staleness", 0),
-    (ParameterServer, "warm_start", 0),
+    *((ParameterServer, name, lowest) for name, lowest in {"servers": 1, "staleness": 0}.items()),
+    *((Downpour, name, lowest) for name, lowest in {"fetch_every": 1, "push_every": 1, "warm_start": 0}.items()),
     (BackupWorkers, "backups", 0),
     (EagerSGD, "quorum", 1),
     (ElasticAveraging, "period", 1),
     (LocalSGD, "period", 1),
-    (LocalSGD, "post_local_after", 0),
+    (PostLocalSGD, "post_local_after", 0),
 ]
 REAL = [  # with values outside of the range
     (ElasticAveraging, "alpha", (0.0, 1.5)),
     (ElasticAveraging, "momentum", (-0.1, 1.0)),
-    (LocalSGD, "outer_lr", (0, -1.0)),
-    (LocalSGD, "outer_momentum", (-0.1, 1.0)),
+    (SlowMo, "outer_lr", (0, -1.0)),
+    (SlowMo, "outer_momentum", (-0.1, 1.0)),
+    (DiLoCo, "outer_lr", (0, -1.0)),
+    (DiLoCo, "outer_momentum", (0.0, 1.0)),
 ]
 FLAGS = [
-    (ParameterServer, "staleness_aware"),
-    (ParameterServer, "locked"),
     (BackupWorkers, "abandon"),
     (EagerSGD, "coordinator"),
     (ElasticAveraging, "overlap"),
     (Gossip, "asynchronous"),
     (Hogwild, "locked"),
-    (LocalSGD, "outer_nesterov"),
 ]
 CHOICES = [
     (EagerSGD, "quorum", "most"),
     (ElasticAveraging, "variant", "chaotic"),
     (Ensemble, "data", "none"),
     (Gossip, "topology", "star"),
-    (LocalSGD, "outer_form", "w"),
 ]
 
 
@@ -104,3 +106,26 @@ def test_every_strategy_refuses_more_nodes_than_there_are_samples_for():
         said = r"cannot be (dealt to 5 nodes: use at most 3|shared by 5 (nodes|replicas))"
         with pytest.raises(ValueError, match=said):
             strategy.check(job, 5)
+
+
+def through_rank_0(comm, x, op="sum"):
+    """An all-reduce of one's own: rank 0 adds up, and sends the sum to all."""
+    if comm.rank:
+        comm.send(x, 0)
+        x[...] = comm.recv(0)
+        return
+    others = range(1, comm.size)
+    for other in others:
+        comm.reduce_into(x, comm.recv(other), op)
+    for other in others:
+        comm.send(x, other)
+
+
+def test_the_all_reduce_of_a_strategy_may_be_a_function():
+    job = small_job(epochs=1)
+    for kind in (Synchronous, LocalSGD):
+        own = train(job, kind(algorithm=through_rank_0), nodes=3, on="simulation")
+        named = train(job, kind(algorithm="ordered"), nodes=3, on="simulation")
+        assert np.abs(weights(own) - weights(named)).max() < 1e-12
+    with pytest.raises(TypeError, match=r"all_reduce by .*<lambda>"):
+        LocalSGD(algorithm=lambda comm: None)

@@ -7,7 +7,8 @@ from math import ceil
 
 import numpy as np
 
-from minidl.arguments import flag, one_of, real_number, whole_number
+from minidl.arguments import flag, one_of, real_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.kernels import Array
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
@@ -37,11 +38,9 @@ class ElasticAveraging(Strategy):
                    "round_robin"    workers 0, 1, ..., p - 1 in turn; the centre is on a server (original EASGD)
                    "asynchronous"   default: workers in order of arrival; the centre is on a server
         momentum   EAMSGD: velocity v, the last step without its pull; the gradient is taken at x_i + momentum v, and
-                   momentum v is added to the step; default 0: none. An optimizer may have momentum of its own
-                   instead, which then does not include the pulls
+                   momentum v is added to the step; default 0: none. Instead, the optimizer may have momentum
         algorithm  all-reduce of the synchronous variant, as in `comm.all_reduce`
-        overlap    True: the all-reduce of the synchronous variant overlaps the gradient, which does not need its sum
-                   (Sync EASGD 3); default False: the gradient begins after the all-reduce
+        overlap    True: the all-reduce of the synchronous variant overlaps the gradient (Sync EASGD 3); default False
 
     The centre is the model that is evaluated.
     Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.
@@ -71,13 +70,13 @@ class ElasticAveraging(Strategy):
     period: int = 1
     variant: str = "asynchronous"
     momentum: float = 0.0
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     overlap: bool = False
 
     def __post_init__(self) -> None:
         if self.alpha is not None:
             real_number("ElasticAveraging: alpha", self.alpha, above=0, at_most=1)
-        object.__setattr__(self, "period", whole_number("ElasticAveraging: period", self.period, at_least=1))
+        self.check_whole(period=1)
         one_of("ElasticAveraging: variant", self.variant, VARIANTS)
         real_number("ElasticAveraging: momentum", self.momentum, at_least=0, below=1)
         self.check_algorithm()
@@ -87,12 +86,9 @@ class ElasticAveraging(Strategy):
                 f"ElasticAveraging: overlap=True hides the all-reduce of variant='synchronous'; with variant="
                 f"{self.variant!r} a worker waits for the server's answer: leave overlap out"
             )
-        object.__setattr__(self, "servers", int(has_server))  # both follow from the variant
+        object.__setattr__(self, "servers", int(has_server))  # these follow from the variant
         object.__setattr__(self, "is_asynchronous", has_server)
-
-    @property
-    def goes_on_from(self) -> str:
-        return "" if self.servers else "mean"
+        object.__setattr__(self, "resumes_from", "" if has_server else "mean")
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -117,7 +113,7 @@ class ElasticAveraging(Strategy):
         centre, velocity = session.weights(), np.zeros_like(session.weights())
         worker = Worker(session, Layout(session.model, servers=1), one_at_a_time=True) if self.servers else None
         seen = unreported = 0  # samples of this worker: of the run, since the last pull
-        for batch in session.stream() if self.servers else session.parts(centre.copy):
+        for batch in session.batches_until_finished() if self.servers else session.local_batches(centre.copy):
             x, pull, adding = session.weights(), None, None
             if session.steps % self.period == 0:
                 if worker is not None:

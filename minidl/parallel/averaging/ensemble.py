@@ -76,7 +76,7 @@ class Ensemble(Strategy):
     def run(self, session: Session) -> None:
         seed = session.job.seed + session.comm.rank
         session.set_weights(vector.weights(list(session.job.build_model(seed).parameters())))
-        for batch in session.passes(seed if self.data == "all" else None):
+        for batch in session.shard_batches(seed if self.data == "all" else None):
             session.zero_grad()
             session.local_loss(batch).backward()
             session.update()

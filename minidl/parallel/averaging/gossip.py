@@ -9,6 +9,7 @@ from math import sqrt
 import numpy as np
 
 from minidl.arguments import flag, one_of
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.kernels import Array
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.mixing import Matrix
@@ -61,8 +62,8 @@ class Gossip(Strategy):
         batch_size is global. With asynchronous=True it is per gradient, and
         - The run ends after `epochs * n` samples of all nodes together (n: size of the training set), so with one slow
           node the others process more, and the time is that of the summed speed. The schedule counts these samples.
-        - The counts travel with the averages, so a node learns those of the others with a delay. It applies the
-          gradients that it finishes before it learns of the end: a few updates per node, for any length of the run.
+        - The counts travel with the averages, so a node learns of the end with a delay: a few updates per node more,
+          for any length of the run.
         - A node ends an epoch when the count that it knows reaches the epoch's end; the history evaluates the mean of
           the nodes' weights at these moments.
         - With `on_failure="continue"`, the surviving nodes finish the run.
@@ -73,7 +74,7 @@ class Gossip(Strategy):
 
     topology: str | Sequence[Sequence[float]] = "ring"
     asynchronous: bool = False
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
 
     def __post_init__(self) -> None:
         self.check_algorithm()
@@ -95,10 +96,7 @@ class Gossip(Strategy):
                 "which one sends: use 'random' or 'ring'"
             )
         object.__setattr__(self, "is_asynchronous", flag("Gossip: asynchronous", self.asynchronous))
-
-    @property
-    def goes_on_from(self) -> str:
-        return "" if self.asynchronous else "mean"
+        object.__setattr__(self, "resumes_from", "" if self.asynchronous else "mean")
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -120,7 +118,7 @@ class Gossip(Strategy):
         if self.asynchronous:
             average_in_pairs(session, *mixing.opposites(str(self.topology), session.nodes)[session.comm.rank])
             return
-        for batch in session.parts():
+        for batch in session.local_batches():
             x = session.weights()
             mixed = self._exchange(session, x)
             session.zero_grad()

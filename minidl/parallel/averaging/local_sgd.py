@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
-from minidl.arguments import flag, one_of, real_number, whole_number
+from minidl import optim
+from minidl.arguments import real_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.kernels.sixteen_bit import is_floating_point
-from minidl.parallel.averaging.outer_momentum import OUTER_FORMS, OuterMomentum
+from minidl.nn import Parameter
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy
@@ -21,89 +25,55 @@ class LocalSGD(Strategy):
             gradient of the mean loss over this node's share
             update this node's own weights
             after every H-th step, and after the last: replace the weights by their mean over all nodes (all-reduce)
-            with outer momentum: step from the weights before the round, with the change of the mean as gradient
 
     Parameters
-        period            H, local steps per round; T steps make ceil(T/H) rounds; default 8
-        post_local_after  number of initial epochs with H = 1 and no outer step (post-local SGD); default 0
-        algorithm         algorithm of the all-reduce, as in `comm.all_reduce`
-        outer_lr          learning rate of the outer step, alpha; default 1
-        outer_momentum    beta, at least 0 and below 1; default 0: with outer_lr=1, the plain mean
-        outer_nesterov    Nesterov's momentum in the outer step; default False
-        outer_form        "u"   default: the change of the mean is divided by the inner rate (SlowMo)
-                          "v"   the change of the mean is used directly (DiLoCo)
-                          Both are the same while the inner rate is constant; see `outer_momentum.py`
+        period      H, local steps per round; T steps make ceil(T/H) rounds; default 8
+        algorithm   algorithm of the all-reduce, as in `comm.all_reduce`
 
-    Limits, for H = 1 and inner SGD without momentum at rate lr: Synchronous with SGD; with outer momentum, Synchronous
-    with SGD(lr=outer_lr lr, momentum=outer_momentum, nesterov=outer_nesterov), momentum_form="u" or "v" as outer_form.
+    Variants are subclasses: `PostLocalSGD`, `SlowMo`, `DiLoCo`. They override `is_round_over` or `after_mean`.
+    Limits, for H = 1 and SGD without momentum: Synchronous.
 
     Notes
         batch_size is global. The mean weights each node by the number of samples it has seen since the last mean.
-        State of the inner optimizer, such as momentum, stays on its node. Batch-norm running statistics are averaged
-        with the weights; the outer step does not change them.
-        The schedule sets the inner rate, step by step; the outer rate is constant.
+        State of the optimizer, such as momentum, stays on its node. Batch-norm running statistics are averaged with the
+        weights.
         The model that is evaluated when an epoch ends between two rounds is the plain mean of the nodes' models.
         `report.recorded["rounds"]` has the steps after which a round ended.
-        Settings that the tests run: SlowMo with outer_lr=1 and outer_momentum from 0.4 to 0.8; DiLoCo with
-        outer_lr=0.7, outer_momentum=0.9, outer_nesterov=True, outer_form="v". Both stay bounded on a quadratic wherever
-        the inner steps of a round bring every direction closer to the optimum without overshooting it.
 
     References
-        Stich, Local SGD Converges Fast and Communicates Little (arXiv:1805.09767), algorithm 1; post-local: Lin et al.,
-        Don't Use Large Mini-Batches, Use Local SGD (arXiv:1808.07217); outer momentum: Wang, Tantia, Ballas and Rabbat,
-        SlowMo (arXiv:1910.00643), algorithm 1; Douillard et al., DiLoCo (arXiv:2311.08105), algorithm 1.
+        Stich, Local SGD Converges Fast and Communicates Little (arXiv:1805.09767), algorithm 1.
     """
 
     period: int = 8
-    post_local_after: int = 0
-    algorithm: str = "auto"
-    outer_lr: float = 1.0
-    outer_momentum: float = 0.0
-    outer_nesterov: bool = False
-    outer_form: str = "u"
+    algorithm: AllReduceAlgorithm = "auto"
+    resumes_from: ClassVar[str] = "mean"
 
     def __post_init__(self) -> None:
-        for name, at_least in {"period": 1, "post_local_after": 0}.items():
-            object.__setattr__(self, name, whole_number(f"LocalSGD: {name}", getattr(self, name), at_least))
-        real_number("LocalSGD: outer_lr", self.outer_lr, above=0)
-        real_number("LocalSGD: outer_momentum", self.outer_momentum, at_least=0, below=1)
-        flag("LocalSGD: outer_nesterov", self.outer_nesterov)
-        one_of("LocalSGD: outer_form", self.outer_form, OUTER_FORMS, hint="'u' is SlowMo's, 'v' DiLoCo's")
+        self.check_whole(period=1)
         self.check_algorithm()
-        if self.outer_nesterov and not self.outer_momentum:
-            raise ValueError("LocalSGD: outer_nesterov needs an outer_momentum above 0")
 
-    @property
-    def goes_on_from(self) -> str:
-        return "mean"
+    def is_round_over(self, session: Session, steps: int) -> bool:
+        """Whether the round ends after this number of steps; the last step of a run always ends one."""
+        return steps == self.period
+
+    def after_mean(self, session: Session) -> Callable[[], None]:
+        """Called once, before the first round; returns what is called after each mean: here nothing."""
+        return lambda: None
 
     def run(self, session: Session) -> None:
-        steps, last = 0, session.job.steps_after(session.total_samples, len(session.train))
+        steps, last = 0, session.job.steps_after(session.samples_of_run, len(session.train))
         mine = whole = 0.0  # weight in the losses since the last round: of this node, of all nodes
-        outer = self._outer(session)
-        for batch in session.parts():
-            is_local = session.epoch >= self.post_local_after
-            if outer is not None and steps == 0:
-                outer.begin_round()
+        after_mean = self.after_mean(session)
+        for batch in session.local_batches():
             session.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a share may be empty
                 session.local_loss(batch).backward()
-            if outer is not None:
-                outer.begin_local_step()
             session.update()
             steps, mine, whole = steps + 1, mine + batch.counted, whole + batch.counted_of_all
-            if steps >= (self.period if is_local else 1) or session.steps == last:
+            if self.is_round_over(session, steps) or session.steps == last:
                 self._average(session, mine / whole if whole else 1 / session.nodes)
-                if outer is not None and is_local:
-                    outer.step()
+                after_mean()
                 steps, mine, whole = 0, 0.0, 0.0
-
-    def _outer(self, session: Session) -> OuterMomentum | None:
-        """The outer step; None if the plain mean is used."""
-        if self.outer_lr == 1 and self.outer_momentum == 0:
-            return None
-        groups = session.optimizer.param_groups
-        return OuterMomentum(groups, self.outer_lr, self.outer_momentum, self.outer_nesterov, self.outer_form)
 
     def _average(self, session: Session, weight: float) -> None:
         """Replace the model by the mean of all nodes' models, in which `weight` is this node's weight."""
@@ -114,3 +84,142 @@ class LocalSGD(Strategy):
         vector.set_weights(tensors, mean)
         session.record("rounds", session.steps)
         session.comm.mark("data")
+
+
+@dataclass(frozen=True)
+class PostLocalSGD(LocalSGD):
+    """Local SGD that begins with rounds of one step, for the first epochs, in which models change fastest.
+
+    Parameters
+        period, algorithm  as for LocalSGD
+        post_local_after   number of initial epochs with H = 1; default 1
+
+    References
+        Lin, Stich, Patel and Jaggi, Don't Use Large Mini-Batches, Use Local SGD (arXiv:1808.07217), section 3.
+    """
+
+    post_local_after: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_whole(post_local_after=0)
+
+    def is_round_over(self, session: Session, steps: int) -> bool:
+        return session.epoch < self.post_local_after or super().is_round_over(session, steps)
+
+
+@dataclass(frozen=True)
+class SlowMo(LocalSGD):
+    """Local SGD with an outer step of SGD with momentum: each change of the mean model is taken for a gradient.
+
+        x0   = weights at the start of the round, the same on all nodes
+        mean = mean of the nodes' weights at its end
+        u    = outer_momentum u + (x0 - mean) / gamma
+        x    = x0 - outer_lr gamma u
+
+    gamma is the mean of the learning rates of the round's local steps, for each group of parameters.
+
+    Parameters
+        period, algorithm   as for LocalSGD
+        outer_lr         learning rate of the outer step, alpha; default 1
+        outer_momentum   beta, at least 0 and below 1; default 0.5; 0 with outer_lr=1: local SGD
+
+    Limits, for H = 1 and inner SGD without momentum at rate lr: Synchronous with SGD(lr=outer_lr lr,
+    momentum=outer_momentum, momentum_form="u").
+
+    Notes
+        The outer step does not change batch norm's running statistics. The schedule sets the inner rate, step by step;
+        the outer rate is constant. Memory: x0 and u, two arrays for each parameter.
+        The tests run outer_lr=1 with outer_momentum from 0.4 to 0.8. The weights stay bounded on a quadratic wherever
+        the inner steps of a round bring every direction closer to the optimum without overshooting it.
+
+    References
+        Wang, Tantia, Ballas and Rabbat, SlowMo (arXiv:1910.00643), algorithm 1.
+    """
+
+    outer_lr: float = 1.0
+    outer_momentum: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        real_number("SlowMo: outer_lr", self.outer_lr, above=0)
+        real_number("SlowMo: outer_momentum", self.outer_momentum, at_least=0, below=1)
+
+    def after_mean(self, session: Session) -> Callable[[], None]:
+        return OuterStep(session.optimizer, self.outer_lr, self.outer_momentum, by_rate=True).make
+
+
+@dataclass(frozen=True)
+class DiLoCo(LocalSGD):
+    """Local SGD with an outer step of SGD with Nesterov's momentum, made for language models on machines far apart.
+
+        x0   = weights at the start of the round, the same on all nodes
+        mean = mean of the nodes' weights at its end
+        u    = outer_momentum u + (x0 - mean)
+        x    = x0 - outer_lr (outer_momentum u + (x0 - mean))
+
+    Parameters
+        period, algorithm   as for LocalSGD
+        outer_lr         learning rate of the outer step; default 0.7
+        outer_momentum   momentum of the outer step, above 0 and below 1; default 0.9
+
+    Limits, for H = 1 and inner SGD without momentum at rate lr: Synchronous with SGD(lr=outer_lr lr,
+    momentum=outer_momentum, nesterov=True, momentum_form="v").
+
+    Notes
+        As of SlowMo; unlike there, a change of the inner rate does not change the momentum of earlier rounds.
+
+    References
+        Douillard et al., DiLoCo (arXiv:2311.08105), algorithm 1.
+    """
+
+    outer_lr: float = 0.7
+    outer_momentum: float = 0.9
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        real_number("DiLoCo: outer_lr", self.outer_lr, above=0)
+        real_number("DiLoCo: outer_momentum", self.outer_momentum, above=0, below=1)
+
+    def after_mean(self, session: Session) -> Callable[[], None]:
+        return OuterStep(session.optimizer, self.outer_lr, self.outer_momentum, nesterov=True).make
+
+
+class OuterStep:
+    """The outer step of SlowMo and DiLoCo, by `optim.SGD`; every node makes it, with the same bits.
+
+    Parameters
+        inner      the optimizer of the local steps; its parameters are those of the outer step, group by group
+        lr         learning rate of the outer step
+        momentum   momentum of the outer step, at least 0 and below 1
+        nesterov   True: Nesterov's form of this momentum
+        by_rate    True: divide the change of the mean by the round's mean inner rate, and multiply the outer rate by it
+    """
+
+    def __init__(
+        self, inner: optim.Optimizer, lr: float, momentum: float, nesterov: bool = False, by_rate: bool = False
+    ) -> None:
+        self.groups, self.lr, self.by_rate = inner.param_groups, lr, by_rate
+        starts = [[Parameter(parameter.data.copy()) for parameter in group["params"]] for group in self.groups]
+        self._outer = optim.SGD([{"params": each} for each in starts], lr, momentum, nesterov=nesterov)
+        self._rates: list[list[float]] = [[] for _ in self.groups]  # of the round's local steps
+        if by_rate:
+            inner.after_step.append(self._note_rates)
+
+    def make(self) -> None:
+        """Make the outer step: the parameters hold the nodes' mean before it, and the new weights after it."""
+        for group, outer, rates in zip(self.groups, self._outer.param_groups, self._rates, strict=True):
+            gamma = sum(rates) / len(rates) if self.by_rate else 1.0
+            rates.clear()
+            outer["lr"] = self.lr * gamma
+            for parameter, start in zip(group["params"], outer["params"], strict=True):
+                moved = start.data - parameter.data
+                start.grad = moved / gamma if gamma else moved * 0
+        self._outer.step()
+        for group, outer in zip(self.groups, self._outer.param_groups, strict=True):
+            for parameter, start in zip(group["params"], outer["params"], strict=True):
+                parameter.copy_(start.numpy())
+
+    def _note_rates(self) -> None:
+        for group, rates in zip(self.groups, self._rates, strict=True):
+            rates.append(group["lr"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.parallel.run.session import Session
 from minidl.parallel.strategy import Strategy
 
@@ -36,18 +37,15 @@ class OneShotAveraging(Strategy):
         Zinkevich, Weimer, Smola and Li, Parallelized Stochastic Gradient Descent (NIPS 2010), algorithm 3.
     """
 
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     is_asynchronous: ClassVar[bool] = True
+    resumes_from: ClassVar[str] = "mean"
 
     def __post_init__(self) -> None:
         self.check_algorithm()
 
-    @property
-    def goes_on_from(self) -> str:
-        return "mean"
-
     def run(self, session: Session) -> None:
-        for batch in session.passes():
+        for batch in session.shard_batches():
             session.zero_grad()
             session.local_loss(batch).backward()
             session.update()

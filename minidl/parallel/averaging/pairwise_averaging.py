@@ -48,7 +48,7 @@ def average_in_pairs(session: Session, is_active: bool, neighbours: list[int]) -
     counts = Counts(session)
     pairs = session.comm.split(0)
     side = (Active if is_active else Passive)(session, pairs, neighbours, counts)
-    for batch in session.stream():
+    for batch in session.batches_until_finished():
         session.zero_grad()
         session.local_loss(batch).backward()
         session.comm.now()  # in a simulation the others go on up to this moment
@@ -86,7 +86,7 @@ class Counts:
         samples, updates = self.rows.sum(axis=0).tolist()
         session.advance_schedule(samples)
         session.steps = max(session.steps, updates)
-        session.finished = samples >= session.total_samples
+        session.finished = samples >= session.samples_of_run
         if not session.finished:  # the last snapshot is that of the end, after the last average
             session.processed(samples, session.weights)
 

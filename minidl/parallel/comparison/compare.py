@@ -17,7 +17,7 @@ from minidl.parallel.comparison.comparison import Comparison, check_formats
 from minidl.parallel.comparison.entrant import Entrant
 from minidl.parallel.job import Job
 from minidl.parallel.run.divergence import NonFiniteLoss
-from minidl.parallel.run.progress import Progress
+from minidl.parallel.run.history import Progress
 from minidl.parallel.strategy import Strategy, check_strategy
 from minidl.parallel.train import train
 
@@ -95,7 +95,9 @@ def compare(
     target = real_number("target", target, above=0, at_most=1)
     check_formats(formats)
     _check_slow(slow or {}, nodes)
-    engine = _simulation() if isinstance(on, str) and on == "simulation" else on
+    engine = on
+    if isinstance(on, str) and on == "simulation":  # slow enough for small models to have something to compute
+        engine = cluster.Simulation(node=cluster.Node(flops_per_s=1e9, bytes_per_s=1e10), trace="ledger")
     is_simulation = isinstance(engine, cluster.Simulation)
     entrants = _entrants(job, strategies, nodes)
     places = _places(networks, is_simulation)
@@ -115,7 +117,10 @@ def compare(
         for entrant in entrants:
             for number in range(seeds):
                 seeded = entrant.with_seed(job.seed, number)
-                run = _run(seeded, network_name, network, engine, slow or {}, limit, deadline, progress)
+                trained = partial(_trained, seeded, network_name, network, slow or {}, limit, deadline, progress)
+                is_alone = seeded.nodes == 1 and (engine == "mpi" or isinstance(engine, cluster.MPI))
+                # Not an MPI job, whose ranks are all the nodes: one of the processes trains it
+                run = cluster.once(partial(trained, "processes"), engine) if is_alone else trained(engine)
                 comparison.runs.append(run)
                 if folder is not None and comparison.is_writer:
                     comparison.save_tables(Path(folder))  # at once: a program that is stopped keeps them
@@ -142,11 +147,6 @@ def _entrants(job: Job, strategies: Mapping[str, Strategy | tuple[Strategy, Job]
     return entrants
 
 
-def _simulation() -> Engine:
-    """Nodes slow enough for small models to have something to compute."""
-    return cluster.Simulation(node=cluster.Node(flops_per_s=1e9, bytes_per_s=1e10), trace="ledger")
-
-
 def _places(
     networks: Sequence[str] | Mapping[str, str | Network | None] | None, is_simulation: bool
 ) -> dict[str, Network | None]:
@@ -170,32 +170,15 @@ def _title(job: Job, nodes: int, seeds: int) -> str:
     return f"nodes: {nodes}, minibatch: {job.batch_size}, epochs: {job.epochs}, {of_seeds}"
 
 
-def _run(
-    entrant: Entrant,
-    network_name: str,
-    network: Network | None,
-    on: str | Engine,
-    slow: Mapping[int, float],
-    timeout: float,
-    deadline: float | None,
-    progress: Listener | None,
-) -> ComparedRun:
-    """Train. A run on one node is not an MPI job, whose ranks are all the nodes: one of the processes trains it."""
-    is_alone = entrant.nodes == 1 and (on == "mpi" or isinstance(on, cluster.MPI))
-    where = "processes" if is_alone else on
-    trained = partial(_trained, entrant, network_name, network, where, slow, timeout, deadline, progress)
-    return cluster.once(trained, on) if is_alone else trained()
-
-
 def _trained(
     entrant: Entrant,
     network_name: str,
     network: Network | None,
-    on: str | Engine,
     slow: Mapping[int, float],
     timeout: float,
     deadline: float | None,
     progress: Listener | None,
+    on: str | Engine,
 ) -> ComparedRun:
     rows: list[Any] = []
     run = ComparedRun(entrant, network_name, rows)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from minidl.arguments import whole_number
 from minidl.data.loader import Batch
 from minidl.parallel.job import Job
 from minidl.parallel.run.minibatches import micro_batches
@@ -35,14 +35,10 @@ class Serial(Strategy):
 
     shards: int = 1
     micro_batches: int = 1
+    is_resumable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("shards", "micro_batches"):
-            object.__setattr__(self, name, whole_number(f"Serial: {name}", getattr(self, name), at_least=1))
-
-    @property
-    def is_resumable(self) -> bool:
-        return True
+        self.check_whole(shards=1, micro_batches=1)
 
     def check(self, job: Job, nodes: int) -> None:
         if nodes != 1:

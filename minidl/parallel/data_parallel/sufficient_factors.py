@@ -10,6 +10,7 @@ import numpy as np
 
 from minidl import functional as F
 from minidl import kernels, nn
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.data.pairs import minibatch
 from minidl.grad_mode import no_grad
 from minidl.kernels import Array
@@ -51,19 +52,13 @@ class SufficientFactors(Strategy):
     """
 
     hybrid: bool = False
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     broadcasts_weights: ClassVar[bool] = True
+    is_resumable: ClassVar[bool] = True
+    resumes_from: ClassVar[str] = "step"
 
     def __post_init__(self) -> None:
         self.check_algorithm()
-
-    @property
-    def is_resumable(self) -> bool:
-        return True
-
-    @property
-    def goes_on_from(self) -> str:
-        return "step"
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -88,7 +83,7 @@ class SufficientFactors(Strategy):
 class FactoredGradients:
     """Sums gradients over the ranks: those of the layers' weights by factors, the others by an all-reduce."""
 
-    def __init__(self, session: Session, layers: list[FactoredLinear], algorithm: str) -> None:
+    def __init__(self, session: Session, layers: list[FactoredLinear], algorithm: AllReduceAlgorithm) -> None:
         self.comm, self.layers = session.comm, layers
         weights = {layer.weight for layer in layers}
         others = [parameter for parameter in session.parameters if parameter not in weights]

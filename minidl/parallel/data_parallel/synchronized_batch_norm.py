@@ -8,6 +8,7 @@ import numpy as np
 
 from minidl import functional as F
 from minidl import kernels
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.data.pairs import minibatch
 from minidl.functional.bind import operand
@@ -32,7 +33,7 @@ class SynchronizedBatchNorm(BatchNorm):
     statistics normalises over the samples that it is given.
     """
 
-    def __init__(self, layer: BatchNorm, comm: Communicator, algorithm: str = "auto") -> None:
+    def __init__(self, layer: BatchNorm, comm: Communicator, algorithm: AllReduceAlgorithm = "auto") -> None:
         vars(self).update(vars(layer))  # the same parameters and buffers
         self.name, self.expected, self.dimensions = layer.name, layer.expected, layer.dimensions
         self.comm, self.algorithm, self.counts = comm, algorithm, True
@@ -67,7 +68,7 @@ class StatisticsOfAllNodes:
         Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), section 3, for backward
     """
 
-    def __init__(self, comm: Communicator, algorithm: str, counts: bool) -> None:
+    def __init__(self, comm: Communicator, algorithm: AllReduceAlgorithm, counts: bool) -> None:
         self.comm, self.algorithm, self.counts = comm, algorithm, counts
         self.count = 0  # values per channel, of all nodes together
 
@@ -85,7 +86,7 @@ class StatisticsOfAllNodes:
         return self.comm.all_reduce(sums, algorithm=self.algorithm)
 
 
-def synchronized(model: Module, comm: Communicator, algorithm: str = "auto") -> Module:
+def synchronized(model: Module, comm: Communicator, algorithm: AllReduceAlgorithm = "auto") -> Module:
     """Replace the batch norms (1d, 2d) of the model by SynchronizedBatchNorm over the ranks of comm; return the model.
 
     The model is changed in place; its parameters and buffers are kept. algorithm: all-reduce in backward.

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minidl import random
-from minidl.arguments import one_of, real_number, whole_number
+from minidl.arguments import one_of, real_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.compress import Compressor
 from minidl.data.loader import Batch
 from minidl.parallel.data_parallel.synchronized_batch_norm import backward_without_samples, synchronized
@@ -54,12 +55,13 @@ class Synchronous(Strategy):
     """
 
     bucket_mb: float = 1.0
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     compressor: Compressor | None = None
     overlap: bool | None = None
     accumulate: int = 1
     batch_norm: str = "local"
     broadcasts_weights: ClassVar[bool] = True
+    resumes_from: ClassVar[str] = "step"
 
     def __post_init__(self) -> None:
         real_number("Synchronous: bucket_mb", self.bucket_mb, above=0, at_most=math.inf)
@@ -68,16 +70,9 @@ class Synchronous(Strategy):
             raise TypeError(
                 f"Synchronous: compressor must be a compressor such as compress.TopK(0.01), got {self.compressor!r}"
             )
-        object.__setattr__(self, "accumulate", whole_number("Synchronous: accumulate", self.accumulate, at_least=1))
+        object.__setattr__(self, "is_resumable", self.compressor is None or not self.compressor.is_stateful)
+        self.check_whole(accumulate=1)
         one_of("Synchronous: batch_norm", self.batch_norm, ("local", "synchronized"))
-
-    @property
-    def is_resumable(self) -> bool:
-        return self.compressor is None or not self.compressor.is_stateful
-
-    @property
-    def goes_on_from(self) -> str:
-        return "step"
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)

@@ -12,6 +12,7 @@ from itertools import chain
 
 import numpy as np
 
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.work import Work
 from minidl.kernels import Array
@@ -43,7 +44,12 @@ class GradientBuckets:
     """
 
     def __init__(
-        self, parameters: Sequence[Tensor], comm: Communicator, bucket_mb: float, algorithm: str, overlap: bool = True
+        self,
+        parameters: Sequence[Tensor],
+        comm: Communicator,
+        bucket_mb: float,
+        algorithm: AllReduceAlgorithm,
+        overlap: bool = True,
     ) -> None:
         self.comm, self.algorithm, self.overlap = comm, algorithm, overlap
         self.buckets = fill([parameter for parameter in parameters if parameter.requires_grad], bucket_mb * 1e6)

@@ -14,6 +14,7 @@ from itertools import chain
 import numpy as np
 
 from minidl import kernels
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.compress import Compressor, exchange
 from minidl.compress.exchange import Sum
@@ -52,7 +53,7 @@ class CompressedGradients:
         compressor: Compressor,
         overlap: bool = True,
         bucket_mb: float = 1.0,
-        algorithm: str = "auto",
+        algorithm: AllReduceAlgorithm = "auto",
         names: Sequence[str] | None = None,
         seed: int = 0,
     ) -> None:

@@ -2,7 +2,6 @@
 
 From top to bottom; a file imports only from lines below its own:
 
-    executed         when each stage did what in a run, from its trace
     pipeline         the strategy
     cuts             where to cut a model
     costs            what each unit of a model costs
@@ -10,17 +9,13 @@ From top to bottom; a file imports only from lines below its own:
     handover         what passes from one chunk of a model to the next
     weight_versions  what an asynchronous stage keeps of its weights
     formulas         bubble and memory by the papers' closed forms
-    files            schedules as CSV files
-    named_schedules  makes a schedule by its name
-    schedules        naive, GPipe, 1F1B, PipeDream, interleaved, zero bubble
-    clock            plays a schedule with given times
-    timeline         when each stage does what, as text and as a picture
-    memory           what each stage keeps for backward
+    schedules        naive, GPipe, 1F1B, PipeDream, interleaved, zero bubble; makes one by its name
+    listed           a schedule that was written down, as text or in a CSV file
     validation       whether a schedule can be executed
-    interpreter      one stage as a coroutine
-    messages         sends and receives, derived from the actions
-    listed           a schedule that was written down
-    schedule         for each stage, the list of its actions
+    clock            plays a schedule with given times
+    timeline         when each stage does what, planned or in a run, as text and as a picture
+    interpreter      one stage as a coroutine, with sends and receives derived from the actions
+    schedule         for each stage, the list of its actions; what it keeps for backward
     action           what a stage does next
 """
 
@@ -29,20 +24,13 @@ from minidl.parallel.pipeline.action import KINDS, Action
 from minidl.parallel.pipeline.clock import Times, simulate
 from minidl.parallel.pipeline.costs import Costs, UnitCost, costs_of
 from minidl.parallel.pipeline.cuts import balanced_cuts, bottleneck
-from minidl.parallel.pipeline.executed import executed
-from minidl.parallel.pipeline.files import read_csv, write_csv
-from minidl.parallel.pipeline.listed import Listed
-from minidl.parallel.pipeline.memory import peak_memory
-from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
-from minidl.parallel.pipeline.schedule import Schedule, ScheduleError
-from minidl.parallel.pipeline.schedules.gpipe import GPipe
-from minidl.parallel.pipeline.schedules.interleaved import Interleaved
-from minidl.parallel.pipeline.schedules.naive import Naive
-from minidl.parallel.pipeline.schedules.one_f_one_b import OneFOneB
-from minidl.parallel.pipeline.schedules.pipedream import PipeDream
-from minidl.parallel.pipeline.schedules.zero_bubble import ZeroBubbleH1, ZeroBubbleH2
-from minidl.parallel.pipeline.schedules.zero_bubble_v import ZeroBubbleV
-from minidl.parallel.pipeline.timeline import Bar, Timeline, plot_timelines
+from minidl.parallel.pipeline.listed import Listed, read_csv, write_csv
+from minidl.parallel.pipeline.schedule import Schedule, ScheduleError, peak_memory
+from minidl.parallel.pipeline.schedules import SCHEDULES, schedule
+from minidl.parallel.pipeline.schedules.gpipe import GPipe, Naive
+from minidl.parallel.pipeline.schedules.one_f_one_b import Interleaved, OneFOneB, PipeDream
+from minidl.parallel.pipeline.schedules.zero_bubble import ZeroBubbleH1, ZeroBubbleH2, ZeroBubbleV
+from minidl.parallel.pipeline.timeline import Bar, Timeline, executed, plot_timelines
 from minidl.parallel.pipeline.validation import validate
 
 __all__ = [

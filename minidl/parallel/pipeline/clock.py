@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 
 from minidl.arguments import real_number
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.interpreter import play
-from minidl.parallel.pipeline.messages import Message
+from minidl.parallel.pipeline.interpreter import Message, play
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.timeline import Bar, Timeline
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from minidl import kernels
 from minidl.arguments import one_of, whole_number
 from minidl.kept_arrays import kept_bytes
-from minidl.kernels import Array, array_module
+from minidl.kernels import array_module
 from minidl.nn import Module, Stage
 from minidl.parallel.pipeline.handover import separate, tensors_of
 from minidl.recomputation import unchanged
-from minidl.tape import Node, walk
+from minidl.tape import walk
 from minidl.tensor import Tensor
 
 UNITS = ("flops", "seconds")
@@ -124,7 +124,11 @@ def costs_of_units(units: Iterable[tuple[Module, Stage]], x: Any, unit: str, rep
                     row, output = _run(model, stage, value, inputs, lambda: work.flops)
             else:
                 runs = [_run(model, stage, value, inputs, perf_counter) for _ in range(repeats + 1)]
-                row, output = _median([row for row, _ in runs[1:]]), runs[-1][1]
+                measured, (row, output) = [each for each, _ in runs[1:]], runs[-1]
+                row = row._replace(
+                    forward=median(each.forward for each in measured),
+                    backward=median(each.backward for each in measured),
+                )
             rows.append(row)
             value, inputs = separate(output)
     return Costs(tuple(rows), unit)
@@ -142,16 +146,11 @@ def _run(
     differentiable = [tensor for tensor in tensors if tensor.requires_grad]
     seeds = [array_module(tensor.data).ones_like(tensor.data) for tensor in differentiable]
     began = now()
-    walk(differentiable, seeds, None, False, _ignore)
+    walk(differentiable, seeds, None, False, lambda leaf, gradient: None)  # the `.grad` of the leaves stay
     backward = now() - began
     parameters = sum(parameter.data.nbytes for parameter in stage.parameters())
     sent = sum(tensor.data.nbytes for tensor in tensors)
     return UnitCost(_name(stage, model), forward, backward, parameters, kept, sent), output
-
-
-def _median(rows: Sequence[UnitCost]) -> UnitCost:
-    """The median of several runs of one unit."""
-    return rows[0]._replace(forward=median(row.forward for row in rows), backward=median(row.backward for row in rows))
 
 
 def _name(unit: Stage, model: Module) -> str:
@@ -160,7 +159,3 @@ def _name(unit: Stage, model: Module) -> str:
     of_parameters = {parameter: name for name, parameter in model.named_parameters()}
     used = [names.get(module, type(module).__name__) for module in unit.modules]
     return ", ".join(used or [of_parameters.get(each, "parameter") for each in unit.parameters()]) or "(no parameters)"
-
-
-def _ignore(leaf: Node, gradient: Array) -> None:
-    """Leave the `.grad` of the leaf as it is."""

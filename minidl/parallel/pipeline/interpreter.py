@@ -1,16 +1,82 @@
 """The interpreter of schedules: one stage as a coroutine over operations that are given.
 
-The same few lines validate a schedule, simulate it and execute it; the operations differ.
+The same few lines validate a schedule, simulate it and execute it; the operations differ. Schedules do not list sends
+and receives: they are derived from what the actions need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from minidl.parallel.pipeline.action import Action
-from minidl.parallel.pipeline.messages import Message, Receive, Send, Step, lowered
 from minidl.parallel.pipeline.schedule import Schedule, ScheduleError
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one stage sends another.
+
+    Parameters
+        kind            "activation" or "gradient"
+        micro_batch     number of the micro-batch
+        chunk           the chunk that needs it: its input, or the gradient of its output
+        source, target  the stages that send and receive it
+    """
+
+    kind: str
+    micro_batch: int
+    chunk: int
+    source: int
+    target: int
+
+    def __str__(self) -> str:
+        what = "input" if self.kind == "activation" else "gradient of the output"
+        return f"the {what} of micro-batch {self.micro_batch} for chunk {self.chunk}, from stage {self.source}"
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    message: Message
+
+
+Step = Receive | Action | Send
+
+
+def with_messages(schedule: Schedule, actions: Iterable[Action]) -> Iterator[Step]:
+    """The actions of a stage with the receive that each needs before it, and the send that others need after it.
+
+    Chunks on the same stage exchange values without a message.
+    """
+    for action in actions:
+        if (message := _message(schedule, action, is_incoming=True)) is not None:
+            yield Receive(message)
+        yield action
+        if (message := _message(schedule, action, is_incoming=False)) is not None:
+            yield Send(message)
+
+
+def _message(schedule: Schedule, action: Action, is_incoming: bool) -> Message | None:
+    """The message that an action needs, or that it causes; None if there is none.
+
+    F needs the output of the previous chunk, and its own output goes to the next one; B and I need the gradient of the
+    next chunk's input, and send that of their own to the previous one.
+    """
+    if action.kind not in "FBI":
+        return None
+    is_forward = action.kind == "F"
+    neighbour = action.chunk + (1 if is_forward != is_incoming else -1)
+    if not 0 <= neighbour < schedule.chunks or schedule.place(neighbour) == schedule.place(action.chunk):
+        return None
+    source, target = (neighbour, action.chunk) if is_incoming else (action.chunk, neighbour)
+    kind = "activation" if is_forward else "gradient"
+    return Message(kind, action.micro_batch, target, schedule.place(source), schedule.place(target))
 
 
 class Operations(Protocol):
@@ -48,7 +114,7 @@ def play(schedule: Schedule, operations: Sequence[Operations]) -> None:
     Raises ScheduleError, which says who waits for what, if no stage can go on.
     """
     running = {
-        stage: execute(lowered(schedule, schedule.actions(stage)), operations[stage])
+        stage: execute(with_messages(schedule, schedule.actions(stage)), operations[stage])
         for stage in range(schedule.stages)
     }
     waits: dict[int, Message] = {}

@@ -7,18 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from minidl.arguments import one_of, real_number, whole_number
+from minidl.arguments import one_of, real_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 from minidl.data.loader import Batch
 from minidl.data.pairs import minibatch
 from minidl.kernels import Array
 from minidl.nn import Module, Stage, building, run_stages
-from minidl.nn.checkpointing import is_checkpointed_in_vain
+from minidl.nn.checkpointing import bypasses_checkpointing
 from minidl.nn.normalization import BatchNorm
 from minidl.nn.stages import shared_modules
 from minidl.parallel.gradients.buckets import GradientBuckets
@@ -26,9 +27,9 @@ from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss
 from minidl.parallel.pipeline.costs import UNITS, costs_of_units
 from minidl.parallel.pipeline.cuts import balanced_cuts, check_cuts, check_enough
-from minidl.parallel.pipeline.named_schedules import SCHEDULES, schedule
 from minidl.parallel.pipeline.schedule import Schedule
-from minidl.parallel.pipeline.schedules.pipedream import PipeDream
+from minidl.parallel.pipeline.schedules import SCHEDULES, schedule
+from minidl.parallel.pipeline.schedules.one_f_one_b import PipeDream
 from minidl.parallel.pipeline.stage_execution import StageExecution
 from minidl.parallel.pipeline.validation import validate
 from minidl.parallel.pipeline.weight_versions import WeightVersions, versions_at_entry
@@ -88,14 +89,16 @@ class Pipeline(Strategy):
     cuts: str | Sequence[int] = "flops"
     weight_versions: str = "stashing"
     recompute: bool = False
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     bucket_mb: float = 1.0
     overlap: bool | None = None
+    is_resumable: ClassVar[bool] = True
+    resumes_from: ClassVar[str] = "checkpoint"
 
     def __post_init__(self) -> None:
-        for name in ("stages", "micro_batches", "replicas", "chunks_per_stage"):
-            if name == "stages" or getattr(self, name) is not None:
-                object.__setattr__(self, name, whole_number(f"Pipeline: {name}", getattr(self, name), at_least=1))
+        self.check_whole(stages=1)
+        optional = ("micro_batches", "replicas", "chunks_per_stage")
+        self.check_whole(**{name: 1 for name in optional if getattr(self, name) is not None})
         if not isinstance(self.schedule, Schedule):
             one_of("Pipeline: schedule", self.schedule, SCHEDULES)
         one_of("Pipeline: weight_versions", self.weight_versions, ("stashing", "vertical_sync", "latest"))
@@ -115,14 +118,6 @@ class Pipeline(Strategy):
                 f"Pipeline: weight_versions={self.weight_versions!r} is for schedule='pipedream'; with "
                 f"{self.made_schedule().name} a stage has one version"
             )
-
-    @property
-    def is_resumable(self) -> bool:
-        return True
-
-    @property
-    def goes_on_from(self) -> str:
-        return "checkpoint"
 
     def made_schedule(self) -> Schedule:
         """The schedule that the stages follow."""
@@ -156,7 +151,7 @@ class Pipeline(Strategy):
         super().check(job, nodes)
         validate(self.made_schedule())
         model, chunks = job.build_held(lambda model: ()), self.made_schedule().chunks
-        if is_checkpointed_in_vain(model):
+        if bypasses_checkpointing(model):
             raise ValueError(
                 f"{type(self).__name__}: the model's nn.checkpointing would have no effect, since its stages are "
                 "called one by one: leave it out, and give recompute=True"

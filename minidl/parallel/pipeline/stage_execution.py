@@ -18,8 +18,7 @@ from minidl.parallel.gradients.buckets import GradientBuckets
 from minidl.parallel.mean_loss import Loss
 from minidl.parallel.pipeline.action import Action
 from minidl.parallel.pipeline.handover import Handover, separate, tensors_of
-from minidl.parallel.pipeline.interpreter import execute
-from minidl.parallel.pipeline.messages import Message, lowered
+from minidl.parallel.pipeline.interpreter import Message, execute, with_messages
 from minidl.parallel.pipeline.schedule import Schedule
 from minidl.parallel.pipeline.weight_versions import WeightVersions
 from minidl.parallel.run.session import Session
@@ -114,7 +113,7 @@ class StageExecution:
         self._last_backward = {action.chunk: action for action in actions if action.kind in "BW"}
         self._last_update = next((action for action in reversed(actions) if action.kind == "U"), None)
         before, self._sending = self._sending, []
-        for message in execute(lowered(self._schedule, actions), self):
+        for message in execute(with_messages(self._schedule, actions), self):
             raise AssertionError(f"{message} is waited for where it is received")
         for work in before:
             work.wait()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from minidl.parallel.pipeline.action import KINDS, Action
-from minidl.parallel.pipeline.interpreter import play
-from minidl.parallel.pipeline.messages import Message
+from minidl.parallel.pipeline.clock import simulate
 from minidl.parallel.pipeline.schedule import Schedule, ScheduleError
 
 
@@ -21,27 +20,7 @@ def validate(schedule: Schedule) -> None:
     """
     for stage in range(schedule.stages):
         _validate_stage(schedule, stage)
-    arrived: set[Message] = set()
-    play(schedule, [_Arrivals(arrived)] * schedule.stages)
-
-
-class _Arrivals:
-    """Operations that only note what was sent."""
-
-    def __init__(self, arrived: set[Message]) -> None:
-        self._arrived = arrived
-
-    def has(self, message: Message) -> bool:
-        return message in self._arrived
-
-    def receive(self, message: Message) -> None:
-        self._arrived.remove(message)
-
-    def compute(self, action: Action) -> None:
-        pass
-
-    def send(self, message: Message) -> None:
-        self._arrived.add(message)
+    simulate(schedule)  # raises if stages wait for each other
 
 
 def _validate_stage(schedule: Schedule, stage: int) -> None:
@@ -66,7 +45,9 @@ def _why_bad(
     if kind not in KINDS:
         return f"is of no known kind: choose one of {', '.join(KINDS)}"
     if chunk not in mine:
-        return f"is on the wrong stage: it has {'chunk' if len(mine) == 1 else 'the chunks'} {_listed(mine)}"
+        return (
+            f"is on the wrong stage: it has {'chunk' if len(mine) == 1 else 'the chunks'} {', '.join(map(str, mine))}"
+        )
     if not 0 <= micro_batch < schedule.micro_batches:
         return f"is of a micro-batch that there is not: the last one is {schedule.micro_batches - 1}"
     if _as_counted(schedule, action) in done:
@@ -116,7 +97,3 @@ def _all_actions(schedule: Schedule, mine: list[int], done: set[Action]) -> list
         updates = range(schedule.micro_batches) if schedule.is_asynchronous else [0]
         needed += [Action("U", m, chunk) for m in updates]
     return needed
-
-
-def _listed(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))

@@ -37,9 +37,7 @@ class WeightVersions:
         most_bytes  peak number of their bytes
 
     The latest version is the model's own arrays. An update copies them only if the version is still in use; the last
-    stage never copies, since no minibatch is in flight there at an update.
-
-    Optimizer state and buffers have one version.
+    stage never copies. Optimizer state and buffers have one version.
 
     Harlap et al., PipeDream (arXiv:1806.03377), section 3.4; Narayanan et al. (SOSP 2019), section 3.3.
 

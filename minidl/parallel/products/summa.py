@@ -103,7 +103,7 @@ def summa(a: Any, b: Any, grid: Grid, inner: int, panel: int | None = None) -> T
     check_blocks(a.shape, b.shape, grid, inner)
     panels = list(panels_of(inner, grid, width))
 
-    c = sum(column @ row for column, row in broadcast_panels(a.data, b.data, grid, panels))
+    c = sum(broadcast_column(a.data, grid, each) @ broadcast_row(b.data, grid, each) for each in panels)
 
     def vjp(g: Array, needs: Any) -> tuple[Array | None, Array | None]:
         need_a, need_b = needs
@@ -141,12 +141,6 @@ def panels_of(inner: int, grid: Grid, width: int) -> Iterator[Panel]:
             stop = min(start + width, end)
             of_a, of_b = (slice(start - low, stop - low) for low in (columns[column], rows[row]))
             yield Panel(stop - start, column, of_a, row, of_b)
-
-
-def broadcast_panels(a: Array, b: Array, grid: Grid, panels: list[Panel]) -> Iterator[tuple[Array, Array]]:
-    """Each panel of both matrices, in this rank's rows and columns."""
-    for each in panels:
-        yield broadcast_column(a, grid, each), broadcast_row(b, grid, each)
 
 
 def broadcast_column(a: Array, grid: Grid, panel: Panel) -> Array:

@@ -14,7 +14,7 @@ If the model is split, the survivors lack the dead node's weights, and return on
 
     strategy                            goes on from   begins anew, on all nodes
     Synchronous, SufficientFactors      "step"         memory of a compressor (residuals, factors)
-    LocalSGD                            "mean"         the round; outer momentum
+    LocalSGD and its variants           "mean"         the round; outer momentum
     Gossip                              "mean"         nothing
     OneShotAveraging                    "mean"         nothing; nodes notice a death in the all-reduce at the end
     ElasticAveraging("synchronous")     "mean"         the centre, which is this mean; the velocity of EAMSGD
@@ -24,10 +24,9 @@ Hogwild, asynchronous Gossip and the strategies with servers cannot go on in thi
 compressor's random choices (RandomK, QSGD, TernGrad) have a seed of their own, the same on all nodes.
 
 State that only the dead node had is lost: its own weights ("mean") and its samples in the mean loss of the epoch. The
-rest of the epoch is divided among the remaining nodes. If all nodes share a minibatch, and with
-`Job(shards="shuffled")`, the rest has the same samples as without the death. With other shards, and in
-OneShotAveraging, where each node has its own minibatches, the division depends on the number of nodes, so a sample of
-the epoch may be read twice or not at all. Nodes are renumbered, and dropout masks depend on the new numbers.
+rest of the epoch is divided among the remaining nodes: the same samples as without the death if nodes share minibatches
+and `Job(shards="shuffled")`; else a sample of the epoch may be read twice or not at all. Nodes are renumbered, and
+dropout masks depend on the new numbers.
 
 References
     PyTorch's torchrun restarts all workers from their last checkpoint; Qiao et al., Litz: elastic framework for
@@ -143,7 +142,7 @@ def next_leg(
     """Return the next launch of a run that the last one has not finished, and the Restart that describes it.
 
     Parameters
-        source    the strategy's `goes_on_from`
+        source    the strategy's `resumes_from`
         leg       the launch that has ended
         records   what its surviving ranks brought back, in the order of the ranks
         failures  errors of its ranks that died
@@ -167,7 +166,7 @@ def next_leg(
     before = leg.records[:after] if state is not None and state is leg.checkpoint else ()
     carried = [_until(record, epoch) for record in (before if is_split else records or before)]
     carried += [_newcomer(carried[0]) if carried else RankRecord() for _ in range(after - len(carried))]
-    died = {rank: _first_line(failure) for rank, failure in failures.items()}
+    died = {rank: str(failure).partition("\n")[0] for rank, failure in failures.items()}
     restart = Restart(epoch + 1, step, float(within.get("seconds", 0.0)), died, after - left, after, source, lost)
     return Leg(state, carried, until, leg.is_elastic), restart
 
@@ -256,7 +255,3 @@ def _newcomer(other: RankRecord) -> RankRecord:
 
 def _steps(number: int) -> str:
     return f"{number} step" if number == 1 else f"{number} steps"
-
-
-def _first_line(failure: ClusterError) -> str:
-    return str(failure).partition("\n")[0]

@@ -35,14 +35,12 @@ from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.elastic_restart import Leg
-from minidl.parallel.run.epoch_record import EpochRecord
+from minidl.parallel.run.epoch_record import EpochRecord, Meter
 from minidl.parallel.run.evaluation import evaluate, has_labels
-from minidl.parallel.run.history import HistoryRow, per_second
+from minidl.parallel.run.history import HistoryRow, Progress, per_second
 from minidl.parallel.run.learner import Learner, Slices, slices_of
-from minidl.parallel.run.meter import Meter
 from minidl.parallel.run.minibatches import common_minibatches, own_minibatches
 from minidl.parallel.run.partition import Partition
-from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.rank_record import RankRecord, Snapshot
 from minidl.tensor import Tensor
 
@@ -54,9 +52,7 @@ class Split(Protocol):
     """What the session asks the strategy; `Strategy` says what each method does."""
 
     broadcasts_weights: ClassVar[bool]
-
-    @property
-    def goes_on_from(self) -> str: ...
+    resumes_from: ClassVar[str]
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan: ...
 
@@ -95,9 +91,9 @@ class Session:
                      same of each replica; not on servers
         replica      number of the replica that this rank belongs to, from 0
         replicas     number of replicas, each of which reads its own share of a minibatch
-        epoch        epochs done; in `passes` and `stream`, passes over this replica's shard
+        epoch        epochs done; in batches of its own shard, passes over it
         step         minibatches of this epoch before the present one
-        finished     in a `stream`: all samples have been processed
+        finished     all samples have been processed; ends `batches_until_finished`
         history      rows of the epochs done, in `batches`
 
     `loss` and `local_loss` are for ranks that have the whole model. Ranks that hold a partition compute with their
@@ -142,7 +138,7 @@ class Session:
         self._evaluates_together = False  # else by snapshots, after the run
         leg = leg or Leg()
         self._epochs = self.job.epochs if leg.until is None else leg.until
-        self._is_elastic = leg.is_elastic and strategy.goes_on_from != "checkpoint"
+        self._is_elastic = leg.is_elastic and strategy.resumes_from != "checkpoint"
         self._restore(leg)
         if comm.rank < nodes and not strategy.broadcasts_weights:
             self._check_same_weights()
@@ -326,7 +322,7 @@ class Session:
             self._save()  # so that a run that is stopped in its first epoch can be resumed
             self._meter.leave_out(self.comm.bytes_sent - before)
         while self.epoch < self._epochs:
-            loader = self._common_minibatches()
+            loader = self._loader(common_minibatches)
             samples = 0  # of all ranks
             epoch_started = self.clock()
             for batch in self._one_pass(loader):
@@ -334,16 +330,16 @@ class Session:
                 samples += batch.total
             self._end_epoch(len(loader), per_second(samples, self.clock() - epoch_started))
 
-    def parts(self, weights: Callable[[], Array] | None = None) -> Iterator[Batch]:
+    def local_batches(self, weights: Callable[[], Array] | None = None) -> Iterator[Batch]:
         """This rank's share of every minibatch of the run, for nodes that have weights of their own.
 
         At the end of each epoch a snapshot is kept of what `weights` returns; by default of this rank's own.
         """
         while self.epoch < self._epochs:
-            yield from self._one_pass(self._common_minibatches())
+            yield from self._one_pass(self._loader(common_minibatches))
             self._keep_whole(weights)
 
-    def passes(self, seed: int | None = None) -> Iterator[Batch]:
+    def shard_batches(self, seed: int | None = None) -> Iterator[Batch]:
         """This rank's own minibatches of `batch_size` samples of its own shard, `epochs` passes over it.
 
         The schedule counts the steps of such a pass. Each pass ends with a snapshot of the weights.
@@ -354,10 +350,10 @@ class Session:
             if self._resumed is not None:  # the new optimizer and schedule go on from it too
                 self._resumed.restore(self.model, self.optimizer, self.schedule)
         while self.epoch < self._epochs:
-            yield from self._one_pass(self._own_minibatches(seed), None if seed is None else (seed, 0))
+            yield from self._one_pass(self._loader(own_minibatches, seed), None if seed is None else (seed, 0))
             self._keep_whole()
 
-    def stream(self) -> Iterator[Batch]:
+    def batches_until_finished(self) -> Iterator[Batch]:
         """This rank's own minibatches of `batch_size` samples of its own shard, pass after pass until `finished`.
 
         Faster nodes process more minibatches; a node that begins when the others have finished processes none. The rank
@@ -365,17 +361,15 @@ class Session:
         """
         is_late = self.finished
         while not is_late:
-            for batch in self._one_pass(self._own_minibatches()):
+            for batch in self._one_pass(self._loader(own_minibatches)):
                 yield batch
                 if self.finished:
                     self._end_pass()
                     return
 
-    def _common_minibatches(self) -> DataLoader:
-        return common_minibatches(self.job, self.train, self.replicas, self.replica, self.epoch)
-
-    def _own_minibatches(self, seed: int | None = None) -> DataLoader:
-        return own_minibatches(self.job, self.train, self.replicas, self.replica, self.epoch, seed)
+    def _loader(self, kind: Callable[..., DataLoader], *seed: int | None) -> DataLoader:
+        """This replica's loader of that kind for the present epoch."""
+        return kind(self.job, self.train, self.replicas, self.replica, self.epoch, *seed)
 
     def _one_pass(self, loader: DataLoader, seed_and_replica: tuple[int, int] | None = None) -> Iterator[Batch]:
         """The minibatches of one epoch of the loader, with the random numbers of this replica or of the one given."""
@@ -429,7 +423,7 @@ class Session:
         return self._meter.seconds()
 
     @property
-    def total_samples(self) -> int:
+    def samples_of_run(self) -> int:
         """The samples that all nodes together process in the run: `epochs` times the training set."""
         return self.job.epochs * len(self.train)
 
@@ -440,7 +434,7 @@ class Session:
         """
         for epoch in range(len(self._record.snapshots) + 1, min(samples // len(self.train), self.job.epochs) + 1):
             self.keep(epoch, weights(), offset)
-        self.finished = self.finished or samples >= self.total_samples
+        self.finished = self.finished or samples >= self.samples_of_run
 
     def keep(self, epoch: int, weights: Array, offset: int = 0) -> None:
         """Keep a snapshot of the weights (not copied) at the end of epoch number `epoch`, counted from 1."""

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any, Self
 
-from minidl.parallel.run.progress import Progress
+from minidl.parallel.run.history import Progress
 
 SCALARS = {
     "loss/training": "loss",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minidl.arguments import flag, whole_number
+from minidl.arguments import flag
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.quorum import FETCH, Quorum
@@ -30,17 +30,14 @@ class BackupWorkers(Quorum):
         backups    b, the number of gradients that an update does not wait for, default 1; N is the number of nodes less
                    b; more backups: shorter updates, of fewer gradients
         abandon    what a worker does when its minibatch is no longer needed
-                   False   default: it finishes its gradient, which is dropped on arrival, and then fetches the current
-                           weights (algorithms 3 and 4 of the paper)
-                   True    it abandons the minibatch when the new weights arrive, and starts on the next one with them:
-                           all workers begin every update together
+                   False   default: it finishes its gradient, which is dropped, and then fetches the current weights
+                   True    it starts on the next one when the new weights arrive: all begin every update together
 
     All updates use gradients of the current weights: unlike asynchronous SGD, there is no staleness.
     Limits: b = 0 is Synchronous on a minibatch N times as large, up to rounding and with any optimizer (but a parameter
     without a gradient counts as having one of zero), if the training set divides into such minibatches.
     Time of an update, for independent exponential compute times of mean 1: H_(N+b) - H_b with abandon, where
-    H_n = 1 + 1/2 + ... + 1/n: 1.829 for 8 of 9, 1.429 for 8 of 10. Without abandon a worker that finishes outdated work
-    cannot help with the updates made meanwhile: 2.03 and 1.72 (measured).
+    H_n = 1 + 1/2 + ... + 1/n: 1.829 for 8 of 9. Without abandon, where outdated work is finished, 2.03 (measured).
 
     Notes
         batch_size is per gradient. An epoch, and the schedule, counts the samples of the gradients that are used.
@@ -61,7 +58,7 @@ class BackupWorkers(Quorum):
     abandon: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "backups", whole_number("BackupWorkers: backups", self.backups, at_least=0))
+        self.check_whole(backups=0)
         object.__setattr__(self, "abandon", flag("BackupWorkers: abandon", self.abandon))
 
     def needed(self, nodes: int) -> int:
@@ -91,7 +88,7 @@ class BackupWorkers(Quorum):
         comm.send(FETCH, coordinator)
         version, weights, session.finished = comm.recv(coordinator)
         session.set_weights(weights)
-        for batch in session.stream():
+        for batch in session.batches_until_finished():
             new_weights = comm.irecv(coordinator)
             with comm.until(new_weights) as block:
                 session.zero_grad()

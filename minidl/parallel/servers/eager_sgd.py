@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minidl.arguments import flag, one_of, whole_number
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
@@ -43,8 +44,7 @@ class EagerSGD(Quorum):
     Limits: a quorum of all is Synchronous on a minibatch P times as large, as BackupWorkers(0) is; so is
     coordinator=False where all workers take equally long.
     Time of an update by n of P gradients, for exponential compute times of mean m: m (H_P - H_(P-n)), H the harmonic
-    numbers; with 8 workers 2.718 m (all), 0.635 m (majority), 0.125 m (solo). Without a coordinator m/P (solo), and m
-    (majority: the time of the worker that is drawn).
+    numbers. Without a coordinator m/P (solo), and m (majority: the time of the worker that is drawn).
 
     Notes
         batch_size is per gradient. The schedule counts the samples of every gradient that is used.
@@ -52,10 +52,10 @@ class EagerSGD(Quorum):
         `report.staleness` counts the gradients by their age in updates.
         A worker whose gradient is late waits for the next update and counts toward its quorum. In the paper it begins
         the next minibatch at once, and its gradient is added to that one's.
-        Without a coordinator every worker makes every update, in the same order: after the same number of updates all
-        have the same weights, to the bit. (In the paper a worker that has missed several uses only the last sum.)
-        It keeps the sums that it misses, so memory grows with how far it is behind. Worker 0 holds the snapshots;
-        batch-norm running statistics are those of worker 0. A worker that fails ends the run, since the others need it.
+        Without a coordinator every worker makes every update, in the same order, so all have the same weights, to the
+        bit. (In the paper a worker that has missed several uses only the last sum.) It keeps the sums that it misses,
+        so memory grows with how far it is behind. A worker that fails ends the run, since the others need it.
+        Snapshots and batch-norm running statistics are those of worker 0.
 
     References
         Li, Ben-Nun, Di Girolamo, Alistarh and Hoefler, Taming unbalanced training workloads in deep learning with
@@ -64,7 +64,7 @@ class EagerSGD(Quorum):
 
     quorum: str | int = "majority"
     coordinator: bool = True
-    algorithm: str = "auto"
+    algorithm: AllReduceAlgorithm = "auto"
     is_late_used: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -105,9 +105,9 @@ class EagerSGD(Quorum):
             return int(stream(Purpose.QUORUM, seed, round_).integers(nodes))
 
         comm, initiator = session.comm.split(0), None if self.quorum == "solo" else drawn
-        partial_sums = PartialAllReduce(comm, session.total_samples, session.weights(), initiator, self.algorithm)
+        partial_sums = PartialAllReduce(comm, session.samples_of_run, session.weights(), initiator, self.algorithm)
         total = 0
-        for batch in session.stream():
+        for batch in session.batches_until_finished():
             session.zero_grad()
             session.local_loss(batch).backward()
             rounds, is_used = partial_sums.contribute(own := session.gradient(), len(batch.x), batch.counted)
@@ -119,4 +119,4 @@ class EagerSGD(Quorum):
                 self._step(session, (gradients * scale).astype(own.dtype, copy=False), total)
                 if session.comm.rank == 0:
                     session.processed(total, session.weights)
-            session.finished = total >= session.total_samples
+            session.finished = total >= session.samples_of_run

@@ -68,7 +68,7 @@ class Hogwild(Strategy):
         share_weights(session)
         counts = comm.shared_array("samples and updates of each node", (session.nodes, 2), np.int64)
         kept = comm.shared_array("epochs that have a snapshot", 1, np.int64)
-        for batch in session.stream():
+        for batch in session.batches_until_finished():
             _, began = counts.sum(axis=0)
             session.zero_grad()
             session.local_loss(batch).backward()
@@ -76,14 +76,14 @@ class Hogwild(Strategy):
             comm.now()  # in a simulation the others go on up to this moment
             ended = self._wait_for_turn(session)
             samples, updates = counts.sum(axis=0)
-            if samples < session.total_samples:  # otherwise other nodes have ended the run in the meantime
+            if samples < session.samples_of_run:  # otherwise other nodes have ended the run in the meantime
                 session.record("staleness", int(updates - began))
                 comm.mark("update")
                 session.optimizer.step()
                 counts[comm.rank] += len(batch.x), 1
                 samples = self._count(session, counts)
                 self._keep(session, kept, min(samples // len(session.train), session.job.epochs - 1))
-            session.finished = bool(samples >= session.total_samples)
+            session.finished = bool(samples >= session.samples_of_run)
             self._pass_turn(session, ended)
         comm.barrier()  # every node has written
         self._count(session, counts)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from minidl.arguments import flag, whole_number
+from minidl.data.loader import Batch
 from minidl.kernels import Array
 from minidl.nn import Module
 from minidl.parallel.job import Job
 from minidl.parallel.run.learner import LAYERWISE
 from minidl.parallel.run.session import Session
-from minidl.parallel.servers.bounded_staleness import Clocks
 from minidl.parallel.servers.keys import Layout
 from minidl.parallel.servers.requests import Requests
 from minidl.parallel.servers.worker import Worker, check_not_split
@@ -31,28 +31,20 @@ class ParameterServer(Strategy):
         worker:
             fetch the weights
             for each minibatch:
-                gradient of the mean loss; add it to the sum to push
-                after every push_every minibatches: push the sum, and begin a new one
-                after every fetch_every minibatches: fetch the weights; else step this copy of them: w -= lr gradient
+                gradient of the mean loss; push it; fetch the weights
 
     Parameters
-        servers           number of servers, default 1; each holds a slice of all weights and the job's optimizer for
-                          it, so more servers share the traffic
-        fetch_every       minibatches between fetches, default 1; a larger value: fewer messages, staler gradients
-        push_every        minibatches between pushes, default 1; a larger value: fewer messages, larger updates
-        staleness         bound in pushes: a worker that has pushed c times continues when every worker has pushed
-                          c - staleness times; needs fetch_every = push_every; None, the default: no worker waits;
-                          0: all are in step; the first weights are sent when every worker has asked for them
-        staleness_aware   True: divide the learning rate by the gradient's staleness; default False
-        locked            True: serve one worker at a time, on all servers together
-                          False: default; a worker may receive slices of different age
-        warm_start        updates that one worker makes alone, on its own shard, before the others begin; default 0. The
-                          `timeout` of `train` must allow for this wait
+        servers     number of servers, default 1; each holds a slice of all weights and the job's optimizer for it, so
+                    more servers share the traffic
+        staleness   bound in pushes: a worker that has pushed c times continues when every worker has pushed
+                    c - staleness times; None, the default: no worker waits; 0: all are in step; the first weights are
+                    sent when every worker has asked for them
 
+    Variants are subclasses: `Downpour`, `StalenessAwareSGD`, `LockedParameterServer`.
     While a worker computes its gradient, others change the weights: the gradient's staleness is the number of updates
     between its fetch and its push. P equal workers take turns: from the second turn on it is P - 1.
-    Limits: one worker with fetch_every = push_every = 1 is Serial; staleness=0 with plain SGD is Synchronous on a
-    minibatch P times as large, at P times the rate, if all workers' losses have the same weight.
+    Limits: one worker is Serial; staleness=0 with plain SGD is Synchronous on a minibatch P times as large, at P times
+    the rate, if all workers' losses have the same weight.
 
     Notes
         batch_size is per gradient. A gradient counts as zero where a trained parameter has none.
@@ -77,41 +69,22 @@ class ParameterServer(Strategy):
     [(0, 1), (1, 1), (2, 1), (3, 29)]
 
     References
-        Dean et al., Large scale distributed deep networks (NIPS 2012), section 4.1 and algorithms 7.1 to 7.3; Ho et al.
-        (NIPS 2013) for the bound, see `bounded_staleness.py`; Zhang et al., Staleness-aware async-SGD for distributed
-        deep learning (arXiv:1511.05950).
+        Li et al., Scaling distributed machine learning with the parameter server (OSDI 2014), section 3. For the bound:
+        Ho et al., More effective distributed ML via a stale synchronous parallel parameter server (NIPS 2013).
     """
 
     servers: int = 1
-    fetch_every: int = 1
-    push_every: int = 1
     staleness: int | None = None
-    staleness_aware: bool = False
-    locked: bool = False
-    warm_start: int = 0
     is_asynchronous: ClassVar[bool] = True
+    is_locked: ClassVar[bool] = False  # whether only one worker at a time may ask the servers
 
     def __post_init__(self) -> None:
-        lowest = {"servers": 1, "fetch_every": 1, "push_every": 1, "warm_start": 0}
-        for name, at_least in (lowest if self.staleness is None else lowest | {"staleness": 0}).items():
-            object.__setattr__(self, name, whole_number(f"ParameterServer: {name}", getattr(self, name), at_least))
-        for name in ("staleness_aware", "locked"):
-            object.__setattr__(self, name, flag(f"ParameterServer: {name}", getattr(self, name)))
-        if self.staleness is not None and self.fetch_every != self.push_every:
-            raise ValueError(
-                "ParameterServer: with a bound on the staleness a worker fetches whenever it pushes, got "
-                f"fetch_every={self.fetch_every} and push_every={self.push_every}"
-            )
-        if self.locked and (self.staleness is not None or self.warm_start):
-            raise ValueError(
-                "ParameterServer: locked=True does not go with staleness or warm_start: a worker that has to wait "
-                "would keep the lock from those it waits for"
-            )
+        self.check_whole(servers=1)
+        if self.staleness is not None:
+            self.check_whole(staleness=0)
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
-        if self.locked:  # a rank that dies after only one server got its request would hold the lock for ever
-            check_not_split("ParameterServer(locked=True)", self.plan(job, nodes))
         layout = self._layout(model := job.build_model())
         if layout.exchanged < self.servers:
             raise ValueError(
@@ -124,30 +97,13 @@ class ParameterServer(Strategy):
                 f"{type(optimizer).__name__} needs the norm of whole parameters, but {cut[0]} lies on several servers: "
                 "use one server, or an optimizer that treats every weight by itself, such as SGD or Adagrad"
             )
-        if self.fetch_every > 1 and len(rates := {group["lr"] for group in optimizer.param_groups}) > 1:
-            raise ValueError(
-                f"the optimizer's groups have {len(rates)} learning rates, but with fetch_every={self.fetch_every} a "
-                "worker steps its copy of all weights by one: use fetch_every=1, or one rate"
-            )
 
     def run(self, session: Session) -> None:
         worker = Worker(session, self._layout(session.model))
-        lr = self._exchange(session, worker, push=None, samples=0, fetch=True)
-        unpushed, samples = np.zeros_like(session.weights()), 0
-        for step, batch in enumerate(session.stream(), start=1):
-            session.zero_grad()
-            self.forward_and_backward(session, batch)
-            session.clip_gradient()
-            gradient = session.gradient()
-            unpushed += gradient
-            samples += len(batch.x)
-            is_push, is_fetch = step % self.push_every == 0, step % self.fetch_every == 0
-            if not is_fetch:
-                session.set_weights(session.weights() - lr * gradient)
-            if is_push or is_fetch:
-                lr = self._exchange(session, worker, unpushed if is_push else None, samples, is_fetch)
-            if is_push:
-                unpushed[:], samples = 0, 0
+        self._exchange(session, worker)
+        for batch in session.batches_until_finished():
+            self._compute_gradient(session, batch)
+            self._exchange(session, worker, session.gradient(), len(batch.x))
         worker.leave()
 
     def serve(self, session: Session) -> None:
@@ -163,12 +119,16 @@ class ParameterServer(Strategy):
                 clocks.remove(worker)
             elif request[1] is not None and not session.finished:
                 samples, gradient, _ = request
-                if session.steps >= self.warm_start:
-                    clocks.tick(worker)
+                self.count_push(session, clocks, worker)
                 total += samples
-                self._update(session, gradient, session.steps - version[worker], total)
+                staleness = session.steps - version[worker]
+                if session.server == 0:
+                    session.record("staleness", staleness)
+                session.set_gradient(gradient)
+                session.update(self.rate_factor(staleness), samples=total)
                 session.processed(total, session.weights, start)
-            for other in [other for other in loop.waiting if self._may_go_on(session, clocks, late, other)]:
+            released = [one for one in loop.waiting if session.finished or self.may_go_on(session, clocks, late, one)]
+            for other in released:
                 *_, is_fetch = loop.waiting[other]
                 if not session.finished:
                     session.record("lead", clocks.lead(other))
@@ -178,31 +138,195 @@ class ParameterServer(Strategy):
                 loop.answer(other, (session.finished, lr, session.weights() if is_fetch else None))
         if len(loop.failed) == session.replicas:
             raise loop.failed[0]
-        session.processed(session.total_samples, session.weights, start)  # if a worker died between two servers
+        session.processed(session.samples_of_run, session.weights, start)  # if a worker died between two servers
 
-    def _exchange(self, session: Session, worker: Worker, push: Array | None, samples: int, fetch: bool) -> float:
+    def rate_factor(self, staleness: int) -> float:
+        """Multiplies the learning rate of an update by a gradient of that staleness."""
+        return 1.0
+
+    def count_push(self, session: Session, clocks: Clocks, worker: int) -> None:
+        """Called on a server before each update by a push of that worker."""
+        clocks.tick(worker)
+
+    def may_go_on(self, session: Session, clocks: Clocks, late: set[int], worker: int) -> bool:
+        """Whether a server may answer the waiting worker; `late`: workers that have not asked for the first weights."""
+        if self.staleness == 0 and late:  # late workers would get weights that others have updated
+            return False
+        return clocks.may_begin(worker)
+
+    def _layout(self, model: Module) -> Layout:
+        return Layout(model, self.servers, only_trained=True)
+
+    def _compute_gradient(self, session: Session, batch: Batch) -> None:
+        session.zero_grad()
+        self.forward_and_backward(session, batch)
+        session.clip_gradient()
+
+    def _exchange(
+        self, session: Session, worker: Worker, push: Array | None = None, samples: int = 0, fetch: bool = True
+    ) -> float:
         """Push a gradient, the sum over `samples` samples, or fetch the weights, or both; returns the learning rate."""
-        answers, weights = worker.ask((samples, push, fetch), is_locked=self.locked)
+        answers, weights = worker.ask((samples, push, fetch), is_locked=self.is_locked)
         finished, rates, _ = zip(*answers, strict=True)
         session.finished = any(finished)
         if weights is not None:
             session.set_weights(weights)
         return float(rates[0])
 
-    def _layout(self, model: Module) -> Layout:
-        return Layout(model, self.servers, only_trained=True)
 
-    def _update(self, session: Session, gradient: Array, staleness: int, processed: int) -> None:
-        if session.server == 0:
-            session.record("staleness", staleness)
-        session.set_gradient(gradient)
-        session.update(1 / max(1, staleness) if self.staleness_aware else 1.0, samples=processed)
+@dataclass(frozen=True)
+class Downpour(ParameterServer):
+    """A parameter server whose workers push and fetch only after several minibatches.
 
-    def _may_go_on(self, session: Session, clocks: Clocks, late: set[int], worker: int) -> bool:
-        if session.finished:
-            return True
+        worker:
+            fetch the weights
+            for each minibatch:
+                gradient of the mean loss; add it to the sum to push
+                after every push_every minibatches: push the sum, and begin a new one
+                after every fetch_every minibatches: fetch the weights; else step this copy of them: w -= lr gradient
+
+    Parameters
+        servers, staleness   as for ParameterServer; a bound needs fetch_every = push_every
+        fetch_every   minibatches between fetches, default 1; a larger value: fewer messages, staler gradients
+        push_every    minibatches between pushes, default 1; a larger value: fewer messages, larger updates
+        warm_start    updates that one worker makes alone, on its own shard, before the others begin; default 0. The
+                      `timeout` of `train` must allow for this wait
+
+    Limits: with fetch_every = push_every = 1 and warm_start = 0, ParameterServer.
+
+    References
+        Dean et al., Large scale distributed deep networks (NIPS 2012), section 4.1 and algorithms 7.1 to 7.3.
+    """
+
+    fetch_every: int = 1
+    push_every: int = 1
+    warm_start: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_whole(fetch_every=1, push_every=1, warm_start=0)
+        if self.staleness is not None and self.fetch_every != self.push_every:
+            raise ValueError(
+                "Downpour: with a bound on the staleness a worker fetches whenever it pushes, got "
+                f"fetch_every={self.fetch_every} and push_every={self.push_every}"
+            )
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        rates = {group["lr"] for group in job.build_optimizer(job.build_model()).param_groups}
+        if self.fetch_every > 1 and len(rates) > 1:
+            raise ValueError(
+                f"the optimizer's groups have {len(rates)} learning rates, but with fetch_every={self.fetch_every} a "
+                "worker steps its copy of all weights by one: use fetch_every=1, or one rate"
+            )
+
+    def run(self, session: Session) -> None:
+        worker = Worker(session, self._layout(session.model))
+        lr = self._exchange(session, worker)
+        unpushed, samples = np.zeros_like(session.weights()), 0
+        for step, batch in enumerate(session.batches_until_finished(), start=1):
+            self._compute_gradient(session, batch)
+            gradient = session.gradient()
+            unpushed += gradient
+            samples += len(batch.x)
+            is_push, is_fetch = step % self.push_every == 0, step % self.fetch_every == 0
+            if not is_fetch:
+                session.set_weights(session.weights() - lr * gradient)
+            if is_push or is_fetch:
+                lr = self._exchange(session, worker, unpushed if is_push else None, samples, is_fetch)
+            if is_push:
+                unpushed[:], samples = 0, 0
+        worker.leave()
+
+    def count_push(self, session: Session, clocks: Clocks, worker: int) -> None:
+        if session.steps >= self.warm_start:  # the updates before put their worker ahead of nobody
+            super().count_push(session, clocks, worker)
+
+    def may_go_on(self, session: Session, clocks: Clocks, late: set[int], worker: int) -> bool:
         if session.steps < self.warm_start:
             return worker == min(clocks.made)
-        if self.staleness == 0 and late:  # late workers would get weights that others have updated
-            return False
-        return clocks.may_begin(worker)
+        return super().may_go_on(session, clocks, late, worker)
+
+
+@dataclass(frozen=True)
+class StalenessAwareSGD(ParameterServer):
+    """A parameter server that divides the learning rate of each update by the staleness of its gradient.
+
+    Its parameters are those of ParameterServer.
+
+    References
+        Zhang, Gupta, Lian and Liu, Staleness-aware async-SGD for distributed deep learning (arXiv:1511.05950).
+    """
+
+    def rate_factor(self, staleness: int) -> float:
+        return 1 / max(1, staleness)
+
+
+@dataclass(frozen=True)
+class LockedParameterServer(ParameterServer):
+    """A parameter server that serves one worker at a time, on all servers together.
+
+    So all slices that a worker fetches are of the same age. There is no bound on the staleness: a worker that has to
+    wait would keep the lock from those it waits for.
+
+    Parameters
+        servers   as for ParameterServer
+    """
+
+    is_locked: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.staleness is not None:
+            raise ValueError(
+                "LockedParameterServer: leave out staleness: a worker that has to wait would keep the lock from those "
+                "it waits for"
+            )
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        # A rank that dies after only one server got its request would hold the lock for ever
+        check_not_split("LockedParameterServer", self.plan(job, nodes))
+
+
+class Clocks:
+    """The number of updates that each worker has made, and the rule of bounded staleness.
+
+        a worker that has made c updates may begin the next one if  c - min over all workers <= bound
+
+    Parameters
+        bound   0      bulk synchronous: all workers in step
+                s      stale synchronous parallel: a fast worker may be s updates ahead of the slowest
+                None   asynchronous: no worker waits
+
+    A worker that begins update c sees all updates before number c - bound of every worker. The numbers of updates that
+    two workers have made differ by at most bound + 1.
+
+    >>> clocks = Clocks([0, 1], bound=1)
+    >>> clocks.tick(0)
+    >>> clocks.may_begin(0)
+    True
+    >>> clocks.tick(0)
+    >>> clocks.may_begin(0), clocks.may_begin(1), clocks.lead(0)
+    (False, True, 2)
+    """
+
+    def __init__(self, workers: Iterable[int], bound: int | None) -> None:
+        self.bound = bound
+        self.made = dict.fromkeys(workers, 0)
+
+    def tick(self, worker: int) -> None:
+        """Count an update of the worker."""
+        self.made[worker] += 1
+
+    def lead(self, worker: int) -> int:
+        """Number of updates by which the worker is ahead of the slowest."""
+        return self.made[worker] - min(self.made.values())
+
+    def may_begin(self, worker: int) -> bool:
+        """Whether the worker may begin its next update."""
+        return self.bound is None or self.lead(worker) <= self.bound
+
+    def remove(self, worker: int) -> None:
+        """Remove the worker, so that no other waits for it."""
+        del self.made[worker]

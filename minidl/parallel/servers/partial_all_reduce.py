@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minidl.cluster.algorithm import AllReduceAlgorithm
 from minidl.cluster.comm import Communicator
 from minidl.cluster.work import Work
 from minidl.kernels import Array
@@ -71,7 +72,7 @@ class PartialAllReduce:
         limit: int,
         like: Array,
         initiator: Initiator | None = None,
-        algorithm: str = "auto",
+        algorithm: AllReduceAlgorithm = "auto",
     ) -> None:
         self.comm, self.limit, self.initiator, self.algorithm = comm, limit, initiator, algorithm
         bits = range((comm.size - 1).bit_length())

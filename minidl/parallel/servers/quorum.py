@@ -65,7 +65,7 @@ class Quorum(Strategy):
     def run(self, session: Session) -> None:
         worker = Worker(session, Layout(session.model, servers=1))
         version = self._exchange(session, worker, FETCH)
-        for batch in session.stream():
+        for batch in session.batches_until_finished():
             session.zero_grad()
             self.forward_and_backward(session, batch)
             session.partition.sum_tied_gradients()

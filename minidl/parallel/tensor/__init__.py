@@ -3,7 +3,7 @@
 From top to bottom; a file imports only from lines below its own:
 
     hybrid            the strategy: data, pipeline and tensor parallelism together
-    divided_features  which layers get a share of the features, and what they become
+    sharded_features  which layers get a shard of the features, and what they become
     layouts           which layer of a model is divided how
     linear            linear layers, divided by their outputs or by their inputs
     embedding         a table of vectors, divided by its rows

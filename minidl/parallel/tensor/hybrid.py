@@ -20,13 +20,13 @@ from minidl.parallel.mean_loss import Loss, classification_loss
 from minidl.parallel.pipeline.pipeline import Pipeline
 from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.session import Session
-from minidl.parallel.tensor.divided_features import sharded_dropouts
 from minidl.parallel.tensor.layouts import Layout, layout_of, split_layers
 from minidl.parallel.tensor.linear import ColumnLinear
 from minidl.parallel.tensor.loss import vocabulary_cross_entropy
+from minidl.parallel.tensor.sharded_features import sharded_dropouts
 
 
-class Divider(NamedTuple):
+class RankAndSize(NamedTuple):
     """Replaces a communicator in `split_layers`, to split a model without running its ranks."""
 
     rank: int
@@ -36,7 +36,7 @@ class Divider(NamedTuple):
 _T = TypeVar("_T")
 
 
-def by_name(kind: type[_T]) -> type[_T]:
+def keyword_only(kind: type[_T]) -> type[_T]:
     """Make the class refuse settings without a name: dataclass would take `Hybrid(4)` for micro_batches."""
     made: Any = kind.__init__
 
@@ -51,7 +51,7 @@ def by_name(kind: type[_T]) -> type[_T]:
     return kind
 
 
-@by_name
+@keyword_only
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(Pipeline):
     """`dp` replicas of a pipeline of `pp` stages, each of which `tp` nodes compute together.
@@ -134,7 +134,7 @@ class Hybrid(Pipeline):
     def _sharded_dropouts(self, job: Job) -> Layout:
         """The ShardedDropouts that the layout lacks. Raises ValueError if the layout does not fit the model."""
         whole = deepcopy(job.build_model())  # a copy: it is changed in place
-        divided = self._split(job, deepcopy(whole), Divider(0, self.tp))
+        divided = self._split(job, deepcopy(whole), RankAndSize(0, self.tp))
         samples = minibatch(job.build_data().train, np.arange(1))[0]
         return {} if self.layout is None else sharded_dropouts(whole, divided, samples)
 
@@ -147,7 +147,7 @@ class Hybrid(Pipeline):
         return model
 
     def _nothing_of_the_split(self, job: Job, model: Module) -> tuple[()]:
-        self._split(job, model, Divider(0, self.tp))
+        self._split(job, model, RankAndSize(0, self.tp))
         return ()
 
     def partition(self, job: Job, mesh: Mesh[Communicator], model: Module) -> list[Stage]:

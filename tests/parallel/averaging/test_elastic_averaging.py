@@ -94,9 +94,9 @@ class Scattered(ElasticAveraging):
     """The workers begin at different places; where everything ends is recorded."""
 
     def run(self, session):
-        parts, stream = session.parts, session.stream
-        session.parts = lambda weights: scatter(session, parts(keep(session, weights)))
-        session.stream = lambda: scatter(session, stream())
+        local_batches, until_finished = session.local_batches, session.batches_until_finished
+        session.local_batches = lambda weights: scatter(session, local_batches(keep(session, weights)))
+        session.batches_until_finished = lambda: scatter(session, until_finished())
         super().run(session)
         session.record("end", session.weights())
         if not self.servers and session.comm.rank == 0:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minidl import data, nn, optim, parallel
-from minidl.parallel import LocalSGD, Synchronous
+from minidl.parallel import LocalSGD, PostLocalSGD, Synchronous
 from minidl.random import Purpose, stream
 from tests.parallel.jobs import blobs, small_job, weights
 
@@ -41,7 +41,7 @@ def test_there_are_t_over_h_rounds_in_the_ledger(period):
 def test_post_local_sgd_is_synchronous_until_it_begins():
     job = small_job(optimizer=plain)
     truth = parallel.train(job, Synchronous(), nodes=3, on="simulation")
-    report = parallel.train(job, LocalSGD(period=3, post_local_after=2), nodes=3, on="simulation")
+    report = parallel.train(job, PostLocalSGD(period=3, post_local_after=2), nodes=3, on="simulation")
     assert report.recorded["rounds"][0] == [1, 2, 3, 4, 5, 6, 7, 8, 11, 12]
     for row, true in zip(report.history[:2], truth.history[:2], strict=True):
         assert row["test_loss"] == pytest.approx(true["test_loss"], rel=1e-12)
@@ -92,6 +92,6 @@ def test_the_running_statistics_of_batch_norm_are_averaged():
 
 
 def test_the_bytes_of_a_row_are_those_of_the_rounds_up_to_then():
-    report = parallel.train(small_job(), LocalSGD(4, post_local_after=1), 3, "simulation")  # 4 rounds, 1 and 1
+    report = parallel.train(small_job(), PostLocalSGD(4), 3, "simulation")  # 4 rounds, 1 and 1
     rounds = [6 * row["bytes"] / report.history[-1]["bytes"] for row in report.history]
     assert rounds == [4, 5, 6]

@@ -17,6 +17,7 @@ from minidl.parallel import (
     NonFiniteLoss,
     OneShotAveraging,
     Serial,
+    SlowMo,
     SufficientFactors,
     Synchronous,
 )
@@ -106,7 +107,7 @@ def test_statistics_of_batch_norm_move_once_a_minibatch():
     "strategy",
     [
         LocalSGD(period=2),
-        LocalSGD(period=3, outer_momentum=0.5),
+        SlowMo(period=3),
         Gossip(),
         Gossip("full"),
         SufficientFactors(),
@@ -362,7 +363,7 @@ class AveragedAfterEachPass(OneShotAveraging):
 
     def run(self, session):
         epoch = None
-        for batch in session.passes():
+        for batch in session.shard_batches():
             if epoch is None:
                 states = session.optimizer.state_dict()["state"]
                 session.record("begun", (session.optimizer.param_groups[0]["lr"], len(states)))

@@ -18,7 +18,7 @@ class Alone(parallel.Strategy):
     is_asynchronous: ClassVar[bool] = True
 
     def run(self, session):
-        for batch in session.passes():
+        for batch in session.shard_batches():
             session.model.zero_grad()
             session.loss(batch).backward()
             session.update()
@@ -61,7 +61,7 @@ def every_step(optimizer, steps_per_epoch):
         parallel.EagerSGD(coordinator=False),
         parallel.Gossip(asynchronous=True),
         parallel.ParameterServer(),
-        parallel.ParameterServer(push_every=3),
+        parallel.Downpour(push_every=3),
         parallel.ElasticAveraging(period=1, variant="round_robin"),
         parallel.Hogwild(),
     ],
@@ -100,7 +100,7 @@ class HalfFrozen(nn.Module):
         parallel.Gossip(),
         parallel.Gossip("full"),
         parallel.Gossip(asynchronous=True),
-        parallel.LocalSGD(2, outer_momentum=0.5),
+        parallel.SlowMo(2),
         parallel.OneShotAveraging(),
         parallel.ElasticAveraging(period=2),
         parallel.EagerSGD(),

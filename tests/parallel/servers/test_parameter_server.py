@@ -8,7 +8,7 @@ import pytest
 
 from minidl import cluster, nn, optim, parallel
 from minidl.cluster.engines.payload import encode
-from minidl.parallel import ParameterServer
+from minidl.parallel import Downpour, LockedParameterServer, ParameterServer, StalenessAwareSGD
 from tests.parallel import jobs
 from tests.parallel.jobs import small_job, two_groups, two_layers, weights
 
@@ -84,7 +84,7 @@ def test_nobody_begins_a_clock_more_than_the_bound_ahead_and_a_fast_one_gets_as_
     assert max(unbounded.recorded["lead"][3]) > 5
 
 
-class Counting(ParameterServer):
+class UnitGradients:
     """Each gradient is a unit vector of its worker: the weights then count what each worker has pushed."""
 
     def run(self, session):
@@ -101,6 +101,18 @@ class Counting(ParameterServer):
         super().run(session)
 
 
+class Counting(UnitGradients, ParameterServer):
+    pass
+
+
+class SeldomCounting(UnitGradients, Downpour):
+    pass
+
+
+class AwareCounting(UnitGradients, StalenessAwareSGD):
+    pass
+
+
 @pytest.mark.parametrize("bound", [0, 2])
 def test_who_begins_clock_c_sees_all_updates_of_the_clocks_before_c_minus_the_bound(bound):
     node = cluster.Node(1e9, 1e9, jitter=0.5, speeds={0: 0.4})
@@ -115,14 +127,14 @@ def test_who_begins_clock_c_sees_all_updates_of_the_clocks_before_c_minus_the_bo
 def test_one_worker_that_steps_its_own_copy_between_fetches_equals_serial(settings):
     """With plain SGD its copy is what the server has, or will have with the next push."""
     truth = parallel.train(plain_job(), on="simulation")
-    report = parallel.train(plain_job(), ParameterServer(servers=2, **settings), on="simulation")
+    report = parallel.train(plain_job(), Downpour(servers=2, **settings), on="simulation")
     assert np.abs(weights(report) - weights(truth)).max() < 1e-14
     assert report.history[-1]["steps"] == 36 / settings.get("push_every", 1)
 
 
 def test_pushes_are_the_sums_of_what_has_been_accumulated():
     once = parallel.train(plain_job(lr=1.0), Counting(), nodes=2, on="simulation")
-    summed = parallel.train(plain_job(lr=1.0), Counting(push_every=3), nodes=2, on="simulation")
+    summed = parallel.train(plain_job(lr=1.0), SeldomCounting(push_every=3), nodes=2, on="simulation")
     assert summed.history[-1]["steps"] == once.history[-1]["steps"] / 3
     assert np.abs(weights(summed) - weights(once)).max() < 1e-12  # as many gradients, each a unit vector
 
@@ -130,7 +142,7 @@ def test_pushes_are_the_sums_of_what_has_been_accumulated():
 def test_the_rate_is_divided_by_the_staleness():
     node = cluster.Node(1e9, 1e9, jitter=0.5)
     job = plain_job(lr=0.5)
-    report = parallel.train(job, Counting(staleness_aware=True), 3, cluster.Simulation(node=node))
+    report = parallel.train(job, AwareCounting(), 3, cluster.Simulation(node=node))
     first = np.concatenate([parameter.numpy().reshape(-1) for parameter in job.build_model().parameters()])
     moved = sum(first - weights(report))
     assert moved == pytest.approx(sum(0.5 * many / max(1, age) for age, many in report.staleness.items()))
@@ -140,25 +152,25 @@ def test_the_rate_is_divided_by_the_staleness():
 
 def test_a_warm_start_is_made_by_one_worker_alone():
     node = cluster.Node(1e9, 1e9, speeds={0: 0.5})
-    report = parallel.train(plain_job(), ParameterServer(warm_start=7), 3, cluster.Simulation(node=node))
+    report = parallel.train(plain_job(), Downpour(warm_start=7), 3, cluster.Simulation(node=node))
     ages = report.recorded["staleness"][3]
     assert ages[:7] == [0] * 7
     assert max(ages[7:14]) >= 2
-    bounded = parallel.train(plain_job(), ParameterServer(warm_start=7, staleness=0), 3, cluster.Simulation(node=node))
+    bounded = parallel.train(plain_job(), Downpour(warm_start=7, staleness=0), 3, cluster.Simulation(node=node))
     assert bounded.recorded["staleness"][3][:7] == [0] * 7
     assert set(bounded.recorded["lead"][3]) == {0}  # these updates put it ahead of nobody
 
 
 @pytest.mark.parametrize(
-    ("on", "settings"),
+    ("on", "strategy"),
     [
-        ("simulation", {"staleness": 1}),
-        ("simulation", {"fetch_every": 2, "push_every": 3}),
-        ("processes", {"locked": True}),
+        ("simulation", ParameterServer(servers=2, staleness=1)),
+        ("simulation", Downpour(servers=2, fetch_every=2, push_every=3)),
+        ("processes", LockedParameterServer(servers=2)),
     ],
 )
-def test_in_the_end_every_message_has_been_received(on, settings):
-    ledger = parallel.train(plain_job(), ParameterServer(servers=2, **settings), 3, on).trace.ledger()
+def test_in_the_end_every_message_has_been_received(on, strategy):
+    ledger = parallel.train(plain_job(), strategy, 3, on).trace.ledger()
     traffic = [entry for rank in ledger for entry in rank.values()]
     assert sum(entry.messages for entry in traffic) == sum(entry.messages_received for entry in traffic) > 0
     assert sum(entry.nbytes for entry in traffic) == sum(entry.nbytes_received for entry in traffic)
@@ -228,17 +240,11 @@ def test_frozen_weights_are_neither_sent_nor_updated():
     assert sent[0] - sent[1] == pytest.approx(12.5 * per_request, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"staleness": 1, "fetch_every": 2}, "a worker fetches whenever it pushes, got fetch_every=2 and push_every=1"),
-        ({"staleness": 1, "locked": True}, "locked=True does not go with staleness"),
-        ({"warm_start": 1, "locked": True}, "locked=True does not go with staleness or warm_start"),
-    ],
-)
-def test_a_setting_that_makes_no_sense_is_refused(settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        ParameterServer(**settings)
+def test_a_setting_that_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="a worker fetches whenever it pushes, got fetch_every=2 and push_every=1"):
+        Downpour(staleness=1, fetch_every=2)
+    with pytest.raises(ValueError, match="LockedParameterServer: leave out staleness"):
+        LockedParameterServer(staleness=1)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +252,7 @@ def test_a_setting_that_makes_no_sense_is_refused(settings, sentence):
     [
         ({}, ParameterServer(servers=76), 1, "75 weights cannot be shared by 76 servers: use at most 75"),
         ({"optimizer": partial(optim.LAMB, lr=0.1)}, ParameterServer(2), 2, "LAMB .* 0.weight lies on several servers"),
-        ({"optimizer": two_groups}, ParameterServer(fetch_every=2), 2, "groups have 2 learning rates, but with fetch_"),
+        ({"optimizer": two_groups}, Downpour(fetch_every=2), 2, "groups have 2 learning rates, but with fetch_"),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_sentence(changes, strategy, nodes, sentence):

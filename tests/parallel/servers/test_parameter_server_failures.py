@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster, nn, parallel
-from minidl.parallel import BackupWorkers, ParameterServer
+from minidl.parallel import BackupWorkers, Downpour, LockedParameterServer, ParameterServer
 from tests.parallel.servers.test_parameter_server import plain_job
 from tests.tiers import exhaustively
 
@@ -21,20 +21,16 @@ def survive(strategy, on, nodes=3, **terms):
     return parallel.train(plain_job(), strategy, nodes, on, on_failure="continue", timeout=30, **terms)
 
 
-@dataclass(frozen=True)
-class Awaited(ParameterServer):
+class Awaiting:
     """The others do not begin a gradient before the worker `victim` has begun its first, however slow it is."""
-
-    victim: int = 0
-    begun: Path = Path()  # a file that the victim makes
 
     def run(self, session):
         loss = session.local_loss
 
         def awaited(batch):
             if session.comm.rank == self.victim:
-                self.begun.touch()
-            while not self.begun.exists():
+                self.ready.touch()
+            while not self.ready.exists():
                 time.sleep(0.005)
             return loss(batch)
 
@@ -42,28 +38,46 @@ class Awaited(ParameterServer):
         super().run(session)
 
 
-def server(on, victim, folder, **settings):
-    """Two servers; the faults kill the victim when it exchanges its first gradient."""
+@dataclass(frozen=True)
+class Awaited(Awaiting, ParameterServer):
+    victim: int = 0
+    ready: Path = Path()  # a file that the victim makes
+
+
+@dataclass(frozen=True)
+class AwaitedLocked(Awaiting, LockedParameterServer):
+    victim: int = 0
+    ready: Path = Path()
+
+
+def awaiting(on, victim, folder, strategy):
+    """The strategy; the faults kill the victim when it exchanges its first gradient."""
     if on == "simulation":
-        return ParameterServer(servers=2, **settings)
-    return Awaited(servers=2, victim=victim, begun=folder / "begun", **settings)
+        return strategy
+    kind = AwaitedLocked if isinstance(strategy, LockedParameterServer) else Awaited
+    return kind(strategy.servers, strategy.staleness, victim=victim, ready=folder / "ready")
 
 
-SETTINGS = [{}, {"staleness": 0}, {"locked": True}, {"warm_start": 9}]
+STRATEGIES = [
+    ParameterServer(servers=2),
+    ParameterServer(servers=2, staleness=0),
+    LockedParameterServer(servers=2),
+    Downpour(servers=2, warm_start=9),
+]
 
 
 @pytest.mark.parametrize(
-    ("settings", "on"),
+    ("strategy", "on"),
     [
-        *((settings, "simulation") for settings in SETTINGS),
-        ({}, "processes"),
-        *exhaustively(*((settings, "processes") for settings in SETTINGS[1:3])),
+        *((strategy, "simulation") for strategy in STRATEGIES),
+        (STRATEGIES[0], "processes"),
+        *exhaustively(*((strategy, "processes") for strategy in STRATEGIES[1:3])),
     ],
     ids=str,
 )
-def test_when_a_worker_dies_the_others_process_all_samples(on, settings, tmp_path):
+def test_when_a_worker_dies_the_others_process_all_samples(on, strategy, tmp_path):
     faults = cluster.FaultPlan().kill(0, at=("recv", 4))
-    report = survive(server(on, 0, tmp_path, **settings), on, faults=faults)
+    report = survive(awaiting(on, 0, tmp_path, strategy), on, faults=faults)
     assert list(report.failures) == [0]
     assert report.history[-1]["samples"] == 180
     assert 36 <= report.history[-1]["steps"] <= 37  # each of 5 samples, or a few fewer where a shard ends
@@ -81,7 +95,7 @@ def test_a_worker_that_dies_between_two_servers_leaves_them_a_gradient_apart():
 @pytest.mark.parametrize("on", ["simulation", *exhaustively("processes")])
 def test_a_worker_that_dies_with_the_lock_gives_it_back(on, tmp_path):
     faults = cluster.FaultPlan().kill(2, at=("isend", 6))
-    report = survive(server(on, 2, tmp_path, locked=True), on, faults=faults)
+    report = survive(awaiting(on, 2, tmp_path, LockedParameterServer(servers=2)), on, faults=faults)
     assert list(report.failures) == [2]
     assert report.history[-1]["samples"] == 180
 
@@ -123,7 +137,7 @@ class Mortal(Awaited):
 
 
 def test_a_worker_that_is_killed_from_outside_is_not_waited_for(tmp_path):
-    report = survive(Mortal(staleness=1, victim=1, begun=tmp_path / "begun"), "processes")
+    report = survive(Mortal(staleness=1, victim=1, ready=tmp_path / "ready"), "processes")
     assert "SIGKILL" in str(report.failures[1])
     assert report.history[-1]["samples"] == 180
 

@@ -6,7 +6,7 @@ import pytest
 
 from minidl import cluster, parallel
 from minidl.cluster.comm import Communicator
-from minidl.parallel import BackupWorkers, EagerSGD, ElasticAveraging, ParameterServer
+from minidl.parallel import BackupWorkers, EagerSGD, ElasticAveraging, LockedParameterServer
 from minidl.parallel.servers.server_loop import ServerLoop, ask, leave
 from tests.parallel.servers.test_quorum import plain_job
 
@@ -74,7 +74,7 @@ def test_an_answer_ahead_of_the_request_is_the_only_one():
 
 @pytest.mark.parametrize(
     "strategy",
-    [ParameterServer(2, locked=True), BackupWorkers(1, abandon=True), EagerSGD(2), ElasticAveraging()],
+    [LockedParameterServer(2), BackupWorkers(1, abandon=True), EagerSGD(2), ElasticAveraging()],
     ids=lambda strategy: type(strategy).__name__,
 )
 def test_the_size_of_a_message_does_not_depend_on_where_a_class_is_defined(strategy, monkeypatch):

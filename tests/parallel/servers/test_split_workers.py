@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from minidl import cluster, nn, optim, parallel
-from minidl.parallel import BackupWorkers, EagerSGD, ElasticAveraging, ParallelPlan, ParameterServer
+from minidl.parallel import (
+    BackupWorkers,
+    Downpour,
+    EagerSGD,
+    ElasticAveraging,
+    LockedParameterServer,
+    ParallelPlan,
+    ParameterServer,
+)
 from tests.parallel.jobs import small_job, two_groups
 from tests.parallel.test_split_models import JOBS
 from tests.parallel.two_stages import TwoStages
@@ -42,7 +50,7 @@ def assert_same(report, truth, tolerance=0.0):
 STRATEGIES = {
     "one server": ParameterServer(staleness=0),
     "three servers": ParameterServer(3, staleness=0),
-    "seldom": ParameterServer(2, push_every=2, fetch_every=2),
+    "seldom": Downpour(2, push_every=2, fetch_every=2),
     "backup workers": BackupWorkers(0),
     "eager": EagerSGD(1),
     "elastic": ElasticAveraging(variant="round_robin"),
@@ -119,7 +127,7 @@ def test_a_quorum_goes_on_without_the_worker_that_has_lost_a_rank():
 
 @pytest.mark.parametrize(
     "strategy",
-    [BackupWorkers(abandon=True), EagerSGD(coordinator=False), ParameterServer(locked=True), parallel.Hogwild()],
+    [BackupWorkers(abandon=True), EagerSGD(coordinator=False), LockedParameterServer(), parallel.Hogwild()],
     ids=str,
 )
 def test_where_a_worker_must_be_one_rank_a_split_is_refused(strategy):

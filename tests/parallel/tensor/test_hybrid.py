@@ -192,7 +192,7 @@ def with_between(*between: nn.Module) -> nn.Module:
     return nn.Sequential(nn.Linear(5, 12), *between, nn.Linear(12, 6), nn.Dropout(0.2), nn.Linear(6, 3)).double()
 
 
-def test_dropout_of_divided_features_draws_the_mask_of_one_node():
+def test_dropout_of_sharded_features_draws_the_mask_of_one_node():
     model = partial(with_between, nn.Tanh(), nn.Dropout(0.3))
     layout = {"0": ColumnLinear, "3": RowLinear}
     report = assert_trains_as_one_node(small_job(model=model, epochs=1), hybrid(1, 2, 3, layout=layout))
@@ -216,7 +216,7 @@ def test_a_dropout_of_divided_and_of_whole_features_is_refused():
         setattr(made, "3", getattr(made, "1"))
         return made
 
-    with pytest.raises(ValueError, match="1 drops divided features in one place and whole ones in another"):
+    with pytest.raises(ValueError, match="1 drops sharded features in one place and whole ones in another"):
         Hybrid(tp=2, layout={"0": ColumnLinear, "2": RowLinear}).check(small_job(model=model), 2)
 
 

@@ -14,7 +14,7 @@ WAY_OUT = "give the ColumnLinear before it gather='always', and leave the linear
 
 
 def sharded_dropouts(model: Module, divided: Module, x: Any) -> dict[str, type[ShardedDropout]]:
-    """The layout of the dropout layers that get divided features: each rank needs its share of one mask.
+    """The layout of the dropout layers that get sharded features: each rank needs its share of one mask.
 
     Parameters
         model     the whole model, whose stages are called once; changed in place
@@ -29,8 +29,9 @@ def sharded_dropouts(model: Module, divided: Module, x: Any) -> dict[str, type[S
     """
     layers, widths, whole = dict(divided.named_modules()), set[int](), set[str]()
     found: dict[str, type[ShardedDropout]] = {}
-    trained = {layer for layer in model.modules() if any(_is_trained(each) for each in vars(layer).values())}
-    # A gradient is required by what was computed from divided features, and by nothing else
+    own = {layer: [each for each in vars(layer).values() if isinstance(each, Parameter)] for layer in model.modules()}
+    trained = {layer for layer, parameters in own.items() if any(each.requires_grad for each in parameters)}
+    # A gradient is required by what was computed from sharded features, and by nothing else
     model.requires_grad_(False).eval()
 
     def call(name: str, layer: Module, forward: Any, *args: Any, **options: Any) -> Any:
@@ -54,13 +55,8 @@ def sharded_dropouts(model: Module, divided: Module, x: Any) -> dict[str, type[S
         vars(layer)["forward"] = partial(call, name, layer, layer.forward)
     run_stages(model.stages(), x)
     if both := sorted(found.keys() & whole):
-        raise ValueError(f"{both[0]} drops divided features in one place and whole ones in another: use two layers")
+        raise ValueError(f"{both[0]} drops sharded features in one place and whole ones in another: use two layers")
     return found
-
-
-def _is_trained(attribute: object) -> bool:
-    """Whether it is a parameter that is not frozen."""
-    return isinstance(attribute, Parameter) and attribute.requires_grad
 
 
 def _replacement(name: str, layer: Module, shape: tuple[int, ...], widths: set[int]) -> dict[str, type[ShardedDropout]]:
