@@ -8,14 +8,14 @@ import typer
 
 from minidl import __version__
 from minidl.cli.calibrate.command import calibrate
-from minidl.cli.compare.command import compare
+from minidl.cli.compare import compare
 from minidl.cli.examples import epilog
 from minidl.cli.info import info
 from minidl.cli.networks import networks
 from minidl.cli.schedule.command import schedule
 from minidl.cli.several_words import SeveralWords
-from minidl.cli.simulate.command import simulate
-from minidl.cli.train.command import train
+from minidl.cli.simulate import simulate
+from minidl.cli.train import train
 
 app = typer.Typer(
     no_args_is_help=True,
