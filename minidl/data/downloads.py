@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from minidl.data.errors import DataError
+from minidl.data.dataset import DataError
 from minidl.whole_file import written_whole
 
 TIMEOUT = 10.0  # seconds to wait for a server's answer

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from minidl.arguments import whole_number
 from minidl.data.cache import cached_arrays
-from minidl.data.dataset import Splits, image_splits
-from minidl.data.errors import DataError
+from minidl.data.dataset import DataError, Splits, image_splits
 from minidl.random import Purpose, stream
 
 if TYPE_CHECKING:

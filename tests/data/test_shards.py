@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minidl import data
-from minidl.data.shards import order_of_shards
+from minidl.data.sampler import order_of_shards
 from tests.together import naming
 
 
