@@ -6,7 +6,7 @@ from rich.console import Console
 
 from minidl import parallel
 from minidl.cli.display import LiveBar, say
-from minidl.plots.durations import seconds_text
+from minidl.plots.style import seconds_text
 
 
 class ComparisonProgress(LiveBar):
