@@ -8,7 +8,7 @@ from typing import Any
 
 from minidl import data, kernels, optim, parallel
 from minidl.arguments import one_of, real_number, whole_number
-from minidl.cli import optimizers, own
+from minidl.cli import imported, strategies
 from minidl.cli.models import MODELS
 
 Options = dict[str, Any]
@@ -22,7 +22,7 @@ def completed(options: Options) -> Options:
         ValueError  a name is unknown, or a number is out of range
     """
     one_of("--model", options["model"], MODELS, hint=OWN)
-    one_of("--data", options["data"], (*data.NAMES, *own.DATA), hint=OWN)
+    one_of("--data", options["data"], (*data.NAMES, *imported.DATA), hint=OWN)
     recipe = MODELS[options["model"]]
     defaults: Options = {name: getattr(recipe, name) for name in ("epochs", "lr", "lr_decay", "momentum")}
     if options["kernels"] is None:
@@ -50,9 +50,9 @@ def build(options: Mapping[str, Any]) -> parallel.Job:
     lr, momentum = options["lr"], options["momentum"]
     optimizer = options.get("optimizer") or MODELS[options["model"]].optimizer
     return parallel.Job(
-        model=MODELS[options["model"]].fit(own.load(options["data"])),
-        data=own.loader(options["data"]),
-        optimizer=optimizers.maker(optimizer, lr, momentum),
+        model=MODELS[options["model"]].fit(imported.load(options["data"])),
+        data=imported.loader(options["data"]),
+        optimizer=strategies.optimizer_maker(optimizer, lr, momentum),
         schedule=partial(_decay_every_epoch, factor=options["lr_decay"]),
         batch_size=options["batch_size"],
         epochs=options["epochs"],

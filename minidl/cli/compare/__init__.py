@@ -6,9 +6,11 @@ from typing import Annotated
 
 from typer import Context, Option
 
-from minidl.cli import completion, mpi_job
+from minidl.cli import mpi_job
 from minidl.cli.ending import ending
 from minidl.cli.shared_options import (
+    NETWORKS,
+    STRATEGIES,
     Data,
     Deadline,
     Import,
@@ -30,7 +32,7 @@ def compare(
             help="Names of strategies, with settings after a colon: 'local_sgd:period=8' "
             "'synchronous:compressor=top_k(0.01)'. Every strategy that does not define "
             "them also takes lr= and momentum=.",
-            autocompletion=completion.STRATEGIES,
+            autocompletion=STRATEGIES,
         ),
     ] = None,
     networks: Annotated[
@@ -41,7 +43,7 @@ def compare(
             help="1gbe, 10gbe, 100gbe, infiniband, nvlink, files like net.json, or none. none: messages take no time "
             "in a simulation, and as long as they take on this machine between processes. By default 1gbe 10gbe "
             "infiniband; on processes and mpi none.",
-            autocompletion=completion.NETWORKS,
+            autocompletion=NETWORKS,
         ),
     ] = None,
     nodes: Annotated[
@@ -93,7 +95,7 @@ def compare(
         list[str] | None,
         Option("--format", help="Formats of the picture, several by commas: png (the default), svg, pdf."),
     ] = None,
-    own: Import = None,
+    imported: Import = None,
     out: Out = None,
     show: Annotated[
         bool,
@@ -112,9 +114,9 @@ def compare(
     """
     with ending("minidl compare"):
         from minidl.cli.compare.run import print_list, run  # here, so that --help comes at once
-        from minidl.cli.own import register_all
+        from minidl.cli.imported import register_all
 
-        register_all(own, on)
+        register_all(imported, on)
         if show:
             print_list()
         else:

@@ -7,9 +7,8 @@ from typing import Annotated
 
 from typer import Context, Option
 
-from minidl.cli import completion
 from minidl.cli.ending import ending
-from minidl.cli.shared_options import Networks, Out
+from minidl.cli.shared_options import ALGORITHMS, Networks, Out, offer
 
 
 def simulate(
@@ -18,7 +17,7 @@ def simulate(
         str,
         Option(
             help="all_reduce, broadcast, reduce, reduce_scatter, all_gather, gather, scatter, all_to_all or barrier.",
-            autocompletion=completion.COLLECTIVES,
+            autocompletion=offer("minidl.cli.simulate.cases", "ALGORITHMS"),
         ),
     ] = "all_reduce",
     algorithm: Annotated[
@@ -27,7 +26,7 @@ def simulate(
             help="Algorithms of all_reduce: ring, tree, recursive_doubling, rabenseifner, parameter_server, "
             "pipelined_chain, hierarchical, ordered, auto, or one of your own (--import); repeatable. By default all "
             "of them.",
-            autocompletion=completion.ALGORITHMS,
+            autocompletion=ALGORITHMS,
         ),
     ] = None,
     nodes: Annotated[
@@ -71,7 +70,7 @@ def simulate(
             help="Run whose timeline is drawn; repeatable. By default the fastest and the slowest on up to 8 nodes.",
         ),
     ] = None,
-    own: Annotated[
+    imported: Annotated[
         list[Path] | None,
         Option(
             "--import",
@@ -92,8 +91,8 @@ def simulate(
     with ending("minidl simulate"):
         from minidl.cli.simulate.run import run  # here, so that --help comes at once
 
-        if own:
-            from minidl.cli.own import register_all
+        if imported:
+            from minidl.cli.imported import register_all
 
-            register_all(own, on or "processes")
-        run({name: None if value == () else value for name, value in context.params.items() if name != "own"})
+            register_all(imported, on or "processes")
+        run({name: None if value == () else value for name, value in context.params.items() if name != "imported"})

@@ -74,9 +74,9 @@ def _caption(runs: Sequence[SimulatedCase]) -> str:
         lines.append("messages, sent: by the rank that sends the most")
     if any(run.case.algorithm == HIERARCHICAL for run in runs):
         lines.append("hierarchical: groups x nodes in each")
-    if any(run.case.is_own for run in runs):
+    if any(run.case.is_imported for run in runs):
         lines.append("-: there is no formula for an algorithm of your own")
-    if any(run.case.formula() is None and not run.case.is_own for run in runs):
+    if any(run.case.formula() is None and not run.case.is_imported for run in runs):
         lines.append("-: there is no formula for links that are shared")
     return "\n".join(lines)
 

@@ -7,9 +7,11 @@ from typing import Annotated, get_type_hints
 
 from typer import Context, Option
 
-from minidl.cli import completion
 from minidl.cli.ending import ending
 from minidl.cli.shared_options import (
+    ALGORITHMS,
+    NETWORKS,
+    STRATEGIES,
     Data,
     Deadline,
     Import,
@@ -20,9 +22,10 @@ from minidl.cli.shared_options import (
     On,
     Out,
     Seed,
+    offer,
 )
 
-LEFT_OUT = ("own", "out", "resume", "elastic", "deadline", "plan", "config", "tensorboard", "quiet", "as_json")
+LEFT_OUT = ("imported", "out", "resume", "elastic", "deadline", "plan", "config", "tensorboard", "quiet", "as_json")
 """Options that do not affect what is trained; a checkpoint and config.json do not keep them."""
 
 
@@ -30,10 +33,10 @@ def _from_file(context: Context, path: Path | None) -> Path | None:
     """Take the options in the file as defaults."""
     if path is not None:
         with ending("minidl train"):
-            from minidl.cli.config_file import read
+            from minidl.cli.train.options import of_file
 
             hints = get_type_hints(train)
-            context.default_map = read(path, hints, hints.keys() - {"context", "return", *LEFT_OUT})
+            context.default_map = of_file(path, hints, hints.keys() - {"context", "return", *LEFT_OUT})
     return path
 
 
@@ -53,7 +56,7 @@ def train(
         Option(
             help="Name of a strategy, with settings after a colon: 'local_sgd:period=8'. minidl compare --list shows "
             "all. lr= and momentum= replace --lr and --momentum. By default serial on one node, otherwise synchronous.",
-            autocompletion=completion.STRATEGIES,
+            autocompletion=STRATEGIES,
         ),
     ] = None,
     plan: Annotated[
@@ -72,7 +75,7 @@ def train(
             "--networks",
             help="1gbe, 10gbe, 100gbe, infiniband, nvlink, or a file like net.json: messages take as long as on it, "
             "also between processes. none: as long as they take on this machine, and no time in a simulation.",
-            autocompletion=completion.NETWORKS,
+            autocompletion=NETWORKS,
         ),
     ] = "none",
     batch_size: Annotated[
@@ -84,7 +87,7 @@ def train(
         Option(
             help="Name of an optimizer, with settings after a colon: adamw, 'sgd:nesterov=true'. sgd, adam, adamw, "
             "adagrad, rmsprop, lars or lamb; by default the model's (sgd, for gpt adamw).",
-            autocompletion=completion.OPTIMIZERS,
+            autocompletion=offer("minidl.cli.strategies", "OPTIMIZERS"),
         ),
     ] = None,
     lr: LearningRate = None,
@@ -102,7 +105,7 @@ def train(
         str,
         Option(
             help="Algorithm of all-reduce: auto, ring, tree, ...; ordered gives the bits of one node.",
-            autocompletion=completion.ALGORITHMS,
+            autocompletion=ALGORITHMS,
         ),
     ] = "auto",
     bucket_mb: Annotated[float, Option(help="Size of a bucket of gradients, in megabytes.")] = 1.0,
@@ -110,7 +113,7 @@ def train(
         float | None,
         Option(help="Speed of a simulated node, in floating-point operations per second; by default 1e9."),
     ] = None,
-    own: Import = None,
+    imported: Import = None,
     out: Out = None,
     resume: Annotated[
         Path | None,
@@ -149,17 +152,16 @@ def train(
     gives each node weights of its own); and at the end the trace (for Perfetto) and two pictures.
     """
     with ending("minidl train"):
-        from minidl.cli.own import register_all
+        from minidl.cli.imported import register_all
         from minidl.cli.train.options import (  # imported here, so that --help is fast
             completed,
             nodes_by_mpiexec,
             of_checkpoint,
+            with_plan,
         )
-        from minidl.cli.train.output import Output
-        from minidl.cli.train.plan import with_plan
-        from minidl.cli.train.run import run
+        from minidl.cli.train.run import Output, run
 
-        register_all(own, on)
+        register_all(imported, on)
         options = {name: value for name, value in context.params.items() if name not in LEFT_OUT}
         asked = {name for name in options if _source(context, name) == "COMMANDLINE"}
         if plan is not None:
@@ -175,7 +177,7 @@ def train(
             options = of_checkpoint(resume, explicit, {name: hints[name] for name in options})
         if _source(context, "nodes") == "DEFAULT" and plan is None and resume is None and on == "mpi":
             options["nodes"] = nodes_by_mpiexec(options)
-        run(completed(options), out, resume, elastic, deadline, Output(quiet, as_json, tensorboard))
+        run(*completed(options), out, resume, elastic, deadline, Output(quiet, as_json, tensorboard))
 
 
 def _source(context: Context, name: str) -> str:

@@ -32,7 +32,7 @@ def title(options: Options, model: Module) -> str:
     if options["on"] == "mpi":
         third.append("nodes: ranks of MPI")
     if options["on"] == "simulation":
-        node = engines.simulated_node() if options["flops"] is None else engines.simulated_node(options["flops"])
+        node = engines.simulated_node(options["flops"] or engines.FLOPS_PER_S)
         third.append(f"simulated {engines.node_text(node)}")
     if options["network"] != engines.NO_NETWORK:
         third.append(f"network {options['network']}")

@@ -1,4 +1,4 @@
-"""`--import my.py`: strategies, compressors, models, data sets and all-reduces of one's own, used by name."""
+"""`--import my.py`: strategies, compressors, models, data sets and all-reduces of of the user, used by name."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from minidl import compress, data, nn, parallel
 from minidl.cli import mpi_job
 from minidl.cli.components import description, settings, snake_case
 from minidl.cli.models import MODELS, MakeModel, Recipe
-from minidl.cli.own_all_reduces import OWN_ALL_REDUCES, is_all_reduce
+from minidl.cli.simulate.cases import IMPORTED_ALL_REDUCES
 from minidl.cli.strategies import COMPRESSORS, STRATEGIES
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.data import Splits
 
 DATA: dict[str, Callable[[], Splits]] = {}
-"""Functions that return data sets of one's own, by name."""
+"""Functions that return data sets and that `--import` has brought, by name."""
 
 _PREFIX = "minidl_own_"  # of the names of imported modules
 _WHAT = (
@@ -71,8 +71,8 @@ def register(path: Path) -> None:
             _add(path, name, Recipe(fit, "sgd", lr=0.1, lr_decay=1.0, epochs=10, about=about(value)), MODELS)
         elif inspect.isfunction(value) and _returns(value, Splits) and not _needed(value):
             _add(path, name, value, DATA, data.NAMES)
-        elif is_all_reduce(value):
-            _add(path, name, value, OWN_ALL_REDUCES, ("auto", *ALL_REDUCE))
+        elif _is_all_reduce(value):
+            _add(path, name, value, IMPORTED_ALL_REDUCES, ("auto", *ALL_REDUCE))
         else:
             continue
         found += 1
@@ -81,7 +81,7 @@ def register(path: Path) -> None:
 
 
 def load(name: str) -> Splits:
-    """The data set of that name, one's own or minidl's."""
+    """The data set of that name, imported or minidl's."""
     return loader(name)()
 
 
@@ -91,7 +91,7 @@ def loader(name: str) -> Callable[[], Splits]:
 
 
 def about(value: object) -> str:
-    """The first sentence of the docstring, and the file if it is one's own."""
+    """The first sentence of the docstring, and the file if it was imported."""
     module = getattr(value, "__module__", "")
     file = f"({Path(str(sys.modules[module].__file__)).name})" if module.startswith(_PREFIX) else ""
     return " ".join(filter(None, [description(value), file]))
@@ -134,6 +134,16 @@ def _names(annotation: Any, cls: type) -> bool:
     if isinstance(annotation, str):
         return annotation.split(".")[-1] == cls.__name__
     return inspect.isclass(annotation) and issubclass(annotation, cls)
+
+
+def _is_all_reduce(value: object) -> bool:
+    """Whether it is a function f(comm, x, op), with these names, whose other parameters have defaults."""
+    if not inspect.isfunction(value):
+        return False
+    parameters = list(inspect.signature(value).parameters.values())
+    return [one.name for one in parameters[:3]] == ["comm", "x", "op"] and all(
+        one.default is not one.empty for one in parameters[3:]
+    )
 
 
 def _with_readable_settings(path: Path, cls: type) -> type:
