@@ -7,8 +7,8 @@ import time
 from itertools import count
 from pathlib import Path
 
+from minidl.atomic_files import write_csv as write_csv
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
-from minidl.whole_file import write_csv as write_csv
 
 RUNS = Path("runs")
 
