@@ -17,6 +17,7 @@ from minidl.arguments import one_of
 
 Classes = Mapping[str, type]
 LONGEST = 300  # characters
+HOW_TO_IMPORT = "one of your own needs --import FILE.py"
 _HEAD = re.compile(r"(?P<name>[^\W\d][\w-]*)\s*(?::(?P<settings>.*)|\((?P<inside>.*)\))?")
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|.""")
 _SETTING = re.compile(r"(?P<name>\w+)\s*=(?!=)\s*(?P<value>.*)")
@@ -204,7 +205,7 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
-def find(kind: str, name: str, known: Classes, hint: str = "one of your own needs --import FILE.py") -> type:
+def find(kind: str, name: str, known: Classes, hint: str = HOW_TO_IMPORT) -> type:
     """The class of that name, regardless of capitals and underscores, or the first with those initials."""
     typed = name.replace("_", "").lower()
     for full, cls in known.items():

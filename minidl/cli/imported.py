@@ -68,7 +68,7 @@ def register(path: Path) -> None:
         elif inspect.isclass(value) and issubclass(value, compress.Compressor):
             _add(path, name, _with_readable_settings(path, value), COMPRESSORS)
         elif (fit := _fit(value)) is not None:
-            _add(path, name, Recipe(fit, "sgd", lr=0.1, lr_decay=1.0, epochs=10, about=about(value)), MODELS)
+            _add(path, name, Recipe(fit, about(value)), MODELS)
         elif inspect.isfunction(value) and _returns(value, Splits) and not _needed(value):
             _add(path, name, value, DATA, data.NAMES)
         elif _is_all_reduce(value):
@@ -80,13 +80,8 @@ def register(path: Path) -> None:
         raise ValueError(f"{path} defines nothing that minidl can use: write {_WHAT}")
 
 
-def load(name: str) -> Splits:
-    """The data set of that name, imported or minidl's."""
-    return loader(name)()
-
-
 def loader(name: str) -> Callable[[], Splits]:
-    """A function that loads the data set, also in another process."""
+    """A function that loads the data set of that name, imported or minidl's, also in another process."""
     return DATA[name] if name in DATA else partial(data.load, name)
 
 
@@ -101,17 +96,13 @@ def _fit(value: Any) -> Callable[[Splits], MakeModel] | None:
     """The `fit` of a model's recipe; None if the value makes no model or needs other arguments than the data."""
     is_model = issubclass(value, nn.Module) if inspect.isclass(value) else _returns(value, nn.Module)
     needed = _needed(value) if is_model else []
-    if not is_model or len(needed) > 1 or any(not _is_data(parameter) for parameter in needed):
+    if not is_model or len(needed) > 1 or any(p.name != "splits" and not _names(p.annotation, Splits) for p in needed):
         return None
-    return partial(_for_data if needed else _for_any_data, value)
+    return partial(_maker, value, bool(needed))
 
 
-def _for_data(make: Callable[[Splits], nn.Module], splits: Splits) -> MakeModel:
-    return partial(make, splits)
-
-
-def _for_any_data(make: MakeModel, splits: Splits) -> MakeModel:
-    return make
+def _maker(make: Callable[..., nn.Module], reads_data: bool, splits: Splits) -> MakeModel:
+    return partial(make, splits) if reads_data else make
 
 
 def _needed(value: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -119,10 +110,6 @@ def _needed(value: Callable[..., Any]) -> list[inspect.Parameter]:
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(value).parameters.values()
     return [one for one in parameters if one.default is one.empty and one.kind not in several]
-
-
-def _is_data(parameter: inspect.Parameter) -> bool:
-    return parameter.name == "splits" or _names(parameter.annotation, Splits)
 
 
 def _returns(value: Any, cls: type) -> bool:
@@ -180,7 +167,8 @@ def _run(path: Path) -> types.ModuleType:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise ValueError(f"{_shown(error.filename, path)}, line {error.lineno}: {error.msg}") from None
+        is_other = error.filename is not None and Path(error.filename) != path.resolve()  # a file that it imports
+        raise ValueError(f"{error.filename if is_other else path}, line {error.lineno}: {error.msg}") from None
     except (Exception, SystemExit) as error:
         frames = [
             frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.resolve()
@@ -189,8 +177,3 @@ def _run(path: Path) -> types.ModuleType:
         raise ValueError(f"{path}{line}: {type(error).__name__}: {error}") from None
     cloudpickle.register_pickle_by_value(module)  # other processes do not import the file
     return module
-
-
-def _shown(filename: str | None, path: Path) -> Path | str:
-    """The file as it was typed; another file, which it imports, by its own name."""
-    return path if filename is None or Path(filename) == path.resolve() else filename

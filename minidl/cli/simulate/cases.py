@@ -109,7 +109,12 @@ class Case:
         """Run the call on a simulated cluster where computing takes no time."""
         return launch(
             program,
-            args=(self.collective, Phantom(self.nbytes, DTYPE), name_or_function(self.algorithm), self.options),
+            args=(
+                self.collective,
+                Phantom(self.nbytes, DTYPE),
+                IMPORTED_ALL_REDUCES.get(self.algorithm, self.algorithm),
+                self.options,
+            ),
             nodes=self.nodes,
             on=Simulation(trace=trace),
             network=self.network,
@@ -129,11 +134,6 @@ class SimulatedCase:
     messages: int
     nbytes_sent: int
     measured: tuple[float, ...] = ()
-
-
-def name_or_function(algorithm: str) -> Algorithm:
-    """What `comm.all_reduce(algorithm=...)` takes: the name, or the function of one's own."""
-    return IMPORTED_ALL_REDUCES.get(algorithm, algorithm)
 
 
 def combinations(
@@ -205,7 +205,7 @@ def measured(runs: Sequence[SimulatedCase], on: str) -> Iterator[SimulatedCase]:
         of_these = list(group)
         choices = [run.case.choice for run in of_these]
         calls = [
-            (run.case.collective, run.case.nbytes, name_or_function(name), options)
+            (run.case.collective, run.case.nbytes, IMPORTED_ALL_REDUCES.get(name, name), options)
             for run, (name, options) in zip(of_these, choices, strict=True)
         ]
         of_each_rank = launch(timed, args=(calls,), nodes=nodes, on=on, timeout=60.0).results

@@ -173,23 +173,9 @@ def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> 
     """The options `strategy` and `nodes` of a plan.
 
     asked: names of the options given on the command line. Raises ValueError if they contradict the plan.
-    """
-    strategy, nodes = strategy_and_nodes(plan)
-    if "strategy" in asked:
-        raise ValueError(f"--plan {plan} and --strategy {options['strategy']} both say how to train: give one of them")
-    if "nodes" in asked and options["nodes"] != nodes:
-        raise ValueError(f"--plan {plan} needs {nodes} nodes, got --nodes {options['nodes']}: leave out --nodes")
-    return {"strategy": strategy, "nodes": nodes}
 
-
-def strategy_and_nodes(plan: str) -> tuple[str, int]:
-    """The text of the strategy for a plan, and the number of nodes that it needs.
-
-    Raises
-        ValueError  the text is no plan
-
-    >>> strategy_and_nodes("pp=4,dp=2,schedule=gpipe")
-    ('hybrid:dp=2,pp=4,tp=1,schedule=gpipe', 8)
+    >>> with_plan("pp=4,dp=2,schedule=gpipe", {}, ())
+    {'strategy': 'hybrid:dp=2,pp=4,tp=1,schedule=gpipe', 'nodes': 8}
     """
     typed = components.parse("plan", f"plan:{plan}")
     if typed.values or not typed.named:
@@ -200,5 +186,9 @@ def strategy_and_nodes(plan: str) -> tuple[str, int]:
         if name in AXES:
             extent = components.value_of("--plan", name, text, int, {})
             nodes *= whole_number(f"--plan {plan}: {name}", extent, at_least=1)
+    if "strategy" in asked:
+        raise ValueError(f"--plan {plan} and --strategy {options['strategy']} both say how to train: give one of them")
+    if "nodes" in asked and options["nodes"] != nodes:
+        raise ValueError(f"--plan {plan} needs {nodes} nodes, got --nodes {options['nodes']}: leave out --nodes")
     settings = dict.fromkeys(AXES, "1") | typed.named
-    return "hybrid:" + ",".join(f"{name}={text}" for name, text in settings.items()), nodes
+    return {"strategy": "hybrid:" + ",".join(f"{name}={text}" for name, text in settings.items()), "nodes": nodes}
