@@ -42,7 +42,8 @@ def parse(kind: str, text: str) -> Typed:
     >>> parse("strategy", "local-sgd:8,algorithm=ring")
     Typed(name='local_sgd', values=['8'], named={'algorithm': 'ring'})
     """
-    match = _HEAD.fullmatch(" ".join(text.split())) if len(text) <= LONGEST else None
+    line = " ".join(text.split())
+    match = _HEAD.fullmatch(line) if len(text) <= LONGEST else None
     if match is None:
         raise ValueError(f"{text[:LONGEST]!r} is no {kind}: write a name, or name:setting=value,setting=value")
     typed = Typed(match["name"].replace("-", "_"), [], {})
@@ -51,14 +52,15 @@ def parse(kind: str, text: str) -> Typed:
         "settings is written with parentheses, as in compressor=top_k(0.01)"
     )
     pieces = _pieces(match["settings"] or match["inside"] or "")
-    if pieces is None or not text.isprintable():
+    if pieces is None or not line.isprintable():
         raise unreadable
     for piece in pieces:
-        if setting := _SETTING.fullmatch(piece):
+        setting = _SETTING.fullmatch(piece)
+        if setting and setting["value"]:
             if setting["name"] in typed.named:
                 raise ValueError(f"{typed.name}: {setting['name']} is given twice")
             typed.named[setting["name"]] = setting["value"]
-        elif piece and not typed.named:
+        elif piece and not setting and not typed.named:
             typed.values.append(piece)
         else:
             raise unreadable
@@ -66,11 +68,11 @@ def parse(kind: str, text: str) -> Typed:
 
 
 def _pieces(text: str) -> list[str] | None:
-    """What the commas outside brackets and quotation marks separate; None for text that no name can have."""
+    """The text between commas that are outside brackets and quotation marks; None if it cannot be read."""
     pieces, depth = [""], 0
     for token in _TOKEN.findall(text):
         depth += (token in tuple("([{")) - (token in tuple(")]}"))
-        if depth < 0 or (token == ":" and not depth):
+        if depth < 0 or (token == ":" and "{" not in text):  # a dict has colons
             return None
         if token == "," and not depth:
             pieces.append("")
