@@ -16,8 +16,9 @@ from typer import Option
 from minidl.arguments import one_of, whole_number
 from minidl.cli.display import results_table, say, show
 from minidl.cli.ending import ending
-from minidl.cli.quantities import seconds_text, size_text
+from minidl.cli.quantities import size_text
 from minidl.cli.shared_options import offer
+from minidl.plots.style import seconds_text
 
 if TYPE_CHECKING:
     from minidl.cluster.cost.network import Network

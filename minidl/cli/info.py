@@ -14,7 +14,7 @@ from rich.table import Table
 from minidl import instruction_set
 from minidl.cli.display import results_table, say, show
 from minidl.cli.ending import ending
-from minidl.cli.quantities import seconds_text
+from minidl.plots.style import seconds_text
 
 
 def info() -> None:

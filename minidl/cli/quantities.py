@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from minidl.plots.style import bytes_text
-from minidl.plots.style import seconds_text as seconds_text
 
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _AMOUNT = re.compile(r"(?P<number>\d+(\.\d*)?(e\d+)?)\s*((?P<prefix>[kmgt]?)(?P<binary>i?)b?)", re.IGNORECASE)

@@ -7,7 +7,6 @@ import time
 from itertools import count
 from pathlib import Path
 
-from minidl.atomic_files import write_csv as write_csv
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
 
 RUNS = Path("runs")

@@ -21,11 +21,12 @@ from minidl.cli.compiling import compile_kernels
 from minidl.cli.display import LiveBar, results_table, say, show
 from minidl.cli.job import Options, decay_text
 from minidl.cli.models import MODELS, check_momentum
-from minidl.cli.quantities import counted, seconds_text
+from minidl.cli.quantities import counted
 from minidl.cli.shared_options import items
 from minidl.parallel import Comparison
 from minidl.parallel.comparison.comparison import FORMATS, RUNS
 from minidl.parallel.comparison.entrant import Entrant
+from minidl.plots.style import seconds_text
 
 PIPED_WIDTH = 120  # columns of a table if the output is not a terminal: names of strategies may be long
 DEFAULT_NETWORKS = {"simulation": "1gbe,10gbe,infiniband", "processes": "none", "mpi": "none"}

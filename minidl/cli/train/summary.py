@@ -11,10 +11,10 @@ from rich.table import Table
 from minidl import data
 from minidl.cli import engines
 from minidl.cli.job import decay_text
-from minidl.cli.quantities import counted, seconds_text
+from minidl.cli.quantities import counted
 from minidl.nn import Module
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
-from minidl.plots.style import bytes_text
+from minidl.plots.style import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from minidl.cli.job import Options
