@@ -42,33 +42,27 @@ def parse(kind: str, text: str) -> Typed:
     >>> parse("strategy", "local-sgd:8,algorithm=ring")
     Typed(name='local_sgd', values=['8'], named={'algorithm': 'ring'})
     """
-    line = " ".join(text.split())
-    match = _HEAD.fullmatch(line) if len(text) <= LONGEST else None
+    match = _HEAD.fullmatch(" ".join(text.split())) if len(text) <= LONGEST else None
     if match is None:
         raise ValueError(f"{text[:LONGEST]!r} is no {kind}: write a name, or name:setting=value,setting=value")
-    typed = Typed(match["name"].replace("-", "_"), [], {})
-    unreadable = ValueError(
-        f"the settings in {text!r} cannot be read: write {typed.name}:setting=value,setting=value; a value with "
-        "settings is written with parentheses, as in compressor=top_k(0.01)"
-    )
-    pieces = _pieces(match["settings"] or match["inside"] or "")
-    if pieces is None or not line.isprintable():
-        raise unreadable
-    for piece in pieces:
-        setting = _SETTING.fullmatch(piece)
-        if setting and setting["value"]:
-            if setting["name"] in typed.named:
-                raise ValueError(f"{typed.name}: {setting['name']} is given twice")
-            typed.named[setting["name"]] = setting["value"]
-        elif piece and not setting and not typed.named:
-            typed.values.append(piece)
-        else:
-            raise unreadable
-    return typed
+    name, split = match["name"].replace("-", "_"), _split(match["settings"] or match["inside"] or "")
+    if split is None:
+        raise ValueError(
+            f"the settings in {text!r} cannot be read: write {name}:setting=value,setting=value; a value with settings "
+            "is written with parentheses, as in compressor=top_k(0.01)"
+        )
+    values, pairs = split
+    names = [setting for setting, _ in pairs]
+    if twice := [setting for setting in names if names.count(setting) > 1]:
+        raise ValueError(f"{name}: {twice[0]} is given twice")
+    return Typed(name, values, dict(pairs))
 
 
-def _pieces(text: str) -> list[str] | None:
-    """The text between commas that are outside brackets and quotation marks; None if it cannot be read."""
+def _split(text: str) -> tuple[list[str], list[tuple[str, str]]] | None:
+    """The values by place, and the settings by name, between commas outside of brackets and quotation marks.
+
+    None if the text cannot be read.
+    """
     pieces, depth = [""], 0
     for token in _TOKEN.findall(text):
         depth += (token in tuple("([{")) - (token in tuple(")]}"))
@@ -78,8 +72,19 @@ def _pieces(text: str) -> list[str] | None:
             pieces.append("")
         else:
             pieces[-1] += token
-    pieces = [piece.strip() for piece in pieces]
-    return None if depth else pieces if pieces[-1] else pieces[:-1]
+    if depth or not text.isprintable():
+        return None
+    values: list[str] = []
+    named: list[tuple[str, str]] = []
+    for piece in map(str.strip, pieces if pieces[-1].strip() else pieces[:-1]):
+        setting = _SETTING.fullmatch(piece)
+        if setting and setting["value"]:
+            named.append((setting["name"], setting["value"]))
+        elif piece and not setting and not named:
+            values.append(piece)
+        else:
+            return None
+    return values, named
 
 
 def build(kind: str, typed: Typed, known: Classes, nested: Classes, others: Iterable[str] = ()) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from minidl import cluster, parallel
+from minidl.atomic_files import write_csv
 from minidl.cli import engines, run_folder
 from minidl.cli.compare.run import ComparisonProgress, Settings, entered, title_of
 from minidl.cli.shared_options import spread
@@ -284,9 +285,9 @@ def test_a_table_that_is_being_written_when_ctrl_c_comes_keeps_its_former_rows(t
         raise KeyboardInterrupt
 
     path = tmp_path / "history.csv"
-    run_folder.write_csv(path, ["seed"], [{"seed": 0}])
+    write_csv(path, ["seed"], [{"seed": 0}])
     with pytest.raises(KeyboardInterrupt):
-        run_folder.write_csv(path, ["seed"], records())
+        write_csv(path, ["seed"], records())
     assert path.read_text() == "seed\n0\n"
     assert [file.name for file in tmp_path.iterdir()] == ["history.csv"]
     (tmp_path / "new").mkdir()

@@ -113,7 +113,12 @@ def test_capitals_hyphens_and_underscores_do_not_matter_and_true_false_and_none_
 
 
 def test_settings_are_given_after_a_colon_or_in_parentheses_by_name_or_place() -> None:
-    for text in ("synchronous:bucket_mb=2,algorithm=ring", "synchronous(2, algorithm='ring')", "synchronous:2,'ring'"):
+    for text in (
+        "synchronous:bucket_mb=2,algorithm=ring",
+        "synchronous:bucket_mb=2,\n  algorithm=ring",
+        "synchronous(2, algorithm='ring')",
+        "synchronous:2,'ring'",
+    ):
         assert parse(text) == parallel.Synchronous(bucket_mb=2, algorithm="ring")
 
 
@@ -146,6 +151,9 @@ WRONG = [
     ("", "'' is no strategy: write a name, or name:setting=value"),
     ("synchronous:(", "the settings in 'synchronous:(' cannot be read"),
     ("synchronous:\0", "cannot be read"),
+    ("synchronous:lr=", "cannot be read"),
+    ("synchronous:algorithm=ring,2", "cannot be read"),
+    ("synchronous:compressor=ef(topk:0.1)", "is written with parentheses, as in compressor=top_k(0.01)"),
     ("synchronous:*[1]", "synchronous: bucket_mb must be a number, got *[1]"),
     ("synchronous:**{}", "synchronous: bucket_mb must be a number, got **{}"),
     ("synchronous:" + "(" * 250, "cannot be read"),
