@@ -23,8 +23,6 @@ from minidl.plots.style import seconds_text
 if TYPE_CHECKING:
     from minidl.cluster.cost.network import Network
 
-REAL = ("processes", "mpi")
-
 
 def calibrate(
     on: Annotated[
@@ -56,7 +54,7 @@ def calibrate(
         from minidl.cli import engines, mpi_job
         from minidl.cluster.calibrate import PATTERNS, plot_fit
 
-        on, pattern = one_of("--on", on, REAL), one_of("--pattern", pattern, PATTERNS)
+        on, pattern = one_of("--on", on, engines.REAL), one_of("--pattern", pattern, PATTERNS)
         mpi_job.check(on)
         nodes = nodes or (on == "mpi" and mpi_job.nodes_by_mpiexec(servers=0)) or 2
         engines.check(on, whole_number("--nodes", nodes, at_least=2))

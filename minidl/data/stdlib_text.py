@@ -22,22 +22,9 @@ _TOKEN_OF_BYTE[np.frombuffer(VOCABULARY.encode(), np.uint8)] = np.arange(len(VOC
 
 # Folders that are read, relative to the library's.
 PACKAGES = (
-    ".",
-    "asyncio",
-    "collections",
-    "email",
-    "html",
-    "http",
-    "importlib",
-    "json",
-    "logging",
-    "multiprocessing",
-    "unittest",
-    "urllib",
-    "wsgiref",
-    "xmlrpc",
-    "zoneinfo",
-)
+    ".", "asyncio", "collections", "email", "html", "http", "importlib", "json", "logging", "multiprocessing",
+    "unittest", "urllib", "wsgiref", "xmlrpc", "zoneinfo",
+)  # fmt: skip
 
 
 class Windows(Dataset):

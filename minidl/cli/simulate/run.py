@@ -38,7 +38,6 @@ MOST_IN_A_COLLECTIVE = 16_384  # nodes without racks; their ring, half a billion
 MOST_IN_AN_ALL_TO_ALL = 4_096  # nodes; estimated: the lists of 16,384 nodes would take 8 GB
 Named = tuple[str, Network]
 _RACKS = re.compile(r"\s*(\d+)\s*[x×*]\s*(\d+)\s*", re.IGNORECASE)  # noqa: RUF001  # × is what it says
-REAL = ("processes", "mpi")  # where the calls can be made for real
 
 
 def run(options: dict[str, Any]) -> None:
@@ -109,7 +108,7 @@ def _fastest_and_slowest(runs: list[SimulatedCase]) -> list[Case]:
 def _engine(options: dict[str, Any]) -> str:
     """Where --measured makes the calls; ValueError for an --on that nothing uses."""
     on: str = options["on"] or "processes"
-    one_of("--on", on, REAL)
+    one_of("--on", on, engines.REAL)
     if options["on"] is not None and not options["measured"]:
         raise ValueError("--on says where --measured makes the calls for real: give --measured too, or leave out --on")
     mpi_job.check(on)
