@@ -90,7 +90,7 @@ def _settings(cls: type[optim.Optimizer]) -> dict[str, inspect.Parameter]:
     return dict(list(components.settings(cls).items())[1:])
 
 
-def rates(text: str, model: str, typed: Mapping[str, float | None]) -> dict[str, float]:
+def optimizer_rates(text: str, model: str, typed: Mapping[str, float | None]) -> dict[str, float]:
     """Learning rate and momentum of a run by the optimizer that was typed.
 
     The options `typed` (--lr, --momentum; None if left out) or the settings in the text give them; else they are the

@@ -49,7 +49,7 @@ def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, f
     if options["optimizer"] is not None:
         one_of("--model", options["model"], MODELS)
         typed = {name: options[name] for name in strategies.RATES}
-        options = options | strategies.rates(options["optimizer"], options["model"], typed)
+        options = options | strategies.optimizer_rates(options["optimizer"], options["model"], typed)
     options = job.completed(options)
     if options["optimizer"] is None:
         check_momentum(options["model"], options["momentum"])
