@@ -133,9 +133,9 @@ def value_of(owner: str, setting: str, text: str, hint: Any, nested: Classes) ->
     Raises
         ValueError  names the owner of the setting, the type and what was typed
     """
-    refusal = ValueError(f"{owner}: {setting} must be {in_words(hint)}, got {text}")
     if text in ("true", "false", "none") and not fits(text, hint):  # as other languages write them
         text = text.title()
+    refusal = ValueError(f"{owner}: {setting} must be {in_words(hint)}, got {text}")
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
