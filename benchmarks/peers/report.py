@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from benchmarks.peers import ratios
 from benchmarks.peers.comparisons import Comparison, best
 from benchmarks.peers.step.run import Operations
+from minidl.atomic_files import write_csv, written_whole
 from minidl.cli.display import results_table
-from minidl.cli.quantities import seconds_text
-from minidl.cli.run_folder import write_csv
-from minidl.plots import ratios
-from minidl.plots.style import bytes_text
-from minidl.whole_file import written_whole
+from minidl.plots.style import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,7 +23,7 @@ from minidl.cli import engines, run_folder
 from minidl.cli.display import LiveBar, say, show
 from minidl.cli.engines import MOST_SIMULATED
 from minidl.cli.quantities import parse_bytes
-from minidl.cli.several_words import items
+from minidl.cli.shared_options import items
 from minidl.cores import cores
 
 BENCHMARKS = ("step", "memory", "scaling", "collectives", "simulation", "launch")

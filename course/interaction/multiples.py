@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from minidl.plots import style
-from minidl.plots.log_axis import named_log_ticks
 
 TOTAL_WIDTH = 9.5
 MOST_COLUMNS = 3
@@ -55,7 +54,7 @@ def small_multiples(
         if shared and place % columns:
             axes.set_ylabel("")
     for axes in places[: len(settings)]:
-        named_log_ticks(axes, MANY_TICKS)
+        style.named_log_ticks(axes, MANY_TICKS)
     keep_one_legend(places[: len(settings)])
     if source:
         style.label_source(figure, source)
@@ -67,7 +66,7 @@ def single(draw: Callable[..., None], setting: Mapping[str, Any], width: float, 
     """The picture for one setting, as PNG."""
     figure, [axes] = style.new_figure(width, height)
     draw(axes, **setting)
-    named_log_ticks(axes)
+    style.named_log_ticks(axes)
     if source:
         style.label_source(figure, source)
     picture: bytes = figure._repr_png_()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minidl.whole_file import written_whole
+from minidl.atomic_files import written_whole
 
 RECORDED = Path(__file__).with_name("recorded")
 """The folder of the histories that the course comes with."""

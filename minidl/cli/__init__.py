@@ -1,8 +1,8 @@
 """The command `minidl`: each of its commands is a folder or a file of that name.
 
 `minidl COMMAND --help` lists the options of a command. The other files are shared by the commands: what a user types
-(`strategies`, `models`, `job`, `engines`, `quantities`), how it is read (`components`, `calls`, `value_types`,
-`several_words`, `shared_options`), and what is printed and written (`display`, `run_folder`, `ending`).
+(`strategies`, `models`, `imported`, `job`, `engines`, `quantities`), how it is read (`components`, `shared_options`),
+and what is printed and written (`display`, `run_folder`, `ending`).
 `signals` handles Ctrl-C and SIGTERM; `mpi_job` handles a command that mpiexec has started several times.
 """
 

@@ -1,4 +1,4 @@
-"""The commands of `minidl`, by name."""
+"""The commands of `minidl`, by name, and the examples below the options of each --help, which a test runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Annotated
 import typer
 
 from minidl import __version__
-from minidl.cli.calibrate.command import calibrate
-from minidl.cli.compare.command import compare
-from minidl.cli.examples import epilog
-from minidl.cli.info import info
-from minidl.cli.networks import networks
-from minidl.cli.schedule.command import schedule
-from minidl.cli.several_words import SeveralWords
-from minidl.cli.simulate.command import simulate
-from minidl.cli.train.command import train
+from minidl.cli.calibrate import calibrate
+from minidl.cli.compare import compare
+from minidl.cli.info import info, networks
+from minidl.cli.schedule import schedule
+from minidl.cli.shared_options import SeveralWords
+from minidl.cli.simulate import simulate
+from minidl.cli.train import train
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,6 +37,44 @@ def minidl(
     ] = False,
 ) -> None:
     """Parallel deep learning from scratch."""
+
+
+EXAMPLES = {
+    "train": r"""
+minidl train --nodes 4
+minidl train --model gpt --data stdlib_text --epochs 1
+minidl train --nodes 8 --strategy local_sgd:period=8 \
+    --on simulation --network 10gbe
+minidl train --plan dp=2,pp=2
+minidl train --model mlp --optimizer adam:lr=0.003 --epochs 2 --json
+""",
+    "compare": r"""
+minidl compare --strategies synchronous local_sgd:period=8 --networks 1gbe
+minidl compare --seeds 3 --strategies synchronous \
+    'synchronous:compressor=ef(top_k(0.01))'
+minidl compare --strategies synchronous gossip --seeds 5 --format pdf
+minidl compare --list
+""",
+    "simulate": r"""
+minidl simulate --nodes 2,8,64 --bytes 100MB --network 10gbe
+minidl simulate --racks 8x8 --nic 1us,1200Gbit --uplink 5us,100Gbit \
+    --per-group 8
+minidl simulate --measured --nodes 2
+""",
+    "calibrate": r"""
+minidl calibrate -o net.json --picture fit.png
+mpiexec -f hosts -n 2 minidl calibrate --on mpi -o net.json
+""",
+    "schedule": r"""
+minidl schedule --kind 1f1b --stages 4 --micro-batches 8
+minidl schedule --kind zb-h1 --message 0.1
+""",
+}
+
+
+def epilog(command: str) -> str:
+    """The examples, indented, after the character by which click knows lines that it must not join."""
+    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in EXAMPLES[command].strip().splitlines())])
 
 
 app.command(epilog=epilog("train"))(train)

@@ -14,6 +14,7 @@ from minidl.cluster.engines.processes.shared_page import MAX_NODES as MOST_PROCE
 from minidl.cluster.engines.protocol import Engine
 
 ENGINES = ("processes", "simulation", "mpi")
+REAL = ("processes", "mpi")  # where messages take real time
 NO_NETWORK = "none"
 FLOPS_PER_S, BYTES_PER_S = 1e9, 1e10  # of a simulated node: slow enough for small models to have something to compute
 MOST_SIMULATED = 1024  # nodes of a job, or in racks, whose messages are simulated one by one

@@ -8,11 +8,11 @@ from typing import Any
 
 from minidl import data, kernels, optim, parallel
 from minidl.arguments import one_of, real_number, whole_number
-from minidl.cli import optimizers, own
+from minidl.cli import imported, strategies
+from minidl.cli.components import HOW_TO_IMPORT
 from minidl.cli.models import MODELS
 
 Options = dict[str, Any]
-OWN = "one of your own needs --import FILE.py"
 
 
 def completed(options: Options) -> Options:
@@ -21,8 +21,8 @@ def completed(options: Options) -> Options:
     Raises
         ValueError  a name is unknown, or a number is out of range
     """
-    one_of("--model", options["model"], MODELS, hint=OWN)
-    one_of("--data", options["data"], (*data.NAMES, *own.DATA), hint=OWN)
+    one_of("--model", options["model"], MODELS, hint=HOW_TO_IMPORT)
+    one_of("--data", options["data"], (*data.NAMES, *imported.DATA), hint=HOW_TO_IMPORT)
     recipe = MODELS[options["model"]]
     defaults: Options = {name: getattr(recipe, name) for name in ("epochs", "lr", "lr_decay", "momentum")}
     if options["kernels"] is None:
@@ -47,12 +47,12 @@ def check_minibatch(options: Options) -> None:
 
 def build(options: Mapping[str, Any]) -> parallel.Job:
     """Build the Job from completed options. Raises ValueError if the model does not fit the data."""
-    lr, momentum = options["lr"], options["momentum"]
-    optimizer = options.get("optimizer") or MODELS[options["model"]].optimizer
+    recipe, load = MODELS[options["model"]], imported.loader(options["data"])
+    optimizer = options.get("optimizer") or recipe.optimizer
     return parallel.Job(
-        model=MODELS[options["model"]].fit(own.load(options["data"])),
-        data=own.loader(options["data"]),
-        optimizer=optimizers.maker(optimizer, lr, momentum),
+        model=recipe.fit(load()),
+        data=load,
+        optimizer=strategies.optimizer_maker(optimizer, options["lr"], options["momentum"]),
         schedule=partial(_decay_every_epoch, factor=options["lr_decay"]),
         batch_size=options["batch_size"],
         epochs=options["epochs"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from minidl.plots.durations import seconds_text as seconds_text
 from minidl.plots.style import bytes_text
 
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}

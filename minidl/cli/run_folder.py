@@ -8,7 +8,6 @@ from itertools import count
 from pathlib import Path
 
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
-from minidl.whole_file import write_csv as write_csv
 
 RUNS = Path("runs")
 

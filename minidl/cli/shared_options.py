@@ -1,26 +1,45 @@
-"""The options that several commands have, with their help."""
+"""The options that several commands have, what the shell offers for their values, and options of several words."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from typer import Option
+from typer import BadParameter, Option
+from typer.core import TyperCommand
 
-from minidl.cli import completion
+
+def offer(module: str, name: str, *, more: str = "") -> Callable[[str], list[str]]:
+    """What the shell offers when Tab is pressed: the names in `name` of the module, and files that match `more`.
+
+    The module is imported then: a command starts at once because its options import nothing.
+    """
+
+    def beginning_with(incomplete: str) -> list[str]:
+        files = map(str, sorted(Path().glob(more))) if more else ()
+        return [each for each in (*getattr(import_module(module), name), *files) if each.startswith(incomplete)]
+
+    return beginning_with
+
+
+ALGORITHMS = offer("minidl.cli.simulate.cases", "ALL_REDUCES")
+NETWORKS = offer("minidl.cluster.cost.presets", "PRESETS", more="*.json")
+STRATEGIES = offer("minidl.cli.strategies", "STRATEGIES")
 
 Model = Annotated[
     str,
     Option(
         help="mlp, lenet, resnet or gpt; alexnet or vgg16 for images of 224x224; or one of --import.",
-        autocompletion=completion.MODELS,
+        autocompletion=offer("minidl.cli.models", "MODELS"),
     ),
 ]
 Data = Annotated[
     str,
     Option(
         help="digits, glyphs, spirals, stdlib_text, mnist, fashion_mnist or cifar10, or one of --import.",
-        autocompletion=completion.DATA,
+        autocompletion=offer("minidl.data", "NAMES"),
     ),
 ]
 LearningRate = Annotated[float | None, Option(help="Learning rate; by default the model's (0.2 for mlp).")]
@@ -30,7 +49,10 @@ LearningRateDecay = Annotated[
 Seed = Annotated[int, Option(help="Seed of weights, shuffles, dropout, jitter and random choices.")]
 Kernels = Annotated[
     str | None,
-    Option(help="numpy, numba or cupy; by default $MINIDL_KERNELS, or numba.", autocompletion=completion.KERNELS),
+    Option(
+        help="numpy, numba or cupy; by default $MINIDL_KERNELS, or numba.",
+        autocompletion=offer("minidl.kernels", "NAMES"),
+    ),
 ]
 Import = Annotated[
     list[Path] | None,
@@ -47,7 +69,7 @@ On = Annotated[
     Option(
         help="processes: each node is a process of this machine; simulation: on a virtual clock; mpi: each node is a "
         "rank of MPI, those that mpiexec or srun has started, or new ones on this machine.",
-        autocompletion=completion.ENGINES,
+        autocompletion=offer("minidl.cli.engines", "ENGINES"),
     ),
 ]
 Deadline = Annotated[
@@ -60,7 +82,53 @@ Networks = Annotated[
         "--network",
         "--networks",
         help="1gbe, 10gbe (the default), 100gbe, infiniband, nvlink, or a file like net.json; repeatable.",
-        autocompletion=completion.NETWORKS,
+        autocompletion=NETWORKS,
     ),
 ]
 Out = Annotated[Path | None, Option(help="Folder for all files that are written; by default a new one in runs/.")]
+
+
+# ---- options of several words ----
+
+
+class SeveralWords(TyperCommand):
+    """A command whose repeatable options take several words each; it must not have positional arguments."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        return super().parse_args(ctx, spread(args, repeatable))
+
+
+def spread(words: list[str], repeatable: set[str]) -> list[str]:
+    """The words, with every repeatable option once before each of its values; BadParameter for one without values.
+
+    >>> spread(["--networks", "1gbe", "10gbe", "--nodes", "8"], {"--networks"})
+    ['--networks', '1gbe', '--networks', '10gbe', '--nodes', '8']
+    """
+    result: list[str] = []
+    option, values = "", 0  # the repeatable option that is being read, and how many values it has so far
+    for word in words:
+        if word.startswith("-") and len(word) > 1:
+            if option and not values and word.startswith("--"):
+                raise BadParameter(f"Option '{option}' requires an argument.")
+            option, values = (word if word in repeatable else ""), 0
+            result.append(word)
+        else:
+            if option and values:
+                result.append(option)
+            result.append(word)
+            values += 1
+    return result
+
+
+def items(option: str, given: list[str] | None, default: str) -> list[str]:
+    """The values of a repeatable option, which commas separate too: each value once, in order.
+
+    >>> items("--nodes", ["2,4", "8"], "16"), items("--nodes", None, "16,32")
+    (['2', '4', '8'], ['16', '32'])
+    """
+    values = (value.strip() for text in given or [default] for value in text.split(","))
+    found = list(dict.fromkeys(value for value in values if value))
+    if given and not found:
+        raise ValueError(f"{option} was given without a value")
+    return found

@@ -1,53 +1,56 @@
-"""Strategies and compressors by name: all that `minidl.parallel` and `minidl.compress` export."""
+"""Strategies, compressors and optimizers by name: all that `minidl.parallel`, `compress` and `optim` export."""
 
 from __future__ import annotations
 
-import ast
+import inspect
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from minidl import compress, optim, parallel
+import numpy as np
+
+from minidl import compress, nn, optim, parallel
 from minidl.arguments import real_number
-from minidl.cli import calls, components
+from minidl.cli import components
 from minidl.cli.models import MODELS
 
 STRATEGIES = components.classes(parallel, parallel.Strategy)
 COMPRESSORS = components.classes(compress, compress.Compressor, (compress.Quantizer, compress.Sparse))
-OF_THE_OPTIMIZER: dict[str, type] = {"lr": float, "momentum": float}
-"""Settings of the optimizer, with their types. A user can type them with every strategy that does not define them."""
+OPTIMIZERS = {name.replace("_", ""): cls for name, cls in components.classes(optim, optim.Optimizer).items()}
+RATES = ("lr", "momentum")
+"""Settings of the optimizer. A user can type them with every strategy that does not define them, and as options."""
 
 
-def parse(text: str) -> tuple[parallel.Strategy, dict[str, Any]]:
+def parse(text: str) -> tuple[parallel.Strategy, dict[str, float]]:
     """The strategy, and the learning rate and the momentum that are typed as its settings but are the optimizer's.
 
     >>> parse("serial:shards=2,lr=0.5")
     (Serial(shards=2, micro_batches=1), {'lr': 0.5})
     """
-    call = calls.call_of("strategy", text)
-    if ast.unparse(call.func) in COMPRESSORS:
+    typed = components.parse("strategy", text)
+    if typed.name in COMPRESSORS:
         as_value = text.replace(":", "(", 1) + ")" * (":" in text)
         raise ValueError(f"{text} is a compressor: write synchronous:compressor={as_value}")
-    cls = components.find("strategy", ast.unparse(call.func), STRATEGIES)
+    cls = components.find("strategy", typed.name, STRATEGIES)
     own, owner = components.settings(cls), components.snake_case(cls.__name__)
-    values: dict[str, Any] = {}
-    for keyword in [one for one in call.keywords if one.arg in OF_THE_OPTIMIZER and one.arg not in own]:
-        name = str(keyword.arg)
-        if name in values:
-            raise ValueError(f"{owner}: {name} is given twice")
-        call.keywords.remove(keyword)
-        values[name] = calls.value_of(owner, name, keyword.value, OF_THE_OPTIMIZER[name], {})
-    strategy = calls.build("strategy", call, STRATEGIES, COMPRESSORS, OF_THE_OPTIMIZER)
-    if "lr" in values:
-        real_number(f"{text}: lr", values["lr"], above=0)
-    return strategy, values
+    rates = {
+        name: components.value_of(owner, name, typed.named.pop(name), float, {})
+        for name in RATES
+        if name in typed.named and name not in own
+    }
+    strategy = components.build("strategy", typed, STRATEGIES, COMPRESSORS, RATES)
+    if "lr" in rates:
+        real_number(f"{text}: lr", rates["lr"], above=0)
+    return strategy, rates
 
 
-def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, nodes: int, model: str) -> None:
-    """Raise ValueError if the strategy that was typed as `text` cannot train the job on `nodes` nodes.
+def check(strategy: parallel.Strategy, rates: Mapping[str, float], job: parallel.Job, nodes: int, model: str) -> None:
+    """Raise ValueError if the strategy cannot train the job on `nodes` nodes.
 
-    If plain SGD would do, the message says how to type that. `model` is the name of the job's model.
+    If plain SGD would do, the message says how to type that. `rates`: those that were typed as settings of the
+    strategy; `model`: the name of the job's model.
     """
     try:
         strategy.check(job, nodes)
@@ -55,10 +58,73 @@ def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, node
         advice = ""
         with suppress(ValueError):
             strategy.check(replace(job, optimizer=partial(optim.SGD, lr=0.1)), nodes)
-            is_setting = text is not None and "momentum" in parse(text)[1]
             by_sgd = [name for name, recipe in MODELS.items() if recipe.optimizer == "sgd"]
             if model not in by_sgd:
                 advice = f"; {model} is trained by AdamW: choose a --model that is trained by SGD, {', '.join(by_sgd)}"
             else:
-                advice = f"; here: {'momentum=0 as the setting of the strategy' if is_setting else '--momentum 0'}"
+                here = "momentum=0 as the setting of the strategy" if "momentum" in rates else "--momentum 0"
+                advice = f"; here: {here}"
         raise ValueError(f"{error}{advice}") from error
+
+
+# ---- optimizers ----
+
+
+def parse_optimizer(text: str) -> tuple[type[optim.Optimizer], dict[str, Any]]:
+    """The class, and the settings that are typed.
+
+    Raises
+        ValueError  an unknown name or setting, or a value of another type
+
+    >>> parse_optimizer("sgd:momentum=0.9,nesterov=true")
+    (<class 'minidl.optim.sgd.SGD'>, {'momentum': 0.9, 'nesterov': True})
+    """
+    typed = components.parse("optimizer", text)
+    cls: type[optim.Optimizer] = components.find("--optimizer", typed.name, OPTIMIZERS, hint="")
+    own = {name: one.replace(default=None) for name, one in _settings(cls).items()}  # none must be typed
+    return cls, components.values_of(cls, typed, own, {})
+
+
+def _settings(cls: type[optim.Optimizer]) -> dict[str, inspect.Parameter]:
+    """The optimizer's settings, with their types and defaults: all but the parameters that it updates."""
+    return dict(list(components.settings(cls).items())[1:])
+
+
+def optimizer_rates(text: str, model: str, typed: Mapping[str, float | None]) -> dict[str, float]:
+    """Learning rate and momentum of a run by the optimizer that was typed.
+
+    The options `typed` (--lr, --momentum; None if left out) or the settings in the text give them; else they are the
+    model's own if that is its optimizer, and otherwise the optimizer's defaults. Raises ValueError if option and
+    setting differ, if there is no default, or if the optimizer has no momentum.
+    """
+    cls, values = parse_optimizer(text)
+    own, recipe = _settings(cls), MODELS[model]
+    is_recipe = cls is components.find("optimizer", recipe.optimizer, OPTIMIZERS)
+    found: dict[str, float] = {}
+    for name in RATES:
+        option, setting = typed[name], values.get(name)
+        if option is not None and setting is not None and option != setting:
+            raise ValueError(f"--{name} {option:g} and {name}={setting:g} in --optimizer: give one of them")
+        if name not in own:
+            if option:
+                raise ValueError(f"{cls.__name__} has no {name}: leave out --{name}")
+            found[name] = 0.0
+            continue
+        default = getattr(recipe, name) if is_recipe else own[name].default
+        value = next((each for each in (option, setting, default) if each is not None), None)
+        if value is None or value is inspect.Parameter.empty:
+            raise ValueError(f"{cls.__name__} has no usual learning rate: give --lr")
+        found[name] = value
+    return found
+
+
+def optimizer_maker(text: str, lr: float, momentum: float) -> Callable[..., optim.Optimizer]:
+    """A function that makes the optimizer for parameters. ValueError if it refuses a value."""
+    cls, values = parse_optimizer(text)
+    of_it = {name: value for name, value in (("lr", lr), ("momentum", momentum)) if name in _settings(cls)}
+    make: Callable[..., optim.Optimizer] = partial(cls, **(values | of_it))
+    try:
+        make([nn.Parameter(np.zeros(1, np.float32))])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"--optimizer {text}: {error}") from error
+    return make

@@ -32,7 +32,7 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Engine
 from minidl.cluster.launch import launch
-from minidl.plots import fit
+from minidl.plots.scaling import draw_fit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -138,7 +138,7 @@ def plot_fit(network: Network, path: str | os.PathLike[str] | None = None, sourc
     """
     if not network.measured:
         raise ValueError(f"{network!r} was not fitted to anything: make it with cluster.calibrate()")
-    figure = fit.draw(
+    figure = draw_fit(
         network.measured,
         network.alpha,
         network.beta,

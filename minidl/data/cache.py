@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minidl.whole_file import written_whole
+from minidl.atomic_files import written_whole
 
 
 def data_folder() -> Path:

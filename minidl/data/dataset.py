@@ -1,4 +1,4 @@
-"""Dataset: samples with their targets. Splits: a training set and a test set."""
+"""Dataset: samples with their targets. Splits: a training set and a test set. DataError: files that are at fault."""
 
 from __future__ import annotations
 
@@ -98,3 +98,10 @@ def image_splits(
         tuple(classes),
         mean,
     )
+
+
+class DataError(OSError):
+    """A data file is missing, damaged or cannot be downloaded; the message says which one and what to do.
+
+    It is an OSError, since the files are at fault and not the arguments.
+    """

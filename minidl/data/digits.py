@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from minidl.data.dataset import Splits, image_splits
-from minidl.data.errors import DataError
+from minidl.data.dataset import DataError, Splits, image_splits
 
 IMAGES = Path(__file__).with_name("files") / "digits.csv.gz"
 IMAGES_SHA256 = "02633070f0eba52475fb2cfaedcf256826aa2b6c462429e2e6d0826619fc55c9"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from minidl.data.errors import DataError
-from minidl.whole_file import written_whole
+from minidl.atomic_files import written_whole
+from minidl.data.dataset import DataError
 
 TIMEOUT = 10.0  # seconds to wait for a server's answer
 CHUNK = 1 << 16  # bytes

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from minidl.arguments import whole_number
 from minidl.data.cache import cached_arrays
-from minidl.data.dataset import Splits, image_splits
-from minidl.data.errors import DataError
+from minidl.data.dataset import DataError, Splits, image_splits
 from minidl.random import Purpose, stream
 
 if TYPE_CHECKING:
@@ -23,28 +22,13 @@ SIZE = 28  # pixels
 CANVAS = 4 * SIZE  # letters are rendered and distorted at four times the size, then averaged down
 
 TRAIN_FONTS = (
-    "DejaVuSans",
-    "DejaVuSans-Bold",
-    "DejaVuSans-Oblique",
-    "DejaVuSansMono",
-    "DejaVuSansMono-Bold",
-    "DejaVuSerif",
-    "DejaVuSerif-Bold",
-    "DejaVuSerif-Italic",
-    "STIXGeneral",
-    "STIXGeneralBol",
-    "STIXGeneralItalic",
-    "cmr10",
-    "cmb10",
+    "DejaVuSans", "DejaVuSans-Bold", "DejaVuSans-Oblique", "DejaVuSansMono", "DejaVuSansMono-Bold", "DejaVuSerif",
+    "DejaVuSerif-Bold", "DejaVuSerif-Italic", "STIXGeneral", "STIXGeneralBol", "STIXGeneralItalic", "cmr10", "cmb10",
     "cmti10",
-)
+)  # fmt: skip
 TEST_FONTS = (
-    "DejaVuSansMono-BoldOblique",
-    "DejaVuSerif-BoldItalic",
-    "STIXGeneralBolIta",
-    "cmss10",
-    "cmtt10",
-)
+    "DejaVuSansMono-BoldOblique", "DejaVuSerif-BoldItalic", "STIXGeneralBolIta", "cmss10", "cmtt10",
+)  # fmt: skip
 
 
 def glyphs(n_train: int = 6000, n_test: int = 1000, seed: int = 0) -> Splits:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import struct
+import zlib
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minidl.data.cache import data_folder
-from minidl.data.dataset import Splits, image_splits
+from minidl.data.dataset import DataError, Splits, image_splits
 from minidl.data.downloads import RemoteFile, download
-from minidl.data.errors import DataError
-from minidl.data.idx import read_idx
 
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
 SIZE = (28, 28)  # pixels of an image
+UNSIGNED_BYTE = 0x08  # the type of the elements of an idx file
 
 MNIST_MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -40,17 +43,8 @@ FASHION_SHA256 = (
     "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
 )
 FASHION_CLASSES = (
-    "T-shirt/top",
-    "trouser",
-    "pullover",
-    "dress",
-    "coat",
-    "sandal",
-    "shirt",
-    "sneaker",
-    "bag",
-    "ankle boot",
-)
+    "T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
+)  # fmt: skip
 
 
 def mnist(root: str | os.PathLike[str] | None = None) -> Splits:
@@ -121,3 +115,34 @@ def _read_set(images_path: Path, labels_path: Path, n_classes: int) -> tuple[NDA
     if labels.max(initial=0) >= n_classes:
         raise DataError(f"{labels_path} has the label {labels.max()}, but there are {n_classes} classes, from 0")
     return images[:, None], labels
+
+
+def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
+    """Return the array of unsigned bytes with `ndim` dimensions in an idx file; a name in .gz means gzip.
+
+    The file holds two zero bytes, the type (8 for unsigned bytes), the number of dimensions, the dimensions as 32-bit
+    integers, then the elements row by row. Raises DataError for any other contents.
+
+    References
+        Y. LeCun, C. Cortes, C. Burges, The MNIST database, "File formats" (yann.lecun.com/exdb/mnist).
+    """
+    try:
+        contents = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:  # gzip raises any of these for a broken file
+        raise _damaged(path, str(error)) from error
+    header = struct.Struct(f">HBB{ndim}I")
+    if len(contents) < header.size:
+        raise _damaged(path, f"it ends after {len(contents)} bytes, inside its header")
+    zero, kind, dimensions, *shape = header.unpack_from(contents)
+    if (zero, kind, dimensions) != (0, UNSIGNED_BYTE, ndim):
+        raise _damaged(path, f"it is not an idx file of unsigned bytes in {ndim} dimensions")
+    if len(contents) != header.size + prod(shape):
+        raise _damaged(path, f"its header announces {prod(shape):,} bytes, but {len(contents) - header.size:,} follow")
+    try:
+        return np.frombuffer(contents, np.uint8, offset=header.size).reshape(shape)
+    except ValueError as error:  # one dimension is 0, and the others are too large for any array
+        raise _damaged(path, f"its header announces the shape {tuple(shape)}") from error
+
+
+def _damaged(path: Path, reason: str) -> DataError:
+    return DataError(f"cannot read {path} ({reason}): remove the file, and it will be downloaded again")

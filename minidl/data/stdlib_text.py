@@ -13,8 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from minidl.arguments import whole_number
-from minidl.data.dataset import Dataset, Splits
-from minidl.data.errors import DataError
+from minidl.data.dataset import DataError, Dataset, Splits
 
 # Newline and printable ASCII. A symbol's token is its index here.
 VOCABULARY = "\n" + "".join(chr(code) for code in range(32, 127))
@@ -23,22 +22,9 @@ _TOKEN_OF_BYTE[np.frombuffer(VOCABULARY.encode(), np.uint8)] = np.arange(len(VOC
 
 # Folders that are read, relative to the library's.
 PACKAGES = (
-    ".",
-    "asyncio",
-    "collections",
-    "email",
-    "html",
-    "http",
-    "importlib",
-    "json",
-    "logging",
-    "multiprocessing",
-    "unittest",
-    "urllib",
-    "wsgiref",
-    "xmlrpc",
-    "zoneinfo",
-)
+    ".", "asyncio", "collections", "email", "html", "http", "importlib", "json", "logging", "multiprocessing",
+    "unittest", "urllib", "wsgiref", "xmlrpc", "zoneinfo",
+)  # fmt: skip
 
 
 class Windows(Dataset):

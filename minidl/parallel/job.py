@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from minidl import optim, random
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
-from minidl.data.sampler import epoch_order
-from minidl.data.shards import order_of_shards
+from minidl.data.sampler import epoch_order, order_of_shards
 from minidl.nn import Module, building
 from minidl.parallel.mean_loss import Loss, check_padding, classification_loss, counts_of
 from minidl.random import Purpose, stream

@@ -16,19 +16,8 @@ COLUMNS = 600  # a track with more bars is drawn in this many columns, each with
 ROOM_FOR_A_GAP = 0.006  # share of the picture's width: messages of at least this length are separated by a line
 ROOM_FOR_A_BORDER = 0.002  # share of the picture's width: shorter stretches of one activity have no border
 NEAR = 0.001  # share of the picture's width: a shorter gap between two messages is invisible
-LABELLED = (
-    "compute",
-    "reduce",
-    "send",
-    "receive",
-)  # adjacent bars are separated if labels differ
-UPWARDS = (
-    "compute",
-    "receive",
-    "send",
-    "reduce",
-    "wait",
-)  # from bottom to top; sends above receives, as in halves
+LABELLED = ("compute", "reduce", "send", "receive")  # adjacent bars are separated if labels differ
+UPWARDS = ("compute", "receive", "send", "reduce", "wait")  # from bottom to top; sends above receives, as in halves
 
 Polygons = dict[str, list[npt.NDArray[np.float64]]]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from minidl.arguments import one_of
 from minidl.plots import style
-from minidl.plots.log_axis import log_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,7 +107,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
     axes.set(xlim=panel.xlim, ylim=panel.ylim)
     for axis in panel.log:
         low, high = axes.get_xlim() if axis == "x" else axes.get_ylim()
-        log_ticks(axes, axis, low, high)
+        style.log_ticks(axes, axis, low, high)
     axes.set_xlabel(panel.xlabel)
     axes.set_ylabel(panel.ylabel)
     axes.set_title(panel.title, fontsize=9)

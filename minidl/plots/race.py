@@ -8,7 +8,6 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from minidl.plots import style
-from minidl.plots.log_axis import log_ticks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -173,4 +172,4 @@ def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> Line2D:
 
 def _log_axis(axes: Axes, name: str, values: Sequence[float]) -> None:
     if values:  # a logarithmic scale needs a value
-        log_ticks(axes, name, min(values), max(values), MANY_TICKS)
+        style.log_ticks(axes, name, min(values), max(values), MANY_TICKS)

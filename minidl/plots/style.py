@@ -1,4 +1,4 @@
-"""The style of all pictures: colours, sizes, and the label that says where the numbers come from.
+"""The style of all pictures: colours, sizes, ticks, numbers as text, and the label that says where they come from.
 
 The colours of series are those of Okabe and Ito (2008), Color Universal Design, which colour-blind readers can
 distinguish. Those of activities keep their hues, in even steps of lightness (CIELAB L 31, 47, 62, 77, 92) for grey
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SOURCES = ("measured", "simulated", "formula")
+PLAIN = (1e-4, 1e6)  # numbers in this range on a logarithmic axis are written out
 
 # Activities of a rank.
 ACTIVITY = {
@@ -114,6 +115,36 @@ def label_source(figure: Figure, source: str | Sequence[str], note: str = "") ->
     )
 
 
+def log_ticks(axes: Axes, name: str, low: float, high: float, most: float = 100.0) -> None:
+    """Make the axis "x" or "y" logarithmic and label its ticks.
+
+    Parameters
+        low, high    range of the values
+        most         ratio of high to low up to which ticks are also at 2 and 5 times the powers of ten; beyond, their
+                     labels would touch
+    """
+    from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, LogLocator, NullFormatter
+
+    (axes.set_xscale if name == "x" else axes.set_yscale)("log")
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    is_wide = high > most * low
+    axis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
+    is_plain = PLAIN[0] <= low and high < PLAIN[1]
+    power = LogFormatterSciNotation()
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}" if is_plain else power(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def named_log_ticks(axes: Axes, most: float = 100.0) -> None:
+    """Relabel the logarithmic axes that have matplotlib's default ticks; leave others as they are."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator
+
+    for name, axis, limits in (("x", axes.xaxis, axes.get_xlim()), ("y", axes.yaxis, axes.get_ylim())):
+        is_default = isinstance(axis.get_major_formatter(), LogFormatterSciNotation)
+        if is_default and isinstance(axis.get_major_locator(), LogLocator):
+            log_ticks(axes, name, min(limits), max(limits), most)
+
+
 def in_lines(text: str, characters: int) -> str:
     """The text in lines of at most `characters` characters.
 
@@ -139,6 +170,34 @@ def time_text(seconds: float) -> str:
     """
     factor, unit = time_unit(seconds)
     return f"{float(f'{seconds * factor:.4g}'):g} {unit}"
+
+
+def seconds_text(seconds: float) -> str:
+    """A time to four digits, in the unit in which the number lies between 1 and 1000.
+
+    >>> seconds_text(0.16), seconds_text(2e-5), seconds_text(0)
+    ('160 ms', '20 µs', '0 s')
+    """
+    if not seconds:
+        return "0 s"
+    factor, unit = _unit(seconds)
+    return f"{seconds * factor:.4g} {unit}"
+
+
+def deviation_text(deviation: float, seconds: float) -> str:
+    """A standard deviation of times, in the unit of their mean `seconds`.
+
+    >>> deviation_text(3.71e-4, 0.0189), deviation_text(0.0254, 0.16)
+    ('0.37 ms', '25 ms')
+    """
+    factor, unit = _unit(seconds)
+    scaled = deviation * factor
+    return f"{scaled:.0f} {unit}" if scaled >= 9.5 else f"{scaled:.2g} {unit}"
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    units = ((1, "s"), (1e3, "ms"), (1e6, "µs"))
+    return next(((factor, unit) for factor, unit in units if seconds * factor >= 0.99995), (1e9, "ns"))
 
 
 def bytes_text(nbytes: float) -> str:

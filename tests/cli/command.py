@@ -20,8 +20,9 @@ import numpy as np
 import pytest
 import typer
 
-from minidl.cli import app, own
+from minidl.cli import app, imported
 from minidl.cli.models import MODELS
+from minidl.cli.simulate.cases import IMPORTED_ALL_REDUCES
 from minidl.cli.strategies import COMPRESSORS, STRATEGIES
 from minidl.parallel import Checkpoint
 
@@ -63,7 +64,7 @@ def minidl(folder: Path, *arguments: object, **changes: str) -> subprocess.Compl
 @contextlib.contextmanager
 def forgetting_own_names() -> Iterator[None]:
     """Restore afterwards what `--import` changes: the names that can be typed, imported modules, the import path."""
-    changed: list[dict[str, Any]] = [STRATEGIES, COMPRESSORS, MODELS, own.DATA, own.OWN_ALL_REDUCES]  # type: ignore[list-item]
+    changed: list[dict[str, Any]] = [STRATEGIES, COMPRESSORS, MODELS, imported.DATA, IMPORTED_ALL_REDUCES]  # type: ignore[list-item]
     before, path = [dict(known) for known in changed], list(sys.path)
     try:
         yield
@@ -72,7 +73,7 @@ def forgetting_own_names() -> Iterator[None]:
             known.clear()
             known.update(names)
         sys.path[:] = path
-        for name in [name for name in sys.modules if name.startswith(own._PREFIX)]:
+        for name in [name for name in sys.modules if name.startswith(imported._PREFIX)]:
             del sys.modules[name]
 
 

@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from minidl import cluster, parallel
+from minidl.atomic_files import write_csv
 from minidl.cli import engines, run_folder
-from minidl.cli.compare.progress import ComparisonProgress
-from minidl.cli.compare.report import title as title_of
-from minidl.cli.compare.settings import Settings, typed
-from minidl.cli.compare.settings import entrant as entrant_of
-from minidl.cli.several_words import spread
+from minidl.cli.compare.run import ComparisonProgress, Settings, entered, title_of
+from minidl.cli.shared_options import spread
 from minidl.cluster.trace.recording import Shares
 from minidl.parallel import ComparedRun
 from minidl.parallel.comparison.entrant import Entrant
@@ -48,13 +46,13 @@ SETTINGS = Settings(
 
 
 def entrant(text: str, settings: Settings) -> Entrant:
-    return entrant_of(text, *typed(text, settings), settings)
+    return entered(text, settings)[1]
 
 
 def outcome(text: str, network: str = "none", **changes: Any) -> ComparedRun:
     """What comes of one strategy on one network."""
     settings = replace(SETTINGS, **changes)
-    strategy, job = typed(text, settings)
+    (strategy, job), _ = entered(text, settings)
     engine = cluster.Simulation(node=settings.node, trace="ledger")
     (result,) = parallel.compare(job, {text: strategy}, settings.nodes, engine, [network], slow=settings.slow).runs
     return result
@@ -203,7 +201,7 @@ def test_the_legend_says_that_compressing_takes_no_time_unless_coding_time_charg
         "none": False,
     }.items():
         text = f"synchronous:compressor={compressor}"
-        strategy, job = typed(text, replace(SETTINGS, epochs=1, batch_size=100))
+        (strategy, job), _ = entered(text, replace(SETTINGS, epochs=1, batch_size=100))
         comparison = parallel.compare(job, {text: strategy}, 2, networks=["none"])
         assert (free in comparison.legend) == is_free, compressor
         assert not is_free or free in comparison.draw().get_suptitle()
@@ -287,9 +285,9 @@ def test_a_table_that_is_being_written_when_ctrl_c_comes_keeps_its_former_rows(t
         raise KeyboardInterrupt
 
     path = tmp_path / "history.csv"
-    run_folder.write_csv(path, ["seed"], [{"seed": 0}])
+    write_csv(path, ["seed"], [{"seed": 0}])
     with pytest.raises(KeyboardInterrupt):
-        run_folder.write_csv(path, ["seed"], records())
+        write_csv(path, ["seed"], records())
     assert path.read_text() == "seed\n0\n"
     assert [file.name for file in tmp_path.iterdir()] == ["history.csv"]
     (tmp_path / "new").mkdir()

@@ -12,9 +12,9 @@ from typing import Literal
 import pytest
 
 from minidl import compress, parallel
-from minidl.cli import calls, components, strategies
+from minidl.cli import components, strategies
+from minidl.cli.components import fits
 from minidl.cli.strategies import COMPRESSORS, STRATEGIES
-from minidl.cli.value_types import fits
 from tests.tiers import exhaustively
 
 BASES = (parallel.Strategy, compress.Compressor, compress.Quantizer, compress.Sparse)  # exported to be subclassed
@@ -113,7 +113,12 @@ def test_capitals_hyphens_and_underscores_do_not_matter_and_true_false_and_none_
 
 
 def test_settings_are_given_after_a_colon_or_in_parentheses_by_name_or_place() -> None:
-    for text in ("synchronous:bucket_mb=2,algorithm=ring", "synchronous(2, algorithm='ring')", "synchronous:2,'ring'"):
+    for text in (
+        "synchronous:bucket_mb=2,algorithm=ring",
+        "synchronous:bucket_mb=2,\n  algorithm=ring",
+        "synchronous(2, algorithm='ring')",
+        "synchronous:2,'ring'",
+    ):
         assert parse(text) == parallel.Synchronous(bucket_mb=2, algorithm="ring")
 
 
@@ -132,7 +137,7 @@ WRONG = [
     ("synchronous:compressor=tpok(1)", "or 'top_k', got 'tpok': did you mean 'top_k'?"),
     ("synchronous:compressor=serial", "synchronous: compressor must be 'coding_time', 'dgc', "),
     ("synchronous:compressor=1", "synchronous: compressor must be a compressor or None, got 1"),
-    ("synchronous:bucket_mb=1e999", "synchronous: bucket_mb must be a number, got 1e309"),
+    ("synchronous:bucket_mb=1e999", "synchronous: bucket_mb must be a number, got 1e999"),
     (
         "synchronous:compressor=lossless(topk(0.1))",
         "lossless: quantizer must be 'one_bit', 'qsgd', 'sign' or 'tern_grad', got 'topk'",
@@ -146,8 +151,11 @@ WRONG = [
     ("", "'' is no strategy: write a name, or name:setting=value"),
     ("synchronous:(", "the settings in 'synchronous:(' cannot be read"),
     ("synchronous:\0", "cannot be read"),
+    ("synchronous:lr=", "cannot be read"),
+    ("synchronous:algorithm=ring,2", "cannot be read"),
+    ("synchronous:compressor=ef(topk:0.1)", "is written with parentheses, as in compressor=top_k(0.01)"),
     ("synchronous:*[1]", "synchronous: bucket_mb must be a number, got *[1]"),
-    ("synchronous:**{}", "synchronous: write setting=value, not **"),
+    ("synchronous:**{}", "synchronous: bucket_mb must be a number, got **{}"),
     ("synchronous:" + "(" * 250, "cannot be read"),
     ("synchronous:bucket_mb=" + "-" * 270 + "1", "bucket_mb must be a number"),
     ("s" * 400, "is no strategy"),
@@ -223,7 +231,7 @@ class WithInit:
 
 
 def example(text: str) -> Example:
-    result = calls.build("example", calls.call_of("example", text), {"example": Example}, {})
+    result = components.build("example", components.parse("example", text), {"example": Example}, {})
     assert isinstance(result, Example)
     return result
 
@@ -232,8 +240,8 @@ def test_values_of_choices_and_tuples_are_checked() -> None:
     assert example("example:solo,sizes=(3,),pair=(1,-2.5),ratio=2") == Example("solo", (3,), (1, -2.5), None, 2)
     for text, sentence in (
         ("example:some", "kind must be solo or all, got some"),
-        ("example:solo,sizes=(1,0.5)", "sizes must be a tuple (a whole number, ...), got (1, 0.5)"),
-        ("example:solo,pair=(1,2,3)", "pair must be a tuple (a whole number, a number), got (1, 2, 3)"),
+        ("example:solo,sizes=(1,0.5)", "sizes must be a tuple (a whole number, ...), got (1,0.5)"),
+        ("example:solo,pair=(1,2,3)", "pair must be a tuple (a whole number, a number), got (1,2,3)"),
         ("example:solo,function=abs", "function must be something that cannot be typed here or None, got abs"),
     ):
         with pytest.raises(ValueError) as error:
@@ -248,4 +256,4 @@ def test_a_description_is_the_first_sentence_and_defaults_are_as_they_are_typed(
     vars(package).update(Example=Example, WithInit=WithInit, __all__=["Example", "WithInit"])
     known = components.classes(package, object)
     assert known == {"example": Example, "with_init": WithInit}
-    assert calls.build("example", calls.call_of("example", "with_init:5"), known, {}).size == 5
+    assert components.build("example", components.parse("example", "with_init:5"), known, {}).size == 5

@@ -11,7 +11,7 @@ import pytest
 import minidl as package
 from minidl import data, kernels
 from minidl.cli import engines
-from minidl.cli.examples import EXAMPLES
+from minidl.cli.app import EXAMPLES
 from minidl.cli.models import MODELS
 from minidl.cli.simulate.cases import ALGORITHMS
 from minidl.cluster.cost.presets import PRESETS

@@ -10,7 +10,7 @@ import pytest
 
 from minidl import data, nn, optim, parallel
 from minidl.cli import run_folder
-from minidl.cli.optimizers import OPTIMIZERS, parse
+from minidl.cli.strategies import OPTIMIZERS, parse_optimizer
 from minidl.cli.train.summary import table
 from minidl.parallel import Checkpoint
 from tests.cli.command import QUICK, ROOT, assert_same_bits, minidl, succeeds
@@ -180,7 +180,7 @@ def test_every_optimizer_that_is_exported_trains_by_name(tmp_path):
         assert second < first, name
     succeeds(*SPIRALS, "--epochs", 2, "--out", "default")
     assert_same_bits(tmp_path / "default", tmp_path / "sgd")  # which is the model's own
-    assert parse("adamw:betas=(0.8,0.9),lr=0.01")[1] == {"betas": (0.8, 0.9), "lr": 0.01}
+    assert parse_optimizer("adamw:betas=(0.8,0.9),lr=0.01")[1] == {"betas": (0.8, 0.9), "lr": 0.01}
 
 
 def test_a_simulation_is_on_a_virtual_clock_and_network_and_node_decide_the_seconds(tmp_path):

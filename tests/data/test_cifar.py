@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from minidl.data import DataError, Splits, cifar10
-from minidl.data.cifar_batches import parse_pickled
+from minidl.data.cifar import parse_pickled
 from tests.together import naming
 
 module = importlib.import_module("minidl.data.cifar")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from minidl.data import DataError, Splits, fashion_mnist, mnist
-from minidl.data.idx import read_idx
+from minidl.data.mnist import read_idx
 from tests.together import naming
 
 module = importlib.import_module("minidl.data.mnist")

@@ -40,7 +40,9 @@ def floats(change):
 
 def arrays(kinds, change):
     """Change arrays of these kinds of numbers."""
-    return lambda value: told(change(value), value) if isinstance(value, np.ndarray) and value.dtype.kind in kinds else value
+    def leaf(value):
+        return told(change(value), value) if getattr(value, "ndim", 0) and value.dtype.kind in kinds else value
+    return leaf
 
 def inside(value):
     """The arrays in a value."""
@@ -54,8 +56,9 @@ def results(leaf):
         before = [array.copy() for array in inside(list(arguments))]
         result = right(*arguments)
         for old, array in zip(before, inside(list(arguments))):
-            if array.flags.writeable and not np.array_equal(old, array) and getattr(new := leaf(array), "dtype", None) == array.dtype:
-                array[...] = new
+            if array.flags.writeable and not np.array_equal(old, array):
+                new = leaf(array)
+                array[...] = new if getattr(new, "dtype", None) == array.dtype else array
         return mapped(result, leaf)
     return spoiled
 
@@ -118,9 +121,8 @@ SABOTEURS = {
 """Wrong answers."""
 
 ODDITIES = {
-    "lists": "results(arrays('fiu', lambda array: array.tolist() if array.ndim else array))",
-    "numpy's numbers": "results(lambda value: told({int: np.int64, float: np.float64}.get(type(value), type(value))(value)"
-    " if type(value) in (int, float) else value, value))",
+    "lists": "results(arrays('fiu', lambda array: array.tolist()))",
+    "numpy's numbers": "results(lambda value: told(np.array(value)[()], value) if type(value) in (int, float) else value)",
     "by columns": "results(arrays('fiu', lambda array: np.asfortranarray(array)))",
     "special errors": "raising",
 }

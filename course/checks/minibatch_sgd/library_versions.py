@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course.judging import Builds
 
-SAMPLERS = Builds("minidl.data.loader", "minidl.data.sampler", "minidl.data.shards", instead="numpy")
+SAMPLERS = Builds("minidl.data.loader", "minidl.data.sampler", instead="numpy")
 UPDATE_RULES = Builds("minidl.optim", "minidl.kernels", instead="numpy")
 
 BUILDS = {"minibatches": SAMPLERS, **dict.fromkeys(("momentum_step", "corrected_step", "adam_step"), UPDATE_RULES)}

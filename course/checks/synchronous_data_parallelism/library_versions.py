@@ -5,9 +5,7 @@ from __future__ import annotations
 from course.judging import Builds
 
 BUILDS = {
-    "sharded_sampler": Builds(
-        "minidl.data.loader", "minidl.data.sampler", "minidl.data.shards", instead="epoch_order and numpy"
-    ),
+    "sharded_sampler": Builds("minidl.data.loader", "minidl.data.sampler", instead="epoch_order and numpy"),
     "data_parallel_step": Builds(
         "minidl.parallel", "minidl.optim", "minidl.cluster.launch", instead="mean_gradient and comm.all_reduce"
     ),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from minidl.cli.engines import LONGEST
-from minidl.cli.own_all_reduces import OWN_ALL_REDUCES
 from minidl.cli.quantities import size_text
 from minidl.cluster import Communicator, Run, cost, launch
 from minidl.cluster.collectives import ALL_REDUCE
@@ -22,8 +21,12 @@ from minidl.cluster.engines.simulation import Simulation
 from minidl.cluster.phantom import Phantom
 
 DTYPE = np.dtype(np.float32)  # of the vector, as of gradients
+REPETITIONS = 7  # of each call that is made for real, after one that is not counted
 AUTO, HIERARCHICAL = "auto", "hierarchical"
+ALL_REDUCES = (*ALL_REDUCE, AUTO)
 Algorithm = str | Callable[..., Any]
+IMPORTED_ALL_REDUCES: dict[str, Callable[..., Any]] = {}
+"""All-reduces that `--import` has brought, by the name that `--algorithm` takes."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,9 @@ class Case:
         return group_size(self.nodes, tree.per_rack if tree is not None and is_of_racks else self.per_group)
 
     @property
-    def is_own(self) -> bool:
+    def is_imported(self) -> bool:
         """Whether the algorithm is one that `--import` has brought."""
-        return self.algorithm in OWN_ALL_REDUCES
+        return self.algorithm in IMPORTED_ALL_REDUCES
 
     @property
     def choice(self) -> tuple[str, dict[str, Any]]:
@@ -74,7 +77,7 @@ class Case:
 
     def formula(self) -> float | None:
         """Seconds by the formula in `cluster.cost`; None for an algorithm of one's own and some on shared links."""
-        if self.is_own:
+        if self.is_imported:
             return None
         if self.network.topology is None:
             return self.alone()
@@ -106,7 +109,12 @@ class Case:
         """Run the call on a simulated cluster where computing takes no time."""
         return launch(
             program,
-            args=(self.collective, Phantom(self.nbytes, DTYPE), carried_out_by(self.algorithm), self.options),
+            args=(
+                self.collective,
+                Phantom(self.nbytes, DTYPE),
+                IMPORTED_ALL_REDUCES.get(self.algorithm, self.algorithm),
+                self.options,
+            ),
             nodes=self.nodes,
             on=Simulation(trace=trace),
             network=self.network,
@@ -126,11 +134,6 @@ class SimulatedCase:
     messages: int
     nbytes_sent: int
     measured: tuple[float, ...] = ()
-
-
-def carried_out_by(algorithm: str) -> Algorithm:
-    """What `comm.all_reduce(algorithm=...)` takes: the name, or the function of one's own."""
-    return OWN_ALL_REDUCES.get(algorithm, algorithm)
 
 
 def combinations(
@@ -175,7 +178,7 @@ PROGRAMS: dict[str, Callable[..., object]] = {
 }
 
 ALGORITHMS: dict[str, Sequence[str]] = {
-    "all_reduce": (*ALL_REDUCE, AUTO),
+    "all_reduce": ALL_REDUCES,
     "broadcast": ("tree",),
     "reduce": ("tree",),
     "reduce_scatter": ("ring",),
@@ -191,3 +194,38 @@ ALGORITHMS: dict[str, Sequence[str]] = {
 def program(comm: Communicator, collective: str, x: Any, algorithm: Algorithm, options: dict[str, Any]) -> None:
     """The program of every rank: call the collective on x, in a simulation an array without contents."""
     PROGRAMS[collective](comm, x, algorithm, options)
+
+
+# ---- the same calls, made for real ----
+
+
+def measured(runs: Sequence[SimulatedCase], on: str) -> Iterator[SimulatedCase]:
+    """The same cases, each with the seconds of its repetitions; one launch for each size and number of nodes."""
+    for (_, nodes), group in itertools.groupby(runs, lambda run: (run.case.nbytes, run.case.nodes)):
+        of_these = list(group)
+        choices = [run.case.choice for run in of_these]
+        calls = [
+            (run.case.collective, run.case.nbytes, IMPORTED_ALL_REDUCES.get(name, name), options)
+            for run, (name, options) in zip(of_these, choices, strict=True)
+        ]
+        of_each_rank = launch(timed, args=(calls,), nodes=nodes, on=on, timeout=60.0).results
+        last = np.max(of_each_rank, axis=0)  # a call has ended when its last rank has
+        for run, seconds in zip(of_these, last, strict=True):
+            yield replace(run, measured=tuple(map(float, seconds)))
+
+
+def timed(comm: Communicator, calls: Sequence[tuple[str, int, Algorithm, dict[str, Any]]]) -> list[list[float]]:
+    """The seconds of each repetition of each call on this rank, from a barrier to the end of the call."""
+    return [_repeated(comm, *call) for call in calls]
+
+
+def _repeated(
+    comm: Communicator, collective: str, nbytes: int, algorithm: Algorithm, options: dict[str, Any]
+) -> list[float]:
+    x, times = np.ones(nbytes // DTYPE.itemsize, DTYPE), []
+    for _ in range(1 + REPETITIONS):
+        comm.barrier()
+        began = comm.now()
+        program(comm, collective, x, algorithm, options)
+        times.append(comm.now() - began)
+    return times[1:]

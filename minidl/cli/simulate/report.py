@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from minidl.atomic_files import write_csv
 from minidl.cli.display import results_table
-from minidl.cli.quantities import counted, seconds_text, size_text
-from minidl.cli.run_folder import write_csv
+from minidl.cli.quantities import counted, size_text
 from minidl.cli.simulate.cases import AUTO, HIERARCHICAL, Case, SimulatedCase
 from minidl.cluster.trace.trace import plot_traces
 from minidl.cores import cores
@@ -45,8 +45,8 @@ def _table(runs: Sequence[SimulatedCase]) -> Table:
             result.add_row(
                 str(nodes) if row is rows[0] else "",
                 row.case.named(": "),
-                seconds_text(row.seconds),
-                "-" if formula is None else seconds_text(formula),
+                style.seconds_text(row.seconds),
+                "-" if formula is None else style.seconds_text(formula),
                 *(_real(row) if is_measured else _sent(row, best)),
                 style="bold" if row.seconds == best else None,
             )
@@ -60,7 +60,7 @@ def _sent(row: SimulatedCase, best: float) -> tuple[str, ...]:
 
 def _real(row: SimulatedCase) -> tuple[str, ...]:
     median = statistics.median(row.measured)
-    return seconds_text(median), f"{median / row.seconds:.2f}"
+    return style.seconds_text(median), f"{median / row.seconds:.2f}"
 
 
 def _caption(runs: Sequence[SimulatedCase]) -> str:
@@ -74,9 +74,9 @@ def _caption(runs: Sequence[SimulatedCase]) -> str:
         lines.append("messages, sent: by the rank that sends the most")
     if any(run.case.algorithm == HIERARCHICAL for run in runs):
         lines.append("hierarchical: groups x nodes in each")
-    if any(run.case.is_own for run in runs):
+    if any(run.case.is_imported for run in runs):
         lines.append("-: there is no formula for an algorithm of your own")
-    if any(run.case.formula() is None and not run.case.is_own for run in runs):
+    if any(run.case.formula() is None and not run.case.is_imported for run in runs):
         lines.append("-: there is no formula for links that are shared")
     return "\n".join(lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,20 +15,29 @@ from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, mpi_job, run_folder
 from minidl.cli.display import say, show
 from minidl.cli.engines import LONGEST, MOST_SIMULATED
-from minidl.cli.own_all_reduces import OWN_ALL_REDUCES
-from minidl.cli.quantities import parse_bytes
-from minidl.cli.several_words import items
+from minidl.cli.quantities import counted, parse_bytes, parse_rate, parse_seconds
+from minidl.cli.shared_options import items
 from minidl.cli.simulate import report
-from minidl.cli.simulate.cases import ALGORITHMS, DTYPE, HIERARCHICAL, Case, SimulatedCase, combinations, simulated
-from minidl.cli.simulate.measured import measured
-from minidl.cli.simulate.networks import Named, networks
+from minidl.cli.simulate.cases import (
+    ALGORITHMS,
+    DTYPE,
+    HIERARCHICAL,
+    IMPORTED_ALL_REDUCES,
+    Case,
+    SimulatedCase,
+    combinations,
+    measured,
+    simulated,
+)
+from minidl.cluster.cost.network import Network
 from minidl.cluster.cost.presets import PRESETS
 
 MAX_PANELS = 12
 MOST_DRAWN = 64  # nodes of a timeline that was not asked for
 MOST_IN_A_COLLECTIVE = 16_384  # nodes without racks; their ring, half a billion messages, takes over a minute
 MOST_IN_AN_ALL_TO_ALL = 4_096  # nodes; estimated: the lists of 16,384 nodes would take 8 GB
-REAL = ("processes", "mpi")  # where the calls can be made for real
+Named = tuple[str, Network]
+_RACKS = re.compile(r"\s*(\d+)\s*[x×*]\s*(\d+)\s*", re.IGNORECASE)  # noqa: RUF001  # × is what it says
 
 
 def run(options: dict[str, Any]) -> None:
@@ -98,7 +108,7 @@ def _fastest_and_slowest(runs: list[SimulatedCase]) -> list[Case]:
 def _engine(options: dict[str, Any]) -> str:
     """Where --measured makes the calls; ValueError for an --on that nothing uses."""
     on: str = options["on"] or "processes"
-    one_of("--on", on, REAL)
+    one_of("--on", on, engines.REAL)
     if options["on"] is not None and not options["measured"]:
         raise ValueError("--on says where --measured makes the calls for real: give --measured too, or leave out --on")
     mpi_job.check(on)
@@ -119,7 +129,7 @@ def _cases(options: dict[str, Any], on: str) -> list[Case]:
         raise ValueError("--measured is set beside one network: give at most one --network with it")
     texts = items("--nodes", options["nodes"], _nodes_by_default(is_measured, on, found))
     counts = sorted({_nodes(text) for text in texts})
-    _check_most(counts[-1], collective, found, [name for name in algorithms if name in OWN_ALL_REDUCES])
+    _check_most(counts[-1], collective, found, [name for name in algorithms if name in IMPORTED_ALL_REDUCES])
     if is_measured:
         for count in counts:
             engines.check(on, count)
@@ -133,7 +143,7 @@ def _cases(options: dict[str, Any], on: str) -> list[Case]:
     cases = combinations(collective, algorithms, found, sizes, counts, per_group)
     for case in cases:
         case.network.check(case.nodes)
-        seconds = (replace(case, algorithm="ring") if case.is_own else case).alone()
+        seconds = (replace(case, algorithm="ring") if case.is_imported else case).alone()
         if seconds == 0:
             raise ValueError(f"{case}, takes no time at all: give an --alpha above 0")
         if not seconds < LONGEST:
@@ -158,7 +168,7 @@ def _this_machine(on: str, nodes: int, gamma: float | None) -> Named:
 def _algorithms(collective: str, names: list[str]) -> list[str]:
     known = list(ALGORITHMS[one_of("--collective", collective, ALGORITHMS)])
     if collective == "all_reduce":
-        known += OWN_ALL_REDUCES
+        known += IMPORTED_ALL_REDUCES
     if names and len(known) == 1:
         raise ValueError(f"{collective} is always done by {known[0]!r}: leave out --algorithm, which is for all_reduce")
     return [one_of("--algorithm", name, known) for name in names] or known
@@ -185,11 +195,11 @@ def _nodes(text: str) -> int:
     return whole_number("--nodes", int(text), at_least=2, at_most=MOST_IN_A_COLLECTIVE)
 
 
-def _check_most(nodes: int, collective: str, found: list[Named], own: list[str]) -> None:
+def _check_most(nodes: int, collective: str, found: list[Named], imported: list[str]) -> None:
     """Raise ValueError if this collective would take hours or many gigabytes with this number of nodes."""
     has_racks = any(network.topology is not None for _, network in found)
-    if (has_racks or own) and nodes > MOST_SIMULATED:
-        what = "nodes in racks" if has_racks else f"nodes by {own[0]}"
+    if (has_racks or imported) and nodes > MOST_SIMULATED:
+        what = "nodes in racks" if has_racks else f"nodes by {imported[0]}"
         why = f"at most {MOST_SIMULATED:,} {what} are simulated, because their messages are played one by one"
         raise ValueError(f"--nodes {nodes}: {why}")
     if collective == "all_to_all" and nodes > MOST_IN_AN_ALL_TO_ALL:
@@ -205,3 +215,70 @@ def _case_of(text: str, cases: list[Case]) -> Case:
             return case
     example = f"{cases[0].algorithm}:{cases[0].nodes}"
     raise ValueError(f"--trace-of {text} is none of the runs: name one of them by ALGORITHM:NODES, such as {example}")
+
+
+# ---- the networks: with a name, from a file, by their constants, or racks of machines ----
+
+
+def networks(options: dict[str, Any], names: list[str]) -> list[Named]:
+    """Each network with the name that tables and pictures give it; `names`: what --network says, or its default.
+
+    Raises
+        ValueError  an unknown name, constants that cannot be, or options that do not go together
+        OSError     a file that cannot be read
+    """
+    alpha, beta, gamma = options["alpha"], options["beta"], options["gamma"]
+    if options["racks"] is not None:
+        for flag, given in (("--network", options["network"]), ("--alpha", alpha), ("--beta", beta)):
+            if given is not None:
+                raise ValueError(f"--racks describes the network by --nic and --uplink: leave out {flag}")
+        return [racks(options["racks"], options["nic"], options["uplink"], gamma or 0.0)]
+    for flag in ("nic", "uplink"):
+        if options[flag] is not None:
+            raise ValueError(f"--{flag} is a link of racks: give --racks too, such as --racks 8x8")
+    found = [(name, _named(name)) for name in names]
+    if gamma is not None:
+        found = [(name, replace(one, gamma=gamma)) for name, one in found]
+    if alpha is None and beta is None:
+        return found
+    if len(found) > 1:
+        raise ValueError("--alpha and --beta describe one network: give at most one --network with them")
+    name, base = found[0]
+    if base.topology is not None:
+        raise ValueError(f"--alpha and --beta cannot replace the links of the racks in {name}")
+    typed = Network(base.alpha if alpha is None else alpha, base.beta if beta is None else beta, base.gamma)
+    return [(f"alpha {typed.alpha:g}, beta {typed.beta:g}", typed)]
+
+
+def racks(text: str, nic: str | None, uplink: str | None, gamma: float) -> Named:
+    """The network of RACKSxPER_RACK nodes whose links are LATENCY,SPEED.
+
+    >>> racks("8x8", "1us,1200Gbit", "5us,100Gbit", 0.0)[0]
+    '8 racks of 8'
+    """
+    match = _RACKS.fullmatch(text)
+    if match is None:
+        raise ValueError(f"--racks takes the number of racks and of nodes in each, such as 8x8, got {text!r}")
+    count, per_rack = map(int, match.groups())
+    if count * per_rack > MOST_SIMULATED:
+        raise ValueError(f"--racks {text} has {count * per_rack:,} nodes: at most {MOST_SIMULATED:,} are simulated")
+    links = (_link("--nic", nic, "1us,1200Gbit"), _link("--uplink", uplink, "5us,100Gbit"))
+    return f"{counted(count, 'rack')} of {per_rack}", Network.tree(count, per_rack, *links, gamma=gamma)
+
+
+def _link(flag: str, text: str | None, example: str) -> tuple[float, float]:
+    if text is None:
+        raise ValueError(f"--racks needs {flag} too: the latency and the speed of that link, such as {flag} {example}")
+    latency, comma, speed = text.partition(",")
+    if not comma:
+        raise ValueError(f"{flag} takes a latency and a speed, such as {example}, got {text!r}")
+    try:
+        return parse_seconds(latency), parse_rate(speed)
+    except ValueError as error:
+        raise ValueError(f"{flag} {text}: {error}") from None
+
+
+def _named(name: str) -> Network:
+    if name.lower().endswith(".json"):
+        return Network.load(name)
+    return Network.preset(one_of("--network", name.lower(), PRESETS, "or give a file .json"))

@@ -1,19 +1,22 @@
-"""The options of `minidl train`: checked, completed, and read again from a checkpoint."""
+"""The options of `minidl train`: checked and completed; from a file, from a checkpoint, and from a plan."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from minidl import parallel
-from minidl.arguments import one_of, real_number
-from minidl.cli import engines, job, mpi_job, optimizers, strategies
+from minidl.arguments import one_of, real_number, whole_number
+from minidl.cli import components, engines, job, mpi_job, strategies
+from minidl.cli.components import fits, in_words
 from minidl.cli.job import Options, option_as_typed
 from minidl.cli.models import MODELS, check_momentum
 from minidl.cli.quantities import counted
-from minidl.cli.value_types import fits
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import Checkpoint, CheckpointError
+from minidl.parallel.run.run_files import ENVIRONMENT
 
 ADDED: dict[str, Any] = {
     "strategy": None,
@@ -25,22 +28,28 @@ ADDED: dict[str, Any] = {
 }
 """Options that checkpoints of earlier versions lack, with what those versions did (momentum: the model's own)."""
 
-
 MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb")
 """Options that a resumed run may have otherwise: how long to train, and how, but not what."""
 
 
-def completed(options: Options) -> Options:
-    """Check the options, and replace each None by the model's own value.
+def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, float]]:
+    """The options, checked, each None replaced by the model's value; the strategy; the rates among its settings.
 
     Raises
         ValueError  a name is unknown, a number is out of range, or two options contradict each other
     """
-    options = _with_settings_of_the_strategy(options)
+    text, algorithm, bucket_mb = options["strategy"], options["algorithm"], options["bucket_mb"]
+    strategy, rates = (None, {}) if text is None else strategies.parse(text)
+    for name, value in rates.items():
+        if options[name] not in (None, value):
+            raise ValueError(
+                f"{option_as_typed(name)} {options[name]:g} and {name}={value:g} in --strategy: give one of them"
+            )
+    options = options | rates
     if options["optimizer"] is not None:
         one_of("--model", options["model"], MODELS)
-        typed = {name: options[name] for name in optimizers.RATES}
-        options = options | optimizers.rates(options["optimizer"], options["model"], typed)
+        typed = {name: options[name] for name in strategies.RATES}
+        options = options | strategies.optimizer_rates(options["optimizer"], options["model"], typed)
     options = job.completed(options)
     if options["optimizer"] is None:
         check_momentum(options["model"], options["momentum"])
@@ -48,48 +57,27 @@ def completed(options: Options) -> Options:
         if options["on"] != "simulation":
             raise ValueError("--flops is the speed of a simulated node: leave it out, or give --on simulation")
         engines.simulated_node(options["flops"])
-    one_of("--algorithm", options["algorithm"], ("auto", *ALL_REDUCE))
-    real_number("--bucket-mb", options["bucket_mb"], above=0)
+    one_of("--algorithm", algorithm, ("auto", *ALL_REDUCE))
+    real_number("--bucket-mb", bucket_mb, above=0)
     engines.check_network("--network", options["network"], options["on"])
-    strategy = strategy_of(options)
+    if strategy is None:
+        several = parallel.Synchronous(bucket_mb=bucket_mb, algorithm=algorithm)
+        strategy = parallel.Serial() if options["nodes"] == 1 else several
+    elif (algorithm, bucket_mb) != ("auto", 1.0):
+        raise ValueError(
+            "--algorithm and --bucket-mb are for runs without --strategy; write them as its settings: "
+            "--strategy synchronous:algorithm=ring,bucket_mb=0.5"
+        )
     engines.check(options["on"], options["nodes"], strategy.servers)
     if not strategy.is_asynchronous and not isinstance(strategy, parallel.Pipeline):  # it has fewer replicas than nodes
         job.check_minibatch(options)
-    return options
+    return options, strategy, rates
 
 
 def nodes_by_mpiexec(options: Options) -> int:
     """The nodes of a run without --nodes: the ranks that mpiexec has started, less the strategy's servers; or 1."""
     servers = strategies.parse(options["strategy"])[0].servers if options["strategy"] is not None else 0
     return mpi_job.nodes_by_mpiexec(servers) or int(options["nodes"])
-
-
-def strategy_of(options: Options) -> parallel.Strategy:
-    """The strategy that the options name; without a name, Synchronous on several nodes and Serial on one."""
-    text, algorithm, bucket_mb = options["strategy"], options["algorithm"], options["bucket_mb"]
-    if text is None and options["nodes"] == 1:
-        return parallel.Serial()
-    if text is None:
-        return parallel.Synchronous(bucket_mb=bucket_mb, algorithm=algorithm)
-    if (algorithm, bucket_mb) != ("auto", 1.0):
-        raise ValueError(
-            "--algorithm and --bucket-mb are for runs without --strategy; write them as its settings: "
-            "--strategy synchronous:algorithm=ring,bucket_mb=0.5"
-        )
-    return strategies.parse(text)[0]
-
-
-def _with_settings_of_the_strategy(options: Options) -> Options:
-    """The options, with the learning rate and the momentum that are typed as settings of the strategy."""
-    if options["strategy"] is None:
-        return options
-    _, of_the_optimizer = strategies.parse(options["strategy"])
-    for name, value in of_the_optimizer.items():
-        if options[name] not in (None, value):
-            raise ValueError(
-                f"{option_as_typed(name)} {options[name]:g} and {name}={value:g} in --strategy: give one of them"
-            )
-    return options | of_the_optimizer
 
 
 def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Options:
@@ -117,7 +105,7 @@ def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Optio
                 f"{path} is of a run with {option_as_typed(name)} {options[name]}, not {explicit[name]}: only "
                 f"{may_change} may change; leave out {option_as_typed(name)}, or start a new run"
             )
-    if not strategy_of(options).is_resumable:
+    if options["strategy"] is not None and not strategies.parse(options["strategy"])[0].is_resumable:
         raise CheckpointError(
             f"a run of {options['strategy']} cannot go on: its checkpoint holds the model only; start a new run"
         )
@@ -126,3 +114,81 @@ def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Optio
         epochs = counted(checkpoint.epoch, "epoch")
         raise CheckpointError(f"{path} has {epochs} already: give --epochs {checkpoint.epoch + 1} or more")
     return options
+
+
+# ---- --config: a file of YAML, such as the config.json of a run, which is YAML too ----
+
+_EXPONENTIAL = re.compile(r"(?P<digits>[+-]?\d+)(?P<fraction>\.\d*)?[eE](?P<sign>[+-]?)(?P<exponent>\d+)", re.ASCII)
+
+
+def of_file(path: Path, hints: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """The options in a file.
+
+    Parameters
+        hints   types of the command's options, by name
+        known   names of those that a file may give; they may be written with hyphens
+
+    Raises
+        OSError     the file cannot be read
+        ValueError  it is no YAML, or gives something that is no option, or a value of another type
+    """
+    import yaml  # here, since few runs need it
+
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"--config {path} is no YAML file: {' '.join(str(error).split())}") from None
+    if not isinstance(found, Mapping):
+        raise ValueError(f"--config {path} must hold options by name, such as: nodes: 4")
+    options = {}
+    for key, value in found.items():
+        if key == ENVIRONMENT:
+            continue
+        name = one_of(f"--config {path}: an option", str(key).replace("-", "_"), sorted(known))
+        if name in options:
+            raise ValueError(f"--config {path}: {name} is given twice, with a hyphen and with an underscore")
+        if not fits(value, hints[name]):
+            number = _as_yaml(value) if fits(0.5, hints[name]) else ""
+            advice = f", which YAML reads as text: write {number}" if number else ""
+            raise ValueError(f"--config {path}: {key} must be {in_words(hints[name])}, got {value!r}{advice}")
+        options[name] = value
+    return options
+
+
+def _as_yaml(text: object) -> str:
+    """How YAML 1.1 wants the number to be written: with a point, and a sign in its exponent; "" for anything else."""
+    match = _EXPONENTIAL.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return ""
+    return f"{match['digits']}{match['fraction'] or '.0'}e{match['sign'] or '+'}{match['exponent']}"
+
+
+# ---- --plan ----
+
+AXES = ("dp", "pp", "tp")
+SETTINGS = ("sequence", "micro_batches", "schedule", "chunks_per_stage", "cuts", "weight_versions", "recompute")
+
+
+def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:
+    """The options `strategy` and `nodes` of a plan.
+
+    asked: names of the options given on the command line. Raises ValueError if they contradict the plan.
+
+    >>> with_plan("pp=4,dp=2,schedule=gpipe", {}, ())
+    {'strategy': 'hybrid:dp=2,pp=4,tp=1,schedule=gpipe', 'nodes': 8}
+    """
+    typed = components.parse("plan", f"plan:{plan}")
+    if typed.values or not typed.named:
+        raise ValueError(f"--plan {plan!r} is no plan: write the extent of each axis, such as pp=4,dp=2")
+    nodes = 1
+    for name, text in typed.named.items():
+        one_of("--plan: an axis or a setting", name, (*AXES, *SETTINGS))
+        if name in AXES:
+            extent = components.value_of("--plan", name, text, int, {})
+            nodes *= whole_number(f"--plan {plan}: {name}", extent, at_least=1)
+    if "strategy" in asked:
+        raise ValueError(f"--plan {plan} and --strategy {options['strategy']} both say how to train: give one of them")
+    if "nodes" in asked and options["nodes"] != nodes:
+        raise ValueError(f"--plan {plan} needs {nodes} nodes, got --nodes {options['nodes']}: leave out --nodes")
+    settings = dict.fromkeys(AXES, "1") | typed.named
+    return {"strategy": "hybrid:" + ",".join(f"{name}={text}" for name, text in settings.items()), "nodes": nodes}

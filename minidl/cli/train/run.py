@@ -3,44 +3,66 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 
 from minidl import cluster, kernels, parallel
 from minidl.cli import engines, job, mpi_job, run_folder, strategies
 from minidl.cli.compiling import compile_kernels
-from minidl.cli.display import say
+from minidl.cli.display import LiveBar, say
 from minidl.cli.job import Options
 from minidl.cli.train import summary
-from minidl.cli.train.options import strategy_of
-from minidl.cli.train.output import Output, together
-from minidl.cli.train.progress import TrainingProgress
+from minidl.parallel.run.tensorboard import summary_writer
+
+HEADER = "  epoch     loss test loss accuracy samples/s  a node's compute/communicate/wait"
+
+
+@dataclass(frozen=True)
+class Output:
+    """quiet: nothing but errors; as_json: one JSON document; tensorboard: files for TensorBoard in the run folder."""
+
+    quiet: bool = False
+    as_json: bool = False
+    tensorboard: bool = False
 
 
 def run(
-    options: Options, out: Path | None, resume: Path | None, elastic: bool, deadline: float | None, output: Output
+    options: Options,
+    strategy: parallel.Strategy,
+    rates: Mapping[str, float],
+    out: Path | None,
+    resume: Path | None,
+    elastic: bool,
+    deadline: float | None,
+    output: Output,
 ) -> None:
     """Train with these options, print progress and results, and write the run folder.
 
     Parameters
-        out       the run folder; None: a new folder in runs/
-        resume    the checkpoint to resume from; None: start a new run
-        elastic   True: when nodes die, the run continues with the others
-        deadline  real seconds after which the run ends; None: no limit
-        output    what is printed, and whether files for TensorBoard are written
+        options, strategy, rates  what `completed` returns
+        out                       the run folder; None: a new folder in runs/
+        resume                    the checkpoint to resume from; None: start a new run
+        elastic                   True: when nodes die, the run continues with the others
+        deadline                  real seconds after which the run ends; None: no limit
+        output                    what is printed, and whether files for TensorBoard are written
 
     Raises the errors of `parallel.train` and of `run_folder.prepare`.
     """
     if elastic and options["on"] == "mpi":
         raise ValueError("--elastic with --on mpi: an MPI job ends when one of its ranks dies; leave out --elastic")
-    output.check()
+    if output.tensorboard:
+        summary_writer()  # raises ModuleNotFoundError if the package is missing
     engines.check_deadline(deadline)
     kernels.use(options["kernels"])
-    on, strategy, nodes = options["on"], strategy_of(options), options["nodes"]
+    on, nodes = options["on"], options["nodes"]
     the_job = mpi_job.on_all_ranks(partial(job.build, options), on)  # a machine may lack the data
-    strategies.check(options["strategy"], strategy, the_job, nodes, options["model"])
+    strategies.check(strategy, rates, the_job, nodes, options["model"])
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
             f"cannot resume with --strategy {options['strategy']}: its nodes have state that no checkpoint holds; "
@@ -52,20 +74,27 @@ def run(
     del model
     folder = cluster.once(partial(run_folder.prepare, out, f"{options['model']}-{options['data']}-{nodes}", resume), on)
 
-    console = Console(quiet=output.is_quiet)
+    console = Console(quiet=output.quiet or output.as_json)
     say(console, title)
     try:
         compile_kernels(console, on, options["model"])
-        with output.board(folder, cluster.is_first(on)) as board, TrainingProgress(console) as progress:
+        board = parallel.TensorBoard(folder) if output.tensorboard and cluster.is_first(on) else nullcontext()
+        with board as to_board, TrainingProgress(console) as to_console:
+
+            def progress(now: parallel.Progress) -> None:
+                to_console(now)
+                if to_board is not None:
+                    to_board(now)
+
             report = parallel.train(
                 the_job,
                 strategy,
                 nodes=nodes,
-                on=engines.engine_of(on, _node(options)),
+                on=engines.engine_of(on, engines.simulated_node(options["flops"] or engines.FLOPS_PER_S)),
                 network=engines.network_of(options["network"]),
                 folder=folder,
                 resume=resume,
-                progress=together(progress, board),
+                progress=progress,
                 config=options,
                 timeout=engines.timeout_of(on),
                 deadline=deadline,
@@ -85,13 +114,35 @@ def run(
         print(json.dumps(summary.as_json(report, folder), indent=2))
 
 
-def _node(options: Options) -> cluster.Node | None:
-    return None if options["flops"] is None else engines.simulated_node(options["flops"])
-
-
 def _save(report: parallel.Report, folder: Path) -> None:
     """Write the run folder. Every OSError names it; by itself, the error of a full disk names no file."""
     try:
         report.save(folder)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
+
+
+class TrainingProgress(LiveBar):
+    """Shows the messages of `parallel.train(progress=...)`; use it in a `with` statement.
+
+    A line is printed after every epoch. On a terminal the line of the current epoch changes with every step; a bar for
+    the whole run stands in the columns of the test set, whose values are not known yet. No line is wider than 80
+    columns.
+    """
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console, "starting the nodes")
+
+    def __enter__(self) -> Self:
+        say(self.console, HEADER)
+        return super().__enter__()
+
+    def __call__(self, now: parallel.Progress) -> None:
+        loss = now.loss if now.row is None else now.row["loss"]
+        shares = f"{now.shares.compute:.0%} / {now.shares.communication:.0%} / {now.shares.waiting:.0%}"
+        before = f"{now.epoch:>3}/{now.epochs:<3} {loss:>8.4f}"
+        after = f"{now.samples_per_second:>9,.0f}   {shares}"
+        self.show((now.epoch - 1) * now.steps + now.step, now.epochs * now.steps, before, after)
+        if now.row is not None:
+            of_test_set = f"{now.row['test_loss']:>9.4f} {now.row['accuracy']:>8.2%}"
+            say(self.console, f"{before} {of_test_set} {after}")

@@ -11,10 +11,10 @@ from rich.table import Table
 from minidl import data
 from minidl.cli import engines
 from minidl.cli.job import decay_text
-from minidl.cli.quantities import counted, seconds_text
+from minidl.cli.quantities import counted
 from minidl.nn import Module
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
-from minidl.plots.style import bytes_text
+from minidl.plots.style import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from minidl.cli.job import Options
@@ -32,7 +32,7 @@ def title(options: Options, model: Module) -> str:
     if options["on"] == "mpi":
         third.append("nodes: ranks of MPI")
     if options["on"] == "simulation":
-        node = engines.simulated_node() if options["flops"] is None else engines.simulated_node(options["flops"])
+        node = engines.simulated_node(options["flops"] or engines.FLOPS_PER_S)
         third.append(f"simulated {engines.node_text(node)}")
     if options["network"] != engines.NO_NETWORK:
         third.append(f"network {options['network']}")

@@ -10,11 +10,11 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minidl.arguments import one_of
+from minidl.atomic_files import write_csv
 from minidl.cluster.trace.recording import Shares
 from minidl.parallel.comparison.compared_run import ComparedRun
 from minidl.parallel.comparison.over_seeds import OverSeeds
 from minidl.plots import race
-from minidl.whole_file import write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,8 +10,7 @@ import numpy as np
 
 from minidl.parallel.comparison.compared_run import ComparedRun, mean_shares
 from minidl.plots import race
-from minidl.plots.durations import deviation_text, seconds_text
-from minidl.plots.style import bytes_text
+from minidl.plots.style import bytes_text, deviation_text, seconds_text
 
 
 @dataclass(frozen=True)

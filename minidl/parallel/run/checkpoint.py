@@ -16,10 +16,10 @@ from typing import Any, Self
 import numpy as np
 
 from minidl import kernels
+from minidl.atomic_files import remove_unfinished, written_whole
 from minidl.kernels.sixteen_bit import bfloat16_from_void
 from minidl.optim.named_state import by_name, load_named_state
 from minidl.parallel.run.history import HistoryRow
-from minidl.whole_file import remove_unfinished, written_whole
 
 CHECKPOINT_FILE = "checkpoint.npz"  # in a run folder
 FORMAT = 2  # format 1 had the optimizer's parameters by number

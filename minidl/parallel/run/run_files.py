@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from minidl import __version__
+from minidl.atomic_files import written_whole
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.history import HistoryRow
-from minidl.whole_file import written_whole
 
 CONFIG_FILE, METRICS_FILE = "config.json", "metrics.csv"
 ENVIRONMENT = "environment"

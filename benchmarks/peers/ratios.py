@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from minidl.plots import style
-from minidl.plots.log_axis import log_ticks
 from minidl.plots.scaling import MARKERS
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def draw(panels: Sequence[Panel], *, source: str) -> Figure:
     for axes, panel, names in zip(all_axes, panels, rows, strict=True):
         axes.set_title(panel.title)
         ends = [1.0, *(end for point in panel.points for end in (*point.quartiles, point.ratio))]
-        log_ticks(axes, "x", min(ends), max(ends))
+        style.log_ticks(axes, "x", min(ends), max(ends))
         spread = max(ends) / min(ends)
         if spread < NARROW:  # between two ticks, there may be none
             axes.xaxis.set_major_locator(MaxNLocator(6) if spread < NARROWER else LogLocator(subs=range(1, 10)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minidl.plots.ratios import Panel, Point, draw
+from benchmarks.peers.ratios import Panel, Point, draw
 
 
 def test_the_axis_names_at_least_three_ratios() -> None:

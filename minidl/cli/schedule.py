@@ -1,28 +1,21 @@
-"""A run of `minidl schedule`: from what was typed to the text, the table and the folder."""
+"""`minidl schedule`: a pipeline's schedule as text, table and picture."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.table import Table
+from typer import Context, Option
 
 from minidl.arguments import one_of, real_number, whole_number
-from minidl.cli import run_folder
 from minidl.cli.display import results_table, say, show
-from minidl.parallel.pipeline import (
-    SCHEDULES,
-    Schedule,
-    Timeline,
-    Times,
-    formulas,
-    peak_memory,
-    read_csv,
-    schedule,
-    simulate,
-    write_csv,
-)
-from minidl.parallel.pipeline.timeline import MOST_COLUMNS
+from minidl.cli.ending import ending
+from minidl.cli.shared_options import Out, offer
+
+if TYPE_CHECKING:  # each function imports what it calls of the pipelines: so --help comes at once
+    from minidl.parallel.pipeline import Schedule, Timeline, Times
 
 MOST_MICRO_BATCHES = 200_000
 """Micro-batches times chunks: more take minutes to play, and a picture cannot show them."""
@@ -34,50 +27,82 @@ MOST_TIME = 10**12
 """Of an action or a message: beyond it, sums of times are no longer exact."""
 
 
-def run(options: dict[str, Any]) -> None:
-    """Make or read the schedule, play it, print it, and write the folder."""
-    chosen = _schedule(options)
-    times, whole = _times(options, chosen.chunks_per_stage), _times(options, 1)
-    folder = run_folder.prepare(options["out"], f"schedule-{chosen.name}")
-    timeline = simulate(chosen, times)
-    console = Console()
-    say(console, _text(timeline, console))
-    say(console, "")
-    show(console, _table(timeline))
-    say(console, "")
-    say(console, _bubble(timeline, whole))
-    timeline.plot().savefig(folder / "schedule.png")
-    write_csv(chosen, folder / "schedule.csv")
-    say(console, run_folder.contents(folder))
+def schedule(
+    context: Context,
+    kind: Annotated[
+        str | None,
+        Option(
+            help="naive, gpipe, 1f1b (the default), pipedream, interleaved, zb-h1, zb-h2 or zb-v.",
+            autocompletion=offer("minidl.parallel.pipeline", "SCHEDULES"),
+        ),
+    ] = None,
+    stages: Annotated[int | None, Option(help="Stages of the pipeline; by default 4.")] = None,
+    micro_batches: Annotated[int | None, Option(help="Micro-batches of a minibatch; by default 8.")] = None,
+    chunks_per_stage: Annotated[
+        int | None, Option(help="Chunks of the model on each stage; by default as the kind needs.")
+    ] = None,
+    file: Annotated[
+        Path | None, Option(help="CSV file of a schedule, a row for each stage, instead of the options above.")
+    ] = None,
+    forward: Annotated[float, Option(help="Time of a stage's forward, in any unit.")] = 1.0,
+    input: Annotated[float, Option(help="Time of its backward for the inputs.")] = 1.0,
+    weight: Annotated[float, Option(help="Time of its backward for the weights.")] = 1.0,
+    message: Annotated[float, Option(help="Time of a message to another stage.")] = 0.0,
+    out: Out = None,
+) -> None:
+    """Show who computes what when in a pipeline: its bubble, its memory, its picture.
+
+    A schedule from a file is checked first: the message names the first bad action and why. The times are of a whole
+    stage; each of its chunks takes its share. The folder gets the picture and the schedule as CSV, which --file reads.
+    """
+    with ending("minidl schedule"):
+        from minidl.cli import run_folder
+        from minidl.parallel.pipeline import simulate, write_csv
+
+        chosen = _schedule(context.params)
+        times, whole = _times(context.params, chosen.chunks_per_stage), _times(context.params, 1)
+        folder = run_folder.prepare(out, f"schedule-{chosen.name}")
+        timeline = simulate(chosen, times)
+        console = Console()
+        say(console, _text(timeline, console))
+        say(console, "")
+        show(console, _table(timeline))
+        say(console, "")
+        say(console, _bubble(timeline, whole))
+        timeline.plot().savefig(folder / "schedule.png")
+        write_csv(chosen, folder / "schedule.csv")
+        say(console, run_folder.contents(folder))
 
 
 def _schedule(options: dict[str, Any]) -> Schedule:
+    """The schedule that was asked for, made or read from the file."""
+    from minidl.parallel import pipeline
+
     numbers = {name: options[name] for name in ("stages", "micro_batches", "chunks_per_stage")}
     given = [name for name, value in {"kind": options["kind"], **numbers}.items() if value is not None]
     if options["file"] is not None:
         if given:
             raise ValueError(f"--file has the whole schedule: leave out --{given[0].replace('_', '-')}")
-        chosen: Schedule = read_csv(options["file"])
+        chosen: Schedule = pipeline.read_csv(options["file"])
     else:
         for name, value in numbers.items():
             if value is not None:
                 most = MOST_STAGES if name == "stages" else None
                 whole_number(f"--{name.replace('_', '-')}", value, at_least=1, at_most=most)
-        kind = one_of("--kind", "1f1b" if options["kind"] is None else options["kind"], SCHEDULES)
-        chosen = schedule(kind, numbers["stages"] or 4, numbers["micro_batches"] or 8, numbers["chunks_per_stage"])
-    _check_size(chosen.chunks * chosen.micro_batches)
-    return chosen
-
-
-def _check_size(count: int) -> None:
-    if count > MOST_MICRO_BATCHES:
+        kind = one_of("--kind", "1f1b" if options["kind"] is None else options["kind"], pipeline.SCHEDULES)
+        stages, micro_batches = numbers["stages"] or 4, numbers["micro_batches"] or 8
+        chosen = pipeline.schedule(kind, stages, micro_batches, numbers["chunks_per_stage"])
+    if (count := chosen.chunks * chosen.micro_batches) > MOST_MICRO_BATCHES:
         raise ValueError(
             f"{count:,} micro-batches, each counted on each chunk, are more than a picture can show: ask for at most "
             f"{MOST_MICRO_BATCHES:,}"
         )
+    return chosen
 
 
 def _times(options: dict[str, Any], share: int) -> Times:
+    from minidl.parallel.pipeline import Times
+
     forward, inputs, weights, message = (
         real_number(f"--{name}", options[name], at_least=0, at_most=MOST_TIME)
         for name in ("forward", "input", "weight", "message")
@@ -89,6 +114,8 @@ def _times(options: dict[str, Any], share: int) -> Times:
 
 def _text(timeline: Timeline, console: Console) -> str:
     """The timeline in columns; the actions alone if a terminal is too narrow for it, or the columns too many."""
+    from minidl.parallel.pipeline.timeline import MOST_COLUMNS
+
     if 3 * timeline.schedule.micro_batches * timeline.schedule.chunks_per_stage > MOST_COLUMNS:
         return str(timeline.schedule)
     text = str(timeline)
@@ -97,6 +124,8 @@ def _text(timeline: Timeline, console: Console) -> str:
 
 
 def _table(timeline: Timeline) -> Table:
+    from minidl.parallel.pipeline import peak_memory
+
     caption = "waits: between the first and the last action of the stage"
     kept = {"keeps at most (micro-batches)": peak_memory(timeline.schedule)}
     if any(bar.action.kind == "I" for bar in timeline.bars):
@@ -117,6 +146,8 @@ def _table(timeline: Timeline) -> Table:
 
 def _bubble(timeline: Timeline, times: Times) -> str:
     """The bubble in both conventions, and by the closed form if there is one."""
+    from minidl.parallel.pipeline import formulas
+
     try:
         formula = f"the closed form says {formulas.idle_seconds(timeline.schedule, times):.6g}"
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""`--import my.py`: strategies, compressors, models, data sets and all-reduces of one's own, used by name."""
+"""`--import my.py`: strategies, compressors, models, data sets and all-reduces of of the user, used by name."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from minidl import compress, data, nn, parallel
 from minidl.cli import mpi_job
 from minidl.cli.components import description, settings, snake_case
 from minidl.cli.models import MODELS, MakeModel, Recipe
-from minidl.cli.own_all_reduces import OWN_ALL_REDUCES, is_all_reduce
+from minidl.cli.simulate.cases import IMPORTED_ALL_REDUCES
 from minidl.cli.strategies import COMPRESSORS, STRATEGIES
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.data import Splits
 
 DATA: dict[str, Callable[[], Splits]] = {}
-"""Functions that return data sets of one's own, by name."""
+"""Functions that return data sets and that `--import` has brought, by name."""
 
 _PREFIX = "minidl_own_"  # of the names of imported modules
 _WHAT = (
@@ -68,11 +68,11 @@ def register(path: Path) -> None:
         elif inspect.isclass(value) and issubclass(value, compress.Compressor):
             _add(path, name, _with_readable_settings(path, value), COMPRESSORS)
         elif (fit := _fit(value)) is not None:
-            _add(path, name, Recipe(fit, "sgd", lr=0.1, lr_decay=1.0, epochs=10, about=about(value)), MODELS)
+            _add(path, name, Recipe(fit, about(value)), MODELS)
         elif inspect.isfunction(value) and _returns(value, Splits) and not _needed(value):
             _add(path, name, value, DATA, data.NAMES)
-        elif is_all_reduce(value):
-            _add(path, name, value, OWN_ALL_REDUCES, ("auto", *ALL_REDUCE))
+        elif _is_all_reduce(value):
+            _add(path, name, value, IMPORTED_ALL_REDUCES, ("auto", *ALL_REDUCE))
         else:
             continue
         found += 1
@@ -80,18 +80,13 @@ def register(path: Path) -> None:
         raise ValueError(f"{path} defines nothing that minidl can use: write {_WHAT}")
 
 
-def load(name: str) -> Splits:
-    """The data set of that name, one's own or minidl's."""
-    return loader(name)()
-
-
 def loader(name: str) -> Callable[[], Splits]:
-    """A function that loads the data set, also in another process."""
+    """A function that loads the data set of that name, imported or minidl's, also in another process."""
     return DATA[name] if name in DATA else partial(data.load, name)
 
 
 def about(value: object) -> str:
-    """The first sentence of the docstring, and the file if it is one's own."""
+    """The first sentence of the docstring, and the file if it was imported."""
     module = getattr(value, "__module__", "")
     file = f"({Path(str(sys.modules[module].__file__)).name})" if module.startswith(_PREFIX) else ""
     return " ".join(filter(None, [description(value), file]))
@@ -101,17 +96,13 @@ def _fit(value: Any) -> Callable[[Splits], MakeModel] | None:
     """The `fit` of a model's recipe; None if the value makes no model or needs other arguments than the data."""
     is_model = issubclass(value, nn.Module) if inspect.isclass(value) else _returns(value, nn.Module)
     needed = _needed(value) if is_model else []
-    if not is_model or len(needed) > 1 or any(not _is_data(parameter) for parameter in needed):
+    if not is_model or len(needed) > 1 or any(p.name != "splits" and not _names(p.annotation, Splits) for p in needed):
         return None
-    return partial(_for_data if needed else _for_any_data, value)
+    return partial(_maker, value, bool(needed))
 
 
-def _for_data(make: Callable[[Splits], nn.Module], splits: Splits) -> MakeModel:
-    return partial(make, splits)
-
-
-def _for_any_data(make: MakeModel, splits: Splits) -> MakeModel:
-    return make
+def _maker(make: Callable[..., nn.Module], reads_data: bool, splits: Splits) -> MakeModel:
+    return partial(make, splits) if reads_data else make
 
 
 def _needed(value: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -119,10 +110,6 @@ def _needed(value: Callable[..., Any]) -> list[inspect.Parameter]:
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(value).parameters.values()
     return [one for one in parameters if one.default is one.empty and one.kind not in several]
-
-
-def _is_data(parameter: inspect.Parameter) -> bool:
-    return parameter.name == "splits" or _names(parameter.annotation, Splits)
 
 
 def _returns(value: Any, cls: type) -> bool:
@@ -134,6 +121,16 @@ def _names(annotation: Any, cls: type) -> bool:
     if isinstance(annotation, str):
         return annotation.split(".")[-1] == cls.__name__
     return inspect.isclass(annotation) and issubclass(annotation, cls)
+
+
+def _is_all_reduce(value: object) -> bool:
+    """Whether it is a function f(comm, x, op), with these names, whose other parameters have defaults."""
+    if not inspect.isfunction(value):
+        return False
+    parameters = list(inspect.signature(value).parameters.values())
+    return [one.name for one in parameters[:3]] == ["comm", "x", "op"] and all(
+        one.default is not one.empty for one in parameters[3:]
+    )
 
 
 def _with_readable_settings(path: Path, cls: type) -> type:
@@ -170,7 +167,8 @@ def _run(path: Path) -> types.ModuleType:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise ValueError(f"{_shown(error.filename, path)}, line {error.lineno}: {error.msg}") from None
+        is_other = error.filename is not None and Path(error.filename) != path.resolve()  # a file that it imports
+        raise ValueError(f"{error.filename if is_other else path}, line {error.lineno}: {error.msg}") from None
     except (Exception, SystemExit) as error:
         frames = [
             frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.resolve()
@@ -179,8 +177,3 @@ def _run(path: Path) -> types.ModuleType:
         raise ValueError(f"{path}{line}: {type(error).__name__}: {error}") from None
     cloudpickle.register_pickle_by_value(module)  # other processes do not import the file
     return module
-
-
-def _shown(filename: str | None, path: Path) -> Path | str:
-    """The file as it was typed; another file, which it imports, by its own name."""
-    return path if filename is None or Path(filename) == path.resolve() else filename

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from minidl.whole_file import written_whole
+from minidl.atomic_files import written_whole
 
 
 def test_an_interrupted_write_leaves_the_old_file_and_no_trace(tmp_path: Path) -> None:
