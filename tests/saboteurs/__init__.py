@@ -122,7 +122,7 @@ SABOTEURS = {
 
 ODDITIES = {
     "lists": "results(arrays('fiu', lambda array: array.tolist()))",
-    "numpy's numbers": "results(lambda value: told(np.array(value)[()], value) if type(value) in (int, float) else value)",
+    "numpy's numbers": "results(lambda one: told(np.array(one)[()], one) if type(one) in (int, float) else one)",
     "by columns": "results(arrays('fiu', lambda array: np.asfortranarray(array)))",
     "special errors": "raising",
 }
