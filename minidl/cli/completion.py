@@ -33,7 +33,7 @@ def _engines() -> Iterable[str]:
 
 
 def _networks() -> Iterable[str]:
-    from minidl.cluster.cost.presets import PRESETS
+    from minidl.cluster.cost.network import PRESETS
 
     return [*PRESETS, *map(str, sorted(Path().glob("*.json")))]
 

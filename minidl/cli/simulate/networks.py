@@ -9,8 +9,7 @@ from typing import Any
 from minidl.arguments import one_of
 from minidl.cli.engines import MOST_SIMULATED
 from minidl.cli.quantities import counted, parse_rate, parse_seconds
-from minidl.cluster.cost.network import Network
-from minidl.cluster.cost.presets import PRESETS
+from minidl.cluster.cost.network import PRESETS, Network
 
 Named = tuple[str, Network]
 _RACKS = re.compile(r"\s*(\d+)\s*[x×*]\s*(\d+)\s*", re.IGNORECASE)  # noqa: RUF001  # × is what it says

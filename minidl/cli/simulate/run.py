@@ -21,7 +21,7 @@ from minidl.cli.simulate import report
 from minidl.cli.simulate.cases import ALGORITHMS, DTYPE, HIERARCHICAL, Case, SimulatedCase, combinations, simulated
 from minidl.cli.simulate.measured import measured
 from minidl.cli.simulate.networks import Named, networks
-from minidl.cluster.cost.presets import PRESETS
+from minidl.cluster.cost.network import PRESETS
 
 MAX_PANELS = 12
 MOST_DRAWN = 64  # nodes of a timeline that was not asked for

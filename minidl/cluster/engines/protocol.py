@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from minidl.cluster.call_site import Site
 from minidl.cluster.cost.network import Network
-from minidl.cluster.diagnosis.call_site import Site
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.run import Run

@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
-from minidl.cluster.diagnosis.call_site import is_program, place, program_frame
+from minidl.cluster.call_site import is_program, place, program_frame
 from minidl.cluster.engines.anonymous_file import anonymous_file
 
 SLOTS, SLOT_BYTES = 255, 256  # one slot for each different call: the operation, and its place in the program

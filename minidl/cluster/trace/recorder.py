@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
-from minidl.cluster.diagnosis.call_site import Caller
+from minidl.cluster.call_site import Caller
 from minidl.cluster.trace.recording import (
     COMPUTE,
     FAULT,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.engines.os_process.supervisor import Supervisor
+from minidl.cluster.engines.supervisor import Supervisor
 from minidl.cluster.engines.whereabouts import SLOTS, Notes, create_notes, whereabouts
 
 pytestmark = pytest.mark.timeout(300)

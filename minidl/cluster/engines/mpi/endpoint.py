@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 from collections.abc import Callable
@@ -10,18 +11,49 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from minidl.cluster.call_site import Site
 from minidl.cluster.cost.network import Network
-from minidl.cluster.diagnosis.call_site import Site
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch
 from minidl.cluster.diagnosis.fingerprints import Fingerprint, FingerprintTable
+from minidl.cluster.engines.anonymous_file import anonymous_file
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
-from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
-from minidl.cluster.engines.os_process.helper_threads import Helpers, HelperTask
-from minidl.cluster.engines.os_process.real_rank import RealRank
-from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
 from minidl.cluster.engines.protocol import Array, CollectiveCall, Pending
+from minidl.cluster.engines.real_rank import Helpers, HelperTask, RealRank
+from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.trace.recorder import Recorder
+
+
+class SharedFile:
+    """The file behind shared arrays: rank 0 of `comm` creates it, and the others open it through /proc.
+
+    All ranks construct this object at the same time. The file has no name, so nothing is left behind however they end.
+    A rank can ask for an array without the others; an MPI window, in contrast, is created by all ranks together and has
+    a name in /dev/shm.
+    """
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self._mine = anonymous_file("minidl shared arrays") if comm.rank == 0 else None
+        self._places = comm.allgather((MPI.Get_processor_name(), os.getpid(), self._mine))
+
+    def open(self) -> int:
+        """A descriptor of the file; RuntimeError if the ranks cannot all open it."""
+        machines = {machine for machine, _, _ in self._places}
+        if len(machines) > 1:
+            raise RuntimeError(
+                f"shared_array needs all ranks on one machine, but these are on {', '.join(sorted(machines))}: use "
+                "messages, or launch with on='processes'"
+            )
+        _, process, descriptor = self._places[0]
+        path = f"/proc/{process}/fd/{descriptor}"
+        if not os.path.exists(path):
+            raise RuntimeError(f"shared_array under MPI needs Linux's /proc, but {path} cannot be opened")
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Close the file; arrays that are mapped from it stay valid."""
+        if self._mine is not None:
+            os.close(self._mine)
 
 
 class MPIEndpoint(MPIMailbox, RealRank):

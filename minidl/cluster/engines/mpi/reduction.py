@@ -12,8 +12,7 @@ import numpy as np
 from mpi4py import MPI
 
 from minidl.cluster.diagnosis.errors import Deadlock
-from minidl.cluster.engines.mpi.calls import highest_tag
-from minidl.cluster.engines.mpi.mailbox import MPIMailbox
+from minidl.cluster.engines.mpi.mailbox import MPIMailbox, highest_tag
 from minidl.cluster.engines.protocol import Array
 from minidl.cluster.group import MAX_GROUP, MAX_TAG
 

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from minidl.cluster.engines.os_process.helper_threads import Helpers, HelperTask
-from minidl.cluster.engines.os_process.real_rank import RealRank
-from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
 from minidl.cluster.engines.processes.mailbox import SocketMailbox
 from minidl.cluster.engines.processes.shared_fingerprints import SharedFingerprints
 from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.processes.shared_reduction import SharedReduction
 from minidl.cluster.engines.processes.slots import Slots
 from minidl.cluster.engines.protocol import Array, CollectiveCall, Pending
+from minidl.cluster.engines.real_rank import Helpers, HelperTask, RealRank
+from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.trace.recorder import Recorder
 
 

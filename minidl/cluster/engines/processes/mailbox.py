@@ -28,12 +28,20 @@ import numpy as np
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, RankFailed
 from minidl.cluster.engines import payload
-from minidl.cluster.engines.os_process.matching import Matching
+from minidl.cluster.engines.matching import Matching
 from minidl.cluster.engines.processes.emulated_network import DelayQueue, EmulatedPorts
-from minidl.cluster.engines.processes.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame
+from minidl.cluster.engines.processes.frames import (
+    ABANDON,
+    ACKNOWLEDGEMENT,
+    GOODBYE,
+    MESSAGE,
+    WAKE,
+    Frame,
+    Segment,
+    SegmentPool,
+)
 from minidl.cluster.engines.processes.links import Links
 from minidl.cluster.engines.processes.peers import LOST_PEER_SECONDS, Peers
-from minidl.cluster.engines.processes.segments import Segment, SegmentPool
 from minidl.cluster.engines.processes.shared_page import Page, Waits
 from minidl.cluster.engines.protocol import COLLECTIVE, EAGER_BYTES, Array, Peer, Pending
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from minidl.cluster.diagnosis.errors import ClusterError, RankFailed
-from minidl.cluster.engines.hopeless import awaits_itself, peers_have_returned
+from minidl.cluster.diagnosis.errors import ClusterError, RankFailed, awaits_itself, peers_have_returned
 from minidl.cluster.engines.protocol import Pending
 
 LOST_PEER_SECONDS = 2.0  # how long after a peer's socket closed without a goodbye the launcher may report why

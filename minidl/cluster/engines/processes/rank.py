@@ -10,15 +10,15 @@ import threading
 from typing import NoReturn
 
 from minidl.cluster.engines import control
-from minidl.cluster.engines.os_process.worker import (
+from minidl.cluster.engines.processes.endpoint import ProcessEndpoint
+from minidl.cluster.engines.processes.shared_page import Page
+from minidl.cluster.engines.worker import (
     MAX_DESCRIPTORS,
     RankContext,
     RankEndpoint,
     end_with_launcher,
     run_rank,
 )
-from minidl.cluster.engines.processes.endpoint import ProcessEndpoint
-from minidl.cluster.engines.processes.shared_page import Page
 
 
 def entry(link: socket.socket) -> NoReturn:

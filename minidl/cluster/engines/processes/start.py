@@ -20,9 +20,8 @@ import multiprocess.resource_tracker
 import multiprocess.spawn
 
 from minidl import kernels
-from minidl.cluster.engines.os_process.interrupts import interrupts_held
-from minidl.cluster.engines.os_process.rank_process import RankProcess
 from minidl.cluster.engines.processes.rank import entry
+from minidl.cluster.engines.rank_process import RankProcess, interrupts_held
 from minidl.cluster.engines.threads import thread_variables
 from minidl.instruction_set import of_children
 

@@ -9,14 +9,14 @@ import cloudpickle
 
 from minidl import kernels
 from minidl.cluster import comm
-from minidl.cluster.diagnosis.call_site import caller
+from minidl.cluster.call_site import caller
 from minidl.cluster.diagnosis.errors import ClusterError
-from minidl.cluster.engines import report
+from minidl.cluster.engines import reports
 from minidl.cluster.engines.control import Failure
 from minidl.cluster.engines.pickled import pickled_result
-from minidl.cluster.engines.simulation import output
 from minidl.cluster.engines.simulation.endpoint import SimulatedEndpoint
 from minidl.cluster.engines.simulation.node import Core, Node
+from minidl.cluster.engines.simulation.process_wide import keep
 from minidl.cluster.engines.simulation.task import SimulatedTask
 from minidl.cluster.engines.simulation.world import SimulatedWorld
 from minidl.cluster.engines.whereabouts import Whereabouts
@@ -38,7 +38,7 @@ class SimulatedRank:
         self._world = world
         self._scheduler = world.scheduler
         self._context = contextvars.Context()
-        self._output = output.keep(self._context)
+        self._output = keep(self._context)
         self._sealed: str | None = None
         self._kernels = kernels_in_use
         terms = world.terms
@@ -91,7 +91,7 @@ class SimulatedRank:
     def _fail(self, error: BaseException) -> None:
         blocked = self._endpoint.blocked() if isinstance(error, ClusterError) else None
         now = self._scheduler.time
-        self.failure = report.failure(error, self.number, self._recorder, blocked, now, self._endpoint.unwaited)
+        self.failure = reports.failure(error, self.number, self._recorder, blocked, now, self._endpoint.unwaited)
         self.recording = self.failure.recording
         self._world.has_failed(self.number, self.failure.summary, error)
 

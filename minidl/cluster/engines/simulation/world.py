@@ -12,19 +12,24 @@ import numpy as np
 from greenlet import getcurrent  # type: ignore[import-untyped]
 
 from minidl.cluster.cost.network import Network
-from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.diagnosis.errors import (
+    ClusterError,
+    CollectiveMismatch,
+    CommTimeout,
+    Deadlock,
+    RankFailed,
+    deadlock_of,
+    peers_have_returned,
+)
 from minidl.cluster.diagnosis.fingerprints import FingerprintTable
-from minidl.cluster.engines.hopeless import deadlock_of, peers_have_returned
 from minidl.cluster.engines.protocol import COLLECTIVE, Array, LaunchTerms, Pending
-from minidl.cluster.engines.run_error import deadline_text
+from minidl.cluster.engines.reports import deadline_text
 from minidl.cluster.engines.simulation.at_once.meeting import Meeting, Meetings
-from minidl.cluster.engines.simulation.blocked import Blocked
 from minidl.cluster.engines.simulation.flows import Flows
 from minidl.cluster.engines.simulation.message import Receive, Send, Unmatched
-from minidl.cluster.engines.simulation.ports import Ports
+from minidl.cluster.engines.simulation.ports import Ports, Transport
 from minidl.cluster.engines.simulation.scheduler import Scheduler
-from minidl.cluster.engines.simulation.task import SimulatedTask
-from minidl.cluster.engines.simulation.transport import Transport
+from minidl.cluster.engines.simulation.task import Blocked, SimulatedTask
 
 
 class Member(Protocol):

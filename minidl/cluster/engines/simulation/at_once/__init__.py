@@ -7,7 +7,6 @@ a run that fails meanwhile: the recurrence runs again, up to the failure.
 
     meeting.py       ranks come together; the last one plays the collective, or they all go back and send messages
     plans.py         which collectives: their rounds, as `cluster/collectives/rounds.py` has them, and their results
-    clocks.py        the recurrence: clocks and records of all ranks
-    clocks_until.py  the same up to a failure, and what each rank waits for then
+    clocks.py        the recurrence: clocks and records of all ranks, to the end or up to a failure
     values.py        what the reductions give, in the order in which the messages would do them
 """

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import CollectiveCall
-from minidl.cluster.engines.simulation.at_once.clocks import Clocks, Timed, Unplayable
-from minidl.cluster.engines.simulation.at_once.clocks_until import ClocksUntil
+from minidl.cluster.engines.simulation.at_once.clocks import Clocks, ClocksUntil, Timed, Unplayable
 from minidl.cluster.engines.simulation.at_once.plans import PLANS
 from minidl.cluster.engines.simulation.ports import Ports
 from minidl.cluster.engines.simulation.scheduler import INFINITY, Moment, Scheduler

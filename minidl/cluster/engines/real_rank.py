@@ -1,20 +1,20 @@
-"""Helper threads: they do a rank's concurrent operations (`async_op=True`), one thread for each lane.
-
-A lane does its tasks in the order in which they were started. An error in a task is raised where the program waits for
-the task. When the program ends, it waits for the tasks that it has not yet waited for.
-"""
+"""The behaviour of a rank that is a process: stated work takes real time, and planned faults are signals."""
 
 from __future__ import annotations
 
 import contextvars
+import os
 import queue
+import signal
 import threading
+import time
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from minidl.cluster.diagnosis.errors import ClusterError
-from minidl.cluster.engines.protocol import Concurrent, Pending
+from minidl.cluster.engines.protocol import BYTES_PER_S, FLOPS_PER_S, Concurrent, Pending
 from minidl.cluster.trace.recorder import Begun
 
 
@@ -81,3 +81,50 @@ class Helpers:
                 task.error = error
             task.work = None  # release all that it refers to
             self._finished(task)
+
+
+LOOK_SECONDS = 1e-3  # between two looks of a sleeping rank for a message
+
+
+class RealRank:
+    """The methods of an Endpoint that are the same on processes and under MPI."""
+
+    _last_words: Callable[[], None]  # called before a planned fault kills or stops the rank
+    _helpers: Helpers
+
+    @property
+    def unwaited(self) -> Begun | None:
+        """The concurrent operation that the program never waited for, and that its end is waiting for."""
+        return self._helpers.last_begun
+
+    @abstractmethod
+    def is_done(self, pending: Pending) -> bool:
+        """Whether the operation is done; implemented by the engine's mailbox."""
+
+    def charge(
+        self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0, until: Pending | None = None
+    ) -> None:
+        """Sleep, because the program only states this work and does not do it."""
+        seconds += max(flops / FLOPS_PER_S, nbytes / BYTES_PER_S)
+        if until is None:
+            time.sleep(seconds)
+            return
+        end = time.perf_counter() + seconds
+        while not self.is_done(until) and (left := end - time.perf_counter()) > 0:
+            time.sleep(min(left, LOOK_SECONDS))
+
+    def peek(self, pending: Pending) -> bool:
+        return self.is_done(pending)
+
+    def charge_reduction(self, nbytes: int) -> None:
+        """Do nothing, because the reduction itself has taken real time."""
+
+    def die(self) -> NoReturn:
+        self._last_words()
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("a killed process goes on")
+
+    def freeze(self) -> NoReturn:
+        self._last_words()
+        while True:
+            os.kill(os.getpid(), signal.SIGSTOP)

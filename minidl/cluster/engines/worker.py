@@ -15,10 +15,9 @@ import cloudpickle
 from minidl import kernels
 from minidl.cluster.comm import Communicator, world
 from minidl.cluster.diagnosis.errors import ClusterError
-from minidl.cluster.engines import control, report
+from minidl.cluster.engines import control, reports
 from minidl.cluster.engines.anonymous_file import contents
-from minidl.cluster.engines.os_process.task import unpack
-from minidl.cluster.engines.pickled import pickled_result
+from minidl.cluster.engines.pickled import pickled_result, unpack
 from minidl.cluster.engines.printed import KeptFile
 from minidl.cluster.engines.protocol import Endpoint, Pending
 from minidl.cluster.engines.threads import limit_threads
@@ -165,9 +164,9 @@ class RankContext:
     def failure(self, error: BaseException) -> control.Failure:
         """The report of `error`, with which the program ended on this rank."""
         if not self._has_begun:
-            return report.failure(error, self.start.rank, None, None, 0.0)
+            return reports.failure(error, self.start.rank, None, None, 0.0)
         blocked = self.endpoint.blocked if isinstance(error, ClusterError) else None
-        return report.failure(
+        return reports.failure(
             error, self.start.rank, self.recorder, blocked, self.endpoint.now(), self.endpoint.unwaited
         )
 

@@ -12,15 +12,13 @@ from typing import Protocol
 
 import cloudpickle
 
-from minidl.cluster.diagnosis.errors import ClusterError, RankFailed
+from minidl.cluster.diagnosis.errors import ClusterError, RankFailed, deadlock_of
 from minidl.cluster.engines import control
-from minidl.cluster.engines.hopeless import deadlock_of
-from minidl.cluster.engines.os_process.interrupts import interrupts_held
-from minidl.cluster.engines.os_process.rank_process import RankProcess
 from minidl.cluster.engines.pickled import loaded_result
 from minidl.cluster.engines.printed import replay
 from minidl.cluster.engines.protocol import LaunchTerms
-from minidl.cluster.engines.run_error import RankReports, abort_error, deadline_text, shortened
+from minidl.cluster.engines.rank_process import RankProcess, interrupts_held
+from minidl.cluster.engines.reports import RankReports, abort_error, deadline_text, shortened
 from minidl.cluster.engines.whereabouts import ask, whereabouts
 from minidl.cluster.run import Run
 from minidl.cluster.trace.trace import Trace

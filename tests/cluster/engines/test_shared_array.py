@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.engines.os_process import shared_arrays
-from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
+from minidl.cluster.engines import shared_arrays
+from minidl.cluster.engines.shared_arrays import SharedArrays
 
 pytestmark = pytest.mark.timeout(300)
 

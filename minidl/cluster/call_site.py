@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from minidl import arguments
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # minidl/cluster/
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # minidl/cluster/
 ENGINES = HERE + "engines" + os.sep
 ARGUMENTS = os.path.abspath(arguments.__file__)  # skipped like a library: it checks arguments that a program passed
 LIBRARIES = ("<frozen", ARGUMENTS, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from minidl.cluster.engines.mpi.started import StartedProcess
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -23,6 +23,32 @@ FOLDER = Path("/dev/shm")
 MAPPED = re.compile(r"/dev/shm/(?:mpich_|ucx_shm_posix_|sm_segment)\S+")  # MPICH, its transport UCX, Open MPI
 HWLOC = "HWLOC_XMLFILE"
 MAPPING_SECONDS = 0.2  # from making a segment to mapping it, at most
+
+
+class StartedProcess:
+    """A process that mpiexec has started, with the methods of multiprocess.Process that a supervisor calls."""
+
+    exitcode: None = None  # known only to mpiexec, its parent
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.sentinel = os.pidfd_open(pid)  # readable when the process has ended
+
+    def is_alive(self) -> bool:
+        return not self._has_ended(0.0)
+
+    def join(self, timeout: float | None = None) -> None:
+        self._has_ended(timeout)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.sentinel, signal.SIGKILL)
+
+    def close(self) -> None:
+        os.close(self.sentinel)
+
+    def _has_ended(self, timeout: float | None) -> bool:
+        return bool(select.select([self.sentinel], [], [], timeout)[0])
 
 
 def forget_names(comm: MPI.Intracomm) -> None:

@@ -8,6 +8,7 @@ import pickle
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,16 @@ from minidl.cluster.engines.printed import KEPT
 from minidl.cluster.engines.protocol import LaunchTerms
 from minidl.cluster.engines.whereabouts import create_notes
 from minidl.cluster.trace.recording import Recording
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[None]:
+    """A Ctrl-C inside takes effect at the end; processes that are started inside never receive one."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(eq=False)
