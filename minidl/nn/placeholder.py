@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,10 +34,18 @@ from minidl.nn.recipe import (
 from minidl.tensor import Tensor, as_array
 from minidl.tensor.element_count import ElementCount
 
-if TYPE_CHECKING:
-    from minidl.nn.building import Block
 
-building: ContextVar[Block | None] = ContextVar("minidl_building", default=None)  # the open block of this context
+class OpenBlock(Protocol):
+    """An open block of `nn.building`, see there; new modules and parameters report to it."""
+
+    tensors: list[weakref.ref[Tensor]]
+
+    def add_module(self, module: Any) -> None: ...
+
+    def add_parameter(self, parameter: Any) -> None: ...
+
+
+building: ContextVar[OpenBlock | None] = ContextVar("minidl_building", default=None)  # the open block of this context
 
 _array: Any = Tensor.__dict__["_data"]  # the slot of a tensor's array; Placeholder hides it by a property
 
