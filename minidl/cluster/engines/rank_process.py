@@ -139,7 +139,8 @@ class RankProcess:
         if code is None:
             return "the process has closed its connection and does not end"
         if code < 0:
-            return f"the process was killed by {_signal_name(-code)}"
+            names = {known.value: known.name for known in signal.Signals}  # most real-time signals have only a number
+            return f"the process was killed by {names.get(-code, f'signal {-code}')}"
         return f"the process ended with exit code {code} and without a result (os._exit, or a crash of the interpreter)"
 
     @property
@@ -161,9 +162,3 @@ class RankProcess:
         self.process.close()
         os.close(self.output)
         os.close(self.notes)
-
-
-def _signal_name(number: int) -> str:
-    """The name of a signal, such as SIGKILL; most real-time signals have only a number."""
-    names = {known.value: known.name for known in signal.Signals}
-    return names.get(number, f"signal {number}")

@@ -1,4 +1,9 @@
-"""The behaviour of a rank that is a process: stated work takes real time, and planned faults are signals."""
+"""What the endpoints of ranks share that are processes: threads for concurrent work, real time, and real signals.
+
+A helper thread does a rank's concurrent operations (`async_op=True`) of one lane, in the order in which they were
+started. An error in a task is raised where the program waits for the task. When the program ends, it waits for the
+tasks that it has not yet waited for. Stated work takes real time, and planned faults are signals.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from minidl.cluster.diagnosis.errors import ClusterError
-from minidl.cluster.engines.protocol import BYTES_PER_S, FLOPS_PER_S, Concurrent, Pending
+from minidl.cluster.engines.payload import Refusal
+from minidl.cluster.engines.protocol import BYTES_PER_S, FLOPS_PER_S, CollectiveCall, Concurrent, Endpoint, Pending
 from minidl.cluster.trace.recorder import Begun
 
 
@@ -86,11 +92,19 @@ class Helpers:
 LOOK_SECONDS = 1e-3  # between two looks of a sleeping rank for a message
 
 
-class RealRank:
-    """The methods of an Endpoint that are the same on processes and under MPI."""
+class RealRank(Endpoint):
+    """The methods of an endpoint that are the same on processes and under MPI: its rank is a process."""
 
+    failed_in: dict[int, tuple[Pending, float]]  # what each thread was blocked in at its last error, and since when
     _last_words: Callable[[], None]  # called before a planned fault kills or stops the rank
+    _tell: Callable[[Any], None]  # sends an object to the listener of `launch`
     _helpers: Helpers
+    _program: int  # the thread of the rank's program
+
+    @property
+    def blocked(self) -> tuple[Pending, float] | None:
+        """The operation that the program, or the helper it waits for, was blocked in when it failed, and since when."""
+        return self.failed_in.get(self._program)
 
     @property
     def unwaited(self) -> Begun | None:
@@ -98,8 +112,39 @@ class RealRank:
         return self._helpers.last_begun
 
     @abstractmethod
-    def is_done(self, pending: Pending) -> bool:
-        """Whether the operation is done; implemented by the engine's mailbox."""
+    def flush(self) -> None:
+        """The program has returned: finish what it has begun, and make sure that the other ranks get its messages."""
+
+    @abstractmethod
+    def _block_on(self, pending: Pending) -> None:
+        """Return when a send or receive is done; raise a ClusterError if it cannot complete."""
+
+    @abstractmethod
+    def _join(self, task: HelperTask) -> None:
+        """Return when a helper has done the task, whose operations all have a timeout and fail with the run."""
+
+    def wait(self, pending: Pending) -> None:
+        if isinstance(pending, HelperTask):
+            self._join(pending)
+            self._helpers.waited(pending)
+            if pending.error is not None:
+                if pending.blocked is not None:
+                    self.failed_in[threading.get_ident()] = pending.blocked
+                raise pending.error
+        else:
+            if not pending.done:
+                self._block_on(pending)
+            if type(pending.payload) is Refusal:
+                raise pending.payload.error
+
+    def tell(self, obj: Any) -> None:
+        self._tell(obj)
+
+    def abandon_helpers(self) -> None:
+        self._helpers.abandon()
+
+    def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
+        return by_messages()
 
     def charge(
         self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0, until: Pending | None = None

@@ -50,11 +50,7 @@ class SharedArrays:
             array = self._mapped.get(name)
             if array is None:
                 array = self._mapped[name] = self._map(name, shape, dtype)
-        if (array.shape, array.dtype) != (shape, dtype):
-            raise ValueError(
-                f"the shared array {name!r} has shape {array.shape} and dtype {array.dtype}, but this rank asks for "
-                f"shape {shape} and dtype {dtype}: ask for the same on all ranks, or choose another name"
-            )
+        check_equal(array, name, shape, dtype)
         return array
 
     def _map(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -123,3 +119,12 @@ class SharedArrays:
 
 def _whole_pages(nbytes: int) -> int:
     return max(1, -(-nbytes // ALIGNMENT)) * ALIGNMENT
+
+
+def check_equal(array: Array, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise ValueError unless the shared array has the shape and dtype that a rank asks for."""
+    if (array.shape, array.dtype) != (shape, dtype):
+        raise ValueError(
+            f"the shared array {name!r} has shape {array.shape} and dtype {array.dtype}, but this rank asks for "
+            f"shape {shape} and dtype {dtype}: ask for the same on all ranks, or choose another name"
+        )

@@ -7,8 +7,7 @@ import pickle
 import selectors
 import socket
 import time
-from collections.abc import Collection
-from typing import Protocol
+from collections.abc import Callable
 
 import cloudpickle
 
@@ -29,26 +28,20 @@ PATIENCE_SECONDS = 1.0  # from the timeout until a stopped rank is killed: ranks
 READ_BYTES = 1 << 20
 
 
-class DeadlockFinder(Protocol):
-    """Finds the deadlocked ranks of an engine while a run is under way."""
-
-    def look(self, returned: Collection[int], dead: Collection[int]) -> list[int]:
-        """The ranks that can never continue; those in `returned` have ended normally, those in `dead` have not."""
-        ...
-
-
 class Supervisor:
     """Watches the processes in `ranks`, which the engine fills, until all have ended or the run has failed.
 
     Parameters
-        terms      as `launch` got them
-        deadlocks  finds deadlocked ranks; without it, only timeouts end a deadlock of several ranks
+        terms       as `launch` got them
+        deadlocked  called at intervals with the ranks that have ended normally and those that have not, returns those
+                    that can never continue; without it, only timeouts end a deadlock of several ranks
     """
 
-    def __init__(self, terms: LaunchTerms, deadlocks: DeadlockFinder | None = None) -> None:
+    def __init__(self, terms: LaunchTerms, deadlocked: Callable[[set[int], set[int]], list[int]] | None = None) -> None:
         self.ranks: list[RankProcess] = []
         self._terms = terms
-        self._deadlocks = deadlocks
+        self._goes_on = terms.on_failure == "continue"
+        self._deadlocked = deadlocked
         self._ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
         self._next_look = 0.0
         self._selector = selectors.DefaultSelector()
@@ -64,13 +57,12 @@ class Supervisor:
             self._selector.register(rank.link, selectors.EVENT_READ, rank)
             for selector in (self._selector, self._deaths):
                 selector.register(rank.process.sentinel, selectors.EVENT_READ, rank)
-        goes_on = self._terms.on_failure == "continue"
         try:
-            while not all(rank.has_ended for rank in self.ranks) and (goes_on or not self._failed):
+            while not all(rank.has_ended for rank in self.ranks) and (self._goes_on or not self._failed):
                 self._check_deadline()
                 self._listen(min(LOOK_SECONDS, self._ends_at - time.monotonic()))
                 self._look()
-            if self._failed and not goes_on:
+            if self._failed and not self._goes_on:
                 culprit = self._root_cause()
                 death = "" if culprit.failure else culprit.cause_of_death
                 self._end_all(abort_error(culprit.rank, culprit.failure, death))
@@ -81,7 +73,8 @@ class Supervisor:
             self._end_all(RankFailed(f"the run was ended in the launching process by {type(error).__name__}"))
             raise
         finally:
-            self._replay_output()
+            for rank in self.ranks:
+                replay(rank.rank, rank.printed())
         results = [rank.result for rank in self.ranks]
         return Run(
             [result and loaded_result(rank, result.value) for rank, result in enumerate(results)],
@@ -170,8 +163,9 @@ class Supervisor:
 
     def _fail(self, rank: RankProcess) -> None:
         self._failed.append(rank)
-        if self._terms.on_failure == "continue" and not self._is_ending:
-            error = pickle.dumps(RankFailed(f"rank {rank.rank} failed: {shortened(_why(rank))}", rank=rank.rank))
+        if self._goes_on and not self._is_ending:
+            why = rank.failure.summary if rank.failure else rank.cause_of_death
+            error = pickle.dumps(RankFailed(f"rank {rank.rank} failed: {shortened(why)}", rank=rank.rank))
             for other in self.ranks:
                 if not other.has_ended:
                     other.send(control.LOST, error)
@@ -188,10 +182,10 @@ class Supervisor:
             if not rank.has_ended and rank.has_been_stopped(self._terms.timeout + PATIENCE_SECONDS):
                 rank.process.kill()
                 self._gone(rank)
-        if self._deadlocks is not None and not self._failed_by_now():
+        if self._deadlocked is not None and (self._goes_on or not self._failed):
             returned = {rank.rank for rank in self.ranks if rank.result}
             dead = {rank.rank for rank in self._failed} | {rank.rank for rank in self.ranks if rank.is_aborted}
-            if stuck := self._deadlocks.look(returned, dead):
+            if stuck := self._deadlocked(returned, dead):
                 self._end_deadlock(stuck)
 
     def _root_cause(self) -> RankProcess:
@@ -206,12 +200,9 @@ class Supervisor:
                 self._listen(left)
         return first
 
-    def _failed_by_now(self) -> bool:
-        return bool(self._failed) and self._terms.on_failure == "raise"
-
     def _end_deadlock(self, stuck: list[int]) -> None:
         error = deadlock_of(stuck)
-        if self._terms.on_failure == "raise":
+        if not self._goes_on:
             self._end_all(error)
             raise self._reports().deadlock_error(str(error))
         for rank in stuck:
@@ -245,10 +236,6 @@ class Supervisor:
         with contextlib.suppress(BlockingIOError):
             rank.send(control.ABORT, error)
 
-    def _replay_output(self) -> None:
-        for rank in self.ranks:
-            replay(rank.rank, rank.printed())
-
     # The error
 
     def _reports(self) -> RankReports:
@@ -264,10 +251,6 @@ class Supervisor:
 
     def _error(self, rank: RankProcess) -> ClusterError:
         return self._reports().error(rank.rank, "" if rank.failure else rank.cause_of_death)
-
-
-def _why(rank: RankProcess) -> str:
-    return rank.failure.summary if rank.failure else rank.cause_of_death
 
 
 def _received(link: socket.socket) -> bytes | None:

@@ -8,7 +8,7 @@ import pickle
 import select
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import cloudpickle
 
@@ -19,33 +19,15 @@ from minidl.cluster.engines import control, reports
 from minidl.cluster.engines.anonymous_file import contents
 from minidl.cluster.engines.pickled import pickled_result, unpack
 from minidl.cluster.engines.printed import KeptFile
-from minidl.cluster.engines.protocol import Endpoint, Pending
+from minidl.cluster.engines.real_rank import RealRank
 from minidl.cluster.engines.threads import limit_threads
 from minidl.cluster.engines.whereabouts import Notes
-from minidl.cluster.trace.recorder import Begun, Recorder
+from minidl.cluster.trace.recorder import Recorder
 
 MAX_DESCRIPTORS = 253  # the most that the kernel lets one message carry
 
 
-class RankEndpoint(Endpoint, Protocol):
-    """An endpoint whose rank is a process."""
-
-    @property
-    def blocked(self) -> tuple[Pending, float] | None:
-        """The operation that the program is blocked in, and since when."""
-        ...
-
-    @property
-    def unwaited(self) -> Begun | None:
-        """The concurrent operation that the program never waited for, and that its end is waiting for."""
-        ...
-
-    def flush(self) -> None:
-        """The program has returned: finish what it has begun, and make sure that the other ranks get its messages."""
-        ...
-
-
-EndpointOf = Callable[["RankContext", float], RankEndpoint]  # the engine's; given the clock's zero by perf_counter()
+EndpointOf = Callable[["RankContext", float], RealRank]  # the engine's; given the clock's zero by perf_counter()
 
 
 def end_with_launcher(descriptor: int) -> None:
@@ -104,7 +86,7 @@ def _end_copy(process: int) -> None:
 class RankContext:
     """What a rank's process holds: the control socket, then (from `begin` on) endpoint, recorder and communicator."""
 
-    endpoint: RankEndpoint
+    endpoint: RealRank
     recorder: Recorder
     communicator: Communicator
 

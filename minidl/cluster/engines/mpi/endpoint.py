@@ -18,8 +18,8 @@ from minidl.cluster.diagnosis.fingerprints import Fingerprint, FingerprintTable
 from minidl.cluster.engines.anonymous_file import anonymous_file
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
-from minidl.cluster.engines.protocol import Array, CollectiveCall, Pending
-from minidl.cluster.engines.real_rank import Helpers, HelperTask, RealRank
+from minidl.cluster.engines.protocol import Array, Pending
+from minidl.cluster.engines.real_rank import Helpers, HelperTask
 from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.trace.recorder import Recorder
 
@@ -56,7 +56,7 @@ class SharedFile:
             os.close(self._mine)
 
 
-class MPIEndpoint(MPIMailbox, RealRank):
+class MPIEndpoint(MPIMailbox):
     """The endpoint of this process, which is a rank of `comm`.
 
     news        returns the error to raise when the run is over, else None
@@ -96,14 +96,6 @@ class MPIEndpoint(MPIMailbox, RealRank):
         self._shared_arrays: SharedArrays | None = None
         self._reduction = NativeAllReduce(self, comm)
 
-    @property
-    def blocked(self) -> tuple[Pending, float] | None:
-        """The operation that the program, or the helper it waits for, was blocked in when it failed, and since when."""
-        return self.failed_in.get(self._program)
-
-    def tell(self, obj: Any) -> None:
-        self._tell(obj)
-
     # Helper threads
 
     def start(self, work: Callable[[], Any], lane: int) -> Pending:
@@ -119,23 +111,9 @@ class MPIEndpoint(MPIMailbox, RealRank):
             task.done = True
             self._finishing.notify_all()
 
-    def wait(self, pending: Pending) -> None:
-        if not isinstance(pending, HelperTask):
-            super().wait(pending)
-            return
-        with self._finishing:  # no timeout: every operation of the helper has one, and fails with the run
-            self._finishing.wait_for(lambda: pending.done)
-        self._helpers.waited(pending)
-        if pending.error is not None:
-            if pending.blocked is not None:
-                self.failed_in[self._program] = pending.blocked
-            raise pending.error
-
-    def abandon_helpers(self) -> None:
-        self._helpers.abandon()
-
-    def _has_help(self) -> bool:
-        return not all(task.done for task in self._helpers.unwaited())
+    def _join(self, task: HelperTask) -> None:
+        with self._finishing:
+            self._finishing.wait_for(lambda: task.done)
 
     def flush(self) -> None:
         self._helpers.finish(self.wait)
@@ -159,9 +137,6 @@ class MPIEndpoint(MPIMailbox, RealRank):
         self._reduction.begun_by[source] = pickle.loads(farewell)
 
     # Fingerprints: every rank sends its own to the group, and compares those that it knows
-
-    def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
-        return by_messages()
 
     def post_fingerprint(
         self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site

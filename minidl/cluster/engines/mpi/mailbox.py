@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -32,6 +33,7 @@ from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, RankFaile
 from minidl.cluster.engines import payload
 from minidl.cluster.engines.matching import Matching
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
+from minidl.cluster.engines.real_rank import RealRank
 
 NEWS_SECONDS = 1.0  # how long after an error of MPI the death of another rank may become known as its cause
 LOOK_SECONDS = 1e-3
@@ -113,7 +115,7 @@ class IncomingMessage:
     send: Pending | None = None  # the send, if this rank sent the message to itself
 
 
-class MPIMailbox:
+class MPIMailbox(RealRank):
     """Sends and receives this process's messages in `comm`, which nothing else uses.
 
     timeout  seconds that one operation may be blocked
@@ -124,7 +126,7 @@ class MPIMailbox:
         self.rank = comm.rank
         self.size = comm.size
         self.timeout = timeout
-        self.failed_in: dict[int, tuple[Pending, float]] = {}  # what each thread was blocked in at its last error
+        self.failed_in = {}
         self._comm = comm
         self._news = news
         self._failure: ClusterError | None = None
@@ -189,16 +191,13 @@ class MPIMailbox:
 
     # Progress
 
-    def wait(self, pending: Pending) -> None:
+    def _block_on(self, pending: Pending) -> None:
         since = self.now()
         try:
-            if not pending.done:
-                self.look_until(lambda: pending.done, pending, lambda: self._raise_if_hopeless(pending))
+            self.look_until(lambda: pending.done, pending, lambda: self._raise_if_hopeless(pending))
         except ClusterError:
             self.failed_in[threading.get_ident()] = pending, since
             raise
-        if type(pending.payload) is payload.Refusal:
-            raise pending.payload.error
 
     def is_done(self, pending: Pending) -> bool:
         self.progress()
@@ -284,14 +283,15 @@ class MPIMailbox:
             self._receive_farewell(source, description)
             self._ended.add(source)
 
+    @abstractmethod
     def _read_note(self, source: int, note: Any) -> None:
-        """Handle a note of another rank; the endpoint that posts notes overrides this."""
-        raise NotImplementedError(f"{type(self).__name__} posts notes, but has no _read_note that says what they mean")
+        """Handle a note of another rank."""
 
+    @abstractmethod
     def _farewell(self) -> bytes:
         """The contents of the goodbye that this rank sends when its program has returned."""
-        return b""
 
+    @abstractmethod
     def _receive_farewell(self, source: int, farewell: bytes) -> None:
         """The program of rank `source` has returned."""
 
@@ -315,7 +315,7 @@ class MPIMailbox:
     def _complete(self, pending: Pending, source: int, message: IncomingMessage) -> None:
         """Write the payload where the receive wants it."""
         header = message.header
-        pending.payload = payload.deliver(header.form, message.description, message.body, pending.out)
+        pending.payload = payload.decode(header.form, message.description, message.body, pending.out)
         pending.source, pending.nbytes, pending.peer_posted = source, header.nbytes, header.posted
         pending.done = True
         if message.send is not None:
@@ -338,7 +338,7 @@ class MPIMailbox:
 
     def _raise_if_hopeless(self, pending: Pending) -> None:
         asked = {pending.peer} if isinstance(pending.peer, int) else pending.peer
-        if self.rank in asked and self._has_help():
+        if self.rank in asked and not all(task.done for task in self._helpers.unwaited()):
             return  # a helper thread may still send it
         peers = asked - {self.rank}
         # In this order: a rank's messages arrive before its goodbye, and a helper thread may receive them meanwhile.
@@ -347,10 +347,6 @@ class MPIMailbox:
         if not peers:
             raise awaits_itself(pending, self.rank)
         raise peers_have_returned(pending, peers)
-
-    def _has_help(self) -> bool:
-        """Whether a helper thread of this rank may still send something."""
-        return False
 
     def _is_arriving(self, pending: Pending) -> bool:
         with self._mpi:

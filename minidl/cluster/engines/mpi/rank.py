@@ -23,10 +23,10 @@ from minidl.cluster.engines import control
 from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.mpi.cleanup import end_job, forget_names, segments
 from minidl.cluster.engines.mpi.endpoint import MPIEndpoint, SharedFile
+from minidl.cluster.engines.real_rank import RealRank
 from minidl.cluster.engines.worker import (
     MAX_DESCRIPTORS,
     RankContext,
-    RankEndpoint,
     end_with_launcher,
     run_rank,
 )
@@ -56,7 +56,7 @@ def main(name: str, debug: bool) -> NoReturn:
         news.register(link.fileno(), select.POLLIN)
         endpoint: MPIEndpoint | None = None
 
-        def endpoint_of(rank: RankContext, origin: float) -> RankEndpoint:
+        def endpoint_of(rank: RankContext, origin: float) -> RealRank:
             nonlocal endpoint
 
             def error() -> ClusterError | None:

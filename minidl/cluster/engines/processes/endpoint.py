@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from minidl.cluster.call_site import Site
+from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.processes.mailbox import SocketMailbox
 from minidl.cluster.engines.processes.shared_fingerprints import SharedFingerprints
 from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.processes.shared_reduction import SharedReduction
 from minidl.cluster.engines.processes.slots import Slots
-from minidl.cluster.engines.protocol import Array, CollectiveCall, Pending
-from minidl.cluster.engines.real_rank import Helpers, HelperTask, RealRank
+from minidl.cluster.engines.protocol import Array, Pending
+from minidl.cluster.engines.real_rank import Helpers, HelperTask
 from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.trace.recorder import Recorder
 
 
-class ProcessEndpoint(SocketMailbox, RealRank):
+class ProcessEndpoint(SocketMailbox):
     """The endpoint of a rank that is a process.
 
     memory      descriptor of the file for arrays that all ranks share
@@ -28,6 +30,8 @@ class ProcessEndpoint(SocketMailbox, RealRank):
     last_words  called before a planned fault kills or stops this rank
     may_share   whether all-reduces may use shared memory
     """
+
+    post_fingerprint: Callable[[int, tuple[int, ...], int, Fingerprint, Site], None]  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -40,7 +44,7 @@ class ProcessEndpoint(SocketMailbox, RealRank):
         **options: Any,
     ) -> None:
         super().__init__(*args, page=page, **options)
-        self.tell = tell
+        self._tell = tell
         self.post_fingerprint = SharedFingerprints(page, self.rank).post
         self._last_words = last_words
         self._may_share = may_share
@@ -48,11 +52,6 @@ class ProcessEndpoint(SocketMailbox, RealRank):
         self._shared_arrays = SharedArrays(memory, self.timeout)
         self._slots = Slots(self._shared_arrays, self.rank, self.size)
         self._reductions: dict[tuple[int, ...], SharedReduction] = {}  # by group
-
-    @property
-    def blocked(self) -> tuple[Pending, float] | None:
-        """The operation that the program, or the helper it waits for, was blocked in when it failed, and since when."""
-        return self.failed_in.get(self._program)
 
     # Helper threads
 
@@ -65,26 +64,14 @@ class ProcessEndpoint(SocketMailbox, RealRank):
         self._helpers.start(task, lane)
         return task
 
-    def wait(self, operation: Pending) -> None:
-        if not isinstance(operation, HelperTask):
-            super().wait(operation)
-            return
-        with self._lock:
-            self._join(operation)
-        self._helpers.waited(operation)
-        if operation.error is not None:
-            if operation.blocked is not None:
-                self.failed_in[threading.get_ident()] = operation.blocked
-            raise operation.error
-
     def _join(self, task: HelperTask) -> None:
-        """Return when the helper has done the task, whose operations all have a timeout and fail with the run."""
         thread = threading.get_ident()
-        self.waits[thread] = task, self.now()
-        while not task.done:
-            self._publish_if_blocked()
-            self._changed.wait()
-        del self.waits[thread]
+        with self._lock:
+            self.waits[thread] = task, self.now()
+            while not task.done:
+                self._publish_if_blocked()
+                self._changed.wait()
+            del self.waits[thread]
 
     def _helper_finished(self, task: HelperTask) -> None:
         with self._lock:
@@ -101,9 +88,6 @@ class ProcessEndpoint(SocketMailbox, RealRank):
                 if not self._links.is_polling:
                     self._progress(0.0)
         return operation.done
-
-    def abandon_helpers(self) -> None:
-        self._helpers.abandon()
 
     def is_hopeless(self, operation: Pending) -> bool:
         with self._lock:
@@ -129,6 +113,3 @@ class ProcessEndpoint(SocketMailbox, RealRank):
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         return self._shared_arrays.get(f"program/{name}", shape, dtype)
-
-    def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
-        return by_messages()

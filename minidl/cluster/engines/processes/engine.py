@@ -64,7 +64,7 @@ class Processes:
         task = packed(program, args)
         page_file = create_page(nodes)
         page = Page(page_file, nodes)
-        supervisor = Supervisor(terms, DeadlockWatch(page))
+        supervisor = Supervisor(terms, DeadlockWatch(page).look)
         try:
             with contextlib.ExitStack() as stack:
                 task_file = stack.enter_context(file_of(task))

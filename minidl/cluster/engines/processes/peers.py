@@ -34,7 +34,7 @@ class Peers:
     def raise_if_hopeless(self, operation: Pending, now: float) -> None:
         """Raise Deadlock or RankFailed if no other rank can complete the operation."""
         if not (self.ended or self.vanished or self.failed or self.abandoned or operation.peer in self._alone):
-            return  # the usual case, first because every wait checks it
+            return  # the usual case
         if operation.kind == "receive" and operation.source >= 0:
             return  # the message has arrived and is held back
         peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}

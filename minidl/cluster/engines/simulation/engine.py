@@ -146,15 +146,6 @@ GRACE_SECONDS = 0.5  # for the child to report by itself that the deadline has p
 Simulate = Callable[[Program, tuple[Any, ...], LaunchTerms], Run]
 
 
-@dataclass(frozen=True)
-class ChildRun:
-    """The child's result: a Run, or the pickled error that ended it, and everything that was printed."""
-
-    run: Run | None
-    error: bytes
-    printed: str
-
-
 def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
     """Call `simulate(program, args, terms)` in a child process, which is a launch of one rank on `processes`."""
     from minidl.cluster.engines.processes.engine import Processes  # here, because most simulations need no processes
@@ -180,11 +171,12 @@ def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], term
             raise
         death = str(error).partition("\n")[0]
         raise RankFailed(f"{death}\nit was the process in which all ranks were simulated") from error
-    child: ChildRun = run.results[0]
-    show(child.printed)
-    if child.run is None:
-        raise cloudpickle.loads(child.error)
-    return child.run
+    simulated, failure, printed = run.results[0]
+    show(printed)
+    if failure:
+        raise cloudpickle.loads(failure)
+    result: Run = simulated
+    return result
 
 
 def _host(
@@ -194,7 +186,8 @@ def _host(
     args: tuple[Any, ...],
     terms: LaunchTerms,
     has_listener: bool,
-) -> ChildRun:
+) -> tuple[Run | None, bytes, str]:
+    """In the child: its Run, or the pickled error that ended it, and everything that was printed."""
     if has_listener:
         terms = replace(terms, listener=lambda rank, obj: comm.tell((rank, obj)))
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -202,4 +195,4 @@ def _host(
             run, error = simulate(program, args, terms), b""
         except Exception as raised:
             run, error = None, cloudpickle.dumps(raised, 5)
-    return ChildRun(run, error, printed.getvalue())
+    return run, error, printed.getvalue()

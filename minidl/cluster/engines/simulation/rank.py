@@ -47,7 +47,7 @@ class SimulatedRank:
         self._endpoint = SimulatedEndpoint(number, world, core, self._task, self._context, node is not None)
         self._events = events
         self._recorder: Recorder | None = None
-        world.members.append(self)
+        world.seals.append(self.seal)
 
     def begin(self, packed: bytes) -> None:
         """Let the rank's program begin at its first turn."""

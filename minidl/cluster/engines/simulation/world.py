@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 import cloudpickle
 import numpy as np
@@ -24,19 +24,13 @@ from minidl.cluster.diagnosis.errors import (
 from minidl.cluster.diagnosis.fingerprints import FingerprintTable
 from minidl.cluster.engines.protocol import COLLECTIVE, Array, LaunchTerms, Pending
 from minidl.cluster.engines.reports import deadline_text
+from minidl.cluster.engines.shared_arrays import check_equal
 from minidl.cluster.engines.simulation.at_once.meeting import Meeting, Meetings
 from minidl.cluster.engines.simulation.flows import Flows
 from minidl.cluster.engines.simulation.message import Receive, Send, Unmatched
 from minidl.cluster.engines.simulation.ports import Ports, Transport
 from minidl.cluster.engines.simulation.scheduler import Scheduler
 from minidl.cluster.engines.simulation.task import Blocked, SimulatedTask
-
-
-class Member(Protocol):
-    """What the world needs of a rank."""
-
-    def seal(self) -> None:
-        """Keep what this rank has recorded and printed so far, because it is about to die or to stop."""
 
 
 def transport_over(network: Network | None, nodes: int) -> Transport:
@@ -76,7 +70,7 @@ class SimulatedWorld:
         if batched and terms.network is not None and isinstance(self.transport, Ports) and _all_arrives(terms):
             network, timeout = terms.network, terms.timeout
             self.meetings = Meetings(self.scheduler, self.transport, network, timeout, self.returned)
-        self.members: list[Member] = []
+        self.seals: list[Callable[[], None]] = []  # by rank: keeps what it has recorded and printed so far
         self.fingerprints = FingerprintTable()
         self.ended = 0  # how many ranks have returned or failed
         self.failed: dict[int, str] = {}  # by rank: why, in a line
@@ -119,11 +113,7 @@ class SimulatedWorld:
         if dtype.hasobject:
             raise TypeError(f"an array of dtype {dtype} holds references, which mean nothing on another rank")
         array = self._shared.setdefault(name, np.zeros(shape, dtype))
-        if (array.shape, array.dtype) != (shape, dtype):
-            raise ValueError(
-                f"the shared array {name!r} has shape {array.shape} and dtype {array.dtype}, but this rank asks for "
-                f"shape {shape} and dtype {dtype}: ask for the same on all ranks, or choose another name"
-            )
+        check_equal(array, name, shape, dtype)
         return array
 
     def tell(self, rank: int, obj: Any) -> None:
@@ -191,7 +181,7 @@ class SimulatedWorld:
 
     def _park(self, rank: int) -> None:
         """Give its tasks no further turn; what it has recorded and printed so far is kept."""
-        self.members[rank].seal()
+        self.seals[rank]()
         for task in self.scheduler.tasks:
             if task.rank == rank:
                 task.is_gone, task.is_usual = True, False

@@ -64,7 +64,6 @@ class Clocks:
         self._ranks, self._all = np.array(ranks), np.arange(p)
         self._alpha, self._beta, self._gammas = network.alpha, network.beta, np.array(gammas)
         self._timeout = timeout
-        self._recorders = recorders
         self._seconds = np.array(list(zip(*(recorder.seconds for recorder in recorders), strict=True)))  # a row a kind
         self._counts = np.zeros((4, p), np.int64)  # messages and bytes sent, messages and bytes received
         self._events = np.zeros(p, np.int64)
@@ -177,35 +176,22 @@ class Clocks:
         self._seconds[kind, ranks] += ends - starts
         self._events[ranks] += 1
         if self._has_room:
-            self._keep(kind, self._all[ranks], peers, starts, ends, nbytes, posted, peer_posted)
+            numbers = self._all[ranks]
+            never = np.full(len(numbers), np.nan)
+            columns: tuple[Any, ...] = (
+                numbers,
+                np.full(len(numbers), -1) if peers is None else self._ranks[peers],
+                *(starts, ends, nbytes),
+                never if posted is None else posted,
+                never if peer_posted is None else peer_posted,
+            )
+            has_room = self._room[numbers] > self._kept[numbers]
+            if not has_room.all():
+                columns = tuple(column[has_room] for column in columns)
+            self._columns.add(kind, *columns)
+            self._kept[columns[0]] += 1
+            self._has_room = bool((self._room > self._kept).any())
         self._last[ranks] = ends
-
-    def _keep(
-        self,
-        kind: int,
-        ranks: Integers,
-        peers: Integers | None,
-        starts: Times,
-        ends: Times,
-        nbytes: Integers,
-        posted: Times | None,
-        peer_posted: Times | None,
-    ) -> None:
-        """Keep the events of the ranks whose traces have room."""
-        never = np.full(len(ranks), np.nan)
-        columns: tuple[Any, ...] = (
-            ranks,
-            np.full(len(ranks), -1) if peers is None else self._ranks[peers],
-            *(starts, ends, nbytes),
-            never if posted is None else posted,
-            never if peer_posted is None else peer_posted,
-        )
-        has_room = self._room[ranks] > self._kept[ranks]
-        if not has_room.all():
-            columns = tuple(column[has_room] for column in columns)
-        self._columns.add(kind, *columns)
-        self._kept[columns[0]] += 1
-        self._has_room = bool((self._room > self._kept).any())
 
 
 class ClocksUntil(Clocks):
