@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from minidl.cluster.call_site import Caller, caller, program_frame
 from minidl.cluster.engines.protocol import Concurrent, Pending
 from minidl.cluster.rank import Rank
-from minidl.cluster.trace.recorder import Begun
+from minidl.cluster.trace.recorder import ConcurrentCall
 
 
 class Work:
@@ -27,7 +27,7 @@ class Work:
         self._finish = finish
         self._call = owner.recorder.call
         if isinstance(pending, Concurrent):
-            pending.begun = Begun(operation, self._call, caller())
+            pending.concurrent_call = ConcurrentCall(operation, self._call, caller())
         else:  # isend or irecv: only the frame of the program is noted, because they are fast
             frame = program_frame()
             self._code, self._instruction = frame.f_code, frame.f_lasti
@@ -46,7 +46,7 @@ class Work:
         if endpoint.is_done(self.pending):
             self._owner.in_flight.end(self.pending)
             return True
-        return self._error is not None or endpoint.is_hopeless(self.pending)
+        return self._error is not None or endpoint.cannot_complete(self.pending)
 
     def wait(self) -> Any:
         """Wait until the operation is done; return the received message or the collective's result, None for a send.
@@ -63,16 +63,16 @@ class Work:
                 self._finish(self.pending)
             except Exception as error:
                 self._error = error
-                recorder.begun = self._begun()
+                recorder.concurrent_call = self._concurrent_call()
                 raise
             self._waited = True
             self._owner.leave()
         return self.pending.payload
 
-    def _begun(self) -> Begun | None:
+    def _concurrent_call(self) -> ConcurrentCall | None:
         if isinstance(self.pending, Concurrent):
-            return self.pending.begun
-        return Begun(self._operation, self._call, Caller(self._code, self._instruction))
+            return self.pending.concurrent_call
+        return ConcurrentCall(self._operation, self._call, Caller(self._code, self._instruction))
 
 
 class Interruption(BaseException):

@@ -12,7 +12,7 @@ The files that they share use no engine, and each file uses only those listed ab
     pickled             programs and results as bytes
     printed             what ranks print, kept and shown
     threads             how many threads each rank uses
-    whereabouts         where a rank was in its program when it was killed or did not answer
+    position            where a rank was in its program when it was killed or did not answer
     control             the messages between the launcher and its ranks
     reports             what a rank reports when it fails; the error of a run, made from all reports
 
@@ -20,7 +20,7 @@ The files that they share use no engine, and each file uses only those listed ab
 
     matching            which receive takes which message
     shared_arrays       `comm.shared_array`
-    real_rank           threads for `async_op=True`; stated work takes real time; planned faults are signals
+    real_endpoint       threads for `async_op=True`; stated work takes real time; planned faults are signals
     rank_process        a rank's process, as the launcher sees it
     worker              the rank's side of a run
     supervisor          the launcher's side of a run

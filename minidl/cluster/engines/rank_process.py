@@ -17,9 +17,9 @@ from typing import Any
 from minidl import kernels
 from minidl.cluster.engines import control
 from minidl.cluster.engines.anonymous_file import anonymous_file
+from minidl.cluster.engines.position import create_notes
 from minidl.cluster.engines.printed import KEPT
 from minidl.cluster.engines.protocol import LaunchTerms
-from minidl.cluster.engines.whereabouts import create_notes
 from minidl.cluster.trace.recording import Recording
 
 

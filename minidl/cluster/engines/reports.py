@@ -1,4 +1,4 @@
-"""The error of a run that failed, made from its ranks' reports: which rank is at fault, and what the others did."""
+"""What a rank reports when its program fails, and the error of the run, made from all reports: who is at fault, and why."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from minidl.cluster.call_site import LIBRARIES, place
 from minidl.cluster.comm import Communicator
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed, Wait
 from minidl.cluster.engines.control import Failure
+from minidl.cluster.engines.position import Position
 from minidl.cluster.engines.protocol import Pending
-from minidl.cluster.engines.whereabouts import Whereabouts
 from minidl.cluster.group import program_tag
 from minidl.cluster.missing_attributes import explain
-from minidl.cluster.trace.recorder import Begun, Recorder
+from minidl.cluster.trace.recorder import ConcurrentCall, Recorder
 from minidl.cluster.trace.recording import Recording
 from minidl.cluster.trace.trace import Trace
 
@@ -36,7 +36,7 @@ def failure(
     recorder: Recorder | None,
     blocked: tuple[Pending, float] | None,
     now: float,
-    unwaited: Begun | None = None,
+    unwaited: ConcurrentCall | None = None,
 ) -> Failure:
     """The report of a rank whose program ended with `error`.
 
@@ -46,15 +46,15 @@ def failure(
     unwaited  the concurrent operation that the program never waited for, and whose end it therefore awaited
     """
     explain(error, Communicator)
-    operation, call, site, begun = None, recorder.call if recorder else 0, call_site(error), None
+    operation, call, site, begun_at = None, recorder.call if recorder else 0, call_site(error), None
     is_own = isinstance(error, ClusterError) and not _is_of_another_run(error)
     if unwaited is not None:
         operation, call, site = unwaited.operation, unwaited.call, site or unwaited.caller.place
-        begun = f"begun at {unwaited.caller.place} and never waited for"
+        begun_at = f"begun at {unwaited.caller.place} and never waited for"
     elif recorder and _is_inside_a_call(error):
         operation = recorder.operation
-        if operation and recorder.begun:
-            begun = f"begun by call {recorder.begun.call} at {recorder.begun.caller.place}"
+        if operation and recorder.concurrent_call:
+            begun_at = f"begun by call {recorder.concurrent_call.call} at {recorder.concurrent_call.caller.place}"
     try:
         exception = cloudpickle.dumps(error, 5)
     except Exception:  # an exception may hold anything (an open file, a lock); then only its text is reported
@@ -65,7 +65,7 @@ def failure(
         operation=operation,
         call=call,
         call_site=site,
-        begun=begun,
+        begun_at=begun_at,
         traceback=_traceback_text(error),
         exception=exception,
         wait=waiting(rank, operation, call, site, *blocked, now) if blocked and is_own else None,
@@ -160,7 +160,7 @@ class RankReports:
     recordings   what each rank recorded, for the trace; None if nothing came from it
     source       "measured" or "simulated"
     silent       why a rank did not report, if that is known
-    whereabouts  where a rank that did not report was, if that is known
+    positions    where a rank that did not report was, if that is known
     """
 
     failures: Mapping[int, Failure]
@@ -168,19 +168,19 @@ class RankReports:
     recordings: list[Recording | None]
     source: str
     silent: Mapping[int, str] = field(default_factory=dict)
-    whereabouts: Mapping[int, Whereabouts] = field(default_factory=dict)
+    positions: Mapping[int, Position] = field(default_factory=dict)
 
     def error(self, culprit: int, cause_of_death: str = "") -> ClusterError:
         """The error of a run that failed on rank `culprit`; the rank died if it did not report."""
         known = self.failures.get(culprit)
-        where, was_at = [f"rank {culprit} of {len(self.recordings)}"], self.whereabouts.get(culprit)
+        where, was_at = [f"rank {culprit} of {len(self.recordings)}"], self.positions.get(culprit)
         if known is None and was_at is not None:
             where.append(str(was_at))
         if known is not None:
             where.append(f"in {known.operation} (call {known.call})" if known.operation else "while computing")
-            if known.begun:
-                where.append(known.begun)
-            if known.call_site and f" {known.call_site} " not in (known.begun or ""):
+            if known.begun_at:
+                where.append(known.begun_at)
+            if known.call_site and f" {known.call_site} " not in (known.begun_at or ""):
                 where.append(f"at {known.call_site}")
         root, what = self._at_fault(culprit), known.summary if known else cause_of_death
         if known and known.wait and root not in (culprit, known.wait.peer, None) and root not in self.returned:
@@ -266,7 +266,7 @@ class RankReports:
     def _silence(self, rank: int) -> str:
         if known := self.failures.get(rank):
             return f"rank {rank} was not waiting, at {known.call_site}"
-        was_at = self.whereabouts.get(rank)
+        was_at = self.positions.get(rank)
         unknown = f"it was {was_at}" if was_at is not None else "it was starting, computing, or stopped"
         why = self.silent.get(rank)
         return f"rank {rank} did not answer: {why or unknown}{f', {was_at}' if why and was_at is not None else ''}"
@@ -274,7 +274,7 @@ class RankReports:
     def _evidence(self) -> dict[str, Any]:
         return {
             "tracebacks": {
-                **{rank: was_at.stack for rank, was_at in self.whereabouts.items() if was_at.stack},
+                **{rank: was_at.stack for rank, was_at in self.positions.items() if was_at.stack},
                 **{rank: known.traceback for rank, known in self.failures.items()},
             },
             "waits": tuple(known.wait for known in self.failures.values() if known.wait),

@@ -14,11 +14,11 @@ import cloudpickle
 from minidl.cluster.diagnosis.errors import ClusterError, RankFailed, deadlock_of
 from minidl.cluster.engines import control
 from minidl.cluster.engines.pickled import loaded_result
+from minidl.cluster.engines.position import ask, position_of
 from minidl.cluster.engines.printed import replay
 from minidl.cluster.engines.protocol import LaunchTerms
 from minidl.cluster.engines.rank_process import RankProcess, interrupts_held
 from minidl.cluster.engines.reports import RankReports, abort_error, deadline_text, shortened
-from minidl.cluster.engines.whereabouts import ask, whereabouts
 from minidl.cluster.run import Run
 from minidl.cluster.trace.trace import Trace
 
@@ -246,7 +246,7 @@ class Supervisor:
             [r.recording if r else rank.last_words for r, rank in zip(reports, self.ranks, strict=True)],
             "measured",
             {rank.rank: rank.why_silent for rank in self.ranks if not rank.has_reported and rank.why_silent},
-            {rank.rank: whereabouts(rank.notes) for rank in self.ranks if not rank.has_reported and rank.is_ready},
+            {rank.rank: position_of(rank.notes) for rank in self.ranks if not rank.has_reported and rank.is_ready},
         )
 
     def _error(self, rank: RankProcess) -> ClusterError:

@@ -18,16 +18,16 @@ from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import control, reports
 from minidl.cluster.engines.anonymous_file import contents
 from minidl.cluster.engines.pickled import pickled_result, unpack
+from minidl.cluster.engines.position import Notes
 from minidl.cluster.engines.printed import KeptFile
-from minidl.cluster.engines.real_rank import RealRank
+from minidl.cluster.engines.real_endpoint import RealEndpoint
 from minidl.cluster.engines.threads import limit_threads
-from minidl.cluster.engines.whereabouts import Notes
 from minidl.cluster.trace.recorder import Recorder
 
 MAX_DESCRIPTORS = 253  # the most that the kernel lets one message carry
 
 
-EndpointOf = Callable[["RankContext", float], RealRank]  # the engine's; given the clock's zero by perf_counter()
+EndpointOf = Callable[["RankContext", float], RealEndpoint]  # the engine's; given the clock's zero by perf_counter()
 
 
 def end_with_launcher(descriptor: int) -> None:
@@ -86,7 +86,7 @@ def _end_copy(process: int) -> None:
 class RankContext:
     """What a rank's process holds: the control socket, then (from `begin` on) endpoint, recorder and communicator."""
 
-    endpoint: RealRank
+    endpoint: RealEndpoint
     recorder: Recorder
     communicator: Communicator
 

@@ -19,7 +19,7 @@ from minidl.cluster.engines.anonymous_file import anonymous_file
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
 from minidl.cluster.engines.protocol import Array, Pending
-from minidl.cluster.engines.real_rank import Helpers, HelperTask
+from minidl.cluster.engines.real_endpoint import Helpers, HelperTask
 from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.trace.recorder import Recorder
 

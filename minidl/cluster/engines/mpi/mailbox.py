@@ -33,7 +33,7 @@ from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, RankFaile
 from minidl.cluster.engines import payload
 from minidl.cluster.engines.matching import Matching
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
-from minidl.cluster.engines.real_rank import RealRank
+from minidl.cluster.engines.real_endpoint import RealEndpoint
 
 NEWS_SECONDS = 1.0  # how long after an error of MPI the death of another rank may become known as its cause
 LOOK_SECONDS = 1e-3
@@ -115,7 +115,7 @@ class IncomingMessage:
     send: Pending | None = None  # the send, if this rank sent the message to itself
 
 
-class MPIMailbox(RealRank):
+class MPIMailbox(RealEndpoint):
     """Sends and receives this process's messages in `comm`, which nothing else uses.
 
     timeout  seconds that one operation may be blocked
@@ -194,7 +194,7 @@ class MPIMailbox(RealRank):
     def _block_on(self, pending: Pending) -> None:
         since = self.now()
         try:
-            self.look_until(lambda: pending.done, pending, lambda: self._raise_if_hopeless(pending))
+            self.look_until(lambda: pending.done, pending, lambda: self._check_completable(pending))
         except ClusterError:
             self.failed_in[threading.get_ident()] = pending, since
             raise
@@ -203,19 +203,19 @@ class MPIMailbox(RealRank):
         self.progress()
         return pending.done
 
-    def is_hopeless(self, pending: Pending) -> bool:
+    def cannot_complete(self, pending: Pending) -> bool:
         if pending.done or pending.peer in (self.rank, frozenset((self.rank,))):
             return False  # this rank may still send the message itself
         try:
-            self._raise_if_hopeless(pending)
+            self._check_completable(pending)
         except ClusterError:
             return True
         return False
 
     def look_until(
-        self, is_done: Callable[[], bool], what: object, raise_if_hopeless: Callable[[], None] = lambda: None
+        self, is_done: Callable[[], bool], what: object, check_completable: Callable[[], None] = lambda: None
     ) -> None:
-        """Make progress until `is_done`; raises a failure of the run, what `raise_if_hopeless` raises, or CommTimeout.
+        """Make progress until `is_done`; raises a failure of the run, what `check_completable` raises, or CommTimeout.
 
         what: named in the CommTimeout.
         """
@@ -224,7 +224,7 @@ class MPIMailbox(RealRank):
             self.progress()
             if is_done():
                 return
-            raise_if_hopeless()
+            check_completable()
             if self.now() - since > self.timeout:
                 raise CommTimeout(f"{what} did not complete within {self.timeout:g} s")
             looks += 1
@@ -336,7 +336,7 @@ class MPIMailbox(RealRank):
         if self._failure is not None:
             raise self._failure
 
-    def _raise_if_hopeless(self, pending: Pending) -> None:
+    def _check_completable(self, pending: Pending) -> None:
         asked = {pending.peer} if isinstance(pending.peer, int) else pending.peer
         if self.rank in asked and not all(task.done for task in self._helpers.unwaited()):
             return  # a helper thread may still send it

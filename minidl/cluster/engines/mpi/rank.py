@@ -23,7 +23,7 @@ from minidl.cluster.engines import control
 from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.mpi.cleanup import end_job, forget_names, segments
 from minidl.cluster.engines.mpi.endpoint import MPIEndpoint, SharedFile
-from minidl.cluster.engines.real_rank import RealRank
+from minidl.cluster.engines.real_endpoint import RealEndpoint
 from minidl.cluster.engines.worker import (
     MAX_DESCRIPTORS,
     RankContext,
@@ -56,7 +56,7 @@ def main(name: str, debug: bool) -> NoReturn:
         news.register(link.fileno(), select.POLLIN)
         endpoint: MPIEndpoint | None = None
 
-        def endpoint_of(rank: RankContext, origin: float) -> RealRank:
+        def endpoint_of(rank: RankContext, origin: float) -> RealEndpoint:
             nonlocal endpoint
 
             def error() -> ClusterError | None:

@@ -52,11 +52,11 @@ class NativeAllReduce:
         self._mailbox.look_until(
             lambda: request == MPI.REQUEST_NULL,
             "MPI's own all-reduce",
-            lambda: self._raise_if_hopeless(ranks, group, call),
+            lambda: self._check_completable(ranks, group, call),
         )
         return True
 
-    def _raise_if_hopeless(self, ranks: tuple[int, ...], group: int, call: int) -> None:
+    def _check_completable(self, ranks: tuple[int, ...], group: int, call: int) -> None:
         """Raise Deadlock when another rank has returned from the program without this call of the group."""
         for rank in ranks:
             if self._mailbox.has_returned(rank) and self.begun_by[rank].get(group, -1) < call:

@@ -16,7 +16,7 @@ from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.processes.shared_reduction import SharedReduction
 from minidl.cluster.engines.processes.slots import Slots
 from minidl.cluster.engines.protocol import Array, Pending
-from minidl.cluster.engines.real_rank import Helpers, HelperTask
+from minidl.cluster.engines.real_endpoint import Helpers, HelperTask
 from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.trace.recorder import Recorder
 
@@ -89,9 +89,9 @@ class ProcessEndpoint(SocketMailbox):
                     self._progress(0.0)
         return operation.done
 
-    def is_hopeless(self, operation: Pending) -> bool:
+    def cannot_complete(self, operation: Pending) -> bool:
         with self._lock:
-            return not operation.done and self._peers.is_hopeless(operation, self.now())
+            return not operation.done and self._peers.cannot_complete(operation, self.now())
 
     def flush(self) -> None:
         """Wait for the tasks that the program has not waited for; then as the mailbox does."""

@@ -44,12 +44,12 @@ from minidl.cluster.engines.processes.links import Links
 from minidl.cluster.engines.processes.peers import LOST_PEER_SECONDS, Peers
 from minidl.cluster.engines.processes.shared_page import Page, Waits
 from minidl.cluster.engines.protocol import COLLECTIVE, EAGER_BYTES, Array, Peer, Pending
-from minidl.cluster.engines.real_rank import RealRank
+from minidl.cluster.engines.real_endpoint import RealEndpoint
 
 SHORT_SECONDS = 0.05  # shorter waits, which most are, are not published for the search for deadlocks
 
 
-class SocketMailbox(RealRank):
+class SocketMailbox(RealEndpoint):
     """Sends and receives the messages of one rank.
 
     links         the socket to every other rank
@@ -160,7 +160,7 @@ class SocketMailbox(RealRank):
                 while not operation.done:
                     if self._failure is not None:
                         raise self._failure
-                    self._raise_if_hopeless(operation, now)
+                    self._check_completable(operation, now)
                     seconds = since + self.timeout - now
                     if seconds <= 0:
                         raise CommTimeout(f"{operation} did not complete within {self.timeout:g} s")
@@ -335,13 +335,13 @@ class SocketMailbox(RealRank):
         if self._failure is not None:
             raise self._failure
         if send is not None and send.peer in self._peers.failed:
-            self._raise_if_hopeless(send, self.now())
+            self._check_completable(send, self.now())
 
-    def _raise_if_hopeless(self, operation: Pending, now: float) -> None:
+    def _check_completable(self, operation: Pending, now: float) -> None:
         if operation.peer in (self.rank, {self.rank}) and not self._is_all_blocked():
             return  # another thread of this rank may still send it
         try:
-            self._peers.raise_if_hopeless(operation, now)
+            self._peers.check_completable(operation, now)
         except RankFailed as error:
             if operation.tag & COLLECTIVE:  # the peers cannot complete the collective either
                 for peer in self._links.to:

@@ -21,17 +21,17 @@ class Peers:
         self.vanished: dict[int, float] = {}  # their sockets closed without a goodbye, and when
         self.abandoned: dict[tuple[int, int], int] = {}  # by peer, tag: the rank whose failure ended it
 
-    def is_hopeless(self, operation: Pending, now: float) -> bool:
+    def cannot_complete(self, operation: Pending, now: float) -> bool:
         """Whether no other rank can complete the operation; False for a message from this rank itself."""
         if operation.peer in self._alone:
             return False
         try:
-            self.raise_if_hopeless(operation, now)
+            self.check_completable(operation, now)
         except ClusterError:
             return True
         return False
 
-    def raise_if_hopeless(self, operation: Pending, now: float) -> None:
+    def check_completable(self, operation: Pending, now: float) -> None:
         """Raise Deadlock or RankFailed if no other rank can complete the operation."""
         if not (self.ended or self.vanished or self.failed or self.abandoned or operation.peer in self._alone):
             return  # the usual case

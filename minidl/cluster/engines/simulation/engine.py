@@ -125,7 +125,7 @@ def _run_of(world: SimulatedWorld, ranks: list[SimulatedRank]) -> Run:
             **{rank.number: "it had not begun" for rank in ranks if rank.failure is None and rank.recording is None},
             **dict.fromkeys(world.stopped, "it was stopped (a planned fault)"),
         },
-        {rank.number: rank.whereabouts for rank in ranks if rank.whereabouts is not None},
+        {rank.number: rank.position for rank in ranks if rank.position is not None},
     )
     if world.is_late:
         raise reports.deadline_error(world.terms.deadline or 0.0, at_fault=world.overran)

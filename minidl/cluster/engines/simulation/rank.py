@@ -14,12 +14,12 @@ from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import reports
 from minidl.cluster.engines.control import Failure
 from minidl.cluster.engines.pickled import pickled_result
+from minidl.cluster.engines.position import Position
 from minidl.cluster.engines.simulation.endpoint import SimulatedEndpoint
 from minidl.cluster.engines.simulation.node import Core, Node
 from minidl.cluster.engines.simulation.process_wide import keep
 from minidl.cluster.engines.simulation.task import SimulatedTask
 from minidl.cluster.engines.simulation.world import SimulatedWorld
-from minidl.cluster.engines.whereabouts import Whereabouts
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.trace.recording import Recording
 from minidl.kernels import counting
@@ -34,7 +34,7 @@ class SimulatedRank:
         self.seconds = 0.0
         self.failure: Failure | None = None
         self.recording: Recording | None = None
-        self.whereabouts: Whereabouts | None = None  # of a rank that a planned fault has killed or stopped
+        self.position: Position | None = None  # of a rank that a planned fault has killed or stopped
         self._world = world
         self._scheduler = world.scheduler
         self._context = contextvars.Context()
@@ -101,7 +101,7 @@ class SimulatedRank:
         self._sealed = self._output.getvalue()
         if self._recorder is not None and self._recorder.operation is not None:
             operation, call = self._recorder.operation, self._recorder.call
-            self.whereabouts = Whereabouts(operation, call, caller().place, is_inside=True)
+            self.position = Position(operation, call, caller().place, is_inside=True)
 
     def _close(self) -> Recording | None:
         return self._recorder.close() if self._recorder else None

@@ -25,7 +25,7 @@ from minidl.cluster.diagnosis.fingerprints import FingerprintTable
 from minidl.cluster.engines.protocol import COLLECTIVE, Array, LaunchTerms, Pending
 from minidl.cluster.engines.reports import deadline_text
 from minidl.cluster.engines.shared_arrays import check_equal
-from minidl.cluster.engines.simulation.at_once.meeting import Meeting, Meetings
+from minidl.cluster.engines.simulation.batched.meeting import Meeting, Meetings
 from minidl.cluster.engines.simulation.flows import Flows
 from minidl.cluster.engines.simulation.message import Receive, Send, Unmatched
 from minidl.cluster.engines.simulation.ports import Ports, Transport
@@ -138,10 +138,10 @@ class SimulatedWorld:
             self.meetings.dissolve_all(rank)
 
     def has_returned(self, rank: int) -> None:
-        """The rank's program has returned: tasks that wait for a message from it may be hopeless now."""
+        """The rank's program has returned: tasks that wait for a message from it may wait in vain now."""
         self.ended += 1
         self.returned.add(rank)
-        self._wake_the_hopeless(rank)
+        self._wake_those_that_need(rank)
 
     def has_failed(self, rank: int, why: str, error: BaseException | None = None) -> None:
         """The rank has failed: end the run or, with on_failure="continue", the operations that need the rank."""
@@ -159,7 +159,7 @@ class SimulatedWorld:
             for unmatched in self.unmatched:
                 unmatched.forget(rank)
             self.unmatched[rank].receives.clear()
-            self._wake_the_hopeless(rank)
+            self._wake_those_that_need(rank)
 
     def die(self, rank: int) -> None:
         """End the rank like a crash: at once, with its helpers; does not return."""
@@ -186,28 +186,28 @@ class SimulatedWorld:
             if task.rank == rank:
                 task.is_gone, task.is_usual = True, False
 
-    # Hopeless operations
+    # Operations that can never complete
 
-    def hopeless(self, pending: Pending) -> ClusterError | None:
+    def error_of(self, pending: Pending) -> ClusterError | None:
         """The error of an operation that can never complete, because the ranks that it needs have ended; else None."""
         me = self.scheduler.running.rank
-        error = self._hopeless(pending, me)
+        error = self._error_of(pending, me)
         if self._give_up(me, pending, error):
-            self._wake_the_hopeless(me)
+            self._wake_those_that_need(me)
         return error
 
-    def is_hopeless(self, pending: Pending, rank: int) -> bool:
+    def cannot_complete(self, pending: Pending, rank: int) -> bool:
         """Whether `rank` would get that error if it waited for the operation."""
-        return self.ended > 0 and self._hopeless(pending, rank) is not None
+        return self.ended > 0 and self._error_of(pending, rank) is not None
 
     def lost(self, pending: Pending, rank: int) -> RankFailed:
         """The error of a send to a rank that has failed."""
         error, me = self._failed(pending, rank), self.scheduler.running.rank
         if self._give_up(me, pending, error):
-            self._wake_the_hopeless(me)
+            self._wake_those_that_need(me)
         return error
 
-    def _hopeless(self, pending: Pending, me: int) -> ClusterError | None:
+    def _error_of(self, pending: Pending, me: int) -> ClusterError | None:
         if not isinstance(pending, Send | Receive) or pending.is_matched:
             return None
         peers = {pending.peer} if isinstance(pending.peer, int) else set(pending.peer)
@@ -234,13 +234,13 @@ class SimulatedWorld:
         self._given_up[rank, pending.tag] = error.rank
         return True
 
-    def _wake_the_hopeless(self, rank: int) -> None:
+    def _wake_those_that_need(self, rank: int) -> None:
         """Wake the tasks that wait for this rank in vain, then those that wait for a rank that therefore gives up."""
         lost = [rank]
         for gone in lost:  # grows as it goes
             for task in self.blocked.on(gone):
                 assert task.waiting is not None
-                error = self._hopeless(task.waiting, task.rank)
+                error = self._error_of(task.waiting, task.rank)
                 if error is not None:
                     if self._give_up(task.rank, task.waiting, error):
                         lost.append(task.rank)

@@ -11,7 +11,7 @@ from unittest import mock
 
 from minidl import cluster
 from minidl.cluster.engines.protocol import LaunchTerms, Program
-from minidl.cluster.engines.simulation.at_once import meeting
+from minidl.cluster.engines.simulation.batched import meeting
 
 
 @dataclass(frozen=True)

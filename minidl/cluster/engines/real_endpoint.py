@@ -21,14 +21,14 @@ from typing import Any, NoReturn
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines.payload import Refusal
 from minidl.cluster.engines.protocol import BYTES_PER_S, FLOPS_PER_S, CollectiveCall, Concurrent, Endpoint, Pending
-from minidl.cluster.trace.recorder import Begun
+from minidl.cluster.trace.recorder import ConcurrentCall
 
 
 @dataclass(slots=True, eq=False)
 class HelperTask(Pending, Concurrent):
     """Work for a helper; `error` is the exception it raised, `blocked` what it was blocked in then, and since when."""
 
-    begun: Begun | None = None
+    concurrent_call: ConcurrentCall | None = None
     work: Callable[[], Any] | None = None
     error: BaseException | None = None
     blocked: tuple[Pending, float] | None = None
@@ -42,7 +42,9 @@ class Helpers:
         self._lanes: dict[int, queue.SimpleQueue[tuple[HelperTask, contextvars.Context]]] = {}
         self._unwaited: list[HelperTask] = []
         self._are_abandoned = False  # whether the errors of tasks are dropped
-        self.last_begun: Begun | None = None  # the call that began the task for which the end of the program waits
+        self.awaited_call: ConcurrentCall | None = (
+            None  # the call that began the task for which the end of the program waits
+        )
 
     def start(self, task: HelperTask, lane: int) -> None:
         """Let the lane's thread do the task; the thread starts when the lane is first used."""
@@ -56,13 +58,13 @@ class Helpers:
     def finish(self, wait: Callable[[HelperTask], None]) -> None:
         """Wait for the tasks that the program has not waited for, after it has returned."""
         for task in self.unwaited():
-            self.last_begun = task.begun
+            self.awaited_call = task.concurrent_call
             try:
                 wait(task)
             except ClusterError:
                 if not self._are_abandoned:
                     raise
-        self.last_begun = None
+        self.awaited_call = None
 
     def abandon(self) -> None:
         """Drop the errors of tasks that the program does not wait for."""
@@ -92,7 +94,7 @@ class Helpers:
 LOOK_SECONDS = 1e-3  # between two looks of a sleeping rank for a message
 
 
-class RealRank(Endpoint):
+class RealEndpoint(Endpoint):
     """The methods of an endpoint that are the same on processes and under MPI: its rank is a process."""
 
     failed_in: dict[int, tuple[Pending, float]]  # what each thread was blocked in at its last error, and since when
@@ -107,9 +109,9 @@ class RealRank(Endpoint):
         return self.failed_in.get(self._program)
 
     @property
-    def unwaited(self) -> Begun | None:
+    def unwaited(self) -> ConcurrentCall | None:
         """The concurrent operation that the program never waited for, and that its end is waiting for."""
-        return self._helpers.last_begun
+        return self._helpers.awaited_call
 
     @abstractmethod
     def flush(self) -> None:

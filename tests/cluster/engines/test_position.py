@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from minidl import cluster
+from minidl.cluster.engines.position import SLOTS, Notes, create_notes, position_of
 from minidl.cluster.engines.supervisor import Supervisor
-from minidl.cluster.engines.whereabouts import SLOTS, Notes, create_notes, whereabouts
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -144,7 +144,7 @@ def test_notes_name_the_last_call_however_many_places_have_made_one() -> None:
     lines = [f"notes.entered('call{line}', {line})" for line in range(1, SLOTS + 100)]
     namespace: dict[str, Any] = {"notes": Notes(notes_file)}
     exec(compile("\n".join(lines), f"/{'long/' * 100}many_calls.py", "exec"), namespace)
-    was_at = whereabouts(notes_file)
+    was_at = position_of(notes_file)
     os.close(notes_file)
     assert was_at.call == SLOTS + 99
     assert was_at.operation == f"call{SLOTS + 99}"

@@ -13,7 +13,7 @@ from minidl import cluster
 from minidl.cluster import Communicator, Phantom, cost
 from minidl.cluster.engines.simulation import endpoint
 from minidl.cluster.trace.rows import RowsOfColumns
-from tests.cluster.engines.simulation.at_once.of_two_ranks import AtOnce, counted
+from tests.cluster.engines.simulation.batched.of_two_ranks import AtOnce, counted
 from tests.tiers import exhaustively
 
 NETWORK = cluster.Network(1e-4, 1e-9, 1e-10)
@@ -46,13 +46,13 @@ def test_a_collective_has_the_same_results_times_and_events(name: str, nodes: in
         return [*seen, CALLS[name](comm, Phantom(40_004)), comm.now()]
 
     with counted() as count:
-        at_once = run(program, nodes, batched=True)
+        batched = run(program, nodes, batched=True)
     assert +count == {"played": 6}
     by_messages = run(program, nodes, batched=False)
-    assert repr(at_once.results) == repr(by_messages.results)
-    assert at_once.trace.events == by_messages.trace.events
-    assert at_once.trace.ledger() == by_messages.trace.ledger()
-    assert at_once.seconds == by_messages.seconds
+    assert repr(batched.results) == repr(by_messages.results)
+    assert batched.trace.events == by_messages.trace.events
+    assert batched.trace.ledger() == by_messages.trace.ledger()
+    assert batched.seconds == by_messages.seconds
 
 
 def test_splits_and_meshes_of_many_ranks_post_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,10 +96,10 @@ def test_rows_of_the_trace_are_made_only_when_it_is_read(monkeypatch: pytest.Mon
 
     with monkeypatch.context() as context:
         context.delattr(RowsOfColumns, "__iter__")
-        at_once = run(program, 16, batched=True)
-        assert len(at_once.trace._recordings[3].rows) > 30  # type: ignore[union-attr]
-    assert at_once.trace.events == run(program, 16, batched=False).trace.events
-    assert at_once.trace.events == pickle.loads(pickle.dumps(at_once.trace)).events
+        batched = run(program, 16, batched=True)
+        assert len(batched.trace._recordings[3].rows) > 30  # type: ignore[union-attr]
+    assert batched.trace.events == run(program, 16, batched=False).trace.events
+    assert batched.trace.events == pickle.loads(pickle.dumps(batched.trace)).events
 
 
 def with_an_unfinished_message(comm: Communicator) -> float:
@@ -134,12 +134,12 @@ def of_objects(comm: Communicator) -> Any:
 @pytest.mark.parametrize("program", [with_an_unfinished_message, in_the_background, with_shared_memory, of_objects])
 def test_what_cannot_be_played_at_once_is_sent_message_by_message(program: Callable[..., Any]) -> None:
     with counted() as count:
-        at_once = run(program, 4, batched=True)
+        batched = run(program, 4, batched=True)
     assert count["played"] == 0
     assert count["dissolved"] > 0
     by_messages = run(program, 4, batched=False)
-    assert at_once.results == by_messages.results
-    assert at_once.trace.events == by_messages.trace.events
+    assert batched.results == by_messages.results
+    assert batched.trace.events == by_messages.trace.events
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Notes:
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class Position:
     """Where a rank was: in or after its `call`-th communicator call (0: before the first), made at `call_site`.
 
     line, stack: what the program was executing; known if the process answered DUMP_SIGNAL or has crashed.
@@ -100,7 +100,7 @@ class Whereabouts:
         return f"{computing}after {self.operation} (call {self.call}) at {self.call_site}"
 
 
-def whereabouts(descriptor: int) -> Whereabouts:
+def position_of(descriptor: int) -> Position:
     """The launcher's side: read the notes of a rank."""
     notes = os.pread(descriptor, NOTES_BYTES, 0)
     word = int.from_bytes(notes[:8], "little")
@@ -111,7 +111,7 @@ def whereabouts(descriptor: int) -> Whereabouts:
     frames = [(file, name, int(line)) for file, line, name in _FRAME.findall(stack)]
     own = [frame for frame in frames if is_program(frame[0])] or frames
     line = place(*own[-1]) if own else None
-    return Whereabouts(operation, word >> 16, site, bool(word & INSIDE), line, stack)
+    return Position(operation, word >> 16, site, bool(word & INSIDE), line, stack)
 
 
 def ask(process: int, descriptor: int) -> None:

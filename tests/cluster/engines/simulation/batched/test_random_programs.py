@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from tests.cluster.engines.simulation.at_once.of_two_ranks import AtOnce, counted
-from tests.cluster.engines.simulation.at_once.random_programs import program
+from tests.cluster.engines.simulation.batched.of_two_ranks import AtOnce, counted
+from tests.cluster.engines.simulation.batched.random_programs import program
 from tests.tiers import exhaustively
 
 PROGRAMS = 40  # of one test
@@ -42,8 +42,8 @@ def test_everything_is_the_same_at_once_and_message_by_message(first: int) -> No
     with counted() as count, warnings.catch_warnings(action="ignore"):
         for seed in range(first, first + PROGRAMS):
             by_messages = all_that_is_seen(seed, cluster.Simulation, batched=False)
-            at_once = all_that_is_seen(seed, AtOnce, batched=True)
-            assert repr(at_once) == repr(by_messages), f"program {seed}"  # repr: a NaN equals itself
+            batched = all_that_is_seen(seed, AtOnce, batched=True)
+            assert repr(batched) == repr(by_messages), f"program {seed}"  # repr: a NaN equals itself
     assert count["played"] > PROGRAMS
     assert count["dissolved"] > PROGRAMS / 2
     assert first or count["cut off"] > 0

@@ -13,8 +13,8 @@ from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.collectives.rounds import Integers
 from minidl.cluster.engines.payload import PLAIN_KINDS, encode
-from minidl.cluster.engines.simulation.at_once.clocks import Timed, timed
-from minidl.cluster.engines.simulation.at_once.values import all_reduced
+from minidl.cluster.engines.simulation.batched.clocks import Timed, timed
+from minidl.cluster.engines.simulation.batched.values import all_reduced
 from minidl.cluster.phantom import Phantom
 
 CONSTANTS = frozenset({type(None), bool, int, float, complex, str, bytes})
