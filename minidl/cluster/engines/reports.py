@@ -1,4 +1,4 @@
-"""What a rank reports when its program fails, and the error of the run, made from all reports: who is at fault, and why."""
+"""What a rank reports when its program fails, and the error of the run, made from the reports of all ranks."""
 
 from __future__ import annotations
 
