@@ -11,7 +11,6 @@ The files that they share use no engine, and each file uses only those listed ab
     payload             messages as bytes
     pickled             programs and results as bytes
     printed             what ranks print, kept and shown
-    threads             how many threads each rank uses
     position            where a rank was in its program when it was killed or did not answer
     control             the messages between the launcher and its ranks
     reports             what a rank reports when it fails; the error of a run, made from all reports

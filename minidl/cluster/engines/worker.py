@@ -21,8 +21,8 @@ from minidl.cluster.engines.pickled import pickled_result, unpack
 from minidl.cluster.engines.position import Notes
 from minidl.cluster.engines.printed import KeptFile
 from minidl.cluster.engines.real_endpoint import RealEndpoint
-from minidl.cluster.engines.threads import limit_threads
 from minidl.cluster.trace.recorder import Recorder
+from minidl.threads import limit_threads
 
 MAX_DESCRIPTORS = 253  # the most that the kernel lets one message carry
 

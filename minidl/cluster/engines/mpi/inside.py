@@ -24,9 +24,9 @@ from minidl.cluster.engines.mpi.cleanup import forget_names
 from minidl.cluster.engines.mpi.endpoint import MPIEndpoint, SharedFile
 from minidl.cluster.engines.pickled import pickled_result
 from minidl.cluster.engines.protocol import LaunchTerms, Program
-from minidl.cluster.engines.threads import limit_threads, threads_of_a_rank
 from minidl.cluster.run import Run
 from minidl.cluster.trace.recorder import Recorder
+from minidl.threads import limit_threads, threads_of_a_rank
 
 
 def run_inside_mpiexec(

@@ -27,9 +27,9 @@ from minidl.cluster.engines.protocol import LaunchTerms, Program
 from minidl.cluster.engines.rank_process import RankProcess, interrupts_held
 from minidl.cluster.engines.reports import deadline_text
 from minidl.cluster.engines.supervisor import Supervisor
-from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
 from minidl.cluster.run import Run
 from minidl.instruction_set import of_children
+from minidl.threads import thread_variables, threads_of_a_rank
 
 LOOK_MILLISECONDS = 50
 CREDENTIALS = struct.Struct("3i")  # of the connecting process: its id, user and group (man 7 unix)

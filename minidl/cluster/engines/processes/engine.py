@@ -22,8 +22,8 @@ from minidl.cluster.engines.processes.shared_page import MAX_NODES, DeadlockWatc
 from minidl.cluster.engines.processes.start import start_processes
 from minidl.cluster.engines.protocol import LaunchTerms, Program
 from minidl.cluster.engines.supervisor import Supervisor
-from minidl.cluster.engines.threads import threads_of_a_rank
 from minidl.cluster.run import Run
+from minidl.threads import threads_of_a_rank
 
 
 @dataclass(frozen=True)

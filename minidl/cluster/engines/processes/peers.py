@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-from minidl.cluster.diagnosis.errors import ClusterError, RankFailed, awaits_itself, peers_have_returned
+from minidl.cluster.diagnosis.errors import ClusterError, RankFailed, awaits_itself, can_never_complete
 from minidl.cluster.engines.protocol import Pending
 
 LOST_PEER_SECONDS = 2.0  # how long after a peer's socket closed without a goodbye the launcher may report why
@@ -41,22 +41,13 @@ class Peers:
         if peers <= {self._rank}:
             raise awaits_itself(operation, self._rank)
         failed = {peer for peer in peers if peer in self.failed and (peer in self.vanished or operation.kind == "send")}
-        abandoned = {peer for peer in peers if (peer, operation.tag) in self.abandoned}
-        if peers <= self.ended | failed | abandoned:
-            self._raise(operation, peers, failed, abandoned)
+        given_up = {
+            peer: self.abandoned[peer, operation.tag] for peer in peers if (peer, operation.tag) in self.abandoned
+        }
+        if peers <= self.ended | failed | given_up.keys():
+            raise can_never_complete(
+                operation, peers, failed, given_up, lambda rank: self.failed.get(rank, f"rank {rank} failed")
+            )
         lost = [peer for peer in peers if now - self.vanished.get(peer, now) > LOST_PEER_SECONDS]
         if lost and peers <= self.ended | set(self.vanished):
             raise RankFailed(f"{operation} can never complete: rank {lost[0]} is gone", rank=lost[0])
-
-    def _raise(
-        self, operation: Pending, peers: Collection[int], failed: Collection[int], abandoned: Collection[int]
-    ) -> None:
-        if failed:
-            rank = min(failed)
-            raise RankFailed(f"{operation} can never complete: {self.failed[rank]}", rank=rank)
-        if abandoned:
-            rank = self.abandoned[min(abandoned), operation.tag]
-            who = f"rank {min(abandoned)} has given up this collective"
-            because = self.failed.get(rank, f"rank {rank} failed")
-            raise RankFailed(f"{operation} can never complete: {who} because {because}", rank=rank)
-        raise peers_have_returned(operation, peers)

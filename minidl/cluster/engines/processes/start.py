@@ -22,8 +22,8 @@ import multiprocess.spawn
 from minidl import kernels
 from minidl.cluster.engines.processes.rank import entry
 from minidl.cluster.engines.rank_process import RankProcess, interrupts_held
-from minidl.cluster.engines.threads import thread_variables
 from minidl.instruction_set import of_children
+from minidl.threads import thread_variables
 
 PROCESS_NAME = "minidl rank"
 PRELOAD = "minidl.cluster.engines.processes.preload"

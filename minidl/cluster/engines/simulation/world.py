@@ -18,8 +18,8 @@ from minidl.cluster.diagnosis.errors import (
     CommTimeout,
     Deadlock,
     RankFailed,
+    can_never_complete,
     deadlock_of,
-    peers_have_returned,
 )
 from minidl.cluster.diagnosis.fingerprints import FingerprintTable
 from minidl.cluster.engines.protocol import COLLECTIVE, Array, LaunchTerms, Pending
@@ -202,7 +202,8 @@ class SimulatedWorld:
 
     def lost(self, pending: Pending, rank: int) -> RankFailed:
         """The error of a send to a rank that has failed."""
-        error, me = self._failed(pending, rank), self.scheduler.running.rank
+        text = f"{pending} can never complete: rank {rank} failed: {self.failed[rank]}"
+        error, me = RankFailed(text, rank=rank), self.scheduler.running.rank
         if self._give_up(me, pending, error):
             self._wake_those_that_need(me)
         return error
@@ -212,20 +213,13 @@ class SimulatedWorld:
             return None
         peers = {pending.peer} if isinstance(pending.peer, int) else set(pending.peer)
         peers = peers - {me} or peers
-        given_up = sorted(peer for peer in peers if (peer, pending.tag) in self._given_up)
+        given_up = {peer: self._given_up[peer, pending.tag] for peer in peers if (peer, pending.tag) in self._given_up}
         if not all(peer in self.failed or peer in self.returned or peer in given_up for peer in peers):
             return None
-        gone = sorted(peer for peer in peers if peer in self.failed)
-        if gone:
-            return self._failed(pending, gone[0])
-        if given_up:
-            rank = self._given_up[given_up[0], pending.tag]
-            who = f"rank {given_up[0]} has given up this collective because rank {rank} failed"
-            return RankFailed(f"{pending} can never complete: {who}: {self.failed[rank]}", rank=rank)
-        return peers_have_returned(pending, peers)
-
-    def _failed(self, pending: Pending, rank: int) -> RankFailed:
-        return RankFailed(f"{pending} can never complete: rank {rank} failed: {self.failed[rank]}", rank=rank)
+        failed = [peer for peer in peers if peer in self.failed]
+        return can_never_complete(
+            pending, peers, failed, given_up, lambda rank: f"rank {rank} failed: {self.failed[rank]}"
+        )
 
     def _give_up(self, rank: int, pending: Pending, error: ClusterError | None) -> bool:
         """Whether the error ends a collective on this rank; the ranks that need it there cannot continue either."""
