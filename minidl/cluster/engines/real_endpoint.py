@@ -42,9 +42,7 @@ class Helpers:
         self._lanes: dict[int, queue.SimpleQueue[tuple[HelperTask, contextvars.Context]]] = {}
         self._unwaited: list[HelperTask] = []
         self._are_abandoned = False  # whether the errors of tasks are dropped
-        self.awaited_call: ConcurrentCall | None = (
-            None  # the call that began the task for which the end of the program waits
-        )
+        self.awaited_call: ConcurrentCall | None = None  # whose task the end of the program waits for
 
     def start(self, task: HelperTask, lane: int) -> None:
         """Let the lane's thread do the task; the thread starts when the lane is first used."""
