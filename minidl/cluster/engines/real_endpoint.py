@@ -34,82 +34,31 @@ class HelperTask(Pending, Concurrent):
     blocked: tuple[Pending, float] | None = None
 
 
-class Helpers:
-    """The helper threads of one rank; each calls `finished(task)` when a task has ended."""
-
-    def __init__(self, finished: Callable[[HelperTask], None]) -> None:
-        self._finished = finished
-        self._lanes: dict[int, queue.SimpleQueue[tuple[HelperTask, contextvars.Context]]] = {}
-        self._unwaited: list[HelperTask] = []
-        self._are_abandoned = False  # whether the errors of tasks are dropped
-        self.awaited_call: ConcurrentCall | None = None  # whose task the end of the program waits for
-
-    def start(self, task: HelperTask, lane: int) -> None:
-        """Let the lane's thread do the task; the thread starts when the lane is first used."""
-        if lane not in self._lanes:
-            self._lanes[lane] = queue.SimpleQueue()
-            name = f"minidl helper {lane}"
-            threading.Thread(target=self._serve, args=(self._lanes[lane],), name=name, daemon=True).start()
-        self._unwaited.append(task)
-        self._lanes[lane].put((task, contextvars.copy_context()))
-
-    def finish(self, wait: Callable[[HelperTask], None]) -> None:
-        """Wait for the tasks that the program has not waited for, after it has returned."""
-        for task in self.unwaited():
-            self.awaited_call = task.concurrent_call
-            try:
-                wait(task)
-            except ClusterError:
-                if not self._are_abandoned:
-                    raise
-        self.awaited_call = None
-
-    def abandon(self) -> None:
-        """Drop the errors of tasks that the program does not wait for."""
-        self._are_abandoned = True
-
-    def unwaited(self) -> list[HelperTask]:
-        """The tasks that the program has not waited for, in the order in which they were started."""
-        return list(self._unwaited)
-
-    def waited(self, task: HelperTask) -> None:
-        """The program has waited for the task."""
-        if task in self._unwaited:
-            self._unwaited.remove(task)
-
-    def _serve(self, tasks: queue.SimpleQueue[tuple[HelperTask, contextvars.Context]]) -> None:
-        while True:
-            task, context = tasks.get()
-            assert task.work is not None
-            try:
-                task.payload = context.run(task.work)
-            except BaseException as error:  # of any kind: the waiting thread raises it
-                task.error = error
-            task.work = None  # release all that it refers to
-            self._finished(task)
-
-
 LOOK_SECONDS = 1e-3  # between two looks of a sleeping rank for a message
 
 
 class RealEndpoint(Endpoint):
-    """The methods of an endpoint that are the same on processes and under MPI: its rank is a process."""
+    """The methods of an endpoint that are the same on processes and under MPI: its rank is a process.
 
-    failed_in: dict[int, tuple[Pending, float]]  # what each thread was blocked in at its last error, and since when
-    _last_words: Callable[[], None]  # called before a planned fault kills or stops the rank
+    failed_in   what each thread was blocked in at its last error, and since when
+    unwaited    the concurrent operation that the program never waited for, and that its end is waiting for
+    """
+
     _tell: Callable[[Any], None]  # sends an object to the listener of `launch`
-    _helpers: Helpers
-    _program: int  # the thread of the rank's program
+    _last_words: Callable[[], None]  # called before a planned fault kills or stops the rank
+
+    def __init__(self) -> None:
+        self.failed_in: dict[int, tuple[Pending, float]] = {}
+        self.unwaited: ConcurrentCall | None = None
+        self._program = threading.get_ident()
+        self._lanes: dict[int, queue.SimpleQueue[tuple[HelperTask, contextvars.Context]]] = {}
+        self._unwaited: list[HelperTask] = []  # the tasks that the program has not waited for, as they were started
+        self._are_abandoned = False  # whether the errors of tasks are dropped
 
     @property
     def blocked(self) -> tuple[Pending, float] | None:
         """The operation that the program, or the helper it waits for, was blocked in when it failed, and since when."""
         return self.failed_in.get(self._program)
-
-    @property
-    def unwaited(self) -> ConcurrentCall | None:
-        """The concurrent operation that the program never waited for, and that its end is waiting for."""
-        return self._helpers.awaited_call
 
     @abstractmethod
     def flush(self) -> None:
@@ -123,10 +72,15 @@ class RealEndpoint(Endpoint):
     def _join(self, task: HelperTask) -> None:
         """Return when a helper has done the task, whose operations all have a timeout and fail with the run."""
 
+    @abstractmethod
+    def _finished(self, task: HelperTask) -> None:
+        """A helper has done the task: note that it is done, and wake the thread that waits for it."""
+
     def wait(self, pending: Pending) -> None:
         if isinstance(pending, HelperTask):
             self._join(pending)
-            self._helpers.waited(pending)
+            if pending in self._unwaited:
+                self._unwaited.remove(pending)
             if pending.error is not None:
                 if pending.blocked is not None:
                     self.failed_in[threading.get_ident()] = pending.blocked
@@ -140,8 +94,39 @@ class RealEndpoint(Endpoint):
     def tell(self, obj: Any) -> None:
         self._tell(obj)
 
+    def _start(self, task: HelperTask, lane: int) -> None:
+        """Let the lane's thread do the task; the thread starts when the lane is first used."""
+        if lane not in self._lanes:
+            self._lanes[lane] = queue.SimpleQueue()
+            name = f"minidl helper {lane}"
+            threading.Thread(target=self._serve, args=(self._lanes[lane],), name=name, daemon=True).start()
+        self._unwaited.append(task)
+        self._lanes[lane].put((task, contextvars.copy_context()))
+
+    def _serve(self, tasks: queue.SimpleQueue[tuple[HelperTask, contextvars.Context]]) -> None:
+        while True:
+            task, context = tasks.get()
+            assert task.work is not None
+            try:
+                task.payload = context.run(task.work)
+            except BaseException as error:  # of any kind: the waiting thread raises it
+                task.error = error
+            task.work = None  # release all that it refers to
+            self._finished(task)
+
+    def _finish_tasks(self) -> None:
+        """Wait for the tasks that the program has not waited for, after it has returned."""
+        for task in list(self._unwaited):
+            self.unwaited = task.concurrent_call
+            try:
+                self.wait(task)
+            except ClusterError:
+                if not self._are_abandoned:
+                    raise
+        self.unwaited = None
+
     def abandon_helpers(self) -> None:
-        self._helpers.abandon()
+        self._are_abandoned = True
 
     def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
         return by_messages()

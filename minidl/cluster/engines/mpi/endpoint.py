@@ -19,7 +19,7 @@ from minidl.cluster.engines.anonymous_file import anonymous_file
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
 from minidl.cluster.engines.protocol import Array, Pending
-from minidl.cluster.engines.real_endpoint import Helpers, HelperTask
+from minidl.cluster.engines.real_endpoint import HelperTask
 from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.trace.recorder import Recorder
 
@@ -89,8 +89,6 @@ class MPIEndpoint(MPIMailbox):
         # Collective calls as (group, call, rank)
         self._awaited: set[tuple[int, int, int]] = set()  # made here, not yet reported by that rank
         self._early: set[tuple[int, int, int]] = set()  # reported by that rank, not yet made here
-        self._program = threading.get_ident()
-        self._helpers = Helpers(self._finished)
         self._finishing = threading.Condition()
         self._memory = memory
         self._shared_arrays: SharedArrays | None = None
@@ -102,7 +100,7 @@ class MPIEndpoint(MPIMailbox):
         if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
             raise RuntimeError("async_op=True needs an MPI that more than one thread may call, and this one forbids it")
         task = HelperTask("helper", self.rank, 0, self.now(), work=work)
-        self._helpers.start(task, lane)
+        self._start(task, lane)
         return task
 
     def _finished(self, task: HelperTask) -> None:
@@ -116,7 +114,7 @@ class MPIEndpoint(MPIMailbox):
             self._finishing.wait_for(lambda: task.done)
 
     def flush(self) -> None:
-        self._helpers.finish(self.wait)
+        self._finish_tasks()
         if self._fingerprints is not None:
             self._await_fingerprints()
         super().flush()

@@ -123,10 +123,10 @@ class MPIMailbox(RealEndpoint):
     """
 
     def __init__(self, comm: MPI.Intracomm, timeout: float, news: Callable[[], ClusterError | None]) -> None:
+        super().__init__()
         self.rank = comm.rank
         self.size = comm.size
         self.timeout = timeout
-        self.failed_in = {}
         self._comm = comm
         self._news = news
         self._failure: ClusterError | None = None
@@ -338,7 +338,7 @@ class MPIMailbox(RealEndpoint):
 
     def _check_completable(self, pending: Pending) -> None:
         asked = {pending.peer} if isinstance(pending.peer, int) else pending.peer
-        if self.rank in asked and not all(task.done for task in self._helpers.unwaited()):
+        if self.rank in asked and not all(task.done for task in self._unwaited):
             return  # a helper thread may still send it
         peers = asked - {self.rank}
         # In this order: a rank's messages arrive before its goodbye, and a helper thread may receive them meanwhile.

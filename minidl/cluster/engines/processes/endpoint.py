@@ -16,7 +16,7 @@ from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.processes.shared_reduction import SharedReduction
 from minidl.cluster.engines.processes.slots import Slots
 from minidl.cluster.engines.protocol import Array, Pending
-from minidl.cluster.engines.real_endpoint import Helpers, HelperTask
+from minidl.cluster.engines.real_endpoint import HelperTask
 from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.trace.recorder import Recorder
 
@@ -48,7 +48,6 @@ class ProcessEndpoint(SocketMailbox):
         self.post_fingerprint = SharedFingerprints(page, self.rank).post
         self._last_words = last_words
         self._may_share = may_share
-        self._helpers = Helpers(self._helper_finished)
         self._shared_arrays = SharedArrays(memory, self.timeout)
         self._slots = Slots(self._shared_arrays, self.rank, self.size)
         self._reductions: dict[tuple[int, ...], SharedReduction] = {}  # by group
@@ -61,7 +60,7 @@ class ProcessEndpoint(SocketMailbox):
             self._raise_failure()
             self._links.share()
             self._at_work[lane] = self._at_work.get(lane, 0) + 1
-        self._helpers.start(task, lane)
+        self._start(task, lane)
         return task
 
     def _join(self, task: HelperTask) -> None:
@@ -73,7 +72,7 @@ class ProcessEndpoint(SocketMailbox):
                 self._changed.wait()
             del self.waits[thread]
 
-    def _helper_finished(self, task: HelperTask) -> None:
+    def _finished(self, task: HelperTask) -> None:
         with self._lock:
             task.done = True
             task.blocked = self.failed_in.get(threading.get_ident())  # in this task, or in an earlier one
@@ -95,7 +94,7 @@ class ProcessEndpoint(SocketMailbox):
 
     def flush(self) -> None:
         """Wait for the tasks that the program has not waited for; then as the mailbox does."""
-        self._helpers.finish(self.wait)
+        self._finish_tasks()
         super().flush()
 
     # Shared memory

@@ -76,18 +76,17 @@ class SocketMailbox(RealEndpoint):
         lost: Mapping[int, ClusterError],
         network: Network | None = None,
     ) -> None:
+        super().__init__()
         self.rank = rank
         self.size = len(links) + 1
         self.network = network
         self.timeout = timeout
         self.waits: dict[int, tuple[Pending, float]] = {}  # what each thread is blocked in, and since when
-        self.failed_in = {}
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._published = Waits(page, rank)
         self._at_work: dict[int, int] = {}  # by lane: the number of its unfinished tasks
         self._peers = Peers(rank, lost)
-        self._program = threading.get_ident()
         self._origin = origin
         self._failure: ClusterError | None = None
         self._links = Links(links, control, self._published)

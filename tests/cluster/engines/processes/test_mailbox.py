@@ -34,7 +34,7 @@ def launcher() -> Iterator[tuple[socket.socket, socket.socket]]:
 @pytest.fixture
 def two(page: Page, launcher: tuple[socket.socket, socket.socket]) -> tuple[SocketMailbox, SocketMailbox]:
     links = socket.socketpair()
-    without_helpers: Any = type("Mailbox", (SocketMailbox,), {"_join": None})
+    without_helpers: Any = type("Mailbox", (SocketMailbox,), {"_join": None, "_finished": None})
 
     def mailbox_of(rank: int) -> SocketMailbox:
         return without_helpers(
