@@ -31,13 +31,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from minidl import kernels
 from minidl.kernels import Array, counting
-
-if TYPE_CHECKING:
-    from minidl.deferred import Deferred
 
 Vjp = Callable[[Array, Sequence[bool]], Sequence[Array]]
 """`vjp(g, needs)`: a node's vector-Jacobian products.
@@ -49,6 +46,15 @@ An entry is g itself, a view of it, or a new array, never an array that somethin
 
 Finish = Callable[[Any, Array], None]
 """`finish(tensor, gradient)`: called with each final gradient; the tensor is a leaf, or one of the `inputs`."""
+
+
+class Splitter(Protocol):
+    """Splits backward, see `deferred.py`: `walk` announces itself by `begin`, and leaves out what `leave_out` keeps."""
+
+    def begin(self, grads: dict[Node, Array], uses: dict[Node, int], finish: Finish) -> None: ...
+
+    def leave_out(self, node: Node, g: Array, needs: list[bool]) -> tuple[Vjp, list[bool]]: ...
+
 
 Count = Callable[..., Sequence[Array]]  # calls a vjp, and counts its arithmetic
 OUTPUT = -1  # in `saved`: the vjp reads the operation's own output
@@ -63,7 +69,7 @@ def walk(
     inputs: Sequence[Node] | None,
     retain_graph: bool,
     finish: Finish,
-    deferred: Deferred | None = None,
+    deferred: Splitter | None = None,
     ends_at_inputs: bool = False,
 ) -> None:
     """Backpropagation: visit every node once, after all nodes computed from it, and pass its gradient to its parents.
@@ -119,7 +125,7 @@ def _checked_inputs(inputs: Sequence[Node] | None) -> dict[Node, Node]:
 
 
 def _products(
-    node: Node, g: Array, uses: dict[Node, int], count: Count | None, retain_graph: bool, deferred: Deferred | None
+    node: Node, g: Array, uses: dict[Node, int], count: Count | None, retain_graph: bool, deferred: Splitter | None
 ) -> Iterable[tuple[Node, Array]]:
     """The parents whose gradients are needed, each with its vector-Jacobian product; frees the node."""
     vjp, parents = node._vjp, node._parents

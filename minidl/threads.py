@@ -1,9 +1,10 @@
-"""How many threads a computation of this process may use: as many as BLAS, so that one limit holds for both."""
+"""How many threads a computation may use: in this process as many as BLAS, in the ranks of a launch a share of them."""
 
 from __future__ import annotations
 
 import functools
 import os
+import sys
 
 import threadpoolctl
 
@@ -31,3 +32,30 @@ def thread_pools() -> threadpoolctl.ThreadpoolController:
     pools that were found takes 7 us.
     """
     return threadpoolctl.ThreadpoolController()
+
+
+def threads_of_a_rank(nodes: int) -> int:
+    """max(1, threads // nodes), where threads is the number that this process may use."""
+    return max(1, threads() // nodes)
+
+
+def limit_threads(threads: int) -> None:
+    """Limit BLAS and numba in this process; libraries that are loaded later read the limit from the environment."""
+    os.environ.update(thread_variables(threads))
+    thread_pools().limit(limits=threads)
+    if "numba" in sys.modules:
+        from numba.core import config
+
+        config.reload_config()  # type: ignore[no-untyped-call]
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """Environment variables that limit the threads of BLAS, OpenMP and numba in a process that starts with them."""
+    names = (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    )
+    return dict.fromkeys(names, str(threads))

@@ -17,7 +17,7 @@ from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from minidl.cluster.engines.threads import thread_variables
+from minidl.threads import thread_variables
 
 ROOT = Path(__file__).parents[2]  # of the checkout: the processes import `benchmarks` from here
 LOOK_SECONDS = 0.5  # between two looks whether a process that has not connected yet still lives

@@ -7,17 +7,13 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from course.sandbox.cells.stand_in import CheckNames
-
-if TYPE_CHECKING:
-    from course.judging.exercise import ChapterChecks
 
 
 def names_of(checks: ModuleType) -> CheckNames:
     """The names of a module of `course/checks/`."""
-    chapter: ChapterChecks = checks.chapter
+    chapter = checks.chapter
     public = getattr(checks, "__all__", ())
     given = {name: getattr(checks, name).__module__ for name in public if comes_from_a_probe(getattr(checks, name))}
     quiet = {name for name in (*public, "hint") if name != "chapter" and name not in given}

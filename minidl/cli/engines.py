@@ -8,8 +8,7 @@ from minidl import cluster
 from minidl.arguments import one_of, real_number
 from minidl.cli import mpi_job
 from minidl.cli.quantities import counted
-from minidl.cluster.cost.network import Network
-from minidl.cluster.cost.presets import PRESETS
+from minidl.cluster.cost.network import PRESETS, Network
 from minidl.cluster.engines.processes.shared_page import MAX_NODES as MOST_PROCESSES
 from minidl.cluster.engines.protocol import Engine
 

@@ -120,7 +120,7 @@ def networks() -> None:
 
 def table_of_networks() -> Table:
     """A row for each network."""
-    from minidl.cluster.cost.presets import PRESETS  # here, so that --help comes at once
+    from minidl.cluster.cost.network import PRESETS  # here, so that --help comes at once
 
     result = results_table("Networks", "alpha: seconds per message; beta: seconds per byte; gamma is 0")
     for name in ("name", "alpha", "beta", "speed"):

@@ -64,6 +64,6 @@ def on_all_ranks(function: Callable[[], _T], on: str) -> _T:
     """`function()`, called by every copy. If it fails on one, the error of the lowest such rank is raised on all."""
     if on != "mpi" or not environment.started_by_mpiexec():
         return function()
-    from minidl.cluster.engines.mpi.first_rank import agreed
+    from minidl.cluster.engines.mpi.agreement import agreed
 
     return agreed(function)

@@ -25,7 +25,7 @@ def offer(module: str, name: str, *, more: str = "") -> Callable[[str], list[str
 
 
 ALGORITHMS = offer("minidl.cli.simulate.cases", "ALL_REDUCES")
-NETWORKS = offer("minidl.cluster.cost.presets", "PRESETS", more="*.json")
+NETWORKS = offer("minidl.cluster.cost.network", "PRESETS", more="*.json")
 STRATEGIES = offer("minidl.cli.strategies", "STRATEGIES")
 
 Model = Annotated[

@@ -10,23 +10,21 @@
 `run.seconds` is the time that it took, `run.trace` the record of it. The same program runs with `on="simulation"` (a
 virtual clock, any `network=`) and with `on="mpi"`.
 
-    launch.py             runs a program on an engine
-    once.py               what one of several launching processes does for all
+    launch.py             runs a program on an engine; what one of several launching processes does for all
     run.py                the result of a launch
     faults.py             planned faults: ranks that die, stop or slow down, messages that are lost or corrupted
     comm.py               the communicator: messages, collectives, groups, work and time, background work
     group.py              the ranks of a communicator, and the tags of its messages
     call_log.py           the collective calls of a group: numbered, posted, run
     mesh.py               the ranks of a communicator as a grid
-    work.py               a message or collective in progress
-    interruption.py       computation that ends when a message arrives
+    work.py               a message or collective in progress; computation that ends when a message arrives
     operands.py           validates the argument of a reduction
     algorithm.py          `algorithm=` of an all-reduce: a name, or a function of one's own
     channel.py            sends, receives and records messages, for point-to-point calls and collectives
     rank.py               the state of a rank
     in_flight.py          arrays that an operation in progress uses
     phantom.py            an array without contents
-    tensors.py            refuses tensors, which are no arrays
+    call_site.py          the line of the program that makes a call
     missing_attributes.py hints for names and options of torch.distributed and mpi4py
     calibrate.py          fits a network to this machine
 
@@ -46,10 +44,9 @@ from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.group import ANY
-from minidl.cluster.launch import launch
+from minidl.cluster.launch import is_first, launch, once
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.missing_attributes import OF_MODULE
-from minidl.cluster.once import is_first, once
 from minidl.cluster.phantom import Phantom
 from minidl.cluster.run import Run
 from minidl.cluster.trace.recording import Shares, Traffic

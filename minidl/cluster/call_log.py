@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from minidl.cluster.call_site import Site, call_site
 from minidl.cluster.channel import Channel
-from minidl.cluster.diagnosis.call_site import Site, call_site
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.group import RankGroup

@@ -16,23 +16,22 @@ from minidl.arguments import whole_number
 from minidl.cluster import collectives
 from minidl.cluster.algorithm import chosen
 from minidl.cluster.call_log import CallLog
+from minidl.cluster.call_site import call_site
 from minidl.cluster.channel import Channel
-from minidl.cluster.cost.fastest import fastest_all_reduce
+from minidl.cluster.cost.formulas import fastest_all_reduce
 from minidl.cluster.cost.network import Network
-from minidl.cluster.diagnosis.call_site import call_site
 from minidl.cluster.diagnosis.errors import CollectiveMismatch
 from minidl.cluster.diagnosis.fingerprints import SAME, Fingerprint
 from minidl.cluster.engines.protocol import Endpoint, Pending
 from minidl.cluster.faults import RankFaults
 from minidl.cluster.group import ANY, RankGroup, divided
-from minidl.cluster.interruption import Until
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.missing_attributes import add_hints
 from minidl.cluster.operands import Operand, check_items
 from minidl.cluster.rank import Rank
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.trace.recording import Shares
-from minidl.cluster.work import Work
+from minidl.cluster.work import Until, Work
 from minidl.from_pytorch import without_missing
 
 

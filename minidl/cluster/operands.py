@@ -20,7 +20,7 @@ from minidl.arguments import one_of
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.phantom import Phantom
-from minidl.cluster.tensors import refuse_tensors
+from minidl.cluster.rank import refuse_tensors
 
 HALF = 1 << 63  # int64 holds -HALF, ..., HALF - 1
 

@@ -9,9 +9,15 @@ from minidl.cluster.engines.protocol import Endpoint
 from minidl.cluster.faults import RankFaults
 from minidl.cluster.group import MAX_GROUP
 from minidl.cluster.in_flight import InFlight
-from minidl.cluster.tensors import refuse_tensors
 from minidl.cluster.trace.recorder import Recorder
 from minidl.tape import Node
+
+
+def refuse_tensors(operation: str, *values: Any) -> None:
+    """Raise TypeError if one of the values is a Tensor."""
+    for value in values:
+        if isinstance(value, Node):
+            raise TypeError(f"{operation} takes an array, not a {type(value).__name__}: pass its array, p.data for p")
 
 
 class Interruptible(Protocol):

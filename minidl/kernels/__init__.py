@@ -13,16 +13,16 @@ it runs unchanged on CuPy arrays.
 The environment variable MINIDL_KERNELS (numpy, numba or cupy) sets the initial choice; the default is numba, which is
 imported when the first kernel is called. After that call only `use` changes the choice.
 
-`parallel_for.py` runs the loops of compiled kernels in several threads; `sixteen_bit.py` makes every kernel accept
-float16 and bfloat16; `counting.py` counts with the formulas in `flops.py`.
+`selection.py` has the name of the selected kernels; `parallel_for.py` runs the loops of compiled kernels in several
+threads; `sixteen_bit.py` makes every kernel accept float16 and bfloat16; `counting.py` counts with the formulas in
+`flops.py`.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 import sys
-from contextvars import ContextVar, Token
+from contextvars import Token
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -31,12 +31,10 @@ import numpy as np
 from minidl.arguments import one_of
 from minidl.kernels import counting
 from minidl.kernels.counting import counted as counted
-
-NAMES = ("numpy", "numba", "cupy")
-
-Array = Any  # numpy.ndarray or cupy.ndarray: the two share their methods, not a base class
-
-_name: ContextVar[str | None] = ContextVar("minidl_kernels", default=None)
+from minidl.kernels.selection import NAMES as NAMES
+from minidl.kernels.selection import Array as Array
+from minidl.kernels.selection import active as active
+from minidl.kernels.selection import selected
 
 
 class use:  # noqa: N801  (reads as a verb: `kernels.use("numpy")`, `with kernels.use("numpy"):`)
@@ -50,7 +48,7 @@ class use:  # noqa: N801  (reads as a verb: `kernels.use("numpy")`, `with kernel
         if one_of("kernels", name, NAMES) == "cupy":
             _import_cupy()
         _module(name)  # imported here, so that a missing numba is noticed when it is selected
-        self._token: Token[str | None] = _name.set(name)
+        self._token: Token[str | None] = selected.set(name)
         counting.in_use.set(None)
 
     def __enter__(self) -> use:
@@ -59,7 +57,7 @@ class use:  # noqa: N801  (reads as a verb: `kernels.use("numpy")`, `with kernel
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _name.reset(self._token)
+        selected.reset(self._token)
         counting.in_use.set(None)
 
 
@@ -71,7 +69,7 @@ def current() -> ModuleType:
     module = counting.in_use.get()
     if module is None:
         name = active()
-        if _name.get() is None:
+        if selected.get() is None:
             use(name)
         module = _module(name) if counting.active.get() is None else counting.stand_in(_module(name))
         counting.in_use.set(module)
@@ -86,11 +84,6 @@ def uncounted(name: str) -> Any:
 
 def _module(name: str) -> ModuleType:
     return importlib.import_module("minidl.kernels.jit" if name == "numba" else "minidl.kernels.reference")
-
-
-def active() -> str:
-    """Return the name of the selected kernels: "numpy", "numba" or "cupy"."""
-    return _name.get() or one_of("MINIDL_KERNELS", os.environ.get("MINIDL_KERNELS") or "numba", NAMES)
 
 
 def array_module(array: Array) -> ModuleType:
@@ -120,7 +113,7 @@ def owner(array: Array) -> Array:
 
 def new_array_module() -> ModuleType:
     """Return the module that makes new arrays: cupy if its kernels are selected, else numpy."""
-    return _import_cupy() if (_name.get() or active()) == "cupy" else np
+    return _import_cupy() if (selected.get() or active()) == "cupy" else np
 
 
 def _import_cupy() -> ModuleType:

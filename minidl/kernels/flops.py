@@ -21,8 +21,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from minidl.kernels import Array
     from minidl.kernels.reference.windows import Windows
+    from minidl.kernels.selection import Array
 
 Formula = Callable[..., int]
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
-from minidl import kernels
 from minidl.kernels.flops import WRITTEN
+from minidl.kernels.selection import active
 
 _FLOAT16, _FLOAT32, _BFLOAT16 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(bfloat16)
 
@@ -75,7 +75,7 @@ def in_float32(kernel: Callable[..., Any], dtype: Any, arguments: tuple[Any, ...
     """Call the selected kernel of that name on float32 copies; round its result and what it writes in place."""
     name = kernel.__name__
     wide = [_widened(argument) for argument in arguments]
-    chosen = kernel if kernels.active() != "numba" else getattr(_compiled("jit"), name)
+    chosen = kernel if active() != "numba" else getattr(_compiled("jit"), name)
     least_axes = arguments[0].ndim if name in _KEEP_SMALL_RESULTS else 0
     with np.errstate(over="ignore", invalid="ignore"):  # overflow gives infinity, which GradScaler looks for
         result = chosen(*wide)
@@ -102,7 +102,7 @@ def rounded_once(function: Callable[..., Any]) -> Callable[..., Any]:
             not is_sixteen_bit(dtype)
             or max(array.size for array in arrays) < LARGE
             or any(type(array) is not np.ndarray or array.dtype != dtype for array in arrays)
-            or kernels.active() != "numba"
+            or active() != "numba"
         ):
             return function(*arrays)
         return cast(function(*(cast(array, _FLOAT32) for array in arrays)), dtype)
@@ -125,7 +125,7 @@ def cast(array: Any, dtype: Any) -> Any:
     With the compiled kernels, conversions between float32 and 16 bits are compiled.
     """
     convert = _CONVERSIONS.get((array.dtype, dtype))
-    if convert is None or type(array) is not np.ndarray or not array.ndim or kernels.active() != "numba":
+    if convert is None or type(array) is not np.ndarray or not array.ndim or active() != "numba":
         with np.errstate(over="ignore", invalid="ignore"):
             return array.astype(dtype)
     if array.flags.f_contiguous and not array.flags.c_contiguous:

@@ -14,7 +14,7 @@ from minidl.cli import engines
 from minidl.cli.app import EXAMPLES
 from minidl.cli.models import MODELS
 from minidl.cli.simulate.cases import ALGORITHMS
-from minidl.cluster.cost.presets import PRESETS
+from minidl.cluster.cost.network import PRESETS
 from tests.cli.command import minidl, refused, succeeds
 from tests.tiers import exhaustively
 

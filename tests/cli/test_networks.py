@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from minidl.cluster.cost.network import Network
-from minidl.cluster.cost.presets import PRESETS
+from minidl.cluster.cost.network import PRESETS, Network
 from tests.cli.command import refused, refuses, succeeds
 
 pytestmark = pytest.mark.timeout(300)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.engines.os_process import supervisor
+from minidl.cluster.engines import supervisor
 from minidl.cluster.engines.processes.shared_page import EPOCH, WAIT_WORDS
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.engines.os_process import supervisor
+from minidl.cluster.engines import supervisor
 
 pytestmark = pytest.mark.timeout(300)
 

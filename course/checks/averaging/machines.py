@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from course.judging import Wrong, expect
-from course.judging.ranks import carried
 from course.judging.ranks.counted_all_reduces import WHY_NOT, all_reduces, words_sent
-from course.judging.ranks.rank_run import RankRun
+from course.judging.ranks.rank_run import RankRun, could_have_carried
 from course.plural import counted
 from course.probes.averaging import Slopes
 from minidl.random import Purpose, stream
@@ -64,7 +63,7 @@ def compare_rounds(
             raise Wrong(f"{called(rank)}: {expected}, and no comm.{others[0]}.", WHY_NOT.get(others[0], ""))
         if count != rounds:
             raise Wrong(f"{called(rank)}: {expected}, got {count}.", why(count))
-        carried.could_have_carried(run, f"{called(rank)}: the sum", rank, range(p) if rounds else (), 8 * n * rounds)
+        could_have_carried(run, f"{called(rank)}: the sum", rank, range(p) if rounds else (), 8 * n * rounds)
     sent, most = sum(run.nbytes) / 8, rounds * words_sent(p, n)
     if p > 1 and sent > most:
         raise Wrong(

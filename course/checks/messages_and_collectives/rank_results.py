@@ -11,8 +11,7 @@ from course.checks.messages_and_collectives.rank_messages import by_own_messages
 from course.checks.messages_and_collectives.rank_words import listed
 from course.checks.messages_and_collectives.sum_parts import chunk_made_of, made_of, other_chunks
 from course.judging import expect
-from course.judging.ranks.carried import could_have_carried
-from course.judging.ranks.rank_run import RankRun
+from course.judging.ranks.rank_run import RankRun, could_have_carried
 from course.judging.wrong import Wrong
 from course.plural import counted
 

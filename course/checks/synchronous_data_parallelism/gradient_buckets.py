@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from course.judging import Answer, expect
-from course.judging.ranks.carried import could_have_carried
-from course.judging.ranks.rank_run import RankRun
+from course.judging.ranks.rank_run import RankRun, could_have_carried
 from course.judging.wrong import Wrong
 from course.plural import counted
 from minidl.cluster import Network

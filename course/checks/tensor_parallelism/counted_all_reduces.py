@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from course.checks.tensor_parallelism.divided_runs import Divided
 from course.judging import Wrong
-from course.judging.ranks import carried
 from course.judging.ranks.counted_all_reduces import WHY_NOT, all_reduces, words_sent
+from course.judging.ranks.rank_run import could_have_carried
 from course.plural import counted
 
 
@@ -39,4 +39,4 @@ def compare_all_reduces(one: Divided, words: Sequence[int], why_more: str = "") 
 def compare_carried(one: Divided, name: str, words: int) -> None:
     """Raise Wrong unless messages could have carried the result `name`, of `words` words, to each rank."""
     for rank in range(one.p) if one.p > 1 else ():
-        carried.could_have_carried(one.run, f"{one.called(rank)}: {name}", rank, range(one.p), 8 * words)
+        could_have_carried(one.run, f"{one.called(rank)}: {name}", rank, range(one.p), 8 * words)

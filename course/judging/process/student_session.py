@@ -7,7 +7,7 @@ import pickle
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course.judging.process.captured_output import CapturedOutput
 from course.judging.process.deadline import Deadline
@@ -21,9 +21,6 @@ from course.sandbox.exchange.asked import reply_of
 from course.sandbox.exchange.channel import Broken, Garbage
 from course.sandbox.limits import Limits, starved_here
 from course.sandbox.refused.builds import Builds
-
-if TYPE_CHECKING:
-    from course.judging.ranks.forked_ranks import ForkedRanks
 
 WATCH_SECONDS = 0.5
 """Seconds between two measurements of what the process uses."""
@@ -69,7 +66,7 @@ class StudentSession:
         self.undefined: dict[str, str] = {}
         self.functions: list[Callable[..., Any]] = []
         self.refused: tuple[str, Builds] | None = None
-        self.ranks: ForkedRanks | None = None
+        self.ranks: Any = None  # the ForkedRanks of this answer, while there are any
         self._load = load
         self._folder = None if folder is None else Path(folder).resolve()
         self._secret = [str(path.resolve()) for path in (*ORACLES, *secret)]

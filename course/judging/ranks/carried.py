@@ -9,33 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from course.judging.wrong import Wrong
 from minidl.cluster import Event
-
-if TYPE_CHECKING:
-    from course.judging.ranks.rank_run import RankRun
 
 Channel = tuple[int, int, int, float | None]
 """Source, destination, bytes, and time of posting; messages that agree in these are received in their order."""
-
-
-def could_have_carried(run: RankRun, what: str, rank: int, sources: Iterable[int], nbytes: int) -> None:
-    """Raise Wrong unless messages could have carried `what` to a rank.
-
-    That takes a chain of messages from each rank in `sources`, and at least `nbytes` received: 8 n bytes for a sum of n
-    float64 numbers.
-    """
-    cause = "What a rank knows of another has to come by messages."
-    for source in sorted(set(sources) - run.heard_of[rank]):
-        raise Wrong(
-            f"{what} cannot be known on rank {rank}: no message from rank {source} could have reached it.", cause
-        )
-    if run.received[rank] < nbytes:
-        raise Wrong(
-            f"{what} cannot be known on rank {rank}: {run.received[rank]} bytes came to it, {nbytes} are needed.", cause
-        )
 
 
 def heard_of(events: Iterable[Event], p: int) -> list[frozenset[int]]:

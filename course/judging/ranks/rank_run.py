@@ -82,6 +82,23 @@ class RankRun:
         return {send[1] for send in self.sends if send[0] == rank}
 
 
+def could_have_carried(run: RankRun, what: str, rank: int, sources: Iterable[int], nbytes: int) -> None:
+    """Raise Wrong unless messages could have carried `what` to a rank.
+
+    That takes a chain of messages from each rank in `sources`, and at least `nbytes` received: 8 n bytes for a sum of n
+    float64 numbers.
+    """
+    cause = "What a rank knows of another has to come by messages."
+    for source in sorted(set(sources) - run.heard_of[rank]):
+        raise Wrong(
+            f"{what} cannot be known on rank {rank}: no message from rank {source} could have reached it.", cause
+        )
+    if run.received[rank] < nbytes:
+        raise Wrong(
+            f"{what} cannot be known on rank {rank}: {run.received[rank]} bytes came to it, {nbytes} are needed.", cause
+        )
+
+
 def run(
     session: StudentSession,
     name: str,

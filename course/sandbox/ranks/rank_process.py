@@ -200,7 +200,7 @@ class RankLine:
         frames = self._frames()
         if not frames:
             return ""
-        from minidl.cluster.diagnosis.call_site import place
+        from minidl.cluster.call_site import place
 
         _, code, line, _ = frames[0]
         return place(code.co_filename, code.co_qualname, line)

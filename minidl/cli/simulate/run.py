@@ -29,8 +29,7 @@ from minidl.cli.simulate.cases import (
     measured,
     simulated,
 )
-from minidl.cluster.cost.network import Network
-from minidl.cluster.cost.presets import PRESETS
+from minidl.cluster.cost.network import PRESETS, Network
 
 MAX_PANELS = 12
 MOST_DRAWN = 64  # nodes of a timeline that was not asked for

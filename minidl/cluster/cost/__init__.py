@@ -1,9 +1,9 @@
 """What communication costs, without running it: formulas on a plain network, rounds of messages on a tree of racks.
 
-`network.py` has the parameters of a network, `presets.py` those with a name, `network_file.py` reads and writes them,
-`topology.py` has a tree of racks with shared links. `formulas.py` has a closed form for every collective, which
-`cluster.cost` offers by name (`cluster.cost.all_reduce`). `shared_links.py` computes the time of an all-reduce on a
-tree round by round. `fastest.py` chooses for `algorithm="auto"`.
+`network.py` has the parameters of a network, those with a name, and a tree of racks with shared links;
+`network_file.py` reads and writes them. `formulas.py` has a closed form for every collective, which `cluster.cost`
+offers by name (`cluster.cost.all_reduce`), and chooses for `algorithm="auto"`. `shared_links.py` computes the time of
+an all-reduce on a tree round by round.
 """
 
 from minidl.cluster.cost.formulas import (

@@ -345,3 +345,12 @@ def _check(p: int, nbytes: int = 0, itemsize: int = 1) -> None:
             f"a collective needs p >= 1 ranks, nbytes >= 0 and itemsize >= 1: got p={p}, nbytes={nbytes}, "
             f"itemsize={itemsize}"
         )
+
+
+def fastest_all_reduce(
+    network: Network | None, ranks: tuple[int, ...], nbytes: int, itemsize: int
+) -> tuple[str, dict[str, int]]:
+    """Return the algorithm and its options: by rounds of messages on a tree of racks, else by the formulas."""
+    if network is not None and network.topology is not None:
+        return shared_links.best_all_reduce(network, ranks, nbytes, itemsize)
+    return best_all_reduce(len(ranks), nbytes, network, itemsize), {}

@@ -3,12 +3,110 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from minidl.arguments import one_of, real_number
-from minidl.cluster.cost.presets import PRESETS
-from minidl.cluster.cost.topology import Tree
+from minidl.arguments import one_of, real_number, whole_number
+
+
+class Preset(NamedTuple):
+    """A named network: seconds per message, seconds per byte, and the source of both."""
+
+    alpha: float
+    beta: float
+    source: str
+
+
+# Alpha: the order of half a small message's round trip between two programs. Beta: 8 / (bits per second of the line).
+# Gamma is 0, because the speed of reductions depends on the node.
+PRESETS = {
+    "1gbe": Preset(
+        50e-6, 8 / 1e9, "TCP between PCs through a switch: 23 us is a good result of NetPIPE, 50 us a common one"
+    ),
+    "10gbe": Preset(
+        20e-6,
+        8 / 10e9,
+        "TCP, end to end: Hurwitz and Feng, Initial end-to-end performance evaluation of 10-Gigabit Ethernet (2003)",
+    ),
+    "100gbe": Preset(
+        10e-6, 8 / 100e9, "TCP on a fast server in one data centre: a round figure of that order, not a measurement"
+    ),
+    "infiniband": Preset(
+        1e-6,
+        8 / 200e9,
+        "HDR, 200 Gbit/s; between MPI programs on CPUs about 1 us, as for years: a manual of QLogic InfiniPath shows "
+        "1.06 us by osu_latency",
+    ),
+    "nvlink": Preset(
+        1.9e-6,
+        1 / 450e9,
+        "NVLink 4 of an H100, 450 GB/s each way; 1.9 us is a step of NCCL's ring between kernels on GPUs (src/graph/"
+        "tuning.cc, LL128), which costs more than InfiniBand's message between CPUs, though the line is faster",
+    ),
+}
+
+
+Link = tuple[float, float]  # latency in seconds, bytes per second
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Racks of nodes, a switch in each, and one core switch between the racks.
+
+    Parameters
+        racks      number of racks
+        per_rack   nodes in each
+        nic        (latency in seconds, bytes per second) of each node's network card
+        uplink     the same for each rack's link to the core switch
+
+    Each direction of a cable is a link of its own. Links are numbered: card out and card in of rank 0, of rank 1, ...,
+    then up and down of rack 0, of rack 1, ... The switches themselves take no time.
+
+    Raises TypeError or ValueError for counts below 1, latencies below 0, and speeds that are not above 0.
+
+    >>> Tree(racks=2, per_rack=2, nic=(1e-6, 1e9), uplink=(5e-6, 2e9)).path(1, 2)
+    (1.2e-05, (2, 8, 11, 5))
+    """
+
+    racks: int
+    per_rack: int
+    nic: Link
+    uplink: Link
+
+    def __post_init__(self) -> None:
+        for name in ("racks", "per_rack"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least=1))
+        for name in ("nic", "uplink"):
+            object.__setattr__(self, name, _link(name, getattr(self, name)))
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks in the tree."""
+        return self.racks * self.per_rack
+
+    @cached_property
+    def capacities(self) -> tuple[float, ...]:
+        """Bytes per second of each link."""
+        return (self.nic[1],) * (2 * self.ranks) + (self.uplink[1],) * (2 * self.racks)
+
+    def path(self, src: int, dst: int) -> tuple[float, tuple[int, ...]]:
+        """The latency of a message in seconds and the numbers of the links on its path; none from a rank to itself."""
+        if src == dst:
+            return 0.0, ()
+        out, into = 2 * src, 2 * dst + 1
+        source_rack, target_rack = src // self.per_rack, dst // self.per_rack
+        if source_rack == target_rack:
+            return 2 * self.nic[0], (out, into)
+        up, down = 2 * (self.ranks + source_rack), 2 * (self.ranks + target_rack) + 1
+        return 2 * self.nic[0] + 2 * self.uplink[0], (out, up, down, into)
+
+
+def _link(name: str, value: Any) -> Link:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise TypeError(f"{name} must be a pair (latency in seconds, bytes per second), got {value!r}")
+    latency = real_number(f"the latency of {name} (seconds)", value[0], at_least=0)
+    return latency, real_number(f"the speed of {name} (bytes per second)", value[1], above=0)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from typing import NamedTuple
 
 from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import chain_segments, chunk_bytes
-from minidl.cluster.cost.network import Network
-from minidl.cluster.cost.topology import Tree
+from minidl.cluster.cost.network import Network, Tree
 
 Pair = tuple[int, int]  # sender, receiver
 

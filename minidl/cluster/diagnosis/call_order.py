@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
-from minidl.cluster.diagnosis.call_site import Site
+from minidl.cluster.call_site import Site
 
 HISTORY = 256  # number of different calls that are remembered, and of lines for each
 

@@ -5,11 +5,10 @@ A run always ends: with its results, or with one of these errors, which `launch`
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from minidl.cluster.trace.trace import Trace
+from minidl.cluster.trace.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -88,3 +87,45 @@ class Deadlock(ClusterError):  # noqa: N818  (the name says what happened)
 
 class CollectiveMismatch(ClusterError):  # noqa: N818  (the name says what happened)
     """Ranks of a group did not make the same collective call; the text shows what each of them called, and where."""
+
+
+def awaits_itself(operation: object, rank: int) -> Deadlock:
+    """The error of a receive that only this rank itself could satisfy, while it is blocked."""
+    return Deadlock(f"{operation} can never complete: it would have to come from this rank itself", rank=rank)
+
+
+def peers_have_returned(operation: object, peers: Collection[int]) -> Deadlock:
+    """The error of an operation all of whose `peers` have returned from the program."""
+    who = f"rank {min(peers)} has" if len(peers) == 1 else "every other rank has"
+    at_fault = min(peers) if len(peers) == 1 else None
+    return Deadlock(f"{operation} can never complete: {who} already returned from the program", rank=at_fault)
+
+
+def can_never_complete(
+    operation: object,
+    peers: Collection[int],
+    failed: Collection[int],
+    given_up: Mapping[int, int],
+    failure_of: Callable[[int], object],
+) -> ClusterError:
+    """The error of an operation all of whose `peers` have returned, `failed` or given up the collective.
+
+    given_up    by rank that has given up: the rank whose failure was the reason
+    failure_of  returns what to say of a rank that has failed
+    """
+    if failed:
+        rank = min(failed)
+        return RankFailed(f"{operation} can never complete: {failure_of(rank)}", rank=rank)
+    if given_up:
+        first = min(given_up)
+        rank = given_up[first]
+        why = f"rank {first} has given up this collective because {failure_of(rank)}"
+        return RankFailed(f"{operation} can never complete: {why}", rank=rank)
+    return peers_have_returned(operation, peers)
+
+
+def deadlock_of(ranks: Sequence[int]) -> Deadlock:
+    """The error of ranks that are blocked for good."""
+    *first, last = map(str, ranks)
+    who = f"ranks {', '.join(first)} and {last} wait" if first else f"rank {last} waits"
+    return Deadlock(f"deadlock: {who} for messages that can never come")

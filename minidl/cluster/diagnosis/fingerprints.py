@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from minidl.cluster.call_site import ANYWHERE, Site
 from minidl.cluster.diagnosis.call_order import CallOrder, Reordering
-from minidl.cluster.diagnosis.call_site import ANYWHERE, Site
 from minidl.cluster.diagnosis.errors import CollectiveMismatch
 
 

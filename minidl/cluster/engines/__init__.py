@@ -11,13 +11,18 @@ The files that they share use no engine, and each file uses only those listed ab
     payload             messages as bytes
     pickled             programs and results as bytes
     printed             what ranks print, kept and shown
-    threads             how many threads each rank uses
-    hopeless            the errors of operations that can never complete
-    whereabouts         where a rank was in its program when it was killed or did not answer
+    position            where a rank was in its program when it was killed or did not answer
     control             the messages between the launcher and its ranks
-    report              what a rank reports when it fails
-    run_error           the error of a run, made from all reports
-    os_process          ranks that are processes, for `processes` and `mpi`
+    reports             what a rank reports when it fails; the error of a run, made from all reports
+
+`processes` and `mpi`, whose ranks are processes of the operating system, also share:
+
+    matching            which receive takes which message
+    shared_arrays       `comm.shared_array`
+    real_endpoint       threads for `async_op=True`; stated work takes real time; planned faults are signals
+    rank_process        a rank's process, as the launcher sees it
+    worker              the rank's side of a run
+    supervisor          the launcher's side of a run
 """
 
 from importlib import import_module

@@ -70,7 +70,7 @@ class Failure:
     operation  the communicator call that raised it; None outside of such calls
     call       number of that call among the rank's calls
     call_site  its place in the program
-    begun      text that says where a concurrent operation was begun
+    begun_at   text that says where a concurrent operation was begun
     exception  the pickled exception; None if it cannot be pickled
     wait       what the rank was waiting for
     at_fault   the rank that caused the failure, to this rank's knowledge
@@ -81,7 +81,7 @@ class Failure:
     operation: str | None
     call: int
     call_site: str | None
-    begun: str | None
+    begun_at: str | None
     traceback: str
     exception: bytes | None
     wait: Wait | None

@@ -55,28 +55,26 @@ class Refusal:
     error: Exception
 
 
-def deliver(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:
-    """As `decode`, but returns a Refusal instead of raising: the receive is to raise the error, not the caller."""
+def decode(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:
+    """The payload, in memory of its own; an array is written into `out` if one is given.
+
+    Returns a Refusal instead of raising: the receive is to raise the error, not the caller.
+    """
     try:
-        return decode(form, description, body, out)
+        if form == OBJECT:
+            sizes = struct.unpack(f"<{len(description) // 8}Q", description)
+            ends = np.cumsum(sizes)
+            return unpickle([bytearray(body[end - size : end]) for end, size in zip(ends, sizes, strict=True)], out)
+        dtype, shape = _shape(description)
+        if out is None:
+            out = np.empty(shape, dtype)
+        else:
+            _check_fit(out, dtype, shape, body.size)
+        if body.size:
+            out.reshape(-1).view(np.uint8)[:] = body
+        return out
     except Exception as error:
         return Refusal(error)
-
-
-def decode(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:
-    """The payload, in memory of its own; an array is written into `out` if one is given."""
-    if form == OBJECT:
-        sizes = struct.unpack(f"<{len(description) // 8}Q", description)
-        ends = np.cumsum(sizes)
-        return unpickle([bytearray(body[end - size : end]) for end, size in zip(ends, sizes, strict=True)], out)
-    dtype, shape = _shape(description)
-    if out is None:
-        out = np.empty(shape, dtype)
-    else:
-        _check_fit(out, dtype, shape, body.size)
-    if body.size:
-        out.reshape(-1).view(np.uint8)[:] = body
-    return out
 
 
 def unpickle(buffers: Sequence[Any], out: npt.NDArray[Any] | None) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
+import os
+import pickle
 from typing import Any
 
 import cloudpickle
@@ -39,3 +42,20 @@ def loaded_result(rank: int, value: bytes) -> Any:
         return cloudpickle.loads(value)
     except (Exception, SystemExit) as error:
         raise RankFailed(f"the result of rank {rank} cannot be read here: {error}", rank=rank, cause=error) from error
+
+
+def packed(program: Program, args: tuple[Any, ...]) -> bytes:
+    """The task as bytes, the same for all ranks."""
+    pickled = pickled_program(program, args)
+    cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
+    return pickle.dumps((dict(os.environ), cells, pickled), 5)
+
+
+def unpack(task: bytearray) -> bytes:
+    """Give this process the caller's environment and the cells' source lines; returns the pickled program."""
+    pickled: bytes
+    environment, cells, pickled = pickle.loads(task)
+    os.environ.clear()
+    os.environ.update(environment)
+    linecache.cache.update(cells)
+    return pickled

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from minidl.cluster.call_site import Site
 from minidl.cluster.cost.network import Network
-from minidl.cluster.diagnosis.call_site import Site
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.run import Run
-from minidl.cluster.trace.recorder import Begun, Recorder
+from minidl.cluster.trace.recorder import ConcurrentCall, Recorder
 
 EAGER_BYTES = 64 * 1024  # messages up to this size are copied and the send returns at once; larger ones are synchronous
 COLLECTIVE = 1 << 63  # this bit is set in the tags of collectives
@@ -75,7 +75,7 @@ class Concurrent:
     """A mixin for the work of a helper; `begun` is the program's call that began it."""
 
     __slots__ = ()
-    begun: Begun | None
+    concurrent_call: ConcurrentCall | None
 
 
 class CollectiveCall(NamedTuple):
@@ -143,7 +143,7 @@ class Endpoint(Protocol):
         """Whether `wait` would return at once; moves messages that can move now, and never blocks."""
         ...
 
-    def is_hopeless(self, pending: Pending) -> bool:
+    def cannot_complete(self, pending: Pending) -> bool:
         """Whether `wait` would raise at once, because the ranks that the operation needs have failed or returned."""
         ...
 

@@ -10,7 +10,7 @@ from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
-from minidl.cluster.trace.event import Event
+from minidl.cluster.trace.recording import Event
 from minidl.plots.bars import Bar
 from minidl.plots.style import bytes_text
 

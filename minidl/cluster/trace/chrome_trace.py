@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.trace.event import Event
+from minidl.cluster.trace.recording import Event
 
 TraceEvent = dict[str, Any]  # one object of the JSON file
 Events = Callable[[], Iterator[Event]]  # ordered by rank, lane and time; iterated twice

@@ -6,8 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, overload
 
-from minidl.cluster.trace.event import Event
-from minidl.cluster.trace.recording import KINDS, Shares
+from minidl.cluster.trace.recording import KINDS, Event, Shares
 
 Track = tuple[int, int]  # rank and lane; lane 0 is the program
 

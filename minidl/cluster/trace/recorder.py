@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
-from minidl.cluster.diagnosis.call_site import Caller
+from minidl.cluster.call_site import Caller
 from minidl.cluster.trace.recording import (
     COMPUTE,
     FAULT,
@@ -22,7 +22,7 @@ from minidl.cluster.trace.recording import (
 from minidl.cluster.trace.rows import Place, Rows
 
 
-class Begun(NamedTuple):
+class ConcurrentCall(NamedTuple):
     """A call that runs concurrently with the program: `isend`, `irecv`, or a collective with `async_op=True`."""
 
     operation: str
@@ -65,8 +65,8 @@ class Recorder:
         "_now",
         "_room",
         "_rows",
-        "begun",
         "call",
+        "concurrent_call",
         "last",
         "operation",
         "seconds",
@@ -93,7 +93,7 @@ class Recorder:
         self.call = 0
         self.last = now()
         self.operation: str | None = None
-        self.begun: Begun | None = None  # the concurrent call whose wait failed
+        self.concurrent_call: ConcurrentCall | None = None  # the concurrent call whose wait failed
 
     def lane(self, number: int) -> Recorder:
         """The recorder of that lane."""
@@ -118,7 +118,7 @@ class Recorder:
         self.call = call = self.call + 1
         self.operation = operation
         self._axis = axis
-        self.begun = None
+        self.concurrent_call = None
         self._count = count = self._counts.get((axis, operation)) or self._counted(axis, operation)
         count[4] += calls
         if self._calls is not None:
@@ -130,7 +130,7 @@ class Recorder:
         self.call = call
         self.operation = operation
         self._axis = axis
-        self.begun = None
+        self.concurrent_call = None
         self._count = self._counts.get((axis, operation)) or self._counted(axis, operation)
 
     def _counted(self, axis: str, operation: str) -> list[int]:

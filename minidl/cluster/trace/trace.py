@@ -11,8 +11,7 @@ from minidl.arguments import one_of
 from minidl.cluster.trace import chrome_trace
 from minidl.cluster.trace.bars import NO_AXIS, bars, bars_by_axis
 from minidl.cluster.trace.critical_path import CriticalPath, find_critical_path
-from minidl.cluster.trace.event import Event
-from minidl.cluster.trace.recording import KINDS, Recording, Shares, Traffic
+from minidl.cluster.trace.recording import KINDS, Event, Recording, Shares, Traffic
 from minidl.plots import style, timeline
 
 if TYPE_CHECKING:

@@ -2,12 +2,11 @@
 
 Each process compiles whole steps into numba's cache on disk, from where the caller then loads the kernels. Steps of one
 family call the same inner functions, which every process would compile again, so one process runs the whole family. A
-process runs this file as a program: it reads names of steps, runs them, and prints each when it is done.
+process runs `first_calls.py` as a program: it reads names of steps, runs them, and prints each when it is done.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import queue
 import subprocess
@@ -16,10 +15,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-
-YOUNG_OBJECTS = 200_000
-"""New objects between two collections of Python's garbage collector, while a process compiles; numba makes millions.
-With Python's 700 the steps of `warm_up` in one process took an eighth longer, and a tenth less memory."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished steps and the number of all steps."""
@@ -72,7 +67,7 @@ class _Compiler:
     def __init__(self, waiting: _Waiting, dtype: str, finished: queue.SimpleQueue[str]) -> None:
         self._waiting, self._dtype, self._finished = waiting, dtype, finished
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-m", "minidl.kernels.jit.first_calls"],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MINIDL_KERNELS": "numba"},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,  # Ctrl-C goes to the caller, which ends this process
@@ -103,27 +98,3 @@ class _Compiler:
             pass
         said = self._process.stderr.read().strip().splitlines()
         self._finished.put(said[-1] if said else "the process that compiled it has ended")
-
-
-def main() -> None:
-    """Read steps until there are no more; end at once when the caller has ended."""
-    from minidl.kernels.jit.first_calls import STEPS
-
-    wanted: queue.SimpleQueue[str] = queue.SimpleQueue()
-
-    def read() -> None:
-        for line in sys.stdin:
-            wanted.put(line)
-        os._exit(0)
-
-    threading.Thread(target=read, daemon=True).start()
-    gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS)
-    while True:
-        name, dtype = wanted.get().split()
-        STEPS[name](dtype)
-        print(name, flush=True)
-
-
-if __name__ == "__main__":
-    main()

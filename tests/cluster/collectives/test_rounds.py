@@ -17,8 +17,8 @@ from minidl.cluster import collectives
 from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.collectives.rounds import AllReduce, Reduces
-from minidl.cluster.engines.simulation.at_once import values
-from minidl.cluster.engines.simulation.at_once.values import all_reduced
+from minidl.cluster.engines.simulation.batched import values
+from minidl.cluster.engines.simulation.batched.values import all_reduced
 from tests.cluster import rendezvous
 from tests.tiers import exhaustively
 

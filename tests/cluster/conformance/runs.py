@@ -19,7 +19,7 @@ from tests.cluster.conformance import (
     cases_node,
 )
 from tests.cluster.conformance.registry import CASES
-from tests.cluster.engines.simulation.at_once.of_two_ranks import AtOnce
+from tests.cluster.engines.simulation.batched.of_two_ranks import AtOnce
 
 MODULES = (cases_messages, cases_all_reduce, cases_collectives, cases_groups, cases_kinds_of_arrays, cases_node)
 TIMEOUT, DEADLINE = 60.0, 150.0

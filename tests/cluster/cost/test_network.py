@@ -4,9 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from minidl.cluster.cost.network import Network
-from minidl.cluster.cost.presets import PRESETS
-from minidl.cluster.cost.topology import Tree
+from minidl.cluster.cost.network import PRESETS, Network, Tree
 
 NIC, UPLINK = (1e-6, 1e9), (5e-6, 2e9)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from minidl import cluster
+from minidl.cluster.call_site import ANYWHERE, Site, call_site
 from minidl.cluster.diagnosis.call_order import HISTORY, CallOrder, Reordering
-from minidl.cluster.diagnosis.call_site import ANYWHERE, Site, call_site
 from minidl.cluster.diagnosis.fingerprints import Fingerprint, FingerprintTable
 from tests.cluster.blocked import all_reports_awaited
 

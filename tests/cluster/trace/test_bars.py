@@ -10,7 +10,7 @@ from minidl import cluster
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.cluster.cost.network import Network
 from minidl.cluster.trace.bars import bars
-from minidl.cluster.trace.event import Event
+from minidl.cluster.trace.recording import Event
 
 pytestmark = pytest.mark.timeout(300)
 

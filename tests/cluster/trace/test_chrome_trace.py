@@ -12,7 +12,7 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster.trace import chrome_trace
-from minidl.cluster.trace.event import Event
+from minidl.cluster.trace.recording import Event
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -7,7 +7,7 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster.trace.critical_path import find_critical_path
-from minidl.cluster.trace.event import Event
+from minidl.cluster.trace.recording import Event
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -208,9 +208,9 @@ def test_another_library_is_refused_by_any_way_of_import(tmp_path: Path) -> None
 
 
 def test_refused_modules_that_only_the_call_loads_are_refused() -> None:
-    builds = Builds("minidl.cluster.engines.os_process", "minidl.cluster.engines.processes", instead="numpy")
+    builds = Builds("minidl.cluster.engines.supervisor", "minidl.cluster.engines.processes", instead="numpy")
     with StudentSession(lambda session: None) as session:
-        loaded = "import sys\nreturn 'minidl.cluster.engines.os_process' in sys.modules"
+        loaded = "import sys\nreturn 'minidl.cluster.engines.supervisor' in sys.modules"
         assert outcome(session, None, loaded) == "False", "this test needs a package that the process has not loaded"
         assert outcome(session, builds, "return 1") == "1"
         called = "from minidl.cluster.engines.processes.engine import Processes\nreturn Processes()"

@@ -13,8 +13,9 @@ import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import cloudpickle
 from mpi4py import MPI
 
 from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout
@@ -23,7 +24,7 @@ from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.mpi.abort import abort
 from minidl.cluster.engines.pickled import loaded_result
 from minidl.cluster.engines.protocol import LaunchTerms
-from minidl.cluster.engines.run_error import RankReports, abort_error, deadline_text
+from minidl.cluster.engines.reports import RankReports, abort_error, deadline_text
 from minidl.cluster.run import Run
 from minidl.cluster.trace.trace import Trace
 
@@ -115,3 +116,36 @@ class Agreement:
     def close(self) -> None:
         """Free the communicator; all ranks call this together."""
         self._comm.Free()
+
+
+_T = TypeVar("_T")
+
+
+def computed_on_the_first_rank(function: Callable[[], Any]) -> Any:
+    """Return rank 0's `function()`, or raise its exception, on every rank; every rank calls this."""
+    environment.check_that_none_is_lost()
+    everyone, outcome = MPI.COMM_WORLD, None
+    if everyone.rank == 0:
+        try:
+            outcome = cloudpickle.dumps((function(), None), 5)
+        except Exception as error:  # the other ranks wait for it
+            outcome = cloudpickle.dumps((None, error), 5)
+    result, failure = cloudpickle.loads(everyone.bcast(outcome))
+    if failure is not None:
+        raise failure
+    return result
+
+
+def agreed(function: Callable[[], _T]) -> _T:
+    """Return this rank's `function()`, or raise the error of the lowest rank that failed; every rank calls this."""
+    environment.check_that_none_is_lost()
+    failure = None
+    try:
+        result = function()
+    except Exception as error:  # the other ranks wait for it
+        failure = error
+    failures = MPI.COMM_WORLD.allgather(None if failure is None else cloudpickle.dumps(failure, 5))
+    first = next((each for each in failures if each is not None), None)
+    if first is not None:
+        raise cloudpickle.loads(first)
+    return result

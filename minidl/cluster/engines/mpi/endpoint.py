@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 from collections.abc import Callable
@@ -10,21 +11,52 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from minidl.cluster.call_site import Site
 from minidl.cluster.cost.network import Network
-from minidl.cluster.diagnosis.call_site import Site
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch
 from minidl.cluster.diagnosis.fingerprints import Fingerprint, FingerprintTable
+from minidl.cluster.engines.anonymous_file import anonymous_file
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
-from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
-from minidl.cluster.engines.os_process.helper_threads import Helpers, HelperTask
-from minidl.cluster.engines.os_process.real_rank import RealRank
-from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
-from minidl.cluster.engines.protocol import Array, CollectiveCall, Pending
+from minidl.cluster.engines.protocol import Array, Pending
+from minidl.cluster.engines.real_endpoint import HelperTask
+from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.trace.recorder import Recorder
 
 
-class MPIEndpoint(MPIMailbox, RealRank):
+class SharedFile:
+    """The file behind shared arrays: rank 0 of `comm` creates it, and the others open it through /proc.
+
+    All ranks construct this object at the same time. The file has no name, so nothing is left behind however they end.
+    A rank can ask for an array without the others; an MPI window, in contrast, is created by all ranks together and has
+    a name in /dev/shm.
+    """
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self._mine = anonymous_file("minidl shared arrays") if comm.rank == 0 else None
+        self._places = comm.allgather((MPI.Get_processor_name(), os.getpid(), self._mine))
+
+    def open(self) -> int:
+        """A descriptor of the file; RuntimeError if the ranks cannot all open it."""
+        machines = {machine for machine, _, _ in self._places}
+        if len(machines) > 1:
+            raise RuntimeError(
+                f"shared_array needs all ranks on one machine, but these are on {', '.join(sorted(machines))}: use "
+                "messages, or launch with on='processes'"
+            )
+        _, process, descriptor = self._places[0]
+        path = f"/proc/{process}/fd/{descriptor}"
+        if not os.path.exists(path):
+            raise RuntimeError(f"shared_array under MPI needs Linux's /proc, but {path} cannot be opened")
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Close the file; arrays that are mapped from it stay valid."""
+        if self._mine is not None:
+            os.close(self._mine)
+
+
+class MPIEndpoint(MPIMailbox):
     """The endpoint of this process, which is a rank of `comm`.
 
     news        returns the error to raise when the run is over, else None
@@ -57,20 +89,10 @@ class MPIEndpoint(MPIMailbox, RealRank):
         # Collective calls as (group, call, rank)
         self._awaited: set[tuple[int, int, int]] = set()  # made here, not yet reported by that rank
         self._early: set[tuple[int, int, int]] = set()  # reported by that rank, not yet made here
-        self._program = threading.get_ident()
-        self._helpers = Helpers(self._finished)
         self._finishing = threading.Condition()
         self._memory = memory
         self._shared_arrays: SharedArrays | None = None
         self._reduction = NativeAllReduce(self, comm)
-
-    @property
-    def blocked(self) -> tuple[Pending, float] | None:
-        """The operation that the program, or the helper it waits for, was blocked in when it failed, and since when."""
-        return self.failed_in.get(self._program)
-
-    def tell(self, obj: Any) -> None:
-        self._tell(obj)
 
     # Helper threads
 
@@ -78,7 +100,7 @@ class MPIEndpoint(MPIMailbox, RealRank):
         if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
             raise RuntimeError("async_op=True needs an MPI that more than one thread may call, and this one forbids it")
         task = HelperTask("helper", self.rank, 0, self.now(), work=work)
-        self._helpers.start(task, lane)
+        self._start(task, lane)
         return task
 
     def _finished(self, task: HelperTask) -> None:
@@ -87,26 +109,12 @@ class MPIEndpoint(MPIMailbox, RealRank):
             task.done = True
             self._finishing.notify_all()
 
-    def wait(self, pending: Pending) -> None:
-        if not isinstance(pending, HelperTask):
-            super().wait(pending)
-            return
-        with self._finishing:  # no timeout: every operation of the helper has one, and fails with the run
-            self._finishing.wait_for(lambda: pending.done)
-        self._helpers.waited(pending)
-        if pending.error is not None:
-            if pending.blocked is not None:
-                self.failed_in[self._program] = pending.blocked
-            raise pending.error
-
-    def abandon_helpers(self) -> None:
-        self._helpers.abandon()
-
-    def _has_help(self) -> bool:
-        return not all(task.done for task in self._helpers.unwaited())
+    def _join(self, task: HelperTask) -> None:
+        with self._finishing:
+            self._finishing.wait_for(lambda: task.done)
 
     def flush(self) -> None:
-        self._helpers.finish(self.wait)
+        self._finish_tasks()
         if self._fingerprints is not None:
             self._await_fingerprints()
         super().flush()
@@ -127,9 +135,6 @@ class MPIEndpoint(MPIMailbox, RealRank):
         self._reduction.begun_by[source] = pickle.loads(farewell)
 
     # Fingerprints: every rank sends its own to the group, and compares those that it knows
-
-    def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
-        return by_messages()
 
     def post_fingerprint(
         self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint, site: Site

@@ -1,8 +1,9 @@
-"""The rank of a process in an MPI job and the job's size, known before the process initializes MPI."""
+"""What a process of an MPI job knows before it initializes MPI: its rank, the job's size, its launcher's address."""
 
 from __future__ import annotations
 
 import os
+import struct
 
 from minidl.cluster.diagnosis.errors import RankFailed
 
@@ -11,6 +12,13 @@ SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")  #
 
 runs_program = False  # whether this process is running the program of a launch, as one of its ranks
 lost: int | None = None  # a rank that had not reported when a launch in a script under mpiexec ended
+
+HELLO = struct.Struct("<I")  # what a rank that a launch has started sends to the launcher first: its number
+
+
+def address(name: str) -> str:
+    """The address of the launcher's socket, in Linux's abstract namespace, so that no file is left behind."""
+    return f"\0{name}"
 
 
 def started_by_mpiexec() -> bool:

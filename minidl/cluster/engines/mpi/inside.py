@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
+import os
+import sys
 import time
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
 import cloudpickle
 from mpi4py import MPI
 
 from minidl.cluster.comm import world
 from minidl.cluster.diagnosis.errors import ClusterError
-from minidl.cluster.engines import report
+from minidl.cluster.engines import reports
 from minidl.cluster.engines.control import Failure, ProgramResult
 from minidl.cluster.engines.mpi import environment
-from minidl.cluster.engines.mpi.abrupt_exit import abrupt_exit_ends_the_job
+from minidl.cluster.engines.mpi.abort import abort
 from minidl.cluster.engines.mpi.agreement import Agreement
-from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
-from minidl.cluster.engines.mpi.leftovers import forget_names
-from minidl.cluster.engines.mpi.memory import SharedFile
+from minidl.cluster.engines.mpi.cleanup import forget_names
+from minidl.cluster.engines.mpi.endpoint import MPIEndpoint, SharedFile
 from minidl.cluster.engines.pickled import pickled_result
 from minidl.cluster.engines.protocol import LaunchTerms, Program
-from minidl.cluster.engines.threads import limit_threads, threads_of_a_rank
 from minidl.cluster.run import Run
 from minidl.cluster.trace.recorder import Recorder
+from minidl.threads import limit_threads, threads_of_a_rank
 
 
 def run_inside_mpiexec(
@@ -79,4 +82,29 @@ def _end_of(
         return ProgramResult(pickled_result(value, endpoint.rank), seconds, recorder.close())
     except BaseException as error:  # SystemExit too, and what a program derives from BaseException
         blocked = endpoint.blocked if isinstance(error, ClusterError) else None
-        return report.failure(error, endpoint.rank, recorder, blocked, endpoint.now(), endpoint.unwaited)
+        return reports.failure(error, endpoint.rank, recorder, blocked, endpoint.now(), endpoint.unwaited)
+
+
+@contextlib.contextmanager
+def abrupt_exit_ends_the_job() -> Iterator[None]:
+    """Inside, os._exit in this process prints why on standard error and aborts the job; forked copies are exempt.
+
+    Without this, mpiexec would take the exit of a rank with code 0 for success, and end the other ranks.
+    """
+    exit_at_once, rank_process = os._exit, os.getpid()
+
+    def _exit(status: int) -> NoReturn:
+        if os.getpid() == rank_process:
+            code = status & 0xFF or 1
+            sys.stderr.write(
+                f"rank {MPI.COMM_WORLD.rank} left the program by os._exit({status}) without a result: "
+                f"the job ends with exit code {code}\n"
+            )
+            abort(code)
+        exit_at_once(status)
+
+    os._exit = _exit
+    try:
+        yield
+    finally:
+        os._exit = exit_at_once

@@ -13,23 +13,23 @@ import subprocess
 import sys
 import sysconfig
 import time
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from minidl.cluster.diagnosis.errors import CommTimeout, RankFailed
 from minidl.cluster.engines.anonymous_file import anonymous_file, file_of
-from minidl.cluster.engines.mpi.leftovers import end_processes, no_topology_file, remove_unused, segments
-from minidl.cluster.engines.mpi.started import HELLO, StartedProcess, StartedRank, address
-from minidl.cluster.engines.os_process.interrupts import interrupts_held
-from minidl.cluster.engines.os_process.rank_process import RankProcess
-from minidl.cluster.engines.os_process.supervisor import Supervisor
-from minidl.cluster.engines.os_process.task import packed
+from minidl.cluster.engines.mpi.cleanup import StartedProcess, end_processes, no_topology_file, remove_unused, segments
+from minidl.cluster.engines.mpi.environment import HELLO, address
+from minidl.cluster.engines.pickled import packed
 from minidl.cluster.engines.protocol import LaunchTerms, Program
-from minidl.cluster.engines.run_error import deadline_text
-from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
+from minidl.cluster.engines.rank_process import RankProcess, interrupts_held
+from minidl.cluster.engines.reports import deadline_text
+from minidl.cluster.engines.supervisor import Supervisor
 from minidl.cluster.run import Run
 from minidl.instruction_set import of_children
+from minidl.threads import thread_variables, threads_of_a_rank
 
 LOOK_MILLISECONDS = 50
 CREDENTIALS = struct.Struct("3i")  # of the connecting process: its id, user and group (man 7 unix)
@@ -69,6 +69,14 @@ def find_mpiexec() -> str:
         if found is not None:
             return found
     raise FileNotFoundError("on='mpi' needs mpiexec, and there is none on the PATH: pip install 'minidl[mpi]'")
+
+
+class StartedRank(RankProcess):
+    """A rank that mpiexec has started."""
+
+    @cached_property
+    def cause_of_death(self) -> str:
+        return "the process died: it was killed, or it ended without a result (os._exit, or a crash of the interpreter)"
 
 
 class MpiexecJob:

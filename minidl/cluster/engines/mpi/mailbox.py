@@ -19,20 +19,60 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
-from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout
+from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, RankFailed, awaits_itself, peers_have_returned
 from minidl.cluster.engines import payload
-from minidl.cluster.engines.hopeless import awaits_itself, peers_have_returned
-from minidl.cluster.engines.mpi.calls import MPICalls, highest_tag
-from minidl.cluster.engines.os_process.matching import Matching
+from minidl.cluster.engines.matching import Matching
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
+from minidl.cluster.engines.real_endpoint import RealEndpoint
+
+NEWS_SECONDS = 1.0  # how long after an error of MPI the death of another rank may become known as its cause
+LOOK_SECONDS = 1e-3
+
+
+class MPICalls:
+    """A lock around calls of MPI, as a context; an MPI.Exception inside leaves it as a ClusterError.
+
+    When a rank has been killed, MPI's calls on the others fail too. `news` then says which rank it was. MPI's own
+    exceptions must not reach the launcher, because unpickling one there would initialize MPI.
+    """
+
+    def __init__(self, news: Callable[[], ClusterError | None]) -> None:
+        self._news = news
+        self._lock = threading.RLock()  # held briefly: no call under it waits for another rank
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, _: object, error: BaseException | None, traceback: TracebackType | None) -> None:
+        try:
+            if isinstance(error, MPI.Exception):
+                raise self._reason(error) from None
+        finally:
+            self._lock.release()
+
+    def _reason(self, error: MPI.Exception) -> ClusterError:
+        end = time.monotonic() + NEWS_SECONDS
+        while (news := self._news()) is None and time.monotonic() < end:
+            time.sleep(LOOK_SECONDS)
+        return news or RankFailed(f"MPI has failed, and no other rank has died: {str(error).strip()}")
+
+
+def highest_tag(comm: MPI.Intracomm) -> int:
+    """The highest tag that this MPI accepts; at least 32767."""
+    tag = comm.Get_attr(MPI.TAG_UB)
+    assert isinstance(tag, int)
+    return tag
+
 
 HEADERS, BODIES = 0, 1  # MPI's tags: of every header; the first of those for announced bodies
 
@@ -75,7 +115,7 @@ class IncomingMessage:
     send: Pending | None = None  # the send, if this rank sent the message to itself
 
 
-class MPIMailbox:
+class MPIMailbox(RealEndpoint):
     """Sends and receives this process's messages in `comm`, which nothing else uses.
 
     timeout  seconds that one operation may be blocked
@@ -83,10 +123,10 @@ class MPIMailbox:
     """
 
     def __init__(self, comm: MPI.Intracomm, timeout: float, news: Callable[[], ClusterError | None]) -> None:
+        super().__init__()
         self.rank = comm.rank
         self.size = comm.size
         self.timeout = timeout
-        self.failed_in: dict[int, tuple[Pending, float]] = {}  # what each thread was blocked in at its last error
         self._comm = comm
         self._news = news
         self._failure: ClusterError | None = None
@@ -151,34 +191,31 @@ class MPIMailbox:
 
     # Progress
 
-    def wait(self, pending: Pending) -> None:
+    def _block_on(self, pending: Pending) -> None:
         since = self.now()
         try:
-            if not pending.done:
-                self.look_until(lambda: pending.done, pending, lambda: self._raise_if_hopeless(pending))
+            self.look_until(lambda: pending.done, pending, lambda: self._check_completable(pending))
         except ClusterError:
             self.failed_in[threading.get_ident()] = pending, since
             raise
-        if type(pending.payload) is payload.Refusal:
-            raise pending.payload.error
 
     def is_done(self, pending: Pending) -> bool:
         self.progress()
         return pending.done
 
-    def is_hopeless(self, pending: Pending) -> bool:
+    def cannot_complete(self, pending: Pending) -> bool:
         if pending.done or pending.peer in (self.rank, frozenset((self.rank,))):
             return False  # this rank may still send the message itself
         try:
-            self._raise_if_hopeless(pending)
+            self._check_completable(pending)
         except ClusterError:
             return True
         return False
 
     def look_until(
-        self, is_done: Callable[[], bool], what: object, raise_if_hopeless: Callable[[], None] = lambda: None
+        self, is_done: Callable[[], bool], what: object, check_completable: Callable[[], None] = lambda: None
     ) -> None:
-        """Make progress until `is_done`; raises a failure of the run, what `raise_if_hopeless` raises, or CommTimeout.
+        """Make progress until `is_done`; raises a failure of the run, what `check_completable` raises, or CommTimeout.
 
         what: named in the CommTimeout.
         """
@@ -187,7 +224,7 @@ class MPIMailbox:
             self.progress()
             if is_done():
                 return
-            raise_if_hopeless()
+            check_completable()
             if self.now() - since > self.timeout:
                 raise CommTimeout(f"{what} did not complete within {self.timeout:g} s")
             looks += 1
@@ -246,14 +283,15 @@ class MPIMailbox:
             self._receive_farewell(source, description)
             self._ended.add(source)
 
+    @abstractmethod
     def _read_note(self, source: int, note: Any) -> None:
-        """Handle a note of another rank; the endpoint that posts notes overrides this."""
-        raise NotImplementedError(f"{type(self).__name__} posts notes, but has no _read_note that says what they mean")
+        """Handle a note of another rank."""
 
+    @abstractmethod
     def _farewell(self) -> bytes:
         """The contents of the goodbye that this rank sends when its program has returned."""
-        return b""
 
+    @abstractmethod
     def _receive_farewell(self, source: int, farewell: bytes) -> None:
         """The program of rank `source` has returned."""
 
@@ -277,7 +315,7 @@ class MPIMailbox:
     def _complete(self, pending: Pending, source: int, message: IncomingMessage) -> None:
         """Write the payload where the receive wants it."""
         header = message.header
-        pending.payload = payload.deliver(header.form, message.description, message.body, pending.out)
+        pending.payload = payload.decode(header.form, message.description, message.body, pending.out)
         pending.source, pending.nbytes, pending.peer_posted = source, header.nbytes, header.posted
         pending.done = True
         if message.send is not None:
@@ -298,9 +336,9 @@ class MPIMailbox:
         if self._failure is not None:
             raise self._failure
 
-    def _raise_if_hopeless(self, pending: Pending) -> None:
+    def _check_completable(self, pending: Pending) -> None:
         asked = {pending.peer} if isinstance(pending.peer, int) else pending.peer
-        if self.rank in asked and self._has_help():
+        if self.rank in asked and not all(task.done for task in self._unwaited):
             return  # a helper thread may still send it
         peers = asked - {self.rank}
         # In this order: a rank's messages arrive before its goodbye, and a helper thread may receive them meanwhile.
@@ -309,10 +347,6 @@ class MPIMailbox:
         if not peers:
             raise awaits_itself(pending, self.rank)
         raise peers_have_returned(pending, peers)
-
-    def _has_help(self) -> bool:
-        """Whether a helper thread of this rank may still send something."""
-        return False
 
     def _is_arriving(self, pending: Pending) -> bool:
         with self._mpi:

@@ -21,14 +21,12 @@ from mpi4py import MPI
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import control
 from minidl.cluster.engines.mpi import environment
-from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
-from minidl.cluster.engines.mpi.leftovers import end_job, forget_names, segments
-from minidl.cluster.engines.mpi.memory import SharedFile
-from minidl.cluster.engines.mpi.started import HELLO, address
-from minidl.cluster.engines.os_process.worker import (
+from minidl.cluster.engines.mpi.cleanup import end_job, forget_names, segments
+from minidl.cluster.engines.mpi.endpoint import MPIEndpoint, SharedFile
+from minidl.cluster.engines.real_endpoint import RealEndpoint
+from minidl.cluster.engines.worker import (
     MAX_DESCRIPTORS,
     RankContext,
-    RankEndpoint,
     end_with_launcher,
     run_rank,
 )
@@ -43,8 +41,8 @@ def main(name: str, debug: bool) -> NoReturn:
     link, known = socket.socket(socket.AF_UNIX), segments()
     try:
         # First, so that the launcher notices a death in MPI_Init, where the other ranks would wait forever.
-        link.connect(address(name))
-        link.sendall(HELLO.pack(environment.rank_by_mpiexec()))
+        link.connect(environment.address(name))
+        link.sendall(environment.HELLO.pack(environment.rank_by_mpiexec()))
         MPI.Init_thread()
         comm = MPI.COMM_WORLD
         forget_names(comm)
@@ -58,7 +56,7 @@ def main(name: str, debug: bool) -> NoReturn:
         news.register(link.fileno(), select.POLLIN)
         endpoint: MPIEndpoint | None = None
 
-        def endpoint_of(rank: RankContext, origin: float) -> RankEndpoint:
+        def endpoint_of(rank: RankContext, origin: float) -> RealEndpoint:
             nonlocal endpoint
 
             def error() -> ClusterError | None:

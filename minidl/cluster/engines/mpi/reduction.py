@@ -12,8 +12,7 @@ import numpy as np
 from mpi4py import MPI
 
 from minidl.cluster.diagnosis.errors import Deadlock
-from minidl.cluster.engines.mpi.calls import highest_tag
-from minidl.cluster.engines.mpi.mailbox import MPIMailbox
+from minidl.cluster.engines.mpi.mailbox import MPIMailbox, highest_tag
 from minidl.cluster.engines.protocol import Array
 from minidl.cluster.group import MAX_GROUP, MAX_TAG
 
@@ -53,11 +52,11 @@ class NativeAllReduce:
         self._mailbox.look_until(
             lambda: request == MPI.REQUEST_NULL,
             "MPI's own all-reduce",
-            lambda: self._raise_if_hopeless(ranks, group, call),
+            lambda: self._check_completable(ranks, group, call),
         )
         return True
 
-    def _raise_if_hopeless(self, ranks: tuple[int, ...], group: int, call: int) -> None:
+    def _check_completable(self, ranks: tuple[int, ...], group: int, call: int) -> None:
         """Raise Deadlock when another rank has returned from the program without this call of the group."""
         for rank in ranks:
             if self._mailbox.has_returned(rank) and self.begun_by[rank].get(group, -1) < call:

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from minidl.cluster.engines.os_process.helper_threads import Helpers, HelperTask
-from minidl.cluster.engines.os_process.real_rank import RealRank
-from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
+from minidl.cluster.call_site import Site
+from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.processes.mailbox import SocketMailbox
 from minidl.cluster.engines.processes.shared_fingerprints import SharedFingerprints
 from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.processes.shared_reduction import SharedReduction
 from minidl.cluster.engines.processes.slots import Slots
-from minidl.cluster.engines.protocol import Array, CollectiveCall, Pending
+from minidl.cluster.engines.protocol import Array, Pending
+from minidl.cluster.engines.real_endpoint import HelperTask
+from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.trace.recorder import Recorder
 
 
-class ProcessEndpoint(SocketMailbox, RealRank):
+class ProcessEndpoint(SocketMailbox):
     """The endpoint of a rank that is a process.
 
     memory      descriptor of the file for arrays that all ranks share
@@ -29,6 +30,8 @@ class ProcessEndpoint(SocketMailbox, RealRank):
     last_words  called before a planned fault kills or stops this rank
     may_share   whether all-reduces may use shared memory
     """
+
+    post_fingerprint: Callable[[int, tuple[int, ...], int, Fingerprint, Site], None]  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -41,19 +44,13 @@ class ProcessEndpoint(SocketMailbox, RealRank):
         **options: Any,
     ) -> None:
         super().__init__(*args, page=page, **options)
-        self.tell = tell
+        self._tell = tell
         self.post_fingerprint = SharedFingerprints(page, self.rank).post
         self._last_words = last_words
         self._may_share = may_share
-        self._helpers = Helpers(self._helper_finished)
         self._shared_arrays = SharedArrays(memory, self.timeout)
         self._slots = Slots(self._shared_arrays, self.rank, self.size)
         self._reductions: dict[tuple[int, ...], SharedReduction] = {}  # by group
-
-    @property
-    def blocked(self) -> tuple[Pending, float] | None:
-        """The operation that the program, or the helper it waits for, was blocked in when it failed, and since when."""
-        return self.failed_in.get(self._program)
 
     # Helper threads
 
@@ -63,31 +60,19 @@ class ProcessEndpoint(SocketMailbox, RealRank):
             self._raise_failure()
             self._links.share()
             self._at_work[lane] = self._at_work.get(lane, 0) + 1
-        self._helpers.start(task, lane)
+        self._start(task, lane)
         return task
 
-    def wait(self, operation: Pending) -> None:
-        if not isinstance(operation, HelperTask):
-            super().wait(operation)
-            return
-        with self._lock:
-            self._join(operation)
-        self._helpers.waited(operation)
-        if operation.error is not None:
-            if operation.blocked is not None:
-                self.failed_in[threading.get_ident()] = operation.blocked
-            raise operation.error
-
     def _join(self, task: HelperTask) -> None:
-        """Return when the helper has done the task, whose operations all have a timeout and fail with the run."""
         thread = threading.get_ident()
-        self.waits[thread] = task, self.now()
-        while not task.done:
-            self._publish_if_blocked()
-            self._changed.wait()
-        del self.waits[thread]
+        with self._lock:
+            self.waits[thread] = task, self.now()
+            while not task.done:
+                self._publish_if_blocked()
+                self._changed.wait()
+            del self.waits[thread]
 
-    def _helper_finished(self, task: HelperTask) -> None:
+    def _finished(self, task: HelperTask) -> None:
         with self._lock:
             task.done = True
             task.blocked = self.failed_in.get(threading.get_ident())  # in this task, or in an earlier one
@@ -103,16 +88,13 @@ class ProcessEndpoint(SocketMailbox, RealRank):
                     self._progress(0.0)
         return operation.done
 
-    def abandon_helpers(self) -> None:
-        self._helpers.abandon()
-
-    def is_hopeless(self, operation: Pending) -> bool:
+    def cannot_complete(self, operation: Pending) -> bool:
         with self._lock:
-            return not operation.done and self._peers.is_hopeless(operation, self.now())
+            return not operation.done and self._peers.cannot_complete(operation, self.now())
 
     def flush(self) -> None:
         """Wait for the tasks that the program has not waited for; then as the mailbox does."""
-        self._helpers.finish(self.wait)
+        self._finish_tasks()
         super().flush()
 
     # Shared memory
@@ -130,6 +112,3 @@ class ProcessEndpoint(SocketMailbox, RealRank):
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         return self._shared_arrays.get(f"program/{name}", shape, dtype)
-
-    def play(self, call: CollectiveCall, by_messages: Callable[[], Any]) -> Any:
-        return by_messages()

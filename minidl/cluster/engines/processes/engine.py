@@ -15,16 +15,15 @@ import multiprocess
 
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.cluster.engines.anonymous_file import file_of
-from minidl.cluster.engines.os_process.supervisor import Supervisor
-from minidl.cluster.engines.os_process.task import packed
-from minidl.cluster.engines.processes.deadlock import DeadlockWatch
+from minidl.cluster.engines.pickled import packed
 from minidl.cluster.engines.processes.emulated_network import check_emulated
 from minidl.cluster.engines.processes.shared_fingerprints import find_left_out
-from minidl.cluster.engines.processes.shared_page import MAX_NODES, Page, create_page
+from minidl.cluster.engines.processes.shared_page import MAX_NODES, DeadlockWatch, Page, create_page
 from minidl.cluster.engines.processes.start import start_processes
 from minidl.cluster.engines.protocol import LaunchTerms, Program
-from minidl.cluster.engines.threads import threads_of_a_rank
+from minidl.cluster.engines.supervisor import Supervisor
 from minidl.cluster.run import Run
+from minidl.threads import threads_of_a_rank
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Processes:
         task = packed(program, args)
         page_file = create_page(nodes)
         page = Page(page_file, nodes)
-        supervisor = Supervisor(terms, DeadlockWatch(page))
+        supervisor = Supervisor(terms, DeadlockWatch(page).look)
         try:
             with contextlib.ExitStack() as stack:
                 task_file = stack.enter_context(file_of(task))

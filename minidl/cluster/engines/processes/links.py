@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import time
 from typing import Any
 
 from minidl.cluster.engines.processes.frames import FrameSocket
-from minidl.cluster.engines.processes.self_pipe import SelfPipe
 from minidl.cluster.engines.processes.shared_page import Waits
+
+
+class SelfPipe:
+    """The self-pipe trick: a socket to itself in the poll set `poll`, by which one thread ends the poll of another."""
+
+    def __init__(self, poll: select.poll) -> None:
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        poll.register(self._reader, select.POLLIN)
+
+    def notify(self) -> None:
+        """Make the current poll return, or the next one."""
+        with contextlib.suppress(BlockingIOError):  # the pipe is full, so the poll returns anyway
+            self._writer.send(b"!")
+
+    def drain(self) -> None:
+        """The poll has returned: empty the pipe, so that the next poll sleeps."""
+        with contextlib.suppress(BlockingIOError):
+            while self._reader.recv(4096):
+                pass
 
 
 class Links:

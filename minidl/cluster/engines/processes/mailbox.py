@@ -28,19 +28,28 @@ import numpy as np
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, RankFailed
 from minidl.cluster.engines import payload
-from minidl.cluster.engines.os_process.matching import Matching
+from minidl.cluster.engines.matching import Matching
 from minidl.cluster.engines.processes.emulated_network import DelayQueue, EmulatedPorts
-from minidl.cluster.engines.processes.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame
+from minidl.cluster.engines.processes.frames import (
+    ABANDON,
+    ACKNOWLEDGEMENT,
+    GOODBYE,
+    MESSAGE,
+    WAKE,
+    Frame,
+    Segment,
+    SegmentPool,
+)
 from minidl.cluster.engines.processes.links import Links
 from minidl.cluster.engines.processes.peers import LOST_PEER_SECONDS, Peers
-from minidl.cluster.engines.processes.segments import Segment, SegmentPool
 from minidl.cluster.engines.processes.shared_page import Page, Waits
 from minidl.cluster.engines.protocol import COLLECTIVE, EAGER_BYTES, Array, Peer, Pending
+from minidl.cluster.engines.real_endpoint import RealEndpoint
 
 SHORT_SECONDS = 0.05  # shorter waits, which most are, are not published for the search for deadlocks
 
 
-class SocketMailbox:
+class SocketMailbox(RealEndpoint):
     """Sends and receives the messages of one rank.
 
     links         the socket to every other rank
@@ -67,18 +76,17 @@ class SocketMailbox:
         lost: Mapping[int, ClusterError],
         network: Network | None = None,
     ) -> None:
+        super().__init__()
         self.rank = rank
         self.size = len(links) + 1
         self.network = network
         self.timeout = timeout
         self.waits: dict[int, tuple[Pending, float]] = {}  # what each thread is blocked in, and since when
-        self.failed_in: dict[int, tuple[Pending, float]] = {}  # what each thread was blocked in at its last error
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._published = Waits(page, rank)
         self._at_work: dict[int, int] = {}  # by lane: the number of its unfinished tasks
         self._peers = Peers(rank, lost)
-        self._program = threading.get_ident()
         self._origin = origin
         self._failure: ClusterError | None = None
         self._links = Links(links, control, self._published)
@@ -104,28 +112,31 @@ class SocketMailbox:
 
     def post_send(self, obj: Any, dst: int, tag: int, synchronous: bool = False) -> Pending:
         form, description, buffers, nbytes = payload.encode(obj)
-        operation = Pending("send", dst, tag, self.now(), nbytes)
-        operation.done = nbytes <= EAGER_BYTES
-        if operation.done or dst == self.rank:
+        posted = self.now()
+        operation = Pending("send", dst, tag, posted, nbytes, done=nbytes <= EAGER_BYTES)
+        segment = None
+        if not operation.done and dst != self.rank:
             with self._lock:
-                if self._failure is not None or self._peers.failed:
-                    self._raise_failure(operation)
-                if dst == self.rank:
-                    body = np.frombuffer(b"".join(buffers), np.uint8)
-                    self._sends_to_self[id(body)] = operation
-                    self._arrive(dst, Frame(MESSAGE, form, 0, tag, operation.posted, nbytes, description, body, None))
-                else:
-                    self._send_message(dst, operation, form, description, body=buffers)
-            return operation
+                self._raise_failure(operation)
+                segment = self._pool.take(nbytes)
+            segment.fill(buffers)  # without the lock, because it takes long
         with self._lock:
-            self._raise_failure(operation)
-            segment = self._pool.take(nbytes)
-        segment.fill(buffers)  # without the lock, because it takes long
-        with self._lock:
-            descriptor = None if dst in segment.peers else segment.descriptor
-            segment.peers.add(dst)
-            self._sends[segment.number] = operation, segment
-            self._send_message(dst, operation, form, description, segment=segment.number, descriptor=descriptor)
+            if self._failure is not None or self._peers.failed:
+                self._raise_failure(operation)
+            if dst == self.rank:
+                body = np.frombuffer(b"".join(buffers), np.uint8)
+                self._sends_to_self[id(body)] = operation
+                self._arrive(dst, Frame(MESSAGE, form, 0, tag, posted, nbytes, description, body, None))
+                return operation
+            contents: dict[str, Any] = {"body": buffers}
+            if segment is not None:
+                descriptor = None if dst in segment.peers else segment.descriptor
+                contents = {"segment": segment.number, "descriptor": descriptor}
+                segment.peers.add(dst)
+                self._sends[segment.number] = operation, segment
+            start = posted if self._ports is None else self._ports.leave(posted, nbytes)
+            contents |= {"form": form, "tag": tag, "nbytes": nbytes, "description": description, "start": start}
+            self._links.send(dst, MESSAGE, posted, **contents)
         return operation
 
     def post_receive(self, src: Peer, tag: int, out: Array | None = None) -> Pending:
@@ -139,43 +150,36 @@ class SocketMailbox:
 
     # Waiting
 
-    def wait(self, operation: Pending) -> None:
-        if not operation.done:
-            with self._lock:
-                self._block_on(operation)
-        if type(operation.payload) is payload.Refusal:
-            raise operation.payload.error
-
     def _block_on(self, operation: Pending) -> None:
-        """Return when the operation is done: make progress, or wait for the thread that does."""
-        since = now = self.now()
         thread = threading.get_ident()
-        self.waits[thread] = operation, since
-        try:
-            while not operation.done:
-                if self._failure is not None:
-                    raise self._failure
-                self._raise_if_hopeless(operation, now)
-                seconds = since + self.timeout - now
-                if seconds <= 0:
-                    raise CommTimeout(f"{operation} did not complete within {self.timeout:g} s")
-                if seconds > self.timeout - SHORT_SECONDS:
-                    seconds = min(seconds, SHORT_SECONDS)
-                else:
-                    self._publish_if_blocked()
-                if self._peers.vanished:
-                    seconds = min(seconds, LOST_PEER_SECONDS)
-                if self._links.is_polling:
-                    self._changed.wait(seconds)
-                else:
-                    self._progress(seconds)
-                now = self.now()
-        except ClusterError:
-            self.failed_in[thread] = operation, since
-            self._published.running()  # the program may catch the error and continue
-            raise
-        finally:
-            del self.waits[thread]
+        with self._lock:
+            since = now = self.now()
+            self.waits[thread] = operation, since
+            try:
+                while not operation.done:
+                    if self._failure is not None:
+                        raise self._failure
+                    self._check_completable(operation, now)
+                    seconds = since + self.timeout - now
+                    if seconds <= 0:
+                        raise CommTimeout(f"{operation} did not complete within {self.timeout:g} s")
+                    if seconds > self.timeout - SHORT_SECONDS:
+                        seconds = min(seconds, SHORT_SECONDS)
+                    else:
+                        self._publish_if_blocked()
+                    if self._peers.vanished:
+                        seconds = min(seconds, LOST_PEER_SECONDS)
+                    if self._links.is_polling:
+                        self._changed.wait(seconds)
+                    else:
+                        self._progress(seconds)
+                    now = self.now()
+            except ClusterError:
+                self.failed_in[thread] = operation, since
+                self._published.running()  # the program may catch the error and continue
+                raise
+            finally:
+                del self.waits[thread]
 
     def flush(self) -> None:
         """Say goodbye, and return when the kernel has accepted everything that this rank has sent."""
@@ -200,7 +204,7 @@ class SocketMailbox:
         with self._lock:
             self._sleeps[peer, tag] = pending
         if not is_needless():
-            self.wait(pending)
+            self._block_on(pending)
         with self._lock:
             self._sleeps.pop((peer, tag), None)
 
@@ -210,13 +214,6 @@ class SocketMailbox:
             self._links.send(peer, WAKE, self.now(), tag=tag)
 
     # Progress
-
-    def _send_message(self, dst: int, operation: Pending, form: int, description: bytes, **body: Any) -> None:
-        tag, posted, nbytes = operation.tag, operation.posted, operation.nbytes
-        start = posted if self._ports is None else self._ports.leave(posted, nbytes)
-        self._links.send(
-            dst, MESSAGE, posted, form=form, tag=tag, nbytes=nbytes, description=description, start=start, **body
-        )
 
     def _progress(self, seconds: float) -> None:
         """Sleep until something can be sent or received, at most that many seconds; then send and receive it."""
@@ -232,12 +229,22 @@ class SocketMailbox:
             self._published.running()
         for descriptor, event in events:
             peer = self._links.peer_of.get(descriptor)
-            if peer is not None:
-                self._move(peer, event)
-            elif descriptor == self._links.control:
-                self._failure = self._failure or self._read_control()
-            else:
-                self._links.interrupted()
+            if peer is None:
+                if descriptor == self._links.control:
+                    self._failure = self._failure or self._read_control()
+                else:
+                    self._links.interrupted()
+                continue
+            if event & select.POLLOUT:
+                self._links.flush(peer)
+            if event & ~select.POLLOUT:
+                link = self._links.to[peer]
+                for frame in link.receive():
+                    self._handle(peer, frame)
+                if link.closed:
+                    self._links.drop(peer)
+                    if peer not in self._peers.ended:
+                        self._peers.vanished[peer] = self.now()
         while self._ports is not None and self._held and self._held.next_due <= self.now():
             self._complete(*self._held.pop())
         if len(self.waits) > (threading.get_ident() in self.waits):  # other threads wait: for what is done now,
@@ -253,19 +260,6 @@ class SocketMailbox:
         """Whether every thread of this rank, its program and the helpers at work, waits for something."""
         threads = 1 + sum(tasks > 0 for tasks in self._at_work.values()) if self._at_work else 1
         return self._program in self.waits and len(self.waits) == threads
-
-    def _move(self, peer: int, events: int) -> None:
-        """Send and receive what the socket to this peer can, after `poll` has returned these events for it."""
-        if events & select.POLLOUT:
-            self._links.flush(peer)
-        if events & ~select.POLLOUT:
-            link = self._links.to[peer]
-            for frame in link.receive():
-                self._handle(peer, frame)
-            if link.closed:
-                self._links.drop(peer)
-                if peer not in self._peers.ended:
-                    self._peers.vanished[peer] = self.now()
 
     # Matching
 
@@ -325,7 +319,7 @@ class SocketMailbox:
         else:
             assert frame.body is not None
             body = frame.body
-        operation.payload = payload.deliver(frame.form, frame.description, body, operation.out)
+        operation.payload = payload.decode(frame.form, frame.description, body, operation.out)
         operation.source, operation.nbytes, operation.peer_posted = peer, frame.nbytes, frame.posted
         operation.done = True
         if frame.segment:
@@ -340,13 +334,13 @@ class SocketMailbox:
         if self._failure is not None:
             raise self._failure
         if send is not None and send.peer in self._peers.failed:
-            self._raise_if_hopeless(send, self.now())
+            self._check_completable(send, self.now())
 
-    def _raise_if_hopeless(self, operation: Pending, now: float) -> None:
+    def _check_completable(self, operation: Pending, now: float) -> None:
         if operation.peer in (self.rank, {self.rank}) and not self._is_all_blocked():
             return  # another thread of this rank may still send it
         try:
-            self._peers.raise_if_hopeless(operation, now)
+            self._peers.check_completable(operation, now)
         except RankFailed as error:
             if operation.tag & COLLECTIVE:  # the peers cannot complete the collective either
                 for peer in self._links.to:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-from minidl.cluster.diagnosis.errors import ClusterError, RankFailed
-from minidl.cluster.engines.hopeless import awaits_itself, peers_have_returned
+from minidl.cluster.diagnosis.errors import ClusterError, RankFailed, awaits_itself, can_never_complete
 from minidl.cluster.engines.protocol import Pending
 
 LOST_PEER_SECONDS = 2.0  # how long after a peer's socket closed without a goodbye the launcher may report why
@@ -22,42 +21,33 @@ class Peers:
         self.vanished: dict[int, float] = {}  # their sockets closed without a goodbye, and when
         self.abandoned: dict[tuple[int, int], int] = {}  # by peer, tag: the rank whose failure ended it
 
-    def is_hopeless(self, operation: Pending, now: float) -> bool:
+    def cannot_complete(self, operation: Pending, now: float) -> bool:
         """Whether no other rank can complete the operation; False for a message from this rank itself."""
         if operation.peer in self._alone:
             return False
         try:
-            self.raise_if_hopeless(operation, now)
+            self.check_completable(operation, now)
         except ClusterError:
             return True
         return False
 
-    def raise_if_hopeless(self, operation: Pending, now: float) -> None:
+    def check_completable(self, operation: Pending, now: float) -> None:
         """Raise Deadlock or RankFailed if no other rank can complete the operation."""
         if not (self.ended or self.vanished or self.failed or self.abandoned or operation.peer in self._alone):
-            return  # the usual case, first because every wait checks it
+            return  # the usual case
         if operation.kind == "receive" and operation.source >= 0:
             return  # the message has arrived and is held back
         peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}
         if peers <= {self._rank}:
             raise awaits_itself(operation, self._rank)
         failed = {peer for peer in peers if peer in self.failed and (peer in self.vanished or operation.kind == "send")}
-        abandoned = {peer for peer in peers if (peer, operation.tag) in self.abandoned}
-        if peers <= self.ended | failed | abandoned:
-            self._raise(operation, peers, failed, abandoned)
+        given_up = {
+            peer: self.abandoned[peer, operation.tag] for peer in peers if (peer, operation.tag) in self.abandoned
+        }
+        if peers <= self.ended | failed | given_up.keys():
+            raise can_never_complete(
+                operation, peers, failed, given_up, lambda rank: self.failed.get(rank, f"rank {rank} failed")
+            )
         lost = [peer for peer in peers if now - self.vanished.get(peer, now) > LOST_PEER_SECONDS]
         if lost and peers <= self.ended | set(self.vanished):
             raise RankFailed(f"{operation} can never complete: rank {lost[0]} is gone", rank=lost[0])
-
-    def _raise(
-        self, operation: Pending, peers: Collection[int], failed: Collection[int], abandoned: Collection[int]
-    ) -> None:
-        if failed:
-            rank = min(failed)
-            raise RankFailed(f"{operation} can never complete: {self.failed[rank]}", rank=rank)
-        if abandoned:
-            rank = self.abandoned[min(abandoned), operation.tag]
-            who = f"rank {min(abandoned)} has given up this collective"
-            because = self.failed.get(rank, f"rank {rank} failed")
-            raise RankFailed(f"{operation} can never complete: {who} because {because}", rank=rank)
-        raise peers_have_returned(operation, peers)

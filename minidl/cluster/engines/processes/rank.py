@@ -10,15 +10,15 @@ import threading
 from typing import NoReturn
 
 from minidl.cluster.engines import control
-from minidl.cluster.engines.os_process.worker import (
+from minidl.cluster.engines.processes.endpoint import ProcessEndpoint
+from minidl.cluster.engines.processes.shared_page import Page
+from minidl.cluster.engines.real_endpoint import RealEndpoint
+from minidl.cluster.engines.worker import (
     MAX_DESCRIPTORS,
     RankContext,
-    RankEndpoint,
     end_with_launcher,
     run_rank,
 )
-from minidl.cluster.engines.processes.endpoint import ProcessEndpoint
-from minidl.cluster.engines.processes.shared_page import Page
 
 
 def entry(link: socket.socket) -> NoReturn:
@@ -34,7 +34,7 @@ def entry(link: socket.socket) -> NoReturn:
     os._exit(0)  # at once: finalizing an interpreter that holds numba takes tenths of a second
 
 
-def _endpoint(rank: RankContext, origin: float) -> RankEndpoint:
+def _endpoint(rank: RankContext, origin: float) -> RealEndpoint:
     others = [peer for peer in range(rank.start.terms.nodes) if peer != rank.start.rank]
     *links, memory, page = rank.descriptors
     faults = rank.start.terms.faults

@@ -18,8 +18,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from minidl.cluster.call_site import ANYWHERE, Site
 from minidl.cluster.diagnosis.call_order import CallOrder
-from minidl.cluster.diagnosis.call_site import ANYWHERE, Site
 from minidl.cluster.diagnosis.errors import CollectiveMismatch
 from minidl.cluster.diagnosis.fingerprints import (
     Fingerprint,

@@ -1,13 +1,13 @@
 """The page: memory shared by the launcher and all ranks of a run, in which ranks publish their state without messages.
 
-The first half holds what each rank waits for (`Waits`, read by `deadlock.py`), the second half which collectives it
+The first half holds what each rank waits for (`Waits`, read by `DeadlockWatch`), the second half which collectives it
 calls (`shared_fingerprints.py`). Each word has one writer, and nothing is locked.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ class Page:
 
 
 class Waits:
-    """What one rank waits for, published for `deadlock.py`, which finds out whether the rank can ever continue.
+    """What one rank waits for, published for `DeadlockWatch`, which finds out whether the rank can ever continue.
 
     The epoch is odd while the rank is blocked, that is, while all its threads wait and nothing they wait for is done.
     `blocked` holds until the rank calls `running`, which it does before it handles a frame. `sent` and `handled` count
@@ -84,3 +84,38 @@ class Waits:
     def handled(self, peer: int) -> None:
         """Count a frame from the peer that has taken effect here."""
         self._words[HANDLED + peer] += 1
+
+
+class DeadlockWatch:
+    """Finds the ranks that can never continue, from two looks at the page.
+
+    A rank is deadlocked if everything it waits for could come only from ranks that are deadlocked or have ended, and no
+    message is on its way to it. To find these ranks, start with the blocked ones, and repeatedly remove the ranks that
+    some other rank could still wake; those left are deadlocked.
+
+    There are no false alarms. A rank whose epoch is the same at two looks was blocked during the whole interval, so it
+    sent nothing and handled nothing. If it had also handled everything that the others sent to it, and all of them were
+    blocked or had ended, then no rank could wake it, and none ever will.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._before: Words = np.zeros(page.nodes, np.uint64)
+
+    def look(self, returned: Collection[int], dead: Collection[int]) -> list[int]:
+        """The deadlocked ranks. Ranks in `returned` said goodbye when they ended; those in `dead` did not."""
+        waits = self._page.waits.copy()
+        epochs, before = waits[:, EPOCH], self._before
+        self._before = epochs
+        gone = set(returned) | set(dead)
+        stuck = {int(rank) for rank in np.flatnonzero((epochs == before) & (epochs % 2 == 1))} - gone
+        while free := {rank for rank in stuck if _can_go_on(waits, rank, stuck | set(returned), stuck | gone)}:
+            stuck -= free
+        return sorted(stuck)
+
+
+def _can_go_on(waits: Words, rank: int, silent: set[int], without_hope: set[int]) -> bool:
+    peers = int(waits[rank, PEERS])
+    if any(peers >> peer & 1 and peer not in without_hope for peer in range(len(waits))):
+        return True
+    return any(waits[peer, SENT + rank] != waits[rank, HANDLED + peer] for peer in silent - {rank})

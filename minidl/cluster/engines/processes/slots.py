@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minidl.cluster.diagnosis.errors import RankFailed
-from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
 from minidl.cluster.engines.protocol import Array
+from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cores import cores
 
 BLOCK_BYTES = 1 << 18  # small enough to be still in a core's cache when the other ranks read it

@@ -20,11 +20,10 @@ import multiprocess.resource_tracker
 import multiprocess.spawn
 
 from minidl import kernels
-from minidl.cluster.engines.os_process.interrupts import interrupts_held
-from minidl.cluster.engines.os_process.rank_process import RankProcess
 from minidl.cluster.engines.processes.rank import entry
-from minidl.cluster.engines.threads import thread_variables
+from minidl.cluster.engines.rank_process import RankProcess, interrupts_held
 from minidl.instruction_set import of_children
+from minidl.threads import thread_variables
 
 PROCESS_NAME = "minidl rank"
 PRELOAD = "minidl.cluster.engines.processes.preload"
@@ -40,7 +39,8 @@ def start_processes(ranks: list[RankProcess], nodes: int, method: str | None, th
 
     method: "forkserver", "spawn", or None for the best there is.
     """
-    method = method or _best_start_method()
+    if method is None:
+        method = "forkserver" if "forkserver" in multiprocess.get_all_start_methods() else "spawn"
     with _starting, _without_main(), _environment(_environment_at_start(method, threads)):
         try:
             _start_ranks(method, ranks, nodes)
@@ -49,7 +49,9 @@ def start_processes(ranks: list[RankProcess], nodes: int, method: str | None, th
                 raise
             # The server was killed, or has no descriptors left. Its ranks must end too: only it could reap them.
             _end_server()
-            _close_and_forget(ranks)
+            with interrupts_held():
+                while ranks:
+                    ranks.pop().close()
             try:
                 _start_ranks(method, ranks, nodes)
             except SERVER_LOST as error:
@@ -109,12 +111,6 @@ def _check_room() -> None:
                 stack.callback(os.close, descriptor)
 
 
-def _close_and_forget(ranks: list[RankProcess]) -> None:
-    with interrupts_held():
-        while ranks:
-            ranks.pop().close()
-
-
 def _end_server() -> None:
     """Kill the fork server, which may still compile kernels for seconds; the next launch starts another.
 
@@ -153,10 +149,6 @@ def _environment_at_start(method: str, threads: int) -> dict[str, str]:
     if method == "forkserver":
         return of_children() | {"MINIDL_KERNELS": kernels.active(), "MINIDL_LAUNCHER": str(os.getpid())}
     return of_children() | thread_variables(threads)
-
-
-def _best_start_method() -> str:
-    return "forkserver" if "forkserver" in multiprocess.get_all_start_methods() else "spawn"
 
 
 @contextlib.contextmanager

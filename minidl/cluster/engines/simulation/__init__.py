@@ -4,13 +4,12 @@
 `world.py` holds what all ranks share. `node.py` turns work into seconds.
 
 A message goes from `comm.send` on one rank to `comm.recv` on another in four steps: `endpoint.py` posts both halves
-(`message.py`) and matches them; the model of the network takes the transfer (`transport.py`, with `ports.py` for alpha
-and beta and `flows.py` for trees of racks); the scheduler moves the clock to the end of the transfer; `deliver` in
-`world.py` gives the contents to the receive and wakes the task that waits for it (`task.py`). `blocked.py` finds the
-tasks that wait for a rank which has ended.
+(`message.py`) and matches them; the model of the network takes the transfer (`ports.py` for alpha and
+beta, `flows.py` for trees of racks); the scheduler moves the clock to the end of the transfer; `deliver` in
+`world.py` gives the contents to the receive and wakes the task that waits for it (`task.py`).
 
-`deadline.py` ends a rank that computes forever, `isolation.py` runs a simulation in a child process. `output.py` and
-`process_wide.py` change this process while simulations run, several at once if need be, and change it back.
+`deadline.py` ends a rank that computes forever. `process_wide.py` changes this process while simulations run, several
+at once if need be, and changes it back.
 """
 
 from minidl.cluster.engines.simulation.engine import Simulation

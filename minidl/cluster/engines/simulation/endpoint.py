@@ -9,18 +9,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from minidl.cluster.call_site import Site
 from minidl.cluster.cost.network import Network
-from minidl.cluster.diagnosis.call_site import Site
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, CollectiveCall, Concurrent, Peer, Pending
-from minidl.cluster.engines.simulation.at_once import meeting
-from minidl.cluster.engines.simulation.at_once.plans import PLANS
+from minidl.cluster.engines.simulation.batched import meeting
+from minidl.cluster.engines.simulation.batched.plans import PLANS
 from minidl.cluster.engines.simulation.message import ARRAY, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
 from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
 from minidl.cluster.engines.simulation.world import SimulatedWorld
-from minidl.cluster.trace.recorder import Begun, Recorder
+from minidl.cluster.trace.recorder import ConcurrentCall, Recorder
 from minidl.kernels import counting
 
 LOOK_SECONDS = 1e-6  # virtual time of asking whether an operation is done, so that a polling loop ends
@@ -56,7 +56,7 @@ class SimulatedEndpoint:
         self._lanes: dict[int, list[SimulatedHelper]] = {}
         self._failed: list[SimulatedHelper] = []
         self._are_abandoned = False  # whether the errors of helpers are dropped
-        self.unwaited: Begun | None = None  # the operation that the end of the program waits for
+        self.unwaited: ConcurrentCall | None = None  # the operation that the end of the program waits for
         self._blocked = world.blocked
         self._unmatched_of = world.unmatched
         self._unmatched = world.unmatched[rank]
@@ -134,9 +134,9 @@ class SimulatedEndpoint:
                 scheduler.check_thread()
             task = scheduler.running
             task.waiting, task.since = pending, scheduler.time
-            hopeless = self._world.hopeless(pending) if self._world.ended else None
-            if hopeless is not None:
-                raise hopeless
+            impossible = self._world.error_of(pending) if self._world.ended else None
+            if impossible is not None:
+                raise impossible
             pending.waiter, task.is_blocked = task, True
             self._blocked.add(task, pending.peer)
             scheduler.switch()
@@ -203,10 +203,10 @@ class SimulatedEndpoint:
         try:
             for queue in self._lanes.values():
                 while queue:
-                    self.unwaited = queue[0].begun
+                    self.unwaited = queue[0].concurrent_call
                     self.wait(queue[0])
             for helper in self._failed:
-                self.unwaited = helper.begun
+                self.unwaited = helper.concurrent_call
                 self.wait(helper)
         except ClusterError:
             if not self._are_abandoned:
@@ -267,8 +267,8 @@ class SimulatedEndpoint:
             self._scheduler.turn()
         return pending.done
 
-    def is_hopeless(self, pending: Pending) -> bool:
-        return not pending.done and self._world.is_hopeless(pending, self.rank)
+    def cannot_complete(self, pending: Pending) -> bool:
+        return not pending.done and self._world.cannot_complete(pending, self.rank)
 
     def peek(self, pending: Pending) -> bool:
         return pending.done
@@ -337,11 +337,11 @@ def _first_from(src: Peer, sends: list[Send]) -> int:
 class SimulatedHelper(Awaited, Concurrent):
     """Work of a helper, concurrent with the program; `tag` is its lane, `task` does it once it has begun."""
 
-    __slots__ = ("begun", "error", "task", "work")
+    __slots__ = ("concurrent_call", "error", "task", "work")
 
     def __init__(self, rank: int, lane: int, posted: float, work: Callable[[], Any]) -> None:
         super().__init__("helper", rank, lane, posted)
-        self.begun: Begun | None = None
+        self.concurrent_call: ConcurrentCall | None = None
         self.work = work
         self.task: SimulatedTask | None = None
         self.error: BaseException | None = None

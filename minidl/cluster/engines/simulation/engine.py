@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
+import io
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import cloudpickle
+
 from minidl import kernels
 from minidl.arguments import one_of
+from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.errors import CommTimeout, RankFailed
 from minidl.cluster.engines.pickled import loaded_result, pickled_program
-from minidl.cluster.engines.printed import replay
+from minidl.cluster.engines.printed import replay, show
 from minidl.cluster.engines.protocol import LaunchTerms, Program
-from minidl.cluster.engines.run_error import RankReports
+from minidl.cluster.engines.reports import NOT_BEGUN, RankReports, deadline_text
 from minidl.cluster.engines.simulation.deadline import Overdue, enforced
 from minidl.cluster.engines.simulation.node import Node
-from minidl.cluster.engines.simulation.output import routed
-from minidl.cluster.engines.simulation.process_wide import rare_collections
+from minidl.cluster.engines.simulation.process_wide import rare_collections, routed
 from minidl.cluster.engines.simulation.rank import SimulatedRank
 from minidl.cluster.engines.simulation.world import SimulatedWorld
 from minidl.cluster.run import Run
@@ -72,8 +78,6 @@ class Simulation:
             self.node.check(terms.nodes)
         terms = replace(terms, network=network)
         if self.isolated:
-            from minidl.cluster.engines.simulation.isolation import in_a_child  # which imports the processes
-
             simulate = partial(replace(self, network=None, isolated=False)._simulate, began=time.monotonic())
             return in_a_child(simulate, program, args, terms)
         return self._simulate(program, args, terms, time.monotonic())
@@ -121,7 +125,7 @@ def _run_of(world: SimulatedWorld, ranks: list[SimulatedRank]) -> Run:
             **{rank.number: "it had not begun" for rank in ranks if rank.failure is None and rank.recording is None},
             **dict.fromkeys(world.stopped, "it was stopped (a planned fault)"),
         },
-        {rank.number: rank.whereabouts for rank in ranks if rank.whereabouts is not None},
+        {rank.number: rank.position for rank in ranks if rank.position is not None},
     )
     if world.is_late:
         raise reports.deadline_error(world.terms.deadline or 0.0, at_fault=world.overran)
@@ -135,3 +139,60 @@ def _run_of(world: SimulatedWorld, ranks: list[SimulatedRank]) -> Run:
         Trace(reports.recordings, reports.source),
         {rank: reports.error(rank, world.failed[rank]) for rank in sorted(world.failed)},
     )
+
+
+GRACE_SECONDS = 0.5  # for the child to report by itself that the deadline has passed, and what each rank waited for
+
+Simulate = Callable[[Program, tuple[Any, ...], LaunchTerms], Run]
+
+
+def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
+    """Call `simulate(program, args, terms)` in a child process, which is a launch of one rank on `processes`."""
+    from minidl.cluster.engines.processes.engine import Processes  # here, because most simulations need no processes
+
+    listener = terms.listener
+    forward = None if listener is None else lambda _, pair: listener(*pair)
+    deadline = None if terms.deadline is None else terms.deadline + GRACE_SECONDS
+    outer = LaunchTerms(
+        1, terms.timeout, deadline, "raise", network=None, faults=None, seed=terms.seed, listener=forward
+    )
+    inner = replace(terms, listener=None)
+    try:
+        run = Processes(trace_events=0).run(_host, (simulate, program, args, inner, listener is not None), outer)
+    except CommTimeout as error:
+        why = "the simulation did not answer: one of its ranks computed, or slept, without end"
+        if stack := error.tracebacks.get(0):
+            why += f"\n\nIts stack (most recent call last):\n{stack}"
+        raise CommTimeout(
+            f"{deadline_text(terms.deadline)}\n{NOT_BEGUN if NOT_BEGUN in str(error) else why}"
+        ) from error
+    except RankFailed as error:
+        if error.cause is not None:
+            raise
+        death = str(error).partition("\n")[0]
+        raise RankFailed(f"{death}\nit was the process in which all ranks were simulated") from error
+    simulated, failure, printed = run.results[0]
+    show(printed)
+    if failure:
+        raise cloudpickle.loads(failure)
+    result: Run = simulated
+    return result
+
+
+def _host(
+    comm: Communicator,
+    simulate: Simulate,
+    program: Program,
+    args: tuple[Any, ...],
+    terms: LaunchTerms,
+    has_listener: bool,
+) -> tuple[Run | None, bytes, str]:
+    """In the child: its Run, or the pickled error that ended it, and everything that was printed."""
+    if has_listener:
+        terms = replace(terms, listener=lambda rank, obj: comm.tell((rank, obj)))
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            run, error = simulate(program, args, terms), b""
+        except Exception as raised:
+            run, error = None, cloudpickle.dumps(raised, 5)
+    return run, error, printed.getvalue()

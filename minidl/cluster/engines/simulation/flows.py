@@ -12,8 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from minidl.cluster.cost.topology import Tree
-from minidl.cluster.engines.simulation.transport import Transfer
+from minidl.cluster.cost.network import Tree
+from minidl.cluster.engines.simulation.ports import Transfer
 
 # Rounding makes simultaneous events differ in the last digits; events within this fraction of the clock are one.
 SAME_INSTANT = 1e-12

@@ -112,6 +112,8 @@ class Receive(Awaited):
             form, description, buffers, _ = wire.encode(self.payload)  # as between processes
             body = np.frombuffer(b"".join(buffers), np.uint8)
             self.payload = wire.decode(form, description, body, self.out)
+            if type(self.payload) is wire.Refusal:
+                raise self.payload.error
         self.form = ARRAY
 
 

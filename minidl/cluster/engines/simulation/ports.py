@@ -11,8 +11,36 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from operator import itemgetter
+from typing import Protocol
 
-from minidl.cluster.engines.simulation.transport import Transfer
+
+class Transfer(Protocol):
+    """A message whose send and receive have both been posted: `nbytes` bytes from `src` to `dst`; an identity."""
+
+    src: int
+    dst: int
+    nbytes: int
+
+
+class Transport(Protocol):
+    """A model of the network: decides when transfers begin and how long they take, in virtual seconds.
+
+    The endpoint announces a transfer with `ready`. When nothing is left to do at this instant, the scheduler moves the
+    clock to `next_event()`, and `advance` returns the transfers that have finished.
+    """
+
+    def ready(self, transfer: Transfer, now: float) -> None:
+        """Both sides have posted the transfer; called after `advance` for this instant, any number of times."""
+        ...
+
+    def next_event(self) -> float:
+        """The time of the next event if no further transfer becomes ready; infinity if there is none."""
+        ...
+
+    def advance(self, now: float) -> list[Transfer]:
+        """The transfers that finish at exactly `now`, which is `next_event()`; starts the transfers that can start."""
+        ...
+
 
 Queue = dict[int, Transfer]  # by number, in the order of being ready
 

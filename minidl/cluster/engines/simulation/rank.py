@@ -9,17 +9,17 @@ import cloudpickle
 
 from minidl import kernels
 from minidl.cluster import comm
-from minidl.cluster.diagnosis.call_site import caller
+from minidl.cluster.call_site import caller
 from minidl.cluster.diagnosis.errors import ClusterError
-from minidl.cluster.engines import report
+from minidl.cluster.engines import reports
 from minidl.cluster.engines.control import Failure
 from minidl.cluster.engines.pickled import pickled_result
-from minidl.cluster.engines.simulation import output
+from minidl.cluster.engines.position import Position
 from minidl.cluster.engines.simulation.endpoint import SimulatedEndpoint
 from minidl.cluster.engines.simulation.node import Core, Node
+from minidl.cluster.engines.simulation.process_wide import keep
 from minidl.cluster.engines.simulation.task import SimulatedTask
 from minidl.cluster.engines.simulation.world import SimulatedWorld
-from minidl.cluster.engines.whereabouts import Whereabouts
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.trace.recording import Recording
 from minidl.kernels import counting
@@ -34,11 +34,11 @@ class SimulatedRank:
         self.seconds = 0.0
         self.failure: Failure | None = None
         self.recording: Recording | None = None
-        self.whereabouts: Whereabouts | None = None  # of a rank that a planned fault has killed or stopped
+        self.position: Position | None = None  # of a rank that a planned fault has killed or stopped
         self._world = world
         self._scheduler = world.scheduler
         self._context = contextvars.Context()
-        self._output = output.keep(self._context)
+        self._output = keep(self._context)
         self._sealed: str | None = None
         self._kernels = kernels_in_use
         terms = world.terms
@@ -47,7 +47,7 @@ class SimulatedRank:
         self._endpoint = SimulatedEndpoint(number, world, core, self._task, self._context, node is not None)
         self._events = events
         self._recorder: Recorder | None = None
-        world.members.append(self)
+        world.seals.append(self.seal)
 
     def begin(self, packed: bytes) -> None:
         """Let the rank's program begin at its first turn."""
@@ -91,7 +91,7 @@ class SimulatedRank:
     def _fail(self, error: BaseException) -> None:
         blocked = self._endpoint.blocked() if isinstance(error, ClusterError) else None
         now = self._scheduler.time
-        self.failure = report.failure(error, self.number, self._recorder, blocked, now, self._endpoint.unwaited)
+        self.failure = reports.failure(error, self.number, self._recorder, blocked, now, self._endpoint.unwaited)
         self.recording = self.failure.recording
         self._world.has_failed(self.number, self.failure.summary, error)
 
@@ -101,7 +101,7 @@ class SimulatedRank:
         self._sealed = self._output.getvalue()
         if self._recorder is not None and self._recorder.operation is not None:
             operation, call = self._recorder.operation, self._recorder.call
-            self.whereabouts = Whereabouts(operation, call, caller().place, is_inside=True)
+            self.position = Position(operation, call, caller().place, is_inside=True)
 
     def _close(self) -> Recording | None:
         return self._recorder.close() if self._recorder else None

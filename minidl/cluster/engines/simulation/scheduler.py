@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Protocol, TextIO
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
+from minidl.cluster.engines.simulation.ports import Transport
 from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
-from minidl.cluster.engines.simulation.transport import Transport
 
 INFINITY = float("inf")
 

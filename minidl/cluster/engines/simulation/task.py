@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
-from greenlet import greenlet  # type: ignore[import-untyped]
-
-from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.engines.protocol import Peer, Pending
 
 
+@dataclass(slots=True, eq=False)
 class SimulatedTask:
     """A rank's program (lane 0), or one of its helpers.
 
@@ -26,40 +27,24 @@ class SimulatedTask:
     error        to be raised at its next turn
     """
 
-    __slots__ = (
-        "debt",
-        "error",
-        "greenlet",
-        "is_blocked",
-        "is_gone",
-        "is_new",
-        "is_usual",
-        "lane",
-        "order",
-        "rank",
-        "resume",
-        "since",
-        "until",
-        "waiting",
-        "works_until",
-    )
+    rank: int
+    lane: int
+    order: int = field(init=False)
+    greenlet: Any = field(init=False)
+    resume: Callable[[], Any] = field(init=False)
+    is_blocked: bool = False
+    is_new: bool = True
+    is_gone: bool = False
+    is_usual: bool = False
+    waiting: Pending | None = None
+    since: float = 0.0
+    until: float = 0.0
+    works_until: Pending | None = None
+    debt: float = 0.0
+    error: BaseException | None = None
 
-    def __init__(self, rank: int, lane: int) -> None:
-        self.greenlet: greenlet
-        self.rank = rank
-        self.lane = lane
-        self.order = rank << 32 | lane
-        self.is_blocked = False
-        self.is_new = True
-        self.is_gone = False
-        self.is_usual = False
-        self.resume: Callable[[], Any]
-        self.waiting: Pending | None = None
-        self.since = 0.0
-        self.until = 0.0
-        self.works_until: Pending | None = None
-        self.debt = 0.0
-        self.error: BaseException | None = None
+    def __post_init__(self) -> None:
+        self.order = self.rank << 32 | self.lane
 
 
 class Awaited(Pending):
@@ -67,3 +52,43 @@ class Awaited(Pending):
 
     __slots__ = ("waiter",)
     waiter: SimulatedTask | None
+
+
+Tasks = dict[SimulatedTask, None]
+
+
+class Blocked:
+    """The blocked tasks of a run.
+
+    When a rank ends, only the tasks that wait for it are checked. Checking all blocked tasks took 35 s in a run of
+    4,096 ranks that return one by one while the others are blocked.
+    """
+
+    def __init__(self) -> None:
+        self._on_one: dict[int, Tasks] = {}
+        self._on_any: dict[frozenset[int], Tasks] = {}
+
+    def add(self, task: SimulatedTask, peer: Peer) -> None:
+        """The task waits for `peer` from now on."""
+        if isinstance(peer, int):
+            tasks = self._on_one.get(peer)
+            if tasks is None:
+                tasks = self._on_one[peer] = {}
+            tasks[task] = None
+        else:
+            self._on_any.setdefault(peer, {})[task] = None
+
+    def remove(self, task: SimulatedTask, peer: Peer) -> None:
+        """The task waits no longer."""
+        if isinstance(peer, int):
+            del self._on_one[peer][task]
+        else:
+            del self._on_any[peer][task]
+            if not self._on_any[peer]:
+                del self._on_any[peer]
+
+    def on(self, rank: int) -> list[SimulatedTask]:
+        """The tasks that wait for this rank, alone or among others, in the order of their own ranks."""
+        some = [tasks for peers, tasks in self._on_any.items() if rank in peers]
+        blocked = [task for tasks in (self._on_one.get(rank, ()), *some) for task in tasks if task.is_blocked]
+        return sorted((task for task in blocked if not task.is_gone), key=attrgetter("order"))

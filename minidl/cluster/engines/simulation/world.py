@@ -5,33 +5,32 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 import cloudpickle
 import numpy as np
 from greenlet import getcurrent  # type: ignore[import-untyped]
 
 from minidl.cluster.cost.network import Network
-from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.diagnosis.errors import (
+    ClusterError,
+    CollectiveMismatch,
+    CommTimeout,
+    Deadlock,
+    RankFailed,
+    can_never_complete,
+    deadlock_of,
+)
 from minidl.cluster.diagnosis.fingerprints import FingerprintTable
-from minidl.cluster.engines.hopeless import deadlock_of, peers_have_returned
 from minidl.cluster.engines.protocol import COLLECTIVE, Array, LaunchTerms, Pending
-from minidl.cluster.engines.run_error import deadline_text
-from minidl.cluster.engines.simulation.at_once.meeting import Meeting, Meetings
-from minidl.cluster.engines.simulation.blocked import Blocked
+from minidl.cluster.engines.reports import deadline_text
+from minidl.cluster.engines.shared_arrays import check_equal
+from minidl.cluster.engines.simulation.batched.meeting import Meeting, Meetings
 from minidl.cluster.engines.simulation.flows import Flows
 from minidl.cluster.engines.simulation.message import Receive, Send, Unmatched
-from minidl.cluster.engines.simulation.ports import Ports
+from minidl.cluster.engines.simulation.ports import Ports, Transport
 from minidl.cluster.engines.simulation.scheduler import Scheduler
-from minidl.cluster.engines.simulation.task import SimulatedTask
-from minidl.cluster.engines.simulation.transport import Transport
-
-
-class Member(Protocol):
-    """What the world needs of a rank."""
-
-    def seal(self) -> None:
-        """Keep what this rank has recorded and printed so far, because it is about to die or to stop."""
+from minidl.cluster.engines.simulation.task import Blocked, SimulatedTask
 
 
 def transport_over(network: Network | None, nodes: int) -> Transport:
@@ -71,7 +70,7 @@ class SimulatedWorld:
         if batched and terms.network is not None and isinstance(self.transport, Ports) and _all_arrives(terms):
             network, timeout = terms.network, terms.timeout
             self.meetings = Meetings(self.scheduler, self.transport, network, timeout, self.returned)
-        self.members: list[Member] = []
+        self.seals: list[Callable[[], None]] = []  # by rank: keeps what it has recorded and printed so far
         self.fingerprints = FingerprintTable()
         self.ended = 0  # how many ranks have returned or failed
         self.failed: dict[int, str] = {}  # by rank: why, in a line
@@ -114,11 +113,7 @@ class SimulatedWorld:
         if dtype.hasobject:
             raise TypeError(f"an array of dtype {dtype} holds references, which mean nothing on another rank")
         array = self._shared.setdefault(name, np.zeros(shape, dtype))
-        if (array.shape, array.dtype) != (shape, dtype):
-            raise ValueError(
-                f"the shared array {name!r} has shape {array.shape} and dtype {array.dtype}, but this rank asks for "
-                f"shape {shape} and dtype {dtype}: ask for the same on all ranks, or choose another name"
-            )
+        check_equal(array, name, shape, dtype)
         return array
 
     def tell(self, rank: int, obj: Any) -> None:
@@ -143,10 +138,10 @@ class SimulatedWorld:
             self.meetings.dissolve_all(rank)
 
     def has_returned(self, rank: int) -> None:
-        """The rank's program has returned: tasks that wait for a message from it may be hopeless now."""
+        """The rank's program has returned: tasks that wait for a message from it may wait in vain now."""
         self.ended += 1
         self.returned.add(rank)
-        self._wake_the_hopeless(rank)
+        self._wake_those_that_need(rank)
 
     def has_failed(self, rank: int, why: str, error: BaseException | None = None) -> None:
         """The rank has failed: end the run or, with on_failure="continue", the operations that need the rank."""
@@ -164,7 +159,7 @@ class SimulatedWorld:
             for unmatched in self.unmatched:
                 unmatched.forget(rank)
             self.unmatched[rank].receives.clear()
-            self._wake_the_hopeless(rank)
+            self._wake_those_that_need(rank)
 
     def die(self, rank: int) -> None:
         """End the rank like a crash: at once, with its helpers; does not return."""
@@ -186,51 +181,45 @@ class SimulatedWorld:
 
     def _park(self, rank: int) -> None:
         """Give its tasks no further turn; what it has recorded and printed so far is kept."""
-        self.members[rank].seal()
+        self.seals[rank]()
         for task in self.scheduler.tasks:
             if task.rank == rank:
                 task.is_gone, task.is_usual = True, False
 
-    # Hopeless operations
+    # Operations that can never complete
 
-    def hopeless(self, pending: Pending) -> ClusterError | None:
+    def error_of(self, pending: Pending) -> ClusterError | None:
         """The error of an operation that can never complete, because the ranks that it needs have ended; else None."""
         me = self.scheduler.running.rank
-        error = self._hopeless(pending, me)
+        error = self._error_of(pending, me)
         if self._give_up(me, pending, error):
-            self._wake_the_hopeless(me)
+            self._wake_those_that_need(me)
         return error
 
-    def is_hopeless(self, pending: Pending, rank: int) -> bool:
+    def cannot_complete(self, pending: Pending, rank: int) -> bool:
         """Whether `rank` would get that error if it waited for the operation."""
-        return self.ended > 0 and self._hopeless(pending, rank) is not None
+        return self.ended > 0 and self._error_of(pending, rank) is not None
 
     def lost(self, pending: Pending, rank: int) -> RankFailed:
         """The error of a send to a rank that has failed."""
-        error, me = self._failed(pending, rank), self.scheduler.running.rank
+        text = f"{pending} can never complete: rank {rank} failed: {self.failed[rank]}"
+        error, me = RankFailed(text, rank=rank), self.scheduler.running.rank
         if self._give_up(me, pending, error):
-            self._wake_the_hopeless(me)
+            self._wake_those_that_need(me)
         return error
 
-    def _hopeless(self, pending: Pending, me: int) -> ClusterError | None:
+    def _error_of(self, pending: Pending, me: int) -> ClusterError | None:
         if not isinstance(pending, Send | Receive) or pending.is_matched:
             return None
         peers = {pending.peer} if isinstance(pending.peer, int) else set(pending.peer)
         peers = peers - {me} or peers
-        given_up = sorted(peer for peer in peers if (peer, pending.tag) in self._given_up)
+        given_up = {peer: self._given_up[peer, pending.tag] for peer in peers if (peer, pending.tag) in self._given_up}
         if not all(peer in self.failed or peer in self.returned or peer in given_up for peer in peers):
             return None
-        gone = sorted(peer for peer in peers if peer in self.failed)
-        if gone:
-            return self._failed(pending, gone[0])
-        if given_up:
-            rank = self._given_up[given_up[0], pending.tag]
-            who = f"rank {given_up[0]} has given up this collective because rank {rank} failed"
-            return RankFailed(f"{pending} can never complete: {who}: {self.failed[rank]}", rank=rank)
-        return peers_have_returned(pending, peers)
-
-    def _failed(self, pending: Pending, rank: int) -> RankFailed:
-        return RankFailed(f"{pending} can never complete: rank {rank} failed: {self.failed[rank]}", rank=rank)
+        failed = [peer for peer in peers if peer in self.failed]
+        return can_never_complete(
+            pending, peers, failed, given_up, lambda rank: f"rank {rank} failed: {self.failed[rank]}"
+        )
 
     def _give_up(self, rank: int, pending: Pending, error: ClusterError | None) -> bool:
         """Whether the error ends a collective on this rank; the ranks that need it there cannot continue either."""
@@ -239,13 +228,13 @@ class SimulatedWorld:
         self._given_up[rank, pending.tag] = error.rank
         return True
 
-    def _wake_the_hopeless(self, rank: int) -> None:
+    def _wake_those_that_need(self, rank: int) -> None:
         """Wake the tasks that wait for this rank in vain, then those that wait for a rank that therefore gives up."""
         lost = [rank]
         for gone in lost:  # grows as it goes
             for task in self.blocked.on(gone):
                 assert task.waiting is not None
-                error = self._hopeless(task.waiting, task.rank)
+                error = self._error_of(task.waiting, task.rank)
                 if error is not None:
                     if self._give_up(task.rank, task.waiting, error):
                         lost.append(task.rank)

@@ -23,13 +23,13 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster import Communicator
-from minidl.cluster.engines.os_process import supervisor
+from minidl.cluster.engines import supervisor
 from tests.cluster import process_census
 from tests.tiers import exhaustively
 
 pytest.importorskip("mpi4py", reason="needs the extra mpi")
 launcher = pytest.importorskip("minidl.cluster.engines.mpi.launcher")
-leftovers = pytest.importorskip("minidl.cluster.engines.mpi.leftovers")
+cleanup = pytest.importorskip("minidl.cluster.engines.mpi.cleanup")
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -222,11 +222,11 @@ def test_an_error_of_mpi_names_the_rank_that_has_died_and_does_not_bring_mpi_to_
     dies: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def program(comm: Communicator) -> None:
-        from minidl.cluster.engines.mpi import calls
+        from minidl.cluster.engines.mpi import mailbox
 
         comm.barrier()
         if comm.rank == 0:
-            calls.NEWS_SECONDS = 0.0  # so that the launcher hears of the error first
+            mailbox.NEWS_SECONDS = 0.0  # so that the launcher hears of the error first
             break_mpi(comm)
         elif dies and comm.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -336,12 +336,12 @@ def test_a_kill_while_the_ranks_connect_leaves_no_process_and_no_segment(
 
 def test_segments_that_no_process_has_mapped_are_removed() -> None:
     held, left = (Path(f"/dev/shm/mpich_shm_of_this_test_{os.getpid()}_{name}") for name in ("held", "left"))
-    known = leftovers.segments()
+    known = cleanup.segments()
     try:
         for path in (held, left):
             path.write_bytes(bytes(4096))
         mapped = np.memmap(held, np.uint8, "r")
-        leftovers.remove_unused(known)
+        cleanup.remove_unused(known)
         assert held.exists()
         assert not left.exists()
         del mapped

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.engines.processes.deadlock import DeadlockWatch
-from minidl.cluster.engines.processes.shared_page import Page, Waits, create_page
+from minidl.cluster.engines.processes.shared_page import DeadlockWatch, Page, Waits, create_page
 from tests.cluster.blocked import all_reports_awaited, wait_until_blocked
 
 pytestmark = pytest.mark.timeout(300)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minidl.cluster.engines.processes.segments import SMALLEST, Segment, SegmentPool
+from minidl.cluster.engines.processes.frames import SMALLEST, Segment, SegmentPool
 
 
 @pytest.mark.parametrize("has_memfd", [True, False])

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minidl.cluster.cost.network import Network
-from minidl.cluster.cost.topology import Tree
+from minidl.cluster.cost.network import Network, Tree
 from minidl.cluster.engines.protocol import EAGER_BYTES
 from minidl.cluster.engines.simulation import Simulation
 from minidl.cluster.engines.simulation import flows as flows_module

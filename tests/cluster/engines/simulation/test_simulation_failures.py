@@ -201,13 +201,13 @@ def test_what_irecv_returns_can_be_no_message() -> None:
 def test_a_rank_that_returns_looks_only_at_the_ranks_that_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not at all that are blocked: their number grows with the square of the ranks."""
     looks = []
-    look = SimulatedWorld._hopeless
+    look = SimulatedWorld._error_of
 
     def counted(world: SimulatedWorld, pending: Pending, me: int) -> cluster.ClusterError | None:
         looks.append(me)
         return look(world, pending, me)
 
-    monkeypatch.setattr(SimulatedWorld, "_hopeless", counted)
+    monkeypatch.setattr(SimulatedWorld, "_error_of", counted)
     cluster.launch(lambda comm: comm.gather(BIG), nodes=64, on="simulation", network="10gbe")
     assert len(looks) <= 64
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from minidl import cluster
-from minidl.cluster.diagnosis import call_site
+from minidl.cluster import call_site
 
 pytestmark = pytest.mark.timeout(300)
 

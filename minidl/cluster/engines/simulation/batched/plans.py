@@ -1,0 +1,144 @@
+"""The collectives that can be played at once: their rounds of messages and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from minidl.cluster import collectives
+from minidl.cluster.channel import REDUCE
+from minidl.cluster.collectives import rounds
+from minidl.cluster.collectives.partition import split
+from minidl.cluster.collectives.rounds import Integers
+from minidl.cluster.engines.payload import PLAIN_KINDS, encode
+from minidl.cluster.engines.simulation.batched.clocks import Timed, timed
+from minidl.cluster.engines.simulation.batched.values import all_reduced
+from minidl.cluster.phantom import Phantom
+
+CONSTANTS = frozenset({type(None), bool, int, float, complex, str, bytes})
+
+
+class Plan(NamedTuple):
+    """How a collective is played at once; the contents are what each rank passes.
+
+    suits     whether it can be played with this content of one rank
+    rounds    its rounds, with bytes; the arguments are the contents and the options
+    results   what each rank returns; the arguments are the contents, the op of a reduction, and the options
+    """
+
+    suits: Callable[[Any], bool]
+    rounds: Callable[..., Timed]
+    results: Callable[..., Sequence[Any]]
+
+
+class OnLeaving(Sequence[Any]):
+    """The results of p ranks, each made when its rank takes it: the lists of 16,384 ranks together would take 2 GB."""
+
+    def __init__(self, p: int, result: Callable[[int], Any]) -> None:
+        self._p, self._result = p, result
+
+    def __len__(self) -> int:
+        return self._p
+
+    def __getitem__(self, rank: Any) -> Any:
+        return self._result(rank)
+
+
+def is_array(x: Any) -> bool:
+    """Whether x is an array of numbers or a Phantom: the bytes of its message are known."""
+    return type(x) is Phantom or (type(x) is np.ndarray and x.dtype.kind in PLAIN_KINDS)
+
+
+def are_arrays(items: Sequence[Any]) -> bool:
+    """Whether every item is an array of numbers or a Phantom."""
+    return all(map(is_array, items))
+
+
+def is_item(x: Any) -> bool:
+    """Whether x is an array, or a constant, which ranks may share and whose pickle has one size after every hop."""
+    return is_array(x) or is_constant(x)
+
+
+def is_constant(x: Any) -> bool:
+    """Whether x is a Python number, a string, None, or a tuple of such: nobody can change it."""
+    return type(x) in CONSTANTS or (type(x) is tuple and all(map(is_constant, x)))
+
+
+def is_nothing(content: None) -> bool:
+    """Whether a rank passes nothing, as in a barrier."""
+    return content is None
+
+
+def _all_reduce(name: str) -> Plan:
+    def rounds_of_vectors(vectors: Sequence[Any], **options: Any) -> Timed:
+        itemsize = vectors[0].itemsize
+        as_data = rounds.all_reduce(name, len(vectors), len(vectors[0]), itemsize, **options)
+        return timed(as_data.rounds, as_data.sizes * itemsize)
+
+    def results(vectors: Sequence[Any], op: str = "sum", **options: Any) -> list[None]:
+        if not isinstance(vectors[0], Phantom):
+            total = all_reduced(name, vectors, REDUCE[op], **options)
+            for vector in vectors:
+                vector[...] = total
+        return [None] * len(vectors)
+
+    return Plan(is_array, rounds_of_vectors, results)
+
+
+def _reduce_scatter_rounds(arrays: Sequence[Any]) -> Timed:
+    ranks, x = np.arange(len(arrays)), arrays[0]
+    bytes_per_row = x.nbytes // len(x) if len(x) else 0
+    start, end = rounds.divided(len(x), len(ranks)).T
+    return timed(rounds.reduce_scatter_ring(ranks, ranks), (end - start) * bytes_per_row)
+
+
+def _reduce_scatter_results(arrays: Sequence[Any], op: str = "sum") -> Sequence[Any]:
+    if isinstance(arrays[0], Phantom):
+        return np.array_split(cast(Any, arrays[0]), len(arrays))
+    return [chunk.copy() for chunk in split(all_reduced("ring", arrays, REDUCE[op]), len(arrays))]
+
+
+def _all_gather_rounds(items: Sequence[Any]) -> Timed:
+    ranks = np.arange(len(items))
+    return timed(rounds.all_gather_ring(ranks, ranks), _bytes(items))
+
+
+def _all_gather_results(items: Sequence[Any]) -> Sequence[list[Any]]:
+    kept = _received(items)
+    return OnLeaving(len(items), lambda rank: _received(kept))
+
+
+def _all_to_all_rounds(items: Sequence[Sequence[Any]]) -> Timed:
+    return timed(rounds.all_to_all_pairwise(len(items)), np.stack([_bytes(of_rank) for of_rank in items]))
+
+
+def _all_to_all_results(items: Sequence[Sequence[Any]]) -> Sequence[list[Any]]:
+    kept = [_received(of_rank) for of_rank in items]
+    return OnLeaving(len(items), lambda rank: [of_rank[rank] for of_rank in kept])
+
+
+def _barrier_rounds(nothing: Sequence[None]) -> Timed:
+    return timed(rounds.barrier_dissemination(len(nothing)), np.zeros(1, np.int64))
+
+
+def _bytes(items: Sequence[Any]) -> Integers:
+    """The bytes of each item's message."""
+    return np.array([item.nbytes if is_array(item) else encode(item)[3] for item in items], np.int64)
+
+
+def _received(items: Sequence[Any]) -> list[Any]:
+    """A list of copies of the arrays and of what cannot change; ranks may share the latter."""
+    if any(type(item) is np.ndarray for item in items):
+        return [item.copy() if type(item) is np.ndarray else item for item in items]
+    return list(items)
+
+
+PLANS: dict[Callable[..., Any], Plan] = {
+    **{function: _all_reduce(name) for name, function in collectives.ALL_REDUCE.items()},
+    collectives.reduce_scatter_ring: Plan(is_array, _reduce_scatter_rounds, _reduce_scatter_results),
+    collectives.all_gather_ring: Plan(is_item, _all_gather_rounds, _all_gather_results),
+    collectives.all_to_all_pairwise: Plan(are_arrays, _all_to_all_rounds, _all_to_all_results),
+    collectives.barrier_dissemination: Plan(is_nothing, _barrier_rounds, lambda nothing: nothing),
+}
