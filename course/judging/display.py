@@ -19,8 +19,8 @@ MARKS = {
 WIDTH = 79
 """Columns of the text form."""
 
-TRAINS = {"adam_step": (1, "a ResNet that reads letters"), "ring_all_reduce": (2, "a GPT that writes Python-like text")}
-"""The exercises whose answers train a network, the part of the course that it is the result of, and the network."""
+TRAINS = {"adam_step": (1, "a ResNet"), "ring_all_reduce": (2, "a GPT")}
+"""For an exercise whose answer can train a network: the part of the course whose result that is, and the network."""
 
 MOST_PRINTED, MOST_LINES = 400, 8
 """Characters and lines of what the answer printed that are shown."""

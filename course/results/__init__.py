@@ -7,5 +7,6 @@ python_gpt.py      Part II: a GPT that writes Python-like text, by the reader's 
 history.py         the history of a training run: how it is stored, and those that the course comes with
 pictures.py        loss and accuracy next to those of the course; letters; a text
 parts.py           both results as the command `result` needs them
-recorded/          the course's own runs: `python3 -m course result 1 --by NOTEBOOK --record`
+
+The course's own runs are in `course/results/recorded/`: `python3 -m course result 1 --by NOTEBOOK --record` makes one.
 """
