@@ -193,7 +193,8 @@ check.corrected_step(corrected_step, rates=[0.05, 0.05, 0.3, 0.03, 0.031], mu=0.
 # Adam (Kingma and Ba, arXiv:1412.6980, algorithm 1) divides a decayed mean of the gradients by the root of a decayed
 # mean of their squares. Both means start at zero, so both are too small at first; the divisions by $1 - \beta^t$
 # correct that. Some texts put $\varepsilon$ inside the root, where $10^{-8}$ shortens the steps of weights whose
-# gradients are $10^{-4}$ or smaller; the check uses $\varepsilon = 0.1$.
+# gradients are $10^{-4}$ or smaller; the check uses $\varepsilon = 0.1$. Once your function has all points,
+# `python3 -m course result 1` trains a ResNet that reads letters with it, in at most ten minutes.
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1) g, \qquad v \leftarrow \beta_2 v + (1 - \beta_2) g^2,$$
 #

@@ -208,7 +208,8 @@ check.ring_all_reduce(
 
 # %% [markdown]
 # Once it works, look at it: who sends and receives when, and how long it takes on 10 Gbit/s Ethernet (simulated).
-# Try other p and n, and later `recursive_doubling`.
+# Try other p and n, and later `recursive_doubling`. And `python3 -m course result 2` trains a GPT with your function,
+# on two processes of this machine, in at most ten minutes.
 
 # %%
 check.timeline(ring_all_reduce, p=4, n=400_000)

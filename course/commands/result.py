@@ -7,50 +7,59 @@ Part I: a ResNet reads letters, by your `adam_step` (chapter 02). Part II: a GPT
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from course.chapters import chapter_called
+from course.notebooks.notebook_file import NotANotebookError, read_notebook
 from course.results import history as histories
-from course.results import pictures
-from course.results.answer import NoAnswerError, answer
+from course.results import pictures, trial
+from course.results.answer import NoAnswerError, definitions, function_of
 from course.results.history import History, Row
 from course.results.parts import PARTS, Function, Part
 from course.setup.bootstrap import ROOT
+from minidl import cluster
 
 LIBRARY = "library"
+LIBRARYS_OWN = "the library's own function"
 
 
 def run(arguments: list[str], root: Path = ROOT) -> int:
-    """Train one part's result; exit code 2 if the notebook that was named has no usable answer."""
+    """Train one part's result; exit code 2 if there is no function that can train."""
     options = parsed(arguments)
     part = PARTS[options.part - 1]
-    console = Console(highlight=False)
+    console = Console(file=sys.stdout, highlight=False)
+    settings = part.settings if options.steps is None else replace(part.settings, steps=options.steps)
+    machine = histories.this_machine()
     try:
-        function, source = chosen(part, options.by, root)
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):  # for what the reader's function prints
+            function, source = chosen(part, options.by, root, console)
+            console.print(f"{part.title}, trained by {source}", style="bold", soft_wrap=True)
+            with running(console, settings.steps) as tell:
+                trained = part.train(function, settings, tell)
     except NoAnswerError as error:
         print(error, file=sys.stderr)
         return 2
-    settings = part.settings if options.steps is None else replace(part.settings, steps=options.steps)
-    console.print(f"{part.title}, trained by {source}", style="bold", soft_wrap=True)
-    machine = histories.this_machine()
-    with running(console, settings.steps) as tell:
-        trained = part.train(function, settings, tell)
-    folder = unused_folder(root / "runs", f"part_{part.number}")
+    except cluster.ClusterError as error:
+        print(f"The training failed. {trial.in_a_sentence(str(error))}", file=sys.stderr)
+        return 2
+    names = (f"part_{part.number}{f'-{i}' if i > 1 else ''}" for i in count(1))
+    folder = next(new for name in names if not (new := root / "runs" / name).exists())  # no run is overwritten
+    folder.mkdir(parents=True)
     text = part.show(trained, folder)
-    history = History(part.number, source, asdict(settings), trained.rows, machine, text)
+    history = History(part.number, source, asdict(settings), trained.rows, machine, text, trained.function)
     report(console, part, history, folder, root)
     if options.record:
-        record(history, folder, root)
+        history.write(histories.RECORDED / f"part_{part.number}.json")
     return 0
 
 
@@ -63,58 +72,40 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("part", type=int, choices=[part.number for part in PARTS])
     parser.add_argument(
-        "--by", metavar="NOTEBOOK", help="take the function from this notebook, or the library's own with `library`"
+        "--by", metavar="NOTEBOOK", help="train with the function of this notebook, or of the `library`"
     )
-    parser.add_argument("--steps", type=positive, metavar="N", help="train for N steps instead of all of them")
-    parser.add_argument(
-        "--record", action="store_true", help="for authors: keep this run as the one that the course shows"
-    )
-    return parser.parse_args(arguments)
+    parser.add_argument("--steps", type=int, metavar="N", help="train for N steps instead of all of them")
+    parser.add_argument("--record", action="store_true", help="for authors: the course shows this run from now on")
+    options = parser.parse_args(arguments)
+    if options.steps is not None and options.steps < 1:
+        parser.error(f"--steps: a whole number of at least 1 is needed, not {options.steps}")
+    return options
 
 
-def positive(typed: str) -> int:
-    """A whole number of at least 1."""
-    if not typed.isdecimal() or int(typed) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is needed, not {typed!r}")
-    return int(typed)
+def chosen(part: Part, by: str | None, root: Path, console: Console) -> tuple[Function, str]:
+    """The function to train with, tried before, and whose it is. Raises NoAnswerError.
 
-
-def chosen(part: Part, by: str | None, root: Path) -> tuple[Function, str]:
-    """The function to train with, and whose it is. Raises NoAnswerError if notebook `by` has none.
-
-    Without a name: the student's own notebook in work/, and the library's own function if that has no usable one.
+    by: a notebook, "library", or None for the student's own notebook in work/.
     """
     if by == LIBRARY:
-        return part.library, "the library's own function"
-    path = chapter_called(part.chapter).work(root) if by is None else Path(by).resolve()
+        return part.library, LIBRARYS_OWN
+    chapter, name = chapter_called(part.chapter), part.function
+    path = chapter.work(root) if by is None else Path(by).resolve()
     shown = path.relative_to(root) if path.is_relative_to(root) else path
     try:
-        return usable(part, path), f"{part.function} of {shown}"
-    except NoAnswerError as error:
-        if by is not None:
-            raise
-        missing = (
-            str(error) if path.exists() else f"There is no {shown} yet (`python3 -m course start {part.chapter}`)."
-        )
-        print(f"{missing} The library's own function is used instead of your {part.function}.")
-        return part.library, "the library's own function"
-
-
-def usable(part: Part, path: Path) -> Function:
-    """The function in a notebook, tried on a small case. Raises NoAnswerError."""
-    function = answer(path, part.function)
-    try:
-        problem = part.problem(function)
-    except NotImplementedError:
-        raise NoAnswerError(f"{part.function} is not written yet.") from None
-    except Exception as error:  # whatever a student's function raises is reported in one sentence
-        problem = (
-            f"It raises {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(": ") + "."
-        )
-    if problem:
-        check = f"`python3 -m course check {part.chapter} {part.function}` says more"
-        raise NoAnswerError(f"{part.function} cannot train yet. {problem} ({check}.)")
-    return function
+        if by is None and not path.exists():
+            start = f"`python3 -m course start {chapter.number}` makes it"
+            raise NoAnswerError(f"There is no {shown} yet: {start}, for you to write {name}.")
+        reference = read_notebook(chapter.exercises(ROOT))
+        notebook = definitions(read_notebook(path), reference, name)
+        console.print(f"Trying {name} of {shown} on small cases.", soft_wrap=True)
+        check = f"python3 -m course check {chapter.number if by is None else shown} {name}"
+        trial.judge(notebook, reference, name, path, check)
+        function = function_of(notebook, name, path)
+        trial.rehearse(part.calls, function, name)
+    except (NoAnswerError, NotANotebookError) as error:
+        raise NoAnswerError(f"{error}\nWith `--by {LIBRARY}` minidl's own function trains instead.") from None
+    return function, f"{name} of {shown}"
 
 
 @contextmanager
@@ -127,44 +118,24 @@ def running(console: Console, steps: int) -> Iterator[Callable[[int, Row | None]
         def tell(step: int, row: Row | None) -> None:
             progress.update(task, completed=step)
             if row is not None:
-                progress.update(task, description=in_words(row))
+                words = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in row.items())
+                progress.update(task, description=words)
                 if not console.is_terminal:
-                    console.print(in_words(row))
+                    console.print(words)
 
         yield tell
 
 
-def in_words(row: Row) -> str:
-    """`step 100, test loss 2.41`."""
-    accuracy = f", test accuracy {row['test_accuracy']:.1%}" if "test_accuracy" in row else ""
-    return f"step {row['step']}, loss {row['loss']:.2f}, test loss {row['test_loss']:.2f}{accuracy}"
-
-
-def unused_folder(runs: Path, name: str) -> Path:
-    """runs/part_1, or runs/part_1-2 and so on: no run is ever overwritten."""
-    for number in count(1):
-        folder = runs / (name if number == 1 else f"{name}-{number}")
-        if not folder.exists():
-            folder.mkdir(parents=True)
-            return folder
-    raise AssertionError
-
-
 def report(console: Console, part: Part, history: History, folder: Path, root: Path) -> None:
-    """Print the last row of this run and of the course's run, the generated text, and the names of the files."""
+    """Print the last rows, what the function took, the generated text, and the names of the files."""
     history.write(folder / "history.json")
-    known = [("this run", history)]
-    if (histories.RECORDED / f"part_{part.number}.json").exists():
-        known.append(("the course's run", histories.recorded(part.number)))
-    floor = part.floor and (part.floor[0], part.floor[1]())
-    pictures.losses([(label, each.rows) for label, each in known], floor).savefig(folder / "loss.png")
-    names = list(history.last)
-    table = Table(box=None, pad_edge=False)
-    for name in ("", *names):
-        table.add_column(name.replace("_", " "), justify="left" if not name else "right")
-    for label, each in known:
-        table.add_row(label, *(f"{each.last[name]:g}" for name in names))
-    console.print(table)
+    known = {"this run": history, "the course's run": histories.recorded(part.number)}
+    floor = part.floor and ("frequencies of characters alone", part.floor())
+    pictures.losses([(label, each.rows) for label, each in known.items()], floor).savefig(folder / "loss.png")
+    rows = [[label, *(f"{value:g}" for value in each.last.values())] for label, each in known.items()]
+    console.print(table(["", *(name.replace("_", " ") for name in history.last)], rows))
+    if history.answer != LIBRARYS_OWN:
+        console.print("", table(["", f"your {part.function}", "minidl's own"], history.function))
     if history.text:
         console.print("\nA text that the network made up:\n", style="bold")
         console.print(history.text, markup=False, soft_wrap=True)
@@ -173,8 +144,11 @@ def report(console: Console, part: Part, history: History, folder: Path, root: P
     console.print(f"\nIn {shown}: {files}", soft_wrap=True)
 
 
-def record(history: History, folder: Path, root: Path) -> None:
-    """Keep the history and the picture of this run as those that the course shows."""
-    history.write(histories.RECORDED / f"part_{history.part}.json")
-    picture: Any = folder / ("hardest.png" if history.part == 1 else "loss.png")
-    (root / "course" / "pictures" / f"result_{history.part}.png").write_bytes(picture.read_bytes())
+def table(head: list[str], rows: list[list[str]]) -> Table:
+    """A table of numbers, the first column of words."""
+    result = Table(box=None, pad_edge=False)
+    for name in head:
+        result.add_column(name, justify="right" if name else "left")
+    for row in rows:
+        result.add_row(*row)
+    return result

@@ -19,6 +19,9 @@ MARKS = {
 WIDTH = 79
 """Columns of the text form."""
 
+TRAINS = {"adam_step": (1, "a ResNet"), "ring_all_reduce": (2, "a GPT")}
+"""For an exercise whose answer can train a network: the part of the course whose result that is, and the network."""
+
 MOST_PRINTED, MOST_LINES = 400, 8
 """Characters and lines of what the answer printed that are shown."""
 
@@ -101,9 +104,10 @@ def explanation(part: PartResult) -> str:
 
 
 def footer(outcome: Outcome, hint_call: str) -> str:
-    """The beginning of what the answer printed, and the call for a hint."""
+    """The beginning of what the answer printed, and the call for a hint; what a right answer can train."""
     if outcome.status is Status.CORRECT:
-        return ""
+        part, network = TRAINS.get(outcome.exercise, (0, ""))
+        return f"`python3 -m course result {part}` trains {network} with it." if part and not outcome.is_hidden else ""
     everything = outcome.printed.strip()
     printed = "\n".join(everything.splitlines()[:MOST_LINES])[:MOST_PRINTED]
     if printed != everything:

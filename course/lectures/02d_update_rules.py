@@ -354,8 +354,9 @@ say(
 # %%
 # measured: differs from run to run
 see(
-    pictures.hardest(short.test, glyph_resnet.probabilities(short.model, short.test)),
-    "the letters that the network finds hardest after these few steps; the title is coloured where it misreads them.",
+    pictures.letters(short.test, glyph_resnet.probabilities(short.model, short.test)),
+    "in the first row letters that the network reads rightly after these few steps, below the letters that it finds "
+    "hardest; the title is coloured where it misreads them.",
 )
 
 # %% [markdown]

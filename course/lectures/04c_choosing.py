@@ -458,7 +458,8 @@ print(f"three times faster: up to {bytes_text(three)} (formula)")
 #
 # [Exercises of chapter 04](../exercises/04_messages_and_collectives/04_messages_and_collectives.ipynb): recursive
 # doubling for any number of ranks, and the cost functions and their crossover, need this page; the others 04a and
-# [04b](04b_collectives.ipynb).
+# [04b](04b_collectives.ipynb). Once your `ring_all_reduce` has all points, `python3 -m course result 2` trains a GPT
+# with it.
 #
 # **Three questions to argue about**
 #

@@ -1,54 +1,86 @@
-"""The reader's function, from a notebook of exercises: definitions are run, experiments and checks are not."""
+"""The reader's function, from a notebook of exercises: it, and the definitions that it needs, are run, no more."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import contextlib
+import dis
+import sys
+from collections.abc import Callable, Collection
+from copy import deepcopy
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from course.notebooks.notebook_file import NotANotebookError, read_notebook
+from course.notebooks.node import Node
 from course.notebooks.roles import role_of
 
-DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+BINDING = ("STORE_NAME",)
+READING = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS")
+"""Instructions by which code defines and reads the names of a module."""
 
 
 class NoAnswerError(Exception):
-    """The notebook has no usable answer; the text is a sentence that says why."""
+    """There is no function that can train; the text is a sentence that says why."""
 
 
-def answer(path: Path, name: str) -> Callable[..., Any]:
-    """The function `name` that the notebook at `path` defines, with all that its cells define. Raises NoAnswerError.
+def definitions(student: Node, reference: Node, name: str) -> Node:
+    """A notebook of exercises, its code reduced to imports and what the function `name` needs. Raises NoAnswerError.
 
-    Only imports, functions, classes and assignments at the top level of a cell are run. One that raises is left out.
+    A statement at the top level of a cell is kept, on its lines, if it defines a name that is needed. Given cells that
+    the student has deleted are taken from the reference, as in a check.
     """
-    try:
-        notebook = read_notebook(path)
-    except NotANotebookError as error:
-        raise NoAnswerError(str(error)) from None
-    names: dict[str, Any] = {"__name__": f"answers of {path.stem}"}
-    to_python = TransformerManager().transform_cell
+    there = {role_of(cell).get("grade_id") for cell in student.cells}
+    given = [cell for cell in reference.cells if role_of(cell).get("locked") and role_of(cell)["grade_id"] not in there]
+    notebook = deepcopy(student)
+    cells = [cell for cell in deepcopy(given) + notebook.cells if cell.cell_type == "code"]
+    notebook.cells = [cell for cell in cells if not role_of(cell).get("grade")]
+    to_python, statements = TransformerManager().transform_cell, []
     for cell in notebook.cells:
-        if cell.cell_type != "code" or role_of(cell).get("grade"):
-            continue
+        cell.source = to_python(cell.source)
         try:
-            statements = ast.parse(to_python(cell.source)).body
-        except SyntaxError:
-            continue
-        for statement in statements:
-            if isinstance(statement, DEFINITIONS):
-                run(statement, path, names)
-    found = names.get(name)
-    if not callable(found):
-        raise NoAnswerError(f"{path.name} defines no function {name}.")
-    return found  # type: ignore[no-any-return]
+            statements += [(cell, statement, compiled(statement)) for statement in ast.parse(cell.source).body]
+        except SyntaxError as error:
+            if f"def {name}(" in cell.source:
+                raise NoAnswerError(f"The cell of {name} is not Python: {error.msg}, line {error.lineno}.") from None
+    if not any(name in names_in(code, BINDING) for _, _, code in statements):
+        raise NoAnswerError(f"The notebook defines no function {name}.")
+    kept, wanted = [each for each in statements if isinstance(each[1], ast.Import | ast.ImportFrom)], {name}
+    while more := [each for each in statements if each not in kept and wanted & names_in(each[2], BINDING)]:
+        kept += more
+        wanted = wanted.union(*(names_in(code, READING) for _, _, code in more))
+    for cell in notebook.cells:
+        own = {line for owner, statement, _ in kept if owner is cell for line in lines_of(statement)}
+        source = enumerate(cell.source.splitlines(keepends=True), start=1)
+        cell.source = "".join(line if number in own else "\n" for number, line in source)
+    return notebook
 
 
-def run(statement: ast.stmt, path: Path, names: dict[str, Any]) -> None:
-    """Run one definition. One that fails defines nothing, as in a notebook."""
-    try:
-        exec(compile(ast.Module([statement], []), str(path), "exec"), names)
-    except Exception:  # a student's code may raise anything, and the function asked for may not need it
-        return
+def function_of(notebook: Node, name: str, path: Path) -> Callable[..., Any]:
+    """The function that these definitions define; modules beside the notebook can be imported from now on."""
+    sys.path.append(str(path.parent))
+    names: dict[str, Any] = {"__name__": f"answers of {path.stem}"}
+    for cell in notebook.cells:
+        with contextlib.suppress(Exception):  # a student's code may raise anything, and the check has reported it
+            exec(compile(cell.source, str(path), "exec", dont_inherit=True), names)
+    return names[name]  # type: ignore[no-any-return]
+
+
+def compiled(statement: ast.stmt) -> CodeType:
+    """The code of one statement."""
+    return compile(ast.Module([statement], []), "", "exec", dont_inherit=True)
+
+
+def names_in(code: CodeType, instructions: Collection[str]) -> set[str]:
+    """The names to which these instructions refer, in the functions that the code defines too."""
+    own = {step.argval for step in dis.get_instructions(code) if step.opname in instructions}
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType) and instructions is READING]
+    return own.union(*(names_in(each, instructions) for each in inner))
+
+
+def lines_of(statement: ast.stmt) -> range:
+    """The numbers of its lines, decorators included."""
+    decorators = getattr(statement, "decorator_list", [])
+    return range(min(node.lineno for node in (statement, *decorators)), (statement.end_lineno or 0) + 1)

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import minidl
-from course.results.history import Row
+from course.results.history import Row, Trained, compared, took
 from minidl import cluster, data, nn, optim
 from minidl import functional as F
+from minidl.parallel.gradients import flat_vector
+from minidl.plots.style import bytes_text
 
 AllReduce = Callable[..., Any]
 """`ring_all_reduce(comm, x)` of chapter 04: makes x the sum of everyone's x."""
@@ -49,14 +51,6 @@ class Settings:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Trained:
-    """The model and its history."""
-
-    model: nn.models.GPT
-    rows: list[Row]
-
-
 def library_all_reduce(comm: cluster.Communicator, x: NDArray[Any]) -> NDArray[Any]:
     """The sum as minidl has it."""
     comm.all_reduce(x, algorithm="ring")
@@ -79,37 +73,48 @@ def learning_rate(step: int, settings: Settings) -> float:
     return settings.lr * (0.1 + 0.9 * (1 + cos(pi * share)) / 2)
 
 
-def node(comm: cluster.Communicator, all_reduce: AllReduce, settings: Settings) -> dict[str, NDArray[Any]] | None:
-    """The program of every node; node 0 returns the weights."""
+def node(comm: cluster.Communicator, all_reduce: AllReduce, settings: Settings) -> tuple[Any, ...]:
+    """The program of every node: weights, size of the gradient, seconds of both functions' calls, share of the time."""
     train_set, test = data.stdlib_text(settings.block_size, settings.n_chars)
     model = gpt(settings)
     parameters = list(model.parameters())
     adam = optim.AdamW(parameters, lr=settings.lr, betas=(0.9, 0.99), weight_decay=0.1)
-    share = slice(comm.rank, None, comm.size)
+    dealt = slice(comm.rank, None, comm.size)
     losses: list[float] = []
+    measured, own, began = compared(settings.steps), 0.0, comm.now()
+    calls: tuple[list[float], list[float]] = [], []
     for step in range(settings.steps):
         rng = np.random.default_rng((settings.seed, step))  # the same on all nodes: one minibatch, dealt to them
         x, y = windows(train_set, rng.integers(len(train_set.tokens) - settings.block_size, size=settings.minibatch))
-        loss = F.cross_entropy(*flat(model, x[share], y[share]))
+        loss = F.cross_entropy(*flat(model, x[dealt], y[dealt]))
         model.zero_grad()
         loss.backward()
-        gradient = np.concatenate([p.grad.reshape(-1) for p in parameters]).astype(np.float64)
+        gradient = flat_vector.gradient(parameters).astype(np.float64)
+        if step in measured:  # both in turn, each when all are ready: without the time for which one waits for another
+            for each, seconds in zip((all_reduce, library_all_reduce), calls, strict=True):
+                copied = gradient.copy()
+                comm.barrier()
+                called = comm.now()
+                each(comm, copied)
+                seconds.append(comm.now() - called)
+        called = comm.now()
         total = all_reduce(comm, gradient)
-        set_gradients(parameters, (gradient if total is None else total) / comm.size)
+        own += comm.now() - called
+        flat_vector.set_gradient(parameters, (total / comm.size).astype(np.float32))
         nn.clip_grad_norm_(parameters, 1.0)
         adam.param_groups[0]["lr"] = learning_rate(step, settings)
         adam.step()
         losses.append(loss.item())
         row = None
         if (step + 1) % settings.evaluate_every == 0 or step + 1 == settings.steps:
-            means = np.array([np.mean(losses), test_loss(model, test, share)])
+            means = np.array([np.mean(losses), test_loss(model, test, dealt)])
             comm.all_reduce(means)
             row = dict(zip(("loss", "test_loss"), (means / comm.size).round(4).tolist(), strict=True))
             row = {"step": step + 1, "seconds": round(comm.now(), 1), **row}
             losses = []
         if comm.rank == 0:
             comm.tell((step + 1, row))
-    return model.state_dict() if comm.rank == 0 else None
+    return model.state_dict(), len(gradient), calls, own / max(comm.now() - began, 1e-9)
 
 
 def windows(text: Any, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -122,15 +127,6 @@ def flat(model: nn.models.GPT, x: NDArray[np.int64], y: NDArray[np.int64]) -> tu
     """The logits of all characters in one row each, and what came."""
     logits = model(x)
     return logits.reshape(-1, logits.shape[-1]), y.reshape(-1)
-
-
-def set_gradients(parameters: list[minidl.Tensor], vector: NDArray[np.float64]) -> None:
-    """Give every parameter its slice of the vector as its gradient."""
-    start = 0
-    for parameter in parameters:
-        part = vector[start : start + parameter.size]
-        parameter.grad = part.reshape(parameter.shape).astype(parameter.dtype)
-        start += parameter.size
 
 
 @minidl.no_grad()
@@ -152,9 +148,23 @@ def train(
         tell(*told)
 
     run = cluster.launch(node, (all_reduce, settings), settings.nodes, listener=listener)
+    weights, n, seconds, share = run.results[0]
     model = gpt(settings)
-    model.load_state_dict(run.results[0])
-    return Trained(model, rows)
+    model.load_state_dict(weights)
+    calls = settings.steps + len(seconds[0]), len(seconds[0])
+    return Trained(model, rows, [*took(calls, seconds, share), *traffic(all_reduce, settings.nodes, n)])
+
+
+def traffic(all_reduce: AllReduce, nodes: int, n: int) -> list[list[str]]:
+    """What a call with n numbers sends, and the library's, by a simulation in which a message takes a second."""
+    slow, x = cluster.Network(1.0, 0.0), np.zeros(n)
+    runs = [cluster.launch(each, (x,), nodes, "simulation", slow) for each in (all_reduce, library_all_reduce)]
+    sent = [run.trace.ledger()[0].values() for run in runs]
+    return [
+        ["messages of a node in a call", *(f"{sum(each.messages for each in own)}" for own in sent)],
+        ["bytes of a node in a call", *(bytes_text(sum(each.nbytes for each in own)) for own in sent)],
+        ["rounds (messages one after the other)", *(f"{run.seconds:.0f}" for run in runs)],
+    ]
 
 
 def written(

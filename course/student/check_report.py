@@ -55,6 +55,8 @@ def print_report(
     for outcome in outcomes:
         if request.exercise:
             console.print(Text("\n" + display.as_text(outcome, hint_call(request, outcome)) + "\n"))
+        elif outcome.status is Status.CORRECT and (trains := display.footer(outcome, "")):
+            console.print(f"{outcome.exercise}: {trains}")
         elif outcome.status is not Status.NOT_ATTEMPTED:
             print_first_fault(console, request, outcome)
     begun = {o.exercise: begun[o.exercise] for o in outcomes if is_untouched(o) and o.exercise in begun}

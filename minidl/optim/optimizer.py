@@ -14,10 +14,8 @@ from minidl.arguments import real_number
 from minidl.from_pytorch import unknown_option
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import is_floating_point
-from minidl.optim.state_dict import EXTRA_KEYS, load_state, save_state
+from minidl.optim.state_dict import EXTRA_KEYS, Group, load_state, save_state
 from minidl.tensor import Tensor
-
-Group = dict[str, Any]  # of parameters: "params" is a list of tensors; all other keys are options
 
 
 class Optimizer(ABC):

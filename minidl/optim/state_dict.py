@@ -7,15 +7,14 @@ what the rule stores for that parameter.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from minidl.kernels import array_module, to_numpy
+from minidl.kernels import Array, array_module, to_numpy
 from minidl.tensor import Tensor
 
-if TYPE_CHECKING:
-    from minidl.optim.optimizer import Group, Optimizer
+Group = dict[str, Any]  # of parameters: "params" is a list of tensors; all other keys are options
 
 # Keys of a group other than its parameters and the optimizer's options: a name, and what schedules add.
 EXTRA_KEYS = ("name", "initial_lr")
@@ -27,7 +26,19 @@ _WITHOUT_EFFECT = ("foreach", "fused", "capturable", "differentiable", "param_na
 _BEYOND_PYTORCH = {"momentum_form": "u"}
 
 
-def save_state(optimizer: Optimizer) -> dict[str, Any]:
+class HasState(Protocol):
+    """The attributes and methods of an optimizer that saving and loading use."""
+
+    defaults: Group
+    param_groups: list[Group]
+    state: dict[Tensor, dict[str, Any]]
+
+    def check_group(self, group: Group) -> None: ...
+
+    def new_state(self, data: Array, group: Group) -> dict[str, Any]: ...
+
+
+def save_state(optimizer: HasState) -> dict[str, Any]:
     """Implement `Optimizer.state_dict`."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     number = {parameter: index for index, parameter in enumerate(parameters)}
@@ -47,7 +58,7 @@ def save_state(optimizer: Optimizer) -> dict[str, Any]:
     }
 
 
-def load_state(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
+def load_state(optimizer: HasState, saved: Mapping[str, Any]) -> None:
     """Implement `Optimizer.load_state_dict`: check everything first, then change the optimizer."""
     check_keys(saved)
     if len(saved["param_groups"]) != len(optimizer.param_groups):
@@ -96,7 +107,7 @@ def check_keys(saved: Any) -> None:
         raise ValueError("this is not an optimizer's state: 'state' has a dict for each parameter")
 
 
-def _options(optimizer: Optimizer, old: Mapping[str, Any], index: int) -> Group:
+def _options(optimizer: HasState, old: Mapping[str, Any], index: int) -> Group:
     """Return the options of a saved group, checked."""
     name = type(optimizer).__name__
     options: Group = {key: value for key, value in _BEYOND_PYTORCH.items() if key in optimizer.defaults}
@@ -116,7 +127,7 @@ def _options(optimizer: Optimizer, old: Mapping[str, Any], index: int) -> Group:
 
 
 def _state(
-    optimizer: Optimizer, parameter: Tensor, group: Group, number: Any, values: Mapping[str, Any]
+    optimizer: HasState, parameter: Tensor, group: Group, number: Any, values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the checked state of one parameter, as arrays of its dtype and device."""
     data = parameter.data

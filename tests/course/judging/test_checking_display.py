@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from course.judging import Outcome, PartResult, Status, display
+from course.results.parts import PARTS
 
 LONG = "ring(comm, x) on rank 2 of 5, x of 7 elements: expected 3 at [4], got 1 (the first of 2 of 7 that differ)."
 
@@ -40,6 +43,17 @@ def test_the_text_says_verdict_points_message_cause_and_hint_in_80_columns() -> 
 def test_a_correct_answer_needs_no_hint() -> None:
     right = Outcome("ring", 1.0, (PartResult("sums", 1.0, Status.CORRECT),), printed="debugging")
     assert display.as_text(right, "check.hint") == "✓ ring: correct, 1 of 1 points\n  ✓ 1/1  sums"
+
+
+def test_a_right_function_that_trains_a_network_says_how() -> None:
+    right = Outcome("ring_all_reduce", 1.0, (PartResult("sums", 1.0, Status.CORRECT),))
+    sentence = "`python3 -m course result 2` trains a GPT with it."
+    assert display.as_text(right).endswith(f"\n  {sentence}")
+    assert sentence in display.as_html(right)
+    assert display.footer(replace(right, is_hidden=True), "") == ""
+    for exercise, (part, network) in display.TRAINS.items():
+        assert PARTS[part - 1].function == exercise
+        assert network in PARTS[part - 1].title
 
 
 def test_the_text_names_hidden_cases_and_defects() -> None:
