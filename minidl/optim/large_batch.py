@@ -7,9 +7,10 @@ from math import sqrt
 
 from minidl.arguments import one_of, real_number
 from minidl.optim.layer_wise import LARS
-from minidl.optim.optimizer import Group, Optimizer
+from minidl.optim.optimizer import Optimizer
 from minidl.optim.schedules import LRScheduler
 from minidl.optim.sgd import SGD
+from minidl.optim.state_dict import Group
 
 SCALINGS: dict[str, Callable[[float], float]] = {"linear": lambda k: k, "sqrt": sqrt, "fixed": lambda k: 1.0}
 WARMUPS = ("none", "constant", "gradual")

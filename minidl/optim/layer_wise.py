@@ -9,7 +9,8 @@ from ml_dtypes import finfo
 
 from minidl import kernels
 from minidl.kernels import Array
-from minidl.optim.optimizer import Group, Optimizer, check_betas, check_not_negative, zeros_like
+from minidl.optim.optimizer import Optimizer, check_betas, check_not_negative, zeros_like
+from minidl.optim.state_dict import Group
 from minidl.tensor import Tensor
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from minidl import kernels
 from minidl.arguments import one_of, real_number
 from minidl.kernels import Array
-from minidl.optim.optimizer import Group, Optimizer, check_not_negative, zeros_like
+from minidl.optim.optimizer import Optimizer, check_not_negative, zeros_like
+from minidl.optim.state_dict import Group
 from minidl.tensor import Tensor
 
 MOMENTUM_FORMS = ("u", "v")
