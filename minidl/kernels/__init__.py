@@ -31,6 +31,7 @@ import numpy as np
 from minidl.arguments import one_of
 from minidl.kernels import counting
 from minidl.kernels.counting import counted as counted
+from minidl.kernels.counting import owner as owner
 from minidl.kernels.selection import NAMES as NAMES
 from minidl.kernels.selection import Array as Array
 from minidl.kernels.selection import active as active
@@ -96,19 +97,6 @@ def array_module(array: Array) -> ModuleType:
 def to_numpy(array: Array) -> np.ndarray:
     """Return the array in host memory: itself, or a copy of an array on the GPU."""
     return array if isinstance(array, np.ndarray) else array.get()
-
-
-def owner(array: Array) -> Array:
-    """Follow `.base` from a view to the array that owns the memory. Arrays with different owners do not share memory.
-
-    >>> x = np.zeros((2, 3))
-    >>> owner(x[0].T) is x, owner(x + 1) is x
-    (True, False)
-    """
-    base = getattr(array, "base", None)
-    while base is not None and (below := getattr(base, "base", base)) is not base:  # not bytes, or a file
-        array, base = base, below
-    return array
 
 
 def new_array_module() -> ModuleType:

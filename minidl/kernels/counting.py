@@ -27,8 +27,8 @@ from functools import cache
 from types import ModuleType, TracebackType
 from typing import Any, NamedTuple
 
-from minidl import kernels
 from minidl.kernels.flops import OPERATIONS, UPDATES, WRITTEN
+from minidl.kernels.selection import Array
 from minidl.kernels.sixteen_bit import rounded_once
 
 add = rounded_once(operator.add)
@@ -69,7 +69,7 @@ class Counter:
             self.within_kernels = False
         elif not moves:
             self.elementwise(inputs, out)
-        elif kernels.owner(out) is not kernels.owner(inputs[0]):
+        elif owner(out) is not owner(inputs[0]):
             self.add(0, 2 * out.nbytes)
 
     def vjp(self, vjp: Callable[..., Sequence[Any]], g: Any, needs: Sequence[bool]) -> Sequence[Any]:
@@ -81,7 +81,7 @@ class Counter:
         gradients = vjp(g, needs)
         if not self.within_kernels:
             for gradient, need in zip(gradients, needs, strict=True):
-                if need and kernels.owner(gradient) is not kernels.owner(g):
+                if need and owner(gradient) is not owner(g):
                     self.elementwise((g,), gradient)
         self.within_kernels = False
         return gradients
@@ -225,3 +225,17 @@ def stand_in(selected: ModuleType) -> ModuleType:
     for name in (*OPERATIONS, *UPDATES):
         setattr(module, name, CountedKernel(name, getattr(selected, name)))
     return module
+
+
+def owner(array: Array) -> Array:
+    """Follow `.base` from a view to the array that owns the memory. Arrays with different owners do not share memory.
+
+    >>> import numpy as np
+    >>> x = np.zeros((2, 3))
+    >>> owner(x[0].T) is x, owner(x + 1) is x
+    (True, False)
+    """
+    base = getattr(array, "base", None)
+    while base is not None and (below := getattr(base, "base", base)) is not base:  # not bytes, or a file
+        array, base = base, below
+    return array
