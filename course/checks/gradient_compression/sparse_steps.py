@@ -30,7 +30,10 @@ RESIDUAL = 2
 
 
 def runs(answer: Answer, case: Case, steps: int, seed: int) -> Made:
-    """Let the answer make several steps, each from the right weights and residuals."""
+    """Let the answer make several steps, each from the right weights and residuals.
+
+    The first step comes last: there the residuals are 0, and several mistakes give the same.
+    """
     p, n, k = case
     rng = stream(Purpose.MANUAL, seed, "gradients of ranks", *case)
     w, residuals = rng.normal(size=n), [np.zeros(n, np.float32) for _ in range(p)]
@@ -41,7 +44,7 @@ def runs(answer: Answer, case: Case, steps: int, seed: int) -> Made:
         step = Step(w, gradients, residuals, k, number)
         made.append((step, answer.on_ranks(step.arguments(), may_change=[RESIDUAL])))
         w, residuals = step.after()
-    return made
+    return [*made[1:], *made[:1]]
 
 
 def tied(answer: Answer) -> Made:
