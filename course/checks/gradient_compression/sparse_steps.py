@@ -30,10 +30,7 @@ RESIDUAL = 2
 
 
 def runs(answer: Answer, case: Case, steps: int, seed: int) -> Made:
-    """Let the answer make several steps, each from the right weights and residuals.
-
-    The first step comes last: there the residuals are 0, and several mistakes give the same.
-    """
+    """Let the answer make several steps, each from the right weights and residuals."""
     p, n, k = case
     rng = stream(Purpose.MANUAL, seed, "gradients of ranks", *case)
     w, residuals = rng.normal(size=n), [np.zeros(n, np.float32) for _ in range(p)]
@@ -44,7 +41,7 @@ def runs(answer: Answer, case: Case, steps: int, seed: int) -> Made:
         step = Step(w, gradients, residuals, k, number)
         made.append((step, answer.on_ranks(step.arguments(), may_change=[RESIDUAL])))
         w, residuals = step.after()
-    return [*made[1:], *made[:1]]
+    return made
 
 
 def tied(answer: Answer) -> Made:
@@ -86,8 +83,11 @@ def compare_weights(made: Made) -> None:
 
 
 def compare_residuals(made: Made) -> None:
-    """Raise Wrong unless every rank keeps the entries that it has not sent, to the bit."""
-    for step, run in made:
+    """Raise Wrong unless every rank keeps the entries that it has not sent, to the bit.
+
+    The first step comes last: there the residuals are 0 before, and several mistakes give the same.
+    """
+    for step, run in [*made[1:], *made[:1]]:
         _, residuals = step.after()
         for rank in range(step.p):
             got, want, zero = run.arguments[rank][RESIDUAL], residuals[rank], np.float32(0)  # -0.0 + 0.0 is 0.0
