@@ -40,6 +40,14 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 === wrong: the mean is taken on every stage again :: weights, large, memory :: divided by M twice
 -            w = w - lr * gradient
 +            w = w - lr * gradient / M
+=== wrong: the gradient is added to the weights :: weights, large, memory :: it is subtracted
++            w = w + lr * gradient
+=== wrong: the learning rate is missing :: weights, large, memory :: The learning rate is missing
++            w = w - gradient
+=== wrong: w itself is changed :: weights :: changed its argument w
++            w -= lr * gradient
+=== wrong: the weights from before the update :: weights, large, memory :: from before the update
++            new = w - lr * gradient
 === wrong: only the last gradient :: weights, large, memory :: add up all of them
 -            gradient += gw
 +            gradient = gw
@@ -55,19 +63,10 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 +            w = w - lr * gw
 -            w = w - lr * gradient
 +            pass
-=== wrong: the gradient is added to the weights :: weights, large, memory :: it is subtracted
--            w = w - lr * gradient
-+            w = w + lr * gradient
-=== wrong: the learning rate is missing :: weights, large, memory :: The learning rate is missing
--            w = w - lr * gradient
-+            w = w - gradient
 === wrong: the caller's inputs are cleared :: weights :: changed its argument inputs[0]
              x = kept.pop(m)
 +            if s == 0:
 +                inputs[m] = None
-=== wrong: w itself is changed :: weights :: changed its argument w
--            w = w - lr * gradient
-+            w -= lr * gradient
 === wrong: waits for each send at once :: large ::  :: stuck
 -                sent.append(comm.isend(y, s + 1))
 +                comm.isend(y, s + 1).wait()
@@ -125,9 +124,6 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 === wrong: the gradient of w is sent :: all :: g has shape :: raised
 -                sent.append(comm.isend(gx, s - 1))
 +                sent.append(comm.isend(gw, s - 1))
-=== wrong: the weights from before the update :: weights, large, memory :: from before the update
--            w = w - lr * gradient
-+            new = w - lr * gradient
 === wrong: the gradient is returned :: weights, large, memory :: This is the gradient
 -    return w
 +    return gradient
