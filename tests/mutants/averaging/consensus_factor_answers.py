@@ -14,16 +14,10 @@ def consensus_factor(W):
 === wrong: the spectral gap :: all :: spectral gap
 -    return values[-2] if len(values) > 1 else 0.0
 +    return 1 - values[-2] if len(values) > 1 else 0.0
-=== wrong: the largest eigenvalue :: all :: belongs to the mean
-+    return values[-1] if len(values) > 1 else 0.0
 === wrong: one machine forgotten :: symmetric :: IndexError :: raised
 +    return values[-2]
 === wrong: the formula of the ring for all :: all :: expected
 +    return (1 + 2 * np.cos(2 * np.pi / len(W))) / 3 if len(values) > 1 else 0.0
-=== wrong: the square :: all :: the square
-+    return values[-2] ** 2 if len(values) > 1 else 0.0
-=== wrong: the smallest one :: all :: smallest absolute value
-+    return values[0] if len(values) > 1 else 0.0
 === wrong: without absolute values :: others :: negative eigenvalue
 -    values = sorted(abs(value) for value in np.linalg.eigvals(W))
 +    values = sorted(value.real for value in np.linalg.eigvals(W))

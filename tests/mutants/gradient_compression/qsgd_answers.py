@@ -21,8 +21,6 @@ def qsgd(gradient, s, uniform):
 === wrong: to the nearest :: all :: rounded to the nearest
 -    levels = lower + (uniform < a - lower)
 +    levels = np.round(a)
-=== wrong: always down :: all :: lower level was always taken
-+    levels = lower
 === wrong: the comparison the other way round :: all :: the other way round
 +    levels = lower + (uniform >= a - lower)
 === wrong: rounded up for large random numbers :: levels, bytes, corners :: rounds up for *large* random numbers
@@ -31,20 +29,6 @@ def qsgd(gradient, s, uniform):
 +    levels = lower + (uniform[0] < a - lower)
 === wrong: its own random numbers :: all :: levels
 +    levels = lower + (np.random.default_rng(0).random(len(a)) < a - lower)
-=== wrong: no sign :: all :: signs are missing
--    return norm, (np.sign(gradient) * levels).astype(np.int8)
-+    return norm, (levels).astype(np.int8)
-=== wrong: the numbers in place of their levels :: all :: return the whole numbers
-+    return norm, norm * np.sign(gradient) * levels / s
-=== wrong: a norm divided by s :: all :: divided by s already
-+    return norm / s, (np.sign(gradient) * levels).astype(np.int8)
-=== wrong: the largest magnitude :: levels, bytes, corners :: The largest magnitude was taken
--    norm = np.linalg.norm(gradient)
-+    norm = np.abs(gradient).max()
-=== wrong: the sum of magnitudes :: all :: sum of the magnitudes
-+    norm = np.abs(gradient).sum()
-=== wrong: the squared norm :: all :: squared norm
-+    norm = gradient @ gradient
 === wrong: floor of the signed number :: levels, bytes :: floor of a negative number
 -    a = s * np.abs(gradient) / norm
 +    a = s * gradient / norm

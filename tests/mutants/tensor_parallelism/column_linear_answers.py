@@ -22,12 +22,6 @@ def column_linear(comm, x, w, b, g):
 === wrong: y is gathered :: local, traffic :: Each rank returns its own columns
 -    y, gw, gb = x @ w + b, x.T @ g, g.sum(axis=0)
 +    y, gw, gb = np.concatenate(comm.all_gather(x @ w + b), axis=1), x.T @ g, g.sum(axis=0)
-=== wrong: no bias :: local :: The bias is missing
-+    y, gw, gb = x @ w, x.T @ g, g.sum(axis=0)
-=== wrong: the mean over the samples :: local :: not its mean
-+    y, gw, gb = x @ w + b, x.T @ g, g.mean(axis=0)
-=== wrong: the gradient of w transposed :: local :: the shape of w
-+    y, gw, gb = x @ w + b, g.T @ x, g.sum(axis=0)
 === wrong: y is summed over the ranks :: all :: CollectiveMismatch :: raised
      y, gw, gb = x @ w + b, x.T @ g, g.sum(axis=0)
 +    comm.all_reduce(y)

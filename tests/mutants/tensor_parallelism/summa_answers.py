@@ -57,9 +57,6 @@ def summa(comm, pr, pc, width, a, b):
 === wrong: the groups are made for each panel :: panels :: one call of row_and_column
          i, j = t // of_b, t // of_a
 +        row, column = row_and_column(comm, pr, pc)
-=== wrong: the block divided by the ranks :: all :: divided by the number of ranks
--    return c
-+    return c / comm.size
 === right: panels of one column at a time
 def summa(comm, pr, pc, width, a, b):
     row, column = row_and_column(comm, pr, pc)
