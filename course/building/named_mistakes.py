@@ -57,7 +57,7 @@ def also_of_mistakes(compare: Callable[..., None], said: Named) -> Callable[...,
 
 
 def as_returned(values: Any) -> Any:
-    """The values of a mistake as an answer returns them: numpy's numbers as Python's, since answers return plain data."""
+    """The values of a mistake as an answer returns them: plain data has Python's numbers, not numpy's."""
     return values.item() if isinstance(values, np.generic) else values
 
 
