@@ -11,6 +11,7 @@ progress.py            shows how it goes
 hidden_tests.py        the arguments of hidden tests, in a text
 drawing.py             draws others of the same kind
 known_answers.py       right and wrong answers, to prove a draw
+named_mistakes.py      what a check says of each mistake that it knows
 redrawing.py           all of that, for `course redraw`
 imports.py             which files a file imports
 pictures.py            smaller PNGs, so that notebooks stay small

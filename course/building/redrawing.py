@@ -12,6 +12,7 @@ from course.building import text
 from course.building.drawing import drawn
 from course.building.hidden_tests import HiddenTest, hidden_tests, with_values
 from course.building.known_answers import Classroom, known_answers, misjudged
+from course.building.named_mistakes import named
 from course.building.sources import Source
 from course.whole_file import replace
 from minidl.random import Purpose, stream
@@ -52,14 +53,23 @@ def proven(
     test: HiddenTest, seed: int, known: Any, classroom: Classroom, advance: Callable[[], None]
 ) -> tuple[Mapping[str, Any], str]:
     """New values with which all known answers are judged correctly, or why none of ATTEMPTS draws had such values."""
-    problem = ""
+    problem, before = "", mistakes_named(test, test.values, classroom)
     for attempt in range(ATTEMPTS):
         rng = stream(Purpose.MANUAL, seed, "hidden test", test.exercise, attempt)
         values = {name: value if name in test.kept else drawn(name, value, rng) for name, value in test.values.items()}
         problem = first_problem(test, values, known, classroom, advance)
+        if not problem and (lost := before - mistakes_named(test, values, classroom)):
+            problem = f"with {test.written(values)!r}, a mistake is right, or not named: {min(lost)}"
         if not problem:
             return values, ""
     return {}, f"the last of {ATTEMPTS} draws was not fair: {problem}"
+
+
+def mistakes_named(test: HiddenTest, values: Mapping[str, Any], classroom: Classroom) -> set[str]:
+    """The sentences of the mistakes that the check finds and names with these values."""
+    with named() as said:
+        classroom.outcomes(test.exercise, "", test.written(values))
+    return {sentence for sentence, causes in said.items() if sentence in causes}
 
 
 def answers_to(test: HiddenTest, known: Any) -> list[tuple[str, str, Any]]:

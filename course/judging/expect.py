@@ -96,19 +96,19 @@ def number(
     mistakes: Mapping[str, Any] | None = None,
 ) -> None:
     """Raise Wrong unless `got` is the number `want` up to rounding; parameters as in `array`."""
-    numbers = number_array(got, called, "a number")
-    if numbers.dtype.kind == "c":
-        raise Wrong(f"{called}: expected a real number, got a complex one.")
-    if numbers.ndim != 0:
-        raise Wrong(f"{called}: expected a number, got an array of shape {numbers.shape}.")
 
     def alike(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return same_numbers(a, b, rtol, atol)
 
-    if not np.all(alike(numbers, np.asarray(want))):
-        cause = cause_of(numbers, mistakes, alike)
+    numbers = number_array(got, called, "a number")
+    if numbers.dtype.kind == "c":
+        raise Wrong(f"{called}: expected a real number, got a complex one.")
+    if numbers.ndim == 0 and np.all(alike(numbers, np.asarray(want))):
+        return
+    wanted, came = "a number", f"an array of shape {numbers.shape}"
+    if numbers.ndim == 0:
         wanted, came = shown_apart(want, numbers.item())
-        raise Wrong(f"{called}: expected {wanted}, got {came}.", cause)
+    raise Wrong(f"{called}: expected {wanted}, got {came}.", cause_of(numbers, mistakes, alike))
 
 
 def same(got: Any, want: Any, called: str, mistakes: Mapping[str, Any] | None = None) -> None:

@@ -24,7 +24,12 @@ A wrong answer has a name, the parts that it must lose, and text that the messag
 perhaps "raised" or "stuck", where it does not end with a wrong result, and "hidden only", where only the hidden cases
 find it. Lines that begin with `::` continue such a line. The answer is a student's cell, or it changes the closest
 base or right answer above it: lines with `-` (below lines with a space, which stay) become those with `+`; an empty
-line separates two changes that would run together. What is replaced must be there exactly once.
+line separates two changes that would run together. What is replaced must be there exactly once. Lines with `+` alone
+replace what the wrong answer above replaces:
+
+        === wrong: half of it :: values :: expected 4
+        +    return y / 2
+
 `tests/course/checks/test_mutants.py` judges all answers.
 """
 
@@ -82,13 +87,15 @@ def of_chapter(name: str, folder: Iterable[str]) -> tuple[list[Mutant], list[Alt
 
 def answers(exercise: str, parts: dict[str, str], text: str) -> tuple[list[Mutant], list[Alternative]]:
     """Read the answers to an exercise."""
-    base, wrong, right = "", [], []
+    base, replaced, wrong, right = "", "", [], []
     for block in re.split(r"^=== ", text.strip("\n"), flags=re.MULTILINE)[1:]:
         header, _, body = block.replace("\n::", " ::").strip("\n").partition("\n")
         kind, _, words = header.partition(": ")
         if kind == "wrong":
             mistake, names, says, *more = (word.strip() for word in words.split("::"))
             loses = [name.strip() for name in names.split(",")]
+            body = replaced + body if body[0] == "+" else body
+            replaced = "".join(before for before, _ in CHANGE.findall(f"{body}\n")[:1])
             status = next((each for each in Status if each.name.lower() in more), Status.WRONG)
             wrong.append(
                 Mutant(

@@ -15,7 +15,7 @@ from tests.parallel.jobs import small_job
 class Reading(parallel.Strategy):
     """Records the labels and the samples that each node sees; learns nothing."""
 
-    kind: str = "parts"
+    kind: str = "local_batches"
 
     def run(self, session):
         for batch in getattr(session, self.kind)():
@@ -28,14 +28,14 @@ def read(kind: str, shards: str, nodes: int = 3) -> dict:
     return parallel.train(small_job(shards=shards, batch_size=15), Reading(kind), nodes, on="simulation").recorded
 
 
-@pytest.mark.parametrize("kind", ["parts", "passes"])
+@pytest.mark.parametrize("kind", ["local_batches", "shard_batches"])
 def test_shards_by_label_give_each_of_three_nodes_one_of_three_classes(kind):
     labels = read(kind, "by_label")["labels"]
     assert [{label for _, label in node} for node in labels] == [{0}, {1}, {2}]
     assert [len(node) for node in labels] == [60, 60, 60]  # 3 epochs of 20 samples
 
 
-@pytest.mark.parametrize(("kind", "shards"), [("parts", "fixed"), ("passes", "fixed"), ("passes", "shuffled")])
+@pytest.mark.parametrize(("kind", "shards"), [("local_batches", "fixed"), ("shard_batches", "fixed"), ("shard_batches", "shuffled")])
 def test_fixed_shards_stay_and_shuffled_ones_are_dealt_anew_in_every_epoch(kind, shards):
     for node in read(kind, shards)["samples"]:
         first, second = ({x for epoch, x in node if epoch == number} for number in (0, 1))

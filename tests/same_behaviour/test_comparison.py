@@ -88,11 +88,11 @@ def test_the_command_ends_with_1_and_prints_both_values_where_something_differs(
 def test_a_default_changed_in_a_copy_of_the_checkout_is_found(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     shutil.copytree(command.ROOT / "minidl", checkout / "minidl", ignore=shutil.ignore_patterns("__pycache__"))
-    source = next(path for path in checkout.rglob("local_sgd.py"))
+    source = next(path for path in checkout.rglob("elastic_averaging.py"))
     text = source.read_text(encoding="utf-8")
-    source.write_text(text.replace("period: int = 8", "period: int = 9"), encoding="utf-8")
+    source.write_text(text.replace("period: int = 1", "period: int = 9"), encoding="utf-8")
     records = command.record_all([command.ROOT, checkout], ["public_names"])
     here, there = (record["results"] for record in records["public_names"])
     found = {difference.path: (difference.here, difference.there) for difference in differences(here, there)}
-    assert found["LocalSGD/fields/period"] == ("8", "9")
-    assert all(path.startswith("LocalSGD") for path in found)
+    assert found["ElasticAveraging/fields/period"] == ("1", "9")
+    assert all(path.startswith("ElasticAveraging") for path in found)

@@ -154,8 +154,6 @@ def slipped(one: Majority, number: int) -> dict[str, Array]:
         ),
         "This is the mean over the machines, not the sum.": sums[number] / one.p,
         "This is the mean of the gradients in it, not the sum.": sums[number] / max(1, len(ready)),
-        "Gradients that came before the round but after another one's are missing: what is late counts in the next "
-        "round.": total(one.n, [each for each in ready if each.machine == one.drawn[number] or each is ready[-1]]),
         "This is the sum of the round before.": sums[number - 1] if number else sums[number] * np.nan,
         "The drawn machine's own gradients are missing.": total(one.n, [e for e in ready if e not in first]),
     }

@@ -166,6 +166,7 @@ MISTAKES: dict[str, Rule] = {
     ),
     "The k largest numbers were sent; those with the largest magnitude are to be sent, also negative ones.": by_value,
     "The k smallest magnitudes were sent.": smallest,
+    "The whole residual was cleared.": with_residuals(lambda step, rank, those: np.zeros_like(step.residuals[rank])),
     "There is no memory: the residual is not added to the gradient.": without_memory,
     "The residual is kept, but not added to the next gradient.": kept_anew,
     "The entries were chosen by the gradient; choose by the total of gradient and residual.": of_the_gradient,
@@ -174,7 +175,6 @@ MISTAKES: dict[str, Rule] = {
     "The residual still has the entries that were sent: they would be sent again.": with_residuals(
         lambda step, rank, those: step.totals[rank]
     ),
-    "The whole residual was cleared.": with_residuals(lambda step, rank, those: np.zeros_like(step.residuals[rank])),
     "The residual was cleared where any rank has sent; a rank clears only what it has sent itself.": with_residuals(
         lambda step, rank, those: cleared(
             step.totals[rank], np.concatenate([top(each, step.k) for each in step.totals])

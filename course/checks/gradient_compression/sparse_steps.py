@@ -83,8 +83,11 @@ def compare_weights(made: Made) -> None:
 
 
 def compare_residuals(made: Made) -> None:
-    """Raise Wrong unless every rank keeps the entries that it has not sent, to the bit."""
-    for step, run in made:
+    """Raise Wrong unless every rank keeps the entries that it has not sent, to the bit.
+
+    The first step comes last: there the residuals are 0 before, and several mistakes give the same.
+    """
+    for step, run in [*made[1:], *made[:1]]:
         _, residuals = step.after()
         for rank in range(step.p):
             got, want, zero = run.arguments[rank][RESIDUAL], residuals[rank], np.float32(0)  # -0.0 + 0.0 is 0.0

@@ -32,9 +32,11 @@ def compare_variance(answer: Answer, gradients: Array, batch_size: int, replacem
     if isinstance(got, float) and np.isnan(got) and len(gradients) == 1:
         cause = "With a single sample there is nothing to draw, and n - 1 is 0: answer 0."
         raise Wrong(f"{called}: expected 0, got nan.", cause)
-    mistakes = variance_mistakes(gradients, batch_size, replacement)
-    if isinstance(got, int | float) and sum(bool(np.isclose(got, wrong)) for wrong in mistakes.values()) > 1:
-        mistakes = {}  # several mistakes give this number: none is named
+    known = variance_mistakes(gradients, batch_size, replacement)
+    values = list(known.values())
+    mistakes = {  # where several give the same number, none is named
+        sentence: value for sentence, value in known.items() if np.isclose(value, values).sum() == 1
+    }
     expect.number(got, variance(gradients, batch_size, replacement), called, mistakes=mistakes)
 
 

@@ -52,7 +52,7 @@ def heads_of(answer: Answer, case: Case, seed: int, *, is_limited: bool = False)
             "consecutive block of them.": in_a_row @ wo,
             "Q, K and V of a head are not next to each other: the columns of Q of all heads come first.": each_has_three
             @ wo,
-            "Each rank's columns are computed as one wide head.": outputs(q, k, v, p) @ wo,
+            "Each rank's columns are computed as one wide head.": (outputs(q, k, v, p) if d % p == 0 else a) @ wo,
             "All heads are computed as one.": outputs(q, k, v, 1) @ wo,
             "The columns are in the order Q, K, V.": outputs(v, q, k, heads) @ wo,
             "K and Q are interchanged.": outputs(k, q, v, heads) @ wo,

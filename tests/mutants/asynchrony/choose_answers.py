@@ -32,10 +32,8 @@ def choose(cluster):
 -    p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest
 +    p, q, f, slowest = cluster.workers, 0.0, 1.0, 1.0
 === wrong: no persistent straggler :: all :: The persistent straggler is left out
--    p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest
 +    p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, 1.0
 === wrong: no random stragglers :: stragglers :: The random stragglers are left out
--    p, q, f, slowest = cluster.workers, cluster.slow_share, cluster.slow_factor, cluster.slowest
 +    p, q, f, slowest = cluster.workers, 0.0, 1.0, cluster.slowest
 === wrong: the queue at the server is forgotten :: network :: The server serves one worker at a time
 -    rate = min(rate, 1 / x)
@@ -48,27 +46,23 @@ def choose(cluster):
 === wrong: a synchronous step takes the mean of the workers' times :: all :: as long as the slowest of its gradients
 -    longest = cluster.seconds * max(slowest, 1 + (1 - (1 - q) ** p) * (f - 1))
 +    longest = mean * (p - 1 + slowest) / p
+=== wrong: some worker is delayed in every synchronous step :: stragglers :: only if at least one of its p gradients is
++    longest = cluster.seconds * max(slowest, f)
 === wrong: whole vectors go round the ring :: network :: a chunk of nbytes / p bytes
 -    ring = 2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)
 +    ring = 2 * (p - 1) * (cluster.alpha + cluster.nbytes * cluster.beta)
+=== wrong: alpha is forgotten in the ring :: network :: takes alpha seconds
++    ring = 2 * (p - 1) * cluster.nbytes / p * cluster.beta
 === wrong: the other way round :: all :: the other choice each time
 -    return "synchronous" if (longest + ring) / p < penalty / rate else "asynchronous"
 +    return "synchronous" if (longest + ring) / p > penalty / rate else "asynchronous"
 === wrong: another word :: all :: expected 'synchronous' or 'asynchronous', got 'async'
--    return "synchronous" if (longest + ring) / p < penalty / rate else "asynchronous"
 +    return "synchronous" if (longest + ring) / p < penalty / rate else "async"
 === wrong: the all-reduce is forgotten :: network :: The all-reduce is left out
--    return "synchronous" if (longest + ring) / p < penalty / rate else "asynchronous"
 +    return "synchronous" if longest / p < penalty / rate else "asynchronous"
-=== wrong: alpha is forgotten in the ring :: network :: takes alpha seconds
--    ring = 2 * (p - 1) * (cluster.alpha + cluster.nbytes / p * cluster.beta)
-+    ring = 2 * (p - 1) * cluster.nbytes / p * cluster.beta
 === wrong: random delays do not touch asynchronous workers :: stragglers :: Delays hold up asynchronous workers
 -    mean = cluster.seconds * (1 + q * (f - 1))
 +    mean = cluster.seconds
-=== wrong: some worker is delayed in every synchronous step :: stragglers :: only if at least one of its p gradients is
--    longest = cluster.seconds * max(slowest, 1 + (1 - (1 - q) ** p) * (f - 1))
-+    longest = cluster.seconds * max(slowest, f)
 === wrong: the seconds of workers and of the server add up :: all :: the longer of the two times counts
 -    rate = min(rate, 1 / x)
 +    rate = 1 / (mean / p + x)

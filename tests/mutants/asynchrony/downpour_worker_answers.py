@@ -57,6 +57,8 @@ def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
 === wrong: up the slope :: serial, pushes :: up the slope
 -        change = -lr * gradient(weights, step)
 +        change = lr * gradient(weights, step)
+=== wrong: steps numbered from 1 :: serial, pushes :: expected
++        change = -lr * gradient(weights, (step + 1) % steps)
 === wrong: fetches in every step :: requests, pushes :: One in each step; expected one in
 -        if step % n_fetch == 0:
 +        if True:
@@ -87,9 +89,6 @@ def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
 +            comm.send(request(PUT, weights), server)
 -        comm.send(request(ADD, accumulated), server)
 +        comm.send(request(PUT, weights), server)
-=== wrong: steps numbered from 1 :: serial, pushes :: expected
--        change = -lr * gradient(weights, step)
-+        change = -lr * gradient(weights, (step + 1) % steps)
 === wrong: adds its unpushed changes to the weights that it fetches :: pushes :: expected
 -            weights = comm.recv(server)
 +            weights = comm.recv(server) + accumulated

@@ -29,17 +29,16 @@ def locked_step(shared, lock, gradient, lr):
 -        w = shared.read()
 -        shared.write(w - lr * g)
 +        shared.write(shared.read() + lr * g)
+=== wrong: the lock is asked for twice :: all :: this worker has the lock already :: raised
++        lock.acquire()
++        shared.write(shared.read() - lr * g)
+=== wrong: without the learning rate :: lost :: The learning rate is missing
++        shared.write(shared.read() - g)
 === wrong: the gradient is computed again under the lock :: held
 :: with the lock held, the workers compute one after the other
 -        shared.write(w - lr * g)
 +        shared.write(w - lr * gradient(w))
-=== wrong: the lock is asked for twice :: all :: this worker has the lock already :: raised
--        w = shared.read()
--        shared.write(w - lr * g)
-+        lock.acquire()
-+        shared.write(shared.read() - lr * g)
 === wrong: the copy is changed, and never written :: all :: The weights were not changed
--        shared.write(w - lr * g)
 +        w -= lr * g
 === wrong: the first read is under the lock, too :: held :: One block is enough
 def locked_step(shared, lock, gradient, lr):
@@ -53,10 +52,6 @@ def locked_step(shared, lock, gradient, lr):
     g = gradient(0.0 * shared.read())
     with lock:
         shared.write(shared.read() - lr * g)
-=== wrong: without the learning rate :: lost :: The learning rate is missing
--        w = shared.read()
--        shared.write(w - lr * g)
-+        shared.write(shared.read() - g)
 === right: acquire and release by hand, in try and finally
 def locked_step(shared, lock, gradient, lr):
     stale = shared.read()

@@ -23,6 +23,10 @@ def lost_updates(events):
 === wrong: what is left instead of what is lost :: all :: not lost
 -    return writes - sum(counters.values())
 +    return sum(counters.values())
+=== wrong: by cell, in a dictionary :: all :: expected
++    return counters
+=== wrong: forgets to return :: all :: without a `return`
++    writes - sum(counters.values())
 === wrong: each write that overwrites another worker's counts once :: races
 :: A write that is late by several loses several
 def lost_updates(events):
@@ -52,12 +56,6 @@ def lost_updates(events):
 === wrong: writes add to the present value :: all :: expected
 -            counters[cell] = seen[worker, cell] + 1
 +            counters[cell] = counters.get(cell, 0) + 1
-=== wrong: by cell, in a dictionary :: all :: expected
--    return writes - sum(counters.values())
-+    return counters
-=== wrong: forgets to return :: all :: without a `return`
--    return writes - sum(counters.values())
-+    writes - sum(counters.values())
 === wrong: a counter begins when it is first written :: all :: KeyError :: raised
 -            seen[worker, cell] = counters.get(cell, 0)
 +            seen[worker, cell] = counters[cell]

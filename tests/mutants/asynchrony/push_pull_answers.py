@@ -18,6 +18,12 @@ def push_pull(comm, delta, servers):
 === wrong: the whole vector to every server :: all :: is the part of servers[k]
 -        comm.send(request(ADD, part), server)
 +        comm.send(request(ADD, delta), server)
+=== wrong: the requests without a kind :: all :: which is no request
++        comm.send(part, server)
+=== wrong: pushes the negative :: weights :: That is the negative
++        comm.send(request(ADD, -part), server)
+=== wrong: sends Python objects :: all :: got another Python object
++        comm.send(('add', part), server)
 === wrong: GET before ADD :: weights :: The weights that come back are to contain delta
 def push_pull(comm, delta, servers):
     parts = np.array_split(delta, len(servers))
@@ -42,33 +48,21 @@ def push_pull(comm, delta, servers):
 === wrong: the replies in order of arrival :: weights :: in the order in which the replies came
 -    return np.concatenate([comm.recv(server) for server in servers])
 +    return np.concatenate([comm.recv(ANY) for server in servers])
+=== wrong: delta is added once more to what came :: weights :: delta was added once more here
++    return np.concatenate([comm.recv(server) for server in servers]) + delta
+=== wrong: a list of parts is returned :: weights :: got a list of
++    return [comm.recv(server) for server in servers]
 === wrong: parts of n // S elements, the rest to the last server :: all :: is the part of servers[k]
 -    parts = np.array_split(delta, len(servers))
 +    each, last = len(delta) // len(servers), len(servers) - 1
 +    parts = [delta[k * each : (k + 1) * each] for k in range(last)] + [delta[last * each :]]
-=== wrong: the requests without a kind :: all :: which is no request
--        comm.send(request(ADD, part), server)
-+        comm.send(part, server)
-=== wrong: delta is added once more to what came :: weights :: delta was added once more here
--    return np.concatenate([comm.recv(server) for server in servers])
-+    return np.concatenate([comm.recv(server) for server in servers]) + delta
-=== wrong: pushes the negative :: weights :: That is the negative
--        comm.send(request(ADD, part), server)
-+        comm.send(request(ADD, -part), server)
 === wrong: never asks :: all :: recv :: stuck
 -        comm.send(request(GET), server)
 === wrong: sends DONE, too :: traffic :: 3 messages, 2 needed
          comm.send(request(GET), server)
 +        comm.send(request(DONE), server)
-=== wrong: a list of parts is returned :: weights :: got a list of
--    return np.concatenate([comm.recv(server) for server in servers])
-+    return [comm.recv(server) for server in servers]
 === wrong: clears delta when it is sent :: weights :: changed its argument delta
-         comm.send(request(GET), server)
 +    delta[:] = 0
-=== wrong: sends Python objects :: all :: got another Python object
--        comm.send(request(ADD, part), server)
-+        comm.send(('add', part), server)
 === wrong: counts the servers from the lowest rank :: weights, traffic :: is the part of servers[k]
  def push_pull(comm, delta, servers):
 +    servers = sorted(servers)

@@ -59,8 +59,9 @@ def serve(comm, shard, workers):
 -            comm.send(values, comm.last_source)
 +            comm.send(shard, comm.last_source)
 === wrong: replies to worker 0 :: order, traffic :: recv :: stuck
--            comm.send(values, comm.last_source)
 +            comm.send(values, 0)
+=== wrong: sends the kind with the reply :: alone, order, traffic :: without a kind
++            comm.send(request(GET, values), comm.last_source)
 === wrong: GETs wait until all workers that are left have asked :: order :: The server was waiting for another worker
 -    values, done = shard.copy(), 0
 +    values, done, waiting = shard.copy(), 0, []
@@ -75,9 +76,6 @@ def serve(comm, shard, workers):
 -        elif kind == DONE:
 -            done += 1
 +        done += kind == GET
-=== wrong: sends the kind with the reply :: alone, order, traffic :: without a kind
--            comm.send(values, comm.last_source)
-+            comm.send(request(GET, values), comm.last_source)
 === wrong: uses the library's Store :: all :: may not be used :: raised
 from minidl.parallel import Store
 

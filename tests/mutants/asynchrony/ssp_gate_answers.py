@@ -29,14 +29,17 @@ def ssp_gate(comm, workers, bound):
 -        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound]
 +        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= 0]
 === wrong: off by one: bound + 1 steps ahead :: bound, waiting, leaving :: a lead of bound + 1 is too much
--        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound]
 +        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound + 1]
 === wrong: off by one: less than bound, and a barrier for 0 :: waiting, leaving :: The bound is off by one
--        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound]
 +        ready = [w for w in waiting if clocks[w] - min(clocks.values()) < max(bound, 1)]
 === wrong: nobody waits :: bound, waiting, leaving :: Nobody waits here
--        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound]
 +        ready = [w for w in waiting if True]
+=== wrong: only the worker that asks is looked at :: all :: waits for :: stuck
++        ready = [w for w in [worker] if w in clocks and clocks[w] - min(clocks.values()) <= bound]
+=== wrong: compares with the mean clock :: bound, waiting, leaving :: of the slowest worker that has not finished
++        ready = [w for w in waiting if clocks[w] - sum(clocks.values()) / len(clocks) <= bound]
+=== wrong: no gate any more once a worker has finished :: leaving :: ahead of worker
++        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound or len(clocks) < workers]
 === wrong: a worker that has finished holds the others back :: leaving :: waits for :: stuck
 -    waiting = []
 -    while clocks:
@@ -45,18 +48,11 @@ def ssp_gate(comm, workers, bound):
 -            del clocks[worker]
 +            left -= 1
 +            clocks[worker] += 1
-=== wrong: only the worker that asks is looked at :: all :: waits for :: stuck
--        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound]
-+        ready = [w for w in [worker] if w in clocks and clocks[w] - min(clocks.values()) <= bound]
 === wrong: waiting workers are looked at only when a CLOCK comes :: leaving :: Worker 0 has finished
              del clocks[worker]
 +            continue
 === wrong: DONE has a reply, too :: replies :: DONE has no reply
-             del clocks[worker]
 +            comm.send(np.zeros(0), worker)
-=== wrong: compares with the mean clock :: bound, waiting, leaving :: of the slowest worker that has not finished
--        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound]
-+        ready = [w for w in waiting if clocks[w] - sum(clocks.values()) / len(clocks) <= bound]
 === wrong: all who wait are released when one may go on :: bound, waiting, leaving :: ahead of worker
          ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound]
 +        if any(clocks[w] - min(clocks.values()) <= bound for w in waiting):
@@ -64,9 +60,6 @@ def ssp_gate(comm, workers, bound):
 === wrong: the reply is the slowest clock :: replies :: A reply has no contents
 -            comm.send(np.zeros(0), w)
 +            comm.send(np.array([min(clocks.values())]), w)
-=== wrong: no gate any more once a worker has finished :: leaving :: ahead of worker
--        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound]
-+        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound or len(clocks) < workers]
 === right: all who wait have the same clock: a queue, released when the slowest clock grows
 def ssp_gate(comm, workers, bound):
     clocks = np.zeros(workers)

@@ -14,14 +14,14 @@ def consensus_factor(W):
 === wrong: the spectral gap :: all :: spectral gap
 -    return values[-2] if len(values) > 1 else 0.0
 +    return 1 - values[-2] if len(values) > 1 else 0.0
-=== wrong: the largest eigenvalue :: all :: belongs to the mean
--    return values[-2] if len(values) > 1 else 0.0
-+    return values[-1] if len(values) > 1 else 0.0
+=== wrong: one machine forgotten :: symmetric :: IndexError :: raised
++    return values[-2]
+=== wrong: the formula of the ring for all :: all :: expected
++    return (1 + 2 * np.cos(2 * np.pi / len(W))) / 3 if len(values) > 1 else 0.0
 === wrong: without absolute values :: others :: negative eigenvalue
 -    values = sorted(abs(value) for value in np.linalg.eigvals(W))
 +    values = sorted(value.real for value in np.linalg.eigvals(W))
 === wrong: eigvalsh for any matrix :: others :: not symmetric
--    values = sorted(abs(value) for value in np.linalg.eigvals(W))
 +    values = sorted(abs(value) for value in np.linalg.eigvalsh(W))
 === wrong: the second singular value :: others :: singular value
 def consensus_factor(W):
@@ -31,18 +31,6 @@ def consensus_factor(W):
 def consensus_factor(W):
     values = sorted(abs(value) for value in np.linalg.eigvals(W) if abs(value) < 1 - 1e-9)
     return values[-1] if values else 0.0
-=== wrong: one machine forgotten :: symmetric :: IndexError :: raised
--    return values[-2] if len(values) > 1 else 0.0
-+    return values[-2]
-=== wrong: the formula of the ring for all :: all :: expected
--    return values[-2] if len(values) > 1 else 0.0
-+    return (1 + 2 * np.cos(2 * np.pi / len(W))) / 3 if len(values) > 1 else 0.0
-=== wrong: the square :: all :: the square
--    return values[-2] if len(values) > 1 else 0.0
-+    return values[-2] ** 2 if len(values) > 1 else 0.0
-=== wrong: the smallest one :: all :: smallest absolute value
--    return values[-2] if len(values) > 1 else 0.0
-+    return values[0] if len(values) > 1 else 0.0
 === right: takes the mean out first
 def consensus_factor(W):
     return np.abs(np.linalg.eigvals(W - 1 / len(W))).max()

@@ -38,14 +38,15 @@ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
 === wrong: the centre moves by the mean of the pulls :: several, total :: not by their mean
 -            centre = centre + moved
 +            centre = centre + moved / comm.size
+=== wrong: the centre is pushed away :: one, several, total :: the centre's pull is wrong
++            centre = centre - moved
+=== wrong: the arguments are changed :: one :: changed its argument centre at [0]
++            centre += moved
 === wrong: each worker moves a centre of its own :: several, total, rounds :: the pulls of all workers
 -            comm.all_reduce(moved)
 === wrong: alpha multiplied by the learning rate :: one, several, total :: not multiplied by lr again
 -            pull = alpha * (x - centre)
 +            pull = lr * alpha * (x - centre)
-=== wrong: the centre is pushed away :: one, several, total :: the centre's pull is wrong
--            centre = centre + moved
-+            centre = centre - moved
 === wrong: the workers are pushed away :: one, several, total :: worker's pull is wrong
 -            x = x - lr * g - pull
 +            x = x - lr * g + pull
@@ -66,7 +67,6 @@ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
 -        if step % period == 0:
 +        if True:
 === wrong: the first pull after `period` steps :: one, several, rounds :: The first pull is in step 0
--        if step % period == 0:
 +        if (step + 1) % period == 0:
 === wrong: an all-reduce in every step, of zeros between pulls :: rounds :: a round in each step
              x = x - lr * g
@@ -84,9 +84,9 @@ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
 === wrong: the weights are gathered :: rounds :: no comm.all_gather
 -            comm.all_reduce(moved)
 +            moved = alpha * sum(each - centre for each in comm.all_gather(x))
-=== wrong: the arguments are changed :: one :: changed its argument centre at [0]
--            centre = centre + moved
-+            centre += moved
+=== wrong: an all-reduce for each half :: rounds :: takes one all-reduce
++            comm.all_reduce(moved[:1])
++            comm.all_reduce(moved[1:])
 === wrong: the all-reduce writes the sum into the worker's pull :: several, total :: writes into the array
 -            moved = pull.copy()
 -            comm.all_reduce(moved)
@@ -97,10 +97,6 @@ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
 === wrong: the results swapped :: one, several, total :: in this order
 -    return x, centre
 +    return centre, x
-=== wrong: an all-reduce for each half :: rounds :: takes one all-reduce
--            comm.all_reduce(moved)
-+            comm.all_reduce(moved[:1])
-+            comm.all_reduce(moved[1:])
 === right: the sum of the weights instead of the pulls, overlapped with the gradient
 def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
     for step in range(steps):

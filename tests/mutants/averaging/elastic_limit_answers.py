@@ -21,27 +21,12 @@ def elastic_limit(p, lr, curvature, period):
 def elastic_limit(p, lr, curvature, period):
     a = lr * curvature
     return (4 - 2 * a) / (2 + 2 * p - p * a)
-=== wrong: no curvature :: all :: curvature is missing
--    shrink = 1 - lr * curvature
-+    shrink = 1 - lr
 === wrong: one plain step too many :: all :: one of the `period` steps
 -    q, s = shrink ** (period - 1), shrink**period
 +    q, s = shrink ** (period), shrink**(period + 1)
-=== wrong: p alpha :: several, periods :: asked for is alpha
--    return (2 + 2 * s) / (2 * q + p + p * s)
-+    return p * (2 + 2 * s) / (2 * q + p + p * s)
-=== wrong: rho :: all :: rho = alpha / lr
--    return (2 + 2 * s) / (2 * q + p + p * s)
-+    return 1 / lr * (2 + 2 * s) / (2 * q + p + p * s)
-=== wrong: minidl's default :: all :: It is not the limit
-def elastic_limit(p, lr, curvature, period):
-    return 0.9 / p
 === wrong: where the smaller eigenvalue is 0 :: all :: here it is 0
 -    return (2 + 2 * s) / (2 * q + p + p * s)
 +    return s / (q + p * s)
-=== wrong: the centre counted as a worker :: all :: p + 1 workers
--    return (2 + 2 * s) / (2 * q + p + p * s)
-+    return (2 + 2 * s) / (2 * q + (p + 1) * (1 + s))
 === wrong: a search on a coarse grid :: all :: still shrink
 def elastic_limit(p, lr, curvature, period):
     a = 1 - lr * curvature

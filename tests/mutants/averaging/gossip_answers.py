@@ -47,7 +47,6 @@ def gossip(comm, x, weights, steps):
 -    for _ in range(steps):
 +    for _ in range(steps - 1):
 === wrong: one step too many :: all :: one step too many
--    for _ in range(steps):
 +    for _ in range(steps + 1):
 === wrong: messages in float32 :: all :: expected
 -        sends = [comm.isend(x, rank) for rank in others]

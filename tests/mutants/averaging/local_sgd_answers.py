@@ -21,27 +21,21 @@ def local_sgd(comm, x, gradient, lr, period, steps, first):
 === wrong: no round after the last step :: periods, post local, rounds :: The last round is missing
 -        if step < first or (step - first) % period == period - 1 or step == steps - 1:
 +        if step < first or (step - first) % period == period - 1:
+=== wrong: a round before a period is over :: periods, post local, rounds :: after one step
++        if step < first or (step - first) % period == 0 or step == steps - 1:
+=== wrong: periods counted from step 0 :: post local, rounds :: begin after the first
++        if step < first or (step + 1) % period == 0 or step == steps - 1:
+=== wrong: no rounds at first :: post local, rounds :: of the first `first` steps has a round
++        if step % period == period - 1 or step == steps - 1:
+=== wrong: one step too many at first :: periods, post local, rounds :: One step too many
++        if step <= first or (step - first) % period == period - 1 or step == steps - 1:
+=== wrong: a round in every step :: periods, post local, rounds :: whatever the period
++        if True or step < first or (step - first) % period == period - 1 or step == steps - 1:
+=== wrong: one-shot averaging :: all :: one-shot averaging
++        if step == steps - 1:
 === wrong: the sum instead of the mean :: synchronous, periods, post local :: sums of the weights
 -            x = total / comm.size
 +            x = total
-=== wrong: a round before a period is over :: periods, post local, rounds :: after one step
--        if step < first or (step - first) % period == period - 1 or step == steps - 1:
-+        if step < first or (step - first) % period == 0 or step == steps - 1:
-=== wrong: periods counted from step 0 :: post local, rounds :: begin after the first
--        if step < first or (step - first) % period == period - 1 or step == steps - 1:
-+        if step < first or (step + 1) % period == 0 or step == steps - 1:
-=== wrong: no rounds at first :: post local, rounds :: of the first `first` steps has a round
--        if step < first or (step - first) % period == period - 1 or step == steps - 1:
-+        if step % period == period - 1 or step == steps - 1:
-=== wrong: one step too many at first :: periods, post local, rounds :: One step too many
--        if step < first or (step - first) % period == period - 1 or step == steps - 1:
-+        if step <= first or (step - first) % period == period - 1 or step == steps - 1:
-=== wrong: a round in every step :: periods, post local, rounds :: whatever the period
--        if step < first or (step - first) % period == period - 1 or step == steps - 1:
-+        if True or step < first or (step - first) % period == period - 1 or step == steps - 1:
-=== wrong: one-shot averaging :: all :: one-shot averaging
--        if step < first or (step - first) % period == period - 1 or step == steps - 1:
-+        if step == steps - 1:
 === wrong: gradients averaged instead of weights :: periods, post local :: the weights stay apart
 def local_sgd(comm, x, gradient, lr, period, steps, first):
     for step in range(steps):
@@ -63,8 +57,6 @@ def local_sgd(comm, x, gradient, lr, period, steps, first):
 -            x = total / comm.size
 +            x = np.mean(comm.all_gather(x), axis=0)
 === wrong: rank 0 averages, and broadcasts :: rounds :: no comm.broadcast
--            comm.all_reduce(total)
--            x = total / comm.size
 +            comm.reduce(total)
 +            x = comm.broadcast(total / comm.size)
 === wrong: the weights are changed in place :: synchronous :: changed its argument x at [0]

@@ -62,7 +62,6 @@ def majority(comm, p, n, drawn):
 -                waiting.append(came)
 +                waiting = [came]
 === wrong: a gradient that comes while another one waits is dropped :: sums, once, messages :: only the oldest one
--                waiting.append(came)
 +                waiting = waiting or [came]
 === wrong: late gradients are dropped: only those of the drawn machine count :: sums, once, messages
 :: Only the drawn machine's
@@ -87,17 +86,14 @@ def majority(comm, p, n, drawn):
 -        machines(comm, p).all_reduce(total)
 +        total = machines(comm, p).all_reduce(np.append(total, len(waiting)))[:n]
 === wrong: sums in float32 :: sums, once, messages :: expected
--        machines(comm, p).all_reduce(total)
 +        total = machines(comm, p).all_reduce(total.astype(np.float32)).astype(float)
 === wrong: the gradients are gathered :: messages :: no comm.all_gather
--        machines(comm, p).all_reduce(total)
 +        total = sum(machines(comm, p).all_gather(total))
+=== wrong: training is in the all-reduce :: all :: can never complete :: stuck
++        comm.all_reduce(total)
 === wrong: the drawn machine begins without a gradient :: all :: These are zeros
 -        is_active = parent is None and len(waiting) > 0
 +        is_active = parent is None
-=== wrong: training is in the all-reduce :: all :: can never complete :: stuck
--        machines(comm, p).all_reduce(total)
-+        comm.all_reduce(total)
 === wrong: the mean :: sums, once, messages :: mean over the machines
 -        sums.append(total)
 +        sums.append(total / p)
@@ -114,9 +110,13 @@ def majority(comm, p, n, drawn):
 +        parent, children = root, []
 +        if comm.rank == root:
 +            parent, children = None, [r for r in range(p) if r != root]
+=== wrong: always the tree of machine 0 :: all ::
++        parent, children = tree(p, 0, comm.rank)
 === wrong: the gradient goes along with the activation :: messages :: expected empty arrays
 -            comm.send(np.zeros(0), child)
 +            comm.send(sum(waiting, np.zeros(n)), child)
+=== wrong: the children are not activated :: all :: rank :: stuck
++            pass
 === wrong: a second all-reduce, of the number of gradients :: times, messages :: one in each round
          machines(comm, p).all_reduce(total)
 +        machines(comm, p).all_reduce(np.ones(1))
@@ -129,12 +129,6 @@ def majority(comm, p, n, drawn):
 === wrong: whoever is ready begins (solo) :: all :: rank
 -                is_active = parent is None
 +                is_active = True
-=== wrong: the children are not activated :: all :: rank :: stuck
--            comm.send(np.zeros(0), child)
-+            pass
-=== wrong: always the tree of machine 0 :: all ::
--        parent, children = tree(p, root, comm.rank)
-+        parent, children = tree(p, 0, comm.rank)
 === wrong: the empty array is taken for a gradient :: all :: can never complete :: stuck
 -            elif len(came) == 0:
 -                is_done = True

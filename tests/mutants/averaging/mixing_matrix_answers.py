@@ -23,6 +23,18 @@ def mixing_matrix(neighbours):
 -        W[i, i] = 1 - len(near) / (1 + most)
 +            W[i, j] = 1 / (1 + len(near))
 +        W[i, i] = 1 - len(near) / (1 + len(near))
+=== wrong: the mean of the neighbours, without itself :: columns, factor :: column
++            W[i, j] = 1 / len(near)
++        W[i, i] = 0.0 if near else 1.0
+=== wrong: no weight for the machine with the most neighbours :: factor :: consensus factor
++            W[i, j] = 1 / max(1, most)
++        W[i, i] = 1 - len(near) / max(1, most)
+=== wrong: nearly nothing for itself :: factor :: keeps too little of its own
++            W[i, j] = 0.9 / max(1, most)
++        W[i, i] = 1 - 0.9 * len(near) / max(1, most)
+=== wrong: pairs with the smaller number of neighbours :: all :: nothing is left
++            W[i, j] = 1 / (1 + min(len(near), len(neighbours[j])))
++        W[i, i] = 1 - W[i].sum()
 === wrong: the transposed mean of itself and its neighbours :: all :: row
 -            W[i, j] = 1 / (1 + most)
 -        W[i, i] = 1 - len(near) / (1 + most)
@@ -30,29 +42,12 @@ def mixing_matrix(neighbours):
 +            W[i, j] = 1 / (1 + len(near))
 +        W[i, i] = 1 - len(near) / (1 + len(near))
 +    return W.T
-=== wrong: the mean of the neighbours, without itself :: columns, factor :: column
--            W[i, j] = 1 / (1 + most)
--        W[i, i] = 1 - len(near) / (1 + most)
-+            W[i, j] = 1 / len(near)
-+        W[i, i] = 0.0 if near else 1.0
-=== wrong: no weight for the machine with the most neighbours :: factor :: consensus factor
--            W[i, j] = 1 / (1 + most)
--        W[i, i] = 1 - len(near) / (1 + most)
-+            W[i, j] = 1 / max(1, most)
-+        W[i, i] = 1 - len(near) / max(1, most)
 === wrong: half for itself, to be safe :: factor :: weights of some pairs are too small
 -    return W
 +    return (W + np.eye(p)) / 2
-=== wrong: nearly nothing for itself :: factor :: keeps too little of its own
--            W[i, j] = 1 / (1 + most)
--        W[i, i] = 1 - len(near) / (1 + most)
-+            W[i, j] = 0.9 / max(1, most)
-+        W[i, i] = 1 - 0.9 * len(near) / max(1, most)
 === wrong: the identity :: all :: nobody hears
--    return W
 +    return np.eye(p)
 === wrong: 1 / p for all :: all :: no neighbours
--    return W
 +    return np.full((p, p), 1 / p)
 === wrong: the same own weight for all :: all :: own weight is the rest
 -        W[i, i] = 1 - len(near) / (1 + most)
@@ -60,11 +55,6 @@ def mixing_matrix(neighbours):
 === wrong: one direction only :: all :: hear of each other
 -        for j in near:
 +        for j in [j for j in near if j > i]:
-=== wrong: pairs with the smaller number of neighbours :: all :: nothing is left
--            W[i, j] = 1 / (1 + most)
--        W[i, i] = 1 - len(near) / (1 + most)
-+            W[i, j] = 1 / (1 + min(len(near), len(neighbours[j])))
-+        W[i, i] = 1 - W[i].sum()
 === right: the identity less a multiple of the Laplacian
 def mixing_matrix(neighbours):
     A = np.array([[float(j in near) for j in range(len(neighbours))] for near in neighbours])

@@ -16,13 +16,10 @@ def rounds_and_words(p, n, steps, period, first):
 -    rounds = alone + (steps - alone + period - 1) // period
 +    rounds = alone + (steps - alone) // period
 === wrong: one round more :: all :: no further round
--    rounds = alone + (steps - alone + period - 1) // period
 +    rounds = alone + (steps - alone) // period + 1
 === wrong: all steps are in periods :: all :: Periods begin after
--    rounds = alone + (steps - alone + period - 1) // period
 +    rounds = alone + (steps + period - 1) // period
 === wrong: no rounds at first :: all :: first `first` steps
--    rounds = alone + (steps - alone + period - 1) // period
 +    rounds = (steps - alone + period - 1) // period
 === wrong: more first steps than steps :: all :: fewer than `first`
 -    alone = min(first, steps)
@@ -31,28 +28,20 @@ def rounds_and_words(p, n, steps, period, first):
 -    return rounds, rounds * 2 * (p - 1) / p * n
 +    return rounds, rounds * 2 * (p - 1) / p * 10
 === wrong: a reduce-scatter only :: words :: in each of the two
--    return rounds, rounds * 2 * (p - 1) / p * n
 +    return rounds, rounds * (p - 1) / p * n
 === wrong: p chunks instead of p - 1 :: words :: p - 1 of them
--    return rounds, rounds * 2 * (p - 1) / p * n
 +    return rounds, rounds * 2 * n
 === wrong: whole arrays :: words :: all machines together
--    return rounds, rounds * 2 * (p - 1) / p * n
 +    return rounds, rounds * 2 * (p - 1) * n
 === wrong: bytes :: words :: These are bytes
--    return rounds, rounds * 2 * (p - 1) / p * n
 +    return rounds, 8 * rounds * 2 * (p - 1) / p * n
 === wrong: the words of one round :: words :: of one round
--    return rounds, rounds * 2 * (p - 1) / p * n
 +    return rounds, 2 * (p - 1) / p * n
 === wrong: words in every step :: words :: in every step
--    return rounds, rounds * 2 * (p - 1) / p * n
 +    return rounds, steps * 2 * (p - 1) / p * n
 === wrong: n // p :: words :: n / p words, also where
--    return rounds, rounds * 2 * (p - 1) / p * n
 +    return rounds, rounds * 2 * (p - 1) * (n // p)
 === wrong: all divided by // :: words :: need not be an integer
--    return rounds, rounds * 2 * (p - 1) / p * n
 +    return rounds, rounds * 2 * (p - 1) * n // p
 === right: counts step by step, and message by message
 def rounds_and_words(p, n, steps, period, first):

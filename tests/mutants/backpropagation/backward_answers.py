@@ -29,6 +29,8 @@ def backward(root):
 === wrong: only the leaves keep their gradients :: path, sum, whole, deep :: has to be set, and to stay
                  p.grad += g
 +            node.grad = 0.0
+=== wrong: 1 is added to the root's gradient once more :: path, sum, whole, deep :: the root: expected 1, got 2
++    root.grad += 1.0
 === wrong: a call of vjp for each parent :: once :: call it once a node, and go through the list
 -        if node.parents:
 -            for p, g in zip(node.parents, node.vjp(node.grad)):
@@ -197,9 +199,6 @@ def backward(root):
 -                p.grad += g
 +            for p, g in zip(node.parents, node.vjp(1.0)):
 +                p.grad += g * node.grad
-=== wrong: 1 is added to the root's gradient once more :: path, sum, whole, deep :: the root: expected 1, got 2
-                 p.grad += g
-+    root.grad += 1.0
 === wrong: the gradients are returned, and not set :: path, sum, whole, deep :: the root: expected 1, got 0
 -    root.grad = 1.0
 +    grads = dict.fromkeys(order, 0.0)

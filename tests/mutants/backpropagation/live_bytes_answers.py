@@ -35,48 +35,39 @@ def live_bytes(widths, batch, mode):
 === wrong: the last layer is missing :: evaluation :: The last layer is missing
 -        return 8 * max(a[i - 1] + a[i] for i in L)
 +        return 8 * max([a[i - 1] + a[i] for i in L[:-1]] or [0])
+=== wrong: evaluation keeps all :: evaluation :: in evaluation an activation is freed
++        return 8 * sum(a)
+=== wrong: the largest alone :: evaluation :: live at once
++        return 8 * max(a)
+=== wrong: the two largest, neighbours or not :: evaluation :: need not be neighbours
++        return 8 * sum(sorted(a)[-2:])
 === wrong: looks between the steps :: freed :: the peak lies within a step
 -    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
 +    return 8 * max([sum(a) + a[-1]] + [sum(a[:i]) + (i > 1) * a[i - 1] + sum(w[i:]) for i in L])
 === wrong: the weights' gradients are freed :: freed :: The gradients of the weights were freed
--    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
 +    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + w[i] for i in L)
 === wrong: only the activation is freed :: freed :: frees the activation's gradient, too
--    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
 +    return 8 * max(sum(a[:i + 1]) + sum(a[i:]) + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
+=== wrong: nothing is freed :: freed :: freed as backward passes
++    return 8 * (2 * sum(a) - a[0] + sum(w))
+=== wrong: the end of the forward pass :: freed :: when the forward pass ends
++    return 8 * sum(a)
+=== wrong: only the last layer's step :: freed :: 'training'): expected
++    return 8 * (sum(a) + a[-1] + (len(a) > 2) * a[-2] + w[-1])
 === wrong: no gradient of the output :: kept, freed :: The gradient of the last activation, L, is missing
 -        return 8 * (2 * sum(a) - a[0] + sum(w))
 -    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
 +        return 8 * (2 * sum(a) - a[0] - a[-1] + sum(w))
 +    return 8 * max(sum(a[:i + 1]) + (i < len(w) - 1) * a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
-=== wrong: evaluation keeps all :: evaluation :: in evaluation an activation is freed
--        return 8 * max(a[i - 1] + a[i] for i in L)
-+        return 8 * sum(a)
-=== wrong: the largest alone :: evaluation :: live at once
--        return 8 * max(a[i - 1] + a[i] for i in L)
-+        return 8 * max(a)
-=== wrong: the two largest, neighbours or not :: evaluation :: need not be neighbours
--        return 8 * max(a[i - 1] + a[i] for i in L)
-+        return 8 * sum(sorted(a)[-2:])
 === wrong: the weights' gradients are missing :: kept, freed :: gradients of the weights are missing
--        return 8 * (2 * sum(a) - a[0] + sum(w))
--    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
 +        return 8 * (2 * sum(a) - a[0])
 +    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] for i in L)
 === wrong: a gradient for the input :: kept, freed :: Nobody asks
--        return 8 * (2 * sum(a) - a[0] + sum(w))
--    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
 +        return 8 * (2 * sum(a) + sum(w))
 +    return 8 * max(sum(a[:i + 1]) + a[i] + a[i - 1] + sum(w[i:]) for i in L)
-=== wrong: nothing is freed :: freed :: freed as backward passes
--    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
-+    return 8 * (2 * sum(a) - a[0] + sum(w))
-=== wrong: the end of the forward pass :: freed :: when the forward pass ends
--    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
-+    return 8 * sum(a)
-=== wrong: only the last layer's step :: freed :: 'training'): expected
--    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
-+    return 8 * (sum(a) + a[-1] + (len(a) > 2) * a[-2] + w[-1])
+=== wrong: weights with a bias :: kept, freed :: 'nothing freed'): expected
++        return 8 * (2 * sum(a) - a[0] + sum(w) + sum(widths[1:]))
++    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) + sum(widths[i:]) for i in L)
 === wrong: the weights count :: all :: in any case
 -        return 8 * max(a[i - 1] + a[i] for i in L)
 +        return 8 * (max(a[i - 1] + a[i] for i in L) + sum(w))
@@ -87,11 +78,6 @@ def live_bytes(widths, batch, mode):
 === wrong: the list is used up :: evaluation :: live_bytes changed its argument widths[0]
      w = [0] + [m * n for m, n in zip(widths, widths[1:])]
 +    widths.reverse()
-=== wrong: weights with a bias :: kept, freed :: 'nothing freed'): expected
--        return 8 * (2 * sum(a) - a[0] + sum(w))
--    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)
-+        return 8 * (2 * sum(a) - a[0] + sum(w) + sum(widths[1:]))
-+    return 8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) + sum(widths[i:]) for i in L)
 === right: played through
 def live_bytes(widths, batch, mode):
     a, L = np.array(widths) * batch, len(widths) - 1

@@ -11,18 +11,6 @@ ANSWERS = r"""
 === wrong: W is not transposed where it fits :: of x :: W is not transposed
 def vjp_matmul(g, X, W):
     return g @ (W if W.shape[0] == W.shape[1] else W.T), X.T @ g
-=== wrong: the mean over the rows :: of w :: mean over the rows
-def vjp_matmul(g, X, W):
-    return g @ W.T, X.T @ g / max(len(X), 1)
-=== wrong: transposed :: of w :: the gradient of W: expected an array
-def vjp_matmul(g, X, W):
-    return g @ W.T, g.T @ X
-=== wrong: only the last row :: of w :: last row's share
-def vjp_matmul(g, X, W):
-    return g @ W.T, np.outer(X[-1:], g[-1:])
-=== wrong: the two are swapped :: all :: The two gradients are swapped
-def vjp_matmul(g, X, W):
-    return X.T @ g, g @ W.T
 === wrong: all products before the sum :: memory :: a matrix product sums as it goes
 def vjp_matmul(g, X, W):
     gX = (g[:, None, :] * W).sum(axis=2)
@@ -31,9 +19,6 @@ def vjp_matmul(g, X, W):
 def vjp_matmul(g, X, W):
     J = np.kron(np.eye(len(X)), W)
     return (J @ g.ravel()).reshape(X.shape), X.T @ g
-=== wrong: g is missing :: all :: g is missing
-def vjp_matmul(g, X, W):
-    return np.ones_like(g) @ W.T, X.T @ np.ones_like(g)
 === wrong: fails without rows :: of w :: need at least one array to stack :: raised
 def vjp_matmul(g, X, W):
     return np.stack([W @ row for row in g]), X.T @ g

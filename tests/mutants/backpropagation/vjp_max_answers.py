@@ -17,15 +17,9 @@ def vjp_max(g, x):
     last = x.shape[1] - 1 - x[:, ::-1].argmax(axis=1)
     out[np.arange(len(x)), last] = g
     return out
-=== wrong: divided by the ties of all rows :: all :: each row counts its own
--    return m * g[:, None] / m.sum(axis=1, keepdims=True)
-+    return m * g[:, None] / max(m.sum(), 1)
 === wrong: fails without rows :: largest :: need at least one array to stack :: raised
 def vjp_max(g, x):
     return np.stack([d * (row == row.max()) / (row == row.max()).sum() for d, row in zip(g, x)])
-=== wrong: each tied element gets all :: ties :: may get g only once
-def vjp_max(g, x):
-    return (x == x.max(axis=1, keepdims=True)) * g[:, None]
 === wrong: the first of the tied elements gets all :: ties :: All of g went to the first
 def vjp_max(g, x):
     out = np.zeros_like(x)
@@ -35,16 +29,14 @@ def vjp_max(g, x):
 def vjp_max(g, x):
     m = (x == x.max()) if x.size else x
     return m / np.maximum(m.sum(axis=1, keepdims=True), 1) * g[:, None]
-=== wrong: multiplied by the value :: all :: whatever the value of x
--    return m * g[:, None] / m.sum(axis=1, keepdims=True)
-+    return m / m.sum(axis=1, keepdims=True) * g[:, None] * x
-=== wrong: g is missing :: all :: g is missing
--    return m * g[:, None] / m.sum(axis=1, keepdims=True)
-+    return m / m.sum(axis=1, keepdims=True)
 === wrong: g is divided in place :: ties :: vjp_max changed its argument g at [0]
 -    return m * g[:, None] / m.sum(axis=1, keepdims=True)
 +    g /= m.sum(axis=1)
 +    return m * g[:, None]
+=== wrong: one flag for all rows that have ties :: ties :: ties
++    return m * g[:, None] / (m.sum(axis=1).max() if len(x) else 1)
+=== wrong: g is laid along the columns where it fits :: all :: g alone along the columns
++    return m / m.sum(axis=1, keepdims=True) * (g if len(g) == x.shape[1] else g[:, None])
 === wrong: x is shifted in place :: largest :: vjp_max changed its argument x at [0, 0]
 def vjp_max(g, x):
     x -= x.max(axis=1, keepdims=True)
@@ -58,16 +50,10 @@ def vjp_max(g, x):
 def vjp_max(g, x):
     e = np.exp(1e6 * (x - x.max(axis=1, keepdims=True)))
     return e / e.sum(axis=1, keepdims=True) * g[:, None]
-=== wrong: one flag for all rows that have ties :: ties :: ties
--    return m * g[:, None] / m.sum(axis=1, keepdims=True)
-+    return m * g[:, None] / (m.sum(axis=1).max() if len(x) else 1)
 === wrong: in single precision :: all :: vjp_max(g, x)
 def vjp_max(g, x):
     m = (x == x.max(axis=1, keepdims=True)).astype(np.float32)
     return m / m.sum(axis=1, keepdims=True) * g.astype(np.float32)[:, None]
-=== wrong: g is laid along the columns where it fits :: all :: g alone along the columns
--    return m * g[:, None] / m.sum(axis=1, keepdims=True)
-+    return m / m.sum(axis=1, keepdims=True) * (g if len(g) == x.shape[1] else g[:, None])
 === right: row by row
 def vjp_max(g, x):
     out = np.zeros(x.shape)

@@ -23,6 +23,10 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
 === wrong: the gradients wait :: all :: without the momentum of the steps
 -    waiting += velocity
 +    waiting += gradient
+=== wrong: new arrays :: all :: by the last velocity alone
++    waiting = waiting + velocity
+=== wrong: Nesterov's momentum :: all :: Nesterov
++    waiting += m * velocity + gradient
 === wrong: the sent entries stay :: any, entries, masked :: they would be sent again
 -    waiting[indices] = 0
 === wrong: everything is cleared :: all :: by the last velocity alone
@@ -34,6 +38,9 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
 === wrong: 1 - m before the gradient :: all :: multiplied by 1 - m
 -    velocity += gradient
 +    velocity += (1 - m) * gradient
+=== wrong: the gradient is overwritten :: entries, masked :: the gradient was changed
++    gradient += velocity
++    velocity[...] = gradient
 === wrong: the velocity of the step before :: all :: The old velocity was added
 def corrected_entries(gradient, velocity, waiting, m, k, masking):
     waiting += velocity
@@ -56,23 +63,12 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
 -    indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
 +    indices = np.argsort(-np.abs(gradient), kind="stable")[:k]
 === wrong: without magnitude :: entries, masked :: choose the largest magnitudes
--    indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
 +    indices = np.argsort(-waiting, kind="stable")[:k]
-=== wrong: new arrays :: all :: by the last velocity alone
--    waiting += velocity
-+    waiting = waiting + velocity
-=== wrong: the gradient is overwritten :: entries, masked :: the gradient was changed
--    velocity += gradient
-+    gradient += velocity
-+    velocity[...] = gradient
 === wrong: a sort that is not stable :: entries :: kind='stable'
--    indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
 +    indices = np.argsort(-np.abs(waiting))[:k]
 === wrong: the last k of an ascending sort, which are all if k is 0 :: constant, entries :: is all of x if k is 0
--    indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
 +    indices = len(waiting) - 1 - np.argsort(np.abs(waiting[::-1]), kind="stable")[-k:]
 === wrong: chosen by the velocity :: entries, masked :: chosen by the velocity
--    indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
 +    indices = np.argsort(-np.abs(velocity), kind="stable")[:k]
 === wrong: zeros are not sent :: entries :: Exactly k entries
      indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
@@ -81,11 +77,7 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
 -        velocity[indices] = 0
 +        velocity[...] = 0
 === wrong: masking clears what is kept :: masked :: not in those that are kept
--        velocity[indices] = 0
 +        velocity[np.setdiff1d(np.arange(len(velocity)), indices)] = 0
-=== wrong: Nesterov's momentum :: all :: Nesterov
--    waiting += velocity
-+    waiting += m * velocity + gradient
 === right: new arrays, copied back at the end
 def corrected_entries(gradient, velocity, waiting, m, k, masking):
     u = gradient + m * velocity

@@ -21,30 +21,14 @@ def qsgd(gradient, s, uniform):
 === wrong: to the nearest :: all :: rounded to the nearest
 -    levels = lower + (uniform < a - lower)
 +    levels = np.round(a)
-=== wrong: always down :: all :: lower level was always taken
--    levels = lower + (uniform < a - lower)
-+    levels = lower
 === wrong: the comparison the other way round :: all :: the other way round
--    levels = lower + (uniform < a - lower)
 +    levels = lower + (uniform >= a - lower)
 === wrong: rounded up for large random numbers :: levels, bytes, corners :: rounds up for *large* random numbers
--    levels = lower + (uniform < a - lower)
 +    levels = np.floor(a + uniform)
-=== wrong: no sign :: all :: signs are missing
--    return norm, (np.sign(gradient) * levels).astype(np.int8)
-+    return norm, (levels).astype(np.int8)
-=== wrong: the largest magnitude :: levels, bytes, corners :: The largest magnitude was taken
--    norm = np.linalg.norm(gradient)
-+    norm = np.abs(gradient).max()
-=== wrong: the sum of magnitudes :: all :: sum of the magnitudes
--    norm = np.linalg.norm(gradient)
-+    norm = np.abs(gradient).sum()
-=== wrong: the squared norm :: all :: squared norm
--    norm = np.linalg.norm(gradient)
-+    norm = gradient @ gradient
 === wrong: one random number for all :: levels, bytes :: The first random number
--    levels = lower + (uniform < a - lower)
 +    levels = lower + (uniform[0] < a - lower)
+=== wrong: its own random numbers :: all :: levels
++    levels = lower + (np.random.default_rng(0).random(len(a)) < a - lower)
 === wrong: floor of the signed number :: levels, bytes :: floor of a negative number
 -    a = s * np.abs(gradient) / norm
 +    a = s * gradient / norm
@@ -55,15 +39,6 @@ def qsgd(gradient, s, uniform):
 +        return 0.0, np.zeros(len(gradient))
 -    return norm, (np.sign(gradient) * levels).astype(np.int8)
 +    return norm, np.sign(gradient) * levels
-=== wrong: the numbers in place of their levels :: all :: return the whole numbers
--    return norm, (np.sign(gradient) * levels).astype(np.int8)
-+    return norm, norm * np.sign(gradient) * levels / s
-=== wrong: a norm divided by s :: all :: divided by s already
--    return norm, (np.sign(gradient) * levels).astype(np.int8)
-+    return norm / s, (np.sign(gradient) * levels).astype(np.int8)
-=== wrong: its own random numbers :: all :: levels
--    levels = lower + (uniform < a - lower)
-+    levels = lower + (np.random.default_rng(0).random(len(a)) < a - lower)
 === wrong: an epsilon in the norm :: corners :: levels
 -    a = s * np.abs(gradient) / norm
 +    a = s * np.abs(gradient) / (norm + 1e-8)

@@ -30,11 +30,13 @@ def sparse_sum(comm, indices, values, n):
 -        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
 +        message = pairs(held, total[held])
 === wrong: always dense :: pairs, switch :: pairs would be fewer bytes
--        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
 +        message = total
 === wrong: the switch by the rank's own entries :: switch :: no fewer bytes than the whole vector
--        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
 +        message = pairs(held, total[held]) if 8 * len(indices) < 4 * n else total
+=== wrong: entries also with as many bytes as the vector :: switch :: if 8 j < 4 n
++        message = pairs(held, total[held]) if 8 * len(held) <= 4 * n else total
+=== wrong: half of an odd number, rounded down :: switch :: if 8 j < 4 n
++        message = pairs(held, total[held]) if len(held) < n // 2 else total
 === wrong: overwritten :: all :: overwritten instead of added
 -            total[more] += those
 +            total[more] = those
@@ -54,7 +56,6 @@ def sparse_sum(comm, indices, values, n):
 +        total[more] += those
 +    return total
 === wrong: an all-reduce :: partners, pairs, switch :: whole vectors
-     total[indices] = values
 +    comm.all_reduce(total)
 +    return total
 === wrong: the farthest partner first :: partners, pairs, switch :: the other order
@@ -101,12 +102,6 @@ def sparse_sum(comm, indices, values, n):
 === wrong: in float64 :: all :: float64
 -    total = np.zeros(n, np.float32)
 +    total = np.zeros(n)
-=== wrong: entries also with as many bytes as the vector :: switch :: if 8 j < 4 n
--        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
-+        message = pairs(held, total[held]) if 8 * len(held) <= 4 * n else total
-=== wrong: half of an odd number, rounded down :: switch :: if 8 j < 4 n
--        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
-+        message = pairs(held, total[held]) if len(held) < n // 2 else total
 === wrong: only positive numbers :: all :: expected
 -        held = np.flatnonzero(total)
 +        held = np.flatnonzero(total > 0)

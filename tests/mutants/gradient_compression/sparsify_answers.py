@@ -20,28 +20,37 @@ def sparsify(gradient, residual, threshold):
 -    indices = np.flatnonzero(np.abs(residual) > threshold)
 +    indices = np.flatnonzero(residual > threshold)
 === wrong: >= in place of > :: all :: > and not >=
--    indices = np.flatnonzero(np.abs(residual) > threshold)
 +    indices = np.flatnonzero(np.abs(residual) >= threshold)
+=== wrong: chosen by the gradient alone :: many, bits, corners :: The gradient alone was compared
++    indices = np.flatnonzero(np.abs(gradient) > threshold)
+=== wrong: the square is compared :: first, many, bits :: compare the magnitude
++    indices = np.flatnonzero(residual**2 > threshold)
 === wrong: no memory: what is small is dropped :: many, bits, corners :: never sent
 -    residual += gradient
 +    residual[...] = gradient
-=== wrong: chosen by the gradient alone :: many, bits, corners :: The gradient alone was compared
--    indices = np.flatnonzero(np.abs(residual) > threshold)
-+    indices = np.flatnonzero(np.abs(gradient) > threshold)
+=== wrong: the residual is a new array :: many, bits, corners :: Nothing is kept
++    residual = residual + gradient
+=== wrong: the gradient is overwritten :: bits, corners :: the gradient was changed
++    gradient += residual
++    residual[...] = gradient
+=== wrong: the residual is subtracted :: many, bits, corners :: add it
++    residual[...] = gradient - residual
 === wrong: the gradient is sent, not the total :: many, bits :: what waited in the residual is lost
 -    values = residual[indices]
 +    values = gradient[indices]
+=== wrong: in float64 :: bits, corners :: float64
++    values = residual[indices].astype(np.float64)
 === wrong: the sent entries stay in the residual :: many, bits, corners :: they would be sent again
 -    residual[indices] = 0
-=== wrong: the residual is a new array :: many, bits, corners :: Nothing is kept
--    residual += gradient
-+    residual = residual + gradient
 === wrong: the threshold stays behind :: all :: The threshold was subtracted
 -    values = residual[indices]
 -    residual[indices] = 0
 +    rest = np.sign(residual[indices]) * np.float32(threshold)
 +    values = residual[indices] - rest
 +    residual[indices] = rest
+=== wrong: the threshold with the sign is sent :: all :: threshold was sent in place of the entry
++    values = np.sign(residual[indices]) * np.float32(threshold)
++    residual[indices] -= values
 === wrong: by subtraction, which rounds :: bits :: residual
  def sparsify(gradient, residual, threshold):
 +    before = residual.copy()
@@ -49,9 +58,6 @@ def sparsify(gradient, residual, threshold):
 +    sent = np.zeros_like(residual)
 +    sent[indices] = values
 +    residual[...] = gradient - (sent - before)
-=== wrong: in float64 :: bits, corners :: float64
--    values = residual[indices]
-+    values = residual[indices].astype(np.float64)
 === wrong: compared before the total is rounded :: corners :: round it once, then compare
  def sparsify(gradient, residual, threshold):
 +    exact = residual.astype(float) + gradient
@@ -63,21 +69,6 @@ def sparsify(gradient, residual, threshold):
 === wrong: the indices by magnitude :: all :: ascending order
      indices = np.flatnonzero(np.abs(residual) > threshold)
 +    indices = indices[np.argsort(-np.abs(residual[indices]))]
-=== wrong: the gradient is overwritten :: bits, corners :: the gradient was changed
--    residual += gradient
-+    gradient += residual
-+    residual[...] = gradient
-=== wrong: the residual is subtracted :: many, bits, corners :: add it
--    residual += gradient
-+    residual[...] = gradient - residual
-=== wrong: the square is compared :: first, many, bits :: compare the magnitude
--    indices = np.flatnonzero(np.abs(residual) > threshold)
-+    indices = np.flatnonzero(residual**2 > threshold)
-=== wrong: the threshold with the sign is sent :: all :: threshold was sent in place of the entry
--    values = residual[indices]
--    residual[indices] = 0
-+    values = np.sign(residual[indices]) * np.float32(threshold)
-+    residual[indices] -= values
 === wrong: nothing is kept where nothing is sent :: many, bits, corners :: expected
  def sparsify(gradient, residual, threshold):
 +    if not (np.abs(gradient + residual) > threshold).any():

@@ -23,26 +23,10 @@ def top_k_step(comm, w, gradient, residual, k, lr):
 === wrong: kept, but never sent :: weights, kept, ties :: There is no memory
 -    residual += gradient
 +    residual[...] = gradient
-=== wrong: the sum in place of the mean :: weights, ties :: divide it by p
--    return w - lr * total / comm.size
-+    return w - lr * total
-=== wrong: the largest numbers, without magnitude :: weights, kept, ties :: largest magnitude
--    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
-+    chosen = np.argsort(-residual, kind="stable")[:k]
-=== wrong: the smallest :: weights, kept, ties :: smallest magnitudes
--    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
-+    chosen = np.argsort(np.abs(residual), kind="stable")[:k]
-=== wrong: entries of several ranks overwrite each other :: weights, ties :: use +=
--        total[indices] += values
-+        total[indices] = values
-=== wrong: chosen by the gradient :: weights, kept, ties :: The entries were chosen by the gradient
--    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
-+    chosen = np.argsort(-np.abs(gradient), kind="stable")[:k]
+=== wrong: a residual of its own :: kept, ties :: The residual is as it was
++    residual = residual + gradient
 === wrong: the sent entries stay :: kept, ties :: they would be sent again
 -    residual[chosen] = 0
-=== wrong: a residual of its own :: kept, ties :: The residual is as it was
--    residual += gradient
-+    residual = residual + gradient
 === wrong: a dense all-reduce of the sparse vector :: traffic :: adds up the whole vectors
 -    for each in comm.all_gather(message):
 -        indices, values = unpacked(each)
@@ -83,9 +67,6 @@ def top_k_step(comm, w, gradient, residual, k, lr):
 -    return w - lr * total / comm.size
 +        count[indices] += 1
 +    return w - lr * total / np.maximum(count, 1)
-=== wrong: uphill :: weights, ties :: The step goes up
--    return w - lr * total / comm.size
-+    return w + lr * total / comm.size
 === wrong: the learning rate in the residual :: kept, ties :: The learning rate is in the residual
      residual[chosen] = 0
 +    residual *= np.float32(lr)
@@ -96,12 +77,11 @@ def top_k_step(comm, w, gradient, residual, k, lr):
 === wrong: a sort that is not stable :: ties :: kind='stable'
 -    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
 +    chosen = np.argsort(-np.abs(residual))[:k]
+=== wrong: all entries as large as the k-th :: traffic, ties :: more than k
++    chosen = np.flatnonzero(np.abs(residual) >= np.sort(np.abs(residual))[-k])
 === wrong: zeros are not sent :: traffic :: Exactly k entries
      chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
 +    chosen = chosen[residual[chosen] != 0]
-=== wrong: all entries as large as the k-th :: traffic, ties :: more than k
--    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
-+    chosen = np.flatnonzero(np.abs(residual) >= np.sort(np.abs(residual))[-k])
 === wrong: the own entries first :: ties :: in the order of the ranks
      message = pairs(chosen, residual[chosen])
 +    total = np.zeros_like(w)

@@ -20,11 +20,19 @@ def best_batch(cluster):
 -    return p * min(each, min(each + 1, c.most_per_node), key=time)
 +    return p * c.most_per_node
 === wrong: fewest samples :: all :: The smallest minibatch
--    return p * min(each, min(each + 1, c.most_per_node), key=time)
 +    return p
 === wrong: B_c itself :: all :: What steps cost on this cluster
--    return p * min(each, min(each + 1, c.most_per_node), key=time)
 +    return p * max(1, min(round(c.b_c / p), c.most_per_node))
+=== wrong: not a multiple of p :: all :: Each node has the same number
++    return max(p, min(int(best), p * c.most_per_node))
+=== wrong: rounded down :: limits :: was rounded down
++    return p * each
+=== wrong: rounded up :: limits :: was rounded up
++    return p * max(1, min(int(-(-best // p)), c.most_per_node))
+=== wrong: tries a thousand samples a node at most :: between :: go up to most_per_node
++    return p * min(range(1, min(c.most_per_node, 1000) + 1), key=time)
+=== wrong: the samples of one node :: all :: The samples of one node
++    return min(each, min(each + 1, c.most_per_node), key=time)
 === wrong: p is forgotten under the root :: all :: p is missing under the root
 -    best = (c.b_c * p * ring / c.seconds_per_sample) ** 0.5
 +    best = (c.b_c * ring / c.seconds_per_sample) ** 0.5
@@ -35,18 +43,6 @@ def best_batch(cluster):
 +    each = max(1, min(int(best / p), 10**9))
 -    return p * min(each, min(each + 1, c.most_per_node), key=time)
 +    return p * min(each, min(each + 1, 10**9), key=time)
-=== wrong: not a multiple of p :: all :: Each node has the same number
--    return p * min(each, min(each + 1, c.most_per_node), key=time)
-+    return max(p, min(int(best), p * c.most_per_node))
-=== wrong: rounded down :: limits :: was rounded down
--    return p * min(each, min(each + 1, c.most_per_node), key=time)
-+    return p * each
-=== wrong: rounded up :: limits :: was rounded up
--    return p * min(each, min(each + 1, c.most_per_node), key=time)
-+    return p * max(1, min(int(-(-best // p)), c.most_per_node))
-=== wrong: tries a thousand samples a node at most :: between :: go up to most_per_node
--    return p * min(each, min(each + 1, c.most_per_node), key=time)
-+    return p * min(range(1, min(c.most_per_node, 1000) + 1), key=time)
 === wrong: alpha is forgotten :: all :: alpha was left out
 -    ring = 2 * (p - 1) * (c.alpha + c.nbytes / p * c.beta)
 +    ring = 2 * (p - 1) * c.nbytes / p * c.beta
@@ -57,9 +53,6 @@ def best_batch(cluster):
 +    ring = 2 * (p - 1) * (c.alpha + c.nbytes * c.beta)
 -    return p * min(each, min(each + 1, c.most_per_node), key=time)
 +    return p * max(1, min(round(best / p), c.most_per_node))
-=== wrong: the samples of one node :: all :: The samples of one node
--    return p * min(each, min(each + 1, c.most_per_node), key=time)
-+    return min(each, min(each + 1, c.most_per_node), key=time)
 === wrong: compute as long as the all-reduce :: between :: as long as the gradient
 -    best = (c.b_c * p * ring / c.seconds_per_sample) ** 0.5
 +    best = p * ring / c.seconds_per_sample

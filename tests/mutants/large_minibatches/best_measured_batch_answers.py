@@ -64,14 +64,12 @@ def best_measured_batch(seconds_per_step, b_c, p, most_per_node):
 -        return (1 + b_c / (i * p)) * seconds_per_step(i * p)
 +        return seconds_per_step(i * p)
 === wrong: the most samples a second :: all :: most samples a second
--        return (1 + b_c / (i * p)) * seconds_per_step(i * p)
 +        return seconds_per_step(i * p) / i
+=== wrong: asks for minibatches that are no multiples of p :: all :: ValueError :: raised
++        return (1 + b_c / (i * p)) * seconds_per_step(i)
 === wrong: the samples of one node :: all :: The samples of one node
 -    return low * p
 +    return low
-=== wrong: asks for minibatches that are no multiples of p :: all :: ValueError :: raised
--        return (1 + b_c / (i * p)) * seconds_per_step(i * p)
-+        return (1 + b_c / (i * p)) * seconds_per_step(i)
 === wrong: asks beyond the memory :: all :: ValueError :: raised
 -    low, high = 1, most_per_node
 +    low, high = 1, 2 * most_per_node

@@ -21,25 +21,26 @@ def corrected_run(w, gradient, rates, momentum):
 -        v = momentum * (lr / before) * v - lr * gradient(w, step)
 +        v = momentum * v - lr * gradient(w, step)
 === wrong: the factor upside down :: rising, falling :: upside down
--        v = momentum * (lr / before) * v - lr * gradient(w, step)
 +        v = momentum * (before / lr) * v - lr * gradient(w, step)
 === wrong: the new gradient is corrected, too :: rising, falling :: The new gradient was corrected, too
--        v = momentum * (lr / before) * v - lr * gradient(w, step)
 +        v = (lr / before) * (momentum * v - lr * gradient(w, step))
 === wrong: corrected only where the rate rises :: falling :: missing where the rate is falling
--        v = momentum * (lr / before) * v - lr * gradient(w, step)
 +        v = momentum * (max(lr / before, 1)) * v - lr * gradient(w, step)
 === wrong: corrected only where the rate falls :: rising :: missing where the rate is rising
--        v = momentum * (lr / before) * v - lr * gradient(w, step)
 +        v = momentum * (min(lr / before, 1)) * v - lr * gradient(w, step)
+=== wrong: divides by the momentum :: constant :: expected
++        v = momentum * (lr / before) * (v - before / np.float64(momentum) * gradient(w, step))
+=== wrong: up the slope :: constant, rising, falling :: up the slope
++        v = momentum * (lr / before) * v + lr * gradient(w, step)
+=== wrong: an average of gradients :: constant, rising, falling :: that is an average
++        v = momentum * (lr / before) * v - (1 - momentum) * lr * gradient(w, step)
 === wrong: corrected by the first rate, each time :: rising, falling :: corrected by the rate of the step before
 -        before = lr
 === wrong: the sum u is returned :: constant, rising, falling :: This is the sum u
 -    return w, v
 +    return w, -v / lr
-=== wrong: divides by the momentum :: constant :: expected
--        v = momentum * (lr / before) * v - lr * gradient(w, step)
-+        v = momentum * (lr / before) * (v - before / np.float64(momentum) * gradient(w, step))
+=== wrong: only w is returned :: constant, rising, falling :: expected (w, v)
++    return w
 === wrong: writes into the initial weights :: constant :: changed its argument w
 -        w = w + v
 +        w += v
@@ -51,15 +52,6 @@ def corrected_run(w, gradient, rates, momentum):
 +    start = w
 -        v = momentum * (lr / before) * v - lr * gradient(w, step)
 +        v = momentum * (lr / before) * v - lr * gradient(start, step)
-=== wrong: only w is returned :: constant, rising, falling :: expected (w, v)
--    return w, v
-+    return w
-=== wrong: up the slope :: constant, rising, falling :: up the slope
--        v = momentum * (lr / before) * v - lr * gradient(w, step)
-+        v = momentum * (lr / before) * v + lr * gradient(w, step)
-=== wrong: an average of gradients :: constant, rising, falling :: that is an average
--        v = momentum * (lr / before) * v - lr * gradient(w, step)
-+        v = momentum * (lr / before) * v - (1 - momentum) * lr * gradient(w, step)
 === right: the rate outside, and v computed from u at the end
 def corrected_run(w, gradient, rates, momentum):
     u = 0 * w

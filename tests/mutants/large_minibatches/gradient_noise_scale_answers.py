@@ -21,46 +21,24 @@ def gradient_noise_scale(small, large, b_small, b_large):
 +    s, l = s[:m], l[:m]
 -    return trace / squared_norm if squared_norm > 0 else np.inf
 +    return np.mean(trace / squared_norm)
-=== wrong: |G|^2 is biased :: all :: it has tr(Sigma) / b_large of noise in it
--    squared_norm = l - trace / b_large
-+    squared_norm = l
-=== wrong: sizes swapped :: all :: sizes were swapped
--    trace = (s - l) / (1 / b_small - 1 / b_large)
--    squared_norm = l - trace / b_large
-+    trace = (s - l) / (1 / b_large - 1 / b_small)
-+    squared_norm = l - trace / b_small
-=== wrong: the mean over the coordinates for tr(Sigma) :: all :: divided by n: a trace is a sum
--    return trace / squared_norm if squared_norm > 0 else np.inf
-+    return trace / small.shape[1] / squared_norm if squared_norm > 0 else np.inf
-=== wrong: a standard deviation :: all :: standard deviation
--    return trace / squared_norm if squared_norm > 0 else np.inf
-+    return (trace / squared_norm) ** 0.5 if squared_norm > 0 else np.inf
 === wrong: the gradients are averaged, then squared :: all :: Square each draw
 -    s, l = (small**2).sum(axis=1), (large**2).sum(axis=1)
 +    s, l = (small.mean(axis=0) ** 2).sum(), (large.mean(axis=0) ** 2).sum()
-=== wrong: the norms are not squared :: all :: The norms were not squared
--    s, l = (small**2).sum(axis=1), (large**2).sum(axis=1)
-+    s, l = np.linalg.norm(small, axis=1), np.linalg.norm(large, axis=1)
 === wrong: the mean norm, squared :: all :: The norms were averaged, and then squared
 -    s, l = (small**2).sum(axis=1), (large**2).sum(axis=1)
 -    s, l = s.mean(), l.mean()
 +    s, l = np.linalg.norm(small, axis=1), np.linalg.norm(large, axis=1)
 +    s, l = s.mean() ** 2, l.mean() ** 2
-=== wrong: upside down :: all :: upside down
--    return trace / squared_norm if squared_norm > 0 else np.inf
-+    return squared_norm / trace if squared_norm > 0 else np.inf
 === wrong: negative estimates :: units :: at 0 or below it
 -    return trace / squared_norm if squared_norm > 0 else np.inf
 +    return trace / squared_norm
 === wrong: 0 over 0 :: units :: at 0 or below it
--    return trace / squared_norm if squared_norm > 0 else np.inf
 +    return trace / squared_norm if squared_norm >= 0 else np.inf
+=== wrong: an epsilon beside |G|^2 :: units :: all multiplied by 1e-6
++    return trace / (squared_norm + 1e-14) if squared_norm > 0 else np.inf
 === wrong: tr(Sigma) is cut off at 0 :: units :: may be negative
      trace = (s - l) / (1 / b_small - 1 / b_large)
 +    trace = max(trace, 0.0)
-=== wrong: an epsilon beside |G|^2 :: units :: all multiplied by 1e-6
--    return trace / squared_norm if squared_norm > 0 else np.inf
-+    return trace / (squared_norm + 1e-14) if squared_norm > 0 else np.inf
 === wrong: draws of the small size for both :: all :: expected
 -    s, l = s.mean(), l.mean()
 +    s, l = s.mean(), l.sum() / len(s)

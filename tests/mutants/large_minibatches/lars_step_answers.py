@@ -29,19 +29,26 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
 -            ratio = trust * a / (b + weight_decay * a)
 +            ratio = trust * a / b
 === wrong: the norm of the sum in the denominator :: first, many, zero, place :: not the norm of the sum
--            ratio = trust * a / (b + weight_decay * a)
 +            ratio = trust * a / np.linalg.norm(g + weight_decay * w)
 === wrong: the ratio upside down :: first, many, zero, unit, place :: The ratio is upside down
--            ratio = trust * a / (b + weight_decay * a)
 +            ratio = trust * (b + weight_decay * a) / a
 === wrong: squared norms :: first, many, zero, unit, place :: The norms were squared
--            ratio = trust * a / (b + weight_decay * a)
 +            ratio = trust * a**2 / (b**2 + weight_decay * a**2)
+=== wrong: an epsilon beside the norm :: many, unit :: expected
++            ratio = trust * a / (b + weight_decay * a + 1e-8)
+=== wrong: the ratio is limited to 10 :: unit :: expected
++            ratio = min(10.0, trust * a / (b + weight_decay * a))
+=== wrong: plain SGD :: first, many, zero, unit, place :: this is SGD
++            unused = trust * a / (b + weight_decay * a)
 === wrong: the weight decay without the ratio :: first, many, zero, place :: it is a factor of g + decay * w
 -        v += lr * ratio * (g + weight_decay * w)
 +        v += lr * (ratio * g + weight_decay * w)
 === wrong: the weight decay only in the ratio :: first, many, zero, place :: the weight decay is to be in the step, too
--        v += lr * ratio * (g + weight_decay * w)
++        v += lr * ratio * g
+=== wrong: no weight decay for biases :: first, many, place :: Biases are to have weight decay as well
++        v += lr * ratio * (g + (w.ndim > 1) * weight_decay * w)
+=== wrong: writes weight decay into the gradient :: place :: writes into the gradient
++        g += weight_decay * w
 +        v += lr * ratio * g
 === wrong: the rate outside the velocity :: first, many, zero, unit, place
 :: The learning rate belongs into the velocity
@@ -54,31 +61,16 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
 -            ratio = trust * a / (b + weight_decay * a)
 +        if w.ndim > 1:
 +            ratio = trust * a / np.float64(b + weight_decay * a)
-=== wrong: an epsilon beside the norm :: many, unit :: expected
--            ratio = trust * a / (b + weight_decay * a)
-+            ratio = trust * a / (b + weight_decay * a + 1e-8)
 === wrong: biases have a ratio, too :: first, many, place :: with one axis have the ratio 1
 -        if w.ndim > 1 and a > 0 and b > 0:
 +        if a > 0 and b > 0:
 === wrong: a matrix of one row or column is taken for a bias :: first, many, unit, place :: this is SGD
--        if w.ndim > 1 and a > 0 and b > 0:
 +        if min(w.shape) > 1 and w.ndim > 1 and a > 0 and b > 0:
-=== wrong: the ratio is limited to 10 :: unit :: expected
--            ratio = trust * a / (b + weight_decay * a)
-+            ratio = min(10.0, trust * a / (b + weight_decay * a))
-=== wrong: no weight decay for biases :: first, many, place :: Biases are to have weight decay as well
--        v += lr * ratio * (g + weight_decay * w)
-+        v += lr * ratio * (g + (w.ndim > 1) * weight_decay * w)
-=== wrong: plain SGD :: first, many, zero, unit, place :: this is SGD
--            ratio = trust * a / (b + weight_decay * a)
-+            unused = trust * a / (b + weight_decay * a)
 === wrong: makes new arrays, and puts them into the lists :: place, memory :: another array object than before
 -        w -= v
 +        weights[i] = w - v
-=== wrong: writes weight decay into the gradient :: place :: writes into the gradient
--        v += lr * ratio * (g + weight_decay * w)
-+        g += weight_decay * w
-+        v += lr * ratio * g
+=== wrong: up the slope :: first, many, zero, unit, place :: The step goes up
++        w += v
 === wrong: changes nothing :: all :: velocities are as they were
 -        v *= momentum
 +        w, v = w.copy(), momentum * v
@@ -91,9 +83,6 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
 +        new.append(momentum * v + lr * ratio * (g + weight_decay * w))
 +    for w, v, fresh in zip(weights, velocities, new):
 +        v[...] = fresh
-=== wrong: up the slope :: first, many, zero, unit, place :: The step goes up
--        w -= v
-+        w += v
 === wrong: the old velocity :: first, many, zero, unit, place :: moved by the old velocity
              ratio = trust * a / (b + weight_decay * a)
 +        before = v.copy()

@@ -24,8 +24,6 @@ def noise_of_ranks(comm, gradient, b):
 +    rows = np.reshape(comm.all_gather(gradient), (p, -1))
 +    message = np.append(rows.sum(axis=0), (rows**2).sum())
 === wrong: two all-reduces :: traffic :: fits behind the gradient
--    message = np.append(gradient, gradient @ gradient)
--    comm.all_reduce(message)
 +    g, s = gradient.copy(), np.array([gradient @ gradient])
 +    comm.all_reduce(g)
 +    comm.all_reduce(s)
@@ -33,19 +31,23 @@ def noise_of_ranks(comm, gradient, b):
 === wrong: this rank's own squared norm :: estimates, bits :: Only this rank's own squared norm
 -    mean, small = message[:-1] / p, message[-1] / p
 +    mean, small = message[:-1] / p, gradient @ gradient
+=== wrong: the sum instead of the mean :: mean, estimates, bits :: This is the sum over all ranks
++    mean, small = message[:-1], message[-1] / p
+=== wrong: the squared norms are added up :: estimates :: take their mean
++    mean, small = message[:-1] / p, message[-1]
 === wrong: the squared norm of the sum :: estimates :: this is the squared norm of their sum
 -    large = mean @ mean
 +    large = p * p * (mean @ mean)
-=== wrong: the sum instead of the mean :: mean, estimates, bits :: This is the sum over all ranks
--    mean, small = message[:-1] / p, message[-1] / p
-+    mean, small = message[:-1], message[-1] / p
 === wrong: |G|^2 is biased :: estimates :: still has the noise
 -    return mean, large - trace / (p * b), trace
 +    return mean, large, trace
 === wrong: the spread of the ranks, not of the samples :: estimates :: came out b times too small
--    return mean, large - trace / (p * b), trace
 +    trace /= b
 +    return mean, large - trace / p, trace
+=== wrong: the mean over the coordinates :: estimates :: a trace is a sum over the coordinates
++    return mean, large - trace / (p * b), trace / len(mean)
+=== wrong: cut off at 0 :: estimates :: may be negative
++    return mean, max(large - trace / (p * b), 0.0), trace
 === wrong: divided by p, not by p - 1 :: estimates :: and not by p - 1
 -    trace = (small - large) / (1 / b - 1 / (p * b))
 +    trace = (small - large) * b
@@ -54,15 +56,6 @@ def noise_of_ranks(comm, gradient, b):
 -    return mean, large - trace / (p * b), trace
 +    trace = (small - large) / (1 / (p * b) - 1 / b)
 +    return mean, large - trace / b, trace
-=== wrong: the mean over the coordinates :: estimates :: a trace is a sum over the coordinates
--    return mean, large - trace / (p * b), trace
-+    return mean, large - trace / (p * b), trace / len(mean)
-=== wrong: the squared norms are added up :: estimates :: take their mean
--    mean, small = message[:-1] / p, message[-1] / p
-+    mean, small = message[:-1] / p, message[-1]
-=== wrong: cut off at 0 :: estimates :: may be negative
--    return mean, large - trace / (p * b), trace
-+    return mean, max(large - trace / (p * b), 0.0), trace
 === wrong: writes into the caller's gradient :: bits :: comm.all_reduce writes into the array
      trace = (small - large) / (1 / b - 1 / (p * b))
 +    gradient[...] = mean

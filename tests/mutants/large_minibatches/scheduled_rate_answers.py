@@ -19,59 +19,45 @@ def scheduled_rate(step, base_lr, base_batch, batch, samples, warm_up, drops):
 -    k, W = batch / base_batch, warm_up * steps
 +    k, W = (batch / base_batch) ** 2, warm_up * steps
 === wrong: square root scaling :: all :: by the root of k
--    k, W = batch / base_batch, warm_up * steps
 +    k, W = (batch / base_batch) ** 0.5, warm_up * steps
 === wrong: the rate is not scaled :: all :: was not scaled by k
--    k, W = batch / base_batch, warm_up * steps
 +    k, W = 1, warm_up * steps
+=== wrong: k rounded down :: scaled, warmed :: it was rounded down
++    k, W = batch // base_batch, warm_up * steps
 === wrong: constant warm-up :: warmed, dropped :: This is a constant warm-up
 -        return base_lr * (1 + (k - 1) * step / W)
 +        return base_lr
 === wrong: warm-up from 0 :: warmed, dropped :: begins with rate 0
--        return base_lr * (1 + (k - 1) * step / W)
 +        return base_lr * k * step / W
 === wrong: warm-up from base_lr / k :: warmed, dropped :: begins with base_lr / k
--        return base_lr * (1 + (k - 1) * step / W)
 +        return base_lr * (1 / k + (k - 1 / k) * step / W)
 === wrong: the full rate in step W - 1 :: warmed, dropped :: comes one step too early
--        return base_lr * (1 + (k - 1) * step / W)
 +        return base_lr * (1 + (k - 1) * step / (W - 1))
 === wrong: an increment in step 0 already :: warmed, dropped :: The first step has an increment already
--        return base_lr * (1 + (k - 1) * step / W)
 +        return base_lr * (1 + (k - 1) * (step + 1) / W)
 === wrong: raised once an epoch :: warmed, dropped :: raised once an epoch
--        return base_lr * (1 + (k - 1) * step / W)
 +        return base_lr * (1 + (k - 1) * (step // steps) / warm_up)
+=== wrong: a geometric warm-up :: warmed, dropped :: by the same factor in each step
++        return base_lr * k ** (step / W)
 === wrong: no warm-up :: warmed, dropped :: There is no warm-up
 -    if step < W:
 +    if False:
 === wrong: drops counted from the end of the warm-up :: dropped :: counted from the end of the warm-up
 -    return base_lr * k * 0.1 ** sum(step >= e * steps for e in drops)
 +    return base_lr * k * 0.1 ** sum(step - W >= e * steps for e in drops)
+=== wrong: drops one step late :: dropped :: one step late
++    return base_lr * k * 0.1 ** sum(step > e * steps for e in drops)
+=== wrong: one drop only :: dropped :: Only one of the drops
++    return base_lr * k * 0.1 ** any(step >= e * steps for e in drops)
 === wrong: epochs of one node's samples :: warmed, dropped :: counted in steps of base_batch samples
 -    steps = -(-samples // batch)
 +    steps = -(-samples // base_batch)
 === wrong: the smaller last minibatch is forgotten :: dropped :: its last minibatch is a step, too
--    steps = -(-samples // batch)
 +    steps = samples // batch
 === wrong: always one step more than whole minibatches :: warmed :: one step too many where nothing is left over
--    steps = -(-samples // batch)
 +    steps = samples // batch + 1
 === wrong: epochs counted in samples :: dropped :: Epochs were counted in samples
--    steps = -(-samples // batch)
 +    steps = samples / batch
-=== wrong: a geometric warm-up :: warmed, dropped :: by the same factor in each step
--        return base_lr * (1 + (k - 1) * step / W)
-+        return base_lr * k ** (step / W)
-=== wrong: drops one step late :: dropped :: one step late
--    return base_lr * k * 0.1 ** sum(step >= e * steps for e in drops)
-+    return base_lr * k * 0.1 ** sum(step > e * steps for e in drops)
-=== wrong: one drop only :: dropped :: Only one of the drops
--    return base_lr * k * 0.1 ** sum(step >= e * steps for e in drops)
-+    return base_lr * k * 0.1 ** any(step >= e * steps for e in drops)
-=== wrong: k rounded down :: scaled, warmed :: it was rounded down
--    k, W = batch / base_batch, warm_up * steps
-+    k, W = batch // base_batch, warm_up * steps
 === wrong: divides by the length of a warm-up that there is not :: scaled, dropped :: ZeroDivisionError :: raised
 def scheduled_rate(step, base_lr, base_batch, batch, samples, warm_up, drops):
     steps = -(-samples // batch)

@@ -23,9 +23,20 @@ def ring_all_gather(comm, chunk):
 === wrong: wrong direction: sends to the left, counts as to the right :: all chunks, large :: in the place of rank
 -        chunk = comm.sendrecv(chunk, right, left)
 +        chunk = comm.sendrecv(chunk, left, right)
+=== wrong: everybody sends before receiving :: large :: deadlock: ranks 0 :: stuck
++        comm.send(chunk, right)
++        chunk = comm.recv(left)
+=== wrong: float32 on the way :: all :: rounded on the way, to float32 perhaps
++        chunk = comm.sendrecv(chunk.astype(np.float32), right, left)
+=== wrong: what came is cleaned of NaN and infinity :: all chunks :: expected nan
++        chunk = np.nan_to_num(comm.sendrecv(chunk, right, left))
 === wrong: joins the chunks :: all chunks, large :: The chunks were joined
 -    return chunks
 +    return np.concatenate(chunks)
+=== wrong: a table of two axes :: all :: A list of arrays is asked: their lengths may differ
++    return np.array([each for each in chunks])
+=== wrong: a copy of the last chunk too many :: all chunks, large :: got a list of
++    return [*chunks, chunk]
 === wrong: sends its own chunk in every step :: all chunks, large :: did the same chunk come in more than one step?
 -        chunk = comm.sendrecv(chunk, right, left)
 -        chunks[(me - 1 - step) % p] = chunk
@@ -34,10 +45,8 @@ def ring_all_gather(comm, chunk):
 === wrong: one round missing :: all :: in the place of rank
 -    for step in range(p - 1):
 +    for step in range(p - 2):
-=== wrong: everybody sends before receiving :: large :: deadlock: ranks 0 :: stuck
--        chunk = comm.sendrecv(chunk, right, left)
-+        comm.send(chunk, right)
-+        chunk = comm.recv(left)
+=== wrong: p steps :: round :: To go round once takes p - 1 steps, not p
++    for step in range(p):
 === wrong: everyone sends to everyone :: round :: Here a rank sends to every other one
 def ring_all_gather(comm, chunk):
     p, me = comm.size, comm.rank
@@ -51,9 +60,6 @@ def ring_all_gather(comm, chunk):
 === wrong: its own chunk is not put into the list :: all chunks, large :: Nothing was put there
 -    chunks = [chunk] * p
 +    chunks = [None] * p
-=== wrong: p steps :: round :: To go round once takes p - 1 steps, not p
--    for step in range(p - 1):
-+    for step in range(p):
 === wrong: the rank travels with its chunk :: round :: send the array itself
 def ring_all_gather(comm, chunk):
     p, me = comm.size, comm.rank
@@ -73,9 +79,6 @@ def ring_all_gather(comm, chunk):
         if 2 * step < p:
             chunks[(me + step) % p] = other = comm.sendrecv(other, left, right)
     return chunks
-=== wrong: float32 on the way :: all :: rounded on the way, to float32 perhaps
--        chunk = comm.sendrecv(chunk, right, left)
-+        chunk = comm.sendrecv(chunk.astype(np.float32), right, left)
 === wrong: one buffer for all that comes :: all :: of this list hold the same numbers
      right, left = (me + 1) % p, (me - 1) % p
 +    buffer = chunk.copy()
@@ -101,9 +104,6 @@ def ring_all_gather(comm, chunk):
 +    chunks = list(np.tile(chunk, (p, 1)))
 -        chunks[(me - 1 - step) % p] = chunk
 +        chunks[(me - 1 - step) % p][...] = chunk
-=== wrong: what came is cleaned of NaN and infinity :: all chunks :: expected nan
--        chunk = comm.sendrecv(chunk, right, left)
-+        chunk = np.nan_to_num(comm.sendrecv(chunk, right, left))
 === wrong: a root gathers and sends the list :: round :: Everything goes through rank 0
 def ring_all_gather(comm, chunk):
     if comm.rank > 0:
@@ -113,12 +113,6 @@ def ring_all_gather(comm, chunk):
     for rank in range(1, comm.size):
         comm.send(chunks, rank)
     return chunks
-=== wrong: a table of two axes :: all :: A list of arrays is asked: their lengths may differ
--    return chunks
-+    return np.array([each for each in chunks])
-=== wrong: a copy of the last chunk too many :: all chunks, large :: got a list of
--    return chunks
-+    return [*chunks, chunk]
 === right: irecv, then send; the list is turned at the end
 def ring_all_gather(comm, chunk):
     p, me = comm.size, comm.rank

@@ -70,10 +70,8 @@ def ring_all_reduce(comm, x):
 -        places[(me - step) % p][...] = comm.sendrecv(places[(me - step + 1) % p], right, left)
 +        places[(me - step - 1) % p][...] = comm.sendrecv(places[(me - step) % p], right, left)
 === wrong: puts what came into the list, not into x :: sum, in place, large :: Look at chunk 0 of np.array_split(x,
--        places[(me - step) % p][...] = comm.sendrecv(places[(me - step + 1) % p], right, left)
 +        places[(me - step) % p] = comm.sendrecv(places[(me - step + 1) % p], right, left)
 === wrong: float32 in the all-gather only :: all :: rounded on the way, to float32 perhaps
--        places[(me - step) % p][...] = comm.sendrecv(places[(me - step + 1) % p], right, left)
 +        places[(me - step) % p][...] = comm.sendrecv(places[(me - step + 1) % p].astype(np.float32), right, left)
 === wrong: padded by one element a chunk, always :: round :: The message holds more numbers than the chunk has
 def ring_all_reduce(comm, x):
@@ -140,21 +138,18 @@ def ring_all_reduce(comm, x):
 -    places = np.array_split(x, comm.size)
 +    places = np.split(x, comm.size)
 === wrong: leaves out the last n % p elements :: sum, in place, round :: The last n % p elements were left out
--    places = np.array_split(x, comm.size)
 +    places = [x[i * (len(x) // comm.size) : (i + 1) * (len(x) // comm.size)] for i in range(comm.size)]
-=== wrong: mean instead of sum :: sum, in place, large :: This is the mean
--        place[...] = chunk
-+        place[...] = chunk / comm.size
 === wrong: the last chunk has the rest :: round :: not as even as they can be
--    places = np.array_split(x, comm.size)
 +    p = comm.size
 +    places = [x[i * (len(x) // p) : (i + 1) * (len(x) // p) if i < p - 1 else len(x)] for i in range(p)]
 === wrong: n // p elements a chunk, and nothing for n less than p :: sum, in place :: nothing was added
--    places = np.array_split(x, comm.size)
 +    p, me = comm.size, comm.rank
 +    if len(x) < p:
 +        return x
 +    places = np.array_split(x, p)
+=== wrong: mean instead of sum :: sum, in place, large :: This is the mean
+-        place[...] = chunk
++        place[...] = chunk / comm.size
 === right: chunks of ceil(n/p) elements, the last ones shorter or empty
 def ring_all_reduce(comm, x):
     size = math.ceil(len(x) / comm.size)

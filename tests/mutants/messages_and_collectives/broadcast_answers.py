@@ -52,9 +52,20 @@ def broadcast_tree(comm, x):
 === wrong: what came is not kept :: array :: the array that comm.recv returns is to be returned here
 -            x = comm.recv(comm.rank - have)
 +            comm.recv(comm.rank - have)
+=== wrong: receives from the rank before, as in a chain :: all :: rank 2: recv (call 1) waits for rank 1 :: stuck
++            x = comm.recv(comm.rank - 1)
+=== wrong: irecv without wait :: all :: its wait() returns what came :: raised
++            x = comm.irecv(comm.rank - have)
+=== wrong: what came is cleaned of NaN and infinity :: array :: expected nan
++            x = np.nan_to_num(comm.recv(comm.rank - have))
+=== wrong: what came is added to zeros :: array :: expected -0
++            x = 0.0 + comm.recv(comm.rank - have)
 === wrong: everyone receives first, rank 0 too :: all :: rank 0 :: stuck
  def broadcast_tree(comm, x):
 +    x = comm.recv(comm.rank // 2)
+=== wrong: an empty array is not sent :: array, messages :: recv :: stuck
++    if comm.rank == 0 and len(x) == 0:
++        return x
 === wrong: a heap: rank r tells 2r + 1 and 2r + 2 :: rounds :: Rank 0 sends in 2 rounds of 3 only
 def broadcast_tree(comm, x):
     if comm.rank > 0:
@@ -66,35 +77,17 @@ def broadcast_tree(comm, x):
 === wrong: one more each round :: messages, rounds :: these are more
 -        have *= 2
 +        have += 1
-=== wrong: receives from the rank before, as in a chain :: all :: rank 2: recv (call 1) waits for rank 1 :: stuck
--            x = comm.recv(comm.rank - have)
-+            x = comm.recv(comm.rank - 1)
-=== wrong: irecv without wait :: all :: its wait() returns what came :: raised
--            x = comm.recv(comm.rank - have)
-+            x = comm.irecv(comm.rank - have)
 === wrong: float32 on the way :: array :: rounded on the way, to float32 perhaps
 -            comm.send(x, comm.rank + have)
 +            comm.send(x.astype(np.float32), comm.rank + have)
-=== wrong: what came is cleaned of NaN and infinity :: array :: expected nan
--            x = comm.recv(comm.rank - have)
-+            x = np.nan_to_num(comm.recv(comm.rank - have))
-=== wrong: what came is added to zeros :: array :: expected -0
--            x = comm.recv(comm.rank - have)
-+            x = 0.0 + comm.recv(comm.rank - have)
 === wrong: rank 0 clears its array :: array :: changed its argument x at [0]
 -    return x
 +    result = x.copy()
 +    x[...] = 0.0
 +    return result
 === wrong: a new axis :: array :: got shape (1,
--    return x
 +    return np.array([x])
-=== wrong: an empty array is not sent :: array, messages :: recv :: stuck
- def broadcast_tree(comm, x):
-+    if comm.rank == 0 and len(x) == 0:
-+        return x
 === wrong: rank 0 returns nothing :: array :: without a `return`
--    return x
 +    return x if comm.rank else None
 === right: isends to all children, the farthest first
 def broadcast_tree(comm, x):

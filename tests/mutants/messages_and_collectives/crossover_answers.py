@@ -19,62 +19,29 @@ def crossover(p, alpha, beta, gamma=0.0):
 -    return later / gained if gained > 0 else math.inf
 +    return later / gained / 8 if gained > 0 else math.inf
 === wrong: rounded :: all :: not to be rounded
--    return later / gained if gained > 0 else math.inf
 +    return round(later / gained) if gained > 0 else math.inf
-=== wrong: no start-ups of recursive doubling :: all :: has start-ups, too
--    later = (2 * (p - 1) - rounds - 2 * fold) * alpha
-+    later = (2 * (p - 1)) * alpha
-=== wrong: 2n for the ring :: all :: not 2 beta
--    share = (p - 1) / p
-+    share = 1
+=== wrong: 0 instead of infinity :: with :: expected math.inf, got 0.
++    return later / gained if gained > 0 else 0.0
+=== wrong: infinite for two ranks whatever gamma is :: with :: got inf
++    return later / gained if p > 2 else math.inf
+=== wrong: divides by zero for two ranks without gamma :: with :: ZeroDivisionError :: raised
++    return later / gained
+=== wrong: None where the ring is never faster :: with :: expected math.inf, got None
++    return later / gained if gained > 0 else None
+=== wrong: a power of two that is below the size :: all :: expected
++    return 2.0 ** math.floor(math.log2(later / gained)) if gained > 0 else math.inf
 === wrong: no fold :: with :: The fold is missing
 -    fold = 0 if p == 2**rounds else 1
 +    fold = 0
-=== wrong: gamma forgotten :: with :: without gamma
--    gained = (rounds + 2 * fold - 2 * share) * beta + (rounds + fold - share) * gamma
-+    gained = (rounds + 2 * fold - 2 * share) * beta + (rounds + fold - share) * 0
-=== wrong: p instead of p - 1 steps :: all :: not p
--    later = (2 * (p - 1) - rounds - 2 * fold) * alpha
-+    later = (2 * p - rounds - 2 * fold) * alpha
-=== wrong: upside down :: all :: upside down
--    return later / gained if gained > 0 else math.inf
-+    return gained / later if gained > 0 else math.inf
-=== wrong: 0 instead of infinity :: with :: expected math.inf, got 0.
--    return later / gained if gained > 0 else math.inf
-+    return later / gained if gained > 0 else 0.0
-=== wrong: infinite for two ranks whatever gamma is :: with :: got inf
--    return later / gained if gained > 0 else math.inf
-+    return later / gained if p > 2 else math.inf
 === wrong: Rabenseifner's algorithm instead of the ring :: all :: Rabenseifner's algorithm
 def crossover(p, alpha, beta, gamma=0.0):
     rounds = p.bit_length() - 1
     share = 1 - 1 / 2**rounds
     saved = (rounds - 2 * share) * beta + (rounds - share) * gamma
     return rounds * alpha / saved if saved > 0 else math.inf
-=== wrong: divides by zero for two ranks without gamma :: with :: ZeroDivisionError :: raised
--    return later / gained if gained > 0 else math.inf
-+    return later / gained
-=== wrong: in megabytes :: all :: not megabytes
--    return later / gained if gained > 0 else math.inf
-+    return later / gained / 1e6 if gained > 0 else math.inf
-=== wrong: the sign the other way :: all :: The sign is that of the other difference
--    return later / gained if gained > 0 else math.inf
-+    return -later / gained if gained > 0 else math.inf
-=== wrong: never :: all :: There is such a size here
--    return later / gained if gained > 0 else math.inf
-+    return math.inf
-=== wrong: None where the ring is never faster :: with :: expected math.inf, got None
--    return later / gained if gained > 0 else math.inf
-+    return later / gained if gained > 0 else None
 === wrong: gamma of n bytes for the ring :: with :: expected
 -    gained = (rounds + 2 * fold - 2 * share) * beta + (rounds + fold - share) * gamma
 +    gained = (rounds + 2 * fold - 2 * share) * beta + (rounds + fold - 1) * gamma
-=== wrong: a power of two that is below the size :: all :: expected
--    return later / gained if gained > 0 else math.inf
-+    return 2.0 ** math.floor(math.log2(later / gained)) if gained > 0 else math.inf
-=== wrong: the size of a chunk :: all :: This is the size of a chunk
--    return later / gained if gained > 0 else math.inf
-+    return later / gained / p if gained > 0 else math.inf
 === right: from the two functions, as the meeting point of two lines
 def crossover(p, alpha, beta, gamma=0.0):
     def difference(nbytes):

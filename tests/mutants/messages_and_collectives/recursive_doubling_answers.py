@@ -38,13 +38,43 @@ def recursive_doubling(comm, x):
 === wrong: forgets to hand the result back :: sum, rounds, kept :: got None
 -    return fold_out(comm, first, total)
 +    return total
+=== wrong: hands back, but does not return it :: sum, rounds, kept :: Rank 0 returned something
++    fold_out(comm, first, total)
++    return total
+=== wrong: only those who hand over take part in handing back :: sum, rounds, kept
+:: recv (call 2) waits for rank 0 :: stuck
++    return total if total is not None else fold_out(comm, first, total)
+=== wrong: float32 in the end :: all :: expected an array of float64, got one of float32
++    return fold_out(comm, first, total).astype(np.float32)
+=== wrong: the mean :: all :: This is the mean
++    return fold_out(comm, first, total) / comm.size
+=== wrong: the result is written into x, too :: kept :: write into the array that a names
++    x[...] = fold_out(comm, first, total)
++    return x
 === wrong: one round missing :: all :: Missing in this sum
 -    while comm.rank < first and distance < first:
 +    while comm.rank < first and 2 * distance < first:
+=== wrong: all ranks take part :: sum, rounds, kept :: recursive_doubling raised :: raised
++    while distance < first:
 === wrong: everybody sends before receiving :: large :: deadlock: ranks 0 :: stuck
 -        total = total + comm.sendrecv(total, partner, partner)
 +        comm.send(total, partner)
 +        total = total + comm.recv(partner)
+=== wrong: partners send in turn :: rounds :: Both partners can send at once
++
++        if comm.rank < partner:
++            comm.send(total, partner)
++            theirs = comm.recv(partner)
++        else:
++            theirs = comm.recv(partner)
++            comm.send(total, partner)
++        total = total + theirs
+=== wrong: the lower partner only receives :: all :: on rank 1 of
++        total = total + comm.recv(partner) if comm.rank < partner else comm.send(total, partner) or total
+=== wrong: float32 on the way :: all :: rounded on the way, to float32 perhaps
++        total = total + comm.sendrecv(total.astype(np.float32), partner, partner)
+=== wrong: what came is cleaned of infinity :: sum, rounds, kept :: expected inf
++        total = total + np.nan_to_num(comm.sendrecv(total, partner, partner))
 === wrong: uses comm.all_reduce :: all :: called comm.all_reduce
 def recursive_doubling(comm, x):
     return comm.all_reduce(x.copy())
@@ -54,16 +84,6 @@ def recursive_doubling(comm, x):
 === wrong: distances 1, 2, 3 instead of 1, 2, 4 :: all :: Added more than once
 -        distance *= 2
 +        distance += 1
-=== wrong: partners send in turn :: rounds :: Both partners can send at once
--        total = total + comm.sendrecv(total, partner, partner)
-+
-+        if comm.rank < partner:
-+            comm.send(total, partner)
-+            theirs = comm.recv(partner)
-+        else:
-+            theirs = comm.recv(partner)
-+            comm.send(total, partner)
-+        total = total + theirs
 === wrong: sends its own vector in every round :: all :: Missing in this sum
 -    distance = 1
 +    own, distance = total, 1
@@ -72,20 +92,6 @@ def recursive_doubling(comm, x):
 === wrong: what fold_in gives is not used :: sum, rounds, kept :: Missing in this sum: what rank
      first, total = fold_in(comm, x)
 +    total = x
-=== wrong: all ranks take part :: sum, rounds, kept :: recursive_doubling raised :: raised
--    while comm.rank < first and distance < first:
-+    while distance < first:
-=== wrong: hands back, but does not return it :: sum, rounds, kept :: Rank 0 returned something
--    return fold_out(comm, first, total)
-+    fold_out(comm, first, total)
-+    return total
-=== wrong: only those who hand over take part in handing back :: sum, rounds, kept
-:: recv (call 2) waits for rank 0 :: stuck
--    return fold_out(comm, first, total)
-+    return total if total is not None else fold_out(comm, first, total)
-=== wrong: the lower partner only receives :: all :: on rank 1 of
--        total = total + comm.sendrecv(total, partner, partner)
-+        total = total + comm.recv(partner) if comm.rank < partner else comm.send(total, partner) or total
 === wrong: gathers all vectors, and adds in the end :: rounds :: send the array itself
 def recursive_doubling(comm, x):
     first, total = fold_in(comm, x)
@@ -94,12 +100,6 @@ def recursive_doubling(comm, x):
         known = known + comm.sendrecv(known, comm.rank ^ distance, comm.rank ^ distance)
         distance *= 2
     return fold_out(comm, first, None if total is None else sum(known))
-=== wrong: float32 on the way :: all :: rounded on the way, to float32 perhaps
--        total = total + comm.sendrecv(total, partner, partner)
-+        total = total + comm.sendrecv(total.astype(np.float32), partner, partner)
-=== wrong: float32 in the end :: all :: expected an array of float64, got one of float32
--    return fold_out(comm, first, total)
-+    return fold_out(comm, first, total).astype(np.float32)
 === wrong: reduced along a tree, and only rank 0 has the sum :: all :: nothing was added
 def recursive_doubling(comm, x):
     total, distance = x.copy(), 1
@@ -122,16 +122,6 @@ def recursive_doubling(comm, x):
             total += comm.recv(comm.rank + distance)
         distance *= 2
     return broadcast_tree(comm, total if comm.rank == 0 else None)
-=== wrong: the mean :: all :: This is the mean
--    return fold_out(comm, first, total)
-+    return fold_out(comm, first, total) / comm.size
-=== wrong: the result is written into x, too :: kept :: write into the array that a names
--    return fold_out(comm, first, total)
-+    x[...] = fold_out(comm, first, total)
-+    return x
-=== wrong: what came is cleaned of infinity :: sum, rounds, kept :: expected inf
--        total = total + comm.sendrecv(total, partner, partner)
-+        total = total + np.nan_to_num(comm.sendrecv(total, partner, partner))
 === right: the odd ones of the first ranks fold into the even ones
 def recursive_doubling(comm, x):
     p, me = comm.size, comm.rank

@@ -15,68 +15,15 @@ def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
 === wrong: sends, then receives :: all :: one message's time
 -    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
 +    return (2 * (rounds + fold)) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
+=== wrong: a fold that does not add :: others :: The fold adds, too
++    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds ) * nbytes * gamma
+=== wrong: a fold of one message :: others :: a message before and one after
++    return (rounds + fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
+=== wrong: an empty vector costs nothing :: powers :: An empty message takes time, too
++    return 0.0 if nbytes == 0 else (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
 === wrong: a fold always :: powers :: there is no fold
 -    fold = 0 if p == 2**rounds else 1
 +    fold = 1
-=== wrong: a fold that does not add :: others :: The fold adds, too
--    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-+    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds ) * nbytes * gamma
-=== wrong: no fold :: others :: The fold is missing
--    fold = 0 if p == 2**rounds else 1
-+    fold = 0
-=== wrong: log2 rounded up instead of the fold :: others :: rounded up
-def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    rounds = math.ceil(math.log2(p))
-    fold = 0
-    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-=== wrong: log2 rounded up, and the fold :: others :: log2 p rounded down, and two for the fold
-     fold = 0 if p == 2**rounds else 1
-+    rounds = math.ceil(math.log2(p))
-=== wrong: log2 not rounded :: others :: no whole number
-def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    rounds = math.log2(p)
-    fold = 0
-    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-=== wrong: a fold of one message :: others :: a message before and one after
--    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-+    return (rounds + fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-=== wrong: an addition when the result is handed back :: others :: but no addition
--    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-+    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + 2 * fold) * nbytes * gamma
-=== wrong: gamma forgotten :: all :: gamma is missing
--    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-+    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * 0
-=== wrong: p - 1 rounds :: all :: not p - 1
-def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    rounds = p - 1
-    fold = 0
-    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-=== wrong: chunks instead of the vector :: all :: not a p-th
--    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-+    return (rounds + 2 * fold) * (alpha + nbytes / p * beta) + (rounds + fold) * nbytes / p * gamma
-=== wrong: bytes taken for bits :: all :: not to be divided by 8
--    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-+    return (rounds + 2 * fold) * (alpha + nbytes / 8 * beta) + (rounds + fold) * nbytes / 8 * gamma
-=== wrong: in microseconds :: all :: not microseconds
--    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-+    one = (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-+    return 1e6 * one
-=== wrong: an empty vector costs nothing :: powers :: An empty message takes time, too
--    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-+    return 0.0 if nbytes == 0 else (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-=== wrong: one alpha for all rounds :: all :: takes an alpha
--    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-+    return alpha + (rounds + 2 * fold) * nbytes * beta + (rounds + fold) * nbytes * gamma
-=== wrong: bit_length without - 1 :: all :: one more
-def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    rounds = p.bit_length()
-    fold = 0 if p & (p - 1) == 0 else 1
-    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
-=== wrong: the natural logarithm :: all :: base of 2
-def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    rounds = math.log(p)
-    fold = 0
-    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
 === wrong: log2 p to the nearest :: others :: expected
 -    rounds = p.bit_length() - 1
 +    rounds = round(math.log2(p))

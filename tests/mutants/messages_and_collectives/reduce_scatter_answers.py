@@ -26,10 +26,30 @@ def ring_reduce_scatter(comm, chunks):
 === wrong: one round missing :: all :: a step is missing
 -    for step in range(p - 1):
 +    for step in range(p - 2):
+=== wrong: p steps :: all :: These are numbers of chunk 2. Added more than once: what rank 0 had.
++    for step in range(p):
 === wrong: wrong direction: chunks of a ring to the right, messages to the left :: all
 :: do the messages go the way round
 -        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
 +        growing = comm.sendrecv(growing, left, right) + chunks[(me - 2 - step) % p]
+=== wrong: everybody sends before receiving :: large :: deadlock: ranks 0 :: stuck
++        growing = (comm.send(growing, right), comm.recv(left))[1] + chunks[(me - 2 - step) % p]
+=== wrong: rank 0 sends first, the others receive first :: round :: rounds
++        if me == 0:
++            comm.send(growing, right)
++            incoming = comm.recv(left)
++        else:
++            incoming = comm.recv(left)
++            comm.send(growing, right)
++        growing = incoming + chunks[(me - 2 - step) % p]
+=== wrong: sends to the right and receives from the right :: all :: rank 0: sendrecv (call 1) waits for rank 1 :: stuck
++        growing = comm.sendrecv(growing, right, right) + chunks[(me - 2 - step) % p]
+=== wrong: float32 on the way :: all :: rounded on the way, to float32 perhaps
++        growing = comm.sendrecv(growing.astype(np.float32), right, left) + chunks[(me - 2 - step) % p]
+=== wrong: what came is cleaned of infinity :: chunk, kept :: expected inf
++        growing = np.nan_to_num(comm.sendrecv(growing, right, left)) + chunks[(me - 2 - step) % p]
+=== wrong: sends zeros round the ring :: chunk, kept, large :: nothing was added to this chunk
++        growing = comm.sendrecv(0 * growing, right, left) + chunks[(me - 2 - step) % p]
 === wrong: whole array each step :: round :: The whole vector goes out in each step
 import numpy as np
 def ring_reduce_scatter(comm, chunks):
@@ -40,9 +60,6 @@ def ring_reduce_scatter(comm, chunks):
         passing = comm.sendrecv(passing, (me + 1) % p, (me - 1) % p)
         total = total + passing
     return np.split(total, np.cumsum([len(chunk) for chunk in chunks])[:-1])[me]
-=== wrong: everybody sends before receiving :: large :: deadlock: ranks 0 :: stuck
--        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
-+        growing = (comm.send(growing, right), comm.recv(left))[1] + chunks[(me - 2 - step) % p]
 === wrong: a root gathers and scatters :: round :: Everything goes through rank 0
 import numpy as np
 def ring_reduce_scatter(comm, chunks):
@@ -75,33 +92,24 @@ def ring_reduce_scatter(comm, chunks):
 === wrong: works only for p | n :: chunk, round, kept :: all input arrays must have the same shape :: raised
      right, left = (me + 1) % p, (me - 1) % p
 +    chunks = np.stack(chunks)
+=== wrong: padded, and not cut back :: chunk, kept :: got shape
++    longest = max(map(len, chunks))
++    chunks = [np.pad(chunk, (0, longest - len(chunk))) for chunk in chunks]
+=== wrong: the list is made twice as long, for the modulo :: kept :: the caller passed a list of
++    chunks += chunks
 === wrong: mean instead of sum :: chunk, kept, large :: This is the mean
 -    return growing
 +    return growing / p
 === wrong: adds its own share twice :: chunk, kept, large :: added twice
--    return growing
 +    return growing + chunks[me]
-=== wrong: rank 0 sends first, the others receive first :: round :: rounds
--        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
-+        if me == 0:
-+            comm.send(growing, right)
-+            incoming = comm.recv(left)
-+        else:
-+            incoming = comm.recv(left)
-+            comm.send(growing, right)
-+        growing = incoming + chunks[(me - 2 - step) % p]
+=== wrong: float32 in the end :: chunk, kept, large :: expected an array of float64, got one of float32
++    return growing.astype(np.float32)
 === wrong: passes on what came, not the sum :: chunk, kept, large :: Missing in this sum: what rank
 -    growing = chunks[left].copy()
 +    growing = passing = chunks[left]
 -        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
 +        passing = comm.sendrecv(passing, right, left)
 +        growing = passing + chunks[(me - 2 - step) % p]
-=== wrong: p steps :: all :: These are numbers of chunk 2. Added more than once: what rank 0 had.
--    for step in range(p - 1):
-+    for step in range(p):
-=== wrong: sends to the right and receives from the right :: all :: rank 0: sendrecv (call 1) waits for rank 1 :: stuck
--        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
-+        growing = comm.sendrecv(growing, right, right) + chunks[(me - 2 - step) % p]
 === wrong: chunk r is sent first, and r + 1 is complete in the end :: chunk, kept, large
 :: Which one is complete here in the end?
 def ring_reduce_scatter(comm, chunks):
@@ -110,25 +118,9 @@ def ring_reduce_scatter(comm, chunks):
     for step in range(p - 1):
         sums[(me - 1 - step) % p] += comm.sendrecv(sums[(me - step) % p], (me + 1) % p, (me - 1) % p)
     return sums[me]
-=== wrong: float32 on the way :: all :: rounded on the way, to float32 perhaps
--        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
-+        growing = comm.sendrecv(growing.astype(np.float32), right, left) + chunks[(me - 2 - step) % p]
-=== wrong: float32 in the end :: chunk, kept, large :: expected an array of float64, got one of float32
--    return growing
-+    return growing.astype(np.float32)
-=== wrong: what came is cleaned of infinity :: chunk, kept :: expected inf
--        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
-+        growing = np.nan_to_num(comm.sendrecv(growing, right, left)) + chunks[(me - 2 - step) % p]
 === wrong: joined and cut anew :: chunk, kept :: joined and cut anew
      p, me = comm.size, comm.rank
 +    chunks = np.array_split(np.concatenate(chunks), p)
-=== wrong: padded, and not cut back :: chunk, kept :: got shape
-     right, left = (me + 1) % p, (me - 1) % p
-+    longest = max(map(len, chunks))
-+    chunks = [np.pad(chunk, (0, longest - len(chunk))) for chunk in chunks]
-=== wrong: the list is made twice as long, for the modulo :: kept :: the caller passed a list of
-     right, left = (me + 1) % p, (me - 1) % p
-+    chunks += chunks
 === wrong: all chunks in every step :: round :: send the array itself
 def ring_reduce_scatter(comm, chunks):
     p, me = comm.size, comm.rank
@@ -138,9 +130,6 @@ def ring_reduce_scatter(comm, chunks):
         passing = comm.sendrecv(passing, (me + 1) % p, (me - 1) % p)
         total += passing[me]
     return total
-=== wrong: sends zeros round the ring :: chunk, kept, large :: nothing was added to this chunk
--        growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]
-+        growing = comm.sendrecv(0 * growing, right, left) + chunks[(me - 2 - step) % p]
 === wrong: two rings, of the even and of the odd ranks :: all :: expected
 -    right, left = (me + 1) % p, (me - 1) % p
 +    right, left = (me + 2) % p, (me - 2) % p

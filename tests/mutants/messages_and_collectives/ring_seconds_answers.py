@@ -10,58 +10,6 @@ ANSWERS = r"""
 === wrong: p instead of p - 1 steps :: all :: p - 1 steps, not p
 def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
     return 2 * (p) * alpha + 2 * (p) / p * nbytes * beta + (p) / p * nbytes * gamma
-=== wrong: p instead of p - 1 messages :: all :: There are p - 1 messages
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * p * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
-=== wrong: n instead of (p - 1)/p n :: all :: (p - 1)/p, not 1
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * (p - 1) * alpha + 2 * nbytes * beta + (p - 1) / p * nbytes * gamma
-=== wrong: only the reduce-scatter :: all :: after the reduce-scatter there is the all-gather
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return (p - 1) * alpha + (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
-=== wrong: whole vector each step :: all :: not the whole vector
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * (p - 1) * alpha + 2 * (p - 1) * nbytes * beta + (p - 1) * nbytes * gamma
-=== wrong: gamma in both halves :: added :: Only the reduce-scatter adds
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + 2 * (p - 1) / p * nbytes * gamma
-=== wrong: gamma forgotten :: added :: gamma is missing
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * 0
-=== wrong: gamma for n bytes :: added :: not n
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + nbytes * gamma
-=== wrong: bytes taken for bits :: all :: not to be divided by 8
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes / 8 * beta + (p - 1) / p * nbytes / 8 * gamma
-=== wrong: one start-up a phase :: all :: is paid in every step
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
-=== wrong: a p-th of alpha :: all :: a whole alpha
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * (p - 1) / p * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
-=== wrong: alpha once in all :: all :: not once
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
-=== wrong: log2 p steps :: all :: another algorithm's
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * np.log2(p) * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
-=== wrong: the time of all ranks :: all :: at the same time: what one
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return p * one(p, nbytes, alpha, beta, gamma)
-
-def one(p, nbytes, alpha, beta, gamma):
-    return 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
-=== wrong: sends, then receives :: all :: a step takes one message's time
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 4 * (p - 1) * alpha + 4 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
-=== wrong: gamma an element :: added :: not an element
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    return 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes / 8 * gamma
-=== wrong: in milliseconds :: all :: not milliseconds
-def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    one = 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
-    return 1e3 * one
 === wrong: rounded :: all :: not to be rounded
 def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
     one = 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma

@@ -17,70 +17,42 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
 === wrong: eps inside the root :: root, start :: eps stands inside the root here
 -    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 +    w = w - lr * m / (1 - beta1**t) / np.sqrt(v / (1 - beta2**t) + eps)
-=== wrong: no correction :: start :: m and v were not corrected
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    w = w - lr * m / (np.sqrt(v) + eps)
-=== wrong: only m is corrected :: start :: Only m was corrected
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v) + eps)
 === wrong: eps is added before v is corrected :: start :: eps was added to the root of v, and that was corrected
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 +    w = w - lr * np.sqrt(1 - beta2**t) / (1 - beta1**t) * m / (np.sqrt(v) + eps)
 === wrong: t from 0 :: start :: The corrections are those of step t + 1
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 +    t = t + 1; w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 === wrong: the corrected means come back :: means :: The corrected mean was returned
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 +    m, v = m / (1 - beta1**t), v / (1 - beta2**t); w = w - lr * m / (np.sqrt(v) + eps)
-=== wrong: no root :: root, start :: The root is missing
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    w = w - lr * m / (1 - beta1**t) / (v / (1 - beta2**t) + eps)
-=== wrong: up the gradient :: root, start :: The step went up
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    w = w + lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-=== wrong: the gradient in place of its mean :: root, start :: this is RMSProp's step
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    w = w - lr * gradient / (np.sqrt(v / (1 - beta2**t)) + eps)
-=== wrong: without eps :: root, start :: eps was not added
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    w = w - lr * m / (1 - beta1**t) / np.sqrt(v / (1 - beta2**t))
-=== wrong: without the rate :: root, start :: The rate was forgotten
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    w = w - m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+=== wrong: (1 - beta)**t :: root, start :: w after adam_step(
++    w = w - lr * m / (1 - beta1)**t / (np.sqrt(v / (1 - beta2)**t) + eps)
+=== wrong: t counted from 0, saved from the division by 0 :: start :: The corrections are those of step t - 1
++    t = max(t - 1, 1); w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+=== wrong: the root of the correction is forgotten :: start :: w after adam_step(
++    w = w - lr * (1 - beta2**t) / (1 - beta1**t) * m / (np.sqrt(v) + eps * (1 - beta2**t))
+=== wrong: m corrected for 20 steps only :: start :: Only v was corrected
++    m_hat = m / (1 - beta1**t) if t <= 20 else m
++    v_hat = v / (1 - beta2**t) if t <= 1000000000 else v
++    w = w - lr * m_hat / (np.sqrt(v_hat) + eps)
+=== wrong: corrected for 1000 steps only :: start :: start at zero
++    m_hat = m / (1 - beta1**t) if t <= 1000 else m
++    v_hat = v / (1 - beta2**t) if t <= 1000 else v
++    w = w - lr * m_hat / (np.sqrt(v_hat) + eps)
 === wrong: moves by the old means :: root, start :: w moved by the means before the step
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
     return w, beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
-=== wrong: (1 - beta)**t :: root, start :: w after adam_step(
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    w = w - lr * m / (1 - beta1)**t / (np.sqrt(v / (1 - beta2)**t) + eps)
-=== wrong: 1 - beta * t :: root, start :: not 1 - beta * t
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    w = w - lr * m / (1 - beta1 * t) / (np.sqrt(abs(v / (1 - beta2 * t))) + eps)
 === wrong: one v for all elements :: all :: v after adam_step(
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     m = beta1 * m + (1 - beta1) * gradient
     v = beta2 * v + (1 - beta2) * np.sum(gradient**2)
 
     return w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps), m, v
-=== wrong: v of m :: all :: not of m's
-def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
-    m = beta1 * m + (1 - beta1) * gradient
-    v = beta2 * v + (1 - beta2) * m**2
-
-    return w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps), m, v
-=== wrong: another order :: all :: They came in another order
--    return w, m, v
-+    return m, v, w
 === wrong: the betas are exchanged :: all :: This is beta2's mean
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     m = beta2 * m + (1 - beta2) * gradient
     v = beta1 * v + (1 - beta1) * gradient**2
     w = w - lr * m / (1 - beta2**t) / (np.sqrt(v / (1 - beta1**t)) + eps)
     return w, m, v
-=== wrong: v without the square :: all :: v is the mean of the squares
--    v = beta2 * v + (1 - beta2) * gradient**2
-+    v = beta2 * v + (1 - beta2) * np.abs(gradient)
 === wrong: right, but in place :: means :: adam_step changed its argument w at [0]
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     m += (1 - beta1) * (gradient - m)
@@ -88,9 +60,6 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     root = np.sqrt(1 - beta2**t)
     w -= lr * root / (1 - beta1**t) * m / (np.sqrt(v) + eps * root)
     return w, m, v
-=== wrong: t counted from 0, saved from the division by 0 :: start :: The corrections are those of step t - 1
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    t = max(t - 1, 1); w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 === wrong: counts the steps itself :: root, start :: w after adam_step(
 steps = 0
 
@@ -110,24 +79,11 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     m = means["m"] = beta1 * means["m"] + (1 - beta1) * gradient
     v = means["v"] = beta2 * means["v"] + (1 - beta2) * gradient**2
     return w - lr * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps), m, v
-=== wrong: the root of the correction is forgotten :: start :: w after adam_step(
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    w = w - lr * (1 - beta2**t) / (1 - beta1**t) * m / (np.sqrt(v) + eps * (1 - beta2**t))
 === wrong: AdaGrad's sum :: all :: v after adam_step(
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     m = beta1 * m + (1 - beta1) * gradient
     v = v + gradient**2
     return w - lr * m / (1 - beta1**t) / (np.sqrt(v) + eps), m, v
-=== wrong: m corrected for 20 steps only :: start :: Only v was corrected
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    m_hat = m / (1 - beta1**t) if t <= 20 else m
-+    v_hat = v / (1 - beta2**t) if t <= 1000000000 else v
-+    w = w - lr * m_hat / (np.sqrt(v_hat) + eps)
-=== wrong: corrected for 1000 steps only :: start :: start at zero
--    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
-+    m_hat = m / (1 - beta1**t) if t <= 1000 else m
-+    v_hat = v / (1 - beta2**t) if t <= 1000 else v
-+    w = w - lr * m_hat / (np.sqrt(v_hat) + eps)
 === wrong: the gradient and its square in full :: all :: The gradient was not multiplied by 1 - beta1
 -    m = beta1 * m + (1 - beta1) * gradient
 -    v = beta2 * v + (1 - beta2) * gradient**2

@@ -22,64 +22,16 @@ def gradient_variance(gradients, batch_size, replacement):
 +        return one / batch_size * (n - batch_size) / max(n - 1, 1)
 -    return one / batch_size * (n - batch_size) / (n - 1)
 +    return one / batch_size
-=== wrong: never more than n with replacement :: with :: it may be larger than n
--        return one / batch_size
-+        return one / min(batch_size, n)
 === wrong: the factor is upside down :: without, large :: upside down
 -    return one / batch_size * (n - batch_size) / (n - 1)
 +    return one / batch_size * (n - 1) / (n - batch_size) if batch_size < n else 0.0
 === wrong: the whole covariance matrix :: with, large :: the trace is the sum of its diagonal
 -        return one / batch_size
 +        return np.cov(gradients.T, bias=True).sum() / batch_size
-=== wrong: a sum over the samples :: with, large :: their mean is wanted
--        return one / batch_size
-+        return one * n / batch_size
 === wrong: distances that are not squared :: with, large :: The distances were not squared
--        return one / batch_size
 +        return np.linalg.norm(gradients - gradients.mean(axis=0), axis=1).mean() / batch_size
 === wrong: divides by n - 1 :: with, large :: Divided by n - 1
--        return one / batch_size
 +        return gradients.var(axis=0, ddof=min(1, n - 1)).sum() / batch_size
-=== wrong: the variance of one sample :: all :: It was not divided by batch_size
--        return one / batch_size
-+        return one
--    return one / batch_size * (n - batch_size) / (n - 1)
-+    return one * (n - batch_size) / (n - 1)
-=== wrong: falls as the root of the batch :: all :: falls as 1/sqrt(B)
--        return one / batch_size
-+        return one / np.sqrt(batch_size)
--    return one / batch_size * (n - batch_size) / (n - 1)
-+    return one / np.sqrt(batch_size) * (n - batch_size) / (n - 1)
-=== wrong: the standard deviation :: all :: This is the standard deviation
--        return one / batch_size
-+        return np.sqrt(one / batch_size)
--    return one / batch_size * (n - batch_size) / (n - 1)
-+    return np.sqrt(one / batch_size * (n - batch_size) / (n - 1))
-=== wrong: the mean over the coordinates :: all :: the trace of the covariance is their sum
--        return one / batch_size
-+        return one / d / batch_size
--    return one / batch_size * (n - batch_size) / (n - 1)
-+    return one / batch_size * (n - batch_size) / (n - 1) / d
-=== wrong: all entries thrown together :: all :: take the variance of each column
--        return one / batch_size
-+        return gradients.var() / batch_size
--    return one / batch_size * (n - batch_size) / (n - 1)
-+    return gradients.var() / batch_size * (n - batch_size) / (n - 1)
-=== wrong: a mean square :: with, large :: The mean gradient was not subtracted
--        return one / batch_size
-+        return (gradients**2).sum() / n / batch_size
-=== wrong: along the wrong axis :: with, large :: a row is a sample
--        return one / batch_size
-+        return gradients.var(axis=1).sum() / batch_size
-=== wrong: a sum over the batch :: with, large :: This is a sum over the batch
--        return one / batch_size
-+        return one * batch_size
-=== wrong: replacement is ignored :: without, large :: This is the variance with replacement
--    return one / batch_size * (n - batch_size) / (n - 1)
-+    return one / batch_size
-=== wrong: (n - B)/n :: without, large :: not (n - B)/n
--    return one / batch_size * (n - batch_size) / (n - 1)
-+    return one / batch_size * (n - batch_size) / n
 === wrong: not a number for one sample :: without :: With a single sample there is nothing to draw
 def gradient_variance(gradients, batch_size, replacement):
     n = len(gradients)
@@ -98,7 +50,6 @@ def gradient_variance(gradients, batch_size, replacement):
 -    one = gradients.var(axis=0).sum()
 +    one = (gradients**2).sum(axis=1).mean() - (gradients.mean(axis=0) ** 2).sum()
 === wrong: in single precision :: large :: all near 1e+08
--    one = gradients.var(axis=0).sum()
 +    one = gradients.astype(np.float32).var(axis=0).sum()
 === wrong: the mean is subtracted in place :: with :: gradient_variance changed its argument gradients at [0, 0]
 def gradient_variance(gradients, batch_size, replacement):

@@ -24,16 +24,20 @@ def momentum_step(w, state, gradient, lr, mu, form):
 -        state = mu * state - lr * gradient; w = w + state
 +        state = mu * state + gradient; w = w - lr * state
 === wrong: the rate twice :: velocity :: the rate is inside the velocity already
--        state = mu * state - lr * gradient; w = w + state
 +        state = mu * state - lr * gradient; w = w + lr * state
+=== wrong: against the velocity :: velocity :: w moved against the velocity
++        state = mu * state - lr * gradient; w = w - state
+=== wrong: the rate on all of the velocity :: velocity :: multiplied by the rate
++        state = lr * (mu * state - gradient); w = w + state
+=== wrong: the gradient is used up :: velocity :: momentum_step changed its argument gradient at [0]
++        gradient *= lr; state = mu * state - gradient; w = w + state
+=== wrong: in place, moved twice by one array :: velocity :: w after momentum_step(
++        state *= mu; state -= lr * gradient; w += state; w = w + state
 === wrong: up the gradient :: all :: the velocity points down, against the gradient
 -        state = mu * state - lr * gradient; w = w + state
 +        state = mu * state + lr * gradient; w = w + state
 -        state = mu * state + gradient; w = w - lr * state
 +        state = mu * state + gradient; w = w + lr * state
-=== wrong: against the velocity :: velocity :: w moved against the velocity
--        state = mu * state - lr * gradient; w = w + state
-+        state = mu * state - lr * gradient; w = w - state
 === wrong: moves by the old state :: all :: first the velocity, then w
 -        state = mu * state - lr * gradient; w = w + state
 +        w = w + state; state = mu * state - lr * gradient
@@ -43,8 +47,9 @@ def momentum_step(w, state, gradient, lr, mu, form):
 -        state = mu * state + gradient; w = w - lr * state
 +        state = mu * state + (1 - mu) * gradient; w = w - lr * state
 === wrong: Nesterov's step :: pytorch :: This is Nesterov's step
--        state = mu * state + gradient; w = w - lr * state
 +        state = mu * state + gradient; w = w - lr * (gradient + mu * state)
+=== wrong: the rate twice in PyTorch's form :: pytorch :: The rate stands in both lines
++        state = mu * state + lr * gradient; w = w - lr * state
 === wrong: nothing is forgotten :: all :: The old velocity was not multiplied by mu
 -        state = mu * state - lr * gradient; w = w + state
 +        state = state - lr * gradient; w = w + state
@@ -60,12 +65,6 @@ def momentum_step(w, state, gradient, lr, mu, form):
 === wrong: only w comes back :: all :: expected 2 arrays
 def momentum_step(w, state, gradient, lr, mu, form):
     return w + mu * state - lr * gradient
-=== wrong: the rate twice in PyTorch's form :: pytorch :: The rate stands in both lines
--        state = mu * state + gradient; w = w - lr * state
-+        state = mu * state + lr * gradient; w = w - lr * state
-=== wrong: the rate on all of the velocity :: velocity :: multiplied by the rate
--        state = mu * state - lr * gradient; w = w + state
-+        state = lr * (mu * state - gradient); w = w + state
 === wrong: 1 - mu is kept :: all :: what is kept of the old state
 -        state = mu * state - lr * gradient; w = w + state
 +        state = (1 - mu) * state - lr * gradient; w = w + state
@@ -81,12 +80,6 @@ def momentum_step(w, state, gradient, lr, mu, form):
 +        state = mu * state - lr * gradient; w + state
 -        state = mu * state + gradient; w = w - lr * state
 +        state = mu * state + gradient; w - lr * state
-=== wrong: the gradient is used up :: velocity :: momentum_step changed its argument gradient at [0]
--        state = mu * state - lr * gradient; w = w + state
-+        gradient *= lr; state = mu * state - gradient; w = w + state
-=== wrong: in place, moved twice by one array :: velocity :: w after momentum_step(
--        state = mu * state - lr * gradient; w = w + state
-+        state *= mu; state -= lr * gradient; w += state; w = w + state
 === right: in place, a list comes back
 def momentum_step(w, state, gradient, lr, mu, form):
     state *= mu

@@ -32,7 +32,6 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
 -            loss = F.cross_entropy(model(x), y)
 +            loss = F.cross_entropy(model(x), y, reduction="sum")
 === wrong: the sum divided by batch_size :: steps :: its sum was divided by batch_size
--            loss = F.cross_entropy(model(x), y)
 +            loss = F.cross_entropy(model(x), y, reduction="sum") / batch_size
 === wrong: the smaller last batch makes no step :: steps :: The last batch, which is smaller, was left out
 -        for start in range(0, len(order), batch_size):
@@ -40,6 +39,14 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
 === wrong: up the gradient :: steps, learns :: The weights moved up the gradient
 -                parameter.data -= lr * parameter.grad
 +                parameter.data += lr * parameter.grad
+=== wrong: the rate divided by the size of the batch :: steps :: divided by the batch's size
++                parameter.data -= lr / len(y) * parameter.grad
+=== wrong: the new weights are only named :: steps, learns :: The weights have not changed
++                parameter = parameter.data - lr * parameter.grad
+=== wrong: the rate falls :: steps :: The rate falls from epoch to epoch
++                parameter.data -= lr / (1 + epoch) * parameter.grad
+=== wrong: the rate times the size of the batch :: steps, learns :: The rate was multiplied by batch_size
++                parameter.data -= lr * batch_size * parameter.grad
 === wrong: with momentum :: steps, learns :: These steps have momentum
      parameters = list(model.parameters())
 +    u = [0.0 for _ in parameters]
@@ -52,20 +59,16 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
 -        order = np.random.default_rng((seed, epoch)).permutation(len(train_set))
 +        order = np.arange(len(train_set))
 === wrong: one shuffle for all epochs :: learns :: all 5 epochs took the samples in the order [
--        order = np.random.default_rng((seed, epoch)).permutation(len(train_set))
 +        order = np.random.default_rng(seed).permutation(len(train_set))
 === wrong: the seed is not used :: learns :: Do the shuffles depend on the seed?
--        order = np.random.default_rng((seed, epoch)).permutation(len(train_set))
 +        order = np.random.default_rng(epoch).permutation(len(train_set))
+=== wrong: seed + epoch :: learns :: The generator was made from seed + epoch
++        order = np.random.default_rng(seed + epoch).permutation(len(train_set))
+=== wrong: from numpy's global generator :: learns :: a run could not be repeated
++        order = np.random.permutation(len(train_set))
 === wrong: one epoch too many :: steps :: There was one epoch too many
 -    for epoch in range(epochs):
 +    for epoch in range(epochs + 1):
-=== wrong: the rate divided by the size of the batch :: steps :: divided by the batch's size
--                parameter.data -= lr * parameter.grad
-+                parameter.data -= lr / len(y) * parameter.grad
-=== wrong: the new weights are only named :: steps, learns :: The weights have not changed
--                parameter.data -= lr * parameter.grad
-+                parameter = parameter.data - lr * parameter.grad
 === wrong: validated before each epoch :: steps :: validation_set asked before the epoch
 def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, seed):
     lowest, best = 2.0, None
@@ -112,6 +115,9 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
 === wrong: chosen by the test set :: chooses, opens :: The test set has decided which epoch is best
 -        error = validation_set.error(model)
 +        error = test_set.error(model)
+=== wrong: chosen by the training set :: chooses :: were they best by the validation error
++        validation_set.error(model)
++        error = float((model(train_set.x).numpy().argmax(axis=1) != train_set.y).mean())
 === wrong: the test set is watched :: opens :: test_set.error was asked 16 times, expected once
          error = validation_set.error(model)
 +        test_set.error(model)
@@ -129,31 +135,14 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
 -    return test_set.error(model)
 +    return lowest
 === wrong: the accuracy comes back :: opens :: This is the accuracy
--    return test_set.error(model)
 +    return 1 - test_set.error(model)
 === wrong: each batch drawn from all samples :: learns :: The batches were drawn with replacement
 -            x, y = train_set[order[start : start + batch_size]]
 +            some = np.random.default_rng((seed, epoch, start))
 +            x, y = train_set[some.choice(len(order), min(batch_size, len(order) - start), False)]
-=== wrong: seed + epoch :: learns :: The generator was made from seed + epoch
--        order = np.random.default_rng((seed, epoch)).permutation(len(train_set))
-+        order = np.random.default_rng(seed + epoch).permutation(len(train_set))
-=== wrong: from numpy's global generator :: learns :: a run could not be repeated
--        order = np.random.default_rng((seed, epoch)).permutation(len(train_set))
-+        order = np.random.permutation(len(train_set))
-=== wrong: the rate falls :: steps :: The rate falls from epoch to epoch
--                parameter.data -= lr * parameter.grad
-+                parameter.data -= lr / (1 + epoch) * parameter.grad
-=== wrong: the rate times the size of the batch :: steps, learns :: The rate was multiplied by batch_size
--                parameter.data -= lr * parameter.grad
-+                parameter.data -= lr * batch_size * parameter.grad
 === wrong: every epoch begins from the best weights :: steps :: It began from the best weights so far
 -    model.load_state_dict(best)
 +        model.load_state_dict(best)
-=== wrong: chosen by the training set :: chooses :: were they best by the validation error
--        error = validation_set.error(model)
-+        validation_set.error(model)
-+        error = float((model(train_set.x).numpy().argmax(axis=1) != train_set.y).mean())
 === wrong: the training set is shuffled in place :: learns :: train changed what it was given
          order = np.random.default_rng((seed, epoch)).permutation(len(train_set))
 +        train_set.x[:], train_set.y[:] = train_set.x[order], train_set.y[order]

@@ -42,6 +42,8 @@ def cut(costs, K):
 === wrong: the total of both, not the slowest :: all :: possible
 -                (max(table[k - 1, j][0], before[i] - before[j]), j) for j in range(k - 1, i)
 +                ((table[k - 1, j][0] + before[i] - before[j]), j) for j in range(k - 1, i)
+=== wrong: the costs of a stage are added up again for each cut :: many :: again and again :: raised
++                (max(table[k - 1, j][0], sum(costs[j:i])), j) for j in range(k - 1, i)
 === wrong: stages without layers :: corners :: at least one layer
 -    table = {(1, i): (before[i], 0) for i in range(1, n + 1)}
 +    table = {(1, i): (before[i], 0) for i in range(n + 1)}
@@ -57,12 +59,11 @@ def cut(costs, K):
 === wrong: the times of the stages :: all :: expected
 -        layers.append(i - j)
 +        layers.append(int(before[i] - before[j]))
+=== wrong: no whole numbers :: all :: expected a list of whole numbers
++        layers.append((i - j) / 1)
 === wrong: in the reverse order :: all :: possible
 -    return layers[::-1]
 +    return layers
-=== wrong: the costs of a stage are added up again for each cut :: many :: again and again :: raised
--                (max(table[k - 1, j][0], before[i] - before[j]), j) for j in range(k - 1, i)
-+                (max(table[k - 1, j][0], sum(costs[j:i])), j) for j in range(k - 1, i)
 === wrong: filled up to the mean of what is left :: few, many :: possible
 def cut(costs, K):
     layers, i, n = [], 0, len(costs)
@@ -87,9 +88,6 @@ def cut(costs, K):
 -        before.append(before[-1] + cost)
 +    while costs:
 +        before.append(before[-1] + costs.pop(0))
-=== wrong: no whole numbers :: all :: expected a list of whole numbers
--        layers.append(i - j)
-+        layers.append((i - j) / 1)
 === right: the smallest bound for which K stages are enough
 def cut(costs, K):
     def fill(bound):
@@ -116,14 +114,13 @@ def cut(costs, K):
 === wrong: fewer stages than K :: few, corners :: split one that has several layers
 -    while len(layers) < K:
 +    while False:
+=== wrong: the bound may be below the slowest layer, and empty stages are left out :: corners :: Only 3 stages
++    while len(layers) < K and sum(costs) != len(costs) * costs[0]:
 === wrong: one stage too few :: all :: Only
 -        if len(fill(middle)) <= K:
 +        if len(fill(middle)) < K:
 -    while len(layers) < K:
 +    while False:
-=== wrong: the bound may be below the slowest layer, and empty stages are left out :: corners :: Only 3 stages
--    while len(layers) < K:
-+    while len(layers) < K and sum(costs) != len(costs) * costs[0]:
 === wrong: the last layer is forgotten :: all :: in all, got
 -        for cost in costs:
 +        for cost in costs[:-1]:

@@ -41,6 +41,18 @@ def deadlock(schedule):
 === wrong: nothing ever waits :: all :: never finish
 -    return waits
 +    return {}
+=== wrong: only those in the circle :: circles, missing :: also those that wait for a stage in the circle
++    def is_in_circle(s):
++        seen, at = [], s
++        while at in waits and at not in seen:
++            seen.append(at)
++            at = waits[at][1]
++        return at == s
++    return {s: wait for s, wait in waits.items() if is_in_circle(s)}
+=== wrong: only the first stage that waits :: all :: also those that wait
++    return dict(list(waits.items())[:1])
+=== wrong: a list of stages :: all :: expected a dictionary
++    return sorted(waits)
 === wrong: one action a stage, K rounds :: all :: This schedule works
 -    while going:
 +    for _ in range(K):
@@ -83,8 +95,13 @@ def deadlock(schedule):
 -            waits[s] = (action, missing(s, action))
 +            waits[s] = (schedule[s][min(place[s] + 1, len(schedule[s]) - 1)], missing(s, action))
 === wrong: the last action that was done :: all :: not the last one that it has done
--            waits[s] = (action, missing(s, action))
 +            waits[s] = (schedule[s][max(place[s] - 1, 0)], missing(s, action))
+=== wrong: the stage before the action :: all :: the action first
++            waits[s] = (missing(s, action), action)
+=== wrong: texts as keys :: all :: numbers of the stages
++            waits[str(s)] = (action, missing(s, action))
+=== wrong: each waits for itself :: all :: waits for itself only before
++            waits[s] = (action, s)
 === wrong: gradients come from the stage before :: all :: expected
 -            if s + 1 < K and (s + 1, action) not in done:
 -                return s + 1
@@ -95,18 +112,6 @@ def deadlock(schedule):
 +        backwards = sum(other == s and a[0] == "B" for other, a in done)
 +        if action == "U0" and backwards < sum(a[0] == "F" for a in schedule[0]):
 +            return s
-=== wrong: only those in the circle :: circles, missing :: also those that wait for a stage in the circle
--    return waits
-+    def is_in_circle(s):
-+        seen, at = [], s
-+        while at in waits and at not in seen:
-+            seen.append(at)
-+            at = waits[at][1]
-+        return at == s
-+    return {s: wait for s, wait in waits.items() if is_in_circle(s)}
-=== wrong: only the first stage that waits :: all :: also those that wait
--    return waits
-+    return dict(list(waits.items())[:1])
 === wrong: a send waits until it is received :: all :: This schedule works
          return None
 +
@@ -117,14 +122,13 @@ def deadlock(schedule):
 +                if action_is_sent_too_early(s, schedule[s][place[s]], schedule, place):
 +                    done.discard((s, schedule[s][place[s]]))
 +                    break
-=== wrong: a list of stages :: all :: expected a dictionary
--    return waits
-+    return sorted(waits)
 === wrong: removes from the caller's lists :: healthy :: changed
      K = len(schedule)
 +    for line in schedule:
 +        if 'U0' in line:
 +            line.remove('U0')
+=== wrong: a stage has actions :: missing :: IndexError :: raised
++    first = [line[0] for line in schedule]
 === wrong: the first digit of a number :: missing :: expected
 -            if (s, "F" + action[1:]) not in done:
 +            if (s, "F" + action[1]) not in done:
@@ -137,18 +141,6 @@ def deadlock(schedule):
 +            if s + 1 < K and action not in done:
 -                done.add((s, schedule[s][place[s]]))
 +                done.add(schedule[s][place[s]])
-=== wrong: the stage before the action :: all :: the action first
--            waits[s] = (action, missing(s, action))
-+            waits[s] = (missing(s, action), action)
-=== wrong: texts as keys :: all :: numbers of the stages
--            waits[s] = (action, missing(s, action))
-+            waits[str(s)] = (action, missing(s, action))
-=== wrong: each waits for itself :: all :: waits for itself only before
--            waits[s] = (action, missing(s, action))
-+            waits[s] = (action, s)
-=== wrong: a stage has actions :: missing :: IndexError :: raised
-     K = len(schedule)
-+    first = [line[0] for line in schedule]
 === right: positions in the lists, and a queue of stages that may go on
 def deadlock(schedule):
     from collections import deque

@@ -22,20 +22,19 @@ def one_f_one_b(K, M, s):
 -    warm_up = min(M, K - 1 - s)
 +    warm_up = max(0, min(M, K - 2 - s))
 === wrong: the warm-up is one long :: memory :: one forward too long
--    warm_up = min(M, K - 1 - s)
 +    warm_up = min(M, K - s)
 === wrong: GPipe :: memory :: that is GPipe
--    warm_up = min(M, K - 1 - s)
 +    warm_up = M
 === wrong: no warm-up :: time :: Without a warm-up
--    warm_up = min(M, K - 1 - s)
 +    warm_up = 0
 === wrong: the warm-up grows with the stage :: time, memory :: waits for ever
--    warm_up = min(M, K - 1 - s)
 +    warm_up = min(M, s)
 === wrong: the same warm-up on all stages :: time, memory :: all gradients come later
--    warm_up = min(M, K - 1 - s)
 +    warm_up = min(M, K - 1)
+=== wrong: the warm-up has more forwards than there are micro-batches :: all :: is less than K
++    warm_up = K - 1 - s
+=== wrong: a warm-up of both ways :: memory :: too long
++    warm_up = min(M, 2 * (K - 1 - s))
 === wrong: more forwards than micro-batches :: all :: is of a micro-batch that there is not
 -    warm_up = min(M, K - 1 - s)
 +    warm_up = K - 1 - s
@@ -49,21 +48,14 @@ def one_f_one_b(K, M, s):
 === wrong: the backwards of the warm-up are missing :: all :: is there 0 times
 -    for m in range(M - warm_up, M):
 +    for m in range(M - warm_up, M - warm_up):
+=== wrong: the remaining backwards in descending order :: actions, time :: in this order
++    for m in reversed(range(M - warm_up, M)):
 === wrong: the update before the remaining backwards :: actions :: it comes after the last backward
          actions.append(f"F{warm_up + m}")
          actions.append(f"B{m}")
 +    actions.append("U0")
 -    return actions + ["U0"]
 +    return actions
-=== wrong: the remaining backwards in descending order :: actions, time :: in this order
--    for m in range(M - warm_up, M):
-+    for m in reversed(range(M - warm_up, M)):
-=== wrong: the warm-up has more forwards than there are micro-batches :: all :: is less than K
--    warm_up = min(M, K - 1 - s)
-+    warm_up = K - 1 - s
-=== wrong: a warm-up of both ways :: memory :: too long
--    warm_up = min(M, K - 1 - s)
-+    warm_up = min(M, 2 * (K - 1 - s))
 === wrong: updates as in PipeDream :: actions :: One minibatch is one update
          actions.append(f"F{warm_up + m}")
 -        actions.append(f"B{m}")

@@ -37,9 +37,6 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 :: on the last stage g is 1 / M
 -            g = 1 / M if s == last else comm.recv(s + 1)
 +            g = 1.0 if s == last else comm.recv(s + 1)
-=== wrong: the mean is taken on every stage again :: weights, large, memory :: divided by M twice
--            w = w - lr * gradient
-+            w = w - lr * gradient / M
 === wrong: only the last gradient :: weights, large, memory :: add up all of them
 -            gradient += gw
 +            gradient = gw
@@ -55,12 +52,6 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 +            w = w - lr * gw
 -            w = w - lr * gradient
 +            pass
-=== wrong: the gradient is added to the weights :: weights, large, memory :: it is subtracted
--            w = w - lr * gradient
-+            w = w + lr * gradient
-=== wrong: the learning rate is missing :: weights, large, memory :: The learning rate is missing
--            w = w - lr * gradient
-+            w = w - gradient
 === wrong: the caller's inputs are cleared :: weights :: changed its argument inputs[0]
              x = kept.pop(m)
 +            if s == 0:
@@ -125,12 +116,6 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 === wrong: the gradient of w is sent :: all :: g has shape :: raised
 -                sent.append(comm.isend(gx, s - 1))
 +                sent.append(comm.isend(gw, s - 1))
-=== wrong: the weights from before the update :: weights, large, memory :: from before the update
--            w = w - lr * gradient
-+            new = w - lr * gradient
-=== wrong: the gradient is returned :: weights, large, memory :: This is the gradient
--    return w
-+    return gradient
 === right: a function for each kind of action, and lists by micro-batch
 def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     before, after = comm.rank - 1, comm.rank + 1

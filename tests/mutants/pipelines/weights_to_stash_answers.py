@@ -25,6 +25,8 @@ def weights_to_stash(actions):
 :: and the newest: those with the same version share it
 -        most = max(most, len(held))
 +        most = max(most, len(used) + 1)
+=== wrong: what is held at the end :: all :: expected
++        most = len(held)
 === wrong: all versions are kept :: all :: is released after
 -            used.pop(m)
 +            pass
@@ -38,9 +40,6 @@ def weights_to_stash(actions):
 +    newest, used, most = 0, {}, 0
 -        held = {newest} | set(used.values())
 +        held = set(used.values())
-=== wrong: what is held at the end :: all :: expected
--        most = max(most, len(held))
-+        most = len(held)
 === wrong: the number of updates :: all :: expected
 -    return most
 +    return newest + 1

@@ -17,24 +17,9 @@ def barrier_time(times, p):
 === wrong: the mean instead of the last one :: all :: not the average one
 def barrier_time(times, p):
     return float(np.mean(times))
-=== wrong: one worker after the other :: all :: at the same time
-def barrier_time(times, p):
-    return float(p * np.mean(times))
-=== wrong: the harmonic sum for any distribution :: few, many :: for exponentially distributed times only
-def barrier_time(times, p):
-    return float(np.mean(times) * sum(1 / i for i in range(1, p + 1)))
 === wrong: the sum to p - 1 :: exponential :: sum to p - 1
 -        return times * sum(1 / i for i in range(1, p + 1))
 +        return times * sum(1 / i for i in range(1, p))
-=== wrong: the logarithm :: exponential :: for large p only
--        return times * sum(1 / i for i in range(1, p + 1))
-+        return times * np.log(p)
-=== wrong: the longest time of all :: few, many :: the longest time of all
--    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
-+    return float(np.max(times))
-=== wrong: does not sort :: few, many :: Sort the times first
--    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
-+    return float(np.sum(times * np.diff(at_most**p)))
 === wrong: estimated by random numbers :: few, many :: Close: was it estimated by random numbers
 -    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
 +    return float(np.random.default_rng(0).choice(times, (2000, p)).max(axis=1).mean())
@@ -55,15 +40,6 @@ def barrier_time(times, p):
     if np.ndim(times) == 0:
         return times * sum(1 / i for i in range(1, p + 1))
     return sum(map(max, product(times.tolist(), repeat=p))) / len(times) ** p
-=== wrong: a quantile :: few, many :: quantile
--    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
-+    return float(np.quantile(times, p / (p + 1)))
-=== wrong: one worker too few for measured times :: few, many :: the last of p - 1 workers
--    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
-+    return float(np.sum(np.sort(times) * np.diff(at_most ** (p - 1))))
-=== wrong: the fastest worker :: few, many :: the fastest of p workers
--    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
-+    return float(np.sum(np.sort(times)[::-1] * np.diff(at_most**p)))
 === wrong: sorts the caller's array :: few :: barrier_time changed its argument
          return times * sum(1 / i for i in range(1, p + 1))
 +    times.sort()

@@ -41,18 +41,22 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 -        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
 +        if True:
 === wrong: everything in one bucket :: buckets, starts, ends :: All gradients are in one bucket
--        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
 +        if False:
+=== wrong: a bucket that holds exactly bucket_bytes is not full :: buckets
+:: A bucket that holds exactly bucket_bytes is full, too
++        if sum(gradient.nbytes for gradient in bucket) > bucket_bytes:
+=== wrong: bytes taken for elements :: buckets, starts, ends :: expected
++        if sum(len(gradient) for gradient in bucket) >= bucket_bytes:
 === wrong: the last bucket is forgotten :: all :: The last bucket need not be full
 -    if bucket:
 -        start()
-=== wrong: a bucket that holds exactly bucket_bytes is not full :: buckets
-:: A bucket that holds exactly bucket_bytes is full, too
--        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
-+        if sum(gradient.nbytes for gradient in bucket) > bucket_bytes:
 === wrong: the list goes from the last layer to the first :: sums, kept :: layer 0
 -    return sums[::-1]
 +    return sums
+=== wrong: the gradients themselves are written into :: kept :: the caller's gradient of layer 0 was changed
++    for (gradient, _), total in zip(layers, sums[::-1]):
++        gradient[...] = total
++    return [gradient for gradient, _ in layers]
 === wrong: odd ranks start their buckets in the reverse order :: all :: all_reduce :: raised
 def bucketed_all_reduce(comm, layers, bucket_bytes):
     buckets = [[]]
@@ -95,9 +99,6 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 +            start()
 -        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
 -            start()
-=== wrong: bytes taken for elements :: buckets, starts, ends :: expected
--        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
-+        if sum(len(gradient) for gradient in bucket) >= bucket_bytes:
 === wrong: the mean of the ranks :: sums, kept :: This is the mean
 -        in_flight.append((comm.all_reduce(joined, async_op=True), joined, lengths))
 +        in_flight.append((comm.all_reduce(joined, op="mean", async_op=True), joined, lengths))
@@ -106,11 +107,6 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 === wrong: returns the buckets :: sums, kept, ends :: These are the buckets
 -        sums += np.split(joined, np.cumsum(lengths)[:-1])
 +        sums.append(joined)
-=== wrong: the gradients themselves are written into :: kept :: the caller's gradient of layer 0 was changed
--    return sums[::-1]
-+    for (gradient, _), total in zip(layers, sums[::-1]):
-+        gradient[...] = total
-+    return [gradient for gradient, _ in layers]
 === wrong: float32 on the way :: all :: expected an array of float64
 -        joined = np.concatenate(bucket)
 +        joined = np.concatenate(bucket).astype(np.float32)

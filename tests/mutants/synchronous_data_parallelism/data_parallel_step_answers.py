@@ -21,13 +21,17 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 -    comm.all_reduce(g)
 +    g = mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 +    comm.all_reduce(g, op="mean")
+=== wrong: the sum is made and not used :: all :: nothing was all-reduced
++    g = mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
++    comm.all_reduce(g.copy())
 === wrong: sum instead of mean: normalised by n, not by kn :: even, ragged
 :: the serial run divides by the whole minibatch
 -    g = len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 +    g = mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 === wrong: sum over all samples :: even, ragged :: divide by `total`
--    g = len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 +    g = len(x) * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
+=== wrong: the gradient of no samples :: ragged :: no sample, so there is no mean :: raised
++    g = len(x) / total * mean_gradient(w, x, y)
 === wrong: weight decay once for every rank :: even, ragged :: Weight decay came in once for every rank
 -    g = len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 +    g = weight_decay * w + len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
@@ -41,6 +45,14 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 -    return w - lr * v, v
 +    v = momentum * v + lr * (g + weight_decay * w)
 +    return w - v, v
+=== wrong: in place, into the caller's arrays :: kept :: the caller's w was changed
++    v *= momentum
++    v += g + weight_decay * w
++    w -= lr * v
++    return w, v
+=== wrong: decoupled weight decay :: even, ragged :: Weight decay is to go through the velocity
++    v = momentum * v + g
++    return w - lr * v - lr * weight_decay * w, v
 === wrong: the velocities are added up :: even, ragged :: The velocities of all ranks were added
 -    comm.all_reduce(g)
 -    v = momentum * v + g + weight_decay * w
@@ -53,11 +65,6 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
     v = momentum * v + g + weight_decay * w
     w = w - lr * v
     return comm.all_reduce(w, op="mean"), v
-=== wrong: the sum is made and not used :: all :: nothing was all-reduced
--    g = len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
--    comm.all_reduce(g)
-+    g = mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
-+    comm.all_reduce(g.copy())
 === wrong: rank 0 updates and broadcasts the weights :: one :: got comm.broadcast
 def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
     g = len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
@@ -76,30 +83,14 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
  def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 +    if len(x) == 0:
 +        return w, v
-=== wrong: the gradient of no samples :: ragged :: no sample, so there is no mean :: raised
--    g = len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
-+    g = len(x) / total * mean_gradient(w, x, y)
-=== wrong: in place, into the caller's arrays :: kept :: the caller's w was changed
--    v = momentum * v + g + weight_decay * w
--    return w - lr * v, v
-+    v *= momentum
-+    v += g + weight_decay * w
-+    w -= lr * v
-+    return w, v
 === wrong: float32 on the way :: even, ragged, one :: to float32 perhaps
 -    comm.all_reduce(g)
 +    g = comm.all_reduce(g.astype(np.float32)).astype(float)
 === wrong: all gradients are gathered, and added up with the own one first :: one, bits, kept :: got comm.all_gather
--    comm.all_reduce(g)
 +    every = comm.all_gather(g)
 +    g = every[comm.rank].copy()
 +    for i in range(1, comm.size):
 +        g += every[(comm.rank + i) % comm.size]
-=== wrong: decoupled weight decay :: even, ragged :: Weight decay is to go through the velocity
--    v = momentum * v + g + weight_decay * w
--    return w - lr * v, v
-+    v = momentum * v + g
-+    return w - lr * v - lr * weight_decay * w, v
 === wrong: returns the weights alone :: all :: expected (w, v)
 -    return w - lr * v, v
 +    return w - lr * v

@@ -24,31 +24,25 @@ def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, 
 -        reducing = 2 * (p - 1) * (alpha + nbytes / buckets / p * beta)
 +        reducing = 2 * (p - 1) * alpha + 2 * nbytes / buckets * beta * (p > 1)
 === wrong: whole vectors go round :: plain, hidden, strong :: has a p-th of the bucket
--        reducing = 2 * (p - 1) * (alpha + nbytes / buckets / p * beta)
 +        reducing = 2 * (p - 1) * (alpha + nbytes / buckets * beta)
 === wrong: the all-gather is forgotten :: plain, hidden, strong :: after the reduce-scatter there is the all-gather
--        reducing = 2 * (p - 1) * (alpha + nbytes / buckets / p * beta)
 +        reducing = (p - 1) * (alpha + nbytes / buckets / p * beta)
 === wrong: alpha counted twice, for the send and for the receive :: plain, hidden, strong :: alpha was counted twice
--        reducing = 2 * (p - 1) * (alpha + nbytes / buckets / p * beta)
 +        reducing = 2 * (p - 1) * (2 * alpha + nbytes / buckets / p * beta)
 === wrong: alpha is paid once :: plain, hidden, strong :: not once
--        reducing = 2 * (p - 1) * (alpha + nbytes / buckets / p * beta)
 +        reducing = 2 * (p - 1) / p * nbytes / buckets * beta + (alpha if p > 1 else 0)
+=== wrong: p messages each time round :: plain, hidden, strong :: not 2p
++        reducing = 2 * p * (alpha + nbytes / buckets / p * beta)
 === wrong: the sum instead of the longer of the two :: hidden, strong :: not the sum of both
 -        return forward + max(backward + reducing, backward / buckets + buckets * reducing)
 +        return computing + buckets * reducing
 === wrong: everything can be hidden :: plain, hidden, strong :: only backward hides communication
--        return forward + max(backward + reducing, backward / buckets + buckets * reducing)
 +        return max(computing, buckets * reducing)
 === wrong: the last bucket is hidden, too :: plain, hidden, strong :: its all-reduce cannot be hidden
--        return forward + max(backward + reducing, backward / buckets + buckets * reducing)
 +        return forward + max(backward, buckets * reducing)
 === wrong: only the last bucket counts, however slow the network is :: hidden, strong :: one after the other
--        return forward + max(backward + reducing, backward / buckets + buckets * reducing)
 +        return computing + reducing
 === wrong: the network is always the slow part :: hidden, strong :: only the last all-reduce follows it
--        return forward + max(backward + reducing, backward / buckets + buckets * reducing)
 +        return (forward + backward / buckets + buckets * reducing if p > 1 else forward + backward)
 === wrong: forward and backward take half of the time each :: hidden :: Backward has two thirds
 -        forward, backward = computing / 3, computing * 2 / 3
@@ -63,11 +57,7 @@ def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, 
 -    return step(1, batch_size) / step(p, batch_size)
 +    return p * step(1, batch_size) / step(p, batch_size)
 === wrong: the inverse :: plain, hidden :: This is the inverse
--    return step(1, batch_size) / step(p, batch_size)
 +    return step(p, batch_size) / step(1, batch_size)
-=== wrong: p messages each time round :: plain, hidden, strong :: not 2p
--        reducing = 2 * (p - 1) * (alpha + nbytes / buckets / p * beta)
-+        reducing = 2 * p * (alpha + nbytes / buckets / p * beta)
 === wrong: a single node sends messages, too :: all :: A single node sends nothing
 -        reducing = 2 * (p - 1) * (alpha + nbytes / buckets / p * beta)
 +        reducing = 2 * p * (alpha + nbytes / buckets / p * beta)

@@ -16,15 +16,31 @@ def sharded_sampler(n, batch_size, p, rank, seed, epoch):
 === wrong: every rank has a shuffle of its own :: all :: Each rank has a shuffle of its own
 -    order = epoch_order(n, seed, epoch)
 +    order = np.random.default_rng((seed, epoch, rank)).permutation(n)
+=== wrong: the same shuffle in every epoch :: even, ragged :: Is the order of the epoch that of epoch_order
++    order = epoch_order(n, seed, 0)
+=== wrong: no shuffle :: even, ragged :: These are the samples as they are stored
++    order = np.arange(n)
 === wrong: padding: samples are repeated until all shards are equally long :: once, ragged :: (padding)
      minibatches = [order[start : start + batch_size] for start in range(0, n, batch_size)]
 +    minibatches = [np.resize(m, -(-len(m) // p) * p) for m in minibatches]
+=== wrong: the last minibatch first :: even, ragged :: Return the shards in the order of the minibatches
++    minibatches.reverse()
 === wrong: drops the last, shorter minibatch :: once, ragged :: These are the samples of the last, shorter minibatch
 -    minibatches = [order[start : start + batch_size] for start in range(0, n, batch_size)]
 +    minibatches = [order[start : start + batch_size] for start in range(0, n - batch_size + 1, batch_size)]
 === wrong: shards of batch_size // p samples: the rest is dropped :: once, ragged :: the rest has to be read, too
 -    return [np.array_split(minibatch, p)[rank] for minibatch in minibatches]
 +    return [minibatch[rank * (batch_size // p) : (rank + 1) * (batch_size // p)] for minibatch in minibatches]
+=== wrong: the first ranks take rounded-up shards, the last one has what is left :: ragged
+:: the one that all others wait for
++    return [b[rank * -(-len(b) // p) : (rank + 1) * -(-len(b) // p)] for b in minibatches]
+=== wrong: the last rank takes the whole rest :: ragged :: may differ by 1
++    return [b[rank * (len(b) // p) : (rank + 1) * (len(b) // p) if rank < p - 1 else None] for b in minibatches]
+=== wrong: leaves out empty shards :: ragged :: returns an empty array for it
++    shards = [np.array_split(minibatch, p)[rank] for minibatch in minibatches]
++    return [shard for shard in shards if len(shard)]
+=== wrong: returns the shards of all ranks :: all :: expected an array of sample numbers
++    return [np.array_split(minibatch, p) for minibatch in minibatches]
 === wrong: the epoch is shared out first, in blocks :: even, ragged :: The epoch was shared out first
 def sharded_sampler(n, batch_size, p, rank, seed, epoch):
     own = np.array_split(epoch_order(n, seed, epoch), p)[rank]
@@ -34,32 +50,9 @@ def sharded_sampler(n, batch_size, p, rank, seed, epoch):
 def sharded_sampler(n, batch_size, p, rank, seed, epoch):
     own = epoch_order(n, seed, epoch)[rank::p]
     return [own[start : start + batch_size] for start in range(0, len(own), batch_size)]
-=== wrong: the same shuffle in every epoch :: even, ragged :: Is the order of the epoch that of epoch_order
--    order = epoch_order(n, seed, epoch)
-+    order = epoch_order(n, seed, 0)
-=== wrong: no shuffle :: even, ragged :: These are the samples as they are stored
--    order = epoch_order(n, seed, epoch)
-+    order = np.arange(n)
-=== wrong: the first ranks take rounded-up shards, the last one has what is left :: ragged
-:: the one that all others wait for
--    return [np.array_split(minibatch, p)[rank] for minibatch in minibatches]
-+    return [b[rank * -(-len(b) // p) : (rank + 1) * -(-len(b) // p)] for b in minibatches]
-=== wrong: the last rank takes the whole rest :: ragged :: may differ by 1
--    return [np.array_split(minibatch, p)[rank] for minibatch in minibatches]
-+    return [b[rank * (len(b) // p) : (rank + 1) * (len(b) // p) if rank < p - 1 else None] for b in minibatches]
-=== wrong: leaves out empty shards :: ragged :: returns an empty array for it
--    return [np.array_split(minibatch, p)[rank] for minibatch in minibatches]
-+    shards = [np.array_split(minibatch, p)[rank] for minibatch in minibatches]
-+    return [shard for shard in shards if len(shard)]
-=== wrong: the last minibatch first :: even, ragged :: Return the shards in the order of the minibatches
-     minibatches = [order[start : start + batch_size] for start in range(0, n, batch_size)]
-+    minibatches.reverse()
 === wrong: one array for the whole epoch :: all :: expected a list of arrays
 def sharded_sampler(n, batch_size, p, rank, seed, epoch):
     return epoch_order(n, seed, epoch)[rank::p]
-=== wrong: returns the shards of all ranks :: all :: expected an array of sample numbers
--    return [np.array_split(minibatch, p)[rank] for minibatch in minibatches]
-+    return [np.array_split(minibatch, p) for minibatch in minibatches]
 === wrong: uses the library's sampler :: all :: may not be used in sharded_sampler :: raised
 def sharded_sampler(n, batch_size, p, rank, seed, epoch):
     from minidl.data import DistributedSampler

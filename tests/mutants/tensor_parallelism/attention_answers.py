@@ -51,9 +51,10 @@ def attention(comm, x, wqkv, wo, heads):
 +        own, first = d // p, 3 * comm.rank * d // p - comm.rank * d // p
 +        q, k, v = (x @ wqkv[:, first + n * own + columns] for n in range(3))
 === wrong: Q, K and V of a head next to each other :: output, reads :: of Q
--        q, k, v = x @ wqkv[:, columns], x @ wqkv[:, d + columns], x @ wqkv[:, 2 * d + columns]
 +        start = 3 * i * width
 +        q, k, v = np.split(x @ wqkv[:, start : start + 3 * width], 3, axis=1)
+=== wrong: keys and values interchanged :: output, reads :: K and V are interchanged
++        q, v, k = x @ wqkv[:, columns], x @ wqkv[:, d + columns], x @ wqkv[:, 2 * d + columns]
 === wrong: the heads of a rank as one wide head :: output, reads :: as one wide head
 -    width = d // heads
 +    width, heads = d // p, p
@@ -63,9 +64,6 @@ def attention(comm, x, wqkv, wo, heads):
 === wrong: every head on every rank :: output, reads :: attention on rank
 -    for i in range(comm.rank * heads // p, (comm.rank + 1) * heads // p):
 +    for i in range(heads):
-=== wrong: keys and values interchanged :: output, reads :: K and V are interchanged
--        q, k, v = x @ wqkv[:, columns], x @ wqkv[:, d + columns], x @ wqkv[:, 2 * d + columns]
-+        q, v, k = x @ wqkv[:, columns], x @ wqkv[:, d + columns], x @ wqkv[:, 2 * d + columns]
 === wrong: an all-reduce for each head :: traffic :: only y is a partial sum
 -        y += one_head(q, k, v) @ wo[columns, :]
 -    comm.all_reduce(y)

@@ -22,16 +22,18 @@ def embedding(comm, ids, table, start, g):
 === wrong: rows of a repeated token counted once :: several :: adds each row once
 -    np.add.at(gtable, rows, g[here])
 +    gtable[rows] += g[here]
+=== wrong: gradients of clipped tokens :: once, several :: are clipped
++    np.add.at(gtable, np.clip(ids - start, 0, len(table) - 1), g)
+=== wrong: the gradient divided by p :: once, several :: divided by p
++    np.add.at(gtable, rows, g[here] / comm.size)
+=== wrong: the gradient of the rows with the rank's y :: once, several :: embedding on rank
++    np.add.at(gtable, rows, y[here])
 === wrong: tokens of other ranks are clipped :: output :: are clipped
 -    y[here] = table[rows]
 +    y = table[np.clip(ids - start, 0, len(table) - 1)]
 === wrong: negative rows wrap around :: output :: their rows have to be zero
--    y[here] = table[rows]
 +    inside = ids < start + len(table)
 +    y[inside] = table[(ids[inside] - start) % len(table)]
-=== wrong: gradients of clipped tokens :: once, several :: are clipped
--    np.add.at(gtable, rows, g[here])
-+    np.add.at(gtable, np.clip(ids - start, 0, len(table) - 1), g)
 === wrong: no sum :: output, traffic :: this rank's rows alone
 -    comm.all_reduce(y)
 === wrong: the mean of the ranks :: output :: the mean over the ranks
@@ -40,6 +42,8 @@ def embedding(comm, ids, table, start, g):
 === wrong: the gradient of the table is summed, too :: traffic :: expected one all-reduce
      np.add.at(gtable, rows, g[here])
 +    comm.all_reduce(g.copy())
+=== wrong: the mean of a token's positions :: several :: the mean over a token's positions
++    gtable /= np.maximum(np.bincount(rows, minlength=len(table)), 1)[:, None]
 === wrong: the table is gathered :: traffic :: no comm.all_gather
 -    y[here] = table[rows]
 -    comm.all_reduce(y)
@@ -48,20 +52,10 @@ def embedding(comm, ids, table, start, g):
 -    here = (ids >= start) & (ids < start + len(table))
 +    here = (ids >= start) & (ids < start + len(table) - 1)
 === wrong: tables of equal size :: all :: embedding
--    here = (ids >= start) & (ids < start + len(table))
 +    here = (ids >= start) & (ids < start + comm.size)
-=== wrong: the gradient divided by p :: once, several :: divided by p
--    np.add.at(gtable, rows, g[here])
-+    np.add.at(gtable, rows, g[here] / comm.size)
-=== wrong: the gradient of the rows with the rank's y :: once, several :: embedding on rank
--    np.add.at(gtable, rows, g[here])
-+    np.add.at(gtable, rows, y[here])
 === wrong: start is forgotten :: all :: IndexError :: raised
 -    rows = ids[here] - start
 +    rows = ids[here]
-=== wrong: the mean of a token's positions :: several :: the mean over a token's positions
-     np.add.at(gtable, rows, g[here])
-+    gtable /= np.maximum(np.bincount(rows, minlength=len(table)), 1)[:, None]
 === right: a product with ones and zeros
 def embedding(comm, ids, table, start, g):
     hot = (ids[:, None] == start + np.arange(len(table))).astype(float)

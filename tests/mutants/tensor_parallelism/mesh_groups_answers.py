@@ -23,23 +23,14 @@ def mesh_groups(dp, pp, tp):
 +        "pp": [sorted((d * tp + t) * pp + s for s in S) for d in D for t in T],
 +        "tp": [sorted((d * tp + t) * pp + s for t in T) for d in D for s in S],
 === wrong: the replica before the stage :: others :: the stage changes after the replica
--        "dp": [sorted((d * pp + s) * tp + t for d in D) for s in S for t in T],
--        "pp": [sorted((d * pp + s) * tp + t for s in S) for d in D for t in T],
--        "tp": [sorted((d * pp + s) * tp + t for t in T) for d in D for s in S],
 +        "dp": [sorted((s * dp + d) * tp + t for d in D) for s in S for t in T],
 +        "pp": [sorted((s * dp + d) * tp + t for s in S) for d in D for t in T],
 +        "tp": [sorted((s * dp + d) * tp + t for t in T) for d in D for s in S],
 === wrong: the stage outermost, the replica first :: all :: the tensor coordinate changes first
--        "dp": [sorted((d * pp + s) * tp + t for d in D) for s in S for t in T],
--        "pp": [sorted((d * pp + s) * tp + t for s in S) for d in D for t in T],
--        "tp": [sorted((d * pp + s) * tp + t for t in T) for d in D for s in S],
 +        "dp": [sorted((s * tp + t) * dp + d for d in D) for s in S for t in T],
 +        "pp": [sorted((s * tp + t) * dp + d for s in S) for d in D for t in T],
 +        "tp": [sorted((s * tp + t) * dp + d for t in T) for d in D for s in S],
 === wrong: ranks from 1 on :: all ::
--        "dp": [sorted((d * pp + s) * tp + t for d in D) for s in S for t in T],
--        "pp": [sorted((d * pp + s) * tp + t for s in S) for d in D for t in T],
--        "tp": [sorted((d * pp + s) * tp + t for t in T) for d in D for s in S],
 +        "dp": [sorted((d * pp + s) * tp + t + 1 for d in D) for s in S for t in T],
 +        "pp": [sorted((d * pp + s) * tp + t + 1 for s in S) for d in D for t in T],
 +        "tp": [sorted((d * pp + s) * tp + t + 1 for t in T) for d in D for s in S],

@@ -73,18 +73,18 @@ def mlp(comm, x, w1, b1, w2, b2, g):
 === wrong: no b1 :: output, input, weights, reads :: b1 is missing
 -    z = x @ v1 + b1[units]
 +    z = x @ v1
+=== wrong: w1 as if it were an array :: all :: w1 is in a file :: raised
++    z = x @ w1 + b1[units]
 === wrong: no slope of the GELU :: input, weights, reads :: The slope of the GELU is missing
 -    gz = g @ v2.T * gelu_slope(z)
 +    gz = g @ v2.T
 === wrong: the slope at the output of the GELU :: input, weights, reads :: not of its output
--    gz = g @ v2.T * gelu_slope(z)
 +    gz = g @ v2.T * gelu_slope(a)
+=== wrong: gradients divided by p :: input, weights, reads :: divided by p
++    gz = g / comm.size @ v2.T * gelu_slope(z)
 === wrong: whole weights are read :: reads :: has room for :: raised
 -    v1, v2 = w1[:, units], w2[units, :]
 +    v1, v2 = w1[:, :][:, units], w2[:, :][units, :]
-=== wrong: gradients divided by p :: input, weights, reads :: divided by p
--    gz = g @ v2.T * gelu_slope(z)
-+    gz = g / comm.size @ v2.T * gelu_slope(z)
 === wrong: gb2 all-reduced :: weights, traffic :: added p times
 -    return y + b2, gx, x.T @ gz, gz.sum(axis=0), a.T @ g, g.sum(axis=0)
 +    return y + b2, gx, x.T @ gz, gz.sum(axis=0), a.T @ g, comm.all_reduce(g.sum(axis=0))
@@ -92,11 +92,7 @@ def mlp(comm, x, w1, b1, w2, b2, g):
 -    units = np.array_split(np.arange(len(b1)), comm.size)[comm.rank]
 +    units = np.arange(len(b1) // comm.size) + comm.rank * (len(b1) // comm.size)
 === wrong: every p-th hidden unit :: weights :: mlp on rank
--    units = np.array_split(np.arange(len(b1)), comm.size)[comm.rank]
 +    units = np.arange(comm.rank, len(b1), comm.size)
-=== wrong: w1 as if it were an array :: all :: w1 is in a file :: raised
--    z = x @ v1 + b1[units]
-+    z = x @ w1 + b1[units]
 === right: both sums in one all-reduce at the end
 def mlp(comm, x, w1, b1, w2, b2, g):
     low, extra = divmod(len(b1), comm.size)

@@ -21,19 +21,10 @@ def row_linear(comm, x, w, b, g):
 -    y = y + b
 === wrong: no sum :: output, traffic :: This is a partial sum
 -    comm.all_reduce(y)
-=== wrong: no bias :: output :: The bias is missing
--    y = y + b
-=== wrong: the mean of the ranks :: output :: the mean over the ranks
--    y = y + b
-+    y = y / comm.size + b
-=== wrong: the bias on each rank, then the mean :: output :: bias included, is divided by p
--    y = y + b
-+    y = (y + b) / comm.size
 === wrong: the gradient of x is summed, too :: all :: CollectiveMismatch :: raised
      gx, gw, gb = g @ w.T, x.T @ g, g.sum(axis=0)
 +    comm.all_reduce(gx)
 === wrong: the gradient of the bias is summed, too :: local, traffic :: added p times
-     gx, gw, gb = g @ w.T, x.T @ g, g.sum(axis=0)
 +    comm.all_reduce(gb)
 === wrong: the gradient of w divided by p :: local :: divided by p
 -    gx, gw, gb = g @ w.T, x.T @ g, g.sum(axis=0)

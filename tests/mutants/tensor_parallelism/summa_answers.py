@@ -38,11 +38,12 @@ def summa(comm, pr, pc, width, a, b):
 === wrong: only the last panels :: all :: Only the last panels
 -        c += row.broadcast(panel_a, src=j) @ column.broadcast(panel_b, src=i)
 +        c = row.broadcast(panel_a, src=j) @ column.broadcast(panel_b, src=i)
+=== wrong: panels are broadcast to all ranks :: all :: summa :: raised
++        c += comm.broadcast(panel_a, src=comm.rank // pc * pc + j) @ column.broadcast(panel_b, src=i)
 === wrong: the owner in turn :: all :: summa
 -        i, j = t // of_b, t // of_a
 +        i, j = t // width % pr, t // width % pc
 === wrong: owners of A and of B interchanged :: all :: summa
--        i, j = t // of_b, t // of_a
 +        i, j = t // of_a % pr, t // of_b % pc
 === wrong: blocks of B taken for those of A :: all :: src must be from 0 to 1 :: raised
 -    of_a, of_b = a.shape[1], b.shape[0]
@@ -56,12 +57,6 @@ def summa(comm, pr, pc, width, a, b):
 === wrong: the groups are made for each panel :: panels :: one call of row_and_column
          i, j = t // of_b, t // of_a
 +        row, column = row_and_column(comm, pr, pc)
-=== wrong: the block divided by the ranks :: all :: divided by the number of ranks
--    return c
-+    return c / comm.size
-=== wrong: panels are broadcast to all ranks :: all :: summa :: raised
--        c += row.broadcast(panel_a, src=j) @ column.broadcast(panel_b, src=i)
-+        c += comm.broadcast(panel_a, src=comm.rank // pc * pc + j) @ column.broadcast(panel_b, src=i)
 === right: panels of one column at a time
 def summa(comm, pr, pc, width, a, b):
     row, column = row_and_column(comm, pr, pc)
