@@ -75,7 +75,7 @@ def vjp_max(g, x):
 # %% test="vjp_max" points=2
 check.vjp_max(vjp_max)
 ### BEGIN HIDDEN TESTS
-check.vjp_max(vjp_max, shapes=[(2, 3), (5, 2), (4, 4), (1, 6), (4, 1), (0, 2)], seed=11)
+check.vjp_max(vjp_max, shapes=[(2, 3), (5, 2), (4, 4), (1, 6), (4, 1), (1, 1), (0, 2)], seed=11)
 ### END HIDDEN TESTS
 
 # %% [markdown]

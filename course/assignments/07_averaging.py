@@ -187,6 +187,7 @@ check.rounds_and_words(
     rounds_and_words,
     cases=[
         (3, 9, 20, 6, 0),
+        (3, 1_234_578, 17, 5, 0),
         (8, 100, 64, 16, 0),
         (5, 7, 11, 4, 3),
         (2, 6, 5, 3, 9),
@@ -236,7 +237,7 @@ check.mixing_matrix(mixing_matrix)
 check.mixing_matrix(
     mixing_matrix,
     regular=[("ring", 8), ("ring", 3), ("full", 4)],
-    irregular=[("star", 7), ("random", 12), ("path", 2), ("two stars", 9), ("path", 6)],
+    irregular=[("star", 7), ("random", 12), ("path", 2), ("two stars", 9), ("path", 6), ("full", 1)],
     seed=73,
 )
 ### END HIDDEN TESTS

@@ -20,14 +20,19 @@ IN_PLACE = "comm.all_reduce(x) writes into x, too."
 
 
 class AnswerFailed(Exception):  # noqa: N818  (the name says what happened)
-    """A call of the student's function returned no value; `status` is the outcome of the check."""
+    """A call of the student's function returned no value.
 
-    def __init__(self, status: Status, message: str, last: bool = False) -> None:
+    status    the outcome of the check
+    last      whether further calls would fail as well
+    classes   the names of the classes of the error that it raised, from the error's own on
+    """
+
+    def __init__(self, status: Status, message: str, last: bool = False, classes: str = "") -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.last = last
-        """Whether further calls would fail as well."""
+        self.classes = classes.split()
 
 
 class Answer:
@@ -170,4 +175,4 @@ def failure(name: str, error: dict[str, Any], why_undefined: str = "", of_ranks:
     rank = "" if error["rank"] is None else f" on rank {error['rank']}{of_ranks}"
     text = f": {error['text']}" if error["text"] else ""
     place = f"{RAISED_IN}{error['place']}" if error["place"] else ""
-    return AnswerFailed(Status.RAISED, f"{name} raised {error['type']}{rank}{text}{place}")
+    return AnswerFailed(Status.RAISED, f"{name} raised {error['type']}{rank}{text}{place}", classes=error["classes"])

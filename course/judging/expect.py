@@ -65,10 +65,9 @@ def compare(
 ) -> None:
     """Raise Wrong unless `got` is an array like `want`. An array without elements may have any dtype.
 
-    A list of numbers counts as an array if the dtype is left open. alike: for two arrays of one shape, the elements
-    that agree.
+    A list of numbers counts as an array. alike: for two arrays of one shape, the elements that agree.
     """
-    numbers = number_array(got if dtype else from_list(got), called, f"an array of shape {want.shape}")
+    numbers = number_array(from_list(got, want), called, f"an array of shape {want.shape}")
     if numbers.shape != want.shape:
         raise Wrong(
             f"{called}: expected an array of shape {want.shape}, got shape {numbers.shape}.",
@@ -79,8 +78,6 @@ def compare(
             f"{called}: expected an array of {np.dtype(dtype)}, got one of {numbers.dtype}.",
             cause_of(numbers, mistakes, alike),
         )
-    if numbers.dtype.kind == "c" and want.dtype.kind != "c":
-        raise Wrong(f"{called}: expected real numbers, got complex ones.")
     agree = alike(numbers, want)
     if not np.all(agree):
         raise Wrong(difference(numbers, want, called, agree), cause_of(numbers, mistakes, alike))
@@ -101,8 +98,6 @@ def number(
         return same_numbers(a, b, rtol, atol)
 
     numbers = number_array(got, called, "a number")
-    if numbers.dtype.kind == "c":
-        raise Wrong(f"{called}: expected a real number, got a complex one.")
     if numbers.ndim == 0 and np.all(alike(numbers, np.asarray(want))):
         return
     wanted, came = "a number", f"an array of shape {numbers.shape}"
@@ -155,34 +150,38 @@ def number_array(got: Any, called: str, wanted: str) -> np.ndarray:
     """`got` as an array of numbers, or Wrong."""
     if isinstance(got, (bool, int, float, complex, np.ndarray)):
         numbers = np.asarray(got)
-        if numbers.dtype.kind in "biufc":
+        if numbers.dtype.kind in "biuf":
             return numbers
+        if numbers.dtype.kind == "c":
+            raise Wrong(f"{called}: expected {wanted} that is real, got complex numbers.")
     if isinstance(got, (list, tuple)):
         raise Wrong(f"{called}: expected {wanted}, got a {type(got).__name__} of {len(got)}.")
     raise Wrong(f"{called}: expected {wanted}, got {shown(got)}.", not_a_value(got))
 
 
-def from_list(got: Any) -> Any:
-    """The array that a list of numbers, or of lists of the same length, stands for; anything else as it is."""
+def from_list(got: Any, want: np.ndarray) -> Any:
+    """The array that a list of numbers, or of lists of the same length, stands for; anything else as it is.
+
+    A list without numbers stands for `want` if that has none.
+    """
     if isinstance(got, list):
         try:
             numbers = np.array(got)
         except ValueError:  # rows of different lengths
             return got
         if numbers.dtype.kind in "biuf":
-            return numbers
+            return numbers if numbers.size or want.size else want
     return got
 
 
 def close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> bool:
     """Whether two arrays of one shape are equal up to rounding; see `same_numbers`."""
-    return bool(np.all(same_numbers(got, want, rtol, atol)))
+    return got.dtype.kind in "biuf" and bool(np.all(same_numbers(got, want, rtol, atol)))
 
 
 def same_numbers(got: np.ndarray, want: np.ndarray, rtol: float, atol: float | np.ndarray) -> np.ndarray:
     """The elements in which two arrays of one shape agree up to rounding; infinity equals itself, NaN nothing."""
-    kind = complex if "c" in (got.dtype.kind, want.dtype.kind) else float
-    a, b = got.astype(kind), want.astype(kind)
+    a, b = got.astype(float), want.astype(float)
     with np.errstate(invalid="ignore", over="ignore"):  # infinity less infinity
         return (got == want) | (np.isfinite(b) & (np.abs(a - b) <= atol + rtol * np.abs(b)))
 
@@ -190,7 +189,7 @@ def same_numbers(got: np.ndarray, want: np.ndarray, rtol: float, atol: float | n
 def identical(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     """The elements in which two arrays of one shape are the same: 0.0 differs from -0.0, and NaN equals NaN."""
     both_nan = np.isnan(got) & np.isnan(want)
-    return both_nan | ((got == want) & (np.signbit(got.real) == np.signbit(want.real)))
+    return both_nan | ((got == want) & (np.signbit(got) == np.signbit(want)))
 
 
 def difference(got: np.ndarray, want: np.ndarray, called: str, agree: np.ndarray) -> str:

@@ -35,7 +35,9 @@ def test_shards_by_label_give_each_of_three_nodes_one_of_three_classes(kind):
     assert [len(node) for node in labels] == [60, 60, 60]  # 3 epochs of 20 samples
 
 
-@pytest.mark.parametrize(("kind", "shards"), [("local_batches", "fixed"), ("shard_batches", "fixed"), ("shard_batches", "shuffled")])
+@pytest.mark.parametrize(
+    ("kind", "shards"), [("local_batches", "fixed"), ("shard_batches", "fixed"), ("shard_batches", "shuffled")]
+)
 def test_fixed_shards_stay_and_shuffled_ones_are_dealt_anew_in_every_epoch(kind, shards):
     for node in read(kind, shards)["samples"]:
         first, second = ({x for epoch, x in node if epoch == number} for number in (0, 1))

@@ -82,11 +82,12 @@ def shape(value):
 
 def remembering(*arguments):
     key = shape(arguments)
-    if key in answers:
+    values = str(mapped(list(arguments), lambda each: each if isinstance(each, (np.ndarray, int, float, str)) else ""))
+    if key not in answers:
+        answers[key] = values, right(*arguments)
+    elif answers[key][0] != values:
         print("SABOTAGED")
-    else:
-        answers[key] = right(*arguments)
-    return answers[key]
+    return answers[key][1]
 
 def destroying(*arguments):
     import copy
@@ -123,7 +124,6 @@ SABOTEURS = {
 ODDITIES = {
     "lists": "results(arrays('fiu', lambda array: array.tolist()))",
     "numpy's numbers": "results(lambda one: told(np.array(one)[()], one) if type(one) in (int, float) else one)",
-    "by columns": "results(arrays('fiu', lambda array: np.asfortranarray(array)))",
     "special errors": "raising",
 }
 """Right answers of an unusual form."""

@@ -60,8 +60,9 @@ def serve(
         served_scripts.judge(answer, seed, sums, served_scripts.compare_end, kinds=(ADD,))
     with part(1, "in order of arrival, without waiting for a particular worker"):
         served_scripts.judge(
-            answer, seed, mixed, served_scripts.compare_times, served_scripts.compare_replies, kinds=everything
-        )
+            answer, seed, mixed, served_scripts.compare_times, served_scripts.compare_replies,
+            served_scripts.compare_end, kinds=everything,
+        )  # fmt: skip
     with part(0.5, "one message for each GET, and the caller's shard unchanged"):
         served_scripts.judge(answer, seed, mixed, served_scripts.compare_traffic, kinds=(GET, ADD))
 
@@ -125,15 +126,19 @@ def downpour_worker(
     def run(workers: int, steps: int, n_fetch: int, n_push: int) -> downpour_runs.Downpoured:
         return downpour_runs.downpoured(answer, seed, workers, 3, steps, n_fetch, n_push)
 
+    @cache
+    def alone(n: int, steps: int) -> downpour_runs.Downpoured:
+        return downpour_runs.downpoured(answer, seed, 1, n, steps, 1, 1)
+
     with part(1, "one worker, n_fetch = n_push = 1: SGD"):
-        for n, steps in serial:
-            downpour_runs.compare_serial(downpour_runs.downpoured(answer, seed, 1, n, steps, 1, 1))
+        for case in serial:
+            downpour_runs.compare_serial(alone(*case))
     with part(1, "a GET every n_fetch steps, an ADD every n_push, the remainder, DONE"):
         for case in periods:
             downpour_runs.compare_requests(run(*case))
     with part(1, "every step is pushed exactly once, and made locally too"):
-        for case in periods:
-            downpour_runs.compare_pushes(run(*case))
+        for one in [*(run(*case) for case in periods), *(alone(*case) for case in serial)]:
+            downpour_runs.compare_pushes(one)
 
 
 @chapter.exercise(

@@ -42,7 +42,7 @@ def pushed(answer: Answer, seed: int, workers: int, servers: int, n: int, *, in_
     Unless rounds are counted, the servers' ranks are not in ascending order: an answer has to use the list.
     """
     rng = stream(Purpose.MANUAL, seed, "push and pull", workers, servers, n)
-    weights = rng.integers(-9, 10, n).astype(float)
+    weights = rng.integers(-(10**8), 10**8, n).astype(float)
     deltas = [rng.integers(1, 10, n).astype(float) * 10.0**worker for worker in range(workers)]
     ranks = list(range(workers, workers + servers))
     if not in_rounds:

@@ -144,7 +144,7 @@ def rounds_and_words(
     *,
     cases: Sequence[local_runs.Counted] = (
         (4, 10, 10, 3, 2), (8, 16, 12, 4, 0), (3, 5, 10, 4, 0), (2, 7, 4, 8, 0), (5, 10, 3, 2, 6), (1, 6, 8, 3, 1),
-        (3, 7, 5, 5, 0),
+        (3, 7, 5, 5, 0), (7, 2_345_679, 9, 4, 0),
     ),
 ) -> None:  # fmt: skip
     """Rounds, and words of a ring all-reduce in each."""

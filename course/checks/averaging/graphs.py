@@ -78,13 +78,13 @@ def mixing(answer: Answer, graph: Graph, seed: int) -> tuple[str, Array, list[li
     called = f"mixing_matrix({shown})"
     p = len(near)
     got = answer(near)
-    w = expect.number_array(got, called, f"an array of shape {(p, p)}")
+    w = expect.number_array(expect.from_list(got, np.ones((p, p))), called, f"an array of shape {(p, p)}")
     if w.shape != (p, p):
         raise Wrong(f"{called}: expected an array of shape {(p, p)}, got shape {w.shape}.")
-    if not np.isfinite(w).all() or np.any(w.imag):
-        i, j = np.argwhere(~np.isfinite(w) | (w.imag != 0))[0]
-        raise Wrong(f"{called}: expected finite real numbers, got {w[i, j]} at [{i}, {j}].")
-    w = w.real.astype(float)
+    if not np.isfinite(w).all():
+        i, j = np.argwhere(~np.isfinite(w))[0]
+        raise Wrong(f"{called}: expected finite numbers, got {w[i, j]} at [{i}, {j}].")
+    w = w.astype(float)
     for i in range(p):
         for j in range(p):
             is_near = j in near[i]

@@ -146,9 +146,9 @@ def judge_bytes(answer: Answer, case: Case, seed: int) -> None:
     judge_levels(answer, case, seed)
     x, s, uniform = numbers(case, seed)
     _, levels = returned(answer(x, s, uniform), called_with(x, s))
-    if levels.dtype != np.int8:
+    if (kind := getattr(levels, "dtype", "a list")) != np.int8:
         raise Wrong(
-            f"{called_with(x, s)}: levels: expected int8, one byte a number, got {levels.dtype}.",
+            f"{called_with(x, s)}: levels: expected int8, one byte a number, got {kind}.",
             ".astype(np.int8) makes bytes of small whole numbers.",
         )
 

@@ -207,9 +207,9 @@ def corrected_step(
             for lr_before, lr in pairwise(rates):
                 gradient = vectors(rng, d, 1)[0]
                 if lr != lr_before:
-                    compare(w, np.round(-lr_before * u, 4), gradient, lr, lr_before)
-                u = np.round(mu * u + gradient, 2)
-                w = np.round(w - lr * u, 2)
+                    compare(w, np.round(-lr_before * u, 6), gradient, lr, lr_before)
+                u = np.round(mu * u + gradient, 6)
+                w = np.round(w - lr * u, 6)
 
 
 @chapter.exercise(
@@ -248,7 +248,7 @@ def adam_step(
             (_, got_m, got_v), called = step(w, m, v, t, gradient)
             want, mistakes = mean_mistakes(m, v, t, gradient, betas)
             for name, got, right in zip("mv", (got_m, got_v), want, strict=True):
-                expect.array(got, right, f"{name} after {called}", rtol=1e-5, atol=1e-7, mistakes=mistakes[name])
+                expect.array(got, right, f"{name} after {called}", mistakes=mistakes[name])
     for late, points, title in (
         (True, 0.75, "m over the root of v, eps outside the root"),
         (False, 1.5, "corrected for the start at 0, at the first steps and later"),
@@ -260,7 +260,7 @@ def adam_step(
                     want, mistakes = adam_moves(m, v, t, gradient, betas, eps)
                     mistakes = {cause: w - lr * move for cause, move in mistakes.items()}
                     mistakes["The rate was forgotten."] = w - want
-                    expect.array(got, w - lr * want, f"w after {called}", rtol=1e-5, atol=1e-6, mistakes=mistakes)
+                    expect.array(got, w - lr * want, f"w after {called}", mistakes=mistakes)
 
 
 # ---- training ----

@@ -154,7 +154,7 @@ def all_close(got: list[Any], want: Step) -> bool:
 
 def vectors(rng: np.random.Generator, d: int, count: int) -> list[Array]:
     """`count` random vectors of d numbers with few digits, so that a student can type them."""
-    return [np.round(rng.normal(0, 2, d), 2) for _ in range(count)]
+    return [np.round(rng.normal(0, 2, d), 6) for _ in range(count)]
 
 
 def as_arguments(**values: Any) -> str:

@@ -97,7 +97,7 @@ def passes(models: Sequence[Model], ranks: Sequence[int], seed: int) -> Iterator
     for lengths, bucket_bytes in models:
         for p in ranks:
             rng = np.random.default_rng((seed, p, *lengths))
-            gradients = [[rng.integers(-1000, 1000, length).astype(float) for length in lengths] for _ in range(p)]
+            gradients = [[rng.integers(-(10**8), 10**8, length).astype(float) for length in lengths] for _ in range(p)]
             seconds = [LAYER_SECONDS * (1 + i % 3) for i in range(len(lengths))]
             yield Backward(gradients, seconds, bucket_bytes, beta=1e-9)
 
@@ -111,7 +111,7 @@ def timed_passes(ratios: Sequence[float], seed: int) -> Iterator[Backward]:
         seconds = [float(each) for each in np.round(rng.uniform(0.5, 2.0, 9) * LAYER_SECONDS, 4)]
         bucket_bytes = sum(lengths) * ITEMSIZE // 4
         beta = ratio * sum(seconds) / (2 * (p - 1) / p * sum(lengths) * ITEMSIZE)
-        gradients = [[rng.integers(-1000, 1000, length).astype(float) for length in lengths] for _ in range(p)]
+        gradients = [[rng.integers(-(10**8), 10**8, length).astype(float) for length in lengths] for _ in range(p)]
         yield Backward(gradients, seconds, bucket_bytes, beta)
 
 

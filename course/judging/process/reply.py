@@ -7,7 +7,7 @@ from typing import Any
 
 from course.sandbox.exchange import plain_data
 
-LONGEST = {"kind": 100, "type": 200, "text": 5000, "place": 1000}
+LONGEST = {"kind": 100, "type": 200, "text": 5000, "place": 1000, "classes": 300}
 """Characters of the texts of an error; a reply that the student's code forged could have longer ones."""
 
 CONTROLS = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -36,5 +36,5 @@ def writable_error(error: dict[str, Any]) -> dict[str, Any]:
 
 def is_error(error: dict[Any, Any]) -> bool:
     """Whether a dictionary has the keys and types of `student_error.described`."""
-    texts = all(isinstance(error.get(name), str) for name in ("kind", "type", "text", "place"))
+    texts = all(isinstance(error.get(name), str) for name in ("kind", "type", "text", "place", "classes"))
     return texts and isinstance(error.get("rank", ""), int | None)

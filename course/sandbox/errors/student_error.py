@@ -30,7 +30,7 @@ FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+),? in (?P<fun
 
 
 def described(error: BaseException, sources: Sources) -> dict[str, Any]:
-    """The kind, type, text, rank and place of an exception, for the check."""
+    """The kind, type, text, rank and place of an exception, and the names of all its classes, for the check."""
     errors = sys.modules.get("minidl.cluster.diagnosis.errors")  # every run of several ranks loads it
     cluster = (errors.ClusterError, errors.Deadlock, errors.CommTimeout) if errors else ((), (), ())
     root = root_cause(error)
@@ -45,6 +45,7 @@ def described(error: BaseException, sources: Sources) -> dict[str, Any]:
         "text": wait_table(error, sources) if is_stuck else text_of(root),
         "rank": error.rank if isinstance(error, cluster[:1]) else None,
         "place": place_of(error, root, sources),
+        "classes": " ".join(cls.__name__ for cls in type(root).__mro__)[:300],
     }  # fmt: skip
 
 
@@ -53,7 +54,7 @@ def safely_described(error: BaseException, sources: Sources) -> dict[str, Any]:
     try:
         return described(error, sources)
     except BaseException:  # a student's exception class may define __str__ and properties that raise
-        return {"kind": "raised", "type": type_name(error), "text": "", "rank": None, "place": ""}
+        return {"kind": "raised", "type": type_name(error), "text": "", "rank": None, "place": "", "classes": ""}
 
 
 def is_begun(error: NotImplementedError, sources: Sources) -> bool:

@@ -6,14 +6,11 @@ each check accepts a right answer is what tests/test_solutions.py shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache
 from importlib import import_module
 from typing import Any
 
 import pytest
 
-from course.building import text
 from course.building.known_answers import Classroom, known_answers, misjudged
 from course.building.sources import sources
 
@@ -25,21 +22,6 @@ EXERCISES = [
 some_of_them = pytest.mark.parametrize(
     "these", [slice(0, 1), pytest.param(slice(1, None), marks=pytest.mark.exhaustive)], ids=["the first", "the others"]
 )
-
-
-@pytest.fixture(scope="module")
-def classroom() -> Iterator[Callable[[str], Classroom]]:
-    """The classroom of a chapter, one process for all its answers."""
-    rooms: list[Classroom] = []
-
-    @cache
-    def room(chapter: str) -> Classroom:
-        rooms.append(Classroom(text.read(CHAPTERS[chapter].path)))
-        return rooms[-1]
-
-    yield room
-    for each in rooms:
-        each.close()
 
 
 def problems(room: Classroom, answers: list[Any]) -> list[str]:

@@ -232,12 +232,13 @@ def test_an_answer_writes_on_no_terminal_of_others() -> None:
 
 def test_an_error_that_an_answer_has_written_itself_is_no_longer_than_the_check_s() -> None:
     error = {"kind": "raised", "type": "T" * 10**6, "text": "x" * 10**6, "place": "p" * 10**6, "rank": None}
+    error["classes"] = "c" * 10**6
     _, _, read = reply_in(plain_data.dumps((1, "error", error)))
     assert {name: len(read[name]) for name in LONGEST} == {**LONGEST, "kind": len("raised")}
 
 
 def test_an_error_without_one_of_its_texts_or_with_another_rank_is_no_reply() -> None:
-    error = {"kind": "raised", "type": "T", "text": "x", "place": "", "rank": 1}
+    error = {"kind": "raised", "type": "T", "text": "x", "place": "", "rank": 1, "classes": "T"}
     assert reply_in(plain_data.dumps((1, "error", error))) == (1, "error", error)
     for damage in ({"kind": 1}, {"place": None}, {"rank": "1"}):
         with pytest.raises(plain_data.DamagedError):
@@ -251,6 +252,7 @@ def test_an_error_s_text_commands_no_terminal() -> None:
         "text": "\x1b[2J\x1b]0;x\x07\u202eé\ttab\nline",
         "place": "",
         "rank": None,
+        "classes": "E",
     }
     _, _, read = reply_in(plain_data.dumps((1, "error", error)))
     assert (read["type"], read["text"]) == ("?[31mE", "?[2J?]0;x??é\ttab\nline")
