@@ -14,7 +14,7 @@ import pytest
 from course.building.known_answers import Classroom, known_answers, misjudged
 from course.building.sources import sources
 
-CHAPTERS = {source.name.split("_", 1)[1]: source for source in sources() if not source.is_lecture}
+CHAPTERS = [source.name.split("_", 1)[1] for source in sources() if not source.is_lecture]
 EXERCISES = [
     (chapter, name) for chapter in CHAPTERS for name in import_module(f"course.checks.{chapter}").chapter.exercises
 ]
