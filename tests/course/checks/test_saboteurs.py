@@ -25,7 +25,7 @@ vjp_mul                     xxx..x.xxx o..
 vjp_max                     xxx..x.xxx o..
 vjp_matmul                  xxx.xx.xxx o..
 vjp_broadcast_add           xxx..x.x.x o..
-backward                    ........x. ...
+backward                    .......... ...
 check_gradient              ........xx ...
 live_bytes                  .......... .o.
 minibatches                 .....x.... o..
@@ -34,7 +34,7 @@ momentum_step               xxx..x.xxx o..
 corrected_step              xxx..x.xxx o..
 adam_step                   xxx..x.x.x o..
 train                       oox....... .o.
-broadcast_tree              xxxxxx.xxx o..
+broadcast_tree              xxxxxx.x.x o..
 ring_reduce_scatter         xxxxxx.x.x o..
 ring_all_gather             xxxxxx.xxx o..
 ring_all_reduce             xxxxx..xxx o..

@@ -50,7 +50,7 @@ def push_pull(comm, delta, servers):
 +    return np.concatenate([comm.recv(ANY) for server in servers])
 === wrong: delta is added once more to what came :: weights :: delta was added once more here
 +    return np.concatenate([comm.recv(server) for server in servers]) + delta
-=== wrong: a list of parts is returned :: weights :: got a list of
+=== wrong: a list of parts is returned :: weights :: got shape
 +    return [comm.recv(server) for server in servers]
 === wrong: parts of n // S elements, the rest to the last server :: all :: is the part of servers[k]
 -    parts = np.array_split(delta, len(servers))

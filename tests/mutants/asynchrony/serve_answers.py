@@ -52,7 +52,7 @@ def serve(comm, shard, workers):
 === wrong: the kind is added, too :: all :: ValueError :: raised
 -        kind, given = message[0], message[1:]
 +        kind, given = message[0], message
-=== wrong: returns the shard :: alone, sums :: These are the initial values
+=== wrong: returns the shard :: alone, sums, order :: These are the initial values
 -    return values
 +    return shard
 === wrong: replies with the initial values :: alone, order :: These are the initial values

@@ -108,9 +108,8 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
         for column, value in zip(out, (w_i - lr * step, m_i, v_i)):
             column.append(value)
     return tuple(np.array(column) for column in out)
-=== right: in single precision, another argument with a default
+=== right: a list is returned, another argument with a default
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps, weight_decay=0.0):
-    w, m, v, gradient = (np.float32(array) for array in (w, m, v, gradient))
     m = beta1 * m + (1 - beta1) * gradient
     v = beta2 * v + (1 - beta2) * gradient * gradient
     return [w - lr * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps) - weight_decay * w, m, v]
