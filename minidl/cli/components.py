@@ -200,7 +200,7 @@ def in_words(hint: Any) -> str:
 
 
 def classes(package: types.ModuleType, base: type, bases: Collection[type] = ()) -> dict[str, type]:
-    """The subclasses of `base` that the package exports, by name in snake case; without `bases`, to be subclassed."""
+    """The subclasses of `base` that the package exports, by name in snake case, without the abstract `bases`."""
     exported = [one for one in (getattr(package, name) for name in package.__all__) if inspect.isclass(one)]
     chosen = [one for one in exported if issubclass(one, base) and one not in (base, *bases)]
     return {snake_case(one.__name__): one for one in sorted(chosen, key=lambda one: one.__name__)}

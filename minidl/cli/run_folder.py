@@ -13,7 +13,7 @@ RUNS = Path("runs")
 
 
 def prepare(folder: Path | None, name: str, resume: Path | None = None) -> Path:
-    """Make `folder`, or a new one in runs/ whose name is `name` and the time, and make sure that it takes files.
+    """Make `folder`, or a new one in runs/ named by `name` and the time, and check that files can be written there.
 
     Raises
         ValueError  the folder holds another run than that of the checkpoint `resume`

@@ -14,7 +14,7 @@ from minidl.cli.display import results_table, say, show
 from minidl.cli.ending import ending
 from minidl.cli.shared_options import Out, offer
 
-if TYPE_CHECKING:  # each function imports what it calls of the pipelines: so --help comes at once
+if TYPE_CHECKING:  # each function imports what it calls, so that --help starts at once
     from minidl.parallel.pipeline import Schedule, Timeline, Times
 
 MOST_MICRO_BATCHES = 200_000

@@ -1,4 +1,4 @@
-"""The `algorithm=` of an all-reduce: the name of one of minidl's, or a function of one's own of the same form.
+"""The `algorithm=` of an all-reduce: the name of one of minidl's, or a function of your own.
 
     def my_all_reduce(comm, x, op="sum"):       # x: a vector, which changes in place
         if comm.rank == 0:

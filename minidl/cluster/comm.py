@@ -266,7 +266,7 @@ class Communicator:
         Raises
             ValueError      unknown op or algorithm, or a read-only array
             TypeError       x is not numeric, a masked array, or for op "mean" an array of integers; a function that
-                            cannot be called so, or that returns another array
+                            does not take (comm, x, op) and the options, or that returns another array
             OverflowError   a whole number whose sum could exceed 64 bits
 
         Notes
@@ -427,7 +427,7 @@ class Communicator:
     # Work and time
 
     def compute(self, flops: float = 0.0, seconds: float = 0.0, nbytes: float = 0.0, label: str = "") -> None:
-        """Charge `seconds`, plus the time that this node needs for the given flops and bytes, whichever is longer.
+        """Charge `seconds`, plus the time that this node needs for the flops or for the bytes, whichever is longer.
 
         Parameters
             flops     floating-point operations

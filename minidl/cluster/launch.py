@@ -1,4 +1,4 @@
-"""launch(): run one program on several nodes and return what each returned."""
+"""launch: run one program on several nodes; once, is_first: for scripts that mpiexec starts several times."""
 
 from __future__ import annotations
 

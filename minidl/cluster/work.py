@@ -1,4 +1,4 @@
-"""An operation in progress: what `isend`, `irecv` and collectives with `async_op=True` return."""
+"""Work: an operation in progress, as `isend` and `async_op=True` return. Until: a block that a message ends."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ One file per method:
     few bits per number     half, qsgd, terngrad, one_bit (and Sign); base class in quantizer
     a low rank              power_sgd
     votes                   signum
-    around another method   error_feedback, quantized_all_reduce, lossless (its code in huffman), coding_time;
+    around another method   error_feedback, quantized_all_reduce, lossless (by Elias' code, or huffman's), coding_time;
                             base class in wrapper
 """
 

@@ -34,20 +34,20 @@ class PowerSGD(RandomChoices, Compressor):
         seed        of the random Q, which all nodes share; in a run combined with the run's seed, the epoch, the step
                     and the parameter's name
 
-    Message: P and Q in the array's dtype, in float32 for float16, whose range they leave: r (rows + columns) numbers; a
-    node sends these in two all-reduces.
+    Message: P and Q, r (rows + columns) numbers, in the array's dtype (float32 for float16, whose range they exceed);
+    a node sends these in two all-reduces.
     Limits: exact up to rounding for sums of rank at most r: in the first step, in later ones while the row space of the
     sum stays the same, and in every step without warm start.
 
     Notes
         Biased: use `ErrorFeedback`. A node leaves out a projection of its M_i, which is never larger than M_i; how much
         smaller depends on M_i, so no bound is stated.
-        P spans r directions of the sum, and error feedback keeps what nodes have in others until it is their turn:
-        noise in the gradients turns P in time. If gradients differ between nodes in every step, there are three cases:
-            they do not cancel      residuals settle at about rows / r times the gradient, for rows <= columns
-            they nearly cancel      residuals grow for long: where a tenth of the differences is left, in 1,000 steps to
-                                    150 times the gradient with warm start, to 20 times without
-            they always cancel      residuals may grow in proportion to the steps; their sum stays bounded
+        P spans r directions of the sum. Error feedback keeps the other directions until P turns to them, which noise in
+        the gradients causes in time. If gradients differ between nodes in every step, there are three cases:
+            differences do not cancel  residuals settle at about rows / r times the gradient, for rows <= columns
+            they nearly cancel         residuals grow for long: if a tenth of the differences remains, in 1,000 steps to
+                                       150 times the gradient with warm start, to 20 times without
+            they always cancel         residuals may grow in proportion to the steps; their sum stays bounded
         A NaN or an infinity spreads to the whole matrix.
 
     Raises

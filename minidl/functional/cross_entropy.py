@@ -310,14 +310,14 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int | None) -> Array:
     return data.reshape(-1, *(1,) * (x.ndim - 1 - axis))
 
 
-# ---- means in which labels do not count the same: who divides a minibatch has to know, to weight its shares ----
+# ---- means over labels of unequal weight, which a strategy that divides a minibatch must know of ----
 
 _notes: ContextVar[list[str] | None] = ContextVar("notes of uneven means", default=None)
 
 
 @contextmanager
 def uneven_means() -> Iterator[list[str]]:
-    """Yield a list, to which every such mean of `cross_entropy` and `nll_loss` in the block adds what it is over.
+    """Yield a list to which each such mean of `cross_entropy` and `nll_loss` in the block adds what it is a mean of.
 
     >>> with uneven_means() as over:
     ...     _ = cross_entropy([[0.0, 0.0], [0.0, 0.0]], [1, -100])

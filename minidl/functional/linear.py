@@ -1,4 +1,4 @@
-"""The linear layer, as one node: a matrix product and a bias; and embedding, which is that of one-hot rows."""
+"""linear: a matrix product and a bias, as one node. embedding: the same for one-hot rows, as a look-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisation of channels over a minibatch, on one node or several; of features; of groups of channels."""
+"""Batch norm, on one rank or over the samples of several; layer norm; group norm."""
 
 from __future__ import annotations
 

@@ -5,11 +5,11 @@
 >>> model(Tensor([[[1.0, 2.0], [3.0, 4.0]]])).shape
 (1, 2)
 
-`module.py` defines Module, `parameter.py` its tensors, Parameter and Buffer; each kind of layer has a file of its name;
-whole networks are in `models/`.
+`module.py` defines Module, `parameter.py` its tensors, Parameter and Buffer; each kind of layer has a file of its name
+(`linear.py` has Embedding and Flatten, too); whole networks are in `models/`.
 
 `stages.py` says where a model can be cut, `replace.py` puts other layers or weights in the place of a model's own.
-`checkpointing.py` lets backward compute activations again, by the segments that `segments.py` chooses. `building.py`
+`checkpointing.py` lets backward recompute activations, by the segments that `segments.py` chooses. `building.py`
 makes only what this rank holds of a model: `placeholder.py` has the tensors that stand for the others, and `shard.py`
 divides a parameter among ranks.
 """

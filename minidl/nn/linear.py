@@ -1,4 +1,4 @@
-"""Linear layers: a matrix product and a bias; a table of vectors, one per symbol; and Flatten, for their inputs."""
+"""Linear: a matrix product and a bias. Embedding: a table of vectors, one per symbol. Flatten: images as rows."""
 
 from __future__ import annotations
 

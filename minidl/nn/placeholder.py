@@ -3,8 +3,8 @@
     Absent         its array: shape and dtype, one number in memory; reading its values raises
     Placeholder    its tensor: an operation that uses it raises, so that no model computes with missing weights
 
-Inside `nn.building` an Absent also has a recipe, by which `values()` makes the array: steps that are kept until it is
-known who holds the parameter. The first step gives an array: the one that the parameter was made from, or new memory
+Inside `nn.building` an Absent also has a recipe, by which `values()` makes the array: steps kept until it is known
+which rank holds the parameter. The first step gives an array: the one that the parameter was made from, or new memory
 for an init call to fill. The others are that call, the writes after it, and conversions to another type.
 """
 

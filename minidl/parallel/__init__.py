@@ -8,10 +8,11 @@ From top to bottom; a file imports only from lines below its own:
     data_parallel  replicas that apply the same update in every step: Serial, Synchronous, SufficientFactors
     tensor         layers that several nodes compute together, and the strategy for all axes: Hybrid
     pipeline       a model whose layers are split over nodes, and the order in which they compute
-    servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
     averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
+    servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
     measures       gradient noise scale, learning speed, a report card of published claims
-    spatial        the rows that neighbours exchange for a convolution
+    products       a matrix product on a grid of ranks; the numbers that grids send
+    spatial        how many rows neighbours exchange for a convolution
     strategy       the base class of all strategies
     run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
     gradients      buckets and compression, concurrent with backward

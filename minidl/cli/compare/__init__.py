@@ -1,4 +1,4 @@
-"""`minidl compare`: its options."""
+"""`minidl compare`: its options; `run` makes the comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run of `minidl compare`: from the command-line options to the tables and the folder."""
+"""A run of `minidl compare`: from the command-line options to the tables and the folder; what --list prints."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Settings:
 
 
 def entered(text: str, settings: Settings) -> tuple[tuple[parallel.Strategy, parallel.Job], Entrant]:
-    """A strategy as it was typed, its job, whose optimizer has the rates among the settings, and its entrant.
+    """The strategy that was typed, its job, with the rates typed as settings of the strategy, and their Entrant.
 
     Raises
         ValueError  the text is no strategy, or it cannot train that job

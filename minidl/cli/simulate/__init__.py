@@ -1,4 +1,4 @@
-"""`minidl simulate`: its options."""
+"""`minidl simulate`: its options; `run` reads them, `cases` makes the calls, `report` prints and draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of `minidl simulate`: a collective with each algorithm, network, size and number of nodes."""
+"""Cases of `minidl simulate`, one per algorithm, network, size and number of nodes: simulated, or made for real."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`minidl train`: its options."""
+"""`minidl train`: its options; `options` checks them, `run` trains, `summary` says what is printed."""
 
 from __future__ import annotations
 

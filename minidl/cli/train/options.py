@@ -26,10 +26,10 @@ ADDED: dict[str, Any] = {
     "optimizer": None,
     "flops": None,
 }
-"""Options that checkpoints of earlier versions lack, with what those versions did (momentum: the model's own)."""
+"""Options that checkpoints of earlier versions lack, with what those versions used (momentum: the model's own)."""
 
 MAY_CHANGE = ("epochs", "nodes", "strategy", "algorithm", "bucket_mb")
-"""Options that a resumed run may have otherwise: how long to train, and how, but not what."""
+"""Options that may differ in a resumed run: how long and how to train, but not what."""
 
 
 def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, float]]:
@@ -84,13 +84,13 @@ def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Optio
     """The options of the run that wrote the checkpoint, with the epochs, nodes and strategy that are asked for now.
 
     Parameters
-        explicit  the options that stand on the command line
+        explicit  the options given on the command line
         types     names and types of all options that a checkpoint keeps
 
     Raises
         CheckpointError  the checkpoint is missing, damaged, not written by `minidl train`, or already at the last
-                         epoch; that run's strategy cannot be resumed; or an explicit option differs from that run's
-                         that is not in `MAY_CHANGE`
+                         epoch; that run's strategy cannot be resumed; or an explicit option that is not in
+                         `MAY_CHANGE` differs from that run's
     """
     checkpoint = Checkpoint.load(path)
     options = ADDED | checkpoint.config

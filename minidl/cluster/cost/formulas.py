@@ -55,7 +55,7 @@ def all_reduce(
         options     `segments` of "pipelined_chain"; `per_group`, `intra` and `inter` of "hierarchical", the last two
                     pairs (alpha, beta) for messages within and between groups, by default the ones above
 
-    The formulas assume that every message has a line of its own: if the ranks of a group share one uplink,
+    The formulas assume that every message has a link of its own: if the ranks of a group share one uplink,
     "hierarchical" takes longer than its formula says. `all_reduce_on(network, ...)` knows the links of a
     `Network.tree`.
 
@@ -115,6 +115,15 @@ def best_all_reduce(p: int, nbytes: int, network: Network | None = None, itemsiz
     """
     network = network or LOCAL
     return _fastest(p, nbytes, network.alpha, network.beta, network.gamma, itemsize)
+
+
+def fastest_all_reduce(
+    network: Network | None, ranks: tuple[int, ...], nbytes: int, itemsize: int
+) -> tuple[str, dict[str, int]]:
+    """Return the algorithm and its options: by rounds of messages on a tree of racks, else by the formulas."""
+    if network is not None and network.topology is not None:
+        return shared_links.best_all_reduce(network, ranks, nbytes, itemsize)
+    return best_all_reduce(len(ranks), nbytes, network, itemsize), {}
 
 
 # The algorithms for all-reduce
@@ -254,8 +263,8 @@ def lower_bound(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0
         2 (p - 1)/p n beta      some rank sends that many bytes
         (p - 1)/p n gamma       some rank reduces that many bytes
 
-    Source: Patarasuk and Yuan (2009), section 3; Chan et al., Collective
-    communication: theory, practice, and experience (2007), section 3.
+    Source: Patarasuk and Yuan (2009), section 3; Chan et al., Collective communication: theory, practice, and
+    experience (2007), section 3.
     """
     _check(p, nbytes)
     share = (p - 1) / p * nbytes
@@ -345,12 +354,3 @@ def _check(p: int, nbytes: int = 0, itemsize: int = 1) -> None:
             f"a collective needs p >= 1 ranks, nbytes >= 0 and itemsize >= 1: got p={p}, nbytes={nbytes}, "
             f"itemsize={itemsize}"
         )
-
-
-def fastest_all_reduce(
-    network: Network | None, ranks: tuple[int, ...], nbytes: int, itemsize: int
-) -> tuple[str, dict[str, int]]:
-    """Return the algorithm and its options: by rounds of messages on a tree of racks, else by the formulas."""
-    if network is not None and network.topology is not None:
-        return shared_links.best_all_reduce(network, ranks, nbytes, itemsize)
-    return best_all_reduce(len(ranks), nbytes, network, itemsize), {}

@@ -1,4 +1,4 @@
-"""The cost of messages: a start-up time and a time per byte, or a tree of racks with shared links."""
+"""The cost of messages: alpha + n beta seconds, or a tree of racks with shared links; networks that have a name."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Pending:
 
 
 class Concurrent:
-    """A mixin for the work of a helper; `begun` is the program's call that began it."""
+    """A mixin for the work of a helper; `concurrent_call` is the program's call that began it."""
 
     __slots__ = ()
     concurrent_call: ConcurrentCall | None

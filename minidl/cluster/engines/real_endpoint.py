@@ -1,4 +1,4 @@
-"""What the endpoints of ranks share that are processes: threads for concurrent work, real time, and real signals.
+"""What endpoints share whose ranks are processes: helper threads for concurrent work, real time, real signals.
 
 A helper thread does a rank's concurrent operations (`async_op=True`) of one lane, in the order in which they were
 started. An error in a task is raised where the program waits for the task. When the program ends, it waits for the

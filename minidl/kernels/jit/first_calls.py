@@ -38,7 +38,7 @@ def warm_up(progress: Progress = lambda done, steps: None, model: str = cache.AL
 
     Parameters
         progress  called after each step of the first compilation; never where the kernels are in the cache
-        model     what is trained, a name of OF_MODEL; for any other name, what all models of `nn.models` call
+        model     a name in OF_MODEL; for any other name, compile what all models of `nn.models` call
 
     Measured on two cores of an AMD EPYC with AVX2, the first time: 5 s for the MLP, 9 for the GPT, 11 for LeNet, 13 for
     the ResNet, 21 for all (39 in one process); from the cache 1.3 s for all. With AVX-512 it was a third of that.
@@ -57,7 +57,7 @@ def call_all(dtype: str = "float32", progress: Progress = lambda done, steps: No
 
 
 def _run(families: Iterable[Collection[str]], dtype: str, progress: Progress) -> None:
-    """Run steps here, from the cache, the last first; as soon as one compiles, first run those left side by side."""
+    """Run the steps, the last first; if one is not in the cache, first compile those left in several processes."""
     left = [list(family) for family in families if family]
     is_compiling = cores() == 1
     while left:

@@ -1,4 +1,4 @@
-"""Local SGD: in each round, every node trains its own model for some steps; then the models are averaged."""
+"""Local SGD and its variants: every node trains its own model for some steps, then the models are averaged."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class PostLocalSGD(LocalSGD):
 
 @dataclass(frozen=True)
 class SlowMo(LocalSGD):
-    """Local SGD with an outer step of SGD with momentum: each change of the mean model is taken for a gradient.
+    """Local SGD with an outer step of SGD with momentum: each change of the mean model is used as a gradient.
 
         x0   = weights at the start of the round, the same on all nodes
         mean = mean of the nodes' weights at its end
@@ -120,9 +120,9 @@ class SlowMo(LocalSGD):
     gamma is the mean of the learning rates of the round's local steps, for each group of parameters.
 
     Parameters
-        period, algorithm   as for LocalSGD
-        outer_lr         learning rate of the outer step, alpha; default 1
-        outer_momentum   beta, at least 0 and below 1; default 0.5; 0 with outer_lr=1: local SGD
+        period, algorithm  as for LocalSGD
+        outer_lr           learning rate of the outer step, alpha; default 1
+        outer_momentum     beta, at least 0 and below 1; default 0.5; 0 with outer_lr=1: local SGD
 
     Limits, for H = 1 and inner SGD without momentum at rate lr: Synchronous with SGD(lr=outer_lr lr,
     momentum=outer_momentum, momentum_form="u").
@@ -159,15 +159,15 @@ class DiLoCo(LocalSGD):
         x    = x0 - outer_lr (outer_momentum u + (x0 - mean))
 
     Parameters
-        period, algorithm   as for LocalSGD
-        outer_lr         learning rate of the outer step; default 0.7
-        outer_momentum   momentum of the outer step, above 0 and below 1; default 0.9
+        period, algorithm  as for LocalSGD
+        outer_lr           learning rate of the outer step; default 0.7
+        outer_momentum     momentum of the outer step, above 0 and below 1; default 0.9
 
     Limits, for H = 1 and inner SGD without momentum at rate lr: Synchronous with SGD(lr=outer_lr lr,
     momentum=outer_momentum, nesterov=True, momentum_form="v").
 
     Notes
-        As of SlowMo; unlike there, a change of the inner rate does not change the momentum of earlier rounds.
+        As for SlowMo, but a change of the inner rate leaves the momentum of earlier rounds unchanged.
 
     References
         Douillard et al., DiLoCo (arXiv:2311.08105), algorithm 1.

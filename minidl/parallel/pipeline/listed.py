@@ -1,8 +1,8 @@
 """Listed: a schedule given action by action, as text or in a CSV file, instead of by a rule.
 
 The files have PyTorch's format: a row for each stage, a cell for each action, such as 0F0. PyTorch's
-`_PipelineScheduleRuntime._load_csv(file, format="compute_only")` reads rows of F, B, I and W. It has no updates:
-`write_csv` leaves out those that stand at the end of a synchronous schedule, and `read_csv` adds them. What PyTorch's
+`_PipelineScheduleRuntime._load_csv(file, format="compute_only")` reads rows of F, B, I and W, without updates:
+`write_csv` leaves out those at the end of a synchronous schedule, and `read_csv` adds them. What PyTorch's
 `_dump_csv` writes is read too: its empty cells, where a stage waits, and its communication, such as 1RECV_F0 or
 0REDUCE_GRAD, are skipped, for it follows from the other actions.
 """
@@ -26,7 +26,7 @@ from minidl.parallel.pipeline.validation import validate
 class Listed(Schedule):
     """A schedule given action by action: `lines[stage]` are a stage's actions, `places[chunk]` is a chunk's stage.
 
-    It is asynchronous if a chunk has updates of different numbers: then each micro-batch has an update of its own.
+    It is asynchronous if a chunk has several updates: then each micro-batch has an update of its own.
 
     Raises
         ValueError  another number of lines than of stages, or of places than of chunks

@@ -1,4 +1,4 @@
-"""Timeline: when each stage does what, how long stages are idle, and what they keep; executed: that of a run."""
+"""Timeline: what each stage of a pipeline does when, its idle time and memory; `executed` reads one from a trace."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Timeline:
 
     @cached_property
     def _bars_of(self) -> dict[int, list[Bar]]:
-        """The bars of each stage: found once, since all else asks for them."""
+        """The bars of each stage, grouped once, because every other method needs them."""
         found: dict[int, list[Bar]] = {}
         for bar in self.bars:
             found.setdefault(bar.stage, []).append(bar)
@@ -143,8 +143,8 @@ class Timeline:
             activation, weight  as in `peak_memory`; weight=None: where backward is cut in two, one curve for the
                                 activations that I needs, another for what W still needs
 
-        A row is grey where the stage waits, if one minibatch follows another every `seconds`: where it is white, the
-        minibatches before and after are computed.
+        The picture assumes that a minibatch starts every `seconds`. Grey: the stage waits. White: it computes the
+        minibatch before or after.
 
         >>> from minidl.parallel import pipeline
         >>> figure = pipeline.simulate(pipeline.OneFOneB(stages=4, micro_batches=8)).plot()
@@ -261,7 +261,7 @@ def plot_timelines(
 
 
 def _columns(bars: Sequence[Bar], unit: float) -> dict[float, int]:
-    """The column in which each moment falls at which a bar starts or ends; every bar has one or more.
+    """The column of each moment at which a bar starts or ends; every bar gets at least one column.
 
     Halves are rounded up, so that a bar of a unit or more has a column. Where a shorter one has none, columns move.
     """

@@ -12,8 +12,8 @@ from minidl.nn import Module
 class EpochRecord:
     """The progress of one rank in the present epoch, or in the present pass over its shard.
 
-    loss_sum      sum of this rank's losses, each multiplied by what counts in it
-    counted       sum of what counts in them: `loss_sum / counted` is the mean loss
+    loss_sum      sum of this rank's losses, each multiplied by its weight: the samples or labels that count in it
+    counted       sum of these weights: `loss_sum / counted` is the mean loss
     steps_before  updates of this rank's weights before the epoch
     is_open       whether the epoch has begun and not ended
     """

@@ -5,8 +5,8 @@ From top to bottom; a file imports only from lines below its own:
     hybrid            the strategy: data, pipeline and tensor parallelism together
     sharded_features  which layers get a shard of the features, and what they become
     layouts           which layer of a model is divided how
-    linear            linear layers, divided by their outputs or by their inputs
     embedding         a table of vectors, divided by its rows
+    linear            linear layers, divided by their outputs or by their inputs
     loss              cross entropy of logits that are divided by classes
     dropout           the share of a mask
     collectives       collectives with a gradient: a divided layer of your own is made of `copied`, `summed`, `gathered`

@@ -2,7 +2,7 @@
 
 `engine.py` asks `environment.py` whether mpiexec has started this process. Outside mpiexec, `launcher.py` starts it,
 and `rank.py` is what each process runs. Inside mpiexec, `inside.py` runs the program on the ranks that are there, and
-`agreement.py` lets them agree on how the run ended.
+`agreement.py` lets them agree on how the run ended, and on what rank 0 computes for all (`cluster.once`).
 
 A message goes from `comm.send` on one rank to `comm.recv` on another through `mailbox.py`. `reduction.py` leaves
 all-reduces to MPI, and `endpoint.py` adds the rest of what a rank needs. If a run ends abnormally, `abort.py` ends the

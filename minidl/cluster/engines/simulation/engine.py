@@ -1,4 +1,4 @@
-"""The engine of simulated ranks: greenlets in this process, on a virtual clock."""
+"""The engine of simulated ranks: greenlets on a virtual clock, in this process or (isolated=True) in a child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the whole process that simulations change while they run; they may be nested, or run in threads."""
+"""What simulations change in the whole process, such as sys.stdout; they may be nested, or run in threads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""1F1B, one forward and one backward in turn: OneFOneB.
-
-PipeDream is the same without a flush, Interleaved the same over several chunks per stage.
-"""
+"""1F1B: one forward, one backward in turn. PipeDream: 1F1B without a flush. Interleaved: several chunks per stage."""
 
 from __future__ import annotations
 

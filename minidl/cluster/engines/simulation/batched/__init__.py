@@ -1,7 +1,7 @@
 """Collectives of many simulated ranks, computed at once instead of message by message.
 
 While all ranks of a group are in one collective and nothing else uses their ports, each message begins when its two
-ranks are ready, so the clocks of all ranks follow from a recurrence over rounds of messages (numpy, one row a round).
+ranks are ready, so the clocks of all ranks follow from a recurrence over rounds of messages (numpy, one row per round).
 Times, results, events and counts are those of the message-by-message simulation, to the last bit. So is the report of
 a run that fails meanwhile: the recurrence runs again, up to the failure.
 

@@ -64,7 +64,7 @@ class Clocks:
         self._ranks, self._all = np.array(ranks), np.arange(p)
         self._alpha, self._beta, self._gammas = network.alpha, network.beta, np.array(gammas)
         self._timeout = timeout
-        self._seconds = np.array(list(zip(*(recorder.seconds for recorder in recorders), strict=True)))  # a row a kind
+        self._seconds = np.array(list(zip(*(recorder.seconds for recorder in recorders), strict=True)))  # row per kind
         self._counts = np.zeros((4, p), np.int64)  # messages and bytes sent, messages and bytes received
         self._events = np.zeros(p, np.int64)
         self._last = np.array([recorder.last for recorder in recorders])  # when the last event ended
