@@ -1,4 +1,4 @@
-"""`--import my.py`: strategies, compressors, models, data sets and all-reduces of of the user, used by name."""
+"""`--import my.py`: strategies, compressors, models, data sets and all-reduces of the user, used by name."""
 
 from __future__ import annotations
 

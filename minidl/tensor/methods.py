@@ -29,8 +29,8 @@ class Methods:
         T: Tensor  # the axes reversed
         mT: Tensor  # noqa: N815  the last two exchanged
 
-        # ---- operators: elementwise.py, powers.py, products.py, remainders.py, comparisons.py, logic.py, shapes.py
-        # (indexing), in_place.py (assignment to elements) ----
+        # ---- operators: elementwise.py, powers.py, products.py, comparisons.py, shapes.py (indexing), in_place.py
+        # (assignment to elements) ----
 
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
@@ -99,7 +99,7 @@ class Methods:
         def zero_(self) -> Tensor: ...
         def requires_grad_(self, requires_grad: bool = True) -> Tensor: ...
 
-        # ---- reductions.py, extrema.py, statistics.py, logic.py: over axes, spelled axis= or dim= ----
+        # ---- reductions.py, extrema.py, statistics.py, comparisons.py: over axes, spelled axis= or dim= ----
 
         def sum(
             self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool | None = None
