@@ -20,8 +20,12 @@ LONGEST = 300  # characters
 HOW_TO_IMPORT = "one of your own needs --import FILE.py"
 _HEAD = re.compile(r"(?P<name>[^\W\d][\w-]*)\s*(?::(?P<settings>.*)|\((?P<inside>.*)\))?")
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|.""")
-_SETTING = re.compile(r"(?P<name>\w+)\s*=(?!=)\s*(?P<value>.*)")
+_SETTING = re.compile(r"(?P<name>\w[\w-]*)\s*=(?!=)\s*(?P<value>.*)")
 _WORD = re.compile(r"[^\W\d]\w*(-[^\W\d]\w*)*|\d+[a-z]\w*")  # ring, zb-h1, 1f1b
+
+
+class UnreadableError(ValueError):
+    """The text has not the form of a name with settings."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +40,21 @@ class Typed:
 def parse(kind: str, text: str) -> Typed:
     """Parse `name`, `name:setting=value,...` or `name(value, setting=value, ...)`.
 
+    Hyphens in names stand for underscores.
+
     Raises
-        ValueError  the text is none of these
+        UnreadableError  the text is none of these
+        ValueError       it gives a setting twice
 
     >>> parse("strategy", "local-sgd:8,algorithm=ring")
     Typed(name='local_sgd', values=['8'], named={'algorithm': 'ring'})
     """
     match = _HEAD.fullmatch(" ".join(text.split())) if len(text) <= LONGEST else None
     if match is None:
-        raise ValueError(f"{text[:LONGEST]!r} is no {kind}: write a name, or name:setting=value,setting=value")
+        raise UnreadableError(f"{text[:LONGEST]!r} is no {kind}: write a name, or name:setting=value,setting=value")
     name, split = match["name"].replace("-", "_"), _split(match["settings"] or match["inside"] or "")
     if split is None:
-        raise ValueError(
+        raise UnreadableError(
             f"the settings in {text!r} cannot be read: write {name}:setting=value,setting=value; a value with settings "
             "is written with parentheses, as in compressor=top_k(0.01)"
         )
@@ -79,7 +86,7 @@ def _split(text: str) -> tuple[list[str], list[tuple[str, str]]] | None:
     for piece in map(str.strip, pieces if pieces[-1].strip() else pieces[:-1]):
         setting = _SETTING.fullmatch(piece)
         if setting and setting["value"]:
-            named.append((setting["name"], setting["value"]))
+            named.append((setting["name"].replace("-", "_"), setting["value"]))
         elif piece and not setting and not named:
             values.append(piece)
         else:
@@ -100,7 +107,12 @@ def build(kind: str, typed: Typed, known: Classes, nested: Classes, others: Iter
         ValueError  says what is wrong and what there is
     """
     cls = find(kind, typed.name, known)
-    values = values_of(cls, typed, settings(cls), nested, others)
+    own = settings(cls)
+    for setting in (one for one in typed.named if one not in (*own, *others)):
+        if owners := [name for name, other in known.items() if setting in settings(other)]:
+            name = snake_case(cls.__name__)
+            raise ValueError(f"{name} has no setting {setting!r}: it is a setting of {', '.join(owners)}")
+    values = values_of(cls, typed, own, nested, others)
     try:
         return cls(**values)
     except (TypeError, ValueError) as error:

@@ -61,6 +61,8 @@ def check(strategy: parallel.Strategy, rates: Mapping[str, float], job: parallel
             by_sgd = [name for name, recipe in MODELS.items() if recipe.optimizer == "sgd"]
             if model not in by_sgd:
                 advice = f"; {model} is trained by AdamW: choose a --model that is trained by SGD, {', '.join(by_sgd)}"
+            elif type(job.build_optimizer(job.build_model())) is not optim.SGD:
+                advice = "; here: --optimizer sgd:momentum=0"
             else:
                 here = "momentum=0 as the setting of the strategy" if "momentum" in rates else "--momentum 0"
                 advice = f"; here: {here}"

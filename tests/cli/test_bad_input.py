@@ -90,6 +90,11 @@ def test_momentum_for_a_strategy_that_has_its_own_is_refused_with_advice_that_wo
     ):
         assert refused(*command, "--strategy", strategy).endswith(f"{advice}\n")
         succeeds(*command, "--out", number, "--strategy", *accepted)
+    by_sgd = ("--optimizer", "sgd:momentum=0")
+    for strategy, other in ((dgc, "adam"), ("parameter_server:servers=2", "lars:lr=0.01")):
+        error = refused(*command, "--strategy", strategy, "--optimizer", other)
+        assert error.endswith(f"; here: {' '.join(by_sgd)}\n")
+        succeeds(*command, "--out", other, "--strategy", strategy, *by_sgd)
     refuses(
         "train --model gpt --data stdlib_text --nodes 2",
         {

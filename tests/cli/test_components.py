@@ -105,6 +105,7 @@ def test_every_class_can_be_described_and_without_settings_has_its_defaults_whic
 def test_capitals_hyphens_and_underscores_do_not_matter_and_true_false_and_none_may_be_lower_case() -> None:
     for text in ("local_sgd", "local-sgd", "LocalSGD", "localsgd", "LOCAL_SGD", " local_sgd "):
         assert parse(text) == parallel.LocalSGD()
+    assert parse("post-local-sgd:post-local-after=2") == parallel.PostLocalSGD(post_local_after=2)
     for setting in ("compressor=none", "overlap=true", "overlap=false"):
         name, value = setting.split("=")
         assert parse(f"synchronous:{setting}") == parse(f"synchronous:{name}={value.title()}")
@@ -126,6 +127,9 @@ WRONG = [
     ("synchronus", "or 'synchronous', got 'synchronus': did you mean 'synchronous'?"),
     ("topk", "strategy must be 'backup_workers', "),
     ("synchronous:bucket=2", "a setting of synchronous must be 'bucket_mb', "),
+    ("local_sgd:outer_momentum=0.9", "has no setting 'outer_momentum': it is a setting of diloco, slowmo"),
+    ("parameter_server:fetch_every=2", "has no setting 'fetch_every': it is a setting of downpour"),
+    ("synchronous:compressor=sign(momentum=0.9)", "sign has no setting 'momentum': it is a setting of dgc, signum"),
     ("synchronous:bucket_mb=fast", "synchronous: bucket_mb must be a number, got fast"),
     ("synchronous:algorithm=1", "synchronous: algorithm must be a word, got 1"),
     ("serial:shards=2.5", "serial: shards must be a whole number, got 2.5"),

@@ -22,10 +22,13 @@ def test_the_configuration_of_a_run_given_back_makes_the_same_run(tmp_path):
 
 
 def test_the_command_line_goes_before_the_file_which_may_be_yaml_with_hyphens(tmp_path):
-    Path("my.yaml").write_text("model: mlp\ndata: spirals\nepochs: 1\nbatch-size: 32  # samples\nlr: 1.0e-2\n")
+    Path("my.yaml").write_text(
+        "model: mlp\ndata: spirals\nepochs: 1\nbatch-size: 32  # samples\nlr: 1.0e-2\non: simulation\n"
+    )
     succeeds("train", "--config", "my.yaml", "--batch-size", 16, "--out", "out")
     found = config(tmp_path / "out")
     assert (found["model"], found["epochs"], found["batch_size"], found["lr"]) == ("mlp", 1, 16, 0.01)
+    assert found["on"] == "simulation"  # YAML 1.1 reads the name of this option as true
 
 
 def test_a_file_that_is_no_configuration_is_refused_in_one_sentence():

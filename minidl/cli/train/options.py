@@ -144,13 +144,14 @@ def of_file(path: Path, hints: Mapping[str, Any], known: Collection[str]) -> dic
     for key, value in found.items():
         if key == ENVIRONMENT:
             continue
-        name = one_of(f"--config {path}: an option", str(key).replace("-", "_"), sorted(known))
+        typed = "on" if key is True else str(key)  # on is a word for true in YAML 1.1
+        name = one_of(f"--config {path}: an option", typed.replace("-", "_"), sorted(known))
         if name in options:
             raise ValueError(f"--config {path}: {name} is given twice, with a hyphen and with an underscore")
         if not fits(value, hints[name]):
             number = _as_yaml(value) if fits(0.5, hints[name]) else ""
             advice = f", which YAML reads as text: write {number}" if number else ""
-            raise ValueError(f"--config {path}: {key} must be {in_words(hints[name])}, got {value!r}{advice}")
+            raise ValueError(f"--config {path}: {typed} must be {in_words(hints[name])}, got {value!r}{advice}")
         options[name] = value
     return options
 
@@ -177,8 +178,12 @@ def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> 
     >>> with_plan("pp=4,dp=2,schedule=gpipe", {}, ())
     {'strategy': 'hybrid:dp=2,pp=4,tp=1,schedule=gpipe', 'nodes': 8}
     """
-    typed = components.parse("plan", f"plan:{plan}")
-    if typed.values or not typed.named:
+    try:
+        typed = components.parse("plan", f"plan:{plan}")
+        is_readable = bool(typed.named) and not typed.values
+    except components.UnreadableError:
+        is_readable = False
+    if not is_readable:
         raise ValueError(f"--plan {plan!r} is no plan: write the extent of each axis, such as pp=4,dp=2")
     nodes = 1
     for name, text in typed.named.items():

@@ -194,6 +194,10 @@ class Downpour(ParameterServer):
 
     Limits: with fetch_every = push_every = 1 and warm_start = 0, ParameterServer.
 
+    Notes
+        The run ends when `epochs` passes have been pushed, so every worker makes at least push_every minibatches, even
+        if fewer would be enough. What it has not pushed at the end is lost.
+
     References
         Dean et al., Large scale distributed deep networks (NIPS 2012), section 4.1 and algorithms 7.1 to 7.3.
     """
@@ -250,7 +254,7 @@ class Downpour(ParameterServer):
 
 @dataclass(frozen=True)
 class StalenessAwareSGD(ParameterServer):
-    """A parameter server that divides the learning rate of each update by the staleness of its gradient.
+    """A parameter server that divides the learning rate of each update by the staleness of its gradient, if above 0.
 
     Its parameters are those of ParameterServer.
 
