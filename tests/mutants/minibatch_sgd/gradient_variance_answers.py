@@ -49,7 +49,7 @@ def gradient_variance(gradients, batch_size, replacement):
 === wrong: the mean of the squared lengths less the squared length of the mean :: large :: subtract the mean first
 -    one = gradients.var(axis=0).sum()
 +    one = (gradients**2).sum(axis=1).mean() - (gradients.mean(axis=0) ** 2).sum()
-=== wrong: in single precision :: large :: all near 1e+08
+=== wrong: in single precision :: all :: expected
 +    one = gradients.astype(np.float32).var(axis=0).sum()
 === wrong: the mean is subtracted in place :: with :: gradient_variance changed its argument gradients at [0, 0]
 def gradient_variance(gradients, batch_size, replacement):
