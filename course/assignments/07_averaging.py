@@ -270,7 +270,14 @@ check.consensus_factor(consensus_factor)
 check.consensus_factor(
     consensus_factor,
     symmetric=[("ring", 9), ("random", 7), ("full", 3), ("full", 1)],
-    others=[("two halves", 4), ("directed ring", 5), ("no own weight", 6), ("two groups", 7), ("permutations", 6)],
+    others=[
+        ("two halves", 4),
+        ("directed ring", 5),
+        ("no own weight", 6),
+        ("two groups", 7),
+        ("permutations", 6),
+        ("two wheels", 8),
+    ],
     seed=74,
 )
 ### END HIDDEN TESTS

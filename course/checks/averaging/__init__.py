@@ -200,6 +200,7 @@ def consensus_factor(
     symmetric: Sequence[graphs.Graph] = (("ring", 4), ("ring", 8), ("random", 6), ("full", 4), ("full", 1)),
     others: Sequence[graphs.Graph] = (
         ("two halves", 6), ("directed ring", 4), ("no own weight", 4), ("two groups", 5), ("permutations", 5),
+        ("two wheels", 10),
     ),
     seed: int = 0,
 ) -> None:  # fmt: skip

@@ -50,7 +50,8 @@ def compare_large_mean(answer: Answer, rng: np.random.Generator) -> None:
             f"{gradients.shape}, all near {LARGE_MEAN:g}"
         )
         got = answer(gradients, batch_size, replacement)
-        expect.number(got, variance(gradients, batch_size, replacement), called, mistakes={CANCELLED: got})
+        want = variance(gradients, batch_size, replacement)  # running means near 1e8 lose 4e-9 of it
+        expect.number(got, want, called, rtol=1e-6, mistakes={CANCELLED: got})
 
 
 def variance(gradients: Array, batch_size: int, replacement: bool) -> float:

@@ -74,7 +74,7 @@ sparsify                    .xxx.x.xxx x..
 top_k_step                  xxx....xxx x..
 corrected_entries           xxx..x.xxx x..
 qsgd                        xxxx.x..xx xo.
-sparse_sum                  ..x..x.xxx x..
+sparse_sum                  .xxx.x.xxx x..
 column_linear               xxx..x.x.x o..
 row_linear                  xxx....x.x o..
 mlp                         xxx....x.x o..

@@ -52,6 +52,12 @@ def locked_step(shared, lock, gradient, lr):
     g = gradient(0.0 * shared.read())
     with lock:
         shared.write(shared.read() - lr * g)
+=== wrong: the weights in float32 :: lost :: the weights afterwards
+def locked_step(shared, lock, gradient, lr):
+    g = gradient(shared.read())
+    with lock:
+        w = shared.read().astype(np.float32)
+        shared.write(w - lr * g)
 === right: acquire and release by hand, in try and finally
 def locked_step(shared, lock, gradient, lr):
     stale = shared.read()

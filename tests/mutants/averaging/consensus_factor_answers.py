@@ -31,6 +31,10 @@ def consensus_factor(W):
 def consensus_factor(W):
     values = sorted(abs(value) for value in np.linalg.eigvals(W) if abs(value) < 1 - 1e-9)
     return values[-1] if values else 0.0
+=== wrong: sorted before the absolute values are taken :: others :: orders complex numbers by their real parts
+def consensus_factor(W):
+    values = np.sort(np.linalg.eigvals(W))
+    return max(abs(values[0]), abs(values[-2])) if len(W) > 1 else 0.0
 === right: takes the mean out first
 def consensus_factor(W):
     return np.abs(np.linalg.eigvals(W - 1 / len(W))).max()

@@ -42,6 +42,8 @@ def qsgd(gradient, s, uniform):
 === wrong: an epsilon in the norm :: corners :: levels
 -    a = s * np.abs(gradient) / norm
 +    a = s * np.abs(gradient) / (norm + 1e-8)
+=== wrong: the rest in float32 :: corners :: expected 2 at [0], got 1
++    a = (s * np.abs(gradient) / norm).astype(np.float32)
 === wrong: a NaN made a whole number :: corners :: 0 / 0 is NaN
 -    if norm == 0:
 -        return 0.0, np.zeros(len(gradient), np.int8)

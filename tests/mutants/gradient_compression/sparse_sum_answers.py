@@ -105,6 +105,8 @@ def sparse_sum(comm, indices, values, n):
 === wrong: only positive numbers :: all :: expected
 -        held = np.flatnonzero(total)
 +        held = np.flatnonzero(total > 0)
+=== wrong: what is small is taken for nothing :: all :: expected
++        held = np.flatnonzero(np.abs(total) > 1e-6)
 === right: a dictionary of entries
 def sparse_sum(comm, indices, values, n):
     entries = dict(zip(indices.tolist(), values))
