@@ -77,7 +77,7 @@ guess_factor = guess("How many times the memory of evaluation does training take
 
 # %%
 evaluation, training = run(weights, "evaluation"), run(weights, "training")
-factor = training.peak / evaluation.peak
+factor = round(training.peak) / round(evaluation.peak)
 print(
     f"peak, in units of one layer's output: evaluation {evaluation.peak:.0f}, training {training.peak:.0f} (measured)"
 )

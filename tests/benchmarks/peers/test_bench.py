@@ -29,8 +29,9 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(autouse=True)
-def benchmarks_are_called(monkeypatch):
-    """`minidl(...)` of the tests calls `python -m benchmarks` here."""
+def benchmarks_are_called(monkeypatch, tmp_path):
+    """`minidl(...)` of the tests calls `python -m benchmarks` here, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "entry", lambda: typer.main.get_command(app))
 
 
