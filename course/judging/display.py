@@ -20,7 +20,7 @@ WIDTH = 79
 """Columns of the text form."""
 
 TRAINS = {"adam_step": (1, "a ResNet"), "ring_all_reduce": (2, "a GPT")}
-"""For an exercise whose answer can train a network: the part of the course whose result that is, and the network."""
+"""Exercises whose answer trains a network: which part of the course has that result, and the kind of network."""
 
 MOST_PRINTED, MOST_LINES = 400, 8
 """Characters and lines of what the answer printed that are shown."""

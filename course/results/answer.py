@@ -59,7 +59,7 @@ def definitions(student: Node, reference: Node, name: str) -> Node:
 
 
 def function_of(notebook: Node, name: str, path: Path) -> Callable[..., Any]:
-    """The function that these definitions define; modules beside the notebook can be imported from now on."""
+    """Run the definitions and return the function. From now on modules in the notebook's folder can be imported."""
     sys.path.append(str(path.parent))
     names: dict[str, Any] = {"__name__": f"answers of {path.stem}"}
     for cell in notebook.cells:

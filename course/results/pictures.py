@@ -13,7 +13,7 @@ from minidl import data
 from minidl.plots import lines, style
 
 COLUMNS, ROWS = 8, 3
-"""Letters in a row, and rows: the first is of letters that are read rightly."""
+"""Letters in a row, and number of rows. The first row shows letters that the network read rightly."""
 
 
 def losses(runs: Sequence[tuple[str, Sequence[Row]]], floor: tuple[str, float] | None = None) -> Figure:

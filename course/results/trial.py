@@ -25,7 +25,7 @@ LONG = 800_001  # elements of a vector, about as many as the GPT has weights
 def judge(notebook: Node, reference: Node, name: str, path: Path, check: str) -> None:
     """Check the function `name` of these definitions in a process of its own. Raises NoAnswerError.
 
-    path: where the notebook is; modules of the reader's own may be beside it. check: the command that says more.
+    path: the notebook, in whose folder the reader may have modules. check: the command that says more.
     """
     cell = f"check_{name}"
     outcomes = judge_notebook(notebook, reference, Limits(CALL_SECONDS), str(path.parent), only=cell).outcomes
