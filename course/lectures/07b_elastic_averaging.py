@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 07b. Elastic averaging: must workers have the same weights?
 #
-# *Read [06a](06a_staleness.ipynb) first: workers, a server, staleness, a limit of stability. Reading time: about 25
+# *Read [06a](06a_staleness.ipynb) first: workers, a server, staleness, a limit of stability. Reading time: about 22
 # minutes. Figures are* simulated *or come from a* formula.
 #
 # ## The question
@@ -314,7 +314,7 @@ def late_growth(p, eta, alpha):
 eta, counts = 0.5, (1, 2, 3, 4, 5, 8)
 condition, limits = (4 - 2 * eta) / (4 - eta), {p: limit_of(p, eta) for p in counts}
 exact = {p: abs(limits[p] / condition - 1) < 1e-6 for p in counts}
-rows = [[p, f"{limits[p]:.6f}", f"{limits[p] / condition - 1:.2%}",
+rows = [[p, f"{limits[p]:.6f}", f"{abs(limits[p] / condition - 1):.2%}",
          *(f"{late_growth(p, eta, share * limits[p]):.3f}" for share in (0.98, 1.02))]
         for p in bar(counts, "searching for six limits")]  # fmt: skip
 right = "for odd ones" if all(exact[p] == (p % 2 == 1) for p in counts) else "for all"

@@ -118,8 +118,8 @@ def train(topology, shards="by_label"):
 # %% source_hidden=true
 ends = {topology: train(topology)[1, -1] for topology in bar(("all-reduce", "none"), "training")}
 say(f"The all-reduce of gradients ends with a test error of {spread(ends['all-reduce'])} % and takes "
-    f"{time_text(step_time('all-reduce')[0])} a step; machines that never talk end with {spread(ends['none'])} % and take "
-    f"{time_text(step_time('none')[0])} (simulated: {EPOCHS} epochs, mean and standard deviation of {len(SEEDS)} "
+    f"{time_text(step_time('all-reduce')[0])} a step; machines that never talk end with {spread(ends['none'])} % and "
+    f"take {time_text(step_time('none')[0])} (simulated: {EPOCHS} epochs, mean and standard deviation of {len(SEEDS)} "
     "seeds).")  # fmt: skip
 
 # %%
