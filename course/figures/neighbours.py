@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minidl.plots import style
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from minidl.parallel.averaging.mixing import Matrix
+
+    Vector = NDArray[np.float64]
 
 Place = tuple[float, float]
 DISTANCE = 0.13  # from a machine's centre to the end of an arrow, in units of the picture's half width
@@ -65,13 +68,13 @@ def draw_exchange(axes: Axes, w: Matrix, places: Sequence[Place], numbers: Seque
     axes.axis("off")
 
 
-def _arrow(axes: Axes, start: Sequence[float], end: Sequence[float], heads: str, bend: float = 0.0) -> None:
+def _arrow(axes: Axes, start: Vector, end: Vector, heads: str, bend: float = 0.0) -> None:
     look = {"arrowstyle": heads, "color": style.ACTIVITY["send"], "shrinkA": 0, "shrinkB": 0, "linewidth": 0.9}
     bent = {"connectionstyle": f"arc3,rad={bend}", "mutation_scale": 7}
-    axes.annotate("", tuple(end), tuple(start), arrowprops={**look, **bent})
+    axes.annotate("", (end[0], end[1]), (start[0], start[1]), arrowprops={**look, **bent})
 
 
-def _circle(axes: Axes, x: float, y: float, settings: dict[str, object]) -> None:
+def _circle(axes: Axes, x: float, y: float, settings: dict[str, Any]) -> None:
     from matplotlib.patches import Circle
 
-    axes.add_patch(Circle((x, y), DISTANCE, **settings))  # type: ignore[arg-type]
+    axes.add_patch(Circle((x, y), DISTANCE, **settings))
