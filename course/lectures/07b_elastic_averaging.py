@@ -275,8 +275,8 @@ say(f"Downpour diverges from a period of **{first_tau}** on (formula: c = {1 - (
 # For synchronous workers, where $p$ pulls come at once, the same steps with the matrix of the last section ($q = 1$)
 # give $\alpha \le \frac{4 - 2\eta}{2 + 2p - p\,\eta}$: about $p/2$ times less. So there, $p\,\alpha$ is what has to be
 # chosen; minidl's default is $\alpha = 0.9/p$. And $p$ workers in round robin, which pull one at a time? A turn of
-# worker
-# $i$ multiplies $(x_i, \tilde x)$ by $A$ and leaves all others alone; a round is the product of $p$ such matrices:
+# worker $i$ multiplies $(x_i, \tilde x)$ by $A$ and leaves all others alone; a round is the product of $p$ such
+# matrices:
 
 
 # %%
@@ -329,9 +329,8 @@ table(["workers", "limit of alpha", "above the condition by", "growth 2 % below 
 # and both are below 1, since their sum is below 2 and $\det(A - I) = \eta\alpha > 0$. So no turn lengthens the vector
 # of all weights: nothing diverges. At the limit, a vector keeps its length only if $(x_i, \tilde x)$ has the direction
 # of the eigenvalue $-1$ in each turn. Such a turn flips the signs of $x_i$ and $\tilde x$. In a round $\tilde x$ is
-# flipped
-# $p$ times, but $x_i$ once. They have the same relation again in the next round only if $(-1)^p = -1$. For odd $p$
-# there is such a vector, with factor $-1$ a round, and above the limit it grows. For even $p$ there is none: every
+# flipped $p$ times, but $x_i$ once. They have the same relation again in the next round only if $(-1)^p = -1$. For odd
+# $p$ there is such a vector, with factor $-1$ a round, and above the limit it grows. For even $p$ there is none: every
 # vector becomes shorter, and $\alpha$ may be a little larger. (At curvature $h$, put $\eta h$ for $\eta$.)
 #
 # Now with noise, as in SGD: each gradient is $x$ plus a random number. Turn the moving rate and the period:

@@ -389,12 +389,10 @@ say(f"The loss with 128 samples is {ratio[0]:.1f} times that with 16 after the f
 # ## What Adam wants
 #
 # All this is for SGD, whose step is proportional to the gradient. Adam divides the mean gradient by the root of the
-# mean
-# *square*. Let a gradient be $g$ plus noise of standard deviation $\sigma/\sqrt B$. Where the noise dominates, the
-# root is about $\sigma/\sqrt B$, so a step goes $\eta\, g \sqrt B / \sigma$ along the gradient: already $\sqrt k$
-# times as far with
-# $k$ times the minibatch. What is missing to $k$ steps is another $\sqrt k$. Test it on a linear loss, whose gradient
-# $g$ is the same everywhere:
+# mean *square*. Let a gradient be $g$ plus noise of standard deviation $\sigma/\sqrt B$. Where the noise dominates, the
+# root is about $\sigma/\sqrt B$, so a step goes $\eta\, g \sqrt B / \sigma$ along the gradient: already $\sqrt k$ times
+# as far with $k$ times the minibatch. What is missing to $k$ steps is another $\sqrt k$. Test it on a linear loss,
+# whose gradient $g$ is the same everywhere:
 
 
 # %%
@@ -492,8 +490,7 @@ table(["B = 128", "test error", "training loss"], rows, "measured, 5 seeds")
 # The first slip is the classic one: error and training loss are far above the others. (A sum *without* the rule does
 # nearly what the rule does; remark 3 of Goyal et al. warns of doing both.) The second shows in the test error. The
 # third looks harmless. But it is another training: its loss is several times that of 16 samples, so nothing can be
-# compared. With the linear rule decay per epoch stays as it was, steps times $\eta$
-# times decay, without any help.
+# compared. With the linear rule decay per epoch stays as it was, steps times $\eta$ times decay, without any help.
 #
 # ## What the papers report
 #

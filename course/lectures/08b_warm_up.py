@@ -2,7 +2,7 @@
 # # 08b. Warm-up: why does a learning rate that is right later fail in the first hundred steps?
 #
 # *Read [08a](08a_linear_scaling.ipynb) first: the linear scaling rule. [02c](02c_step_sizes.ipynb) has the limit of the
-# learning rate on a parabola. Reading time: about 24 minutes. Figures are* measured *or come from a* formula.
+# learning rate on a parabola. Reading time: about 17 minutes. Figures are* measured *or come from a* formula.
 #
 # ## The question
 #

@@ -253,8 +253,7 @@ table(["test error in %", "SGD 0.2", f"SGD, best of {len(RATES)} rates", "LARS"]
 
 # %% [markdown]
 # Where the layers happen to be balanced, as in the first twin, a tuned rate is as good: the two are within each other's
-# spread. He's weights *are* a way to
-# balance layers, by hand, for the first step. LARS balances them at every step.
+# spread. He's weights *are* a way to balance layers, by hand, for the first step. LARS balances them at every step.
 #
 # ## Does it help with large minibatches?
 #
