@@ -385,9 +385,10 @@ table(["neighbours", "piled up", "sorted shards: test loss", "error (%)", "rando
       rows, f"piled up: formula; all else simulated: {N} machines, {EPOCHS} epochs, {len(SEEDS)} seeds; your guess: "
       f"{guess_shards.against(ratio)}")  # fmt: skip
 ordered = sorted(KINDS, key=lambda topology: train(topology)[0, -1].mean())
-pairs = [f"{a} below {b} {sum(train(a)[0, -1] < train(b)[0, -1])}, in error {sum(train(a)[1, -1] < train(b)[1, -1])}"
+pairs = [f"{a}, {b}: {sum(train(a)[0, -1] < train(b)[0, -1])} ({sum(train(a)[1, -1] < train(b)[1, -1])})"
          for a, b in pairwise(ordered)]  # fmt: skip
-say(f"Sorted shards, how many of {len(SEEDS)} seeds, in loss: {'; '.join(pairs)}.")
+say(f"Sorted shards: with how many of {len(SEEDS)} seeds the first has the lower loss (and the lower error): "
+    f"{'; '.join(pairs)}.")  # fmt: skip
 
 # %% [markdown]
 # With random shards, all machines learn much the same from their own samples, and the mean of machines that never talk

@@ -2,7 +2,7 @@
 # # 08c. What if every layer had its own learning rate?
 #
 # *Read [08a](08a_linear_scaling.ipynb) (the linear scaling rule) and [08b](08b_warm_up.ipynb) (warm-up) first. Reading
-# time: about 23 minutes. Figures are* measured, simulated *or come from a* formula.
+# time: about 18 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
