@@ -116,8 +116,7 @@ for H in bar((1, 8, 44), "training on four processes"):
     rows.append([H, *(f"{each:,}" for each in (*words, ceil(88 / H) * 2 * N))])
 table(["H", "measured on processes", "simulated", "simulated by LocalSGD", "formula"], rows,
       "numbers sent by a machine: 88 steps, 4 machines; the weights of minidl's LocalSGD and those of the program "
-      "above "
-      f"differ by at most {max(apart):.0e}")  # fmt: skip
+      f"above differ by at most {max(apart):.0e}")  # fmt: skip
 
 # %% [markdown]
 # ## Why may one average weights?
@@ -241,11 +240,10 @@ def drift(axes, period, cure, apart, steps=128):
 explore(
     drift,
     "128 steps; grey: contours of the mean loss; a cross is a machine's own minimum. At a period of 1 the dots run "
-    "into "
-    "the star. At 4 they stop short of it. At 16 each machine runs far towards its own cross, and the mean stays "
-    "nearer "
-    "to half-way between the crosses. With both minima in one place no period does harm. With SCAFFOLD eight rounds of "
-    "16 steps bring the dots to the star, on curved paths: a machine's correction is that of its last round.",
+    "into the star. At 4 they stop short of it. At 16 each machine runs far towards its own cross, and the mean "
+    "stays nearer to half-way between the crosses. With both minima in one place no period does harm. With SCAFFOLD "
+    "eight rounds of 16 steps bring the dots to the star, on curved paths: a machine's correction is that of its "
+    "last round.",
     period=[1, 2, 4, 8, 16, 32, 64], cure=["none", "SCAFFOLD"], apart=[1, 0, 0.25, 0.5, 0.75], source="simulated",
     multiples=[{"period": 1}, {"period": 4}, {"period": 16}, {"period": 16, "cure": "SCAFFOLD"}],
     width=4.8, height=3.2,
@@ -382,11 +380,10 @@ with style.applied():
     places[0].legend(fontsize=8)
     style.label_source(figure, ("simulated", "formula"), "points: mean of 8 seeds, bars: lowest to highest")
 see(figure,
-    "the time until the test loss is 0.5: simulated steps, times the formula for a step. Left, random shards: on slow "
-    "networks every doubling of H pays, until rounds cost next to nothing. Right, sorted shards: the slower the "
-    "network, "
-    "the further right is the lowest point of its curve. A period is shown if all seeds reach the target in 15 "
-    "epochs.")  # fmt: skip
+    "the time until the test loss is 0.5: simulated steps, times the formula for a step. Left, random shards: on "
+    "slow networks every doubling of H pays, until rounds cost next to nothing. Right, sorted shards: the slower the "
+    "network, the further right is the lowest point of its curve. A period is shown if all seeds reach the target in "
+    "15 epochs.")  # fmt: skip
 common = {name: max(PERIODS, key=lambda H: sum(fastest["sorted", name] == H)) for name in NETWORKS}
 best = ", ".join(f"H = {H} at {name} ({sum(fastest['sorted', name] == H)} of {len(SEEDS)} seeds)"
                  for name, H in common.items())  # fmt: skip
@@ -405,18 +402,18 @@ PLANS = {"early: after each of the first 22 steps, then each 16th": {*range(1, 2
          "late: after each 16th, then after each of the last 23": {*range(16, 305, 16), *range(308, 331)}}  # fmt: skip
 
 # %%
-guess_when = guess("Sorted shards: when are 42 rounds worth most?", ["early", "evenly", "late"])
+guess_when = guess("Sorted shards: when are 42 rounds worth least?", ["early", "evenly", "late"])
 
 # %% source_hidden=true
 found = {name: fleet("by_label", rounds)[:, -1] for name, rounds in bar(PLANS.items(), "three plans")}
 post_local = 100 * (1 - train(PostLocalSGD(16), shards="by_label").accuracy)
 early, even, late = (errors for _, errors in found.values())
 assert abs(post_local - early[0]) < 0.3
-lowest = min(PLANS, key=lambda name: found[name][1].mean()).partition(":")[0]
+worst = max(PLANS, key=lambda name: found[name][1].mean()).partition(":")[0]
 table(["rounds", "how many", "test loss", "test error"],
       [[name, len(PLANS[name]), f"{losses.mean():.2f} ± {losses.std(ddof=1):.2f}", spread(errors)]
        for name, (losses, errors) in found.items()],
-      f"simulated: {len(SEEDS)} seeds; your guess: {guess_when.against(lowest)}")  # fmt: skip
+      f"simulated: {len(SEEDS)} seeds; your guess: {guess_when.against(worst)}")  # fmt: skip
 say(f"*Early* is the worst plan with {sum(early > np.maximum(even, late))} of {len(SEEDS)} seeds, *evenly* has a lower "
     f"error than *late* with {sum(even < late)}.")  # fmt: skip
 

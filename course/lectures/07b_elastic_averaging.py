@@ -78,8 +78,7 @@ guess_error = guess("What test error does Downpour end with at a period of 16?",
 table(["period", "Downpour", "elastic averaging"],
       [[tau, *(spread(first[name, tau]) for name in ("Downpour", "elastic averaging"))] for tau in PERIODS],
       f"test error, simulated, {len(SEEDS)} seeds; 90 % is guessing at random, or a loss that overflowed; your guess "
-      f"for "
-      f"16: {guess_error.against(first['Downpour', 16].mean())}")  # fmt: skip
+      f"for 16: {guess_error.against(first['Downpour', 16].mean())}")  # fmt: skip
 
 # %% [markdown]
 # The last column is the method of this page: workers *keep* weights of their own, and a pull ties them loosely
@@ -149,8 +148,7 @@ for p, tau in ((1, 1), (4, 1), (4, 3)):
     theirs = run.recorded["distance"][p][: 10 * p]  # rank p is the server
     apart.append(np.abs(np.subtract(ours, theirs)).max())
 say(f"In 10 rounds of 1 and 4 workers with periods 1 and 3 the distances differ by at most {max(apart):.0e} "
-    f"(simulated; "
-    "learning rate 0.2, moving rate 0.3).")  # fmt: skip
+    "(simulated; learning rate 0.2, moving rate 0.3).")  # fmt: skip
 
 # %% [markdown]
 # ### What a pull conserves
@@ -320,8 +318,7 @@ rows = [[p, f"{limits[p]:.6f}", f"{abs(limits[p] / condition - 1):.2%}",
 right = "for odd ones" if all(exact[p] == (p % 2 == 1) for p in counts) else "for all"
 table(["workers", "limit of alpha", "above the condition by", "growth 2 % below the limit", "2 % above"], rows,
       f"formula (round_matrix): learning rate {eta}, condition {condition:.6f}; growth: factor of a round, simulated "
-      f"by "
-      f"minidl; your guess: {guess_exact.against(right)}")  # fmt: skip
+      f"by minidl; your guess: {guess_exact.against(right)}")  # fmt: skip
 
 # %% [markdown]
 # **Theorem.** In round robin (period 1, $0 < \eta < 2$) the condition suffices for every $p$. It is exact for odd $p$;
@@ -357,10 +354,10 @@ def trajectories(axes, alpha, period, steps=128, p=4, eta=0.1):
 explore(
     trajectories,
     "the weights of four workers (grey) and of their centre (thick). At period 1, with a moving rate of 0.02 the "
-    "workers "
-    "wander freely, and the centre follows late and smoothly; with 0.2 all keep together; at 0.4, just above the limit "
-    f"of {(4 - 0.2) / (10 - 0.4):.3f} for four synchronous workers, the swings of centre and workers grow. At longer "
-    "periods the workers spread out between pulls, and the centre moves in stairs, to where their mean is.",
+    "workers wander freely, and the centre follows late and smoothly; with 0.2 all keep together; at 0.4, just above "
+    f"the limit of {(4 - 0.2) / (10 - 0.4):.3f} for four synchronous workers, the swings of centre and workers grow. "
+    "At longer periods the workers spread out between pulls, and the centre moves in stairs, to where their mean "
+    "is.",
     alpha=[0.2, 0.02, 0.05, 0.1, 0.3, 0.38, 0.4], period=[1, 4, 16, 64], source="simulated", width=4.8, height=3.0,
     multiples=[{"alpha": 0.02}, {"alpha": 0.2}, {"period": 16}, {"alpha": 0.4}],
 )  # fmt: skip
@@ -402,8 +399,8 @@ with style.applied():
     style.label_source(figure, "simulated", f"points: mean of {len(SEEDS)} seeds, bars: lowest to highest")
 see(figure, "test error against the learning rate, around the best one of each method. Left, at period 1, elastic "
     "averaging has its lowest point at a higher learning rate. Right, at period 16, Downpour needs a tiny learning "
-    "rate, "
-    "and even there it is far above its old error; elastic averaging is only a little above its own.")  # fmt: skip
+    "rate, and even there it is far above its old error; elastic averaging is only a little above its "
+    "own.")  # fmt: skip
 apart = (
     found["Downpour", 1, best["Downpour", 1]].mean()
     - found["elastic averaging", 1, best["elastic averaging", 1]].mean()
@@ -499,8 +496,7 @@ see(time_shares(runs, xlabel="a worker's time for a round (ms), mean over the wo
                 title="Eight workers, 60 MB of weights", source="simulated"),
     "where the time of a worker goes. In round robin and Async more than half of it is waiting in the queue; Hogwild "
     "shortens the queue. In Sync 1 there is no queue, but nobody computes while the messages pass through the tree. "
-    "The "
-    "faster links of Sync 2 shrink the messages, and Sync 3 hides them: what is left is computing.")  # fmt: skip
+    "The faster links of Sync 2 shrink the messages, and Sync 3 hides them: what is left is computing.")  # fmt: skip
 slowest = runs["round robin"][0]
 table(["variant", "who talks when", "a round, simulated", "formula", "times as fast as round robin"],
       [[name, VARIANTS[name][0], f"{took:.1f} ms", f"{1e3 * VARIANTS[name][-1](P, VARIANTS[name][-2].time(6e7)):.1f} "

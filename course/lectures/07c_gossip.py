@@ -288,10 +288,9 @@ def spreading(axes, neighbours, after_step):
 explore(
     spreading,
     "arrows: who sends its number to whom in this step; in the circles: each machine's number after it (the darker, "
-    "the "
-    "higher; the mean is 1). On the ring the news goes one machine further in a step, to both sides; on the torus, in "
-    "four directions. Random pairs are uneven: some meet the news by luck. On the exponential graph the arrows double "
-    "their length from step to step, and after four steps all have 1.",
+    "the higher; the mean is 1). On the ring the news goes one machine further in a step, to both sides; on the "
+    "torus, in four directions. Random pairs are uneven: some meet the news by luck. On the exponential graph the "
+    "arrows double their length from step to step, and after four steps all have 1.",
     neighbours=["exponential", "ring", "torus", "random", "full"], after_step=[4, 1, 2, 3, 5, 6, 8, 12, 24],
     source="formula", width=4, height=4,
     multiples=[*({"neighbours": name} for name in ("ring", "torus", "random")),

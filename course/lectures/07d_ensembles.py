@@ -163,8 +163,7 @@ both = [evaluate((weights[seed] + copies[seed]) / 2)[1] for seed in range(4)]
 eight = [evaluate(np.mean([permuted(members[seed], number) for number in range(8)], axis=0))[1] for seed in range(4)]
 say(f"The networks err on {spread(own)} % of the test set, and so do their copies. The means err on **{spread(both)} "
     f"%** (from {min(both):.1f} to {max(both):.1f} %; your guess: {guess_permuted.against(np.mean(both))}), and the "
-    f"means "
-    f"of eight such copies on {spread(eight)} % (simulated, 4 networks).")  # fmt: skip
+    f"means of eight such copies on {spread(eight)} % (simulated, 4 networks).")  # fmt: skip
 
 # %% [markdown]
 # Walk on a straight line from one network to the other; the mean is half-way:
@@ -191,10 +190,8 @@ def hill(axes, between):
 explore(
     hill,
     "test loss on the line between two networks, for four seeds. The softmax regression has no hill: its loss is "
-    "convex. "
-    "Two machines that began with the same weights have none either. Between networks from different starts, and "
-    "between "
-    "a network and its own permuted copy, there is a hill, and the mean is near its top.",
+    "convex. Two machines that began with the same weights have none either. Between networks from different starts, "
+    "and between a network and its own permuted copy, there is a hill, and the mean is near its top.",
     between=list(PAIRS), source="simulated", multiples=[{"between": name} for name in PAIRS], width=4.8, height=2.6,
 )  # fmt: skip
 

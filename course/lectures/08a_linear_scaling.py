@@ -192,9 +192,8 @@ see(
         source=("measured", "formula"),
     ),
     "in both panels the points lie on a line that rises by two decades when the axis below goes one decade further: "
-    "slope "
-    "2. The network's points scatter about such a line, because its ReLUs make the gradient jump whenever one of them "
-    "switches.",
+    "slope 2. The network's points scatter about such a line, because its ReLUs make the gradient jump whenever one "
+    "of them switches.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -326,8 +325,7 @@ see(
 flat = max(abs(errors["linear", B][0] - errors["linear", 16][0]) for B in (8, 32, 64, 128))
 say(f"Up to $B$ = 128 the linear rule's error stays within {flat:.2f} percentage points of that with 16 samples. It "
     f"bends at about **{bend:.0f} samples** ({bends[0][1]:.0f} to {bends[0][2]:.0f} if one seed is left out; your "
-    f"guess: "
-    f"{guess_elbow.against(min((64, 256, 1024), key=lambda B: abs(np.log(B / bend))))}). At 1,024 it is "
+    f"guess: {guess_elbow.against(min((64, 256, 1024), key=lambda B: abs(np.log(B / bend))))}). At 1,024 it is "
     f"{errors['linear', 1024][0]:.1f} ± {errors['linear', 1024][1]:.1f} %, with the square root "
     f"{errors['sqrt', 1024][0]:.1f} ± {errors['sqrt', 1024][1]:.1f} %, with the fixed rate "
     f"{errors['fixed', 1024][0]:.1f} ± {errors['fixed', 1024][1]:.1f} %.")  # fmt: skip
@@ -373,9 +371,8 @@ def training_curve(axes, minibatch, rule):
 explore(
     training_curve,
     "mean and range of five seeds; dotted: the rate falls. With the linear rule the dashed curve comes to the solid "
-    "one "
-    "up to 128 samples; with 256 or more it starts later and ends below it. With the square root and the fixed rate it "
-    "stays above, the more the larger the minibatch.",
+    "one up to 128 samples; with 256 or more it starts later and ends below it. With the square root and the fixed "
+    "rate it stays above, the more the larger the minibatch.",
     minibatch=[128, 32, 64, 256, 512, 1024], rule=list(RULES), height=2.8, source="measured",
     multiples=[{}, {"minibatch": 1024}, {"rule": "fixed"}, {"minibatch": 1024, "rule": "sqrt"}],
 )  # fmt: skip

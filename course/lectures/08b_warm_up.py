@@ -152,8 +152,7 @@ def row(layers, B, way, found):
 table(["layers", "B", "beginning", f"failures of {len(SEEDS)}", "median error"],
       [*(row(5, B, way, found) for (B, way), found in errors.items()), row(2, 256, "none", shallow)],
       f"measured; failure: error above {FAILED:.0f} %; ±: standard deviation of the count; your guess for the worst "
-      f"with "
-      f"256: {guess_worst.against(worst)}")  # fmt: skip
+      f"with 256: {guess_worst.against(worst)}")  # fmt: skip
 
 # %% source_hidden=true
 # measured: differs from run to run
@@ -173,8 +172,7 @@ with style.applied():
     style.label_source(figure, "measured", "five layers, 20 seeds each; dotted: above it a run has failed")
 see(figure, "a curve that jumps to 90 early belongs to a beginning that often fails. On the left that is "
     f"'{max(WAYS, key=lambda way: failed[256, way])}', on the right '{max(WAYS, key=lambda way: failed[128, way])}'; "
-    f"the "
-    f"last to jump is '{min(WAYS, key=lambda way: failed[128, way])}'.")  # fmt: skip
+    f"the last to jump is '{min(WAYS, key=lambda way: failed[128, way])}'.")  # fmt: skip
 
 
 def apart(B, one, other):
@@ -183,11 +181,10 @@ def apart(B, one, other):
     return f"{abs(a - b) / max(np.hypot(uncertain(a), uncertain(b)), 1):.1f}"
 
 
-say(f"In standard deviations apart: with 256 samples *constant* and *none* {apart(256, 'constant', 'none')}; with 128 "
-    f"*none* and *10 epochs from 0* {apart(128, 'none', '10 epochs from 0')}, *none* and *gradual* "
+say(f"In standard deviations apart: with 256 samples *constant* and *none* {apart(256, 'constant', 'none')}; with "
+    f"128 *none* and *10 epochs from 0* {apart(128, 'none', '10 epochs from 0')}, *none* and *gradual* "
     f"{apart(128, 'none', 'gradual')}, *constant* and *gradual* {apart(128, 'constant', 'gradual')}. Below 2 the "
-    f"table does "
-    "not tell two beginnings apart.")  # fmt: skip
+    "table does not tell two beginnings apart.")  # fmt: skip
 
 # %% [markdown]
 # With 256 samples a constant warm-up is *worse than none*. With 128 samples the longest warm-up is better than none;

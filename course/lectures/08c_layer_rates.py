@@ -313,10 +313,8 @@ def five_rules():
 
 
 see(five_rules(), f"linear scaling fails in some runs from {first_failure} on. Each fixed rate is good somewhere and "
-                  f"worse "
-    f"elsewhere. LARS is at most {behind['LARS']:.1f} points behind the best mean. (Right of the dotted line: trained "
-    f"on "
-    "1,024 samples.)")  # fmt: skip
+                  f"worse elsewhere. LARS is at most {behind['LARS']:.1f} points behind the best mean. (Right of the "
+    "dotted line: trained on 1,024 samples.)")  # fmt: skip
 
 # %% [markdown]
 # **What shows, and what does not.** LARS is not the best rule of every column: a rate tuned for the column is as good,
@@ -389,9 +387,8 @@ def two_knobs(axes, trust, minibatch):
 explore(
     two_knobs,
     "a trust coefficient of 0.001 is enough for the many steps with 128 samples and too timid for the 40 steps with "
-    "1,024. One of 0.02 serves both. One of 0.3 changes a third of every layer in a step and learns nothing. SGD does "
-    "not "
-    "depend on it and is drawn for comparison. (One seed.)",
+    "1,024. One of 0.02 serves both. One of 0.3 changes a third of every layer in a step and learns nothing. SGD "
+    "does not depend on it and is drawn for comparison. (One seed.)",
     trust=[0.02, 0.001, 0.005, 0.05, 0.1, 0.3],
     minibatch=[512, 128, 256, 1024],
     multiples=[
