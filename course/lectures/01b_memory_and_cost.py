@@ -2,7 +2,7 @@
 # # 01b. What does a gradient cost, and can it be trusted?
 #
 # *Chapter 01, second half: the cost, in memory and in operations, and a test. Before it:
-# [01a](01a_backpropagation.ipynb), the method. After it: [02a](02a_noisy_gradients.ipynb). Reading time: about 19
+# [01a](01a_backpropagation.ipynb), the method. After it: [02a](02a_noisy_gradients.ipynb). Reading time: about 17
 # minutes.*
 #
 # ## The question
@@ -151,6 +151,7 @@ lives += [["peak of training, graph retained", retained.peak, max(formulas(L)[1]
 lives += [["at the end, nothing freed", nothing_freed(weights), 3 * L - 1]]
 rows = [[name, f"{measured:.0f}", formula] for name, measured, formula in lives]
 table(["", "measured", "formula"], rows, "live memory in units; 8 layers")
+
 
 # %% source_hidden=true
 def draw_lives(axes, layers):
