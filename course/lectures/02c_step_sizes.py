@@ -102,10 +102,10 @@ see(
 say(f"Your guess: {guess_rate.against(best)}. **Measured: {best:.4f}**; formula {2 / curvature.sum():.4f}.")
 
 # %% [markdown]
-# The best learning rate is the one for which the flattest and the steepest direction contract equally, $1 - \eta
-# \lambda_{\min} = \eta \lambda_{\max} - 1$. A step then multiplies the error by $(\kappa - 1)/(\kappa + 1)$, with the
-# *condition number* $\kappa = \lambda_{\max}/\lambda_{\min}$. Narrow valleys are slow: the steepest direction limits
-# the learning rate of all.
+# At the best learning rate the flattest and the steepest direction contract equally:
+# $1 - \eta \lambda_{\min} = \eta \lambda_{\max} - 1$. A step then multiplies the error by $(\kappa - 1)/(\kappa + 1)$,
+# with the *condition number* $\kappa = \lambda_{\max}/\lambda_{\min}$. Narrow valleys are slow: the steepest direction
+# limits the learning rate of all.
 #
 # ## Momentum moves the border
 #
