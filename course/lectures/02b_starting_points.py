@@ -2,7 +2,7 @@
 # # 02b. What must a deep net start from?
 #
 # *Chapter 02, second of four. Before it: [02a](02a_noisy_gradients.ipynb). After it: [02c](02c_step_sizes.ipynb).
-# Reading time: about 25 minutes. Figures are* measured *on the computer that ran this page, or come from a* formula.
+# Reading time: about 14 minutes. Figures are* measured *on the computer that ran this page, or come from a* formula.
 #
 # ## The question
 #
@@ -156,7 +156,7 @@ say(f"Your guess: {guess_equal.against(rows[1][1])}. **Measured: {rows[1][1]}.**
 # ## A first check: the loss before the first step
 #
 # A network that knows nothing should give each of ten digits one tenth: a loss of $-\log \frac1{10} = \log 10 = 2.30$.
-# In the table above two starts have that loss. At $\sigma$ = 0.5 the scores are far apart: the network is certain of
+# In the first table two starts have that loss. At $\sigma$ = 0.5 the scores are far apart: the network is certain of
 # wrong answers. (Large scores also make $e^z$ overflow. Softmax does not change if the same number is subtracted from
 # all scores, so libraries subtract the largest one first.) The check does not find the small start, whose loss is
 # right. It fails for another reason.
@@ -187,7 +187,8 @@ def mean_squares(sigma, bend=lambda z: z, layers=10, d=256, seed=0):
 found = mean_squares(0.1)[-1]
 size = SIZES[int(found > 1e-3) + int(found > 1e3)]
 say(
-    f"Your guess: {guess_variance.against(size)}. **Measured: {found:,.0f}**; formula: (256 x 0.1²)¹⁰ = {2.56**10:,.0f}."
+    f"Your guess: {guess_variance.against(size)}. **Measured: {found:,.0f}**; "
+    f"(256 x 0.1²)¹⁰ = {2.56**10:,.0f} (formula)."
 )
 
 # %% [markdown]
@@ -215,8 +216,8 @@ def through_the_layers(axes, gain, nonlinearity):
 explore(
     through_the_layers,
     "the formula is a straight line on a logarithmic axis: every layer multiplies the mean square by one factor, gain² "
-    "without a nonlinearity, gain²/2 with ReLU. At a factor of 1 the size stays. For tanh no formula is drawn: it bends "
-    "large sums back to 1, so a large gain does not explode.",
+    "without a nonlinearity, gain²/2 with ReLU. At a factor of 1 the size stays. For tanh no formula is drawn; it "
+    "bends large sums back to 1, so a large gain does not explode.",
     gain=[0.5, 1.0, 1.414, 2.0],
     nonlinearity=["none", "ReLU", "tanh"],
     source=("measured", "formula"),
@@ -241,7 +242,7 @@ for rule, formula in ((nn.init.xavier_normal_, 1 / 16), (nn.init.kaiming_normal_
 # network of one hidden layer gets below 20 % errors from all of them.
 
 # %%
-guess_depth = guess("From how many of the nine gains does a network of ten hidden layers get below 20 %?", unit="gains")
+guess_depth = guess("From how many of the nine gains does a network of ten hidden layers get below 20 %?")
 
 # %% source_hidden=true
 gains = np.sqrt(2) * 2.0 ** np.arange(-4, 5)
