@@ -94,7 +94,7 @@ def _classes(splits: Splits) -> int:
     """The number of classes, named or not. Raises ValueError for samples or targets that no model here can read."""
     for part in splits:
         if part.x.dtype == np.float64:
-            raise ValueError(f"{part.name} has samples of float64, but models compute in float32: x.astype(np.float32)")
+            raise ValueError(f"{part.name} has samples of float64, but models compute in float32: convert them")
         if part.y.dtype.kind not in "iu":
             raise ValueError(f"{part.name} has targets of {part.y.dtype}, but models classify: give classes, int64")
     least, most = (int(of([of(part.y) for part in splits])) for of in (np.min, np.max))
@@ -102,7 +102,7 @@ def _classes(splits: Splits) -> int:
     if least < 0 or most >= count:
         raise ValueError(f"the targets go from {least} to {most}: expected classes from 0 to {count - 1}")
     if least == 1 and not splits.classes:
-        raise ValueError(f"the targets go from 1 to {most}: subtract 1, or name the classes (Splits(..., classes=...))")
+        raise ValueError(f"the targets go from 1 to {most}: subtract 1, or name the classes in Splits")
     return count
 
 

@@ -77,7 +77,7 @@ def test_the_classes_of_splits_without_names_are_counted(model: str, x: np.ndarr
 def test_targets_and_samples_of_another_kind_are_refused_in_a_sentence():
     fit, y = MODELS["resnet"].fit, np.arange(6)
     for splits, sentence in (
-        (unnamed(IMAGES.astype(np.float64), y), r"samples of float64, but models compute in float32: x.astype"),
+        (unnamed(IMAGES.astype(np.float64), y), r"samples of float64, but models compute in float32: convert them"),
         (unnamed(IMAGES, y.astype(np.float32)), "targets of float32, but models classify: give classes, int64"),
         (unnamed(IMAGES, y - 1), "the targets go from -1 to 4: expected classes from 0"),
         (unnamed(IMAGES, y + 1), "the targets go from 1 to 6: subtract 1, or name the classes"),
