@@ -55,6 +55,10 @@ def build(options: Mapping[str, Any]) -> parallel.Job:
     splits = load()
     if not isinstance(splits, data.Splits):
         raise ValueError(f"--data {options['data']}: it returns a {type(splits).__name__}, expected data.Splits")
+    if options["batch_size"] > len(splits.train):
+        raise ValueError(
+            f"--batch-size {options['batch_size']} is more than the {len(splits.train)} samples of the training set"
+        )
     optimizer = options.get("optimizer") or recipe.optimizer
     return parallel.Job(
         model=recipe.fit(splits),
