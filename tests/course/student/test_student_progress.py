@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from course import overview, progress
-from course.chapters import CHAPTERS, FIRST_LECTURE, PARTS, UnknownChapterError, chapter_called
+from course.chapters import CHAPTERS, FIRST_LECTURE, PARTS, UnknownChapterError, chapter_called, reading_minutes
 from course.commands import lab, start
 from course.setup.bootstrap import ROOT
 from course.student.standing import standings
@@ -59,6 +59,13 @@ def test_a_chapter_is_found_by_what_a_person_types():
     for typed in ("0", "17", "4.5", "-4", "four", "", "/"):
         with pytest.raises(UnknownChapterError, match="No chapter is called"):
             chapter_called(typed)
+
+
+def test_the_reading_time_of_a_lecture_is_the_one_that_it_states(tmp_path):
+    lecture = tmp_path / "04a.ipynb"
+    for text, minutes in (("*Reading time: about\n25 minutes.*", 25), ("A page.", 0)):
+        lecture.write_text(json.dumps({"cells": [{"source": text.splitlines(keepends=True)}]}))
+        assert reading_minutes(lecture) == minutes
 
 
 def test_the_overview_fits_80_columns_and_says_what_is_there(root):
