@@ -121,8 +121,8 @@ print("max of 5, 5, 1:", tied.grad, "   relu at 0:", at_kink.grad)
 # ## The chain rule, and a walk backwards
 #
 # Take f = (x + y) z and name the step in between: s = x + y, f = s z. If s grows by a little, f grows z times as much;
-# if x grows, s grows as much. So f grows with x at the rate z · 1, and with y too. That is the *chain rule*: **along a
-# path, multiply the local gradients**. And f grows with z at the rate s = x + y.
+# if x grows, s grows as much. So f grows z · 1 times as fast as x, and as y. That is the *chain rule*: **along a
+# path, multiply the local gradients**. And f grows s = x + y times as fast as z.
 
 # %%
 x, y, z = 3.0, 1.0, -2.0

@@ -6,8 +6,8 @@
 #
 # ## The question
 #
-# Chapter 01 computed the gradient of a loss exactly. Training a network hardly ever does that: it takes a few samples,
-# computes the gradient of those alone, and steps.
+# Chapter 01 computed the gradient of a loss exactly. Networks are trained in another way: take a few samples, compute
+# the gradient of those alone, and step.
 #
 # Our data are small images of handwritten digits. The smallest classifier multiplies 64 pixels and a constant 1 by a
 # matrix `w` of 65 x 10 weights. That gives ten *scores* $z_k$, one for each digit. *Softmax* turns them into
@@ -137,7 +137,7 @@ middle = np.median(angles)
 say(f"Your guess: {guess_angle.against(middle)}. **Measured: {middle:.0f} degrees**, and {angles.min():.0f} at best.")
 
 # %% [markdown]
-# At 90 degrees a step would not reduce the loss at all. Why do such steps win, and when do they stop winning?
+# At 90 degrees a small step would not reduce the loss. Why do such steps win, and when do they stop winning?
 #
 # ## Three steps, and three sizes of a step's data
 #
@@ -382,9 +382,9 @@ for name, at in {"at the start": start, "after an epoch": by_hand, "after 30": d
 table(["", "training loss", "V / ‖g‖²"], rows, "measured")
 
 # %% [markdown]
-# It rises here too. At first the mean of a few dozen samples is as good a direction as it is noisy, for a fraction of
-# the arithmetic: that is why noisy gradients are used. Late in training the noise outweighs the gradient, and larger
-# minibatches pay.
+# It rises here too. At first the noise of a few dozen samples is as long as the exact gradient, so a few dozen samples
+# give a useful direction for a fraction of the arithmetic: that is why noisy gradients are used. Late in training it
+# takes larger minibatches.
 #
 # ## To the exercises
 #
