@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 05c. How many machines are worth having?
 #
-# *Read [05a](05a_data_parallelism.ipynb) and [05b](05b_overlap.ipynb) first. Reading time: about 29 minutes. Figures
+# *Read [05a](05a_data_parallelism.ipynb) and [05b](05b_overlap.ipynb) first. Reading time: about 23 minutes. Figures
 # are* measured, simulated *or come from a* formula.
 #
 # ## The question
@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import minidl
 from course.figures.page import say, see, table
@@ -27,6 +28,7 @@ from minidl.plots import lines, style
 from minidl.plots.style import time_text
 
 warm_up()
+one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
 
 
 def ticks(figure, at):
@@ -470,7 +472,8 @@ for name, value in bar(OURS.items(), "halving and doubling"):
         found[name, factor] = efficiency(**{name: type(value)(value * factor)})
 table(["our number", "halved", "doubled"],
       [[NAMES[name], *(f"{found[name, factor]:.0%}" for factor in (0.5, 2))] for name in OURS],
-      f"efficiency, 8 to 256 GPUs; all four as they are: {efficiency():.0%}; formula, with simulated all-reduces")  # fmt: skip
+      f"efficiency, 8 to 256 GPUs; all four as they are: {efficiency():.0%}; formula, simulated all-reduces",
+)  # fmt: skip
 say(f"One of our numbers moves the result between {min(found.values()):.0%} and {max(found.values()):.0%}: the paper's "
     f"90 % agrees with the model and does not test it. One bucket and no jitter, so no overlap: "
     f"{efficiency(buckets=1, jitter=0.0):.0%}; four and no jitter: {efficiency(jitter=0.0):.0%}.")  # fmt: skip
@@ -499,7 +502,7 @@ full = recorded(2)
 level = data.unigram_entropy(data.stdlib_text(settings.block_size, settings.n_chars).train.tokens)
 runs = [(f"{settings.steps} steps", short.rows), ("recorded", full.rows)]
 see(pictures.losses(runs, ("frequencies of characters alone", level)),
-    "Soon the GPT beats a predictor that knows only how frequent each character is. The axes are logarithmic.")  # fmt: skip
+    "Soon the GPT beats a predictor that knows only how frequent each character is.")  # fmt: skip
 say(f"Test loss after {settings.steps} steps {short.rows[-1]['test_loss']:.2f}, after {full.last['step']} steps "
     f"{full.last['test_loss']:.2f}, in {full.last['seconds'] / 60:.0f} minutes (measured).")  # fmt: skip
 
