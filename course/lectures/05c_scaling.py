@@ -293,7 +293,7 @@ traces = [cluster.launch(uneven, (6, draw_time), 4, cluster.Simulation(node=node
           for draw_time, node in WAYS.values()]  # fmt: skip
 see(cluster.plot_traces(traces, titles=list(WAYS), row_height=0.17),
     "Six steps on four machines, numbered. Light grey is waiting at the barrier. In the first two pictures the slowest "
-    "machine changes from step to step; in the third it is always rank 0, and the others wait half of the time.")  # fmt: skip
+    "machine changes from step to step; in the third it is rank 0, and the others wait half of the time.")  # fmt: skip
 
 # %% [markdown]
 # ## Faster at what?
