@@ -231,8 +231,8 @@ say(f"Your guess: {guess_safe.against(f'only {safe}')}.")
 # Processes and simulation agree. *Receive first* never works: nobody has sent anything. *Send first* works up to the
 # limit and not beyond: it is *unsafe*. Tests with small arrays pass; the first real model hangs.
 #
-# A *deadlock* is a cycle of waiting. When no rank can continue, minidl shows who waits for whom, since when, in which
-# call, and on which line of the program. This is the *wait-for table*:
+# A *deadlock*: no rank can continue, mostly because of a cycle of waiting. minidl shows who waits for whom, since when,
+# in which call, and on which line of the program. This is the *wait-for table*:
 
 # %% source_hidden=true
 # measured: differs from run to run

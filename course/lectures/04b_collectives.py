@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 04b. Collectives: how do eight machines add up a hundred megabytes without a boss?
 #
-# *Read [04a](04a_messages.ipynb) first: ranks, messages, alpha and beta. Reading time: about 25 minutes. Figures are*
+# *Read [04a](04a_messages.ipynb) first: ranks, messages, alpha and beta. Reading time: about 21 minutes. Figures are*
 # measured, simulated *or come from a* formula.
 #
 # ## The question
@@ -125,9 +125,9 @@ see(
 # %% [markdown]
 # With messages of $\alpha + n\beta$, and $n\gamma$ to add up, its cost is $2(p-1)(\alpha + n\beta) + (p-1)\,n\gamma$,
 # all of it at the server's door. (Our networks have $\gamma = 0$, so that the pictures show nothing but messages. Where
-# the server is an extra machine beside $p$ workers, it is $2p$ instead of $2(p-1)$: always ask which one is meant.) The
-# server's ports are busy all the time, all others hardly at all. This is what the next algorithms improve: **idle
-# ports**.
+# the server is an extra machine beside $p$ workers, it is $2p$ instead of $2(p-1)$: always ask which one is meant.)
+# One of the server's ports is always busy, a worker's for 2 messages of $2(p-1)$. This is what the next algorithms
+# improve: **idle ports**.
 #
 # ## A tree
 #

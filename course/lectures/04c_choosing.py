@@ -274,7 +274,8 @@ def leaving(trace):
 
 
 p, n = servers * each, 100 * MB
-tried = {name: simulate(name, p, n, net) for name in ("ring", "rabenseifner", "recursive_doubling")}
+flat = ("ring", "pipelined_chain", "rabenseifner", "recursive_doubling", "tree", "parameter_server")
+tried = {name: simulate(name, p, n, net) for name in flat}
 tried = {"hierarchical": simulate("hierarchical", p, n, net, per_group=each), **tried}
 tried["ring, numbered across"] = cluster.launch(badly_numbered, (n,), p, "simulation", net)
 first = tried["hierarchical"].seconds
@@ -290,8 +291,8 @@ leave = 2 * (servers - 1) / servers * n / MB
 print(f"hierarchical, formula: 2 (s - 1)/s n = {leave:.4g} MB leave each of s = {servers} servers")
 
 # %% [markdown]
-# A surprise in the second line: the flat ring is not far behind, because only one rank in eight sends to another
-# server. Numbered across, all of them do: the same algorithm, the same bytes a rank, and the speed of another cluster.
+# A surprise in the second line: the flat ring comes next, because only one rank in eight sends to another server.
+# Numbered across, all of them do: the same algorithm, the same bytes a rank, and the speed of another cluster.
 # Halving and doubling let all eight ranks of a server use its one link at once: they were made for networks in which
 # every pair has a path of its own.
 #

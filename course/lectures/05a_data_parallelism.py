@@ -288,7 +288,7 @@ say(f"Equal to the last bit: {np.array_equal(weights(in_order), weights(alone))}
 # ## Break it: four ways to lose it
 #
 # Goyal et al. (arXiv:1706.02677, section 3) warn of four mistakes. All of them run, and learn. Each is one line here;
-# the numbers are theirs. In the third name, $n$ is the number of images of one rank in a minibatch.
+# the numbering is theirs. In the third name, $n$ is the number of images of one rank in a minibatch.
 # (The paper writes $k$ for our $p$.)
 
 
@@ -484,8 +484,11 @@ say(f"Your guess: {norm_guess.against(min(from_one, key=from_one.get))}.")
 # With synchronised batch norm, four ranks are one machine, up to rounding. With local batch norm they are not. They
 # equal, to the last bit, one machine that normalises each quarter of the minibatch by itself. So the *loss function*
 # depends on $n$, the images of one rank. Goyal et al. (section 2.3) keep $n = 32$ whatever the number of
-# ranks, so that the loss function stays the same when ranks are added. What else ends data parallelism is in
-# [05c](05c_scaling.ipynb).
+# ranks, so that the loss function stays the same when ranks are added.
+#
+# This answers the question of the page. Four machines train like one, up to rounding, when four things hold: each share
+# counts by its number of images, all ranks make the same update, one shuffle is dealt to all, and the loss of an image
+# depends on no image of another rank.
 
 # %% [markdown]
 # ## What the papers report

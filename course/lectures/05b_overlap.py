@@ -120,12 +120,12 @@ eight = buckets.buckets(overlapped.trace, FINAL)
 MOMENTS = {f"bucket {i} is full": bucket.start + 1e-3 for i, bucket in enumerate(eight)}
 MOMENTS["all sums are there"] = overlapped.seconds
 step_through(
-    lambda axes, moment: buckets.draw(axes, eight, LAYERS * FORWARD, MOMENTS[moment]),
+    lambda axes, until: buckets.draw(axes, eight, LAYERS * FORWARD, MOMENTS[until]),
     "a rank's step until a moment. Each gradient fills an eighth of its bucket (light blue) as soon as backward has "
     "completed it. A full bucket is all-reduced (vermilion) while backward fills the next one. The line marks the end "
-    "of backward; only the last all-reduce is after it.",
+    "of backward; only the last all-reduce will be after it.",
     frames=list(MOMENTS), multiples=["bucket 3 is full", "all sums are there"],
-    name="moment", height=2.9, source="simulated",
+    name="until", height=3.4, source="simulated",
 )  # fmt: skip
 table(
     ["buckets of 8 layers", "step"],
@@ -314,7 +314,7 @@ say(f"With the idle layer four steps take {time_text(seconds(idle[False]))} with
 #
 # The opposite case: several backward passes before one step (*gradient accumulation*). To all-reduce after each of $m$
 # passes sends $m$ times the bytes for the same sum. Under DDP's `no_sync()` the first $m - 1$ passes only add up;
-# `Synchronous(accumulate=m)` does the same. What goes wrong without either is the second mistake below.
+# `Synchronous(accumulate=m)` does the same. The second mistake below sends after the first pass.
 #
 # ## On real processes
 #

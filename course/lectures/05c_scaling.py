@@ -391,10 +391,10 @@ say("Best minibatch: " + ", ".join(f"{B} on {network} (in {agree[network]} of {l
 #
 # It is simple: copy the model, cut the minibatch, add up. Four things end it.
 #
-# 1. **Communication.** On 1gbe the best number of machines for 256 samples is one: the first cell of this page.
+# 1. **Communication.** On 1gbe the best number of machines for 256 samples is one: the first table of this page.
 # 2. **Tuning.** Another minibatch wants another learning rate: chapter 08.
 # 3. **One sample too large.** Each machine holds all weights, and the activations of at least one sample. A sample of
-#    1024 x 1024 x 1024 voxels, with some dozens of channels a layer, fits into no GPU: chapters 10 to 13.
+#    1024 x 1024 x 1024 voxels takes 4.3 GB for each channel of each layer: chapters 10 to 13.
 # 4. **More machines than samples**: the end of the staircase. minidl refuses such a run.
 #
 # ## Break it: three true sentences that mislead
@@ -487,7 +487,7 @@ say(f"One of our numbers moves the result between {min(found.values()):.0%} and 
 # %% [markdown]
 # ## The result of Part II: a GPT, by your own all-reduce
 #
-# Two machines are worth having even here: the two cores of a laptop. `python3 -m course result 2` trains a GPT with
+# Two machines are enough to try it: the two cores of a laptop. `python3 -m course result 2` trains a GPT with
 # 0.8 million weights on the source of Python's standard library, character by character, on two processes whose
 # gradients are added up by *your* `ring_all_reduce` of chapter 04. It takes less than ten minutes. Here are its first
 # steps, with minidl's ring:
