@@ -6,6 +6,7 @@ rank_grid.py          ranks in a grid: groups, and broadcasts along rows and col
 decision_map.py       what a classifier answers at every point of a plane
 greedy_schedule.py    list scheduling of a graph on p machines
 task_graph.py         the tasks of a step, laid out in time, with its critical path
+buckets.py            gradients that fill buckets, and the all-reduces of these
 live_memory.py        the bytes that a program holds
 histograms.py         how often each number was counted, beside a formula
 divided_layers.py     two layers that several machines divide, and their messages
