@@ -124,10 +124,10 @@ best = {method: min(rates, key=lambda lr: np.mean(samples[method, lr])) for meth
 best["bounded, s = 3"] = best["asynchronous"]
 
 
-def with_range(values):
+def with_range(values, form=",.0f", unit=""):
     if np.isinf(values).any():
         return f"{np.isinf(values).sum()} of {len(values)} do not reach it"
-    return f"{np.mean(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
+    return f"{np.mean(values):{form}}{unit} ({min(values):{form}} to {max(values):{form}})"
 
 
 rows = []
@@ -232,7 +232,7 @@ winner = here[0] if len(here) == 1 else "asynchronous" if "synchronous" not in h
 slowdown = np.mean(seconds["synchronous", "10 GbE", "one slow"]) / np.mean(seconds["synchronous", "10 GbE", "equal"])
 tied = [", ".join(cell) for cell in CLUSTERS if "synchronous" in leaders[cell]]
 say(f"First on 10 GbE with equal nodes: {winner}; your guess: {guess_winner.against(winner)}. With one slow node "
-    f"there, synchronous needs {slowdown:.1f} times as long; your guess: {guess_flip.against(slowdown)}. Synchronous is "
+    f"there, synchronous needs {slowdown:.1f} times as long; your guess: {guess_flip.against(slowdown)}. It is "
     f"among the first on {len(tied)} of {len(CLUSTERS)} clusters: {'; '.join(tied)}.")  # fmt: skip
 
 # %% [markdown]
@@ -245,7 +245,7 @@ say(f"First on 10 GbE with equal nodes: {winner}; your guess: {guess_winner.agai
 needed = {m: [to_target(runs[m, *cell, s], "samples") for cell in CLUSTERS for s in SEEDS] for m in METHODS}
 error = {m: [100 - 100 * runs[m, *cell, s][-1]["accuracy"] for cell in CLUSTERS for s in SEEDS] for m in METHODS}
 table(["", "samples to the target", f"test error after {EPOCHS} epochs", "samples a second, least and most"],
-      [[m, with_range(needed[m]), f"{np.mean(error[m]):.1f} % ({min(error[m]):.1f} to {max(error[m]):.1f})",
+      [[m, with_range(needed[m]), with_range(error[m], ".1f", " %"),
         "{:,.0f} to {:,.0f}".format(*np.sort([speed[m, *cell] for cell in CLUSTERS])[[0, -1]])] for m in METHODS],
       f"simulated; mean (range) over {len(CLUSTERS)} clusters and {len(SEEDS)} seeds")  # fmt: skip
 
@@ -318,9 +318,9 @@ for title, lr in {"both at the asynchronous best": best["asynchronous"],
                   "both at the synchronous best": best["synchronous"]}.items():  # fmt: skip
     for method in RATES:
         of = [tuning.get((method, lr, seed)) or train(method, lr, seed=seed) for seed in TUNING_SEEDS]
-        same[title, method] = with_range([to_target(rows, "seconds") for rows in of]).replace(" (", " s (")
+        same[title, method] = with_range([to_target(rows, "seconds") for rows in of], ".1f", " s")
 own = {method: [to_target(tuning[method, best[method], seed], "seconds") for seed in TUNING_SEEDS] for method in RATES}
-same |= {("each at its own", method): with_range(own[method]).replace(" (", " s (") for method in RATES}
+same |= {("each at its own", method): with_range(own[method], ".1f", " s") for method in RATES}
 titles = dict.fromkeys(title for title, _ in same)
 table(["", *RATES], [[title, *(same[title, method] for method in RATES)] for title in titles],
       f"simulated, 10 GbE, equal nodes, {len(TUNING_SEEDS)} seeds: time to the target")  # fmt: skip
@@ -350,8 +350,7 @@ rows = []
 for name, (workers, histories) in found.items():
     times = [to_target(history, "seconds") for history in histories]
     misses = [100 - 100 * history[-1]["accuracy"] for history in histories]
-    rows.append([name, workers, f"{np.mean(times):.1f} s ({min(times):.1f} to {max(times):.1f})",
-                 f"{np.mean(misses):.1f} % ({min(misses):.1f} to {max(misses):.1f})"])  # fmt: skip
+    rows.append([name, workers, with_range(times, ".1f", " s"), with_range(misses, ".1f", " %")])
 table(["", "workers", "time to the target", f"test error after {EPOCHS} epochs"], rows,
       "simulated, InfiniBand, random times; mean (range) of 3 seeds")  # fmt: skip
 
