@@ -502,8 +502,8 @@ for tone, (lr, counts) in enumerate(TRIED.items()):
         series.append(lines.Line(f"learning rate {lr}", x, means, tone=tone))
         series.append(lines.Line("", np.repeat(x, len(SEEDS)), dots, look="points", tone=tone))
 panels = [
-    lines.Panel(against_workers, "workers", "test error (%)", ylim=(0, 80)),
-    lines.Panel(against_limit, "curvature that the formula allows", "test error (%)", ylim=(0, 80)),
+    lines.Panel(against_workers, "workers", "test error (%)", ylim=(0, 100)),
+    lines.Panel(against_limit, "curvature that the formula allows", "test error (%)", ylim=(0, 100)),
 ]
 see(
     lines.draw(panels, source=("simulated", "formula"), title="The cliff at three learning rates", height=3.4),
@@ -522,8 +522,8 @@ say(
 
 # %% [markdown]
 # So the parabola predicts how the cliff *moves*: twice the learning rate, half the workers. Where it lies is a property
-# of the network. It is lower than the highest point of one worker's path, since swings throw the weights out of a
-# narrow valley until they come to rest in one that is wide enough:
+# of the network. More workers learn than the highest curvature of one worker's path would let expect, since swings throw
+# the weights out of a narrow valley, until they come to rest in one that is wide enough:
 
 # %% source_hidden=true
 ends = {p: [steepest_curvature(train(0.4, p, seed).model()) for seed in SEEDS] for p in bar((1, 16, 24), "curvatures")}

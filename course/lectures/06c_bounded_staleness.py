@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 06c. Bounded staleness: how far ahead may a worker run?
 #
-# *Read [06a](06a_staleness.ipynb) and [06b](06b_servers.ipynb) first: staleness, and the server. Reading time: about 17
+# *Read [06a](06a_staleness.ipynb) and [06b](06b_servers.ipynb) first: staleness, and the server. Reading time: about 14
 # minutes. Figures are* simulated, *or come from a* formula.
 #
 # ## The question
