@@ -215,7 +215,7 @@ see(
 # The distributions differ; the mean does not. The reason is a conservation law. A worker that fetches in the moment in
 # which it has pushed always has a gradient on the way. So every update makes the gradients of the $p - 1$ other workers
 # one update older: $T$ updates create $T(p - 1)$ units of age, and in the long run each of the $T$ gradients carries
-# $p - 1$ on average. Where nobody waits, the *number* of workers alone sets the mean.
+# $p - 1$ on average. Where no worker waits, the *number* of workers alone sets the mean.
 #
 # The middle picture has a formula because exponential times have no memory: the next push comes from any of the $p$
 # workers with probability $1/p$, no matter who fetched last. A gradient is $\tau$ updates old if another worker came
@@ -522,8 +522,8 @@ say(
 
 # %% [markdown]
 # So the parabola predicts how the cliff *moves*: twice the learning rate, half the workers. Where it lies is a property
-# of the network. More workers learn than the highest curvature of one worker's path would let expect, since swings throw
-# the weights out of a narrow valley, until they come to rest in one that is wide enough:
+# of the network. More workers learn than the highest curvature of one worker's path would let expect, since swings
+# throw the weights out of a narrow valley, until they come to rest in one that is wide enough:
 
 # %% source_hidden=true
 ends = {p: [steepest_curvature(train(0.4, p, seed).model()) for seed in SEEDS] for p in bar((1, 16, 24), "curvatures")}
@@ -582,8 +582,8 @@ print(f"the colleague's meter: mean staleness {np.mean(ages):.3f}; the truth: {t
 # 1. A synchronous step on 32 workers averages 32 gradients at the old weights. An asynchronous server applies 32
 #    gradients that are 31 updates old. Why may the first use 32 times the learning rate and the second not even the
 #    same?
-# 2. If nobody waits, the mean staleness is $p - 1$, however fast each worker is. Would you rather have all gradients 7
-#    updates old, or half of them at most 4 updates old and a few 50?
+# 2. If no worker waits, the mean staleness is $p - 1$, however fast each worker is. Would you rather have all gradients
+#    7 updates old, or half of them at most 4 updates old and a few 50?
 # 3. A cluster has 32 workers and a budget for 32 more. What has to change so that they help, and what does it cost?
 #
 # Old gradients are the price of not waiting. Two ways lead on: [06g](06g_old_gradients_cured.ipynb) makes 32 workers

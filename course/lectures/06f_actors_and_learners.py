@@ -212,9 +212,9 @@ say(f"In seconds the learner is ahead of the lockstep in {sum(ahead)} of {len(bo
 
 # %% [markdown]
 # Up to $r = 0.4$ staleness does no harm that five seeds can show: a gradient from a single episode is so noisy that
-# seven other steps change little about it. At $r = 0.8$ stale actors need more episodes than one actor, and at $r = 1.6$
-# most of their runs fail, more than of the lockstep's: 06a's limit holds here too. Between these, one run in five fails
-# with eight actors, stale or not; five seeds do not say why.
+# seven other steps change little about it. At $r = 0.8$ stale actors need more episodes than one actor, and at $r =
+# 1.6$ most of their runs fail, more than of the lockstep's: 06a's limit holds here too. Between these, one run in five
+# fails with eight actors, stale or not; five seeds do not say why.
 #
 # In seconds the learner gains because no actor waits for the longest walk. With equal $r$ it is ahead nearly always.
 # With each at its own best $r$ the ranges overlap: lockstep bears larger steps, and once all walks are short, there is
