@@ -2,7 +2,7 @@
 # # 06d. Synchronous or asynchronous: who wins?
 #
 # *Read [06a](06a_staleness.ipynb) (what a stale gradient does), [06b](06b_servers.ipynb) (servers and their queues) and
-# [06c](06c_bounded_staleness.ipynb) (the bound) first. Reading time: about 18 minutes. Figures are* simulated *or come
+# [06c](06c_bounded_staleness.ipynb) (the bound) first. Reading time: about 16 minutes. Figures are* simulated *or come
 # from a* formula.
 #
 # ## The question
@@ -143,12 +143,13 @@ table(["learning rate", "synchronous: samples to the target", "learning rate", "
 ratio = best["asynchronous"] / best["synchronous"]
 nearest = min({"the same": 1, "half of it": 1 / 2, "an eighth": 1 / 8, "a fiftieth": 1 / 50}.items(),
               key=lambda choice: abs(np.log(ratio / choice[1])))[0]  # fmt: skip
-say(f"Best asynchronous rate / best synchronous rate: 1/{1 / ratio:.1f}; your guess: {guess_rate.against(nearest)}.")
+say(f"The best asynchronous learning rate is 1/{1 / ratio:.1f} of the best synchronous one; your guess: "
+    f"{guess_rate.against(nearest)}.")  # fmt: skip
 assert all(rates[0] < best[method] < rates[-1] for method, rates in RATES.items())
 
 # %% [markdown]
 # Eight updates by single gradients take the place of one update by their mean. So a fair asynchronous learning rate is
-# about an eighth: then a sample moves the weights as far. No best rate lies at the border of its grid.
+# about an eighth: then a sample moves the weights as far. Neither best one lies at the border of its grid.
 #
 # ## The race
 #
@@ -326,18 +327,18 @@ table(["", *RATES], [[title, *(same[title, method] for method in RATES)] for tit
       f"simulated, 10 GbE, equal nodes, {len(TUNING_SEEDS)} seeds: time to the target")  # fmt: skip
 
 # %% [markdown]
-# With one rate for both, either method wins by far, as you like. Two convincing papers, one per row, and both wrong.
+# With one learning rate for both, either method can be made to win by far: two convincing papers, both wrong.
 # The same trick works with any setting that suits one side: the minibatch, the warm-up, the number of servers. (We gave
 # four servers to one side: machines that the other lacks.)
 #
 # ## What the papers report
 #
 # **Ho et al. (2013)**: bounded staleness is faster than lockstep and than no bound. Ours is faster than lockstep with
-# random delays, and not faster than no bound: staleness is harmless here at the tuned rate; where it is not, the bound
-# is worth more. **Goyal et al. (2017)**: about 90 % scaling efficiency from 8 to 256 GPUs, in lockstep. Their machines
-# are our first row: equal nodes, a fast network. **Chen et al. (2016)** (arXiv:1604.00981) reconcile both sides: keep
-# the lockstep, but drop the last gradients of each step. They report faster and better models than asynchronous
-# training. Ours, with the first 8 of 10, on InfiniBand with random times:
+# random delays, and not faster than no bound: staleness is harmless here at the tuned learning rate; where it is not,
+# the bound is worth more. **Goyal et al. (2017)**: about 90 % scaling efficiency from 8 to 256 GPUs, in lockstep. Their
+# machines are our first row: equal nodes, a fast network. **Chen et al. (2016)** (arXiv:1604.00981) reconcile both
+# sides: keep the lockstep, but drop the last gradients of each step. They report faster and better models than
+# asynchronous training. Ours, with the first 8 of 10, on InfiniBand with random times:
 
 # %% source_hidden=true
 simulation = cluster.Simulation(NETWORKS["InfiniBand"], NODES["random"], trace="ledger")
@@ -355,16 +356,16 @@ table(["", "workers", "time to the target", f"test error after {EPOCHS} epochs"]
       "simulated, InfiniBand, random times; mean (range) of 3 seeds")  # fmt: skip
 
 # %% [markdown]
-# Two backups recover part of what lockstep loses, for two more machines. Better models than asynchronous ones, as in
-# the paper, three seeds do not prove.
+# Two backups recover part of what lockstep loses, for two more machines. Three seeds do not show better models than the
+# asynchronous ones, which the paper reports.
 #
 # ## Who wins?
 #
 # Neither everywhere. On equal nodes the seeds do not separate the two; the lockstep repeats to the bit (04c) and needs
-# no servers. With stragglers and a fast network: asynchronous, or lockstep with backups. On a slow network not waiting
-# gains little, and sending less gains most. This holds for 8 workers at a staleness that the learning rate can bear;
-# 06a says where that ends. We tuned on one cluster only, so a method's own best rate on each of the nine is not
-# covered.
+# no servers. With stragglers and a fast network: asynchronous, or lockstep with backups. On a slow network all methods
+# wait for the bytes, so only sending fewer of them helps. This holds for 8 workers at a staleness that the learning
+# rate can bear; 06a says where that ends. We tuned on one cluster only, so a method's best learning rate on each of the
+# nine is not covered.
 #
 # ## To the exercises
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 06e. May several processes write without a lock?
 #
-# *Read [06a](06a_staleness.ipynb) first. Reading time: about 18 minutes. Figures are* measured, simulated *or come from
+# *Read [06a](06a_staleness.ipynb) first. Reading time: about 17 minutes. Figures are* measured, simulated *or come from
 # a* formula.
 #
 # ## The question

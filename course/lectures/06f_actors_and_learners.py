@@ -182,7 +182,7 @@ def solved(log):
 logs = {}
 for way, lr in bar([(way, lr) for way in WAYS for lr in RATES], "playing"):
     program, actors, factor = WAYS[way]
-    with np.errstate(all="ignore"):  # at the highest rate weights overflow: the table shows "not solved"
+    with np.errstate(all="ignore"):  # at the highest learning rate weights overflow: the table shows "not solved"
         logs[way, lr] = [next(filter(None, play(program, factor * lr, actors, seed=seed).results)) for seed in SEEDS]
 outcome = {case: np.array([solved(log) for log in of]) for case, of in logs.items()}  # by seed: episodes, seconds
 
