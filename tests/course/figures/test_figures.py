@@ -17,6 +17,7 @@ from course.figures.decision_map import SIDE, draw
 from course.figures.greedy_schedule import Pieces, greedy_schedule
 from course.figures.histograms import Histogram, histograms
 from course.figures.live_memory import LiveMemory
+from course.figures.parameter_server import draw as draw_servers
 from course.figures.rank_grid import draw_broadcasts, draw_groups
 from course.figures.time_shares import time_shares
 from course.figures.waiting import Run, waiting
@@ -337,3 +338,12 @@ def test_what_cannot_be_drawn_step_by_step_is_refused():
     for algorithm, nodes in (("rabenseifner", 6), ("tree", 4), ("ring", 9)):
         with pytest.raises(ValueError, match="cannot be drawn"):
             step_by_step(algorithm, nodes)
+
+
+def test_a_worker_that_pushes_or_pulls_has_an_arrow_for_each_shard_and_one_that_computes_has_none():
+    axes = Figure().subplots()
+    draw_servers(axes, ["computes", "pushes", "pulls"], servers=4, size="2.5 MB")
+    arrows = [text.arrow_patch for text in axes.texts if isinstance(text, Annotation)]
+    colours = [to_hex(arrow.get_edgecolor()).upper() for arrow in arrows]
+    assert colours == [*style.SERIES[:4]] * 2
+    assert sum(text.get_text() == "2.5 MB" for text in axes.texts) == 4
