@@ -2,7 +2,7 @@
 # # 08e. What is the noise of a small minibatch good for?
 #
 # *Read [02c](02c_step_sizes.ipynb) (learning rates that fall, the noise floor) and [08a](08a_linear_scaling.ipynb) (the
-# linear scaling rule) first. Reading time: about 27 minutes. Figures are* measured, simulated *or come from a* formula.
+# linear scaling rule) first. Reading time: about 24 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
