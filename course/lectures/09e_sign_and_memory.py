@@ -2,7 +2,7 @@
 # # 09e. Why is the sign alone wrong, and the sign with a memory right?
 #
 # *Read [09a](09a_top_k.ipynb) (error feedback) and [09d](09d_few_bits.ipynb) (compressors that are right on average)
-# first. Reading time: about 23 minutes. Figures are* measured, simulated *or come from a* formula.
+# first. Reading time: about 21 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
@@ -413,8 +413,8 @@ say("The training loss without memory is above that with memory with "
                 for name in ("scaled sign", "one bit")) + ".")  # fmt: skip
 
 # %% [markdown]
-# On real gradients the sign alone learns, to a higher training loss; the test errors do not tell the five apart. The
-# memory costs not one byte of traffic. (Other learning rates may shift this: we tried one, 0.1 with momentum 0.9. 30
+# On real gradients the sign alone learns, to a higher training loss; the ranges of the test errors overlap. The
+# memory costs not one byte of traffic. (We tried one learning rate, 0.1 with momentum 0.9. 30
 # epochs, four nodes: `benchmarks/reproductions/quantized_training.py`; the examples for longer:
 # `benchmarks/reproductions/sign_and_error_feedback.py`.)
 #
@@ -491,7 +491,7 @@ table(["memory", "f after 4,000 steps", "gradients - sent - residual", "bits a n
 
 # %% [markdown]
 # The third column is the test to write: what was given and what was sent always differ by the residual. The first two
-# mistakes lose gradients, and the loss hardly falls. The third loses nothing and trains well, but it compresses
+# mistakes lose gradients, and the loss stays where it was. The third loses nothing and trains well, but it compresses
 # nothing: signs plus a residual are no longer signs, and the message is as long as the gradient.
 #
 # ## What the papers report
