@@ -10,6 +10,8 @@ Tags on a `# %%` line say what a cell of an assignment is:
 - `given="name"`: given code, which the student must not change;
 - `[markdown] manual="name" points=2`: a short answer, graded by hand.
 
+`source_hidden=true` collapses a lecture's code cell in JupyterLab: code that draws, formats or prints.
+
 The output of a code cell with the comment MEASURED differs from run to run.
 """
 
@@ -52,6 +54,8 @@ def read(path: Path, root: Path = ROOT) -> nbformat.NotebookNode:
         place = f"cell {number + 1}"
         tags, cell.metadata = dict(cell.metadata), nbformat.NotebookNode()
         tags.pop("lines_to_next_cell", None)
+        if tags.pop("source_hidden", False):
+            cell.metadata["jupyter"] = {"source_hidden": True}
         cell.id = f"c{number:02d}"
         cell.source = cell.source.strip("\n")
         cell.pop("attachments", None)

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from course.linting import files, lectures, public_imports, words
+from course.linting import files, lectures, public_imports, reading_time, words
 from course.linting.checkers import CHECKERS, Checker
 from course.setup.bootstrap import ROOT
 
@@ -20,6 +20,7 @@ RULES: dict[str, Callable[[Path], Iterable[str]]] = {
     "words": words.house_words,
     "public names": public_imports.inner_imports,
     "lectures": lectures.unlike_lectures,
+    "reading time": reading_time.lasting_too_long,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def person_is_there() -> bool:
-    """Whether the frontend that runs this cell can ask its reader for a line.
+    """Whether the frontend that runs this cell has a reader who can answer.
 
     JupyterLab, VS Code and Colab say so with each cell (`allow_stdin` of the kernel's execute request). nbclient and
     nbconvert, which run notebooks without a reader, say no. Without a kernel (a script, pytest) nobody is there.

@@ -1,47 +1,76 @@
-"""A guess: the reader writes down a prediction before the next cell computes the answer.
+"""A guess: the reader predicts an answer before the next cell computes it.
 
     guess_end = guess("When does rank 3 end?", unit="s")                # in a cell of its own
     guess_best = guess("Which is faster with 4 KB?", ["ring", "tree"])
 
-Where a person sits in front of the kernel, the cell waits until something is typed, so the cells below have no output
-yet. Elsewhere it shows the question and returns at once.
+    say(f"Your guess: {guess_end.against(1.4)}")                        # in the cell that computes the answer
+
+Where a person sits in front of the kernel, the cell shows buttons or a field, and no other cell runs until the
+reader has guessed or given up. Elsewhere it shows the question and returns at once. The kernel remembers a guess, so it
+survives a reload of the page and a second run of its cell.
 """
 
 from __future__ import annotations
 
 import math
-import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import ipywidgets
+from IPython import get_ipython
+from IPython.display import display
 
 from course.figures.page import say
 from course.interaction import frontend
 
-GIVE_UP = "?"
 NO_GUESS = "(no guess)"
+CLOSE = 0.05
+"""A number this close to the answer, relative to it, counts as right."""
+
 Choice = str | int | float
 
 
-@dataclass(frozen=True)
+@dataclass
 class Guess:
-    """What the reader expects.
+    """What the reader expects; it is filled in when a button is pressed.
 
-    value    the number, the choice, or None without a guess
-    unit     the unit of a number
+    question   the text of the question
+    choices    what can be chosen; empty for a number
+    unit       the unit of a number
+    value      the number, the choice, or None without a guess
+    awaited    whether the other cells wait for it
     """
 
-    value: Choice | None
+    question: str
+    choices: Sequence[Choice] = ()
     unit: str = ""
+    value: Choice | None = None
+    awaited: bool = False
 
     def __str__(self) -> str:
         if self.value is None:
             return NO_GUESS
-        text = self.value if isinstance(self.value, str) else f"{self.value:,.10g}"
+        text = plain(self.value) if isinstance(self.value, str) else f"{self.value:,.10g}"
         return f"{text}{self.unit}" if self.unit == "%" else f"{text} {self.unit}".strip()
 
+    def against(self, answer: Choice) -> str:
+        """The guess and how far off it is: "0.5 s, too small by a factor of 3", "ring: right", "(no guess)".
 
-class GuessInterruptedError(Exception):
-    """The kernel was interrupted while a guess was awaited; the notebook shows the sentence without a traceback."""
+        Errors: ValueError if `answer` is none of the choices, or no finite number.
+        """
+        if self.choices and answer not in self.choices:
+            raise ValueError(f"the answer {answer!r} is none of the choices {list(self.choices)}")
+        if not self.choices and (isinstance(answer, str) or not math.isfinite(answer)):
+            raise ValueError(f"the answer to a question for a number is a finite number, got {answer!r}")
+        if self.value is None:
+            return NO_GUESS
+        if self.choices:
+            return f"{self}: right" if self.value == answer else f"{self}: wrong, it is {plain(answer)}"
+        return f"{self}, {distance(float(self.value), float(answer), self.unit)}"
+
+
+class GuessAwaitedError(Exception):
+    """A cell was run while a guess is awaited; the notebook shows the sentence without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
@@ -51,65 +80,103 @@ class UnusableError(ValueError):
     """What was typed is no answer; the text says what is expected."""
 
 
-def guess(question: str, choices: Sequence[Choice] = (), *, unit: str = "") -> Guess:
-    """Ask `question` and return the reader's guess: one of `choices`, or without choices a number in `unit`.
+made: dict[str, Guess] = {}
+"""By question: the guesses of this kernel."""
 
-    An unusable answer is explained in a sentence and asked again. `?` gives up. Interrupting the kernel ends the
-    question with GuessInterruptedError, so the cells below do not run.
+
+def guess(question: str, choices: Sequence[Choice] = (), *, unit: str = "") -> Guess:
+    """Ask `question`; the reader chooses one of `choices`, or without choices types a number in `unit`.
 
     Errors: ValueError for a single choice, equal choices, or choices with a unit.
     """
-    if len(choices) == 1 or len({plain(choice) for choice in choices}) < len(choices):
+    if len(choices) == 1 or len({plain(choice).casefold() for choice in choices}) < len(choices):
         raise ValueError(f"a guess needs at least two different choices, or none for a number; got {list(choices)}")
     if choices and unit:
         raise ValueError(f"choices carry their own units, so unit={unit!r} has no meaning beside them")
-    say("\n".join([f"**Predict.** {question}{f' (in {unit})' if unit else ''}", "", *listed(choices)]).strip())
+    asks = f"**Predict.** {question}{f' (in {unit})' if unit else ''}"
     if not frontend.person_is_there():
-        return Guess(None, unit)
-    while True:
+        say("\n".join([asks, "", *(f"- {choice}" for choice in choices)]).strip())
+        return Guess(question, choices, unit)
+    say(asks)
+    asked = made.setdefault(question, Guess(question, choices, unit, awaited=True))
+    if let_cells_wait not in (transformers := get_ipython().input_transformers_cleanup):
+        transformers.append(let_cells_wait)
+    show_controls(asked)
+    return asked
+
+
+def let_cells_wait(lines: list[str]) -> list[str]:
+    """The lines of a cell before it runs; while a guess is awaited, all but guesses become the request to make it."""
+    if any("guess(" in line for line in lines) or not any(each.awaited for each in made.values()):
+        return lines
+    return [f"from {__name__} import request_guess\n", "request_guess()\n"]
+
+
+def request_guess() -> None:
+    """Raise GuessAwaitedError with the question."""
+    question = next(each.question for each in made.values() if each.awaited)
+    raise GuessAwaitedError(
+        f"First your guess: {question}\nAnswer above or give up, then run this cell. "
+        "(If the buttons are gone, run the cell of the guess again.)"
+    )
+
+
+def show_controls(asked: Guess) -> None:
+    """Show a button for each choice, or a field for a number; below them what was noted."""
+    noted = ipywidgets.Label()
+
+    def note(value: Choice | None) -> None:
+        asked.value, asked.awaited = value, False
+        noted.value = f"Your guess: {asked}. Go on with the next cell."
+
+    def read(text: str) -> None:
         try:
-            typed = input(f"Your guess ({GIVE_UP} gives up): ").strip()
-        except (KeyboardInterrupt, EOFError):
-            raise GuessInterruptedError(
-                f"No guess yet. Run this cell again; type {GIVE_UP} to go on without a guess."
-            ) from None
-        if typed == GIVE_UP:
-            return Guess(None, unit)
-        try:
-            made = Guess(chosen(typed, choices)) if choices else Guess(number(typed, unit), unit)
+            note(number(text, asked.unit))
         except UnusableError as problem:
-            print(problem)
-            continue
-        if str(made) != typed:
-            print(f"Noted: {made}.")
-        return made
+            noted.value = str(problem)
+
+    if asked.choices:
+        answers = [button(plain(choice), lambda choice=choice: note(choice)) for choice in asked.choices]
+    else:
+        field = ipywidgets.Text(placeholder=f"a number{f' in {asked.unit}' if asked.unit else ''}")
+        field.observe(lambda change: read(change["new"]), names="value")
+        field.continuous_update = False  # the value comes with Enter
+        answers = [field, button("guess", lambda: read(field.value))]
+    if not asked.awaited:
+        noted.value = f"Your guess: {asked}."
+    controls = [*answers, button("give up", lambda: note(None))]
+    display(ipywidgets.VBox([ipywidgets.HBox(controls, layout={"flex_flow": "row wrap"}), noted]))
 
 
-def listed(choices: Sequence[Choice]) -> list[str]:
-    """A Markdown line for each choice with its letter."""
-    return [f"- {letter}) {choice}" for letter, choice in zip(string.ascii_lowercase, choices, strict=False)]
+def button(words: str, pressed: Callable[[], None]) -> ipywidgets.Button:
+    """A button as wide as its words."""
+    made = ipywidgets.Button(description=words, layout={"width": "auto"})
+    made.on_click(lambda _: pressed())
+    return made
+
+
+def distance(value: float, answer: float, unit: str = "") -> str:
+    """How far `value` is from `answer`: by a factor, for percentages and across zero by the difference.
+
+    >>> distance(0.5, 1.5, "s"), distance(12, 10), distance(10.2, 10), distance(50, 12, "%"), distance(-1, 2, "s")
+    ('too small by a factor of 3', '20 % too large', 'right within 5 %', '38 points too large', '3 s too small')
+    """
+    if value == answer:
+        return "right"
+    if abs(value - answer) <= CLOSE * abs(answer):
+        return f"right within {100 * CLOSE:g} %"
+    way = "large" if value > answer else "small"
+    if unit == "%" or value * answer <= 0:
+        return f"{abs(value - answer):,.3g} {'points' if unit == '%' else unit}".strip() + f" too {way}"
+    factor = max(value / answer, answer / value)
+    if factor >= 2:
+        return f"too {way} by a factor of {float(f'{factor:.2g}'):,g}"
+    return f"{100 * abs(value / answer - 1):.0f} % too {way}"
 
 
 def plain(text: Choice) -> str:
-    """A choice as it is compared: without Markdown's marks, capitals and repeated spaces."""
-    return " ".join(str(text).replace("`", "").replace("*", "").casefold().split())
-
-
-def chosen(typed: str, choices: Sequence[Choice]) -> Choice:
-    """The choice that was typed: its text, the only one that begins so, or its letter. Raises UnusableError."""
-    answer = plain(typed).removesuffix(")")
-    texts = {plain(choice): choice for choice in choices}
-    if answer in texts:
-        return texts[answer]
-    beginning = [choice for text, choice in texts.items() if answer and text.startswith(answer)]
-    letters = dict(zip(string.ascii_lowercase, choices, strict=False))
-    if answer in letters:
-        return letters[answer]
-    if len(beginning) == 1:
-        return beginning[0]
-    raise UnusableError(
-        f"Please type one of: {', '.join(f'{letter}) {choice}' for letter, choice in letters.items())}."
-    )
+    """A choice as it is compared and as a button shows it: without Markdown's marks and repeated spaces."""
+    return " ".join(str(text).replace("`", "").replace("*", "").split())
 
 
 def number(typed: str, unit: str = "") -> float:

@@ -1,4 +1,4 @@
-"""The form of a lecture's text: guesses in cells of their own, panels with words, one sitting to read it."""
+"""The form of a lecture's text: guesses in cells of their own, panels with words."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-MOST_LINES = 620  # code and text
-MOST_WORDS = 2100  # of text: with the code and the pictures 20 to 40 minutes
 MOST_CELLS_TO_ANSWER = 3  # other guesses and definitions may come first
 SHORT = 20
 """A text with fewer characters is no sentence on what to see."""
@@ -29,10 +27,6 @@ def unlike_lectures(root: Path) -> Iterator[str]:
 
 def complaints(text: str) -> Iterator[str]:
     """What is wrong with the form of one lecture."""
-    lines = text.splitlines()
-    words = " ".join(line for line in lines if line.startswith("# ") and not line.startswith("# %%")).split()
-    if len(lines) > MOST_LINES or len(words) > MOST_WORDS:
-        yield f"{len(lines)} lines, {len(words)} words: one sitting is at most {MOST_LINES} and {MOST_WORDS}"
     if slides := re.findall(r"\bS[1-5]\b", text):
         yield f"names slides that no student has: {', '.join(slides)}"
     cells = code_cells(text)
@@ -51,8 +45,8 @@ def guess_complaints(cell: str, next_cells: list[str]) -> Iterator[str]:
         return
     if len(ast.parse(cell).body) != 1 or not (guesses := names_of_guesses(cell)):
         yield f"a guess stands alone in its cell, assigned to a variable: {cell.strip()}"
-    elif not any(guesses & names_used(each) for each in next_cells):
-        yield f"no code cell soon after shows the guess next to the answer: {cell.strip()}"
+    elif not any(guesses & names_compared(each) for each in next_cells):
+        yield f"no code cell soon after shows the guess with its distance, by guess.against(answer): {cell.strip()}"
 
 
 def code_cells(text: str) -> list[str]:
@@ -78,6 +72,10 @@ def names_of_guesses(cell: str) -> set[str]:
     }
 
 
-def names_used(cell: str) -> set[str]:
-    """The names that a cell reads or assigns."""
-    return {node.id for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Name)}
+def names_compared(cell: str) -> set[str]:
+    """The variables whose method `against` a cell uses."""
+    return {
+        node.value.id
+        for node in ast.walk(ast.parse(cell))
+        if isinstance(node, ast.Attribute) and node.attr == "against" and isinstance(node.value, ast.Name)
+    }

@@ -11,6 +11,7 @@ from minidl.arguments import one_of, real_number, whole_number
 from minidl.cli import imported, strategies
 from minidl.cli.components import HOW_TO_IMPORT
 from minidl.cli.models import MODELS
+from minidl.data.own_files import is_path
 
 Options = dict[str, Any]
 
@@ -22,7 +23,9 @@ def completed(options: Options) -> Options:
         ValueError  a name is unknown, or a number is out of range
     """
     one_of("--model", options["model"], MODELS, hint=HOW_TO_IMPORT)
-    one_of("--data", options["data"], (*data.NAMES, *imported.DATA), hint=HOW_TO_IMPORT)
+    known = (*data.NAMES, *imported.DATA)
+    if options["data"] in known or not is_path(options["data"]):
+        one_of("--data", options["data"], known, hint=f"{HOW_TO_IMPORT}, or give a file")
     recipe = MODELS[options["model"]]
     defaults: Options = {name: getattr(recipe, name) for name in ("epochs", "lr", "lr_decay", "momentum")}
     if options["kernels"] is None:
@@ -48,9 +51,12 @@ def check_minibatch(options: Options) -> None:
 def build(options: Mapping[str, Any]) -> parallel.Job:
     """Build the Job from completed options. Raises ValueError if the model does not fit the data."""
     recipe, load = MODELS[options["model"]], imported.loader(options["data"])
+    splits = load()
+    if not isinstance(splits, data.Splits):
+        raise ValueError(f"--data {options['data']}: it returns a {type(splits).__name__}, expected data.Splits")
     optimizer = options.get("optimizer") or recipe.optimizer
     return parallel.Job(
-        model=recipe.fit(load()),
+        model=recipe.fit(splits),
         data=load,
         optimizer=strategies.optimizer_maker(optimizer, options["lr"], options["momentum"]),
         schedule=partial(_decay_every_epoch, factor=options["lr_decay"]),

@@ -44,21 +44,21 @@ def _mlp(splits: Splits) -> MakeModel:
     shape, dtype = _sample(splits)
     if dtype.kind in "iu":
         raise ValueError("mlp reads numbers, not text: choose --model gpt")
-    return partial(nn.models.MLP, int(np.prod(shape)), 128, len(splits.classes))
+    return partial(nn.models.MLP, int(np.prod(shape)), 128, _classes(splits))
 
 
 def _lenet(splits: Splits) -> MakeModel:
     shape, _ = _sample(splits)
     if len(shape) != 3 or shape[-1] not in (8, 28, 32):
         raise ValueError(f"lenet reads images of 8x8, 28x28 or 32x32 pixels, but {_they_are(splits)}")
-    return partial(nn.models.LeNet, size=shape[-1], num_classes=len(splits.classes), in_channels=shape[0])
+    return partial(nn.models.LeNet, size=shape[-1], num_classes=_classes(splits), in_channels=shape[0])
 
 
 def _resnet(splits: Splits) -> MakeModel:
     shape, _ = _sample(splits)
     if len(shape) != 3:
         raise ValueError(f"resnet reads images, but {_they_are(splits)}")
-    return partial(nn.models.ResNet, 8, num_classes=len(splits.classes), in_channels=shape[0])
+    return partial(nn.models.ResNet, 8, num_classes=_classes(splits), in_channels=shape[0])
 
 
 def _large_images(cls: Callable[..., nn.Module], splits: Splits) -> MakeModel:
@@ -68,19 +68,35 @@ def _large_images(cls: Callable[..., nn.Module], splits: Splits) -> MakeModel:
         raise ValueError(
             f"{name} reads images of 3 colours and 224x224 pixels, which no data set of minidl has; {_they_are(splits)}"
         )
-    return partial(cls, num_classes=len(splits.classes))
+    return partial(cls, num_classes=_classes(splits))
 
 
 def _gpt(splits: Splits) -> MakeModel:
     shape, dtype = _sample(splits)
     if dtype.kind not in "iu":
         raise ValueError("gpt reads text: choose --data stdlib_text, or another --model")
-    return partial(nn.models.GPT, vocab_size=len(splits.classes), block_size=shape[0], n_layer=2, n_head=4, n_embd=64)
+    return partial(nn.models.GPT, vocab_size=_classes(splits), block_size=shape[0], n_layer=2, n_head=4, n_embd=64)
 
 
 def _sample(splits: Splits) -> tuple[tuple[int, ...], np.dtype[Any]]:
     x, _ = splits.train[0]
     return x.shape, x.dtype
+
+
+def _classes(splits: Splits) -> int:
+    """The number of classes, named or not. Raises ValueError for samples or targets that no model here can read."""
+    for part in splits:
+        if part.x.dtype == np.float64:
+            raise ValueError(f"{part.name} has samples of float64, but models compute in float32: x.astype(np.float32)")
+        if part.y.dtype.kind not in "iu":
+            raise ValueError(f"{part.name} has targets of {part.y.dtype}, but models classify: give classes, int64")
+    least, most = (int(of([of(part.y) for part in splits])) for of in (np.min, np.max))
+    count = len(splits.classes) or most + 1
+    if least < 0 or most >= count:
+        raise ValueError(f"the targets go from {least} to {most}: expected classes from 0 to {count - 1}")
+    if least == 1 and not splits.classes:
+        raise ValueError(f"the targets go from 1 to {most}: subtract 1, or name the classes (Splits(..., classes=...))")
+    return count
 
 
 def _they_are(splits: Splits) -> str:

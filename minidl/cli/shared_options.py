@@ -41,7 +41,8 @@ Model = Annotated[
 Data = Annotated[
     str,
     Option(
-        help="digits, glyphs, spirals, stdlib_text, mnist, fashion_mnist or cifar10, or one of --import.",
+        help="digits, glyphs, spirals, stdlib_text, mnist, fashion_mnist or cifar10, one of --import, or your own: "
+        "NAME.npz, NAME.csv, NAME.txt, NAME.py or a folder of images.",
         autocompletion=offer("minidl.data", "NAMES"),
     ),
 ]

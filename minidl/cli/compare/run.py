@@ -131,7 +131,7 @@ def run(options: Options) -> None:
     jobs, entrants = [job for job, _ in all_entered], [entrant for _, entrant in all_entered]
     for one in entrants:
         one.check_networks(networks.values())
-    folder = cluster.once(partial(_folder, out, f"compare-{settings.model}-{settings.data}"), on)
+    folder = cluster.once(partial(_folder, out, f"compare-{settings.model}-{Path(settings.data).stem}"), on)
     is_writer = cluster.is_first(on)
     title = title_of(settings, entrants, is_emulated=on == "processes" and any(networks.values()))
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)

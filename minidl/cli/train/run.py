@@ -72,7 +72,9 @@ def run(
     model = the_job.build_held(lambda model: ()) if is_split else the_job.build_model()
     title = summary.title(options, model)  # before the folder is made: it raises if the model does not fit the data
     del model
-    folder = cluster.once(partial(run_folder.prepare, out, f"{options['model']}-{options['data']}-{nodes}", resume), on)
+    folder = cluster.once(
+        partial(run_folder.prepare, out, f"{options['model']}-{Path(options['data']).stem}-{nodes}", resume), on
+    )
 
     console = Console(quiet=output.quiet or output.as_json)
     say(console, title)

@@ -119,11 +119,22 @@ class OpenNotebook:
     """A notebook in JupyterLab; its cells are numbered from 0, texts included."""
 
     def __init__(self, driver: webdriver.Chrome, server: dict[str, Any], path: str) -> None:
-        self.driver = driver
+        self.driver, self.path = driver, path
+        self.cells = len(json.loads((Path(server["root_dir"]) / path).read_bytes())["cells"])
         driver.get(f"{server['url']}lab/tree/{path}?token={server['token']}")
-        cells = json.loads((Path(server["root_dir"]) / path).read_bytes())["cells"]
-        wait_for(lambda: len(self.found(".jp-Notebook .jp-Cell")) == len(cells), message=lambda: driver.page_source)
-        wait_for(self.is_idle, message=lambda: f"the kernel of {path} is not idle")
+        self.wait_for_page()
+
+    def wait_for_page(self) -> None:
+        """Wait for all cells and an idle kernel."""
+        wait_for(
+            lambda: len(self.found(".jp-Notebook .jp-Cell")) == self.cells, message=lambda: self.driver.page_source
+        )
+        wait_for(self.is_idle, message=lambda: f"the kernel of {self.path} is not idle")
+
+    def reload(self) -> None:
+        """Reload the page; the kernel stays."""
+        self.driver.refresh()
+        self.wait_for_page()
 
     def found(self, selector: str, inside: WebElement | None = None) -> list[WebElement]:
         """The elements that a CSS selector finds."""
@@ -149,22 +160,6 @@ class OpenNotebook:
 
         wait_for(has_begun)
 
-    def run_all(self) -> None:
-        """The menu's Run All Cells, again if the page was not ready to take it."""
-
-        def has_begun() -> bool:
-            wait_for(lambda: self.is_selected(0))
-            self.driver.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells');")
-            with contextlib.suppress(AssertionError):
-                return bool(wait_for(self.any_cell_has_begun, SECONDS_FOR_KEYS))
-            return False
-
-        wait_for(has_begun)
-
-    def any_cell_has_begun(self) -> bool:
-        """Whether a cell has run, runs, or waits to run."""
-        return any(set(prompt.text) & set("*0123456789") for prompt in self.found(".jp-InputPrompt"))
-
     def is_selected(self, number: int) -> bool:
         """Click before a cell; whether the keyboard is the cell's then."""
         cell = self.cell(number)
@@ -188,16 +183,11 @@ class OpenNotebook:
 
         return "\n".join(wait_for(texts)[0])
 
-    def question(self) -> WebElement | None:
-        """The field in which a cell waits for a line, if one does."""
-        fields = [field for field in self.found("input.jp-Stdin-input") if not is_gone(field) and field.is_enabled()]
-        return fields[-1] if fields else None  # an answered or interrupted one may stay on the page
-
-    def answer(self, line: str) -> None:
-        """Type a line into the waiting cell."""
-        field = wait_for(self.question)
+    def type(self, number: int, line: str) -> None:
+        """Replace the text in the field of a cell's widgets by a line."""
+        field = self.found(".widget-text input", self.cell(number))[0]
+        field.clear()
         field.send_keys(line, Keys.ENTER)
-        wait_for(lambda: is_gone(field) or field.get_attribute("value") == "")
 
     def picture(self, number: int) -> str:
         """The pixels of a cell's widget picture, as a data address; empty while there is none."""
@@ -229,10 +219,6 @@ class OpenNotebook:
         else:
             self.choose(number)
 
-    def interrupt(self) -> None:
-        """The menu's Interrupt Kernel."""
-        self.driver.execute_script("window.jupyterapp.commands.execute('notebook:interrupt-kernel');")
-
 
 PIXELS = """
 const image = arguments[0].querySelector("img.widget-image");
@@ -242,11 +228,3 @@ canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
 canvas.getContext("2d").drawImage(image, 0, 0);
 return canvas.toDataURL();
 """
-
-
-def is_gone(element: WebElement) -> bool:
-    """Whether an element is no longer on the page."""
-    try:
-        return not element.is_displayed()
-    except StaleElementReferenceException:
-        return True

@@ -1,4 +1,4 @@
-"""A guess hides the answer until something is typed; sliders and buttons change their pictures."""
+"""A guess hides the answer until it is made; sliders and buttons change their pictures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ pytestmark = [
 CELLS = (
     "from course.interaction import explore, guess, step_through",
     'end = guess("When does rank 3 end?", unit="s")',
-    'print("guessed", end, "simulated", 2 * 0.7)',
+    "print(end.against(2 * 0.7))",
+    'best = guess("Which is faster?", ["ring", "tree"])',
+    'print(best.against("ring"))',
     """
 def draw(axes, nodes, network):
     axes.plot([0, nodes], [0, 1 if network == "slow" else 2])
@@ -78,58 +80,68 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenNotebook]
     shutil.rmtree(home, ignore_errors=True)
 
 
-def test_the_answer_is_not_there_until_a_guess_is_typed(notebook: OpenNotebook) -> None:
+def test_the_answer_is_not_there_until_a_guess_is_made(notebook: OpenNotebook) -> None:
     assert [notebook.output(number) for number in range(len(CELLS))] == [""] * len(CELLS)
     for number in (0, 1, 2):
         notebook.run(number)
-    wait_for(notebook.question)
-    assert "When does rank 3 end?" in notebook.output(1)
-    assert (notebook.prompt(2), notebook.output(2)) == ("[*]:", "")
-    notebook.answer("soon")
+    wait_for(lambda: "First your guess: When does rank 3 end?" in notebook.output(2))
+    assert "Traceback" not in notebook.output(2)
+    assert "simulated" not in notebook.output(2)
+    notebook.type(1, "soon")
     wait_for(lambda: "Please type a number in s" in notebook.output(1))
-    assert notebook.output(2) == ""
-    notebook.answer("0,8")
-    wait_for(lambda: notebook.output(2) == "guessed 0.8 s simulated 1.4")
-    assert "Noted: 0.8 s." in notebook.output(1)
+    notebook.type(1, "0,7")
+    wait_for(lambda: "Your guess: 0.7 s." in notebook.output(1))
+    notebook.run(2)
+    wait_for(lambda: notebook.output(2) == "0.7 s, too small by a factor of 2")
 
 
-def test_an_interrupted_guess_stops_the_cells_below_without_a_traceback(notebook: OpenNotebook) -> None:
-    notebook.run_all()
-    wait_for(notebook.question)
-    notebook.interrupt()
-    wait_for(lambda: "No guess yet. Run this cell again" in notebook.output(1))
-    assert "Traceback" not in notebook.output(1)
-    wait_for(lambda: notebook.prompt(2) == "[ ]:")
+def test_a_guess_survives_a_reload_and_a_page_reloaded_while_one_waits_goes_on(notebook: OpenNotebook) -> None:
+    notebook.run(0)
+    for number in (3, 4):
+        notebook.run(number)
+    wait_for(lambda: "First your guess: Which is faster?" in notebook.output(4))
+    notebook.reload()
+    notebook.run(4)
+    wait_for(lambda: "First your guess: Which is faster?" in notebook.output(4))
+    notebook.run(3)
+    wait_for(lambda: "Which is faster?" in notebook.output(3))
+    notebook.press(3, "tree")
+    wait_for(lambda: "Your guess: tree." in notebook.output(3))
+    notebook.reload()
+    for number in (3, 4):
+        notebook.run(number)
+    wait_for(lambda: notebook.output(4) == "tree: wrong, it is ring")
+    assert "Your guess: tree." in notebook.output(3)
 
 
 def test_the_slider_and_the_list_of_a_what_if_panel_change_its_picture(notebook: OpenNotebook) -> None:
     notebook.run(0)
-    notebook.run(3)
-    first = wait_for(lambda: notebook.picture(3))
-    assert "In words: it rises." in notebook.output(3)
-    notebook.move_slider(3)
-    second = wait_for(lambda: (now := notebook.picture(3)) != first and now)
-    notebook.choose(3)
-    assert wait_for(lambda: (now := notebook.picture(3)) not in (first, second) and now)
+    notebook.run(5)
+    first = wait_for(lambda: notebook.picture(5))
+    assert "In words: it rises." in notebook.output(5)
+    notebook.move_slider(5)
+    second = wait_for(lambda: (now := notebook.picture(5)) != first and now)
+    notebook.choose(5)
+    assert wait_for(lambda: (now := notebook.picture(5)) not in (first, second) and now)
 
 
 def test_the_buttons_of_a_picture_in_steps_change_it_and_change_it_back(notebook: OpenNotebook) -> None:
     notebook.run(0)
-    notebook.run(4)
-    first = wait_for(lambda: notebook.picture(4))
-    notebook.press(4, "forward")
-    wait_for(lambda: (now := notebook.picture(4)) != first and now)
-    notebook.press(4, "back")
-    wait_for(lambda: notebook.picture(4) == first)
+    notebook.run(6)
+    first = wait_for(lambda: notebook.picture(6))
+    notebook.press(6, "forward")
+    wait_for(lambda: (now := notebook.picture(6)) != first and now)
+    notebook.press(6, "back")
+    wait_for(lambda: notebook.picture(6) == first)
 
 
 def test_an_error_of_a_panel_stands_in_place_of_its_picture(notebook: OpenNotebook) -> None:
     notebook.run(0)
-    notebook.run(5)
-    first = wait_for(lambda: notebook.picture(5))
-    notebook.move_slider(5)
-    wait_for(lambda: "ZeroDivisionError" in notebook.output(5))
-    assert not notebook.picture_is_visible(5)
-    notebook.move_slider(5)
-    wait_for(lambda: notebook.picture_is_visible(5) and notebook.picture(5) != first)
-    assert "ZeroDivisionError" not in notebook.output(5)
+    notebook.run(7)
+    first = wait_for(lambda: notebook.picture(7))
+    notebook.move_slider(7)
+    wait_for(lambda: "ZeroDivisionError" in notebook.output(7))
+    assert not notebook.picture_is_visible(7)
+    notebook.move_slider(7)
+    wait_for(lambda: notebook.picture_is_visible(7) and notebook.picture(7) != first)
+    assert "ZeroDivisionError" not in notebook.output(7)

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from course.commands import lint
-from course.linting import files, lectures, public_imports, words
+from course.linting import files, lectures, public_imports, reading_time, words
 from course.linting.checkers import Checker
 
-SEVEN, SHOWN = "# %%\nprint(7)\n", "# %%\nprint(best)\n"
+SEVEN, SHOWN = "# %%\nprint(7)\n", "# %%\nsay(best.against(7))\n"
 GUESS = '# %%\nbest = guess("Which?")\n'
 CONTRACT = '[tool.importlinter]\ncontracts = [{ layers = ["minidl.parallel", "minidl.nn | minidl.optim"] }]\n'
 LISTED = "the floors are in `pyproject.toml`:\n\n    parallel    strategies\n    nn, optim   models\n"
+
+
+def lecture(text: str, code: str, minutes: int, hidden: str = "") -> str:
+    """A notebook file: a text that states its reading time, a visible cell and a collapsed one with a table."""
+    table = {"output_type": "display_data", "metadata": {}, "data": {"text/markdown": "| a |\n| --- |\n| 1 |"}}
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": f"Reading time: about {minutes} minutes. {text}"},
+        {"cell_type": "code", "metadata": {}, "source": code, "outputs": []},
+        {"cell_type": "code", "metadata": {"jupyter": {"source_hidden": True}}, "source": hidden, "outputs": [table]},
+    ]
+    return json.dumps({"cells": cells if hidden else cells[:2]})
+
 
 Rule = Callable[[Path], Iterable[str]]
 FOUND: list[tuple[Rule, dict[str, str], list[str]]] = [
@@ -53,16 +66,29 @@ FOUND: list[tuple[Rule, dict[str, str], list[str]]] = [
     (
         lectures.unlike_lectures,
         {
-            "course/lectures/01a_one.py": f"{GUESS}print(best)\n{GUESS}{SEVEN * 3}{SHOWN}# See S2",
-            "course/lectures/02a_two.py": "# %%\nexplore(draw)\n" + "# one more line\n" * 619,
+            "course/lectures/01a_one.py": f"{GUESS}say(3)\n{GUESS}{SEVEN * 3}{SHOWN}{GUESS}# %%\nsay(best)\n# See S2",
+            "course/lectures/02a_two.py": "# %%\nexplore(draw)\n",
         },
         [
             "course/lectures/01a_one.py: names slides that no student has: S2",
             "course/lectures/01a_one.py: a guess stands alone",
             "course/lectures/01a_one.py: no code cell soon after",
-            "course/lectures/02a_two.py: 621 lines",
+            "course/lectures/01a_one.py: no code cell soon after",
             "course/lectures/02a_two.py: a panel or picture without",
             "course/lectures: chapter 01 has no what-if panel",
+        ],
+    ),
+    (
+        reading_time.lasting_too_long,
+        {
+            "notebooks/01a_one.ipynb": lecture("word " * 400, "x = 1\n\n" * 121, minutes=10),
+            "notebooks/01b_two.ipynb": lecture("word " * 6000, "x = 1", minutes=29),
+            "notebooks/02a_three.ipynb": lecture("word " * 1000, "x = 1\n" * 60, minutes=7),
+        },
+        [
+            "notebooks/01a_one.ipynb: 405 words, 121 visible lines of code, 0 pictures and tables take 10.1 ",
+            "notebooks/01b_two.ipynb: 6005 words, 1 visible lines of code, 0 pictures and tables take 30.1 ",
+            "notebooks/02a_three.ipynb: it takes 9.0 minutes, but states [7]",
         ],
     ),
 ]
@@ -75,7 +101,8 @@ RIGHT = {
     "pyproject.toml": CONTRACT,
     "CONTRIBUTING.md": LISTED,
     "course/checks/a.py": "from minidl import Tensor, cluster\nfrom minidl.cluster import cost\n",
-    "course/lectures/01a_one.py": f"{GUESS}# %%\nexplore(draw, 'See how the loss falls.', best)\n",
+    "notebooks/01a_one.ipynb": lecture("word " * 1800, "x = 1\n" * 60, minutes=13, hidden="x = 1\n" * 150),
+    "course/lectures/01a_one.py": f"{GUESS}# %%\nexplore(draw, 'See how the loss falls.', best.against(7))\n",
 }
 
 
