@@ -46,9 +46,9 @@ def draw(axes: Axes, per_rack: int, words: Mapping[tuple[int, int, str], float],
         axes.add_patch(Circle((x, y), 0.17, facecolor="white", edgecolor="0.3", linewidth=0.8, zorder=2))
         axes.text(x, y, str(rank), ha="center", va="center", fontsize=8, zorder=3)
     right = max(x for x, _ in place.values())
-    axes.set(xlim=(-0.6, right + 0.6), ylim=(max(y for _, y in place.values()) + 0.6, -0.6), aspect="equal")
+    axes.set(xlim=(-0.6, right + 0.6), ylim=(max(y for _, y in place.values()) + 0.9, -0.6), aspect="equal")
     axes.set(xticks=[], yticks=[])
     entries = [Patch(color=colours[axis], label=axis) for axis in used]
-    axes.legend(handles=entries, loc="lower center", bbox_to_anchor=(0.5, 0.97), ncols=len(used), fontsize=8)
+    axes.legend(handles=entries, loc="lower center", ncols=len(used), fontsize=8)
     for spine in axes.spines.values():
         spine.set_visible(False)
