@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from course.figures import core_timeline, page, task_graph, ways_to_train
+from course.figures import core_timeline, machine_traffic, memory_bars, page, task_graph, ways_to_train
 from course.figures.decision_map import SIDE, draw
 from course.figures.greedy_schedule import Pieces, greedy_schedule
 from course.figures.histograms import Histogram, histograms
@@ -210,6 +210,20 @@ def test_a_picture_is_followed_by_its_description(shown):
 def test_a_description_that_begins_with_in_words_is_refused():
     with pytest.raises(ValueError, match="must not begin so itself"):
         page.in_words("In words: it rises.")
+
+
+def test_memory_bars_add_up_and_end_at_the_memory_of_a_machine():
+    [axes] = memory_bars.draw(["weights", "activations"], {"one": (3.0, 1.0)}, limit=8, source="formula").axes
+    assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [(0.0, 3.0), (3.0, 1.0)]
+    assert list(axes.lines[0].get_xdata()) == [8, 8]
+
+
+def test_lines_between_machines_are_as_wide_as_what_they_send():
+    _, [axes] = style.new_figure(4, 3)
+    machine_traffic.draw(axes, 4, {(0, 1, "tp"): 100.0, (0, 4, "dp"): 50.0, (3, 7, "pp"): 0.0}, most=100.0)
+    widths = {patch.get_linewidth() for patch in axes.patches if type(patch).__name__ == "FancyArrowPatch"}
+    assert widths == {machine_traffic.WIDEST, machine_traffic.WIDEST / 2, 0.4}
+    assert [text.get_text() for text in axes.texts] == list("01234567")
 
 
 def test_every_rank_stands_on_a_square_in_the_colour_of_its_group():
