@@ -39,7 +39,7 @@ def elastic(
     part: Part,
     *,
     alone: Sequence[elastic_runs.Case] = ((1, 3, 1, 4), (1, 2, 3, 7)),
-    cases: Sequence[elastic_runs.Case] = ((2, 3, 1, 3), (3, 4, 2, 5), (4, 2, 3, 7), (2, 3, 4, 4)),
+    cases: Sequence[elastic_runs.Case] = ((2, 3, 1, 3), (3, 4, 2, 5), (4, 2, 3, 7), (2, 3, 4, 4), (2, 1100, 2, 2)),
     seed: int = 0,
 ) -> None:
     """Weights and centre; half of it is for the total that pulls conserve, and for rounds in each period-th step."""
@@ -79,8 +79,10 @@ def elastic_limit(
     *,
     alone: Sequence[stability.Setting] = ((1, 0.5, 1.0, 1), (1, 0.1, 1.0, 1), (1, 0.2, 3.0, 1)),
     several: Sequence[stability.Setting] = ((2, 0.5, 1.0, 1), (8, 0.1, 1.0, 1), (4, 0.3, 2.0, 1)),
-    periods: Sequence[stability.Setting] = ((4, 0.1, 1.0, 4), (8, 0.05, 2.0, 16), (1, 0.5, 1.0, 3), (3, 0.4, 2.0, 2)),
-) -> None:
+    periods: Sequence[stability.Setting] = (
+        (4, 0.1, 1.0, 4), (8, 0.05, 2.0, 16), (1, 0.5, 1.0, 3), (3, 0.4, 2.0, 2), (2, 0.01, 1.0, 150)
+    ),
+) -> None:  # fmt: skip
     """The limit up to rounding; three quarters are for several workers, whose pulls come at once, and for periods."""
     with part(0.5, "one worker with a pull in every step"):
         stability.judge(answer, alone)
@@ -106,10 +108,12 @@ def local_sgd(
     part: Part,
     *,
     synchronous: Sequence[local_runs.Case] = ((2, 3, 1, 4, 0), (3, 2, 1, 3, 0)),
-    periods: Sequence[local_runs.Case] = ((2, 3, 2, 5, 0), (3, 4, 3, 6, 0), (4, 2, 8, 5, 0), (1, 3, 2, 3, 0)),
+    periods: Sequence[local_runs.Case] = (
+        (2, 3, 2, 5, 0), (3, 4, 3, 6, 0), (4, 2, 8, 5, 0), (1, 3, 2, 3, 0), (2, 1100, 2, 24, 0)
+    ),
     post_local: Sequence[local_runs.Case] = ((2, 3, 3, 10, 1), (3, 2, 2, 6, 3), (2, 2, 4, 3, 5)),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """The mean after the last round; half of it is for the rounds, and for the words in them."""
 
     @cache
@@ -144,7 +148,7 @@ def rounds_and_words(
     *,
     cases: Sequence[local_runs.Counted] = (
         (4, 10, 10, 3, 2), (8, 16, 12, 4, 0), (3, 5, 10, 4, 0), (2, 7, 4, 8, 0), (5, 10, 3, 2, 6), (1, 6, 8, 3, 1),
-        (3, 7, 5, 5, 0), (7, 2_345_679, 9, 4, 0),
+        (3, 7, 5, 5, 0), (7, 2_345_679, 9, 4, 0), (6, 5_000_000_011, 1000, 7, 3),
     ),
 ) -> None:  # fmt: skip
     """Rounds, and words of a ring all-reduce in each."""
@@ -229,10 +233,12 @@ def gossip(
     part: Part,
     *,
     once: Sequence[gossip_runs.Case] = ((("ring", 4), 3, 1), (("random", 5), 2, 1), (("star", 3), 2, 0)),
-    often: Sequence[gossip_runs.Case] = ((("ring", 5), 2, 6), (("star", 4), 3, 3), (("random", 6), 2, 5)),
+    often: Sequence[gossip_runs.Case] = (
+        (("ring", 5), 2, 6), (("star", 4), 3, 3), (("random", 6), 2, 5), (("ring", 3), 9000, 2)
+    ),
     together: Sequence[gossip_runs.Case] = ((("ring", 9), 2, 1), (("path", 8), 1, 1)),
     seed: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """Rows of W^steps x; half of it is for messages to neighbours only, all at the same time."""
 
     @cache
@@ -277,6 +283,7 @@ def majority(
     even: Sequence[majority_rounds.Case] = ((2, 2, 3), (4, 3, 4), (1, 2, 2), (5, 2, 3)),
     uneven: Sequence[majority_rounds.Case] = ((2, 3, 3), (4, 2, 4)),
     same: Sequence[majority_rounds.Case] = ((4, 2, 3),),
+    machines: int = 16,
     seed: int = 0,
 ) -> None:
     """Sums of what is ready; three quarters are for gradients that count once, times, and messages."""
@@ -296,6 +303,8 @@ def majority(
     with part(1, "a round begins when the drawn machine is ready, and waits for nobody else"):
         for case in cases:
             majority_rounds.compare_times(run(*case))
-    with part(1, "one all-reduce of n words in a round, and ceil(lg p) empty messages at most"):
+    with part(0.5, "one all-reduce of n words in a round, and ceil(lg p) empty messages at most"):
         for case in cases:
             majority_rounds.compare_messages(run(*case))
+    with part(0.5, "the last machine is activated within 3 ceil(lg p) seconds, if a message takes one"):
+        majority_rounds.compare_activation(majority_rounds.far_between(answer, machines))

@@ -86,6 +86,8 @@ def serve(comm, shard, workers):
 +    values, done = shard.astype(np.float32), 0
 -            comm.send(values, comm.last_source)
 +            comm.send(values.astype(float), comm.last_source)
+-            values = given.copy()
++            values = given.astype(np.float32)
 -            values = values + given
 +            values = values + given.astype(np.float32)
 -    return values
