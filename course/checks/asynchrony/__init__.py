@@ -37,8 +37,8 @@ Three = tuple[int, int, int]
         "server know when that is?",
         "message = comm.recv(ANY); then message[0] is the kind, message[1:] are the values, and comm.last_source is "
         "the worker. Count the DONEs.",
-        "Begin with values = shard.copy(), so that the caller's array stays as it is. GET: comm.send(values, "
-        "comm.last_source). PUT: values = the new ones. ADD: values += the new ones.",
+        "Begin with a copy, so that the caller's shard stays as it is. PUT and ADD change it, GET sends it to the worker "
+        "that asked.",
     ],
 )
 def serve(
@@ -73,8 +73,8 @@ def serve(
         "np.array_split(delta, len(servers)) has one part for each server, and works for any length.",
         "To each server go two requests: request(ADD, part), then request(GET). Send them to all servers first; only "
         "then receive.",
-        "np.concatenate([comm.recv(server) for server in servers]) joins the replies in the order of the servers, "
-        "whichever comes first.",
+        "comm.recv(server) waits for the reply of this server, whichever comes first: so each reply can be put where its "
+        "part belongs.",
     ],
 )
 def push_pull(
@@ -150,8 +150,6 @@ def downpour_worker(
         "request go through all that wait.",
         "clocks = {worker: 0 for worker in range(workers)}; DONE removes a worker from it, so that it holds nobody "
         "back. The loop goes on while clocks is not empty.",
-        "released = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound]: send each of them an empty "
-        "array, and remove it from waiting.",
     ],
 )
 def ssp_gate(
@@ -193,8 +191,8 @@ def ssp_gate(
     points=1,
     hints=[
         "Play the events: a counter for each cell, and for each worker and cell the value that it read last.",
-        "A write sets the counter to what this worker read from this cell, plus one. In the end the increments that "
-        "are left are the sum of the counters; the others, of all writes, are lost.",
+        "A write sets the counter to what this worker read from this cell, plus one: so it may fall. How many increments "
+        "are left in the end?",
     ],
 )
 def lost_updates(
@@ -223,7 +221,6 @@ def lost_updates(
         "Only reading and writing the shared weights need the lock. What takes long, and does not touch them?",
         "Read the weights without the lock, and compute the gradient of these: it may be stale, that is what "
         "asynchronous means. Then, under the lock, read the weights as they are now, and write them with the step.",
-        "g = gradient(shared.read()); with lock: shared.write(shared.read() - lr * g).",
     ],
 )
 def locked_step(answer: Answer, part: Part, *, sizes: Sequence[int] = (3, 1), seed: int = 0) -> None:

@@ -30,8 +30,8 @@ __all__ = [
         "All right sides have the old values. So compute the pull first, from x and centre as they are.",
         "pull = alpha * (x - centre) in each step that is a multiple of the period. The centre gains the sum of the "
         "pulls of all workers: which operation adds them up on every rank?",
-        "moved = pull.copy(); comm.all_reduce(moved); then x = x - lr * gradient(x, step) - pull, and centre = centre "
-        "+ moved. In all other steps the pull is 0, and there is nothing to add up.",
+        "comm.all_reduce writes the sum into its argument, but the worker still needs its own pull. In all other steps "
+        "the pull is 0, and there is nothing to add up.",
     ],
 )
 def elastic(
@@ -69,8 +69,8 @@ def elastic(
         "times the centre. The centre gains p alpha (x - centre). Each plain step multiplies x by 1 - lr h.",
         "As alpha grows, the smaller eigenvalue of the 2 times 2 matrix falls. At which value does it leave the stable "
         "range? There, det(A - value I) = 0.",
-        "The value is -1. With q = (1 - lr h)^(period - 1) and s = q (1 - lr h): (1 + s - q alpha)(2 - p alpha) - q p "
-        "alpha² = 0. Multiply out: alpha² cancels.",
+        "The value is -1. With q = (1 - lr h)^(period - 1), the plain steps multiply what the step with the pull gives "
+        "for x by q. Multiply out det(A + I) = 0: alpha² cancels.",
     ],
 )
 def elastic_limit(
@@ -99,8 +99,8 @@ def elastic_limit(
         "round?",
         "After step number `step`, step + 1 steps are done. If step < first, there is a round. Later, step + 1 - first "
         "counts the steps since then: there is a round if it is a multiple of the period.",
-        "A round is comm.all_reduce(x), and then x /= comm.size. There is one after the last step in any case: or step "
-        "== steps - 1.",
+        "comm.all_reduce gives the sum, and a round takes the mean. There is one after the last step in any case, but "
+        "only one.",
     ],
 )
 def local_sgd(
@@ -163,10 +163,10 @@ def rounds_and_words(
     hints=[
         "If W is symmetric, its columns sum to what its rows sum to. So both machines of a pair should use the same "
         "weight for each other.",
-        "The same weight for all pairs would do: 1 / (1 + d) with d the largest number of neighbours of any machine. "
-        "Then each machine has the rest for itself: W[i, i] = 1 - the sum of its other weights.",
-        "Larger weights are better where both machines of a pair have few neighbours: 1 / (1 + max(neighbours of i, "
-        "neighbours of j)), the weights of Metropolis and Hastings.",
+        "The same weight for all pairs would do. How large may it be, if each machine has the rest for itself, which "
+        "must not be below 0?",
+        "Larger weights are better where both machines of a pair have few neighbours: the weights of Metropolis and "
+        "Hastings look at the one of the two that has more.",
     ],
 )
 def mixing_matrix(
@@ -193,8 +193,8 @@ def mixing_matrix(
     points=1,
     hints=[
         "np.linalg.eigvals(W) has the eigenvalues of any matrix. One of them is 1: it belongs to the mean.",
-        "np.sort(np.abs(...)) sorts the absolute values in ascending order: the second largest is the last but one. "
-        "With one machine there is none: return 0.",
+        "Eigenvalues may be negative or complex: take the absolute values before you sort. With one machine there is "
+        "no second one.",
     ],
 )
 def consensus_factor(
@@ -222,8 +222,8 @@ def consensus_factor(
     hints=[
         "In each step: send x to all neighbours, then receive from all of them. Who waits for whom, if everybody "
         "receives first?",
-        "sends = [comm.isend(x, rank) for rank in others]. Then mixed = weights[comm.rank] * x, and for each neighbour "
-        "mixed = mixed + weights[rank] * comm.recv(rank): of that rank, as each has its own weight.",
+        "Begin all sends by comm.isend, and keep what it returns. Then receive from each neighbour by its rank, as each "
+        "has its own weight. The machine's own number needs no message.",
         "x itself is on its way while the messages are not taken: put the result into a new array, and wait for the "
         "sends before the next step.",
     ],
@@ -234,7 +234,7 @@ def gossip(
     *,
     once: Sequence[gossip_runs.Case] = ((("ring", 4), 3, 1), (("random", 5), 2, 1), (("star", 3), 2, 0)),
     often: Sequence[gossip_runs.Case] = (
-        (("ring", 5), 2, 6), (("star", 4), 3, 3), (("random", 6), 2, 5), (("ring", 3), 9000, 2)
+        (("ring", 5), 2, 6), (("star", 4), 3, 3), (("random", 6), 2, 5), (("path", 3), 9000, 2)
     ),
     together: Sequence[gossip_runs.Case] = ((("ring", 9), 2, 1), (("path", 8), 1, 1)),
     seed: int = 0,
@@ -268,10 +268,9 @@ def gossip(
         "activation by its parent in the tree of this round, whose root is drawn[r]. Gradients are added up until the "
         "activation comes.",
         "parent, children = tree(p, drawn[r], comm.rank). Wait by comm.recv({p + comm.rank, parent}), and look at "
-        "comm.last_source. The drawn machine itself has no parent: its own gradient activates it, and one that it has "
-        "already begins the round at once.",
-        "Once active: comm.send(np.zeros(0), child) for each child, then machines(comm, p).all_reduce(pending), which "
-        "makes it the sum; keep this array for the list, and begin with a new array of zeros.",
+        "comm.last_source. The drawn machine itself has no parent: its own gradient activates it.",
+        "Once active, a machine activates its children, and then takes part in machines(comm, p).all_reduce, which "
+        "writes the sum into its argument. What is put into the list must not change in the next round.",
         "An empty array from training says that nothing more will come. Remember it: it may come between two rounds, "
         "and the loop at the end has to know.",
     ],

@@ -64,7 +64,7 @@ def majority(comm, p, n, drawn):
 +                waiting = [came]
 === wrong: a gradient that comes while another one waits is dropped :: sums, once, messages :: only the oldest one
 +                waiting = waiting or [came]
-=== wrong: late gradients are dropped: only those of the drawn machine count :: sums, once, messages
+=== wrong: late gradients are dropped: only those of the drawn machine count :: sums, once, messages, tree
 :: Only the drawn machine's
 -        for gradient in waiting:
 +        for gradient in waiting if parent is None else []:
