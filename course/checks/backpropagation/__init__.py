@@ -27,13 +27,16 @@ from course.checks.backpropagation.local_rules import (
 )
 from course.checks.backpropagation.planted_gradients import GradientCase, cases, compare_verdict
 from course.checks.backpropagation.walk_order import (
+    ALL_PARENTS,
     BACKWARD_TWICE,
     LATE_SHARES,
     LEFT_BEHIND,
+    MANY_PARENTS,
     OF_TWO_ROOTS,
     SPECIAL_VALUES,
     compare_calls,
     compare_handed,
+    compare_reached,
     walk,
 )
 from course.judging import Answer, ChapterChecks, Part, expect
@@ -44,6 +47,9 @@ hint = chapter.hint
 
 FLOAT64 = {"rtol": 1e-9, "atol": 1e-12}
 """Tolerances for rounding in float64, for any order of a few additions; a float32 result is rejected."""
+
+TINY = 1e-8
+"""A factor of some gradients: what is small is not 0."""
 
 
 # ---- vector-Jacobian products ----
@@ -57,7 +63,9 @@ FLOAT64 = {"rtol": 1e-9, "atol": 1e-12}
         "gx is g * y, elementwise. Write the results to new arrays.",
     ],
 )
-def vjp_mul(answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (1,), (2, 3), (0,)), seed: int = 0) -> None:
+def vjp_mul(
+    answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (1,), (2, 3), (0,), (40, 30)), seed: int = 0
+) -> None:
     """The gradients of a product, and nothing overwritten.
 
     A changed argument costs the first part in which it shows, so the part about it comes first.
@@ -75,11 +83,12 @@ def vjp_mul(answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (1,)
         for shape in shapes:
             g, x, y = random.standard_normal((3, *shape))
             x.flat[:1] = 0.0  # nobody may divide by it
+            g.flat[1:2] *= TINY
             called = f"vjp_mul(g, x, y) of arrays of shape {shape}"
             gx, gy = pair(answer(g, x, y), called)
             one_array = "Both results are the gradient of y: one array was filled twice, and returned for both."
             swapped = "The two are swapped: what x is multiplied by is y."
-            filled_twice = {one_array: g * x} if np.array_equal(gx, gy) else {}
+            filled_twice = {one_array: g * x} if np.array_equal(gx, gy) and np.any(g * x) else {}
             no_g = "The local gradients are right, but g is missing: what arrives from above multiplies them."
             expect.array(
                 gx, g * y, f"{called}, gradient of x", **FLOAT64, mistakes=filled_twice | {swapped: g * x, no_g: y}
@@ -98,7 +107,11 @@ def vjp_mul(answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (1,)
     ],
 )
 def vjp_max(
-    answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((3, 4), (4, 2), (3, 3), (1, 1), (0, 3)), seed: int = 0
+    answer: Answer,
+    part: Part,
+    *,
+    shapes: Sequence[Shape] = ((3, 4), (4, 2), (3, 3), (1, 1), (0, 3), (40, 30)),
+    seed: int = 0,
 ) -> None:
     """The gradient goes to the largest element of each row; ties share it."""
     random = np.random.default_rng(seed)
@@ -108,6 +121,7 @@ def vjp_max(
                 if tied and not rows:
                     continue  # there are no ties, and an answer that fails without rows has lost a point for it already
                 g = random.standard_normal(rows)
+                g[1:2] *= TINY
                 x = random.permuted(np.tile(np.arange(columns) - 1.5, (rows, 1)), axis=1)
                 level = random.permutation(rows)[:, None] * 3.0
                 if tied:
@@ -145,7 +159,9 @@ def vjp_matmul(
     random = np.random.default_rng(seed)
 
     def operands(m: int, k: int, n: int) -> tuple[Any, Any, Any]:
-        return random.standard_normal((m, n)), random.standard_normal((m, k)), random.standard_normal((k, n))
+        g = random.standard_normal((m, n))
+        g[1:2] *= TINY
+        return g, random.standard_normal((m, k)), random.standard_normal((k, n))
 
     for which, title in enumerate(("the gradient of X", "the gradient of W")):
         with part(0.75, title):
@@ -167,7 +183,15 @@ def vjp_matmul(
         compare_memory(answer, *operands(*large), large)
 
 
-BROADCASTS = (((3,), (3,)), ((4, 3), (3,)), ((3,), (2, 3)), ((2, 3, 4), (4,)), ((5,), ()), ((3, 3), (3,)))
+BROADCASTS = (
+    ((3,), (3,)),
+    ((4, 3), (3,)),
+    ((3,), (2, 3)),
+    ((2, 3, 4), (4,)),
+    ((5,), ()),
+    ((3, 3), (3,)),
+    ((40, 30), (30,)),
+)
 STRETCHED = (
     ((4, 1), (1, 3)),
     ((3, 1), (1, 3)),
@@ -176,6 +200,8 @@ STRETCHED = (
     ((2, 3), (2, 1)),
     ((1, 1), (1, 1)),
     ((1, 3), (0, 3)),
+    ((2, 1, 3, 1, 2), (3, 3, 2, 2)),
+    ((40, 30), (40, 1)),
 )
 
 
@@ -207,6 +233,7 @@ def vjp_broadcast_add(
             for shapes in pairs:
                 x, y = (random.standard_normal(shape) for shape in shapes)
                 g = random.standard_normal(np.broadcast_shapes(*shapes))
+                g.flat[1:2] *= TINY
                 called = f"vjp_broadcast_add(g, x, y), x of shape {x.shape}, y of shape {y.shape}"
                 got = pair(answer(g, x, y), called)
                 for name, operand, gradient in zip("xy", (x, y), got, strict=True):
@@ -252,9 +279,12 @@ def backward(
         judge([float(random.uniform(1, 2))], "backward(x), x a leaf")
         x, y, z = (float(v) for v in random.uniform(1, 2, 3))
         judge([x, y, ("add", 0, 1), z, ("mul", 2, 3)], "f = (x + y) * z; backward(f)")
+        judge([x, -TINY * y, ("mul", 0, 1)], "f = x * y; backward(f), y small and negative", "It is small, but not 0.")
     with part(0.5, "what was used several times gets the sum"):
         judge([3.0, ("mul", 0, 0)], "b = a * a; backward(b)")
         judge([2.0, 3.0, ("mul", 0, 1), ("mul", 2, 0), ("add", 3, 0)], "c = a * b; d = c * a; e = d + a; backward(e)")
+        for called, recipe in MANY_PARENTS.items():
+            judge(recipe, called, ALL_PARENTS)
     with part(2, "a node hands on when its gradient is whole"):
         judge([2.0, ("add", 0, 0), ("mul", 0, 1), ("add", 1, 2)], "b = a + a; c = a * b; d = b + c; backward(d)")
         for size in graphs:
@@ -263,7 +293,7 @@ def backward(
             compare_handed(recipe, judge(recipe, called), called)
         for called, (recipe, other, cause) in SPECIAL_VALUES.items():
             got, wanted = walk(answer, other)
-            judge(recipe, called, cause if np.allclose(got["grads"], wanted) else "")
+            compare_reached(recipe, judge(recipe, called, cause if np.allclose(got["grads"], wanted) else ""), called)
     with part(0.5, "each node's vjp is called once, whatever was called before"):
         compare_calls(doubled(times), walk(answer, doubled(times))[0], times)
         for roots, called in BACKWARD_TWICE.items():

@@ -29,7 +29,9 @@ __all__ = ["chapter", "corrected_entries", "hint", "qsgd", "sparse_sum", "sparsi
         "values = residual[indices] is a copy of these entries; then residual[indices] = 0.",
     ],
 )
-def sparsify(answer: Answer, part: Part, *, sizes: Sequence[int] = (8, 25, 1), steps: int = 6, seed: int = 0) -> None:
+def sparsify(
+    answer: Answer, part: Part, *, sizes: Sequence[int] = (8, 25, 1, 1100), steps: int = 6, seed: int = 0
+) -> None:
     """The entries above a threshold; two thirds are for the residual: that it is added, and loses no bit."""
 
     @cache
@@ -42,6 +44,8 @@ def sparsify(answer: Answer, part: Part, *, sizes: Sequence[int] = (8, 25, 1), s
     with part(1, "many steps: what was kept is sent later"):
         for n in sizes:
             sent_entries.compare_sent(run(n, steps))
+            first, *others = sent_entries.gradients_of(n, 3, seed)  # with what earlier calls have kept
+            sent_entries.compare_sent(sent_entries.run(answer, others, sent_entries.THRESHOLD / 2, kept=first / 8))
     with part(1, "to the bit: each entry is sent or kept, and nothing is lost"):
         for n in sizes:
             sent_entries.compare_bits(run(n, steps))
@@ -65,7 +69,7 @@ def top_k_step(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[sparse_steps.Case] = ((2, 7, 2), (4, 9, 3), (3, 4, 4), (1, 6, 2)),
+    cases: Sequence[sparse_steps.Case] = ((2, 7, 2), (4, 9, 3), (3, 4, 4), (1, 6, 2), (2, 1100, 20)),
     steps: int = 3,
     seed: int = 0,
 ) -> None:
@@ -112,7 +116,7 @@ def corrected_entries(
     part: Part,
     *,
     constant: Sequence[corrected_velocities.Constant] = ((0.9, 10, 1), (0.5, 4, 3), (0.0, 5, 2)),
-    waits: Sequence[corrected_velocities.Case] = ((4, 8, 1, 0.9), (5, 6, 2, 0.5)),
+    waits: Sequence[corrected_velocities.Case] = ((4, 8, 1, 0.9), (5, 6, 2, 0.5), (1100, 2, 20, 0.9)),
     masked: Sequence[corrected_velocities.Case] = ((5, 7, 2, 0.9), (4, 5, 1, 0.5)),
     seed: int = 0,
 ) -> None:
@@ -146,7 +150,7 @@ def qsgd(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[random_levels.Case] = ((40, 30), (5, 4), (16, 1), (9, 2)),
+    cases: Sequence[random_levels.Case] = ((40, 30), (5, 4), (16, 1), (9, 2), (1100, 100)),
     seed: int = 0,
 ) -> None:
     """The levels for given random numbers; half is for the mean, the error's bound, and one byte a number."""
@@ -179,7 +183,7 @@ def sparse_sum(
     answer: Answer,
     part: Part,
     *,
-    sums: Sequence[sparse_rounds.Case] = ((2, 9, 2), (4, 12, 3), (1, 7, 2)),
+    sums: Sequence[sparse_rounds.Case] = ((2, 9, 2), (4, 12, 3), (1, 7, 2), (2, 20_000, 9_000)),
     sparse: Sequence[sparse_rounds.Case] = ((4, 60, 3), (8, 100, 2)),
     filling: Sequence[sparse_rounds.Case] = ((4, 16, 4), (4, 20, 8), (8, 24, 2), (2, 10, 8)),
     seed: int = 0,

@@ -49,11 +49,13 @@ def scheduled_rate(
         (0.05, 16, 144, 1440, 3, ()),
         (0.1, 32, 128, 512, 1, ()),
         (0.2, 20, 50, 300, 2, ()),
+        (0.1, 32, 64, 1_200_000, 5, ()),
     ),
     dropped: Sequence[rate_schedules.Case] = (
         (0.1, 32, 160, 1000, 2, (4, 6)),
         (0.3, 16, 48, 500, 0, (2, 3)),
         (0.05, 32, 256, 2000, 1, (2, 5, 9)),
+        (2e-4, 8, 24, 20, 0, (1, 3, 4, 8, 90)),
     ),
 ) -> None:
     """k times the rate; two thirds are for the steps where the warm-up and the drops begin and end."""
@@ -73,16 +75,16 @@ def scheduled_rate(
     hints=[
         "The velocity holds all past gradients, each with the rate of the step before. Which factor gives them the "
         "rate of this step?",
-        "v = momentum * (lr / lr_before) * v - lr * gradient(w, step); w = w + v. The velocity is zero at first, so "
-        "any lr_before will do for step 0: take rates[0].",
+        "Divide by the rate of the step before, and multiply by that of this step; the new gradient needs lr alone. The "
+        "velocity is zero at first, so any rate before will do for step 0: take rates[0].",
     ],
 )
 def corrected_run(
     answer: Answer,
     part: Part,
     *,
-    constant: Sequence[corrected_paths.Case] = ((2, 6, 0.9), (1, 1, 0.9), (2, 3, 0.0)),
-    rising: Sequence[corrected_paths.Case] = ((3, 8, 0.9), (2, 5, 0.5)),
+    constant: Sequence[corrected_paths.Case] = ((2, 6, 0.9), (1, 1, 0.9), (2, 3, 0.0), (1100, 3, 0.9)),
+    rising: Sequence[corrected_paths.Case] = ((3, 8, 0.9), (2, 5, 0.5), (2, 300, 0.9)),
     falling: Sequence[corrected_paths.Case] = ((2, 9, 0.9), (1, 7, 0.7)),
     seed: int = 0,
 ) -> None:
@@ -152,7 +154,7 @@ def noise_of_ranks(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[rank_noise.Case] = ((2, 5, 4), (3, 4, 2), (2, 1, 3), (5, 6, 1)),
+    cases: Sequence[rank_noise.Case] = ((2, 5, 4), (3, 4, 2), (2, 1, 3), (5, 6, 1), (2, 1100, 2)),
     seed: int = 0,
 ) -> None:
     """The mean gradient and the two estimates; half is for one all-reduce of n + 1 numbers, and the same bits."""
@@ -168,7 +170,8 @@ def noise_of_ranks(
     with part(1, "the estimates of |G|^2 and tr(Sigma)"):
         for case in steps:
             rank_noise.compare_estimates(step(case))
-        rank_noise.compare_estimates(rank_noise.step(answer, steps[0], seed, rank_noise.without_mean))
+        for change in (rank_noise.without_mean, rank_noise.tiny):
+            rank_noise.compare_estimates(rank_noise.step(answer, steps[0], seed, change))
     with part(1, "one all-reduce of n + 1 numbers, and nothing else"):
         for case in steps:
             rank_noise.compare_traffic(step(case))

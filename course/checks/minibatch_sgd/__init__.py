@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from course.checks.minibatch_sgd import noisy_digits
 from course.checks.minibatch_sgd.adam_moves import CORRECTED, adam_cases, adam_moves, mean_mistakes
 from course.checks.minibatch_sgd.epoch_batches import batches_of, compare_samples, compare_sizes
-from course.checks.minibatch_sgd.gradient_noise import compare_large_mean, compare_variance
+from course.checks.minibatch_sgd.gradient_noise import SMALL, compare_large_mean, compare_variance
 from course.checks.minibatch_sgd.library_versions import BUILDS
 from course.checks.minibatch_sgd.momentum_forms import (
     IS_A_SUM,
@@ -23,6 +23,7 @@ from course.checks.minibatch_sgd.momentum_forms import (
     pytorch_mistakes,
     pytorch_step,
     results,
+    shortened,
     vectors,
     velocity_mistakes,
     velocity_step,
@@ -71,7 +72,7 @@ def minibatches(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sequence[tuple[int, int]] = ((10, 4), (12, 4), (3, 8), (1, 1), (0, 4)),
+    sizes: Sequence[tuple[int, int]] = ((10, 4), (12, 4), (3, 8), (1, 1), (0, 4), (300, 64)),
     seed: int = 0,
 ) -> None:
     """Every sample once an epoch, the last batch with the rest; shuffled anew each epoch, fixed by seed and epoch.
@@ -119,6 +120,7 @@ def gradient_variance(
         (2, 3, 1),
         (3, 2, 5),
         (2000, 20, 64),
+        (4, 1100, 2),
     ),
     seed: int = 0,
 ) -> None:
@@ -130,6 +132,7 @@ def gradient_variance(
             for gradients, batch_size in cases:
                 if replacement or batch_size <= len(gradients):
                     compare_variance(answer, gradients, batch_size, replacement)
+            compare_variance(answer, SMALL * cases[1][0], cases[1][1], replacement, SMALL)
     with part(0.5, "a mean that is far larger than the spread"):
         compare_large_mean(answer, rng)
 
@@ -147,7 +150,12 @@ def gradient_variance(
     ],
 )
 def momentum_step(
-    answer: Answer, part: Part, *, sizes: Sequence[int] = (1, 2, 7), mus: Sequence[float] = (0.9, 0.5), seed: int = 0
+    answer: Answer,
+    part: Part,
+    *,
+    sizes: Sequence[int] = (1, 2, 7, 1100),
+    mus: Sequence[float] = (0.9, 0.5),
+    seed: int = 0,
 ) -> None:
     """One step of either form: the new w and the new state."""
     rng = np.random.default_rng(seed)
@@ -176,9 +184,9 @@ def corrected_step(
     answer: Answer,
     part: Part,
     *,
-    rates: Sequence[float] = (0.1, 0.2, 0.4, 0.4, 0.04),
+    rates: Sequence[float] = (0.1, 0.2, 0.4, 0.4, 0.04, 0.0402),
     mu: float = 0.9,
-    sizes: Sequence[int] = (2, 5),
+    sizes: Sequence[int] = (2, 5, 1100),
     seed: int = 0,
 ) -> None:
     """The velocity form, corrected so that its path is that of PyTorch's form also when the rate changes.
@@ -207,9 +215,9 @@ def corrected_step(
             for lr_before, lr in pairwise(rates):
                 gradient = vectors(rng, d, 1)[0]
                 if lr != lr_before:
-                    compare(w, np.round(-lr_before * u, 6), gradient, lr, lr_before)
-                u = np.round(mu * u + gradient, 6)
-                w = np.round(w - lr * u, 6)
+                    compare(w, shortened(-lr_before * u), gradient, lr, lr_before)
+                u = shortened(mu * u + gradient)
+                w = shortened(w - lr * u)
 
 
 @chapter.exercise(
@@ -225,20 +233,23 @@ def adam_step(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sequence[int] = (2, 5),
+    sizes: Sequence[int] = (2, 5, 1100),
     betas: tuple[float, float] = (0.9, 0.999),
     steps: int = 3,
     seed: int = 0,
 ) -> None:
-    """m, v and w after each of the first steps, after some later ones, and when the corrections are 1; eps is 0.1.
+    """m, v and w after each of the first steps, after some later ones, and when the corrections are 1; eps is 0.1 or above.
 
     Half of the points are for the bias correction, which matters as long as beta2**t does: 5,000 steps with 0.999.
     """
     beta1, beta2 = betas
-    lr, eps = 0.5, 0.1
     cases = [case for d in sizes for case in adam_cases(np.random.default_rng((seed, d)), d, beta1, beta2, steps)]
 
+    def rates(t: int) -> tuple[float, float]:
+        return (0.5, 0.1) if t % 2 else (0.3, 0.15)
+
     def step(w: Array, m: Array, v: Array, t: int, gradient: Array) -> tuple[list[Any], str]:
+        lr, eps = rates(t)
         options = {"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps}
         called = f"adam_step({as_arguments(w=w, m=m, v=v, t=t, gradient=gradient, **options)})"
         return results(answer(w, m, v, t, gradient, lr, beta1, beta2, eps), "w, m, v", called), called
@@ -257,6 +268,7 @@ def adam_step(
             for w, m, v, t, gradient in cases:
                 if (t >= CORRECTED) == late:
                     (got, _, _), called = step(w, m, v, t, gradient)
+                    lr, eps = rates(t)
                     want, mistakes = adam_moves(m, v, t, gradient, betas, eps)
                     mistakes = {cause: w - lr * move for cause, move in mistakes.items()}
                     mistakes["The rate was forgotten."] = w - want

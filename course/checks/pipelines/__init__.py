@@ -33,7 +33,7 @@ Three = tuple[int, int, int]
         '[f"F{m}" for m in range(M)] has the forwards. Then come the backwards, and at the end "U0".',
     ],
 )
-def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (1, 2), (3, 1), (2, 11))) -> None:
+def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (1, 2), (3, 1), (2, 101))) -> None:
     """Complete lists; half of it is for the order that the seconds and the update depend on."""
 
     @cache
@@ -60,7 +60,7 @@ def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3),
     ],
 )
 def one_f_one_b(
-    answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (5, 3), (1, 2), (3, 1), (4, 4))
+    answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (5, 3), (1, 2), (3, 1), (4, 4), (10, 101))
 ) -> None:
     """Complete lists; two thirds are for the seconds of GPipe and the memory of 1F1B."""
 
@@ -96,7 +96,7 @@ def run_stage(
     *,
     steps: Sequence[stage_runs.Case] = (
         ("1f1b", 3, 4), ("gpipe", 2, 3), ("naive", 3, 2), ("reversed", 2, 3), ("1f1b", 1, 2), ("1f1b", 4, 1),
-        ("1f1b", 2, 11),
+        ("1f1b", 1, 101),
     ),
     large: Sequence[stage_runs.Case] = (("1f1b", 3, 4), ("gpipe", 2, 3), ("naive", 2, 2)),
     long: Sequence[stage_runs.Case] = (("1f1b", 3, 8), ("naive", 2, 6)),
@@ -231,7 +231,7 @@ def bubble(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[Three] = ((4, 8, 1), (3, 3, 1), (4, 12, 2), (2, 6, 4), (1, 5, 1), (8, 2, 1)),
+    cases: Sequence[Three] = ((4, 8, 1), (3, 3, 1), (4, 12, 2), (2, 6, 4), (1, 5, 1), (8, 2, 1), (3, 30, 10)),
 ) -> None:
     """The two conventions, half each."""
     with part(0.5, "relative to the ideal time"):

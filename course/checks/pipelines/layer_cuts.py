@@ -20,9 +20,11 @@ TRAPS: tuple[tuple[Costs, int], ...] = (
     ([3, 3, 3, 7, 1], 3),
     ([2, 8, 2, 8, 2], 2),
     ([2, 4, 1, 2, 3], 3),
+    ([3_000_000_000, 1, 3, 3_000_000_000], 2),
 )
 """Costs for which these are not best: equal numbers of layers, stages filled up to the mean of all layers or of those
-that are left, the slowest stage split again and again, the two fastest neighbours merged again and again."""
+that are left, the slowest stage split again and again, the two fastest neighbours merged again and again; and sums that few
+bits cannot tell apart."""
 
 
 ANY_NUMBER = 10**7

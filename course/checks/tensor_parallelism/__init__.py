@@ -40,7 +40,13 @@ def column_linear(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[linear_layers.Case] = ((2, 3, 4, 6), (3, 5, 2, 7), (1, 2, 3, 4), (4, 2, 5, 6)),
+    cases: Sequence[linear_layers.Case] = (
+        (2, 3, 4, 6),
+        (3, 5, 2, 7),
+        (1, 2, 3, 4),
+        (4, 2, 5, 6),
+        (2, 40, 30, 9),
+    ),
     seed: int = 0,
 ) -> None:
     """The shards of one node; two thirds are for the gradient of x and the one all-reduce."""
@@ -74,7 +80,13 @@ def row_linear(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[linear_layers.Case] = ((2, 3, 6, 4), (3, 5, 7, 2), (1, 2, 4, 3), (4, 2, 6, 5)),
+    cases: Sequence[linear_layers.Case] = (
+        (2, 3, 6, 4),
+        (3, 5, 7, 2),
+        (1, 2, 4, 3),
+        (4, 2, 6, 5),
+        (2, 40, 9, 30),
+    ),
     seed: int = 0,
 ) -> None:
     """The output of one node; two thirds are for y, with the bias once, and the one all-reduce."""
@@ -110,7 +122,13 @@ def mlp(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[mlp_blocks.Case] = ((2, 3, 4, 6), (3, 5, 4, 7), (1, 2, 3, 4), (4, 2, 5, 6)),
+    cases: Sequence[mlp_blocks.Case] = (
+        (2, 3, 4, 6),
+        (3, 5, 4, 7),
+        (1, 2, 3, 4),
+        (4, 2, 5, 6),
+        (2, 40, 30, 9),
+    ),
     seed: int = 0,
 ) -> None:
     """The MLP of one node; half of it is for one all-reduce in each direction, and for reading one shard only."""
@@ -153,7 +171,13 @@ def attention(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[attention_heads.Case] = ((2, 3, 8, 4), (3, 4, 6, 3), (1, 3, 4, 2), (2, 5, 6, 2)),
+    cases: Sequence[attention_heads.Case] = (
+        (2, 3, 8, 4),
+        (3, 4, 6, 3),
+        (1, 3, 4, 2),
+        (2, 5, 6, 2),
+        (2, 130, 8, 4),
+    ),
     uneven: Sequence[tuple[int, int]] = ((2, 3), (4, 6), (3, 2)),
     seed: int = 0,
 ) -> None:
@@ -192,7 +216,13 @@ def embedding(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[vocabulary_shards.Lookup] = ((2, 7, 5, 3), (3, 12, 8, 4), (1, 4, 3, 2), (4, 10, 9, 2)),
+    cases: Sequence[vocabulary_shards.Lookup] = (
+        (2, 7, 5, 3),
+        (3, 12, 8, 4),
+        (1, 4, 3, 2),
+        (4, 10, 9, 2),
+        (2, 200, 300, 6),
+    ),
     seed: int = 0,
 ) -> None:
     """The rows of one node; half of it is for tokens that are elsewhere, or several times, and for the all-reduce."""
@@ -231,7 +261,7 @@ def cross_entropy(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[vocabulary_shards.Loss] = ((2, 4, 5), (3, 6, 8), (1, 2, 3), (4, 5, 9)),
+    cases: Sequence[vocabulary_shards.Loss] = ((2, 4, 5), (3, 6, 8), (1, 2, 3), (4, 5, 9), (2, 60, 70)),
     seed: int = 0,
 ) -> None:
     """The loss and gradient of one node; half of it is for few words, and for logits that overflow."""
@@ -273,6 +303,7 @@ def summa(
     *,
     cases: Sequence[grid_products.Case] = (
         (2, 2, 1, 4, 4, 6), (2, 3, 2, 4, 12, 6), (1, 2, 1, 3, 4, 4), (3, 1, 1, 6, 6, 2), (1, 1, 2, 3, 4, 2),
+        (2, 1, 4, 80, 8, 30),
     ),
     seed: int = 0,
 ) -> None:  # fmt: skip
@@ -307,7 +338,7 @@ def mesh_groups(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[mesh_and_grid.Mesh] = ((2, 2, 2), (2, 3, 4), (3, 1, 2), (1, 1, 1), (4, 2, 1)),
+    cases: Sequence[mesh_and_grid.Mesh] = ((2, 2, 2), (2, 3, 4), (3, 1, 2), (1, 1, 1), (4, 2, 1), (4, 8, 9)),
 ) -> None:
     """The groups of a mesh with the tensor coordinate innermost."""
     with part(0.5, "the groups that divide layers"):
