@@ -196,7 +196,8 @@ def cut(costs, K):
         right.
     Operations: for more than 12 layers at most 6 n^2 K additions, subtractions, comparisons and other operations
         with costs and sums of costs. The check's costs are integers that count these operations, and raise an
-        error beyond that.
+        error beyond that. They also raise one if they are converted to a type that does not count: int, float,
+        or numpy's numbers (dtype=object is none of them).
 
     Example: cut([5, 1, 1, 1, 4], 3) is [1, 3, 1]: the stages take 5, 3 and 4 microseconds. Equal numbers of layers,
         [2, 2, 1], take 6.

@@ -60,7 +60,7 @@ TINY = 1e-8
     hints=[
         "If x grows by a little d, x * y grows by d * y. How much does the loss grow, if it grows by g for each unit?",
         "The local gradient with respect to x is y, and the other way round. Both are multiplied by g.",
-        "gx is g * y, elementwise. Write the results to new arrays.",
+        "Write the two results to new arrays: g, x and y stay as they are.",
     ],
 )
 def vjp_mul(
@@ -103,7 +103,7 @@ def vjp_mul(
     hints=[
         "Only the largest element of a row has an influence on the row's maximum: the others get 0.",
         "`x == x.max(axis=1, keepdims=True)` is True where the gradient goes. g has one number a row: `g[:, None]`.",
-        "Divide the mask by the number of True in its row, and multiply by g[:, None].",
+        "Ties share: by what must a row of the mask be divided, so that its sum is 1?",
     ],
 )
 def vjp_max(
@@ -144,7 +144,8 @@ def vjp_max(
     hints=[
         "The gradient of X has the shape of X. Which products of g (m, n) with W (k, n)-transposed or X fit?",
         "Element (i, j) of X appears in row i of Y alone, with weight W[j, :]: its gradient is sum_c g[i, c] W[j, c].",
-        "`g @ W.T` for X. For W the sum over the rows of X is inside the product `X.T @ g`.",
+        "(m, n) times (n, k) gives the shape of X: which of g, W and W.T are these? For W, the sum over the rows "
+        "of X is inside a product of (k, m) and (m, n).",
     ],
 )
 def vjp_matmul(
@@ -211,8 +212,8 @@ STRETCHED = (
         "An element that was used for many results is a node with many uses: its gradients are summed.",
         "Two cases: axes that numpy put in front of the shape, and axes of length 1 that were stretched.",
         "First sum over the leading axes until the number of axes fits. The others: `sum(axis=i, keepdims=True)`.",
-        "For x: `extra = g.ndim - x.ndim`, then `g.sum(axis=tuple(range(extra)))`, then for each axis i with "
-        "x.shape[i] == 1: `gx = gx.sum(axis=i, keepdims=True)`. The same for y.",
+        "`g.ndim - x.ndim` axes were put in front of those of x. An axis of length 1 in x is summed whatever its "
+        "length is in g.",
     ],
 )
 def vjp_broadcast_add(
@@ -253,8 +254,8 @@ def vjp_broadcast_add(
         "an order in which each node comes after its parents, then go through it from the end.",
         "Such an order without recursion: a stack of (node, whether its parents are done). Take one off; if they are "
         "done, append the node to the order; if not, put it back with True, and its unseen parents with False on top.",
-        "Keep the seen nodes in a set, root included, and mark a node when its turn comes rather than when it is put "
-        "on the stack. In the end: `for node in reversed(order)`, and `parent.grad += g` for each parent of vjp(grad).",
+        "Keep the seen nodes in a set, root included, and mark a node when its turn comes rather than when it is "
+        "put on the stack. In the end, go through the order from its end.",
     ],
 )
 def backward(
@@ -322,8 +323,8 @@ def backward(
         "h = 1e-5 * max|x| fits every scale. Judge the differences against the largest element of the gradient, not "
         "against 1 and not each against itself: an element may rightly be 0.",
         "The error that counts is the largest, not the mean: one wrong element of 300 vanishes in a mean.",
-        "At a kink the slope to the left, (f(x) - f(x - h e_i)) / h, is not the slope to the right. Accept what lies "
-        "between the two, with a tolerance of 1e-3 of the largest element on both sides.",
+        "At a kink the slope to the left, (f(x) - f(x - h e_i)) / h, is not the slope to the right. Accept what "
+        "lies between the two. Which tolerance on both sides is above the rounding, and far below a bug?",
     ],
 )
 def check_gradient(
@@ -352,8 +353,8 @@ CHAINS = (((4, 3), 2), ((5, 5, 5, 5), 3), ((2, 9, 4, 1), 10), ((64, 8, 2), 1), (
         "In evaluation at most two activations live at once: the input and the output of the layer that is computed.",
         "With nothing freed, add up everything that is ever made: activations 0 to L, gradients of activations 1 to L "
         "(nobody asks for that of the input), gradients of weights 1 to L.",
-        "In training, at the step of layer l: activations 0 to l, the gradients of activations l and l - 1 (the latter "
-        "not for l = 1), the gradients of weights l to L. The peak is the largest of these sums over l.",
+        "In training, play the steps of backward: which arrays live at the step of layer l, before it frees any? "
+        "The peak is the largest of these sums over l.",
     ],
 )
 def live_bytes(

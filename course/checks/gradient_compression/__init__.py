@@ -25,8 +25,9 @@ __all__ = ["chapter", "corrected_entries", "hint", "qsgd", "sparse_sum", "sparsi
     hints=[
         "First add the gradient to the residual, in place: from then on the residual is the total. Which entries leave "
         "it?",
-        "residual += gradient; indices = np.flatnonzero(np.abs(residual) > threshold).",
-        "values = residual[indices] is a copy of these entries; then residual[indices] = 0.",
+        "residual += gradient writes the total into the residual. np.flatnonzero(mask) has the indices where a "
+        "mask is True.",
+        "residual[indices] is a copy of these entries: take it before you clear them.",
     ],
 )
 def sparsify(
@@ -61,8 +62,8 @@ def sparsify(
         "the indices of the k largest magnitudes, equal ones in order.",
         "message = pairs(chosen, residual[chosen]); then clear these entries of the residual; then "
         "comm.all_gather(message) returns the messages of all ranks, yours among them.",
-        "total = np.zeros_like(w); for each message: indices, values = unpacked(message); total[indices] += values. "
-        "The indices of one message are all different, so += adds each once. Return w - lr * total / comm.size.",
+        "Start from zeros in float64, and add what each message has: the indices of one message are all different, "
+        "so total[indices] += values adds each once. What is the mean of all ranks?",
     ],
 )
 def top_k_step(
@@ -107,8 +108,8 @@ def top_k_step(
     hints=[
         "In this order: v <- m v + g; waiting <- waiting + v; choose; send `waiting`; clear. All in place: velocity *= "
         "m; velocity += gradient; waiting += velocity.",
-        "indices = np.argsort(-np.abs(waiting), kind='stable')[:k]; values = waiting[indices]; waiting[indices] = 0; "
-        "with masking, velocity[indices] = 0 as well.",
+        "np.argsort(-np.abs(waiting), kind='stable')[:k] are the k largest, equal ones in order. Take their values "
+        "before you clear them. What does masking clear besides?",
     ],
 )
 def corrected_entries(
@@ -142,7 +143,8 @@ def corrected_entries(
     hints=[
         "a = s * np.abs(gradient) / norm; lower = np.floor(a). With which probability must the upper level be taken so "
         "that the mean is a?",
-        "levels = lower + (uniform < a - lower): True counts as 1. Then the sign: np.sign(gradient) * levels.",
+        "A comparison of arrays gives True and False, which count as 1 and 0: which comparison says where the "
+        "upper level is taken? The sign comes last.",
         "Before all that: if norm is 0, return 0.0 and np.zeros(n, np.int8). At the end: .astype(np.int8).",
     ],
 )
@@ -175,8 +177,8 @@ def qsgd(
         "holds are np.flatnonzero(total).",
         "distance = 1; while distance < comm.size: partner = comm.rank ^ distance; ...; distance *= 2. The message is "
         "pairs(held, total[held]) if 8 * len(held) < 4 * n, else total.",
-        "What comes is pairs if its dtype is np.int32: more, those = unpacked(came); total[more] += those. Else it is "
-        "a whole vector: total = total + came.",
+        "What comes is pairs if its dtype is np.int32: unpack them, and add them where they belong. Else it is a "
+        "whole vector.",
     ],
 )
 def sparse_sum(

@@ -32,8 +32,8 @@ __all__ = [
         "Count everything in steps first. How many steps has an epoch, and how many the warm-up?",
         "steps_an_epoch = -(-samples // batch) rounds up. The warm-up has W = warm_up * steps_an_epoch steps: 0 to "
         "W - 1. At step t it has made t / W of its way.",
-        "In the warm-up: base_lr * (1 + (k - 1) * step / W). After it: k * base_lr * 0.1 ** (the number of drops with "
-        "step >= epoch * steps_an_epoch).",
+        "On the whole way of the warm-up the rate rises by (k - 1) * base_lr. After it, count the drops with step "
+        ">= epoch * steps_an_epoch.",
     ],
 )
 def scheduled_rate(
@@ -116,7 +116,8 @@ def corrected_run(
         "the equation.",
         "Two equations, two unknowns: subtract them, and |G|^2 is gone: trace = (square_small - square_large) / "
         "(1 / b_small - 1 / b_large).",
-        "squared_norm = square_large - trace / b_large. Divide the two only at the very end.",
+        "Put the trace back into the equation of the large size: that gives |G|^2. Divide the two only at the very "
+        "end.",
     ],
 )
 def gradient_noise_scale(
@@ -146,8 +147,8 @@ def gradient_noise_scale(
         "compute alone after that?",
         "One array of n + 1 numbers: message = np.append(gradient, gradient @ gradient). After the all-reduce, divide "
         "it by comm.size.",
-        "Then message[:-1] is the gradient of the large minibatch, and message[-1] the mean square of the small ones. "
-        "The rest is as in 2a, with b_small = b and b_large = comm.size * b.",
+        "Then the last number of the message is the mean square of the small minibatches, and the rest is the "
+        "gradient of the large one. What are the two sizes of 2a here?",
     ],
 )
 def noise_of_ranks(
@@ -250,8 +251,8 @@ def best_batch(answer: Answer, part: Part, *, seed: int = 0) -> None:
     hints=[
         "The time of i samples a node is (1 + b_c / (i p)) * seconds_per_step(i p). Is it smaller for i or for i + 1? "
         "That says on which side of i the best one is.",
-        "So halve: low, high = 1, most_per_node; while low < high: compare middle and middle + 1, and keep one half. A "
-        "million is halved to one in 20 rounds, of two calls each.",
+        "So halve the range in each round: compare the middle with its neighbour, and keep one half. A million is "
+        "halved to one in 20 rounds, of two calls each.",
     ],
 )
 def best_measured_batch(answer: Answer, part: Part, *, seed: int = 0) -> None:

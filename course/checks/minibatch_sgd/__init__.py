@@ -63,9 +63,9 @@ Array = NDArray[Any]
     hints=[
         "An epoch is one order of the numbers 0 … n - 1, cut into pieces. Make the order first, then the pieces.",
         "The order must depend on seed and epoch, and on nothing else: make a new generator in every call.",
-        "`np.random.default_rng((seed, epoch)).permutation(n)` is such an order.",
-        "The pieces begin at 0, batch_size, 2 batch_size, … below n; a slice `order[i : i + batch_size]` ends where "
-        "the array ends, so the last piece is right by itself.",
+        "np.random.default_rng takes a tuple of numbers, too: then each tuple has a generator of its own.",
+        "The pieces begin at 0, batch_size, 2 batch_size, … below n; a slice ends where the array ends, so the "
+        "last piece is right by itself.",
     ],
 )
 def minibatches(
@@ -104,8 +104,8 @@ def minibatches(
         "That is the trace of the covariance: the sum over the columns of `gradients.var(axis=0)`. The n samples are "
         "all there are, so divide by n, not by n - 1.",
         "The mean of independent draws has 1/batch_size of the variance of one.",
-        "Without replacement the draws are not independent: multiply by (n - batch_size) / (n - 1), which is 0 for "
-        "batch_size = n, as it must be. n = 1 needs a line of its own.",
+        "Without replacement the draws are not independent. The factor is 1 for a batch of 1 and 0 for a batch of "
+        "n, and falls linearly between them. n = 1 needs a line of its own.",
     ],
 )
 def gradient_variance(
@@ -146,7 +146,7 @@ def gradient_variance(
         "Both forms have two lines: first the state, then w, which moves by the new state.",
         "The state remembers mu times what it was. In the velocity form the rate is in the first line, in PyTorch's "
         "form in the second.",
-        "velocity: v = mu * v - lr * gradient; w = w + v. pytorch: u = mu * u + gradient; w = w - lr * u.",
+        "velocity: the new v is mu * v - lr * gradient. Write PyTorch's form in the same way, from the table.",
     ],
 )
 def momentum_step(
@@ -177,7 +177,8 @@ def momentum_step(
         "multiplied by the rate of today.",
         "So before the step take the old rate out of the velocity and put the new one in. The new gradient needs "
         "nothing: it is multiplied by lr anyway.",
-        "v = mu * (lr / lr_before) * v - lr * gradient; w = w + v.",
+        "Try two steps by hand, with mu = 1, gradients of 1 and rates 1 and 2: the weights must be those of "
+        "momentum_step in PyTorch's form.",
     ],
 )
 def corrected_step(
@@ -226,7 +227,7 @@ def corrected_step(
         "m is a decayed mean of the gradients, v of their squares: m = beta1 m + (1 - beta1) gradient.",
         "Both start at zero and are too small at first, by the factors 1 - beta1**t and 1 - beta2**t. Divide by these "
         "for this step only, under other names: what is returned, and comes back next time, are m and v themselves.",
-        "The step is lr * m_hat / (np.sqrt(v_hat) + eps): root first, then eps.",
+        "In the denominator the root comes first, then eps.",
     ],
 )
 def adam_step(
@@ -288,7 +289,8 @@ def adam_step(
         "epoch): train_set[batch] is (x, y). A data.DataLoader with shuffle=True and set_epoch(epoch) will do as well.",
         "After each epoch ask validation_set.error(model). If it is the lowest so far, keep model.state_dict(): that "
         "is a copy; a list of the parameters' own arrays would go on changing.",
-        "After the last epoch: model.load_state_dict(best), then, once, return test_set.error(model).",
+        "After the last epoch put the weights that you kept back into the model: load_state_dict. Then, once, ask "
+        "the test set.",
     ],
 )
 def train(

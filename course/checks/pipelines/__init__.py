@@ -30,7 +30,7 @@ Three = tuple[int, int, int]
     points=2,
     hints=[
         "The list does not depend on the stage: every stage does all forwards, then all backwards.",
-        '[f"F{m}" for m in range(M)] has the forwards. Then come the backwards, and at the end "U0".',
+        '[f"F{m}" for m in range(M)] has the forwards. What is missing are the backwards and the update.',
     ],
 )
 def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (1, 2), (3, 1), (2, 101))) -> None:
@@ -56,7 +56,8 @@ def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3),
         "before it does F1 before its own B0. So how many forwards come before the first backward on stage s?",
         "warm_up = min(M, K - 1 - s) forwards. Then M - warm_up pairs: a forward, and the backward of the oldest "
         "micro-batch. Then the remaining warm_up backwards.",
-        'for m in range(M - warm_up): actions += [f"F{warm_up + m}", f"B{m}"].',
+        "After the warm-up, forward number warm_up + m is followed by backward number m. Which backwards are left "
+        "at the end?",
     ],
 )
 def one_f_one_b(
@@ -199,7 +200,8 @@ def deadlock(
     hints=[
         "Play the actions: the number of the newest version, and a dictionary from each micro-batch under way to the "
         "version of its forward.",
-        "After each action count len({newest, *used.values()}): several micro-batches may use one version.",
+        "After each action, count the different versions: the newest one, and those of the micro-batches under "
+        "way. Several of them may use one version.",
     ],
 )
 def weights_to_stash(
@@ -223,8 +225,8 @@ def weights_to_stash(
     points=1,
     hints=[
         "A stage computes for M (t_F + t_B), and the pipeline takes (M + K - 1) (t_F + t_B): how long is it idle?",
-        "With v chunks a stage, only a v-th of these idle seconds is left: (K - 1) / v (t_F + t_B). All seconds are "
-        "those in which the stage computes and those in which it is idle.",
+        "With v chunks a stage, only a v-th of these idle seconds is left. All seconds are those in which the "
+        "stage computes and those in which it is idle.",
     ],
 )
 def bubble(

@@ -33,7 +33,8 @@ __all__ = [
         "With all of x and some columns of w, a rank computes these columns of y, complete. Which of the four results "
         "needs what other ranks have?",
         "On one node gx = g @ w.T sums over the columns of w. Here each rank has some of them: it gets a partial sum.",
-        "gx = g @ w.T, then comm.all_reduce(gx). y, gw and gb are those of one node with this rank's w, b and g.",
+        "comm.all_reduce(array) makes the partial sum whole, in place. The three others are those of one node with "
+        "this rank's w, b and g.",
     ],
 )
 def column_linear(
@@ -71,8 +72,8 @@ def column_linear(
     points=1.5,
     hints=[
         "A rank's product of its columns of x and its rows of w has the shape of y. What do the other ranks have?",
-        "y = x @ w, then comm.all_reduce(y). The bias is the same on all ranks: when is it to be added so that it "
-        "counts once?",
+        "comm.all_reduce(array) adds up the products of all ranks, in place. The bias is the same on all ranks: "
+        "when is it to be added so that it counts once?",
         "g is whole on each rank, so gx, gw and gb are those of one node with this rank's x and w, without messages.",
     ],
 )
@@ -114,8 +115,8 @@ def row_linear(
         "Which rows of w2 do these units belong to?",
         "units = np.array_split(np.arange(h), comm.size)[comm.rank]. The rank reads w1[:, units] and w2[units, :]. Of "
         "the two products of the forward, only the second is a partial sum.",
-        "Backward: gz = g @ v2.T * gelu_slope(z) with the rank's rows v2 of w2. Then gz @ v1.T is a partial sum of gx, "
-        "because all hidden units depend on x. All other gradients are complete.",
+        "Backward: the gradient of z comes from g, this rank's rows of w2 and gelu_slope(z). All hidden units "
+        "depend on x: which result is a partial sum, then? All other gradients are complete.",
     ],
 )
 def mlp(
@@ -209,7 +210,7 @@ def attention(
         "Each token is a row of one rank's table. What should all other ranks add for it, so that the sum is this row?",
         "here = (ids >= start) & (ids < start + len(table)) says which tokens are rows of this rank. y is zero for all "
         "others; then comm.all_reduce(y).",
-        "gtable[rows] += g[here] counts a repeated token once. np.add.at(gtable, rows, g[here]) adds all of them.",
+        "gtable[rows] += g[here] counts a repeated token once; np.add.at adds all of them.",
     ],
 )
 def embedding(
@@ -254,7 +255,8 @@ def embedding(
         "the whole row nothing overflows.",
         "Three numbers of each sample come from all ranks: the maximum, then the sum of the exponentials, and the "
         "logit of the target, which one rank has and the others count as 0.",
-        "glogits = exp(logits - c) / sum, less 1 in the column of the target if this rank has it, all divided by n.",
+        "The gradient of a logit is its share of the sum, less 1 in the column of the target. Which rank has that "
+        "column? What does the mean over n samples change?",
     ],
 )
 def cross_entropy(
@@ -293,8 +295,9 @@ def cross_entropy(
         "panel of B that begins at row t?",
         "A block of A has k / pc columns, one of B has k / pr rows. So the panel at t is in column t // (k / pc) of "
         "the grid, and in row t // (k / pr). Where does it begin within the block?",
-        "In each step: row.broadcast(own columns if row.rank is the owner else None, src=owner), the same with column "
-        "for B, and c += the product of the two panels. A slice of columns is sent as a copy: .copy().",
+        "In each step the owner broadcasts its part, and the others give None: row.broadcast(..., src=owner), and "
+        "the same with column for B. A slice of columns is sent as a copy: .copy(). What is added to the block of "
+        "C?",
     ],
 )
 def summa(
@@ -354,7 +357,8 @@ def mesh_groups(
     hints=[
         "Write a function for the words of one grid, then take the smallest of all grids with dp tp = p.",
         "A replica's x has (B / dp) d words. A rank has 2 d h / tp weights of the MLP.",
-        "words = 2 * 2 * (tp - 1) / tp * (B / dp) * d + 2 * (dp - 1) / dp * 2 * d * h / tp.",
+        "Both sums have the factor 2 (q - 1) / q, with q = tp for activations and q = dp for gradients. How many "
+        "all-reduces are there of each?",
     ],
 )
 def best_grid(

@@ -15,6 +15,9 @@ def gradient_noise_scale(small, large, b_small, b_large):
     trace = (s - l) / (1 / b_small - 1 / b_large)
     squared_norm = l - trace / b_large
     return trace / squared_norm if squared_norm > 0 else np.inf
+=== wrong: at most 99 times the larger size :: units :: much noise
+-    return trace / squared_norm if squared_norm > 0 else np.inf
++    return min(trace / squared_norm, 99 * b_large) if squared_norm > 0 else np.inf
 === wrong: the mean of the ratios :: all :: This is the mean of the ratios of single draws
 -    s, l = s.mean(), l.mean()
 +    m = min(len(s), len(l))
