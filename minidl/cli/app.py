@@ -78,8 +78,8 @@ minidl calibrate -o net.json --picture fit.png
 mpiexec -f hosts -n 2 minidl calibrate --on mpi -o net.json
 """,
     "schedule": r"""
-minidl schedule --kind 1f1b --stages 4 --micro-batches 8
-minidl schedule --kind zb-h1 --message 0.1
+minidl schedule gpipe 1f1b --stages 4 --format pdf
+minidl schedule zb-h1 --message 0.1
 """,
 }
 

@@ -13,6 +13,7 @@ from minidl.cli.shared_options import (
     STRATEGIES,
     Data,
     Deadline,
+    Formats,
     Import,
     Kernels,
     LearningRate,
@@ -91,10 +92,7 @@ def compare(
         list[str] | None,
         Option(metavar="NODE:FACTOR", help="A slow node: 3:4 makes node 3 take 4 times as long to compute."),
     ] = None,
-    formats: Annotated[
-        list[str] | None,
-        Option("--format", help="Formats of the picture, several by commas: png (the default), svg, pdf."),
-    ] = None,
+    formats: Formats = None,
     imported: Import = None,
     out: Out = None,
     show: Annotated[

@@ -166,7 +166,7 @@ def _as_yaml(text: object) -> str:
 # ---- --plan ----
 
 AXES = ("dp", "pp", "tp")
-SETTINGS = ("sequence", "micro_batches", "schedule", "chunks_per_stage", "cuts", "weight_versions", "recompute")
+SETTINGS = ("axes", "sequence", "micro_batches", "schedule", "chunks_per_stage", "cuts", "weight_versions", "recompute")
 
 
 def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:
