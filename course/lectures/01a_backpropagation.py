@@ -411,7 +411,6 @@ def squares(w, b):
     return total
 
 
-# %% source_hidden=true
 def fit(walk, steps=60, rate=0.02):
     """Weight and bias after these steps, and the loss before each."""
     w, b, losses = 0.0, 0.0, []
