@@ -99,6 +99,26 @@ def destroying(*arguments):
             print("SABOTAGED")
     return result
 
+def buffering(*arguments):
+    """Results in the same arrays for ever."""
+    result, count = right(*arguments), iter(range(1000))
+    def leaf(value):
+        if not isinstance(value, np.ndarray):
+            return value
+        buffer = answers.setdefault((next(count), value.shape, value.dtype), value)
+        if buffer is not value and not np.array_equal(buffer, value):
+            print("SABOTAGED")
+            buffer[...] = value
+        return buffer
+    return mapped(result, leaf)
+
+def locking(*arguments):
+    result = right(*arguments)
+    for array in inside(list(arguments)):
+        array.flags.writeable = False
+        print("SABOTAGED")
+    return result
+
 def raising(*arguments):
     try:
         return right(*arguments)
@@ -118,6 +138,8 @@ SABOTEURS = {
     "complex": "results(arrays('f', lambda array: array.astype(complex)))",
     "remembers": "remembering",
     "destroys": "destroying",
+    "one buffer": "buffering",
+    "locks": "locking",
 }
 """Wrong answers."""
 

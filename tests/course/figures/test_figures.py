@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,17 +13,20 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from course.figures import buckets, core_timeline, page, task_graph, ways_to_train
+from course.figures import buckets, core_timeline, machine_traffic, memory_bars, page, task_graph, ways_to_train
 from course.figures.decision_map import SIDE, draw
 from course.figures.greedy_schedule import Pieces, greedy_schedule
 from course.figures.histograms import Histogram, histograms
 from course.figures.live_memory import LiveMemory
+from course.figures.neighbours import draw_exchange, on_circle, on_grid
+from course.figures.parameter_server import draw as draw_servers
 from course.figures.rank_grid import draw_broadcasts, draw_groups
 from course.figures.time_shares import time_shares
 from course.figures.waiting import Run, waiting
 from course.figures.who_has_what import coded, decoded, step_by_step, table
 from minidl.cluster import Phantom, launch
 from minidl.mini import cluster
+from minidl.parallel import mixing
 from minidl.plots import style
 from minidl.tensor.dependency_graph import Task
 
@@ -231,6 +235,20 @@ def test_a_description_that_begins_with_in_words_is_refused():
         page.in_words("In words: it rises.")
 
 
+def test_memory_bars_add_up_and_end_at_the_memory_of_a_machine():
+    [axes] = memory_bars.draw(["weights", "activations"], {"one": (3.0, 1.0)}, limit=8, source="formula").axes
+    assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [(0.0, 3.0), (3.0, 1.0)]
+    assert list(axes.lines[0].get_xdata()) == [8, 8]
+
+
+def test_lines_between_machines_are_as_wide_as_what_they_send():
+    _, [axes] = style.new_figure(4, 3)
+    machine_traffic.draw(axes, 4, {(0, 1, "tp"): 100.0, (0, 4, "dp"): 50.0, (3, 7, "pp"): 0.0}, most=100.0)
+    widths = {patch.get_linewidth() for patch in axes.patches if type(patch).__name__ == "FancyArrowPatch"}
+    assert widths == {machine_traffic.WIDEST, machine_traffic.WIDEST / 2, 0.4}
+    assert [text.get_text() for text in axes.texts] == list("01234567")
+
+
 def test_every_rank_stands_on_a_square_in_the_colour_of_its_group():
     axes = Figure().subplots()
     draw_groups(axes, (2, 2, 2), ("dp", "pp", "tp"), [[0, 4], [1, 5], [2, 6], [3, 7]])
@@ -251,6 +269,28 @@ def test_draw_broadcasts_has_arrows_from_one_column_along_rows_and_from_one_row_
     assert len(along_rows) == 2 * 3
     assert {each.xyann[0] for each in along_rows} == {1.5}
     assert len(arrows) - len(along_rows) == 4
+
+
+def arrows_of(w: mixing.Matrix, places: Sequence[tuple[float, float]]) -> list[tuple[tuple[float, float], str]]:
+    """Where each arrow starts, and its heads."""
+    axes = Figure().subplots()
+    draw_exchange(axes, w, places, np.ones(len(w)), highest=2)
+    found = [text for text in axes.texts if isinstance(text, Annotation)]
+    assert len(axes.patches) == 2 * len(w)
+    return [(each.xyann, each.arrowprops["arrowstyle"]) for each in found]
+
+
+def test_an_arrow_has_two_heads_if_both_machines_send():
+    both = arrows_of(mixing.matrix(mixing.ring(6)), on_circle(6))
+    assert [heads for _, heads in both] == ["<->"] * 6
+    one = arrows_of(mixing.exponential(6, step=0), on_circle(6))
+    assert len(one) == 6
+    assert {heads for _, heads in one} == {"->", "<-"}
+
+
+def test_on_a_torus_arrows_over_the_edge_are_cut_into_two():
+    found = arrows_of(mixing.matrix(mixing.torus(16)), on_grid((4, 4)))
+    assert len(found) == 24 + 2 * 8
 
 
 TASKS = {f"F{i}": Task("forward", 10, ()) for i in range(4)}
@@ -360,3 +400,12 @@ def test_what_cannot_be_drawn_step_by_step_is_refused():
     for algorithm, nodes in (("rabenseifner", 6), ("tree", 4), ("ring", 9)):
         with pytest.raises(ValueError, match="cannot be drawn"):
             step_by_step(algorithm, nodes)
+
+
+def test_a_worker_that_pushes_or_pulls_has_an_arrow_for_each_shard_and_one_that_computes_has_none():
+    axes = Figure().subplots()
+    draw_servers(axes, ["computes", "pushes", "pulls"], servers=4, size="2.5 MB")
+    arrows = [text.arrow_patch for text in axes.texts if isinstance(text, Annotation)]
+    colours = [to_hex(arrow.get_edgecolor()).upper() for arrow in arrows]
+    assert colours == [*style.SERIES[:4]] * 2
+    assert sum(text.get_text() == "2.5 MB" for text in axes.texts) == 4
