@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 WAITING = "#56B4E9"  # sky blue: a final gradient in a bucket that is not full
 BAR = 0.8  # height of a bar; rows are 1 apart
 NARROW = 0.15  # share of the picture below which a bar is too short for its name
+HAIR = 0.4  # points around a bar: the shortest stay visible
 MANY = 10  # buckets beyond which only some of them are named
 
 
@@ -50,7 +51,7 @@ def draw(axes: Axes, rows: Sequence[Bucket], forward: float, moment: float) -> N
     def bar(start: float, stop: float, low: float, height: float, colour: str) -> None:
         if start < moment:
             span = (1e3 * start, 1e3 * (min(stop, moment) - start))
-            axes.broken_barh([span], (low, -height), facecolor=colour)
+            axes.broken_barh([span], (low, -height), facecolor=colour, edgecolor=colour, linewidth=HAIR)
 
     for name, start, stop in (("forward", 0.0, forward), ("backward", forward, backward)):
         bar(start, stop, 0, -top, style.ACTIVITY["compute"])

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from course.figures import core_timeline, machine_traffic, memory_bars, page, task_graph, ways_to_train
+from course.figures import buckets, core_timeline, machine_traffic, memory_bars, page, task_graph, ways_to_train
 from course.figures.decision_map import SIDE, draw
 from course.figures.greedy_schedule import Pieces, greedy_schedule
 from course.figures.histograms import Histogram, histograms
@@ -24,6 +24,7 @@ from course.figures.rank_grid import draw_broadcasts, draw_groups
 from course.figures.time_shares import time_shares
 from course.figures.waiting import Run, waiting
 from course.figures.who_has_what import coded, decoded, step_by_step, table
+from minidl.cluster import Phantom, launch
 from minidl.mini import cluster
 from minidl.parallel import mixing
 from minidl.plots import style
@@ -42,6 +43,28 @@ def test_worker_0_is_the_uppermost_one_and_unused_axes_are_hidden():
     figure = waiting([Run("one", [1.0], 1.0), Run("two", [1.0], 2.0)], source="simulated")
     assert all(axes.yaxis_inverted() for axes in figure.axes[:2])
     assert [axes.get_visible() for axes in figure.axes] == [True, True, False]
+
+
+def test_a_bucket_fills_until_its_all_reduce_starts_and_nothing_is_drawn_beyond_the_moment():
+    def step(comm):
+        works = []
+        for _ in range(2):
+            comm.compute(seconds=4e-3)
+            works.append(comm.all_reduce(Phantom(1_000_000), algorithm="ring", async_op=True))
+        for work in works:
+            work.wait()
+
+    trace = launch(step, nodes=2, on="simulation", network="10gbe").trace
+    first, second = rows = buckets.buckets(trace, [2e-3, 4e-3, 6e-3, 8e-3])
+    assert (first.final, second.final) == ([2e-3, 4e-3], [6e-3, 8e-3])
+    assert [first.start, second.start] == pytest.approx([4e-3, 8e-3])
+    assert first.end < second.start < second.end
+    _, [axes] = style.new_figure(4.0, 2.0)
+    buckets.draw(axes, rows, forward=1e-3, moment=7e-3)
+    drawn = {to_hex(bars.get_facecolor()[0]) for bars in axes.collections}
+    ends = [vertices[:, 0].max() for bars in axes.collections for vertices in (bars.get_paths()[0].vertices,)]
+    assert drawn == {style.ACTIVITY["compute"].lower(), buckets.WAITING.lower(), style.ACTIVITY["send"].lower()}
+    assert max(ends) == pytest.approx(7.0)
 
 
 def test_bars_are_the_shares_in_percent():
