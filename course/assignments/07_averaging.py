@@ -2,10 +2,11 @@
 # # Averaging instead of agreeing: exercises
 #
 # The lectures: [07a](../../notebooks/07a_local_sgd.ipynb), local SGD;
-# [07b](../../notebooks/07b_elastic_averaging.ipynb), elastic averaging; and [07c](../../notebooks/07c_gossip.ipynb),
-# gossip and partial sums. In this notebook machines train with weights of their own. You pull them towards a centre,
-# and find out how strong the pull may be. You let them train alone between rounds, and count what they send. You
-# average over a graph, and add up the gradients of those machines that are ready.
+# [07b](../../notebooks/07b_elastic_averaging.ipynb), elastic averaging; [07c](../../notebooks/07c_gossip.ipynb), gossip
+# and partial sums; and [07d](../../notebooks/07d_ensembles.ipynb), averaging once. In this notebook machines train with
+# weights of their own. You pull them towards a centre, and find out how strong the pull may be. You let them train
+# alone between rounds, and count what they send. You average over a graph, and add up the gradients of those machines
+# that are ready.
 #
 # **How it works.** Replace `raise NotImplementedError(...)` by your code. Run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what it got, and gives points for parts.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -17,12 +18,14 @@ from course.figures.decision_map import SIDE, draw
 from course.figures.greedy_schedule import Pieces, greedy_schedule
 from course.figures.histograms import Histogram, histograms
 from course.figures.live_memory import LiveMemory
+from course.figures.neighbours import draw_exchange, on_circle, on_grid
 from course.figures.parameter_server import draw as draw_servers
 from course.figures.rank_grid import draw_broadcasts, draw_groups
 from course.figures.time_shares import time_shares
 from course.figures.waiting import Run, waiting
 from course.figures.who_has_what import coded, decoded, step_by_step, table
 from minidl.mini import cluster
+from minidl.parallel import mixing
 from minidl.plots import style
 from minidl.tensor.dependency_graph import Task
 
@@ -229,6 +232,28 @@ def test_draw_broadcasts_has_arrows_from_one_column_along_rows_and_from_one_row_
     assert len(along_rows) == 2 * 3
     assert {each.xyann[0] for each in along_rows} == {1.5}
     assert len(arrows) - len(along_rows) == 4
+
+
+def arrows_of(w: mixing.Matrix, places: Sequence[tuple[float, float]]) -> list[tuple[tuple[float, float], str]]:
+    """Where each arrow starts, and its heads."""
+    axes = Figure().subplots()
+    draw_exchange(axes, w, places, np.ones(len(w)), highest=2)
+    found = [text for text in axes.texts if isinstance(text, Annotation)]
+    assert len(axes.patches) == 2 * len(w)
+    return [(each.xyann, each.arrowprops["arrowstyle"]) for each in found]
+
+
+def test_an_arrow_has_two_heads_if_both_machines_send():
+    both = arrows_of(mixing.matrix(mixing.ring(6)), on_circle(6))
+    assert [heads for _, heads in both] == ["<->"] * 6
+    one = arrows_of(mixing.exponential(6, step=0), on_circle(6))
+    assert len(one) == 6
+    assert {heads for _, heads in one} == {"->", "<-"}
+
+
+def test_on_a_torus_arrows_over_the_edge_are_cut_into_two():
+    found = arrows_of(mixing.matrix(mixing.torus(16)), on_grid((4, 4)))
+    assert len(found) == 24 + 2 * 8
 
 
 TASKS = {f"F{i}": Task("forward", 10, ()) for i in range(4)}
