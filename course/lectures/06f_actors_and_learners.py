@@ -217,8 +217,8 @@ say(f"In seconds the learner is ahead of the lockstep in {sum(ahead)} of {len(bo
 # fails with eight actors, stale or not; five seeds do not say why.
 #
 # In seconds the learner gains because no actor waits for the longest walk. With equal $r$ it is ahead in most pairs of
-# runs. With each at its best $r$ the gain is smaller and the ranges overlap: the faster all walks become short, the less
-# there is to wait for.
+# runs. With each at its best $r$ the gain is smaller and the ranges overlap: the faster all walks become short, the
+# less there is to wait for.
 
 
 # %% source_hidden=true
