@@ -522,7 +522,7 @@ say(
 
 # %% [markdown]
 # So the parabola predicts how the cliff *moves*: twice the learning rate, half the workers. Where it lies is a property
-# of the network. More workers learn than the highest curvature of one worker's path would let expect, since swings
+# of the network. The highest point of one worker's path would allow only a few workers. More learn, because swings
 # throw the weights out of a narrow valley, until they come to rest in one that is wide enough:
 
 # %% source_hidden=true
@@ -535,6 +535,9 @@ head = ["workers", "curvature at the end, mean", f"range of {len(SEEDS)} seeds",
 table(head, rows, "simulated, learning rate 0.4, after 15 epochs")
 
 # %% [markdown]
+# **What does an old gradient cost?** Nothing that shows, up to a border; beyond it, the whole training. The border is a
+# product: learning rate x staleness x curvature below about $\pi / 2$.
+#
 # ## Break it: the meter that reads zero
 #
 # A colleague measures the staleness of a cluster with 8 workers of random speed and reports: "Nearly all gradients are

@@ -297,21 +297,21 @@ least = min(PROBLEMS, key=lambda name: gain[PROBLEMS[name]][1])
 say(f"Least gain: {least}; your guess: {guess_least.against(least)}.")
 
 # %% [markdown]
-# Lost are updates of single weights, and each is one of hundreds of thousands. The clock notices more than the loss
-# (where two cores are idle), and not in the order of the collisions: less sparse rows seldom share a weight, yet gain
-# least.
+# A lost update of a weight is one of hundreds of thousands, so the loss notices little. The clock notices more, and it
+# does not follow the collisions: where two cores are idle, the less sparse rows gain least, though only one pair in
+# five shares a weight.
 #
 # ### What travels
 #
 # A core writes into its own cache, in **lines** of 64 bytes (16 weights). A line that the other core has written since
 # must be fetched from there. So two rows meet not only in equal weights, but in equal *lines*. The next function counts
-# the lines that travel when two cores take turns, row by row. A core's cache holds 16,384 lines (1 MB); a line that it
-# has not used for longer would have to be fetched in any case, so it does not count.
+# the lines that travel when two cores take turns, row by row. We take a cache of 16,384 lines (1 MB); a line that a
+# core has not used for longer would have to be fetched in any case, so it does not count.
 
 
 # %%
 def lines_that_travel(columns, steps=5_000, cache=16_384):
-    """Cache lines fetched from the other core, per 100 weights; columns: a row's in each row."""
+    """Cache lines fetched from the other core, per 100 weights; columns[i]: the columns of row i."""
     first_half, second_half = np.split(columns // 16, 2)
     used = np.full((2, columns.max() // 16 + 1), -np.inf)  # when each core used each line last
     kept, travelled = cache / len(np.unique(columns[0] // 16)), 0

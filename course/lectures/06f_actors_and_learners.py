@@ -216,9 +216,9 @@ say(f"In seconds the learner is ahead of the lockstep in {sum(ahead)} of {len(bo
 # 1.6$ most of their runs fail, more than of the lockstep's: 06a's limit holds here too. Between these, one run in five
 # fails with eight actors, stale or not; five seeds do not say why.
 #
-# In seconds the learner gains because no actor waits for the longest walk. With equal $r$ it is ahead nearly always.
-# With each at its own best $r$ the ranges overlap: lockstep bears larger steps, and once all walks are short, there is
-# little left to wait for.
+# In seconds the learner gains because no actor waits for the longest walk. With equal $r$ it is ahead in most pairs of
+# runs. With each at its best $r$ the gain is smaller and the ranges overlap: the faster all walks become short, the
+# less there is to wait for.
 
 
 # %% source_hidden=true
