@@ -6,7 +6,7 @@
 #
 # ## The question
 #
-# Eight workers train with a parameter server. Messages cost time, so each worker shall talk to the server only once in
+# Eight workers train with a parameter server. Messages cost time, so each worker should talk to the server only once in
 # $\tau$ minibatches; $\tau$ is called the **period**. With **Downpour** (06a) a worker makes $\tau$ SGD steps on a copy
 # of the weights, pushes the sum of its $\tau$ gradients, and fetches again. The server steps by this sum.
 #
@@ -328,7 +328,7 @@ table(["workers", "limit of alpha", "above the condition by", "growth 2 % below 
 # of the eigenvalue $-1$ in each turn. Such a turn flips the signs of $x_i$ and $\tilde x$. In a round $\tilde x$ is
 # flipped $p$ times, but $x_i$ once. They have the same relation again in the next round only if $(-1)^p = -1$. For odd
 # $p$ there is such a vector, with factor $-1$ a round, and above the limit it grows. For even $p$ there is none: every
-# vector becomes shorter, and $\alpha$ may be a little larger. (At curvature $h$, put $\eta h$ for $\eta$.)
+# vector becomes shorter in time, and $\alpha$ may be a little larger. (At curvature $h$, put $\eta h$ for $\eta$.)
 #
 # Now with noise, as in SGD: each gradient is $x$ plus a random number. Turn the moving rate and the period:
 
@@ -506,8 +506,8 @@ table(["variant", "who talks when", "a round, simulated", "formula", "times as f
 
 # %% [markdown]
 # With more workers the difference grows: $p$ against $\lg p$. But the time of a round is half of the truth (05c): the
-# other half is how far a round comes, and the variants differ in that, too. minidl's `ElasticAveraging` has all but the
-# lock: `variant=` is "round_robin", "asynchronous" or "synchronous", and `overlap=True` is Sync 3.
+# other half is how far a round comes, and the variants differ in that, too. minidl's `ElasticAveraging` has
+# the `variant` "round_robin", "asynchronous" (with the lock) and "synchronous"; `overlap=True` is Sync 3.
 #
 # ## Break it: two slips in algorithm 1
 #
@@ -548,7 +548,7 @@ table(["slip", "change of the total", "largest distance of a worker to the centr
 # platform, and that communication falls from 87 % to 14 % of the time; the weak-scaling efficiency is 91.5 % on 4,253
 # cores.
 #
-# Three seeds, two rates, twenty epochs, and ADMM diverging: `benchmarks/reproductions/elastic_averaging.py`.
+# Three seeds, two learning rates, twenty epochs, and ADMM diverging: `benchmarks/reproductions/elastic_averaging.py`.
 #
 # ## The answer so far
 #
