@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 08d. How large a minibatch is worth having?
 #
-# *Read [08a](08a_linear_scaling.ipynb) first: the learning rate that a minibatch wants. Reading time: about 25 minutes.
+# *Read [08a](08a_linear_scaling.ipynb) first: the learning rate that a minibatch wants. Reading time: about 18 minutes.
 # Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
@@ -324,7 +324,7 @@ table(["one step of 4 nodes with 16 samples each", "squared length of G", "tr(Si
 # %% [markdown]
 # One step is a rough estimate. So average over many. There are two ways to do it: average the ratios, or average
 # numerator and denominator and divide *once*. Say 500 steps of 4 nodes, now at weights that are trained a little
-# ($B = 16$, rate 0.5, 100 steps).
+# ($B = 16$, learning rate 0.5, 100 steps).
 
 # %%
 guess_mean = guess("Which average comes closer to the exact noise scale?", ["of the ratios", "ratio of the averages",
@@ -433,8 +433,8 @@ see(lines.draw([panel], source=("measured", "formula"), height=3.4),
     "up to 16 samples the two sweeps agree. Then the capped one runs into a floor of its own: it looks like a law of "
     "the task, and is the border of a grid. Lines: the two fits.")  # fmt: skip
 say(f"Learning rates up to 2: S_min = {s_false:.0f}, B_c = {b_false:.0f}. Tuned: {s_min:.0f} and {b_c:.0f}. With "
-    f"{N:,} samples the colleague counts {capped[N]:.0f} steps instead of {steps[N]:.0f}, and reports that minibatches beyond "
-    f"{2 ** round(np.log2(b_false))} are not worth having.")  # fmt: skip
+    f"{N:,} samples the colleague counts {capped[N]:.0f} steps instead of {steps[N]:.0f}, and reports that minibatches "
+    f"beyond {2 ** round(np.log2(b_false))} are not worth having.")  # fmt: skip
 
 # %% [markdown]
 # You recognise it by the best learning rates, which stand at the border of the sweep. The opposite mistake is to keep

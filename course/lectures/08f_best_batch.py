@@ -109,7 +109,8 @@ shown = (8, 32, 128, 512, 1024)
 table(["minibatch B", *map(str, shown)],
       [["steps to the target", *(f"{steps[B]:.0f} ({min(by_seed[B])} to {max(by_seed[B])})" for B in shown)],
        ["samples/second", *(f"{B / simulated(B, '10 GbE'):,.0f}" for B in shown)]],
-      "steps measured, median (range) of 5 seeds; samples/second simulated: 8 nodes, 10 GbE")  # fmt: skip
+      "steps measured, median (range) of 5 seeds, with the best of three learning rates (the middle one for "
+      f"{sum(rate[B] == BEST_OF_08D[B] for B in SIZES)} of {len(SIZES)}); samples/second: simulated")  # fmt: skip
 
 # %% [markdown]
 # Both rows favour a large minibatch: fewer steps (until that ends), and more samples a second.

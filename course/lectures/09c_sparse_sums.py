@@ -2,7 +2,7 @@
 # # 09c. What does it cost to add up sparse gradients?
 #
 # *Read [09a](09a_top_k.ipynb) (the largest 1 % of a gradient is enough, if the rest is kept for later) and
-# [04b](04b_collectives.ipynb) (all-reduce) first. Reading time: about 23 minutes. Figures are* measured, simulated *or
+# [04b](04b_collectives.ipynb) (all-reduce) first. Reading time: about 18 minutes. Figures are* measured, simulated *or
 # come from a* formula.
 #
 # ## The question
@@ -451,8 +451,8 @@ table(["nodes", "pairs", "different indices", "error of `= values`", "error of `
 # **Renggli et al. (2019)**, *SparCML: High-performance sparse communication for machine learning* (SC'19), build sparse
 # collectives of these kinds: recursive doubling for small data, split and all-gather for large, and a switch to dense
 # vectors when the sum has filled up. They also send the values in few bits (09d). **Lin et al. (2018)**, *Deep gradient
-# compression* (DGC, 09b; arXiv:1712.01887), report how many times smaller *one node's message* is, at a density of 0.1
-# %. They send a value of 32 bits and, in place of an index, 16 bits for the run of zeros before it:
+# compression* (DGC, 09b; arXiv:1712.01887), report how many times smaller *one node's message* is, at a density of
+# 1/1,000. They send a value of 32 bits and, in place of an index, 16 bits for the run of zeros before it:
 
 # %% source_hidden=true
 bound, resnet = 32 / (0.001 * (32 + 16)), 25_557_032

@@ -2,7 +2,7 @@
 # # 09d. How few bits does a number of the gradient need?
 #
 # *Read [05a](05a_data_parallelism.ipynb) (every node computes a gradient, an all-reduce adds them up) and
-# [09a](09a_top_k.ipynb) (compressors) first. Reading time: about 28 minutes. Figures are* measured, simulated *or come
+# [09a](09a_top_k.ipynb) (compressors) first. Reading time: about 24 minutes. Figures are* measured, simulated *or come
 # from a* formula.
 #
 # ## The question
@@ -56,7 +56,7 @@ def errors(compressor):
 METHODS = {
     "float32": (None, 32),
     "16 bits (fp16)": (compress.Half("fp16"), 16),
-    "three values, one c for each 64": (compress.QSGD(1, 64), 2),
+    "three values, one c for each 64": (compress.QSGD(1, 64), 2 + 32 / 64),
     "three values, one c for all": (compress.QSGD(1, None), 2),
 }
 
@@ -76,8 +76,8 @@ table(["a number is sent as", "bits", "test error (%)"],
       f"guess: {guess_bits.against(answer)}")  # fmt: skip
 
 # %% [markdown]
-# With 16 bits no difference shows here. Two bits are enough if every bucket has its own $c$, and not if all numbers
-# share one. This page finds out which bits matter and why.
+# With 16 bits no difference shows here. Two bits are enough if every bucket has its own $c$ (half a bit more a number),
+# and not if all numbers share one. This page finds out which bits matter and why.
 #
 # ## Sixteen bits: which ones?
 #
