@@ -398,7 +398,7 @@ def crossover(p, alpha, beta, gamma=0.0):
 # %% test="crossover" points=1
 check.crossover(crossover)
 ### BEGIN HIDDEN TESTS
-check.crossover(crossover, powers_of_two=[16, 4, 512], others=[5, 7, 700, 2], alpha=20e-6, beta=0.8e-9, gamma=0.3e-9)
+check.crossover(crossover, powers_of_two=[16, 4, 1024], others=[5, 7, 700, 2], alpha=20e-6, beta=0.8e-9, gamma=0.3e-9)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -326,7 +326,13 @@ check.gossip(gossip)
 check.gossip(
     gossip,
     once=[(("path", 4), 2, 1), (("star", 4), 3, 0), (("ring", 2), 2, 1)],
-    often=[(("random", 6), 3, 4), (("ring", 4), 2, 7), (("two stars", 5), 1, 3), (("ring", 7), 2, 9), (("path", 3), 8500, 3)],
+    often=[
+        (("random", 6), 3, 4),
+        (("ring", 4), 2, 7),
+        (("two stars", 5), 1, 3),
+        (("ring", 7), 2, 9),
+        (("path", 3), 8500, 3),
+    ],
     together=[(("ring", 11), 1, 1), (("path", 9), 2, 1)],
     seed=75,
 )
@@ -419,7 +425,12 @@ def majority(comm, p, n, drawn):
 check.majority(majority)
 ### BEGIN HIDDEN TESTS
 check.majority(
-    majority, even=[(3, 2, 4), (2, 3, 3), (6, 1, 3)], uneven=[(3, 2, 4), (5, 2, 3)], same=[(5, 1, 2)], machines=18, seed=76
+    majority,
+    even=[(3, 2, 4), (2, 3, 3), (6, 1, 3)],
+    uneven=[(3, 2, 4), (5, 2, 3)],
+    same=[(5, 1, 2)],
+    machines=18,
+    seed=76,
 )
 ### END HIDDEN TESTS
 

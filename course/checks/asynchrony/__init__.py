@@ -37,8 +37,8 @@ Three = tuple[int, int, int]
         "server know when that is?",
         "message = comm.recv(ANY); then message[0] is the kind, message[1:] are the values, and comm.last_source is "
         "the worker. Count the DONEs.",
-        "Begin with a copy, so that the caller's shard stays as it is. PUT and ADD change it, GET sends it to the worker "
-        "that asked.",
+        "Begin with a copy, so that the caller's shard stays as it is. PUT and ADD change it, GET sends it to the "
+        "worker that asked.",
     ],
 )
 def serve(
@@ -73,8 +73,8 @@ def serve(
         "np.array_split(delta, len(servers)) has one part for each server, and works for any length.",
         "To each server go two requests: request(ADD, part), then request(GET). Send them to all servers first; only "
         "then receive.",
-        "comm.recv(server) waits for the reply of this server, whichever comes first: so each reply can be put where its "
-        "part belongs.",
+        "comm.recv(server) waits for the reply of this server, whichever comes first: so each reply can be put where "
+        "its part belongs.",
     ],
 )
 def push_pull(
@@ -191,8 +191,8 @@ def ssp_gate(
     points=1,
     hints=[
         "Play the events: a counter for each cell, and for each worker and cell the value that it read last.",
-        "A write sets the counter to what this worker read from this cell, plus one: so it may fall. How many increments "
-        "are left in the end?",
+        "A write sets the counter to what this worker read from this cell, plus one: so it may fall. How many "
+        "increments are left in the end?",
     ],
 )
 def lost_updates(

@@ -58,9 +58,7 @@ def draw(group: str, rng: np.random.Generator) -> Cluster:
         return Cluster(gradients, workers, seconds, 0.0, 1.0, between(2, 5), int(nbytes), alpha, beta, 0.0)
     nbytes = int(between(1e3, 1e4))
     if group == "staleness":
-        return Cluster(
-            gradients, workers, seconds, 0.0, 1.0, between(2, 6), nbytes, alpha, beta, between(0.02, 0.5)
-        )
+        return Cluster(gradients, workers, seconds, 0.0, 1.0, between(2, 6), nbytes, alpha, beta, between(0.02, 0.5))
     penalty = between(0.5 / workers, 2.5 / workers)
     is_random = rng.random() < 0.5
     share, factor = (between(0.01, 0.3), between(3, 10)) if is_random else (0.0, 1.0)

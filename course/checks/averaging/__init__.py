@@ -222,8 +222,8 @@ def consensus_factor(
     hints=[
         "In each step: send x to all neighbours, then receive from all of them. Who waits for whom, if everybody "
         "receives first?",
-        "Begin all sends by comm.isend, and keep what it returns. Then receive from each neighbour by its rank, as each "
-        "has its own weight. The machine's own number needs no message.",
+        "Begin all sends by comm.isend, and keep what it returns. Then receive from each neighbour by its rank, as "
+        "each has its own weight. The machine's own number needs no message.",
         "x itself is on its way while the messages are not taken: put the result into a new array, and wait for the "
         "sends before the next step.",
     ],

@@ -46,7 +46,9 @@ class Local:
 def local(answer: Answer, case: Case, seed: int) -> Local:
     """`local_sgd` on p machines that begin with the same weights."""
     p, n, period, steps, first = case
-    return Local(answer, machines(seed, p, n, steps, is_equal=True), period, steps, first, round(LR + 0.02 * (steps % 5), 2))
+    return Local(
+        answer, machines(seed, p, n, steps, is_equal=True), period, steps, first, round(LR + 0.02 * (steps % 5), 2)
+    )
 
 
 def ends(steps: int, period: int, first: int, slip: str = "") -> list[int]:

@@ -270,7 +270,7 @@ def compare_activation(one: Majority) -> None:
             begun[last] <= most + A_MOMENT,
             f"{one.called(last)}, a message takes a second: expected this machine in the all-reduce of round {number} "
             f"within {most} s after machine {one.drawn[number]} had its gradient, got {begun[last]:g} s.",
-            "In a tree, machines that are active activate others at the same time; in a chain they wait for each other.",
+            "In a tree, all machines that are active activate others at once; in a chain each waits for one.",
         )
 
 

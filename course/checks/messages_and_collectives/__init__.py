@@ -38,8 +38,8 @@ __all__ = [
         "If everyone who has the array sends it on, how many ranks have it after 1, 2, 3 rounds?",
         "After k rounds ranks 0 to 2^k - 1 have it. In the next round each of them tells one rank that has not: rank r "
         "tells r + 2^k, if there is one.",
-        "A rank asks three things in each round: have I the array already, do I get it now, or later? In the last round "
-        "not everyone who has it has somebody to send it to.",
+        "A rank asks three things in each round: have I the array already, do I get it now, or later? In the last "
+        "round not everyone who has it has somebody to send it to.",
     ],
 )
 def broadcast_tree(
@@ -290,7 +290,7 @@ def crossover(
     answer: Answer,
     part: Part,
     *,
-    powers_of_two: Sequence[int] = (16, 4, 64),
+    powers_of_two: Sequence[int] = (16, 4, 256),
     others: Sequence[int] = (6, 3, 12, 2, 1000),
     alpha: float = 50e-6,
     beta: float = 8e-9,

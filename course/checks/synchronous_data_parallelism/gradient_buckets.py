@@ -29,8 +29,8 @@ TOLERANCE = 0.01
 
 EXACTLY_FULL = "A bucket that holds exactly bucket_bytes is full, too: `>=`, not `>`."
 STOOD_STILL = (
-    "Backward stood still in between. Did it wait for an all-reduce? With async_op=True, keep what all_reduce returns, "
-    "and call wait() after backward."
+    "Backward stood still in between. Did it wait for the all-reduce before? With async_op=True, keep what all_reduce "
+    "returns, and call wait() after backward."
 )
 LAST_IS_MISSING = "The last bucket need not be full: what it holds when backward ends is to be reduced, too."
 

@@ -127,7 +127,8 @@ def compare(run: RankRun, step: Step) -> None:
             weights = {"Almost: the numbers were rounded on the way, to float32 perhaps.": got_w}
         expect.array(got_w, w, f"{called(step, rank)}: w", rtol=0, atol=scale, mistakes=weights, dtype=np.float64)
         velocities = {
-            "Weight decay is to go through the velocity, as in the three lines.": step.momentum * step.v + step.gradient,
+            "Weight decay is to go through the velocity, as in the three lines.": step.momentum * step.v
+            + step.gradient,
             RATE_INSIDE: rate_inside(step),
             "The velocity is as it was: return the new one.": step.v,
             "The weights are right, the velocity is not: were the weights averaged, and each rank's velocity left as "

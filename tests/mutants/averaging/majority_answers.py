@@ -127,7 +127,7 @@ def majority(comm, p, n, drawn):
 +                is_active = True
 +            elif comm.last_source == parent:
 +                waiting.append(comm.recv(training))
-=== wrong: whoever is ready begins (solo) :: all :: rank
+=== wrong: whoever is ready begins (solo) :: sums, once, times, messages :: rank
 -                is_active = parent is None
 +                is_active = True
 === wrong: the empty array is taken for a gradient :: all :: can never complete :: stuck
@@ -136,7 +136,7 @@ def majority(comm, p, n, drawn):
 
 -                waiting.append(came)
 +                waiting.append(np.resize(came, n) if len(came) else np.zeros(n))
-=== wrong: a chain: each machine activates the next one :: tree :: in a chain they wait for each other
+=== wrong: a chain: each machine activates the next one :: tree :: in a chain each waits for one
 -        parent, children = tree(p, root, comm.rank)
 +        parent = None if comm.rank == root else (comm.rank - 1) % p
 +        children = [] if (comm.rank + 1) % p == root else [(comm.rank + 1) % p]

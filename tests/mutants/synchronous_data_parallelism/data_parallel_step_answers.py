@@ -41,7 +41,8 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 === wrong: no weight decay :: alone, even, ragged :: Weight decay is missing
 -    v = momentum * v + g + weight_decay * w
 +    v = momentum * v + g
-=== wrong: momentum without correction: the velocity has the learning rate in it :: alone, even, ragged :: momentum correction
+=== wrong: momentum without correction: the velocity has the learning rate in it
+:: alone, even, ragged :: momentum correction
 -    v = momentum * v + g + weight_decay * w
 -    return w - lr * v, v
 +    v = momentum * v + lr * (g + weight_decay * w)
