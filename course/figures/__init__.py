@@ -7,8 +7,10 @@ neighbours.py         machines that average with their neighbours: messages of a
 decision_map.py       what a classifier answers at every point of a plane
 greedy_schedule.py    list scheduling of a graph on p machines
 task_graph.py         the tasks of a step, laid out in time, with its critical path
+buckets.py            gradients that fill buckets, and the all-reduces of these
 live_memory.py        the bytes that a program holds
 histograms.py         how often each number was counted, beside a formula
+parameter_server.py   workers, servers and what travels between them at one moment
 divided_layers.py     two layers that several machines divide, and their messages
 core_timeline.py      timelines of the core's simulated runs
 ways_to_train.py      the core trains by three strategies: the picture at the top of README

@@ -2,7 +2,7 @@
 # # 10a. How do two machines compute one layer, and what must they tell each other?
 #
 # *Read [05a](05a_data_parallelism.ipynb) first: data parallelism, all-reduce;
-# [04b](04b_collectives.ipynb) has the other collectives. Reading time: about 35 minutes. Figures are* measured *on the
+# [04b](04b_collectives.ipynb) has the other collectives. Reading time: about 24 minutes. Figures are* measured *on the
 # computer that ran this page,* simulated, *or come from a* formula.
 #
 # ## The question
@@ -16,7 +16,7 @@ from course.interaction import explore, guess, warm_up
 
 warm_up()
 
-# %%
+# %% source_hidden=true
 import copy
 import time
 from functools import partial
@@ -25,24 +25,22 @@ import numpy as np
 
 from course.figures import divided_layers
 from course.figures.page import say, see, table
-from minidl import Tensor, cluster, data, nn, optim, parallel, random
+from minidl import Tensor, cluster, data, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import tensor
 from minidl.plots import lines
 
 WIDTHS = {"GPT-2 small": 768, "GPT-3": 12_288, "a model of 10¹² weights": 25_600}
 table(
-    ["", "h", "weights of the two layers", *(f"on {p}" for p in (1, 2, 8))],
-    [[name, f"{h:,}", f"{8 * h * h:,}", *(f"{16 * 8 * h * h / p / 1e9:.2f} GB" for p in (1, 2, 8))]
-     for name, h in WIDTHS.items()],
+    ["", "h", *(f"on {p}" for p in (1, 2, 8))],
+    [[name, f"{h:,}", *(f"{16 * 8 * h * h / p / 1e9:.2f} GB" for p in (1, 2, 8))] for name, h in WIDTHS.items()],
     "formula: bytes on each machine in training, if p machines each keep a p-th; activations come on top",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # In the last row, two layers alone exceed the 80 GB of a large GPU, and the model has 128 such blocks. A cut *between*
-# layers ([chapter 11](11a_pipelines.ipynb)) cannot help here. Each layer itself has to be divided. This is *tensor
-# parallelism*. All machines work on the same samples at the same time, so nobody waits for the layer before. But they
-# need each other's numbers in the middle of the computation.
+# layers cannot help here. Each layer itself has to be divided. This is *tensor parallelism*. All machines work on the
+# same samples at the same time, and need each other's numbers in the middle of the computation.
 #
 # ## Two ways to divide a product
 #
@@ -67,11 +65,13 @@ x, A = np.random.default_rng(0).normal(size=(3, 4)), np.random.default_rng(1).no
 by_columns = [x @ share for share in np.split(A, 2, axis=1)]
 by_rows = [x_i @ A_i for x_i, A_i in zip(np.split(x, 2, axis=1), np.split(A, 2, axis=0), strict=True)]
 joined, added = np.concatenate(by_columns, axis=1), by_rows[0] + by_rows[1]
+
+# %% source_hidden=true
 table(
     ["A is divided by", "each machine gets", "all of y by", "operation", "off by at most"],
     [["columns", by_columns[0].shape, "joining", "all-gather", f"{np.abs(joined - x @ A).max():.0e}"],
      ["rows", by_rows[0].shape, "adding", "all-reduce", f"{np.abs(added - x @ A).max():.0e}"]],
-    f"measured; y has shape {(x @ A).shape}; your guess: {guess_free}",
+    f"measured; y has shape {(x @ A).shape}; your guess: {guess_free.against('both')}",
 )  # fmt: skip
 
 # %% [markdown]
@@ -85,10 +85,8 @@ table(
 # features), or *sums* (each has a summand of all features). What has to be sent follows from the state that one layer
 # makes and the state that the next one needs:
 
+
 # %%
-MESSAGE = {("slices", "whole"): "all-gather", ("sums", "whole"): "all-reduce", ("sums", "slices"): "reduce-scatter"}
-
-
 def hand_over(a, made, needed, comm):
     """Turn an activation (or a gradient) from the state that it has into the one that is needed."""
     match made, needed:
@@ -113,6 +111,8 @@ def hand_over(a, made, needed, comm):
 # %%
 NEEDS = {"columns": {"forward": "whole", "backward": "slices"}, "rows": {"forward": "slices", "backward": "whole"}}
 MAKES = {"columns": {"forward": "slices", "backward": "sums"}, "rows": {"forward": "sums", "backward": "slices"}}
+
+# %% source_hidden=true
 table(
     ["A is divided by", "forward needs", "forward makes", "backward needs", "backward makes"],
     [[way, *(each[way][direction] for direction in ("forward", "backward") for each in (NEEDS, MAKES))]
@@ -153,9 +153,10 @@ def divided_mlp(comm, x, matrices, ways, gradient):
 guess_order = guess("Which division of A and B needs the fewest bytes?",
                     ["columns, columns", "columns, rows", "rows, columns", "rows, rows"])  # fmt: skip
 
-# %%
+# %% source_hidden=true
 FREE = cluster.Simulation(cluster.Network(alpha=0, beta=1e-9))  # messages cost bytes only
 ORDERS = [(first, second) for first in NEEDS for second in NEEDS]
+MESSAGE = {("slices", "whole"): "all-gather", ("sums", "whole"): "all-reduce", ("sums", "slices"): "reduce-scatter"}
 
 
 def messages(first, second):
@@ -174,31 +175,32 @@ def words(operation, count, p):
     return (2 if operation == "all-reduce" else 1) * (p - 1) * count // p
 
 
-n, width = 6, 8
+n, width, p = 6, 8, 4
 generator = np.random.default_rng(2)
 x, gradient = generator.normal(size=(2, n, width))
 A, B = generator.normal(size=(width, 4 * width)), generator.normal(size=(4 * width, width))
 whole = cluster.launch(divided_mlp, (x, (A, B), ("columns", "rows"), gradient), nodes=1, on=FREE).results[0]
 inputs = Tensor(x, requires_grad=True)
 (F.gelu(inputs @ Tensor(A)) @ Tensor(B) * Tensor(gradient)).sum().backward()
-say(f"On one machine, the gradient of x is that of minidl's tape up to {np.abs(whole[1] - inputs.grad).max():.0e}.")
-rows = []
+rows, nbytes = [], {}
 for ways in ORDERS:
-    for p in (2, 4):
-        run = cluster.launch(divided_mlp, (x, (A, B), ways, gradient), nodes=p, on=FREE)
-        off = max(np.abs(result[i] - whole[i]).max() for result in run.results for i in (0, 1))
-        for i, way in enumerate(ways):
-            shares = [result[2][i] for result in run.results]
-            off = max(off, np.abs(np.concatenate(shares, axis=int(way == "columns")) - whole[2][i]).max())
-        sent = sum(traffic.nbytes for traffic in run.trace.ledger()[0].values())
-        formula = sum(words(operation, n * (4 * width if what == "h" else width), p)
-                      for _, what, operation in messages(*ways))  # fmt: skip
-        kinds = ", ".join(f"{operation} of {what}" for _, what, operation in messages(*ways))
-        rows.append([f"{ways[0]}, {ways[1]}", p, kinds, f"{sent:,}", f"{8 * formula:,}", f"{off:.0e}"])
+    run = cluster.launch(divided_mlp, (x, (A, B), ways, gradient), nodes=p, on=FREE)
+    off = max(np.abs(result[i] - whole[i]).max() for result in run.results for i in (0, 1))
+    for i, way in enumerate(ways):
+        shares = [result[2][i] for result in run.results]
+        off = max(off, np.abs(np.concatenate(shares, axis=int(way == "columns")) - whole[2][i]).max())
+    name = f"{ways[0]}, {ways[1]}"
+    nbytes[name] = sum(traffic.nbytes for traffic in run.trace.ledger()[0].values())
+    formula = sum(words(operation, n * (4 * width if what == "h" else width), p)
+                  for _, what, operation in messages(*ways))  # fmt: skip
+    kinds = ", ".join(f"{operation} of {what}" for _, what, operation in messages(*ways))
+    rows.append([name, kinds, f"{nbytes[name]:,} ({8 * formula:,})", f"{off:.0e}"])
 table(
-    ["A, B divided by", "p", "messages: forward, then backward", "bytes a machine, simulated", "formula", "off"],
+    ["A, B divided by", "messages: forward, then backward", "bytes a machine, simulated (formula)", "off"],
     rows,
-    f"float64; off: largest difference of outputs and gradients from one machine's; your guess: {guess_order}",
+    f"4 machines, float64; off: largest difference of outputs and gradients from one machine's, whose gradient of x is "
+    f"the tape's up to {np.abs(whole[1] - inputs.grad).max():.0e}; your guess: "
+    f"{guess_order.against(min(nbytes, key=nbytes.get))}",
 )
 
 # %% [markdown]
@@ -206,10 +208,11 @@ table(
 # gradient in backward, each of $n$ times $h$ numbers. Nothing is sent in the wide middle, since what the first layer
 # makes is what the second one needs. This is the division of Megatron-LM (Shoeybi et al., arXiv:1909.08053). It has
 # names for the two ends: $f$, where the divided part begins (nothing in forward, an all-reduce in backward), and $g$,
-# where it ends (an all-reduce in forward, nothing in backward). Turn it:
+# where it ends (an all-reduce in forward, nothing in backward). Here it is for 2,048 samples, which are positions of a
+# text in a GPT:
 
 
-# %%
+# %% source_hidden=true
 def turn(axes, machines, features, first, second):
     sliced = {"slices": "columns", "whole": ""}
     split = {
@@ -231,8 +234,7 @@ def turn(axes, machines, features, first, second):
 explore(
     turn,
     "a colour for each machine, grey where every machine has all of it. Forward messages stand above, backward ones "
-    "below. With columns, then rows, only x and y are handed over, and the wide h stays divided. Rows, then columns "
-    "make every machine hold the whole h: it is all-reduced in both directions. More machines divide the weights "
+    "below. Only columns, then rows send nothing for the wide h in the middle. More machines divide the weights "
     "further, but what each of them sends does not fall.",
     machines=[2, 3, 4, 8],
     features=[1024, 256, 4096, 12_288],
@@ -244,58 +246,30 @@ explore(
 )
 
 # %% [markdown]
-# (2,048 samples, which are positions of a text in a GPT.)
-#
 # ## Why not rows first?
 #
 # Rows, then columns look symmetric: if GELU were left out, the sums could wait until the end. But GELU comes between
 # the layers, and *the GELU of a sum is not the sum of the GELUs*:
 
 # %%
-a, b = 2.0, -1.0
-gelu = lambda value: float(F.gelu(Tensor(np.array([value]))).numpy()[0])  # noqa: E731
-say(f"GELU({a:g}) + GELU({b:g}) = {gelu(a) + gelu(b):.3f}, but GELU({a + b:g}) = {gelu(a + b):.3f}.")
 shares = [x_i @ A_i for x_i, A_i in zip(np.split(x, 2, axis=1), np.split(A, 2, axis=0), strict=True)]
-too_early = sum(F.gelu(Tensor(share)).numpy() @ B for share in shares)
-table(["A by rows, no message before B", "largest error", "largest output"],
-      [["with GELU", f"{np.abs(too_early - whole[0]).max():.3g}", f"{np.abs(whole[0]).max():.3g}"],
-       ["without", f"{np.abs(sum(shares) @ B - x @ A @ B).max():.1g}", f"{np.abs(x @ A @ B).max():.3g}"]],
-      "measured")  # fmt: skip
+too_early = sum(F.gelu(Tensor(share)).numpy() @ B for share in shares)  # y without a message before B
+
+# %% source_hidden=true
+a, b = 2.0, -1.0
+gelu = {value: float(F.gelu(Tensor(np.array([value]))).numpy()[0]) for value in (a, b, a + b)}
+say(f"GELU({a:g}) + GELU({b:g}) = {gelu[a] + gelu[b]:.3f}, but GELU({a + b:g}) = {gelu[a + b]:.3f}. The largest error "
+    f"of y is {np.abs(too_early - whole[0]).max():.3g} (largest output: {np.abs(whole[0]).max():.3g}); without GELU, "
+    f"{np.abs(sum(shares) @ B - x @ A @ B).max():.0e}.")  # fmt: skip
 
 # %% [markdown]
 # By columns every machine has *finished* values of its neurons, so any function of one neuron can follow: GELU, tanh,
 # dropout. The bias of a layer by columns is divided with the neurons. The bias of a layer by rows is added once, after
 # the all-reduce. If all $p$ machines added it to their summands, it would count $p$ times.
 #
-# `minidl.parallel.tensor` has both layers, with biases. A *layout* says which layer of a model is divided how:
-
-# %%
-random.manual_seed(0)
-net = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)).double()
-
-
-def run_divided(comm, model, layout, x):
-    """Output, gradient of x, and bytes of weights on this machine; the loss is the sum of the squared outputs."""
-    divided = tensor.split_layers(copy.deepcopy(model), comm, layout)
-    inputs = Tensor(x, requires_grad=True)
-    y = divided(inputs)
-    (y * y).sum().backward()
-    return y.numpy(), inputs.grad, sum(parameter.data.nbytes for parameter in divided.parameters())
-
-
-BOTH = {"0": tensor.ColumnLinear, "2": tensor.RowLinear}
-alone = cluster.launch(run_divided, (net, {}, x), nodes=1, on=FREE).results[0]
-rows = []
-for p in (1, 2, 4, 8):
-    run = cluster.launch(run_divided, (net, BOTH, x), nodes=p, on=FREE)
-    off = [max(np.abs(result[i] - alone[i]).max() for result in run.results) for i in (0, 1)]
-    calls = run.trace.ledger()[0]["all_reduce"].calls if p > 1 else 0
-    rows.append([p, *(f"{each:.0e}" for each in off), calls, run.results[0][2],
-                 8 * (8 * width**2 + 4 * width) // p + 8 * width])  # fmt: skip
-table(["p", "output off by", "gradient of x off by", "all-reduces", "bytes of weights a machine", "formula"], rows,
-      "simulated; formula: all but the second layer's bias is divided by p")  # fmt: skip
-
-# %% [markdown]
+# `minidl.parallel.tensor` has both layers, with biases. A *layout* says which layer of a model is divided how, such as
+# `{"0": ColumnLinear, "2": RowLinear}`.
+#
 # ## A whole GPT
 #
 # **Attention.** Each *head* computes queries, keys and values from $x$, and then attends without the other heads. So
@@ -306,36 +280,14 @@ table(["p", "output off by", "gradient of x off by", "all-reduces", "bytes of we
 # **Embedding.** The table of vectors is divided by its rows, the symbols. A machine looks up the symbols that it has,
 # takes zeros for all others, and an all-reduce adds up.
 #
-# **Loss.** The last layer has an output, a *logit*, for each of $V$ symbols, at $t$ positions of $n$ texts. Divided by
-# columns, the logits are slices. Joined, they would be $n t V$ numbers. But cross entropy needs only three numbers a
-# position: the largest logit, the sum of the exponentials, and the logit of the right symbol.
-
-# %%
-guess_loss = guess("n = 4, t = 32, V = 1,024. How many times as much is sent if all logits are joined?", unit="times")
-
-
-# %%
-def loss_of_slices(comm, logits, labels, way):
-    mine = Tensor(np.split(logits, comm.size, axis=-1)[comm.rank], requires_grad=True)
-    if way == "joined":
-        return F.cross_entropy(tensor.collectives.gathered(mine, comm).reshape(-1, 1024), labels.reshape(-1)).item()
-    return tensor.vocabulary_cross_entropy(mine, labels, comm).item()
-
-
-logits, labels = generator.normal(size=(4, 32, 1024)), generator.integers(1024, size=(4, 32))
-rows, sent = [], {}
-for way, formula in {"joined": 4 * 32 * 1024 // 2, "three numbers": 3 * 4 * 32}.items():
-    run = cluster.launch(loss_of_slices, (logits, labels, way), nodes=2, on=FREE)
-    sent[way] = sum(traffic.nbytes for traffic in run.trace.ledger()[0].values())
-    rows.append([way, f"{run.results[0]:.12f}", f"{sent[way]:,}", f"{8 * formula:,}"])
-table(["logits", "loss", "bytes a machine, simulated", "formula"], rows, "two machines, forward, float64")
-say(f"Joined logits are {sent['joined'] / sent['three numbers']:.0f} times as much (your guess: {guess_loss}).")
-
-# %% [markdown]
+# **Loss.** The last layer has an output, a *logit*, for each of $V$ symbols. Divided by columns, the logits of a
+# position are slices. They need not be joined: cross entropy needs only three numbers a position, the largest logit,
+# the sum of the exponentials, and the logit of the right symbol. These are all-reduced.
+#
 # `parallel.Hybrid(tp=2)` divides a GPT like this and trains it. Ours learns to add: it reads texts such as `37+48=085`.
 
 
-# %%
+# %% source_hidden=true
 def sums(count, seed):
     a, b = np.random.default_rng(seed).integers(100, size=(2, count))
     texts = [f"{i:02}+{j:02}={i + j:03}" for i, j in zip(a, b, strict=True)]
@@ -371,16 +323,18 @@ divided = partial(parallel.Hybrid, tp=2, micro_batches=1)
 one_node = train(parallel.Serial(), p=1)
 ways = {"divided": divided(), "forward computed again": divided(recompute=True), "with slices": divided(sequence=True)}
 runs = {name: train(strategy) for name, strategy in ways.items()}
+
+# %% source_hidden=true
 blocks = {name: of_a_block(strategy) for name, strategy in ways.items()}
 rows = []
 for name, run in runs.items():
     calls = ", ".join(f"{count[0]} {operation}" for operation, count in blocks[name].items() if count[0])
     off = abs(run.history[-1]["loss"] - one_node.history[-1]["loss"])
-    rows.append([name, f"{run.history[-1]['loss']:.6f}", f"{off:.0e}", calls,
-                 f"{sum(count[1] for count in blocks[name].values()):,}"])  # fmt: skip
-table(["two machines", "loss", "off one node's by", "calls a block and step", "bytes a block, step and machine"], rows,
+    rows.append([name, f"{off:.0e}", calls, f"{sum(count[1] for count in blocks[name].values()):,}"])
+table(["two machines", "loss off one node's by", "calls a block and step", "bytes a block, step and machine"], rows,
       f"simulated messages, real training: {one_node.history[-1]['steps']} steps; one node's loss: "
-      f"{one_node.history[-1]['loss']:.6f}; your guess: {guess_calls}")  # fmt: skip
+      f"{one_node.history[-1]['loss']:.6f}; your guess: "
+      f"{guess_calls.against(int(blocks['divided']['all_reduce'][0]))}")  # fmt: skip
 
 # %% [markdown]
 # Two all-reduces in forward and two in backward, one each for attention and for the feed-forward network. If forward
@@ -394,7 +348,7 @@ table(["two machines", "loss", "off one node's by", "calls a block and step", "b
 # machine has seen only some positions, are added up once a step: $6h$ numbers a block.) But less is kept:
 
 
-# %%
+# %% source_hidden=true
 def kept_by(comm, sequence):
     model = nn.models.GPT(16, block_size=32, n_layer=1, n_head=8, n_embd=64, dropout=0.1)
     tensor.split_layers(model, comm, tensor.layout_of(model, sequence))
@@ -402,32 +356,17 @@ def kept_by(comm, sequence):
     return nn.stage_costs(model.train(), tokens)[1].kept  # stage 0 is the embedding, stage 1 a block
 
 
-PS = [1, 2, 4, 8]
-kept = {sequence: [cluster.launch(kept_by, (sequence,), nodes=p, on=FREE).results[0] / 1e3 for p in PS]
-        for sequence in (False, True)}  # fmt: skip
-see(
-    lines.draw(
-        [lines.Panel([lines.Line("divided layers", PS, kept[False], "both"),
-                      lines.Line("and slices of the positions", PS, kept[True], "both"),
-                      lines.Line("a p-th", PS, [kept[False][0] / p for p in PS])],
-                     "machines p", "activations kept (kB)", "one block, on each machine", log="xy")],
-        source=("measured", "formula"),
-    ),
-    "divided layers alone leave much on every machine, since what lies between them is whole everywhere. With slices "
-    "of the positions that is divided, too. What remains above a p-th are mostly the whole arrays at the "
-    "ends, the inputs that f has joined.",
-)  # fmt: skip
-say(f"On 8 machines: {kept[False][3] / kept[False][0]:.0%} of one machine's bytes are kept by divided layers, "
-    f"{kept[True][3] / kept[True][0]:.0%} with slices. Korthikanti et al. count for GPT-3 in 16 bits "
-    f"{(10 + 24 / 8 + 80 / 8) / (34 + 80):.0%} and {1 / 8:.1%}: they also keep the inputs in slices, "
-    "and gather them again in backward. That is one all-gather more for each layer by columns.")  # fmt: skip
+alone_keeps = cluster.launch(kept_by, (False,), nodes=1, on=FREE).results[0]
+kept = [cluster.launch(kept_by, (sequence,), nodes=8, on=FREE).results[0] / alone_keeps for sequence in (False, True)]
+say(f"Activations that one of 8 machines keeps of a block, measured, relative to one machine alone: {kept[0]:.0%} with "
+    f"divided layers, {kept[1]:.0%} with slices of the positions as well. An eighth would be {1 / 8:.1%}.")  # fmt: skip
 
 # %% [markdown]
 # ## What does it cost?
 #
 # **Small products.** A machine with a $p$-th of $N$ outputs multiplies narrow matrices. Does its processor stay fast?
 
-# %%
+# %% source_hidden=true
 # measured: differs from run to run
 N, inner = 1024, 512
 left, right = (generator.normal(size=size).astype(np.float32) for size in ((256, inner), (inner, N)))
@@ -443,8 +382,7 @@ see(
     lines.draw([lines.Panel([lines.Line("one machine's product", columns, speeds, "both")],
                             "outputs on a machine, N/p", "GFLOP/s", f"(256, {inner}) times ({inner}, N/p)", log="x",
                             ylim=(0, 1.1 * max(speeds)))], source="measured"),
-    "from right to left the same layer is divided among more machines. The narrowest products are the "
-    "slowest.",
+    "from right to left the same layer is divided among more machines.",
 )  # fmt: skip
 say(f"With {columns[-1]} columns: {speeds[-1] / max(speeds):.0%} of the highest speed.")
 
@@ -455,76 +393,98 @@ say(f"With {columns[-1]} columns: {speeds[-1] / max(speeds):.0%} of the highest 
 # machine, in both.
 
 # %%
-guess_tokens = guess("h = 64. At how many positions a step do both send equally much?")
+guess_tokens = guess("h = 64. At how many positions a step do both send equally much?", unit="positions")
 
-# %%
+# %% source_hidden=true
 rows = []
-for batch in (8, 16, 32, 64):
+for batch in (8, 64):
     bytes_of = {axis: sum(count[1] for count in of_a_block(
         parallel.Hybrid(tp=2 if axis == "tp" else 1, micro_batches=1), axis, batch=batch).values())
         for axis in ("tp", "dp")}  # fmt: skip
-    rows.append([8 * batch, f"{bytes_of['tp']:,}", f"{8 * 4 * 8 * batch * 64:,}",
-                 f"{bytes_of['dp']:,}", f"{8 * (12 * 64**2 + 13 * 64 + 12):,}"])  # fmt: skip
-table(["positions n t", "tensor, simulated", "formula", "data, simulated", "formula"], rows,
+    rows.append([8 * batch, f"{bytes_of['tp']:,} ({8 * 4 * 8 * batch * 64:,})",
+                 f"{bytes_of['dp']:,} ({8 * (12 * 64**2 + 13 * 64 + 12):,})"])  # fmt: skip
+table(["positions n t", "tensor, simulated (formula)", "data, simulated (formula)"], rows,
       "bytes a block, step and machine; 2 machines, float64")  # fmt: skip
 equal = [3 * h + 13 / 4 for h in (64, 12_288)]  # where 4 n t h = 12 h² + 13 h
-say(f"Equally much at n t = 3 h + 13/4 = **{equal[0]:.0f}** (your guess: {guess_tokens}). For GPT-3 that is "
-    f"{equal[1]:,.0f} positions: {equal[1] / 2048:.0f} texts of 2,048.")  # fmt: skip
+say(f"Equally much at n t = 3 h + 13/4 = **{equal[0]:.0f}** (your guess: {guess_tokens.against(equal[0])}). For GPT-3 "
+    f"that is {equal[1]:,.0f} positions: {equal[1] / 2048:.0f} texts of 2,048.")  # fmt: skip
 
 # %% [markdown]
 # It also matters *when* something is sent. The all-reduces of a divided layer lie between two products: nobody can go
 # on without them. Gradients are needed only at the end of the step, so their messages can overlap with backward
-# ([05b](05b_overlap.ipynb)). Here are both: pairs of machines with a fast link divide each layer, and the two pairs
-# are replicas that share the minibatch, with a slow link between them.
+# ([05b](05b_overlap.ipynb)).
+#
+# ## The largest useful tp
+#
+# Let a machine do $S$ operations a second, and a byte take $\beta$ seconds. A block takes $72\,n t h^2$ operations,
+# forward and backward, so $p$ machines compute for $72\,n t h^2/(pS)$ seconds. In 16 bits, each of its 4 all-reduces
+# adds up $2 n t h$ bytes, which takes a ring $2\,\frac{p - 1}{p} \cdot 2 n t h \beta$. Machines compute for at least
+# half of the time if the messages take no longer than the products:
+#
+# $$16\,\tfrac{p - 1}{p}\,n t h \beta \le \frac{72\,n t h^2}{p S} \quad\Longleftrightarrow\quad
+# p \le 1 + \frac{9h}{2 \beta S}.$$
+#
+# The number of positions cancels: it makes products and messages larger alike. A latency of $\alpha$ seconds for each
+# of a ring's $2(p - 1)$ messages makes the largest $p$ smaller, all the more with few positions:
+#
+# $$p \le \frac{\alpha - c + \sqrt{(c - \alpha)^2 + 4\alpha(c + f)}}{2\alpha},
+# \qquad c = 2nth\beta, \quad f = 9nth^2/S.$$
+#
+# Take a block of GPT-3 ($h$ = 12,288, $nt$ = 2,048) on machines of 450 TFLOP/s, which is about what Megatron-Core
+# reports for an H100:
 
 # %%
-racks = cluster.Network.tree(racks=2, per_rack=2, nic=(2e-6, 40e9), uplink=(20e-6, 1.25e9))
-pairs = train(divided(dp=2), 4, cluster.Simulation(racks, cluster.Node(5e10, np.inf)), steps=1)
-gradients = max((event for event in pairs.trace.events if event.axis == "dp"), key=lambda event: event.end)
-first = min(event.start for event in pairs.trace.events if event.label.startswith("F0"))
-see(
-    pairs.trace.plot(by="axis", start=first, end=gradients.end),
-    "four machines, one step: forward (F0), then backward (B0). Messages along tp come in the middle of every block, "
-    "so machines 0 and 1 talk all the time, and so do 2 and 3. Along dp there is one long all-reduce, at the end.",
-)
-
-# %% [markdown]
-# So how far can a layer be divided? A block of GPT-3 on simulated machines of 450 TFLOP/s each, which is about what
-# Megatron-Core reports for an H100:
+guess_tp = guess("InfiniBand takes 0.04 ns a byte. Among how many of these machines can a block be divided so?")
 
 # %%
-guess_ethernet = guess("Eight machines on 10 Gbit/s Ethernet divide a block. Compared with one machine, they are …",
-                       ["faster", "as fast", "slower"])  # fmt: skip
+GPU = cluster.Node(flops_per_s=450e12, bytes_per_s=np.inf)
 
 
-# %%
-def block(comm, h, t=2048):
-    """A step of a block of GPT on one text, in 16 bits: forward and backward take 72 t h² operations."""
+def block(comm, h=12_288, t=2048):
+    """A step of a block of GPT on one text, in 16 bits."""
     for _ in range(4):
         comm.compute(flops=18 * t * h**2 / comm.size)
-        comm.all_reduce(cluster.Phantom(2 * t * h))
+        comm.all_reduce(cluster.Phantom(2 * t * h), algorithm="ring")
 
 
+def milliseconds(network, p):
+    return 1e3 * cluster.launch(block, nodes=p, on=cluster.Simulation(network, GPU)).seconds
+
+
+# %% source_hidden=true
 MACHINES = [1, 2, 4, 8, 16, 32]
-GPU = cluster.Node(flops_per_s=450e12, bytes_per_s=np.inf)
-milliseconds = {network: [1e3 * cluster.launch(block, (12_288,), nodes=p, on=cluster.Simulation(network, GPU)).seconds
-                          for p in MACHINES] for network in ("nvlink", "infiniband", "10gbe")}  # fmt: skip
+
+
+def largest_tp(network, h=12_288, positions=2048, speed=450e12):
+    """Without and with latency."""
+    net = cluster.Network.preset(network)
+    c, f, alpha = 2 * positions * h * net.beta, 9 * positions * h**2 / speed, net.alpha
+    with_latency = (alpha - c + ((c - alpha) ** 2 + 4 * alpha * (c + f)) ** 0.5) / 2 / alpha
+    return 1 + 9 * h / (2 * net.beta * speed), with_latency
+
+
+largest = {name: largest_tp(name) for name in ("nvlink", "infiniband", "10gbe")}
+times = {name: [milliseconds(name, p) for p in MACHINES] for name in largest}
 see(
     lines.draw(
-        [lines.Panel([*(lines.Line(network, MACHINES, times, "both") for network, times in milliseconds.items()),
-                      lines.Line("a p-th", MACHINES, [milliseconds["nvlink"][0] / p for p in MACHINES])],
+        [lines.Panel([*(lines.Line(name, MACHINES, each, "both") for name, each in times.items()),
+                      lines.Line("a p-th", MACHINES, [times["nvlink"][0] / p for p in MACHINES])],
                      "machines that divide the block, tp", "step of a block (ms)", "h = 12,288", log="xy")],
         source=("simulated", "formula"),
     ),
-    "with NVLink, eight machines are nearly eight times as fast. With InfiniBand the messages soon take longer than "
-    "the products. On Ethernet every division is slower than one machine.",
+    "the farther a line is above that of a p-th, the larger the messages' part of the time.",
 )  # fmt: skip
-speed_ups = ", ".join(f"{network} {times[0] / times[3]:.2g}" for network, times in milliseconds.items())
-say(f"Speed-up of 8 machines: {speed_ups} (your guess for Ethernet: {guess_ethernet}).")
+rows = []
+for name, (without, most) in largest.items():
+    shares = [f"{milliseconds(name, 1) / p / milliseconds(name, p):.1%}" for p in (int(most), int(most) + 1)]
+    rows.append([name, f"{without:.1f}", f"{most:.1f}", *shares])
+table(["network", "largest tp without latency", "with latency", "computing with that tp", "with one more"], rows,
+      "formula; last two: share of the time, simulated, with the third column rounded down and one more; your guess "
+      f"for InfiniBand: {guess_tp.against(int(largest['infiniband'][1]))}")  # fmt: skip
 
 # %% [markdown]
-# Therefore a layer is divided *within* a machine that has several GPUs with fast links between them. Between such
-# machines go the messages of pipelines and of data parallelism ([10b](10b_groups_and_grids.ipynb)).
+# Therefore a layer is divided *within* a server, whose GPUs have fast links between them. What goes between servers is
+# the subject of [10b](10b_groups.ipynb).
 #
 # ## Find the bug
 #
@@ -542,7 +502,16 @@ guess_bug = guess("What is wrong on each machine in the first step?",
                   ["the output", "gradients of this layer", "gradients below this layer", "nothing"])  # fmt: skip
 
 
-# %%
+# %% source_hidden=true
+def run_divided(comm, layout):
+    """Output and gradient of x of two layers whose loss is the sum of the squared outputs."""
+    two = tensor.split_layers(copy.deepcopy(net), comm, layout)
+    inputs = Tensor(x, requires_grad=True)
+    y = two(inputs)
+    (y * y).sum().backward()
+    return y.numpy(), inputs.grad
+
+
 class Copies(parallel.Hybrid):
     """Records the weights of the first norm, of which every machine has a copy."""
 
@@ -551,7 +520,10 @@ class Copies(parallel.Hybrid):
         session.record("copy", session.model.transformer.h[0].ln_1.weight.numpy().copy())
 
 
-one_step = [cluster.launch(run_divided, (net, layout, x), nodes=2, on=FREE).results[0]
+net = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)).double()
+BOTH = {"0": tensor.ColumnLinear, "2": tensor.RowLinear}
+alone = cluster.launch(run_divided, ({},), nodes=1, on=FREE).results[0]
+one_step = [cluster.launch(run_divided, (layout,), nodes=2, on=FREE).results[0]
             for layout in (BOTH, BOTH | {"0": MyColumns})]  # fmt: skip
 layout = dict(tensor.layout_of(job().build_model())) | {"*.mlp.c_fc": MyColumns}
 rows = []
@@ -561,8 +533,8 @@ for name, result, settings in zip(("ColumnLinear", "MyColumns"), one_step, ({}, 
     rows.append([name, *(f"{np.abs(result[i] - alone[i]).max():.1g}" for i in (0, 1)),
                  f"{run.history[0]['loss']:.4f}", f"{np.abs(copies[0] - copies[1]).max():.2g}"])  # fmt: skip
 table(["", "output off by", "gradient of x off by", "the GPT's loss", "its two copies of a norm differ by"], rows,
-      f"the first two: one step of our two layers; the others: a GPT after training; simulated messages; your guess: "
-      f"{guess_bug}")  # fmt: skip
+      "the first two: one step of two layers; the others: a GPT after training; simulated messages; your guess: "
+      f"{guess_bug.against('gradients below this layer')}")  # fmt: skip
 
 # %% [markdown]
 # Forward is right, and so are the gradients of the layer's own weights. But each machine has only its own summand of
@@ -576,21 +548,22 @@ table(["", "output off by", "gradient of x off by", "the GPT's loss", "its two c
 # percentage that they print counts *all* operations, also the forward that is computed again. Appendix and table give
 # what is needed to take it out, with $s$ = 2,048 positions and $V$ = 51,200 symbols:
 
-# %%
-PUBLISHED = [(1.7, 2304, 24, 1, 1, 137), (3.6, 3072, 30, 2, 1, 138), (7.5, 4096, 36, 4, 1, 142),
-             (18.4, 6144, 40, 8, 1, 135), (145.6, 12_288, 80, 8, 8, 148), (1008, 25_600, 128, 8, 64, 163)]  # fmt: skip
-rows = []
-for billions, h, layers, tp, stages, tera in PUBLISHED:
+# %% source_hidden=true
+PUBLISHED = [(1.7, 2304, 24, 1, 137), (3.6, 3072, 30, 2, 138), (7.5, 4096, 36, 4, 142), (18.4, 6144, 40, 8, 135),
+             (145.6, 12_288, 80, 8, 148), (1008, 25_600, 128, 8, 163)]  # fmt: skip
+rows, net_share = [], []
+for billions, h, layers, tp, tera in PUBLISHED:
     executed = 96 * (1 + 2048 / (6 * h) + 51_200 / (16 * layers * h))  # a position, layer and h²
     needed = 72 * (1 + 2048 / (6 * h) + 51_200 / (12 * layers * h))
-    shares = [f"{share:.0%}" for share in (tera / 312, tera / 312 * needed / executed)]
-    rows.append([f"{billions:g}", f"{h:,}", tp, stages, tera, *shares])
-table(["10⁹ weights", "h", "tp", "stages", "TFLOP/s a GPU", "of the peak, printed", "without what is repeated"], rows,
+    net_share.append(tera / 312 * needed / executed)
+    rows.append([f"{billions:g}", f"{h:,}", tp, f"{tera / 312:.0%}", f"{net_share[-1]:.0%}"])
+table(["10⁹ weights", "h", "tp", "of the peak, printed", "without what is repeated"], rows,
       "published; last column: formula")  # fmt: skip
+say(f"In the last row, {PUBLISHED[-1][-1] / 312:.0%} of the peak mean {net_share[-1]:.0%} for the model itself.")
 
 # %% [markdown]
-# Larger models have larger tp, up to 8: the GPUs of one machine. Beyond that come stages of a pipeline
-# ([chapter 11](11a_pipelines.ipynb)), never a larger tp. And 52 % of the peak means 39 % for the model itself.
+# Larger models have larger tp, up to 8: the GPUs of one server. The two largest of these six have 8 as well, and a
+# pipeline of several stages.
 #
 # Shoeybi et al. (2019) report 76 % of a linear speed-up for 8.3 billion weights on 512 GPUs: 64 replicas, each of 8
 # GPUs that divide the layers.
@@ -600,8 +573,9 @@ table(["10⁹ weights", "h", "tp", "stages", "TFLOP/s a GPU", "of the peak, prin
 # Two machines compute one layer by dividing its matrix. By columns they need the whole input and make slices; by rows
 # they need slices and make sums; in backward the roles swap. What they must tell each other follows from what they have
 # and what they need. Columns, then rows need one all-reduce each way, since a slice of finished neurons is all that
-# GELU and the next layer need. A GPT block so takes $2 + 2$ all-reduces, of activations, in the middle of the
-# computation. That pays where links are fast: within a machine.
+# GELU and the next layer need. A GPT block takes $2 + 2$ all-reduces of activations, in the middle of the
+# computation. That pays for at most $1 + 9h/(2\beta S)$ machines with fast links: within a
+# server.
 #
 # ## To the exercises
 #
@@ -615,4 +589,4 @@ table(["10⁹ weights", "h", "tp", "stages", "TFLOP/s a GPU", "of the peak, prin
 #    same mask on all machines, and which must not?
 # 3. A layer fits on one machine, but the step should be faster. Tensor or data parallelism: what decides?
 #
-# Next: [10b. Groups and grids](10b_groups_and_grids.ipynb)
+# Next: [10b. Which machines talk to which?](10b_groups.ipynb)

@@ -156,9 +156,10 @@ def value_of(owner: str, setting: str, text: str, hint: Any, nested: Classes) ->
         if fitting and _HEAD.fullmatch(text):
             kind = f"{owner}: {setting}"
             return build(kind, parse(kind, text), fitting, nested)
-        if not _WORD.fullmatch(text):
+        words = text[1:-1].split(",") if text[0] + text[-1] == "[]" else [text]
+        if not all(_WORD.fullmatch(word.strip()) for word in words):
             raise refusal from None
-        value = text
+        value = text if words == [text] else [word.strip() for word in words]
     if not fits(value, hint):
         raise refusal
     return value

@@ -1,4 +1,4 @@
-"""`--import my.py`: strategies, compressors, models, data sets and all-reduces of the user, by name."""
+"""`--import my.py`, `--data my.py`: strategies, compressors, models, data sets and all-reduces of the user, by name."""
 
 from __future__ import annotations
 
@@ -42,6 +42,19 @@ def register_all(paths: Sequence[Path] | None, on: str) -> None:
 
     if paths:
         mpi_job.on_all_ranks(register_here, on)
+
+
+def data_set(text: str, on: str) -> str:
+    """The name of the data set that --data means; of a Python file, the one that it defines."""
+    if not text.endswith(".py"):
+        return text
+    before = set(DATA)
+    register_all([Path(text)], on)
+    new = sorted(set(DATA) - before)
+    if len(new) != 1:
+        found = f"it defines {', '.join(new)}" if new else "it defines none"
+        raise ValueError(f"--data {text} must define one function annotated to return data.Splits; {found}")
+    return new[0]
 
 
 def register(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`minidl schedule`: a pipeline's schedule as text, table and picture."""
+"""`minidl schedule`: schedules of a pipeline as text, table and picture."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.table import Table
-from typer import Context, Option
+from typer import Argument, Context, Option
 
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.cli.display import results_table, say, show
 from minidl.cli.ending import ending
-from minidl.cli.shared_options import Out, offer
+from minidl.cli.shared_options import Formats, Out, offer, picture_formats
 
 if TYPE_CHECKING:  # each function imports what it calls, so that --help starts at once
     from minidl.parallel.pipeline import Schedule, Timeline, Times
@@ -29,10 +29,11 @@ MOST_TIME = 10**12
 
 def schedule(
     context: Context,
-    kind: Annotated[
-        str | None,
-        Option(
-            help="naive, gpipe, 1f1b (the default), pipedream, interleaved, zb-h1, zb-h2 or zb-v.",
+    kinds: Annotated[
+        list[str] | None,
+        Argument(
+            help="naive, gpipe, 1f1b (the default), pipedream, interleaved, zb-h1, zb-h2 or zb-v; several are drawn on "
+            "one page.",
             autocompletion=offer("minidl.parallel.pipeline", "SCHEDULES"),
         ),
     ] = None,
@@ -42,62 +43,74 @@ def schedule(
         int | None, Option(help="Chunks of the model on each stage; by default as the kind needs.")
     ] = None,
     file: Annotated[
-        Path | None, Option(help="CSV file of a schedule, a row for each stage, instead of the options above.")
+        Path | None,
+        Option(help="CSV file of a schedule, a row for each stage, instead of kinds and the options above."),
     ] = None,
     forward: Annotated[float, Option(help="Time of a stage's forward, in any unit.")] = 1.0,
     input: Annotated[float, Option(help="Time of its backward for the inputs.")] = 1.0,
     weight: Annotated[float, Option(help="Time of its backward for the weights.")] = 1.0,
     message: Annotated[float, Option(help="Time of a message to another stage.")] = 0.0,
+    formats: Formats = None,
     out: Out = None,
 ) -> None:
-    """Show who computes what when in a pipeline: its bubble, its memory, its picture.
+    """Show who computes what when in pipelines: bubble and memory of each, and one picture of all.
 
     A schedule from a file is checked first: the message names the first bad action and why. The times are of a whole
-    stage; each of its chunks takes its share. The folder gets the picture and the schedule as CSV, which --file reads.
+    stage; each of its chunks takes its share. The folder gets the picture, and each schedule as CSV for --file.
     """
     with ending("minidl schedule"):
         from minidl.cli import run_folder
-        from minidl.parallel.pipeline import simulate, write_csv
+        from minidl.parallel.pipeline import plot_timelines, simulate, write_csv
 
-        chosen = _schedule(context.params)
-        times, whole = _times(context.params, chosen.chunks_per_stage), _times(context.params, 1)
-        folder = run_folder.prepare(out, f"schedule-{chosen.name}")
-        timeline = simulate(chosen, times)
+        schedules, endings = _schedules(context.params), picture_formats(formats)
+        timelines = [simulate(each, _times(context.params, each.chunks_per_stage)) for each in schedules]
+        whole = _times(context.params, 1)
+        folder = run_folder.prepare(out, "-".join(["schedule", *(each.name for each in schedules)]))
         console = Console()
-        say(console, _text(timeline, console))
-        say(console, "")
-        show(console, _table(timeline))
-        say(console, "")
-        say(console, _bubble(timeline, whole))
-        timeline.plot().savefig(folder / "schedule.png")
-        write_csv(chosen, folder / "schedule.csv")
+        for timeline in timelines:
+            if len(timelines) > 1:
+                say(console, f"{timeline.schedule.name}:")
+            say(console, _text(timeline, console))
+            say(console, "")
+            show(console, _table(timeline))
+            say(console, "")
+            say(console, _bubble(timeline, whole))
+            if len(timelines) > 1:
+                say(console, "")
+            write_csv(timeline.schedule, folder / f"{timeline.schedule.name}.csv")
+        page = plot_timelines(timelines, memory=True)
+        for each in endings:
+            page.savefig(folder / f"schedule.{each}")
         say(console, run_folder.contents(folder))
 
 
-def _schedule(options: dict[str, Any]) -> Schedule:
-    """The schedule that was asked for, made or read from the file."""
+def _schedules(options: dict[str, Any]) -> list[Schedule]:
+    """The schedules that were asked for, made or read from the file."""
     from minidl.parallel import pipeline
 
     numbers = {name: options[name] for name in ("stages", "micro_batches", "chunks_per_stage")}
-    given = [name for name, value in {"kind": options["kind"], **numbers}.items() if value is not None]
+    kinds = list(dict.fromkeys(options["kinds"] or ()))
+    given = kinds + [f"--{name.replace('_', '-')}" for name, value in numbers.items() if value is not None]
     if options["file"] is not None:
         if given:
-            raise ValueError(f"--file has the whole schedule: leave out --{given[0].replace('_', '-')}")
-        chosen: Schedule = pipeline.read_csv(options["file"])
+            raise ValueError(f"--file has the whole schedule: leave out {given[0]}")
+        schedules: list[Schedule] = [pipeline.read_csv(options["file"])]
     else:
         for name, value in numbers.items():
             if value is not None:
                 most = MOST_STAGES if name == "stages" else None
                 whole_number(f"--{name.replace('_', '-')}", value, at_least=1, at_most=most)
-        kind = one_of("--kind", "1f1b" if options["kind"] is None else options["kind"], pipeline.SCHEDULES)
+        for kind in kinds:
+            one_of("a schedule", kind, pipeline.SCHEDULES)
         stages, micro_batches = numbers["stages"] or 4, numbers["micro_batches"] or 8
-        chosen = pipeline.schedule(kind, stages, micro_batches, numbers["chunks_per_stage"])
-    if (count := chosen.chunks * chosen.micro_batches) > MOST_MICRO_BATCHES:
+        chunks = numbers["chunks_per_stage"]
+        schedules = [pipeline.schedule(kind, stages, micro_batches, chunks) for kind in kinds or ["1f1b"]]
+    if (count := sum(each.chunks * each.micro_batches for each in schedules)) > MOST_MICRO_BATCHES:
         raise ValueError(
             f"{count:,} micro-batches, each counted on each chunk, are more than a picture can show: ask for at most "
             f"{MOST_MICRO_BATCHES:,}"
         )
-    return chosen
+    return schedules
 
 
 def _times(options: dict[str, Any], share: int) -> Times:

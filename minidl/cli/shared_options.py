@@ -10,6 +10,9 @@ from typing import Annotated, Any
 from typer import BadParameter, Option
 from typer.core import TyperCommand
 
+from minidl.arguments import one_of
+from minidl.plots.style import FORMATS
+
 
 def offer(module: str, name: str, *, more: str = "") -> Callable[[str], list[str]]:
     """What the shell offers when Tab is pressed: the names in `name` of the module, and files that match `more`.
@@ -31,14 +34,16 @@ STRATEGIES = offer("minidl.cli.strategies", "STRATEGIES")
 Model = Annotated[
     str,
     Option(
-        help="mlp, lenet, resnet or gpt; alexnet or vgg16 for images of 224x224; or one of --import.",
+        help="mlp, lenet, resnet or gpt; alexnet or vgg16 for images of 224x224; or one of --import. With sizes: "
+        "mlp:hidden=256, 'mlp:hidden=(256,128)', resnet:depth=20, gpt:layers=8,heads=8,width=256,context=128.",
         autocompletion=offer("minidl.cli.models", "MODELS"),
     ),
 ]
 Data = Annotated[
     str,
     Option(
-        help="digits, glyphs, spirals, stdlib_text, mnist, fashion_mnist or cifar10, or one of --import.",
+        help="digits, glyphs, spirals, stdlib_text, mnist, fashion_mnist or cifar10, one of --import, or your own: "
+        "NAME.npz, NAME.csv, NAME.txt, NAME.py or a folder of images.",
         autocompletion=offer("minidl.data", "NAMES"),
     ),
 ]
@@ -85,7 +90,16 @@ Networks = Annotated[
         autocompletion=NETWORKS,
     ),
 ]
+Formats = Annotated[
+    list[str] | None,
+    Option("--format", help="Formats of the picture, several by commas: png (the default), svg, pdf."),
+]
 Out = Annotated[Path | None, Option(help="Folder for all files that are written; by default a new one in runs/.")]
+
+
+def picture_formats(given: list[str] | None) -> tuple[str, ...]:
+    """The formats that `--format` names. Raises ValueError for others."""
+    return tuple(one_of("--format", name, FORMATS) for name in items("--format", given, "png"))
 
 
 # ---- options of several words ----

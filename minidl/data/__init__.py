@@ -1,4 +1,4 @@
-"""Data sets that need no download, MNIST and CIFAR-10, and minibatches for one rank or many."""
+"""Data sets that need no download, MNIST and CIFAR-10, files of one's own, and minibatches for one rank or many."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +10,7 @@ from minidl.data.digits import digits
 from minidl.data.glyphs import glyphs
 from minidl.data.loader import Batch, DataLoader
 from minidl.data.mnist import fashion_mnist, mnist
+from minidl.data.own_files import is_path, read
 from minidl.data.sampler import DistributedSampler
 from minidl.data.sparse_rows import SparseRows, sparse_rows
 from minidl.data.spirals import spirals
@@ -55,10 +56,28 @@ NAMES = tuple(_DATA_SETS)
 
 
 def load(name: str, **options: Any) -> Splits:
-    """Return the data set `name`, one of NAMES; `options` are those of its function.
+    """Return the data set `name`, one of NAMES, or one of your own from a file or folder.
 
-    Raises ValueError for an unknown name.
+    Parameters
+        name       a name; or NAME.npz, arrays x_train, y_train, x_test, y_test, or x, y;
+                   or NAME.csv, a row for each sample, its class in the column `label`, else in the last one;
+                   or NAME.txt, a text whose last tenth is for testing;
+                   or a folder with images in folders named by class, below `train` and `test` if there are these
+        options    those of the function of that name
+
+    Notes
+        Of a file, x becomes float32, y int64: class k has the label classes[k], in sorted order.
+        If there is no test set, a fifth of the samples, drawn with a fixed seed, is for testing.
+        Images of uint8 are scaled to 0..1, and the mean image of the training set is subtracted. The columns of a table
+        get the mean 0 and the standard deviation 1 in the training set. Other arrays keep their values.
+        A text's symbols are its characters; windows have 64 of them.
+
+    Raises
+        ValueError  an unknown name
+        DataError   a file is missing or of another form; the message says what to change
 
     >>> train, test = load("spirals", n=50)
     """
-    return _DATA_SETS[one_of("name", name, NAMES)](**options)
+    if name not in NAMES and is_path(name):
+        return read(name)
+    return _DATA_SETS[one_of("name", name, NAMES, hint="a file of your own has an ending, such as NAME.npz")](**options)

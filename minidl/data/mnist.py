@@ -94,8 +94,12 @@ def _idx_splits(
     paths = {}
     missing = []
     for idx_name, sha256 in zip(NAMES, checksums, strict=True):
+        spellings = (idx_name, idx_name.replace("-idx", ".idx"))  # the second one: unpacked by some archivers
         places = [
-            place / file for place in (folder, folder / torchvision_folder) for file in (idx_name, f"{idx_name}.gz")
+            place / f"{spelling}{ending}"
+            for place in (folder, folder / torchvision_folder)
+            for spelling in spellings
+            for ending in ("", ".gz")
         ]
         found = next((path for path in places if path.exists()), None)
         if found is None:

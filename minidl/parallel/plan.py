@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from minidl.arguments import whole_number
@@ -9,7 +10,7 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.mesh import Mesh
 
 AXES = ("dp", "pp", "spatial", "tp")
-"""The axes of every plan's mesh, outermost first: the ranks that communicate most, those of "tp", are neighbours."""
+"""The axes of a plan's mesh in their default order, outermost first: ranks along "tp" are neighbours."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,13 @@ class ParallelPlan:
         micro_batches  slices of a replica's share of a minibatch, which follow each other through the stages
         schedule       name of the order in which a pipeline computes them; None: the strategy has only one
         output_stage   the stage that has the model's outputs and the loss; -1: the last
+        axes           the axes in the order of the mesh, outermost first: ranks along the last one are neighbours
 
     `micro_batches` and `schedule` are for the strategy that made the plan; nothing else reads them. A plan has no
     servers: their ranks come after its own.
 
     Raises
-        TypeError, ValueError for a number that is not whole or below 1, and for spatial above 1
+        TypeError, ValueError for a number that is not whole or below 1, for spatial above 1, and for other axes
 
     >>> plan = ParallelPlan(dp=2, pp=3)
     >>> plan.world, plan.is_split
@@ -45,10 +47,11 @@ class ParallelPlan:
     micro_batches: int = 1
     schedule: str | None = None
     output_stage: int = -1
+    axes: tuple[str, ...] = AXES
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            if each.name not in ("schedule", "output_stage"):
+            if each.name not in ("schedule", "output_stage", "axes"):
                 number = whole_number(f"ParallelPlan: {each.name}", getattr(self, each.name), at_least=1)
                 object.__setattr__(self, each.name, number)
         if self.spatial > 1:
@@ -58,11 +61,12 @@ class ParallelPlan:
             )
         stage = whole_number("ParallelPlan: output_stage", self.output_stage, at_least=-1, at_most=self.pp - 1)
         object.__setattr__(self, "output_stage", stage % self.pp)
+        object.__setattr__(self, "axes", in_any_order("ParallelPlan: axes", self.axes, AXES))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extent of each axis of `AXES`."""
-        return tuple(getattr(self, axis) for axis in AXES)
+        """The extent of each axis of `axes`."""
+        return tuple(getattr(self, axis) for axis in self.axes)
 
     @property
     def ranks_of_replica(self) -> int:
@@ -82,14 +86,27 @@ class ParallelPlan:
     def coordinates(self, rank: int) -> dict[str, int]:
         """The position of a rank of the plan along each axis."""
         position: dict[str, int] = {}
-        for axis in reversed(AXES):
+        for axis in reversed(self.axes):
             rank, position[axis] = divmod(rank, getattr(self, axis))
-        return {axis: position[axis] for axis in AXES}
+        return {axis: position[axis] for axis in self.axes}
 
     def mesh(self, comm: Communicator) -> Mesh[Communicator]:
-        """The ranks of the plan as a grid with the axes `AXES`; the plan's ranks call it together.
+        """The ranks of the plan as a grid with the axes `axes`; the plan's ranks call it together.
 
         comm: communicator of the run, whose first `world` ranks are those of the plan.
         """
         nodes = comm if comm.size == self.world else comm.first_ranks(self.world)
-        return nodes.mesh(self.shape, AXES)
+        return nodes.mesh(self.shape, self.axes)
+
+
+def in_any_order(name: str, given: Iterable[str], axes: tuple[str, ...]) -> tuple[str, ...]:
+    """The axes in the given order. Raises TypeError or ValueError unless each is named once.
+
+    >>> in_any_order("axes", ["tp", "dp"], ("dp", "tp"))
+    ('tp', 'dp')
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} must be a tuple of names, outermost first, such as {axes}, got {given!r}")
+    if sorted(map(str, order := tuple(given))) != sorted(axes):
+        raise ValueError(f"{name} must name {', '.join(axes)}, each once and in any order, got {order}")
+    return order

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FORMATS = ("png", "svg", "pdf")  # of a picture in a file
 SOURCES = ("measured", "simulated", "formula")
 PLAIN = (1e-4, 1e6)  # numbers in this range on a logarithmic axis are written out
 

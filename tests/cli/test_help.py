@@ -48,7 +48,7 @@ def test_help_fits_the_terminal_names_everything_and_shows_the_examples_unbroken
         assert f"  {line}\n" in page
 
 
-QUICK = ("--list", "simulate --nodes", "--kind")  # a fraction of a second each
+QUICK = ("--list", "simulate --nodes", "schedule")  # a fraction of a second each
 LINES = [
     line.strip()
     for text in EXAMPLES.values()
@@ -85,7 +85,7 @@ def test_tab_offers_commands_and_values(tmp_path):
         "compare --on ": ["processes", "simulation", "mpi"],
         "simulate --collective b": ["broadcast", "barrier"],
         "simulate --algorithm r": ["ring", "rabenseifner"],
-        "schedule --kind z": ["zb-h1", "zb-v"],
+        "schedule gpipe z": ["zb-h1", "zb-v"],
         "calibrate --pattern ": ["ping-pong", "exchange"],
     }
     for words, some in offered.items():

@@ -21,6 +21,12 @@ def test_a_plan_may_divide_layers_and_a_minibatch_may_have_fewer_samples_than_no
     assert json.loads((tmp_path / "divided" / "config.json").read_text())["nodes"] == 8
 
 
+def test_a_plan_may_order_its_axes_which_changes_no_bit(tmp_path):
+    for name, setting in {"usual": "", "ordered": ",axes=[tp, pp, dp]"}.items():
+        succeeds(*TRAIN, "--plan", f"dp=2,tp=2,micro_batches=2{setting}", "--out", name)
+    assert_same_bits(tmp_path / "ordered", tmp_path / "usual")
+
+
 def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
     refuses(
         f"train {' '.join(QUICK)} --batch-size 32 --on simulation --plan",
@@ -46,6 +52,8 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "pp=2,recompute=true,schedule=pipedream,weight_versions=latest": "recompute=True needs the weights of the",
             "tp=7": "layers.0 cannot be divided by 7 ranks",
             "tp=2,tp=2": "tp is given twice",
+            "dp=2,axes=[dp,tp]": "Hybrid: axes must name dp, pp, tp, each once and in any order, got ('dp', 'tp')",
+            "dp=2,axes=[dp": "is no plan: write the extent of each axis",
             "ep=2": "an axis or a setting must be 'dp', 'pp', 'tp', ",
         },
     )

@@ -28,6 +28,16 @@ def test_ranks_are_counted_row_by_row_with_tp_innermost_and_dp_outermost():
     assert tuple(plan.coordinates(0)) == AXES
 
 
+def test_ranks_along_the_last_of_the_axes_are_neighbours():
+    plan = ParallelPlan(dp=2, pp=2, tp=3, axes=("tp", "pp", "spatial", "dp"))
+    assert [plan.coordinates(rank)["dp"] for rank in (0, 1, 2)] == [0, 1, 0]
+    assert [plan.coordinates(rank)["tp"] for rank in (3, 4, 8)] == [0, 1, 2]
+    assert plan.shape == (3, 2, 1, 2)
+    for axes, error in ((("dp", "tp"), ValueError), ((*AXES, "tp"), ValueError), ("dp", TypeError), (None, TypeError)):
+        with pytest.raises(error, match="ParallelPlan: axes must"):
+            ParallelPlan(axes=axes)
+
+
 def test_the_outputs_are_on_the_last_stage_unless_the_plan_says_otherwise():
     assert ParallelPlan(pp=3).output_stage == 2 == ParallelPlan(pp=3, output_stage=2).output_stage
     assert ParallelPlan(pp=3, output_stage=0).output_stage == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from course.checks.asynchrony.requests import ADD, AT_ONCE, DONE, GET, ITEMSIZE, NAMES, PUT, Array, request
+from course.checks.asynchrony.requests import ADD, AT_ONCE, DONE, GET, ITEMSIZE, NAMES, PUT, Array, idle, request
 from course.judging import Answer, Wrong, expect
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
@@ -50,6 +50,7 @@ class Served:
 def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -> list[Asked]:
     """`each` requests of every worker and its DONE, one a second; the kinds come in turn, and GET is each one's last.
 
+    Two of three PUTs have the same values.
     Worker 0 is done first, and worker 1 last; the others come in a random order.
     """
     rng = stream(Purpose.MANUAL, seed, "requests to a server", workers, n, each)
@@ -61,10 +62,13 @@ def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -
             others.append(1)
         turns = [first, *[0] * each, *others]
     found: list[Asked] = []
-    left = [each] * workers
+    left, puts, again = [each] * workers, 0, rng.integers(-9, 10, n) + A_LITTLE
     for turn, worker in enumerate(map(int, turns)):
         kind = GET if left[worker] == 1 and GET in kinds else kinds[turn % len(kinds)]
         values = rng.integers(-9, 10, n) + A_LITTLE if kind in (ADD, PUT) else np.zeros(0)
+        if kind == PUT:
+            puts += 1
+            values = values if puts % 3 == 0 else again
         found.append(Asked(len(found) + 1.0, worker, kind, values))
         left[worker] -= 1
         if not left[worker]:
@@ -95,8 +99,8 @@ def served(answer: Answer, seed: int, workers: int, n: int, each: int, kinds: Se
     """Run `serve` on a shard of n values, with `each` requests of each worker."""
     requests = script(seed, workers, n, each, kinds)
     shard = stream(Purpose.MANUAL, seed, "a shard", n).integers(-9, 10, n).astype(float)
-    played = {worker: worker_of(requests, workers) for worker in range(workers)}
-    run = answer.on_ranks([()] * workers + [(shard, workers)], AT_ONCE, may_change=[0], played=played)
+    played = {worker: worker_of(requests, workers) for worker in range(workers)} | {workers + 1: idle}
+    run = answer.on_ranks([()] * workers + [(shard, workers), ()], AT_ONCE, may_change=[0], played=played)
     called = f"serve(comm, shard, {workers}), shard of {counted(n, 'value')}"
     return Served(shard, workers, requests, run, called)
 

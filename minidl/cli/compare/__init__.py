@@ -13,6 +13,7 @@ from minidl.cli.shared_options import (
     STRATEGIES,
     Data,
     Deadline,
+    Formats,
     Import,
     Kernels,
     LearningRate,
@@ -91,10 +92,7 @@ def compare(
         list[str] | None,
         Option(metavar="NODE:FACTOR", help="A slow node: 3:4 makes node 3 take 4 times as long to compute."),
     ] = None,
-    formats: Annotated[
-        list[str] | None,
-        Option("--format", help="Formats of the picture, several by commas: png (the default), svg, pdf."),
-    ] = None,
+    formats: Formats = None,
     imported: Import = None,
     out: Out = None,
     show: Annotated[
@@ -114,7 +112,7 @@ def compare(
     """
     with ending("minidl compare"):
         from minidl.cli.compare.run import print_list, run  # here, so that --help comes at once
-        from minidl.cli.imported import register_all
+        from minidl.cli.imported import data_set, register_all
 
         register_all(imported, on)
         if show:
@@ -122,4 +120,6 @@ def compare(
         else:
             source = context.get_parameter_source("nodes")
             is_given = source is not None and source.name == "COMMANDLINE"
-            run(context.params | ({} if is_given or on != "mpi" else {"nodes": mpi_job.nodes_by_mpiexec(0) or nodes}))
+            if on == "mpi" and not is_given:
+                nodes = mpi_job.nodes_by_mpiexec(0) or nodes
+            run(context.params | {"data": data_set(data, on), "nodes": nodes})

@@ -15,16 +15,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from minidl import cluster, data, kernels, parallel
-from minidl.arguments import one_of, real_number, whole_number
+from minidl.arguments import real_number, whole_number
 from minidl.cli import components, engines, imported, job, mpi_job, run_folder, strategies
 from minidl.cli.compiling import compile_kernels
 from minidl.cli.display import LiveBar, results_table, say, show
 from minidl.cli.job import Options, decay_text
-from minidl.cli.models import MODELS, check_momentum
+from minidl.cli.models import MODELS, check_momentum, name_of
 from minidl.cli.quantities import counted
-from minidl.cli.shared_options import items
+from minidl.cli.shared_options import items, picture_formats
 from minidl.parallel import Comparison
-from minidl.parallel.comparison.comparison import FORMATS, RUNS
+from minidl.parallel.comparison.comparison import RUNS
 from minidl.parallel.comparison.entrant import Entrant
 from minidl.plots.style import seconds_text
 
@@ -117,7 +117,7 @@ def run(options: Options) -> None:
         node=_node(options),
         slow=dict(_slow(text, options["nodes"]) for text in items("--slow", options["slow"], "")),
         seeds=whole_number("--seeds", options["seeds"], at_least=1),
-        formats=tuple(one_of("--format", name, FORMATS) for name in items("--format", options["formats"], "png")),
+        formats=picture_formats(options["formats"]),
         target=real_number("--target", options["target"], above=0, at_most=1),
     )
     names = items("--networks", options["networks"], DEFAULT_NETWORKS[on])
@@ -131,13 +131,13 @@ def run(options: Options) -> None:
     jobs, entrants = [job for job, _ in all_entered], [entrant for _, entrant in all_entered]
     for one in entrants:
         one.check_networks(networks.values())
-    folder = cluster.once(partial(_folder, out, f"compare-{settings.model}-{settings.data}"), on)
+    folder = cluster.once(partial(_folder, out, f"compare-{name_of(settings.model)}-{Path(settings.data).stem}"), on)
     is_writer = cluster.is_first(on)
     title = title_of(settings, entrants, is_emulated=on == "processes" and any(networks.values()))
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     say(console, title)
     try:
-        compile_kernels(console, on, settings.model)
+        compile_kernels(console, on, name_of(settings.model))
         with ComparisonProgress(console, len(texts) * len(networks) * settings.seeds, settings.seeds) as progress:
             comparison = parallel.compare(
                 jobs[0][1],

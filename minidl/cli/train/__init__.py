@@ -152,7 +152,7 @@ def train(
     gives each node weights of its own); and at the end the trace (for Perfetto) and two pictures.
     """
     with ending("minidl train"):
-        from minidl.cli.imported import register_all
+        from minidl.cli.imported import data_set, register_all
         from minidl.cli.train.options import (  # imported here, so that --help is fast
             completed,
             nodes_by_mpiexec,
@@ -163,6 +163,7 @@ def train(
 
         register_all(imported, on)
         options = {name: value for name, value in context.params.items() if name not in LEFT_OUT}
+        options["data"] = data_set(data, on)
         asked = {name for name in options if _source(context, name) == "COMMANDLINE"}
         if plan is not None:
             options |= with_plan(plan, options, asked)

@@ -47,7 +47,6 @@ def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, f
             )
     options = options | rates
     if options["optimizer"] is not None:
-        one_of("--model", options["model"], MODELS)
         typed = {name: options[name] for name in strategies.RATES}
         options = options | strategies.optimizer_rates(options["optimizer"], options["model"], typed)
     options = job.completed(options)
@@ -167,7 +166,7 @@ def _as_yaml(text: object) -> str:
 # ---- --plan ----
 
 AXES = ("dp", "pp", "tp")
-SETTINGS = ("sequence", "micro_batches", "schedule", "chunks_per_stage", "cuts", "weight_versions", "recompute")
+SETTINGS = ("axes", "sequence", "micro_batches", "schedule", "chunks_per_stage", "cuts", "weight_versions", "recompute")
 
 
 def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from minidl.cluster.trace.recording import Shares
 from minidl.parallel.comparison.compared_run import ComparedRun
 from minidl.parallel.comparison.over_seeds import OverSeeds
 from minidl.plots import race
+from minidl.plots.style import FORMATS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg", "pdf")
 RUNS, HISTORY, SUMMARY = "runs.csv", "history.csv", "summary.csv"
 OF_AN_EPOCH = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accuracy")  # columns of history.csv
 OF_A_STRATEGY = ("accuracy", "steps", "time", "to {:.3g}", "sent", "busy", "stale")  # columns of a table

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from minidl.arguments import whole_number
@@ -296,9 +297,9 @@ def executed(trace: Trace, schedule: Schedule, minibatch: int = 0, replica: int 
     """
     whole_number("executed: minibatch", minibatch, at_least=0)
     bars: list[Bar] = []
-    ranks_of_stage = _ranks_of_stage(trace)
+    to_replica, to_stage = _distance(trace, "dp"), _distance(trace, "pp")
     for stage in range(schedule.stages):
-        rank = (replica * schedule.stages + stage) * ranks_of_stage
+        rank = replica * to_replica + stage * to_stage
         runs = list(_minibatches(trace, rank, stage, schedule))
         if minibatch >= len(runs):
             raise ValueError(
@@ -311,13 +312,10 @@ def executed(trace: Trace, schedule: Schedule, minibatch: int = 0, replica: int 
     return Timeline(schedule, tuple(shifted), source=trace.source, unit="s")
 
 
-def _ranks_of_stage(trace: Trace) -> int:
-    """Number of ranks per stage: those from rank 0 on that exchange messages along the axis "tp"."""
-    count = 1
-    for event in trace.events:  # ordered by rank
-        if event.axis == "tp" and event.rank < count:
-            count = max(count, event.peer + 1)
-    return count
+def _distance(trace: Trace, axis: str) -> int:
+    """From a rank to the next one along the axis, as rank 0's messages show; without any, more than there are ranks."""
+    of_first = takewhile(lambda event: event.rank == 0, trace.events)  # ordered by rank
+    return min((event.peer for event in of_first if event.axis == axis and event.peer > 0), default=trace.size)
 
 
 def _minibatches(trace: Trace, rank: int, stage: int, schedule: Schedule) -> Iterator[list[Bar]]:

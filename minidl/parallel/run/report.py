@@ -13,6 +13,7 @@ from minidl.cluster.trace.trace import Trace
 from minidl.nn import Module
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job, built_once
+from minidl.parallel.plan import AXES
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.elastic_restart import Restart
 from minidl.parallel.run.history import HistoryRow
@@ -63,9 +64,12 @@ class Report:
     @property
     def digests(self) -> list[str]:
         """A hash of the weights of each replica whose nodes all survived; all equal for synchronous strategies."""
-        size = self.nodes // self.strategy.plan(self.job, self.nodes).dp
-        replicas = [self.results[first : first + size] for first in range(0, self.nodes, size)]
-        return [vector.joint_digest([r.digest for r in ranks if r]) for ranks in replicas if None not in ranks]
+        plan = self.strategy.plan(self.job, self.nodes)
+        places = [plan.coordinates(rank) for rank in range(self.nodes)]
+        ranks = sorted(range(self.nodes), key=lambda rank: [places[rank][axis] for axis in AXES])
+        results, size = [self.results[rank] for rank in ranks], plan.ranks_of_replica
+        replicas = [results[first : first + size] for first in range(0, self.nodes, size)]
+        return [vector.joint_digest([r.digest for r in each if r]) for each in replicas if None not in each]
 
     @property
     def recorded(self) -> dict[str, list[list[Any]]]:
@@ -103,7 +107,7 @@ class Report:
         return figure
 
     def save(self, folder: str | Path) -> Path:
-        """Write config.json, metrics.csv, trace.json (opens in Perfetto), loss.png, timeline.png and checkpoint.npz.
+        """Write config.json, metrics.csv, trace.json.gz (opens in Perfetto), loss.png, timeline.png and checkpoint.npz.
 
         In a script under mpiexec rank 0 writes, and the others do nothing. Raises OSError if the folder cannot be
         written.
@@ -115,7 +119,7 @@ class Report:
         write_config(folder, self.checkpoint.config, self.job.seed)
         write_metrics(folder, self.history)
         self.checkpoint.save(folder / CHECKPOINT_FILE)
-        self.trace.to_chrome(folder / "trace.json")
+        self.trace.to_chrome(folder / "trace.json.gz")
         self.curves(folder / "loss.png")
         self.timeline(folder / "timeline.png")
         return folder

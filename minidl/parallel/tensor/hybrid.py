@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
@@ -18,12 +19,15 @@ from minidl.parallel.gradients.flat_vector import gradient, set_gradient
 from minidl.parallel.job import Job
 from minidl.parallel.mean_loss import Loss, classification_loss
 from minidl.parallel.pipeline.pipeline import Pipeline
-from minidl.parallel.plan import ParallelPlan
+from minidl.parallel.plan import ParallelPlan, in_any_order
 from minidl.parallel.run.session import Session
 from minidl.parallel.tensor.layouts import Layout, layout_of, split_layers
 from minidl.parallel.tensor.linear import ColumnLinear
 from minidl.parallel.tensor.loss import vocabulary_cross_entropy
 from minidl.parallel.tensor.sharded_features import sharded_dropouts
+
+AXES = ("dp", "pp", "tp")
+"""The axes along which a Hybrid divides the work, in their default order."""
 
 
 class RankAndSize(NamedTuple):
@@ -56,7 +60,7 @@ def keyword_only(kind: type[_T]) -> type[_T]:
 class Hybrid(Pipeline):
     """`dp` replicas of a pipeline of `pp` stages, each of which `tp` nodes compute together.
 
-        along "tp"  every layer is sharded: two all-reduces per layer, so these nodes are neighbours
+        along "tp"  every layer is sharded: two all-reduces per layer
         along "pp"  activations and their gradients pass between stages, micro-batch by micro-batch
         along "dp"  gradients are all-reduced, once per minibatch
 
@@ -71,6 +75,9 @@ class Hybrid(Pipeline):
                   draw no random numbers, so it must call neither F.softmax nor F.dropout
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages
+        axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
+                  they share a rack or a server: put last what sends most, "tp" if a replica's share of a minibatch has
+                  many positions per weight, "dp" if it has few. The order changes no result
         the others, such as `schedule` and `micro_batches`, are those of `Pipeline`
 
     Equal to `Serial(shards=dp, micro_batches=micro_batches)` up to rounding, dropout and batch norm included. Sums
@@ -88,6 +95,7 @@ class Hybrid(Pipeline):
     tp: int = 1
     layout: Layout | None = None
     sequence: bool = False
+    axes: Sequence[str] = AXES
 
     def __post_init__(self) -> None:
         for name, own in (("dp", "replicas"), ("pp", "stages"), ("tp", "tp")):
@@ -96,6 +104,7 @@ class Hybrid(Pipeline):
                 value = whole_number(f"Hybrid: {name}", value, at_least=1)
             object.__setattr__(self, own, value)
         flag("Hybrid: sequence", self.sequence)
+        object.__setattr__(self, "axes", in_any_order("Hybrid: axes", self.axes, AXES))
         super().__post_init__()
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:
@@ -103,7 +112,7 @@ class Hybrid(Pipeline):
         needed = dp * self.pp * self.tp
         if needed != nodes:
             raise ValueError(f"Hybrid: dp={dp}, pp={self.pp}, tp={self.tp} need {needed} nodes, got {nodes}")
-        return replace(super().plan(job, dp * self.pp), tp=self.tp)
+        return replace(super().plan(job, dp * self.pp), tp=self.tp, axes=(*self.axes, "spatial"))
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)

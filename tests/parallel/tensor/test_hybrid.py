@@ -13,7 +13,7 @@ import pytest
 from minidl import cluster, nn, parallel
 from minidl.cluster import Communicator
 from minidl.data import Dataset, Splits
-from minidl.parallel import Hybrid, Job, Pipeline, Serial
+from minidl.parallel import Hybrid, Job, Pipeline, Serial, pipeline
 from minidl.parallel.tensor import (
     ColumnLinear,
     RowLinear,
@@ -70,6 +70,25 @@ def assert_trains_as_one_node(job: Job, strategy: Hybrid, on: object = "simulati
 def test_every_factorisation_trains_a_gpt_to_the_numbers_of_one_node(dims: tuple[int, int, int], sequence: bool):
     """With a tie, dropout, AdamW in two groups, clipping and a ragged minibatch."""
     assert_trains_as_one_node(JOB, hybrid(*dims, sequence=sequence))
+
+
+@pytest.mark.parametrize("order", ["tp pp dp", *exhaustively("pp tp dp", "tp dp pp")])
+def test_the_order_of_the_axes_says_who_are_neighbours_and_changes_no_digest(order: str):
+    axes = order.split()
+    job = replace(JOB, epochs=1)
+    usual, other = (
+        parallel.train(job, hybrid(2, 2, 2, **settings), 8, on=cluster.Simulation(node=cluster.Node(1e9, 1e9)))
+        for settings in ({}, {"axes": axes})
+    )
+    assert other.digests == usual.digests
+    assert len(other.digests) == 2
+    peers = {(event.rank, event.peer) for event in other.trace.events if event.axis == axes[-1] and event.peer >= 0}
+    assert peers == {(rank, rank ^ 1) for rank in range(8)}
+    assert [bar.action for bar in executed(other).bars] == [bar.action for bar in executed(usual).bars]
+
+
+def executed(report: Any) -> pipeline.Timeline:
+    return pipeline.executed(report.trace, report.strategy.made_schedule(), minibatch=1, replica=1)
 
 
 @pytest.mark.parametrize("on", ["processes", *exhaustively("mpi")])

@@ -1,0 +1,174 @@
+"""Files of one's own become Splits as they come, or are refused with the sentence that helps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from minidl import data
+from minidl.data import DataError
+
+X = np.random.default_rng(3).standard_normal((37, 5))
+WORDS = np.array(["setosa", "virginica", "versicolor"])[np.arange(37) % 3]
+
+
+def npz(folder: Path, **arrays: Any) -> data.Splits:
+    np.savez(folder / "mine.npz", **arrays)
+    return data.load(str(folder / "mine.npz"))
+
+
+def written(folder: Path, text: str, name: str = "mine.csv", encoding: str = "utf-8") -> data.Splits:
+    (folder / name).write_text(text, encoding=encoding)
+    return data.load(str(folder / name))
+
+
+def image(path: Path, pixels: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels.astype(np.uint8)).save(path)
+
+
+LABELS = [
+    np.arange(37) % 3 + 1,
+    (np.arange(37) % 3 + 1.0)[:, None],
+    np.eye(3)[np.arange(37) % 3],
+    WORDS,
+    WORDS.astype("S"),
+]
+
+
+@pytest.mark.parametrize("y", LABELS, ids=["from 1", "float column", "one-hot", "words", "bytes"])
+def test_labels_of_every_kind_become_classes_from_0_in_sorted_order(y: np.ndarray, tmp_path: Path) -> None:
+    train, test = splits = npz(tmp_path, x=X, y=y)
+    assert (len(train), len(test), len(splits.classes), train.x.dtype, train.y.dtype) == (29, 8, 3, "float32", "int64")
+    labels = dict(zip(map(tuple, X.astype(np.float32)), y.argmax(1) if y.shape == (37, 3) else y.ravel(), strict=True))
+    for x, k in (pair for part in splits for pair in zip(part.x, part.y, strict=True)):
+        label = labels.pop(tuple(x))
+        assert splits.classes[k] == (
+            label.decode() if isinstance(label, bytes) else str(np.array(label).astype(object)).removesuffix(".0")
+        )
+    assert not labels  # each sample is in one of the two sets
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("x_train", "y_train", "x_test", "y_test"), ("train_images", "train_labels", "test_images", "test_labels")],
+)
+def test_a_test_set_of_its_own_stays_one(names: tuple[str, ...], tmp_path: Path) -> None:
+    y = np.arange(37) % 4
+    train, test = npz(tmp_path, **dict(zip(names, (X, y, X[:9] + 1, y[:9]), strict=True)))
+    assert np.array_equal(train.x, X.astype(np.float32))
+    assert np.array_equal(test.x, (X[:9] + 1).astype(np.float32))
+    assert np.array_equal(train.y, y)
+
+
+@pytest.mark.parametrize("shape", [(20, 6, 7), (20, 6, 7, 3), (20, 3, 6, 7)])
+def test_images_of_bytes_get_their_channels_first_and_the_mean_image_subtracted(
+    shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    x = np.random.default_rng(0).integers(256, size=shape).astype(np.uint8)
+    splits = npz(tmp_path, x_train=x, y_train=np.arange(20) % 2, x_test=x, y_test=np.arange(20) % 2)
+    assert splits.train.x.shape == (20, 1 if len(shape) == 3 else 3, 6, 7)
+    assert splits.mean is not None
+    back = 255 * (splits.train.x + splits.mean)
+    expected = x[:, None] if len(shape) == 3 else x.transpose(0, 3, 1, 2) if shape[3] == 3 else x
+    np.testing.assert_allclose(back, expected, atol=1e-3)
+
+
+ROWS = list(zip(WORDS, *X[:, :2].T, strict=True))
+TABLES = {
+    "label first, semicolons, decimal commas, a byte order mark": (
+        "\ufefflabel;a;b\n" + "".join(f"{w};{a:.4f};{b:.4f}\n" for w, a, b in ROWS).replace(".", ",")
+    ),
+    "label last, tabs, no head": "".join(f"{a:.4f}\t{b:.4f}\t{w}\n" for w, a, b in ROWS),
+    "a name that is no label's, an empty line": (
+        "a,b,species\n\n" + "".join(f'{a:.4f},"{b:.4f}",{w}\n' for w, a, b in ROWS)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
+def test_a_table_is_read_in_every_spelling_and_its_columns_are_standardised(table: str, tmp_path: Path) -> None:
+    train, test = splits = written(tmp_path, table)
+    assert splits.classes == ("setosa", "versicolor", "virginica")
+    assert (train.x.shape, test.x.shape) == ((29, 2), (8, 2))
+    np.testing.assert_allclose(train.x.mean(0), 0, atol=1e-6)
+    np.testing.assert_allclose(train.x.std(0), 1, rtol=1e-5)
+    counts = np.bincount(train.y) + np.bincount(test.y)
+    assert counts.tolist() == [13, 12, 12]
+
+
+def test_folders_of_images_are_classes_with_and_without_a_test_set(tmp_path: Path) -> None:
+    for k, name in enumerate(("cat", "dog")):
+        for i in range(10):
+            image(tmp_path / "all" / name / f"{i}.png", np.full((5, 4), 20 * i + k))
+            image(tmp_path / "split" / ("train" if i else "val") / name / f"{i}.png", np.full((5, 4, 3), 20 * i + k))
+    grey, colour = data.load(str(tmp_path / "all")), data.load(str(tmp_path / "split"))
+    assert grey.classes == colour.classes == ("cat", "dog")
+    assert [part.x.shape for part in grey] == [(16, 1, 5, 4), (4, 1, 5, 4)]
+    assert [part.x.shape for part in colour] == [(18, 3, 5, 4), (2, 3, 5, 4)]
+
+
+def test_a_text_has_its_characters_as_classes_and_its_end_for_testing(tmp_path: Path) -> None:
+    text = "größer als zwölf\n" * 100
+    splits = written(tmp_path, text, "mine.txt")
+    assert "".join(splits.classes) == "".join(sorted(set(text)))
+    x, y = splits.train[0]
+    assert "".join(splits.classes[k] for k in (*x, y[-1])) == text[:65]
+    assert "".join(splits.classes[k] for k in splits.test[0][0]) == text[-170:][:64]
+
+
+GAP = X.copy()
+GAP[7, 2] = np.nan
+
+BAD: dict[str, tuple[Any, str]] = {
+    "no file": (lambda f: data.load(str(f / "none.npz")), "there is no data at"),
+    "another ending": (lambda f: written(f, "", "mine.xls"), "unknown kind: give NAME.npz"),
+    "no zip": (lambda f: written(f, "hello", "mine.npz"), "cannot read .* write it by numpy.savez"),
+    "pickled objects": (lambda f: npz(f, x=X, y=np.array([{}] * 37)), "cannot read .*numpy.savez"),
+    "other names": (lambda f: npz(f, a=X, b=X), "has the arrays a, b: name them x_train"),
+    "a number": (lambda f: npz(f, x=X, y=3), "y has one element and no rows"),
+    "other lengths": (lambda f: npz(f, x=X, y=np.zeros(36)), "37 samples but 36 labels"),
+    "one sample": (lambda f: npz(f, x=X[:1], y=np.zeros(1)), "too few samples"),
+    "no test samples": (lambda f: npz(f, x_train=X, y_train=WORDS, x_test=X[:0], y_test=WORDS[:0]), "too few samples"),
+    "numbers to predict": (lambda f: npz(f, x=X, y=X[:, 0]), "is no class; minidl's models classify"),
+    "words as samples": (lambda f: npz(f, x=WORDS, y=WORDS), "samples of type <U10, expected numbers"),
+    "labels in rows": (lambda f: npz(f, x=X, y=X), r"labels of shape \(37, 5\)"),
+    "a missing value": (lambda f: npz(f, x=GAP, y=WORDS), "sample 7 has a value that is not"),
+    "two shapes": (
+        lambda f: npz(f, x_train=X, y_train=WORDS, x_test=X[:, 1:], y_test=WORDS),
+        r"\(5,\), those for testing \(4,\)",
+    ),
+    "a class for testing": (
+        lambda f: npz(f, x_train=X[1:], y_train=WORDS[1:], x_test=X[:2], y_test=["new", "setosa"]),
+        "the class new is in the test set alone",
+    ),
+    "a cell of words": (lambda f: written(f, "a,b,label\n1,2,x\n1,Rome,y\n"), "3: b is 'Rome', which is no number"),
+    "a thousand with a comma": (lambda f: written(f, 'a,label\n"1,000",x\n2,y\n'), "a is '1,000', which is no number"),
+    "an empty cell": (lambda f: written(f, "a,b,label\n1,,x\n1,2,y\n"), "line 2: b is '', which is no number"),
+    "a short row": (lambda f: written(f, "a,b,label\n1,2,x\n1,y\n"), "line 3: 2 cells, but the first line has 3"),
+    "no table": (lambda f: written(f, "hello\nyou\n"), "is no table"),
+    "an empty table": (lambda f: written(f, ""), "is no table"),
+    "another encoding": (lambda f: written(f, "größer,1\n", encoding="latin-1"), "no text in UTF-8"),
+    "a short text": (lambda f: written(f, "too short", "mine.txt"), "has 9 characters: a text needs more"),
+    "no images": (lambda f: data.load(f"{f}/"), "has no images in folders that are named by class"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("read", "sentence"), BAD.values(), ids=list(BAD))
+def test_what_cannot_be_read_is_refused_in_a_sentence(read: Any, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=sentence):
+        read(tmp_path)
+
+
+def test_images_of_two_sizes_and_broken_ones_are_named(tmp_path: Path) -> None:
+    image(tmp_path / "cat" / "1.png", np.zeros((5, 4)))
+    image(tmp_path / "dog" / "1.png", np.zeros((5, 6)))
+    with pytest.raises(DataError, match=r"cat/1.png has 4 x 5 pixels, .*dog/1.png has 6 x 5: give all images one size"):
+        data.load(str(tmp_path))
+    (tmp_path / "dog" / "1.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"cannot read the image .*dog/1.png"):
+        data.load(str(tmp_path))
