@@ -28,11 +28,10 @@ def on_circle(machines: int) -> list[Place]:
     return [(float(np.sin(angle)), float(np.cos(angle))) for angle in angles]
 
 
-def on_grid(shape: tuple[int, int]) -> list[Place]:
-    """Places row by row, within the same square as a circle's."""
-    rows, columns = shape
-    across, down = (1.6 * (np.arange(count) + 0.5) / count - 0.8 for count in (columns, rows))
-    return [(float(x), -float(y)) for y in down for x in across]
+def on_grid(side: int) -> list[Place]:
+    """Places row by row on a square grid, within the same square as a circle's."""
+    along = [1.6 * (step + 0.5) / side - 0.8 for step in range(side)]
+    return [(x, -y) for y in along for x in along]
 
 
 def draw_exchange(axes: Axes, w: Matrix, places: Sequence[Place], numbers: Sequence[float], highest: float) -> None:
@@ -41,7 +40,7 @@ def draw_exchange(axes: Axes, w: Matrix, places: Sequence[Place], numbers: Seque
     An arrow goes from j to i for each w[i, j] that is not zero, with two heads if both send. On a grid an arrow to the
     other edge is cut. A machine is the darker, the higher its number; at `highest` it is darkest.
     """
-    is_grid = len({x for x, _ in places}) ** 2 <= len(places)
+    is_grid = len({x for x, _ in places}) ** 2 == len(places)
     spacing = min(float(np.hypot(places[0][0] - x, places[0][1] - y)) for x, y in places[1:])
     for i, j in zip(*np.nonzero(np.triu(w + w.T, 1)), strict=True):
         heads = "<->" if w[i, j] and w[j, i] else "->" if w[j, i] else "<-"

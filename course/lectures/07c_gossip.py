@@ -282,7 +282,7 @@ def spreading(axes, neighbours, after_step):
     for step in range(after_step):
         w = parallel.Gossip(neighbours).mixing_matrix(N, step)
         x = w @ x
-    draw_exchange(axes, w, on_grid(mixing.grid(N)) if neighbours == "torus" else on_circle(N), x, highest=4)
+    draw_exchange(axes, w, on_grid(4) if neighbours == "torus" else on_circle(N), x, highest=4)
 
 
 explore(
@@ -539,7 +539,7 @@ except ValueError as refusal:
 # ## What the papers report
 #
 # **Lian et al. (2017)**, D-PSGD (arXiv:1705.09056): decentralized training is up to ten times as fast as with a central
-# node, on networks with low bandwidth or high latency. Our ring takes half of the all-reduce's time a step.
+# node, on networks with low bandwidth or high latency. Our ring takes about half of the all-reduce's time a step.
 #
 # **Assran et al. (2019)**, Stochastic gradient push (arXiv:1811.10792), train by push-sum on the exponential graph.
 #

@@ -289,7 +289,7 @@ def test_an_arrow_has_two_heads_if_both_machines_send():
 
 
 def test_on_a_torus_arrows_over_the_edge_are_cut_into_two():
-    found = arrows_of(mixing.matrix(mixing.torus(16)), on_grid((4, 4)))
+    found = arrows_of(mixing.matrix(mixing.torus(16)), on_grid(4))
     assert len(found) == 24 + 2 * 8
 
 
