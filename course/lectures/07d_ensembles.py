@@ -100,6 +100,8 @@ def alone(job, machines):
 # %%
 NAMES = {"softmax regression": SOFTMAX, "network": NETWORK}
 CASES = [f"{name}, {kind} shards" for name in NAMES for kind in KINDS]
+
+# %%
 guess_once = guess("Which mean loses least, against a round after each step?", CASES)
 
 # %% source_hidden=true
