@@ -8,6 +8,8 @@ greedy_schedule.py    list scheduling of a graph on p machines
 task_graph.py         the tasks of a step, laid out in time, with its critical path
 live_memory.py        the bytes that a program holds
 histograms.py         how often each number was counted, beside a formula
+machine_traffic.py    machines in racks, and what each pair sends
+memory_bars.py        what fills the memory of a machine
 divided_layers.py     two layers that several machines divide, and their messages
 core_timeline.py      timelines of the core's simulated runs
 ways_to_train.py      the core trains by three strategies: the picture at the top of README
