@@ -257,7 +257,8 @@ check.ssp_gate(ssp_gate)
 check.ssp_gate(
     ssp_gate,
     random=[(4, 9, 2), (3, 7, 1), (4, 5, 0), (1, 4, 0)],
-    persistent=[(4, 9, 2), (3, 8, 1), (2, 7, 3), (2, 140, 4)],
+    persistent=[(4, 9, 2), (3, 8, 1), (2, 7, 3)],
+    ahead=[(2, 140, 130)],
     leaving=[(4, 9, 1), (2, 7, 0)],
     seed=24,
 )
