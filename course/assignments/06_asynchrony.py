@@ -137,7 +137,7 @@ check.push_pull(push_pull)
 ### BEGIN HIDDEN TESTS
 check.push_pull(
     push_pull,
-    sizes=[(1, 1, 5), (3, 3, 8), (2, 4, 11), (1, 5, 3), (2, 3, 0)],
+    sizes=[(1, 1, 5), (3, 3, 8), (2, 4, 1011), (1, 5, 3), (2, 3, 0)],
     lone=[(5, 12), (1, 4), (3, 7)],
     seed=22,
 )

@@ -81,7 +81,7 @@ def push_pull(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sequence[Three] = ((1, 1, 4), (2, 3, 7), (3, 2, 5), (1, 4, 2), (2, 2, 0)),
+    sizes: Sequence[Three] = ((1, 1, 4), (2, 3, 1102), (3, 2, 5), (1, 4, 2), (2, 2, 0)),
     lone: Sequence[tuple[int, int]] = ((4, 9), (1, 3), (3, 3)),
     seed: int = 0,
 ) -> None:
