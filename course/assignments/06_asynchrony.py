@@ -254,6 +254,7 @@ def ssp_gate(comm, workers, bound):
 # %% test="ssp_gate" points=4
 check.ssp_gate(ssp_gate)
 ### BEGIN HIDDEN TESTS
+# kept: ahead
 check.ssp_gate(
     ssp_gate,
     random=[(4, 9, 2), (3, 7, 1), (4, 5, 0), (1, 4, 0)],
