@@ -424,6 +424,7 @@ def majority(comm, p, n, drawn):
 # %% test="majority" points=4
 check.majority(majority)
 ### BEGIN HIDDEN TESTS
+# kept: machines
 check.majority(
     majority,
     even=[(3, 2, 4), (2, 3, 3), (6, 1, 3)],

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Tensor parallelism: exercises
 #
-# The lectures: 10a, how to divide a layer over several ranks, and 10b, groups of ranks and grids. In this notebook you
+# The lectures: 10a, how to divide a layer over several ranks; 10b, groups of ranks; 10c, grids. In this notebook you
 # divide the layers of a transformer: linear layers, an MLP, attention, the embedding and the loss. You multiply
 # matrices on a grid of ranks. You find the groups of ranks that data, pipeline and tensor parallelism need, and the
 # grid that sends the fewest words.

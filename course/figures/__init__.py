@@ -11,6 +11,8 @@ buckets.py            gradients that fill buckets, and the all-reduces of these
 live_memory.py        the bytes that a program holds
 histograms.py         how often each number was counted, beside a formula
 parameter_server.py   workers, servers and what travels between them at one moment
+machine_traffic.py    machines in racks, and what each pair sends
+memory_bars.py        what fills the memory of a machine
 divided_layers.py     two layers that several machines divide, and their messages
 core_timeline.py      timelines of the core's simulated runs
 ways_to_train.py      the core trains by three strategies: the picture at the top of README

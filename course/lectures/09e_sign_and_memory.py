@@ -208,7 +208,7 @@ step_through(
     "two paths that begin at (1, 1); cross: the minimum; grey: lines of equal f. Vermilion, the sign alone jumps to "
     "and fro on one line. Green, with memory: the same until the residual e is large enough to turn a sign. That step "
     "goes down the valley. Diamond: where the path would be had everything been sent.",
-    frames=[0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30], multiples=[2, 5, 20], height=5.4, source="measured",
+    frames=[2, 3, 4, 5, 6, 8, 10, 15, 20, 30], multiples=[2, 5, 20], height=5.4, source="measured",
 )  # fmt: skip
 
 # %% [markdown]

@@ -392,9 +392,6 @@ say(f"With {columns[-1]} columns: {speeds[-1] / max(speeds):.0%} of the highest 
 # whether it has any). A ring sends $2 (p - 1)/p$ times as much from each
 # machine, in both.
 
-# %%
-guess_tokens = guess("h = 64. At how many positions a step do both send equally much?", unit="positions")
-
 # %% source_hidden=true
 rows = []
 for batch in (8, 64):
@@ -404,10 +401,10 @@ for batch in (8, 64):
     rows.append([8 * batch, f"{bytes_of['tp']:,} ({8 * 4 * 8 * batch * 64:,})",
                  f"{bytes_of['dp']:,} ({8 * (12 * 64**2 + 13 * 64 + 12):,})"])  # fmt: skip
 table(["positions n t", "tensor, simulated (formula)", "data, simulated (formula)"], rows,
-      "bytes a block, step and machine; 2 machines, float64")  # fmt: skip
+      "bytes a block, step and machine; h = 64, 2 machines, float64")  # fmt: skip
 equal = [3 * h + 13 / 4 for h in (64, 12_288)]  # where 4 n t h = 12 h² + 13 h
-say(f"Equally much at n t = 3 h + 13/4 = **{equal[0]:.0f}** (your guess: {guess_tokens.against(equal[0])}). For GPT-3 "
-    f"that is {equal[1]:,.0f} positions: {equal[1] / 2048:.0f} texts of 2,048.")  # fmt: skip
+say(f"With h = 64 both send equally much at n t = 3 h + 13/4 = **{equal[0]:.0f}** positions. For GPT-3 that is "
+    f"{equal[1]:,.0f} positions: {equal[1] / 2048:.0f} texts of 2,048.")  # fmt: skip
 
 # %% [markdown]
 # It also matters *when* something is sent. The all-reduces of a divided layer lie between two products: nobody can go

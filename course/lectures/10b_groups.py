@@ -435,8 +435,8 @@ table(["weights, published", "cards", "dp x pp x tp", "along dp", "along pp", "a
 # Each machine has a group for each axis of the mesh: those that differ from it in this coordinate only. Every
 # factorisation trains the same model. What differs is who sends how much: gradients along dp, activations between
 # neighbours along pp, activations four times a block along tp. The axis with the most words belongs inside, where links
-# are fast; pp belongs outside. A mesh is chosen together with the order of its axes: either alone can cost more than
-# the other saves.
+# are fast, and pp, which has the fewest, outside. So choose a mesh together with the order of its axes, within what the
+# memory of a machine allows.
 #
 # ## To the exercises
 #

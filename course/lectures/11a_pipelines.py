@@ -247,7 +247,7 @@ table(["GPipe", "units", "times as long", "the same, of our model", "inputs kept
 
 # %% [markdown]
 # The bubble's share stays. (`recompute=True` of `parallel.Pipeline` goes with every schedule.) The next schedule saves
-# memory for nothing.
+# memory in another way.
 #
 # ## 1F1B
 #
@@ -392,8 +392,9 @@ def turn(axes, stages, micro_batches, schedule):
 
 explore(
     turn,
-    "the timeline, and at the right of each stage how many micro-batches it keeps at most. More micro-batches shrink "
-    "the bubble, more stages enlarge it. With GPipe memory grows with the micro-batches, with 1F1B with the stages.",
+    "blue: forward, green: backward, grey: the stage waits. At the right of each stage is how many micro-batches it "
+    "keeps at most. With GPipe and 1F1B more micro-batches shrink the bubble, and more stages enlarge it. With GPipe "
+    "memory grows with the micro-batches, with 1F1B with the stages.",
     stages=[4, 2, 3, 6, 8, 12],
     micro_batches=[8, 1, 2, 4, 16, 32],
     schedule=["1f1b", "gpipe", "naive"],

@@ -147,9 +147,9 @@ say("Attention multiplies activations by activations. Those products have no wei
 # %% [markdown]
 # ## Zero bubble: W fills the holes
 #
-# W may come at any time between its I and the update, so a stage that would wait does a W instead. Three rules are a
-# schedule: a stage prefers I to F, F to W, and begins no F if it keeps `limit(s)` micro-batches whose I is still to
-# come. All actions take a unit.
+# W may come at any time between its I and the update, so a stage that would wait does a W instead. Three rules make a
+# schedule: a stage prefers I to F, it prefers F to W, and it begins no F if it keeps `limit(s)` micro-batches whose I
+# is still to come. All actions take a unit.
 
 
 # %%
@@ -183,7 +183,7 @@ def fill(limit, K=K, M=M):
 #   chunk, and so it has the first gradient at once.
 
 # %%
-guess_memory = guess("ZB-H2 has no bubble on 4 stages. How many micro-batches does stage 0 keep? (1F1B: 4)")
+guess_left = guess("With 1F1B the first of 4 stages waits for 9 units. And with ZB-H1?", unit="units")
 
 # %% source_hidden=true
 ZERO = ["1f1b", "zb-h1", "zb-h2", "zb-v"]
@@ -205,7 +205,7 @@ table(["schedule", "idle units (formula)", "of the total time", "if the update w
        "kept from F to W"], rows,
       "simulated; formula: (K - 1)(t_F + t_I + t_W), (K - 1)(t_F + t_I - t_W), 0 and 0, for equal times of F, I and W; "
       "kept on stages 0 to 3, at most, in micro-batches; with 1F1B both until B; your guess: "
-      f"{guess_memory.against(kept['zb-h2'][0][0])}")  # fmt: skip
+      f"{guess_left.against(played('zb-h1').idle(0))}")  # fmt: skip
 ends = {name: max(start for *_, start in fill(limit)) + 1 for name, limit in
         (("zb-h1", lambda s: K - s), ("zb-h2", lambda s: 2 * (K - s) - 1))}  # fmt: skip
 say("`fill` ends at " + " and ".join(f"{end} with the limits of {name} (minidl's list: {played(name).makespan:g})"
@@ -286,7 +286,7 @@ say(f"Of {len(there)} arrays of weights, after {alone.history[-1]['steps']} step
 # and the very end of training. The price is [staleness](06a_staleness.ipynb): a minibatch meets weights that lack the
 # last updates.
 #
-# There is a second, worse effect. Between a minibatch's forward on stage $s$ and its backward there, $K - 1 - s$
+# There is a second effect. Between a minibatch's forward on stage $s$ and its backward there, $K - 1 - s$
 # other backwards have updated the weights. So backward would use other weights than forward did, and the result would
 # be the loss's gradient at *no* weights. *Weight stashing* keeps the weights of each forward until its backward.
 # *Vertical sync* goes further: all stages use the version that the minibatch found on stage 0.
@@ -358,9 +358,9 @@ def turn(axes, schedule, stages, micro_batches):
 
 explore(
     turn,
-    "the timeline, and at the right of each stage the micro-batches that it keeps at most from F to I. With too few "
-    "micro-batches, M < 2K - 1, even ZB-H2 and ZB-V have a bubble. Interleaved, here with v = 2, needs an M that K "
-    "divides.",
+    "blue: forward, green: backward, yellow: I, dark orange: W, grey: the stage waits. At the right of each stage are "
+    "the micro-batches that it keeps at most from F to I. With too few micro-batches, M < 2K - 1, even ZB-H2 and ZB-V "
+    "have a bubble. Interleaved, here with v = 2, needs an M that K divides.",
     schedule=["zb-h1", "1f1b", "zb-h2", "zb-v", "interleaved", "gpipe"],
     stages=[4, 2, 3, 6],
     micro_batches=[12, 6, 24],
@@ -385,16 +385,14 @@ guess_slow = guess("Whose bubble grows most when messages take time?", ["1F1B", 
 
 # %%
 def bubble_and_memory(bars):
-    """Share of the time that the stage with most of it waits, and the most micro-batches kept until I, and until W."""
-    waits, kept = 0.0, {"I": 0, "W": 0}
+    """Share of the time that the stage with most of it waits (%), and the most micro-batches kept until I."""
+    waits, kept = 0.0, 0
     for s in range(K):
         own = [(start, kind) for stage, kind, _, start in bars if stage == s]
         span = own[-1][0] + 1 - own[0][0]
         waits = max(waits, 1 - 3 * M / span)
-        for last in "IW":
-            level = np.cumsum([(kind == "F") - (kind == last) for _, kind in own])
-            kept[last] = max(kept[last], int(level.max()))
-    return 100 * waits, kept["I"], kept["W"]
+        kept = max(kept, int(np.cumsum([(kind == "F") - (kind == "I") for _, kind in own]).max()))
+    return 100 * waits, kept
 
 
 LIMITS = range(1, 2 * K)
@@ -404,7 +402,7 @@ tradeoff = [bubble_and_memory(fill(lambda s, most=most: max(min(2 * (K - s) - 1,
 SHOWN = {"gpipe": None, "1f1b": None, "interleaved": 2, "zb-h1": None, "zb-h2": None, "zb-v": None}
 points = [lines.Line(kind, [max(pipeline.peak_memory(played(kind, v=v).schedule))],
                      [100 * played(kind, v=v).bubble_of_total], "points") for kind, v in SHOWN.items()]  # fmt: skip
-bubbles, until_i, until_w = zip(*tradeoff, strict=True)
+bubbles, until_i = zip(*tradeoff, strict=True)
 line = lines.Line("I and W apart, by memory", until_i, bubbles, tone=6)
 LATENCIES = [0, 0.1, 0.2, 0.3, 0.4, 0.5]
 grown = {kind: [100 * played(kind, v=v, message=t).bubble_of_total for t in LATENCIES] for kind, v in SHOWN.items()}
@@ -421,7 +419,7 @@ see(
 most = max(("1F1B", "ZB-H1", "ZB-H2", "ZB-V"), key=lambda name: grown[name.lower()][-1] - grown[name.lower()][0])
 say(f"From messages of no time to {LATENCIES[-1]} units, the bubble of **{most}** grows most, by "
     f"{grown[most.lower()][-1] - grown[most.lower()][0]:.0f} points (your guess: {guess_slow.against(most)}). The line "
-    "on the left, limit by limit: " + ", ".join(f"{b:.0f} % with {i}" for b, i, _ in tradeoff) + ".")  # fmt: skip
+    "on the left, limit by limit: " + ", ".join(f"{b:.0f} % with {i}" for b, i in tradeoff) + ".")  # fmt: skip
 
 # %% [markdown]
 # ## What the papers report

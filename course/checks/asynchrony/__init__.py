@@ -81,7 +81,7 @@ def push_pull(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sequence[Three] = ((1, 1, 4), (2, 3, 7), (3, 2, 5), (1, 4, 2), (2, 2, 0)),
+    sizes: Sequence[Three] = ((1, 1, 4), (2, 3, 1102), (3, 2, 5), (1, 4, 2), (2, 2, 0)),
     lone: Sequence[tuple[int, int]] = ((4, 9), (1, 3), (3, 3)),
     seed: int = 0,
 ) -> None:
@@ -158,6 +158,7 @@ def ssp_gate(
     *,
     random: Sequence[Three] = ((4, 7, 2), (3, 8, 1), (3, 5, 0), (1, 3, 0)),
     persistent: Sequence[Three] = ((3, 9, 2), (4, 7, 1), (2, 6, 3)),
+    ahead: Sequence[Three] = ((2, 15, 11),),
     leaving: Sequence[Three] = ((3, 8, 1), (2, 6, 0)),
     seed: int = 0,
 ) -> None:
@@ -177,11 +178,12 @@ def ssp_gate(
             gate_times.compare_waiting(run(*case))
             gate_times.compare_bound(run(*case))
     with part(0.5, "a worker that has finished holds nobody back; the bound holds for the others"):
-        for left in leaving:
-            gate_times.compare_waiting(run(gate_times.one_ends_early, *left))
-            gate_times.compare_bound(run(gate_times.one_ends_early, *left))
-            gate_times.compare_waiting(run(gate_times.fast_one_ends_early, *left))
-            gate_times.compare_bound(run(gate_times.fast_one_ends_early, *left))
+        early = [
+            (drawn, *left) for left in leaving for drawn in (gate_times.one_ends_early, gate_times.fast_one_ends_early)
+        ]
+        for case in [*early, *((gate_times.far_ahead, *case) for case in ahead)]:
+            gate_times.compare_waiting(run(*case))
+            gate_times.compare_bound(run(*case))
     with part(0.5, "one reply for each CLOCK, and no other message"):
         for case in cases:
             gate_times.compare_replies(run(*case))

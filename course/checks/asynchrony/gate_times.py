@@ -63,6 +63,12 @@ def persistent_straggler(seed: int, workers: int, steps: int) -> Times:
     return [[float(each) for each in row] for row in seconds]
 
 
+def far_ahead(seed: int, workers: int, steps: int) -> Times:
+    """Worker 0 could make nearly all of its steps while the others make their first one."""
+    slow = persistent_straggler(seed, workers, 3)[1:]
+    return [[0.05] * steps, *([0.05 * steps * each for each in own] for own in slow)]
+
+
 def one_ends_early(seed: int, workers: int, steps: int) -> Times:
     """As with random stragglers, and worker 0 has only two steps, and slow ones."""
     seconds = random_stragglers(seed, workers, steps)

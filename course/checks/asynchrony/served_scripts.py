@@ -118,6 +118,13 @@ def replayed(shard: Array, requests: Sequence[Asked]) -> tuple[list[Array], Arra
     return replies, values
 
 
+def in_float32(one: Served) -> tuple[list[Array], Array]:
+    """The replies and the end of a server whose values are float32."""
+    requests = [Asked(each.at, each.worker, each.kind, each.values.astype(np.float32)) for each in one.requests]
+    replies, end = replayed(one.shard.astype(np.float32), requests)
+    return [reply.astype(float) for reply in replies], end.astype(float)
+
+
 def end_mistakes(one: Served) -> dict[str, Array]:
     """Values that a server has in the end after known mistakes."""
     first_done = next((i for i, asked in enumerate(one.requests) if asked.kind == DONE), 0)
@@ -134,7 +141,7 @@ def end_mistakes(one: Served) -> dict[str, Array]:
         "These are the initial values.": one.shard,
         "The initial values are missing: the sum starts with the shard.": replayed(one.shard, one.requests)[1]
         - one.shard,
-        FLOAT32: replayed(one.shard, one.requests)[1].astype(np.float32).astype(float),
+        FLOAT32: in_float32(one)[1],
     }
 
 
@@ -155,7 +162,7 @@ def compare_replies(one: Served) -> None:
     """Raise Wrong unless each GET got the values of its moment."""
     compare_messages(one)
     wanted, _ = replayed(one.shard, one.requests)
-    for (asked, _, got), want in zip(one.replies(), wanted, strict=True):
+    for (asked, _, got), want, rounded in zip(one.replies(), wanted, in_float32(one)[0], strict=True):
         called = f"{one.called}: the reply to GET of worker {asked.worker} at {asked.at:g} s"
         own = [other for other in one.requests if other.worker == asked.worker and other.at < asked.at]
         before = [other for other in one.requests if other.at < asked.at]
@@ -170,7 +177,7 @@ def compare_replies(one: Served) -> None:
                 one.shard, one.requests
             )[1],
             "The reply is the array of values, without a kind.": request(GET, want),
-            FLOAT32: want.astype(np.float32).astype(float),
+            FLOAT32: rounded,
         }
         told = {sentence: array for sentence, array in mistakes.items() if not np.array_equal(array, want)}
         expect.array(got, want, called, rtol=0.0, atol=0.0, mistakes=told, dtype=np.float64)

@@ -143,7 +143,7 @@ def bucketed_all_reduce(
     *,
     ranks: Sequence[int] = (2, 3, 1),
     models: Sequence[Model] = (([10, 20, 30, 40, 5], 300), ([30, 20, 10], 80), ([5, 1100], 40_000), ([], 100)),
-    ratios: Sequence[float] = (0.5, 1.0, 2.0, 1.4),
+    ratios: Sequence[float] = (0.5, 1.0, 2.0, 2.5),
     seed: int = 0,
 ) -> None:
     """Exact sums, one all-reduce a bucket, each started when the bucket is full, hidden behind backward."""

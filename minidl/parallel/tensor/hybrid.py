@@ -76,8 +76,9 @@ class Hybrid(Pipeline):
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
-                  they share a rack or a server: put last what sends most, "tp" if a replica's share of a minibatch has
-                  many positions per weight, "dp" if it has few. The order changes no result
+                  they share a rack or a server: put last what sends most. In a GPT that is "tp" if a minibatch has
+                  more than 3 * width * (dp - 1) / (tp - 1) positions, else "dp"; "pp" sends least. The order changes
+                  no result
         the others, such as `schedule` and `micro_batches`, are those of `Pipeline`
 
     Equal to `Serial(shards=dp, micro_batches=micro_batches)` up to rounding, dropout and batch norm included. Sums

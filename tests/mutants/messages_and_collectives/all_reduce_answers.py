@@ -150,7 +150,7 @@ def ring_all_reduce(comm, x):
 === wrong: mean instead of sum :: sum, in place, large :: This is the mean
 -        place[...] = chunk
 +        place[...] = chunk / comm.size
-=== wrong: never waits for its sends :: round :: returned without waiting for the end of 4 calls
+=== wrong: never waits for its sends :: round :: returned without waiting for the end of
 def ring_all_reduce(comm, x):
     p, me = comm.size, comm.rank
     places = np.array_split(x, p)
