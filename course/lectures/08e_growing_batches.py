@@ -142,7 +142,7 @@ beyond = {(rate, size): (descend(rate, size, seed=(number, size)) > HILL).mean()
           for number, rate in bar(list(enumerate(RATES)), "40 shares") for size in EVERY_SIZE}  # fmt: skip
 
 # %% source_hidden=true
-curves = [[Line(f"rate {rate:g}", [size if against == "B" else rate / size for size in EVERY_SIZE],
+curves = [[Line(f"learning rate {rate:g}", [size if against == "B" else rate / size for size in EVERY_SIZE],
                 [100 * beyond[rate, size] for size in EVERY_SIZE], "both") for rate in RATES]
           for against in ("B", "ratio")]  # fmt: skip
 panels = [
@@ -207,9 +207,9 @@ say(f"Near a minimum of curvature $h$ the density is a bell of width $\\sqrt{{\\
 # %% source_hidden=true
 explore(
     landscape,
-    "dots are the ends of 400 runs. Settings with the same ratio rate / B and the same progress look alike, as long as "
-    "the rate is small. A smaller ratio keeps more runs in the narrow minimum; more progress lets more of them escape; "
-    "a large ratio spreads them until neither minimum holds them.",
+    "dots are the ends of 400 runs. Settings with the same learning rate / B and the same progress look alike, as long "
+    "as the learning rate is small. A smaller ratio keeps more runs in the narrow minimum; more progress lets more of "
+    "them escape; a large ratio spreads them until neither minimum holds them.",
     rate=[0.05, 0.0125, 0.025, 0.1, 0.2],
     B=[16, 1, 2, 4, 8, 32, 64, 128, 256],
     progress=[10, 1, 3, 30, 100],
@@ -324,7 +324,7 @@ def floor(rate, minibatch, curvature=1.0):
 
 # %% source_hidden=true
 rows = []
-for name, rate, size in (("start", 0.4, 16), ("rate / 4", 0.1, 16), ("B x 4", 0.4, 64), ("both x 4", 1.6, 64)):
+for name, rate, size in (("start", 0.4, 16), ("learning rate / 4", 0.1, 16), ("B x 4", 0.4, 64), ("both x 4", 1.6, 64)):
     rows.append([name, rate, size, f"{floor(rate, size):.5f}", f"{rate / size / (2 - rate):.5f}"])
 table(["", "learning rate", "B", "mean of w², simulated", "formula"], rows,
       "100,000 runs, curvature 1, sigma 1")  # fmt: skip
@@ -363,7 +363,7 @@ def grow(epoch, milestones=MILESTONES):
 
 
 learn = partial(run, MISLABELLED, (64, 32, 10), 0.5, FIRST, EPOCHS)
-WAYS = {"neither": {}, "decay the rate": {"schedule": decay}, "grow the minibatch": {"batch_schedule": grow}}
+WAYS = {"neither": {}, "decay the learning rate": {"schedule": decay}, "grow the minibatch": {"batch_schedule": grow}}
 
 
 def histories(settings):
@@ -417,9 +417,9 @@ table(["after epochs 10 and 20", "updates", "training loss at the end", "test lo
           for values, digits in ((last(name, "loss"), 3), (last(name), 3), (100 - 100 * last(name, "accuracy"), 1)))]
        for name, way in ways.items()],
       f"measured: mean (range) of {len(SEEDS)} seeds, 10 % wrong training labels")  # fmt: skip
-left = ways["grow the minibatch"]["steps"][0, -1] / ways["decay the rate"]["steps"][0, -1]
-apart = last("grow the minibatch") - last("decay the rate")
-worse = last("neither") > np.maximum(last("grow the minibatch"), last("decay the rate"))
+left = ways["grow the minibatch"]["steps"][0, -1] / ways["decay the learning rate"]["steps"][0, -1]
+apart = last("grow the minibatch") - last("decay the learning rate")
+worse = last("neither") > np.maximum(last("grow the minibatch"), last("decay the learning rate"))
 say(f"**{left:.0%} of the updates** (formula: {np.mean([1, 1 / K, 1 / K**2]):.0%}; your guess: "
     f"{guess_updates.against(100 * left)}), and test losses that differ by {apart.mean():+.3f} in the mean and by at "
     f"most {np.abs(apart).max():.3f} with any seed. 'Neither' has the highest with {seeds(worse)}.")  # fmt: skip
@@ -433,9 +433,6 @@ say(f"**{left:.0%} of the updates** (formula: {np.mean([1, 1 / K, 1 / K**2]):.0%
 # Four nodes with the times of a large network, as in [06d](06d_sync_or_async.ipynb): 100 MB of gradient an update, and
 # 3.75 ms of computing a sample (0.12 s for 32: what Goyal et al. report for the backward pass of ResNet-50). With $N$
 # training samples, $p$ nodes and $S$ updates, the formula is epochs x $N/p$ x 3.75 ms + $S$ all-reduces.
-
-# %%
-guess_seconds = guess("On 10 GbE, how many times as fast is the growing minibatch?", unit="times")
 
 # %% source_hidden=true
 NODES, BYTES, SAMPLE_SECONDS = 4, 100e6, 3.75e-3
@@ -462,10 +459,9 @@ table(["", "10 GbE, simulated", "10 GbE, formula", "1 GbE, formula", "InfiniBand
       [[name, time_text(row["seconds"]),
         *(time_text(formula(preset, row["steps"])) for preset in ("10gbe", "1gbe", "infiniband"))]
        for name, row in timed.items()], "4 nodes, 30 epochs")  # fmt: skip
-faster = timed["decay the rate"]["seconds"] / timed["grow the minibatch"]["seconds"]
-say(f"**{faster:.2f} times** as fast on 10 GbE, with {1 / left:.2f} times fewer updates; your guess: "
-    f"{guess_seconds.against(faster)}. The formula leaves out the arithmetic of the optimizer and the first broadcast "
-    "of the weights.")  # fmt: skip
+faster = timed["decay the learning rate"]["seconds"] / timed["grow the minibatch"]["seconds"]
+say(f"**{faster:.2f} times** as fast on 10 GbE, with {1 / left:.2f} times fewer updates. The formula leaves out the "
+    "arithmetic of the optimizer and the first broadcast of the weights.")  # fmt: skip
 
 # %% [markdown]
 # On four nodes the first minibatches give 4 samples to a node, the last ones 64. A growing minibatch can also use more
@@ -487,7 +483,7 @@ def scaled(optimizer, _):
     return optim.LambdaLR(optimizer, lambda step: float(K ** (step >= steps).sum()))
 
 
-broken = {"rate x 4 as well": {"batch_schedule": grow, "schedule": scaled},
+broken = {"learning rate x 4 as well": {"batch_schedule": grow, "schedule": scaled},
           "grow after epochs 1, 2": {"batch_schedule": partial(grow, milestones=(1, 2))}}  # fmt: skip
 ways |= {name: histories(settings) for name, settings in bar(broken.items(), "training two ways, five seeds")}
 
@@ -503,9 +499,9 @@ see(picture, f"means of {len(SEEDS)} seeds. The stair of the growing minibatch a
     "learning rate grows, too; after epoch 20 that run is thrown up. Growing early gives a smooth curve that falls "
     "slowly.")  # fmt: skip
 say(f"From epoch 10 to 11 the training loss falls by {stair['grow the minibatch']:.3f} with the growing minibatch, by "
-    f"{stair['rate x 4 as well']:.3f} with the learning rate x 4 as well, by {stair['neither']:.3f} with neither (your "
-    f"guess: {guess_stair.against('no stair')}). At the end the test loss of growing early is {early.mean():.3f}, of "
-    f"growing late {late.mean():.3f}; early is worse with {seeds(early > late)}.")  # fmt: skip
+    f"{stair['learning rate x 4 as well']:.3f} with the learning rate x 4 as well, by {stair['neither']:.3f} with "
+    f"neither (your guess: {guess_stair.against('no stair')}). At the end the test loss of growing early is "
+    f"{early.mean():.3f}, of growing late {late.mean():.3f}; early is worse with {seeds(early > late)}.")  # fmt: skip
 
 # %% [markdown]
 # The first keeps $\eta/B$, so nothing decays; from epoch 20 on its learning rate of 8 is too large for this net. You
@@ -514,9 +510,10 @@ say(f"From epoch 10 to 11 the training loss falls by {stair['grow the minibatch'
 #
 # ## What the papers report
 #
-# - **Smith et al. 2018** (arXiv:1711.00489) grow the minibatch instead of decaying the rate: the same curves over the
-#   same epochs, with fewer updates. They report ResNet-50 on ImageNet at 76.1 % in under 30 minutes. Ours, without
-#   wrong labels and with momentum: `benchmarks/reproductions/growing_batches.py`; there decay does not help at all.
+# - **Smith et al. 2018** (arXiv:1711.00489) grow the minibatch instead of decaying the learning rate: the same curves
+#   over the same epochs, with fewer updates. They report ResNet-50 on ImageNet at 76.1 % in under 30 minutes. Ours,
+#   without wrong labels and with momentum: `benchmarks/reproductions/growing_batches.py`; there decay does not help at
+#   all.
 # - **Keskar et al. 2017** (arXiv:1609.04836): large minibatches tend to sharp minima, which generalise worse.
 # - **Hoffer et al. 2017** (arXiv:1705.08741): the gap stems from the small number of updates, and training longer
 #   closes it. Our table shows the same.

@@ -423,8 +423,8 @@ for rate in EPOCHS:
     panels.append(lines.Panel(curves, "epoch", "training loss", f"learning rate {rate}", log="y", ylim=(1e-3, 5)))
 see(lines.draw(panels, source="simulated", height=3.6),
     "means of the seeds. On the left all curves fall; dropping and DGC start late, and dropping ends lowest. On the "
-    "right (same colours) the curves of dropping stay high, with a warm-up or without. Those with momentum correction go on falling, DGC, which also "
-    "masks, more slowly.")  # fmt: skip
+    "right (same colours) the curves of dropping stay high, with a warm-up or without. Those with momentum "
+    "correction go on falling, DGC, which also masks, more slowly.")  # fmt: skip
 
 # %% [markdown]
 # ## Break it: momentum twice

@@ -86,10 +86,10 @@ say(f"The first 4 of {N} hold **{shares(A)[3]:.0%}** of the square of the gradie
 #
 # ## Build: one step of the power iteration
 #
-# A singular value decomposition in every step would take longer than the network. **PowerSGD** (Vogels et al., 2019)
-# needs two products. Multiply any matrix $Q$ ($N \times r$) by $A$, then by $A^T$: directions
-# with large singular values grow most. That is the **power iteration**. In between, make the columns **orthonormal**
-# (perpendicular to each other, of length 1):
+# A singular value decomposition in every step would be expensive. **PowerSGD** (Vogels et al., 2019) needs two
+# products. Multiply any matrix $Q$ ($N \times r$) by $A$, then by $A^T$: directions with large singular values grow
+# most. That is the **power iteration**. In between, make the columns **orthonormal** (perpendicular to each other, of
+# length 1):
 
 
 # %%
