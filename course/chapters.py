@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +88,13 @@ PARTS: dict[str, tuple[Chapter, ...]] = {
 }
 
 CHAPTERS: tuple[Chapter, ...] = tuple(chapter for part in PARTS.values() for chapter in part)
+
+
+def reading_minutes(lecture: Path) -> int:
+    """The reading time that the notebook of a lecture states; 0 if it states none."""
+    text = " ".join("".join("".join(cell["source"]) for cell in json.loads(lecture.read_bytes())["cells"]).split())
+    stated = re.search(r"Reading time: about (\d+) minutes", text)
+    return int(stated[1]) if stated else 0
 
 
 def chapter_called(typed: str) -> Chapter:

@@ -19,6 +19,9 @@ _T = TypeVar("_T")
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 
+OTHER_NAMES = {"learning_rate": "lr", "all_reduce": "algorithm", "dense": "mlp", "cnn": "lenet", "transformer": "gpt"}
+"""What others call it."""
+
 
 def whole_number(name: str, value: Any, at_least: int | None = None, at_most: int | None = None, hint: str = "") -> int:
     """Return `value` as an int: Python's and numpy's integers pass, True, 2.0 and "2" do not.
@@ -111,8 +114,18 @@ def one_of(name: str, value: _T, choices: Iterable[_T], hint: str = "") -> _T:
     if not is_comparable:
         raise _wrong_type(name, expected, value, hint)
     words = [choice for choice in known if isinstance(choice, str)]
-    near = difflib.get_close_matches(value, words, n=1) if isinstance(value, str) else []
-    raise _wrong_value(name, expected, value, f"did you mean {near[0]!r}?" if near else hint)
+    near = _nearest(value, words) if isinstance(value, str) else None
+    raise _wrong_value(name, expected, value, f"did you mean {near!r}?" if near else hint)
+
+
+def _nearest(value: str, words: Iterable[str]) -> str | None:
+    """The word that was probably meant: in other capitals, the only one that begins so, another name, or a slip."""
+    in_small = {word.lower(): word for word in words}
+    typed = OTHER_NAMES.get(value.lower(), value.lower())
+    beginning = [word for word in in_small if len(typed) > 2 and word.startswith(typed)]
+    near = [typed] if typed in in_small else beginning if len(beginning) == 1 else []
+    near = near or difflib.get_close_matches(typed, in_small, n=1)
+    return in_small[near[0]] if near else None
 
 
 def flag(name: str, value: Any, hint: str = "") -> bool:

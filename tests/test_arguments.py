@@ -142,3 +142,13 @@ def test_the_checks_need_only_the_standard_library() -> None:
     program = "import runpy, sys; runpy.run_path('minidl/arguments.py'); print('numpy' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("1F1B", "1f1b"), ("sync", "synchronous"), ("Synchronos", "synchronous"), ("learning_rate", "lr"), ("q", None),
+     ("s", None), ("xyz", None)],
+)  # fmt: skip
+def test_a_name_in_capitals_shortened_or_as_others_call_it_is_suggested(typed: str, meant: str | None) -> None:
+    with pytest.raises(ValueError, match=f"did you mean '{meant}'" if meant else f"got '{typed}'$"):
+        one_of("name", typed, ("1f1b", "synchronous", "lr", "stale"))

@@ -10,8 +10,9 @@
 # Write each function in place of its line `raise NotImplementedError(...)` and run the cell below it: the check says
 # what was called, what was expected and what came. `check.hint("vjp_mul")` prints a hint, the same call again the next
 # one. When the course is graded the same checks are made with other sizes and other random numbers. All numbers are
-# float64 arrays. A function leaves its arguments as they were, bit by bit, unless its text says what it may change:
-# the caller may still need them. The check compares after every call; a change costs the first part in which it shows.
+# float64 arrays. A function leaves its arguments, and what it has returned before, as they were, bit by bit, unless its
+# text says what it may change: the caller may still need them. The check compares after every call; a change costs the
+# first part in which it shows.
 
 # %% given="setup"
 import numpy as np
@@ -46,7 +47,7 @@ def vjp_mul(g, x, y):
 # %% test="vjp_mul" points=1
 check.vjp_mul(vjp_mul)
 ### BEGIN HIDDEN TESTS
-check.vjp_mul(vjp_mul, shapes=[(7,), (1, 1), (3, 1, 2), (2, 0)], seed=11)
+check.vjp_mul(vjp_mul, shapes=[(7,), (1, 1), (3, 1, 2), (2, 0), (25, 50)], seed=11)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -75,7 +76,7 @@ def vjp_max(g, x):
 # %% test="vjp_max" points=2
 check.vjp_max(vjp_max)
 ### BEGIN HIDDEN TESTS
-check.vjp_max(vjp_max, shapes=[(2, 3), (5, 2), (4, 4), (1, 6), (4, 1), (1, 1), (0, 2)], seed=11)
+check.vjp_max(vjp_max, shapes=[(2, 3), (5, 2), (4, 4), (1, 6), (4, 1), (1, 1), (0, 2), (50, 25)], seed=11)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -141,7 +142,15 @@ check.vjp_broadcast_add(vjp_broadcast_add)
 ### BEGIN HIDDEN TESTS
 check.vjp_broadcast_add(
     vjp_broadcast_add,
-    leading=[((2, 3, 4), (3, 4)), ((2, 2, 2), (2,)), ((), (3,)), ((0, 3), (3,)), ((), ()), ((2,), (4, 3, 2))],
+    leading=[
+        ((2, 3, 4), (3, 4)),
+        ((2, 2, 2), (2,)),
+        ((), (3,)),
+        ((0, 3), (3,)),
+        ((), ()),
+        ((2,), (4, 3, 2)),
+        ((25, 50), (25, 50)),
+    ],
     stretched=[
         ((1, 5), (3, 5)),
         ((1, 2), (2, 1)),
@@ -149,6 +158,8 @@ check.vjp_broadcast_add(
         ((4, 1), (0,)),
         ((1,), (1,)),
         ((1,), (2, 2)),
+        ((3, 1, 2, 1, 1), (2, 2, 3, 2)),
+        ((25, 1), (25, 50)),
     ],
     seed=11,
 )
@@ -165,7 +176,8 @@ check.vjp_broadcast_add(
 class Node:
     """A number and how it was made.
 
-    value: the number. parents: the nodes it was made from, () for a leaf; a node may stand there twice, as in a * a.
+    value: the number. parents: the nodes it was made from, any number of them, () for a leaf; a node may stand there
+    several times, as in a * a.
     vjp: a function; vjp(g) returns a list with the gradient of each parent, in their order; None for a leaf.
     grad: 0.0 until `backward` fills it in.
     """
@@ -186,9 +198,9 @@ def backward(root):
 
     root: a Node; every .grad is 0.0 beforehand. The gradient of root with respect to itself is 1. The graph may share
     nodes in any way and be 10,000 nodes deep; nodes with equal values are different nodes. A node's vjp is called once,
-    with its whole gradient, and recursion is not used. root may itself be a parent of nodes that it was not made from;
-    their .grad stays as it is. With every .grad set to 0.0 again, the function can be called again, on this root or
-    another one. Returns nothing.
+    with its whole gradient, also if this is 0, and recursion is not used. root may itself be a parent of nodes that it
+    was not made from; their .grad stays as it is. With every .grad set to 0.0 again, the function can be called again,
+    on this root or another one. Returns nothing.
 
     >>> a = Node(3.0)
     >>> f = a * a + a

@@ -13,8 +13,9 @@
 # `check.hint("minibatches")` tells a hint, the same call again the next one. When the work is graded, the same checks
 # are made with other sizes and seeds. There are 20 points in all.
 #
-# A function leaves its arguments as they were, bit by bit, unless its text says what it may change: the caller may
-# still need them. The check compares after every call; a change costs the first part in which it shows.
+# A function leaves its arguments, and what it has returned before, as they were, bit by bit, unless its text says what
+# it may change: the caller may still need them. The check compares after every call; a change costs the first part in
+# which it shows.
 
 # %% given="setup"
 import numpy as np
@@ -35,7 +36,7 @@ from minidl import functional as F
 def minibatches(n, batch_size, seed, epoch):
     """The minibatches of one epoch, as a list of arrays of indices (or as a generator of them).
 
-    n: the number of samples, 0 or more; batch_size: 1 or more; seed, epoch: whole numbers, 0 or more.
+    n: the number of samples, 0 or more; batch_size: 1 or more; seed, epoch: whole numbers from 0 to 2**32 - 1.
     Every one of the indices 0 … n - 1 is in one batch. All batches have batch_size indices, the last one has the rest,
     and none is empty. The same seed and epoch give the same batches, whatever was called in between, in another process
     and tomorrow, too. Every epoch of every seed has a shuffle of its own, in which any order is possible: epoch 1 of
@@ -55,7 +56,7 @@ def minibatches(n, batch_size, seed, epoch):
 # %% test="minibatches" points=3
 check.minibatches(minibatches)
 ### BEGIN HIDDEN TESTS
-check.minibatches(minibatches, sizes=[(17, 5), (16, 8), (7, 7), (2, 5), (0, 1), (9, 1)], seed=7)
+check.minibatches(minibatches, sizes=[(17, 5), (16, 8), (7, 7), (2, 5), (0, 1), (9, 1), (70_000, 999)], seed=7)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -103,7 +104,9 @@ def gradient_variance(gradients, batch_size, replacement):
 check.gradient_variance(gradient_variance)
 ### BEGIN HIDDEN TESTS
 check.gradient_variance(
-    gradient_variance, sizes=[(7, 4, 3), (3, 1, 3), (1, 1, 1), (2, 3, 1), (2, 5, 7), (997, 30, 101)], seed=5
+    gradient_variance,
+    sizes=[(7, 4, 3), (3, 1, 3), (1, 1, 1), (2, 3, 1), (2, 5, 7), (997, 30, 101), (3, 1200, 2)],
+    seed=5,
 )
 ### END HIDDEN TESTS
 
@@ -147,7 +150,7 @@ def momentum_step(w, state, gradient, lr, mu, form):
 # %% test="momentum_step" points=2
 check.momentum_step(momentum_step)
 ### BEGIN HIDDEN TESTS
-check.momentum_step(momentum_step, sizes=[3, 1, 0, 10], mus=[0.95, 0.0], seed=3)
+check.momentum_step(momentum_step, sizes=[3, 1, 0, 10, 1200], mus=[0.95, 0.0], seed=3)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -184,7 +187,7 @@ def corrected_step(w, v, gradient, lr, lr_before, mu):
 # %% test="corrected_step" points=2
 check.corrected_step(corrected_step)
 ### BEGIN HIDDEN TESTS
-check.corrected_step(corrected_step, rates=[0.05, 0.05, 0.3, 0.03, 0.031], mu=0.8, sizes=[1, 9], seed=2)
+check.corrected_step(corrected_step, rates=[0.05, 0.05, 0.3, 0.03, 0.0301], mu=0.8, sizes=[1, 9, 1200], seed=2)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -193,7 +196,7 @@ check.corrected_step(corrected_step, rates=[0.05, 0.05, 0.3, 0.03, 0.031], mu=0.
 # Adam (Kingma and Ba, arXiv:1412.6980, algorithm 1) divides a decayed mean of the gradients by the root of a decayed
 # mean of their squares. Both means start at zero, so both are too small at first; the divisions by $1 - \beta^t$
 # correct that. Some texts put $\varepsilon$ inside the root, where $10^{-8}$ shortens the steps of weights whose
-# gradients are $10^{-4}$ or smaller; the check uses $\varepsilon = 0.1$. Once your function has all points,
+# gradients are $10^{-4}$ or smaller; the check uses $\varepsilon = 0.1$ and more. Once your function has all points,
 # `python3 -m course result 1` trains a ResNet that reads letters with it, in at most ten minutes.
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1) g, \qquad v \leftarrow \beta_2 v + (1 - \beta_2) g^2,$$
@@ -226,7 +229,7 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
 # %% test="adam_step" points=3
 check.adam_step(adam_step)
 ### BEGIN HIDDEN TESTS
-check.adam_step(adam_step, sizes=[1, 3, 8], betas=(0.8, 0.998), steps=5, seed=4)
+check.adam_step(adam_step, sizes=[1, 3, 8, 1200], betas=(0.8, 0.998), steps=5, seed=4)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -29,7 +29,7 @@ from course.checks import messages_and_collectives as check
 # - `comm.recv(src)` returns the next array from rank src;
 # - `comm.sendrecv(x, dst, src)` does both at the same time, and returns what came;
 # - `comm.isend(x, dst)` and `comm.irecv(src)` only begin, and return at once; `.wait()` of what they return ends
-#   it, and after an irecv gives the array.
+#   it, and after an irecv gives the array. Whatever a function begins it has to end before it returns.
 #
 # A send of up to 64 KiB returns at once; a larger one returns when the receiver has the array. `comm.all_reduce`
 # and the other collectives are not allowed: they are what you are about to write. All arrays are float64, 8 bytes
@@ -319,7 +319,7 @@ check.ring_seconds(
         (5, 40_000, 30e-6, 2e-9, 0.5e-9),
         (7, 560, 1e-6, 0.1e-9, 0.2e-9),
         (16, 1_280_000, 10e-6, 0.08e-9, 0.1e-9),
-        (100, 800_000_000, 5e-6, 1e-9, 0.3e-9),
+        (200, 6_400_004_800, 5e-6, 1e-9, 0.3e-9),
         (1, 8000, 30e-6, 2e-9, 0.5e-9),
         (6, 0, 30e-6, 2e-9, 0.5e-9),
         (11, 2_345_816, 17.3e-6, 0.419e-9, 0.223e-9),
@@ -354,7 +354,7 @@ check.recursive_doubling_seconds(
     recursive_doubling_seconds,
     powers_of_two=[
         (16, 1_280_000, 10e-6, 0.08e-9, 0.1e-9),
-        (64, 64, 5e-6, 1e-9, 0.3e-9),
+        (1024, 64, 5e-6, 1e-9, 0.3e-9),
         (1, 8000, 30e-6, 2e-9, 0.5e-9),
         (4, 0, 30e-6, 2e-9, 0.5e-9),
         (8, 3_456_704, 17.3e-6, 0.419e-9, 0.223e-9),
@@ -362,8 +362,8 @@ check.recursive_doubling_seconds(
     others=[
         (5, 40_000, 30e-6, 2e-9, 0.5e-9),
         (7, 560, 1e-6, 0.1e-9, 0.2e-9),
-        (100, 80_000, 5e-6, 1e-9, 0.3e-9),
-        (11, 2_345_816, 17.3e-6, 0.419e-9, 0.223e-9),
+        (500, 5_000_000_003, 5e-6, 1e-9, 0.3e-9),
+        (11, 2_345_819, 17.3e-6, 0.419e-9, 0.223e-9),
     ],
 )
 ### END HIDDEN TESTS
@@ -398,7 +398,7 @@ def crossover(p, alpha, beta, gamma=0.0):
 # %% test="crossover" points=1
 check.crossover(crossover)
 ### BEGIN HIDDEN TESTS
-check.crossover(crossover, powers_of_two=[16, 4, 128], others=[5, 7, 100, 2], alpha=20e-6, beta=0.8e-9, gamma=0.3e-9)
+check.crossover(crossover, powers_of_two=[16, 4, 1024], others=[5, 7, 700, 2], alpha=20e-6, beta=0.8e-9, gamma=0.3e-9)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -462,7 +462,7 @@ check.is_ring(
             ("chunks_in_halves", 5, 20),
             ("one_chunk_in_two", 5, 14),
         ),
-        (("ring", 5, 11), ("rest_in_one_chunk", 5, 13), ("one_long_message", 5, 12), ("ring", 2, 10), ("ring", 6, 4)),
+        (("ring", 5, 11), ("rest_in_one_chunk", 5, 13), ("one_long_message", 5, 12), ("ring", 2, 10), ("ring", 11, 12)),
         (
             ("ring_to_the_left", 4, 8),
             ("rabenseifner", 4, 8),

@@ -67,7 +67,7 @@ check.sharded_sampler(sharded_sampler)
 ### BEGIN HIDDEN TESTS
 check.sharded_sampler(
     sharded_sampler,
-    even=[(36, 6, 3), (30, 10, 1), (0, 6, 3)],
+    even=[(36, 6, 3), (30, 10, 1), (0, 6, 3), (2200, 1100, 1)],
     ragged=[(35, 9, 4), (13, 6, 5), (29, 7, 3), (9, 4, 6), (5, 9, 2)],
     seed=21,
 )
@@ -126,7 +126,7 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 check.data_parallel_step(data_parallel_step)
 ### BEGIN HIDDEN TESTS
 check.data_parallel_step(
-    data_parallel_step, even=[(3, 12, 5), (1, 6, 3), (2, 8, 4)], ragged=[(5, 13, 4), (4, 3, 6)], seed=22
+    data_parallel_step, even=[(3, 12, 5), (1, 6, 3), (2, 8, 1030)], ragged=[(5, 13, 4), (4, 3, 6)], seed=22
 )
 ### END HIDDEN TESTS
 
@@ -199,8 +199,8 @@ check.bucketed_all_reduce(bucketed_all_reduce)
 check.bucketed_all_reduce(
     bucketed_all_reduce,
     ranks=[2, 1, 3, 5],
-    models=[([60, 50, 40, 10, 30], 640), ([40, 30, 20], 80), ([7, 9], 8000), ([], 800)],
-    ratios=[0.6, 0.9, 1.7],
+    models=[([60, 50, 40, 10, 30], 640), ([40, 30, 20], 80), ([1070, 9], 80_000), ([], 800)],
+    ratios=[0.6, 0.9, 1.7, 2.2],
     seed=23,
 )
 ### END HIDDEN TESTS
@@ -271,6 +271,7 @@ check.efficiency(
         (7, 20, 3e9, 6e12, 44e6, 3e-5, 0.5e-9, 4),
         (9, 20, 5e9, 8e12, 60e6, 4e-6, 0.045e-9, 6),
         (3, 48, 4e9, 9e12, 90e6, 2e-5, 0.118e-9, 9),
+        (5, 24, 5e9, 9e12, 30e6, 6e-6, 0.038e-9, 2),
     ],
     strong=[
         (3, 100, 5e9, 9e12, 160e6, 4e-5, 0.3e-9, 4),
@@ -315,9 +316,9 @@ check.barrier_time(barrier_time)
 ### BEGIN HIDDEN TESTS
 check.barrier_time(
     barrier_time,
-    exponential=[(0.7, 5), (3.0, 1), (0.02, 24), (1.6, 2)],
+    exponential=[(0.7, 5), (3.0, 1), (0.02, 900), (1.6, 2)],
     samples=[(6, 3), (9, 2), (5, 4), (1, 3), (7, 1)],
-    many=[(30_000, 12), (2000, 90)],
+    many=[(30_000, 12), (1200, 900)],
     seed=25,
 )
 ### END HIDDEN TESTS

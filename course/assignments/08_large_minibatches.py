@@ -69,16 +69,26 @@ check.scheduled_rate(scheduled_rate)
 check.scheduled_rate(
     scheduled_rate,
     plain=[(0.2, 16, 96, 960, 0, ()), (0.05, 64, 64, 640, 0, ()), (0.3, 20, 50, 400, 0, ())],
-    warmed=[(0.3, 16, 80, 960, 3, ()), (0.07, 32, 320, 3200, 2, ()), (0.2, 24, 60, 480, 1, ())],
-    dropped=[(0.2, 16, 96, 1000, 2, (4, 7)), (0.04, 32, 128, 900, 1, (2, 3, 9)), (0.3, 8, 56, 300, 0, (1, 5))],
+    warmed=[
+        (0.3, 16, 80, 960, 3, ()),
+        (0.07, 32, 320, 3200, 2, ()),
+        (0.2, 24, 60, 480, 1, ()),
+        (0.1, 16, 36, 900_000, 4, ()),
+    ],
+    dropped=[
+        (0.2, 16, 96, 1000, 2, (4, 7)),
+        (0.04, 32, 128, 900, 1, (2, 3, 9)),
+        (0.3, 8, 56, 300, 0, (1, 5)),
+        (3e-4, 8, 24, 15, 0, (2, 3, 5, 7, 80)),
+    ],
 )
 ### END HIDDEN TESTS
 
 # %% [markdown]
 # ### 1b. Momentum along the schedule (2 points)
-# In chapter 02 the velocity v had the rate inside, and one step with another rate needed a correction. Along this
-# schedule the rate changes in nearly every step. Write the whole run. It must follow the path of the form with the rate
-# outside:
+# With the rate inside the velocity, $v \leftarrow m v + \eta g$, $w \leftarrow w - v$ (08b), a step whose rate differs
+# from the one before needs a correction. Along this schedule that is nearly every step. Write the whole run. It must
+# follow the path of the form with the rate outside:
 #
 # $$u \leftarrow m u + g, \qquad w \leftarrow w - \eta u ,$$
 #
@@ -94,18 +104,18 @@ def corrected_run(w, gradient, rates, momentum):
     rates: the rate of each step, all above 0; rates[0] is that of step 0. At least one.
     momentum: m, from 0 to below 1.
     Returns: (w, v) after the last step. The weights before each step and after the last one are those of
-        the form with u above, up to rounding. v is the last change of the weights: w after the last step
-        minus w before it.
+        the form with u above, up to rounding. v is the velocity of the last step, in 08b's sign: w before
+        this step minus w after it.
     Cost: one gradient for each step, at the weights of that step, in order: 0, 1, 2, ...
 
     Example: w = [1.], gradients 2. and 3., rates [0.1, 0.2], momentum 0.5: u is 2., then 4.; so w is
-        0.8, then 0.; and v = [-0.8].
+        0.8, then 0.; and v = [0.8].
     """
     ### BEGIN SOLUTION
     v, lr_before = np.zeros_like(w), rates[0]
     for step, lr in enumerate(rates):
-        v = momentum * (lr / lr_before) * v - lr * gradient(w, step)
-        w = w + v
+        v = momentum * (lr / lr_before) * v + lr * gradient(w, step)
+        w = w - v
         lr_before = lr
     return w, v
     ### END SOLUTION
@@ -116,8 +126,8 @@ check.corrected_run(corrected_run)
 ### BEGIN HIDDEN TESTS
 check.corrected_run(
     corrected_run,
-    constant=[(3, 7, 0.8), (1, 1, 0.5), (1, 4, 0.0)],
-    rising=[(4, 6, 0.9), (2, 9, 0.6)],
+    constant=[(3, 7, 0.8), (1, 1, 0.5), (1, 4, 0.0), (1200, 4, 0.8)],
+    rising=[(4, 6, 0.9), (2, 9, 0.6), (2, 250, 0.8)],
     falling=[(3, 8, 0.8), (1, 10, 0.9)],
     seed=21,
 )
@@ -209,7 +219,7 @@ def noise_of_ranks(comm, gradient, b):
 # %% test="noise_of_ranks" points=3
 check.noise_of_ranks(noise_of_ranks)
 ### BEGIN HIDDEN TESTS
-check.noise_of_ranks(noise_of_ranks, cases=[(2, 7, 3), (4, 3, 5), (3, 1, 2), (6, 9, 1)], seed=23)
+check.noise_of_ranks(noise_of_ranks, cases=[(2, 7, 3), (4, 3, 5), (3, 1, 2), (6, 9, 1), (2, 1200, 2)], seed=23)
 ### END HIDDEN TESTS
 
 # %% [markdown]

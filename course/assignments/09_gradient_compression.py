@@ -74,7 +74,7 @@ def sparsify(gradient, residual, threshold):
 # %% test="sparsify" points=3
 check.sparsify(sparsify)
 ### BEGIN HIDDEN TESTS
-check.sparsify(sparsify, sizes=(6, 33, 2), steps=7, seed=31)
+check.sparsify(sparsify, sizes=(6, 33, 2, 1200), steps=7, seed=31)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -121,7 +121,7 @@ def top_k_step(comm, w, gradient, residual, k, lr):
 # %% test="top_k_step" points=5
 check.top_k_step(top_k_step)
 ### BEGIN HIDDEN TESTS
-check.top_k_step(top_k_step, cases=[(3, 11, 2), (4, 6, 1), (2, 9, 9), (1, 5, 3)], steps=4, seed=32)
+check.top_k_step(top_k_step, cases=[(3, 11, 2), (4, 6, 1), (2, 9, 9), (1, 5, 3), (2, 1200, 25)], steps=4, seed=32)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -173,7 +173,7 @@ check.corrected_entries(corrected_entries)
 check.corrected_entries(
     corrected_entries,
     constant=[(0.8, 7, 2), (0.99, 12, 1), (0.0, 3, 3)],
-    waits=[(5, 9, 2, 0.7), (4, 6, 1, 0.9)],
+    waits=[(5, 9, 2, 0.7), (4, 6, 1, 0.9), (1200, 2, 30, 0.8)],
     masked=[(6, 8, 2, 0.6), (3, 5, 1, 0.9)],
     seed=33,
 )
@@ -214,7 +214,7 @@ def qsgd(gradient, s, uniform):
 # %% test="qsgd" points=3
 check.qsgd(qsgd)
 ### BEGIN HIDDEN TESTS
-check.qsgd(qsgd, cases=[(30, 60), (7, 3), (2, 9), (12, 1)], seed=34)
+check.qsgd(qsgd, cases=[(30, 60), (7, 3), (2, 9), (12, 1), (1200, 90)], seed=34)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -233,7 +233,8 @@ def sparse_sum(comm, indices, values, n):
     comm.size is a power of two, from 1 on. The result is the same on all ranks to the bit.
     Cost: log2(p) rounds. In round number i, from 0 on, each rank exchanges one message with the rank
         comm.rank ^ 2**i: comm.sendrecv(message, partner, partner) sends the message and returns the
-        partner's. The message holds the sum of what this rank has so far. With j different entries it is
+        partner's. (comm.send waits for the receiver if a message has more than 64 KiB.) The message holds the
+        sum of what this rank has so far. With j different entries it is
         - a message of j entries, 8 j bytes (see `pairs`), if 8 j < 4 n;
         - else the float32 array of all n entries, 4 n bytes.
         The two kinds can be told apart by their dtype.
@@ -265,7 +266,7 @@ check.sparse_sum(sparse_sum)
 ### BEGIN HIDDEN TESTS
 check.sparse_sum(
     sparse_sum,
-    sums=[(4, 17, 3), (2, 6, 1), (1, 5, 2)],
+    sums=[(4, 17, 3), (2, 6, 1), (1, 5, 2), (2, 24_000, 9_500)],
     sparse=[(4, 90, 5), (8, 120, 4)],
     filling=[(4, 24, 6), (4, 30, 13), (8, 30, 3), (2, 12, 9)],
     seed=35,

@@ -61,7 +61,9 @@ def column_linear(comm, x, w, b, g):
 # %% test="column_linear" points=1.5
 check.column_linear(column_linear)
 ### BEGIN HIDDEN TESTS
-check.column_linear(column_linear, cases=[(2, 5, 3, 6), (3, 4, 6, 7), (1, 3, 4, 5), (4, 6, 3, 9)], seed=61)
+check.column_linear(
+    column_linear, cases=[(2, 5, 3, 6), (3, 4, 6, 7), (1, 3, 4, 5), (4, 6, 3, 9), (2, 30, 50, 7)], seed=61
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -93,7 +95,7 @@ def row_linear(comm, x, w, b, g):
 # %% test="row_linear" points=1.5
 check.row_linear(row_linear)
 ### BEGIN HIDDEN TESTS
-check.row_linear(row_linear, cases=[(2, 5, 6, 3), (3, 4, 7, 6), (1, 3, 5, 4), (4, 6, 9, 3)], seed=62)
+check.row_linear(row_linear, cases=[(2, 5, 6, 3), (3, 4, 7, 6), (1, 3, 5, 4), (4, 6, 9, 3), (2, 30, 7, 50)], seed=62)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -132,8 +134,8 @@ def mlp(comm, x, w1, b1, w2, b2, g):
     Returns: (y, gx, gw1, gb1, gw2, gb2), arrays. y: the output, whole. gx: the gradient with respect to x, whole.
         gw1, gb1, gw2: the gradients with respect to what of w1, b1 and w2 belongs to this rank's hidden
         units, of shapes (d, own), (own,) and (own, d). gb2: the gradient with respect to b2, of shape (d,).
-    Cost: one all-reduce of B d words in the forward and one in the backward. This rank reads d own elements of w1,
-        and own d elements of w2.
+    Cost: one all-reduce of B d words in the forward and one in the backward. This rank reads its d own elements
+        of w1, and its own d elements of w2, each once.
 
     Example: on one rank nothing is divided, and y is gelu(x @ w1[:, :] + b1) @ w2[:, :] + b2.
     """
@@ -154,7 +156,7 @@ def mlp(comm, x, w1, b1, w2, b2, g):
 # %% test="mlp" points=3
 check.mlp(mlp)
 ### BEGIN HIDDEN TESTS
-check.mlp(mlp, cases=[(2, 5, 3, 6), (3, 4, 6, 7), (1, 3, 4, 5), (4, 6, 3, 9)], seed=63)
+check.mlp(mlp, cases=[(2, 5, 3, 6), (3, 4, 6, 7), (1, 3, 4, 5), (4, 6, 3, 9), (2, 30, 50, 7)], seed=63)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -183,7 +185,8 @@ def attention(comm, x, wqkv, wo, heads):
         y = a wo. There are no biases.
     Division: rank r has heads r heads / p to (r + 1) heads / p - 1.
     Returns: y, whole, of shape (T, d).
-    Cost: one all-reduce of T d words. This rank reads 3 d d / p elements of wqkv and d d / p elements of wo.
+    Cost: one all-reduce of T d words. This rank reads the 3 d d / p elements of wqkv and the d d / p of wo
+        that its heads need, each once.
     Raises: ValueError if p does not divide heads, with a message that has both numbers, before anything is sent.
 
     Example: d = 4, heads = 2, p = 2: rank 1 has head 1, with columns 2 and 3 of wqkv for Q, 6 and 7 for K, and 10
@@ -208,7 +211,12 @@ def attention(comm, x, wqkv, wo, heads):
 # %% test="attention" points=3
 check.attention(attention)
 ### BEGIN HIDDEN TESTS
-check.attention(attention, cases=[(2, 5, 6, 2), (3, 4, 12, 6), (1, 3, 6, 3)], uneven=[(3, 4), (4, 6), (2, 5)], seed=64)
+check.attention(
+    attention,
+    cases=[(2, 5, 6, 2), (3, 4, 12, 6), (1, 3, 6, 3), (2, 90, 12, 4)],
+    uneven=[(3, 4), (4, 6), (2, 5)],
+    seed=64,
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -247,7 +255,7 @@ def embedding(comm, ids, table, start, g):
 # %% test="embedding" points=2
 check.embedding(embedding)
 ### BEGIN HIDDEN TESTS
-check.embedding(embedding, cases=[(2, 9, 6, 3), (3, 14, 7, 5), (1, 5, 3, 3), (4, 12, 10, 3)], seed=65)
+check.embedding(embedding, cases=[(2, 9, 6, 3), (3, 14, 7, 5), (1, 5, 3, 3), (4, 12, 10, 3), (2, 150, 400, 8)], seed=65)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -293,15 +301,15 @@ def cross_entropy(comm, logits, targets, start):
 # %% test="cross_entropy" points=2
 check.cross_entropy(cross_entropy)
 ### BEGIN HIDDEN TESTS
-check.cross_entropy(cross_entropy, cases=[(2, 6, 7), (3, 5, 11), (1, 3, 5), (4, 6, 9)], seed=66)
+check.cross_entropy(cross_entropy, cases=[(2, 6, 7), (3, 5, 11), (1, 3, 5), (4, 6, 9), (2, 70, 60)], seed=66)
 ### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 5. A product on a grid (3 points)
-# SUMMA computes C = A B on a grid of pr times pc ranks, without any rank holding more of A or B than its block and two
-# *panels*. A panel is a few columns of A, or a few rows of B. For one panel after the other: in each row of the grid,
-# the rank that has this panel of A broadcasts its part of it. In each column of the grid, the rank that has this panel
-# of B broadcasts its part. Each rank multiplies the two, and adds the product to its block of C.
+# SUMMA computes C = A B on a grid of pr times pc ranks, in *panels*. A panel is a few columns of A, or a few rows of B.
+# So a rank need not hold more of A and B than its blocks and two panels. For one panel after the other: in each row of
+# the grid, the rank that has this panel of A broadcasts its part of it. In each column of the grid, the rank that has
+# this panel of B broadcasts its part. Each rank multiplies the two, and adds the product to its block of C.
 #
 # Rank r is in row r // pc and column r % pc of the grid. `comm.mesh` makes communicators for these groups of ranks.
 
@@ -354,7 +362,14 @@ check.summa(summa)
 # kept: cases
 check.summa(
     summa,
-    cases=[(2, 3, 1, 6, 12, 6), (3, 1, 2, 6, 12, 5), (1, 3, 2, 5, 12, 6), (2, 2, 3, 4, 12, 6), (1, 1, 1, 3, 4, 5)],
+    cases=[
+        (2, 3, 1, 6, 12, 6),
+        (3, 1, 2, 6, 12, 5),
+        (1, 3, 2, 5, 12, 6),
+        (2, 2, 3, 4, 12, 6),
+        (1, 1, 1, 3, 4, 5),
+        (1, 2, 5, 40, 20, 60),
+    ],
     seed=67,
 )
 ### END HIDDEN TESTS
@@ -395,7 +410,7 @@ def mesh_groups(dp, pp, tp):
 # %% test="mesh_groups" points=1
 check.mesh_groups(mesh_groups)
 ### BEGIN HIDDEN TESTS
-check.mesh_groups(mesh_groups, cases=[(3, 2, 5), (2, 4, 3), (1, 3, 1), (6, 1, 2), (2, 3, 4)])
+check.mesh_groups(mesh_groups, cases=[(3, 2, 5), (2, 4, 3), (1, 3, 1), (6, 1, 2), (2, 3, 4), (6, 5, 10)])
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -448,6 +463,7 @@ check.best_grid(
         (8, 64, 6, 32),
         (8, 48, 3, 208),
         (16, 32, 5, 512),
+        (48, 96_000, 100_019, 10_032),
     ],
 )
 ### END HIDDEN TESTS

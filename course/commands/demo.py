@@ -18,7 +18,7 @@ TRAIN = [
 
 CLOSING = """
 In {folder}/ are loss.png (loss and accuracy), timeline.png (when each node computed, sent and waited), metrics.csv, and
-trace.json for https://ui.perfetto.dev. The same run by hand, to change what you like:
+trace.json.gz for https://ui.perfetto.dev. The same run by hand, to change what you like:
 
   {command}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from course.chapters import DEMO_FOLDER, FIRST_LECTURE, PARTS
+from course.chapters import FIRST_LECTURE, PARTS
 from course.command_line import COMMANDS, FOR_STUDENTS
 from course.plural import counted
 from course.setup.bootstrap import ROOT
@@ -96,8 +96,6 @@ def next_step(root: Path, there: Sequence[Standing]) -> str:
     """The one thing to do now."""
     with_exercises = [standing for standing in there if standing.points]
     begun = any(standing.started or standing.earned for standing in with_exercises)
-    if not begun and not (root / DEMO_FOLDER / "loss.png").exists():
-        return "python3 -m course demo"
     if not begun and (root / FIRST_LECTURE).exists():
         return f"read {FIRST_LECTURE}:  python3 -m course lab"
     for standing in with_exercises:
@@ -110,4 +108,4 @@ def next_step(root: Path, there: Sequence[Standing]) -> str:
         return f"{standing.next_exercise} in {standing.chapter.work(Path())}, then  python3 -m course check {number}"
     if with_exercises:
         return "nothing: you have all the points there are. The next chapters are to come."
-    return f"look at the pictures in {DEMO_FOLDER}/, then read minidl/tape.py."
+    return "python3 -m course demo"

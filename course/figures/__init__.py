@@ -3,11 +3,14 @@
 page.py               texts, tables and pictures in a notebook
 who_has_what.py       a collective, step by step
 rank_grid.py          ranks in a grid: groups, and broadcasts along rows and columns
+neighbours.py         machines that average with their neighbours: messages of a step, numbers after it
 decision_map.py       what a classifier answers at every point of a plane
 greedy_schedule.py    list scheduling of a graph on p machines
 task_graph.py         the tasks of a step, laid out in time, with its critical path
+buckets.py            gradients that fill buckets, and the all-reduces of these
 live_memory.py        the bytes that a program holds
 histograms.py         how often each number was counted, beside a formula
+parameter_server.py   workers, servers and what travels between them at one moment
 machine_traffic.py    machines in racks, and what each pair sends
 memory_bars.py        what fills the memory of a machine
 divided_layers.py     two layers that several machines divide, and their messages

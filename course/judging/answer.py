@@ -18,6 +18,18 @@ from course.sandbox.refused.builds import Builds
 
 IN_PLACE = "comm.all_reduce(x) writes into x, too."
 
+HARM = {
+    "overwritten": (
+        "changed what an earlier call had returned",
+        "What was returned belongs to the caller: each call makes arrays of its own.",
+    ),
+    "locked": (
+        "made an argument read-only",
+        "What is handed over belongs to the caller, who may still write into it.",
+    ),
+}
+"""By the word of `EarlierResults.harm`: what a call did, and the likely cause."""
+
 
 class AnswerFailed(Exception):  # noqa: N818  (the name says what happened)
     """A call of the student's function returned no value.
@@ -48,7 +60,7 @@ class Answer:
     An answer must leave its arguments unchanged, except those in `may_change` (positions from 0): those that the
     exercise wants changed, and those that the check itself compares. After a call they come back and are compared here.
     A change does not fail the call. It costs one part of the check: the first part with a change in which nothing else
-    is wrong (`unchanged`, which Part calls).
+    is wrong (`unchanged`, which Part calls). What it has returned before must stay unchanged, too.
     """
 
     def __init__(self, name: str, session: StudentSession) -> None:
@@ -111,9 +123,11 @@ class Answer:
             kind, reply = self.session.request("call", (probe, self.name, arguments))
         if kind != "value":
             raise self._failure(reply)
-        if not isinstance(reply, tuple) or len(reply) != 2:
+        if not isinstance(reply, tuple) or len(reply) != 3:
             raise AnswerFailed(Status.RAISED, f"{self.name} wrote into the connection to the check.", last=True)
-        value, after = reply
+        value, after, harm = reply
+        if self._change is None and harm in HARM:
+            self._change = f"{self.name} {HARM[harm][0]}.", HARM[harm][1]
         if self._change is None:
             self._change = self._change_of(arguments, after, may_change, is_direct=probe is None)
         return value

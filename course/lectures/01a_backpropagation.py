@@ -2,17 +2,17 @@
 # # 01a. Backpropagation: how can the gradient of a million weights cost only two forward passes?
 #
 # *Chapter 01, first half: the method. Before it: [00](00_start_here.ipynb). After it: [01b](01b_memory_and_cost.ipynb),
-# what the method costs and how to test it.*
+# what the method costs and how to test it. Reading time: about 18 minutes.*
 #
 # ## The question
 #
 # A network turns an input into one number that says how wrong it is, the *loss*. To improve the network we need to
 # know, for every weight, how fast the loss grows when that weight grows: the *gradient*, one number a weight. The
 # obvious way is to try: move one weight a little, run the network again (a *forward pass*), look at the loss, put the
-# weight back, go on to the next. That takes as many forward passes as there are weights, and one more. Here is a
-# network, of a size that nobody would call large today:
+# weight back, go on to the next. That takes as many forward passes as there are weights, and one more. Here is a small
+# network:
 
-# %%
+# %% source_hidden=true
 import itertools
 import time
 
@@ -46,20 +46,19 @@ print(f"{weights:,} weights; a forward pass of 64 images takes {forward.flops / 
 print(f"loss.backward() computes the gradient of all weights with {ratio:.2f} times as many (measured: counted)")
 
 # %% [markdown]
-# Two forward passes for more than a million numbers, and they are exact. What is that worth?
-#
-# **Predict.** Trying needs one forward pass a weight.
+# Two forward passes for more than a million numbers, and they are exact. Trying needs one forward pass a weight.
 
 # %%
 guess_trying = guess(
-    "How long would this computer need for this one gradient by trying?", ["seconds", "minutes", "hours", "days"]
+    "How long would this computer need for this one gradient by trying?",
+    SPANS := ["seconds", "minutes", "hours", "days"],
 )
 
 
-# %%
+# %% source_hidden=true
 # measured: differs from run to run
 def shortest(action, repeats=5):
-    """Seconds that it takes, the best of some times."""
+    """The shortest time of some repeats, in seconds."""
     moments = [time.perf_counter()]
     for _ in range(repeats):
         action()
@@ -74,17 +73,18 @@ rows = [["by trying every weight", f"{weights + 1:,} (formula)", f"{trying / 60:
 rows += [["by backward()", f"{ratio:.2f} (counted)", f"{(both_ways - one_pass) * 1e3:.1f} ms (measured)"]]
 note = f"a forward pass takes {one_pass * 1e3:.1f} ms (measured)"
 table(["one gradient", "forward passes of arithmetic", "time on this computer"], rows, note)
-say(f"Your guess: {guess_trying}. **By trying: {trying / 60:,.0f} minutes.**")
+span = SPANS[sum(trying >= limit for limit in (60, 3600, 24 * 3600))]
+say(f"Your guess: {guess_trying.against(span)}. **By trying: {trying / 60:,.0f} minutes.**")
 
 # %% [markdown]
-# And training takes thousands of gradients. This page builds the method that makes it possible, *backpropagation*, from
-# two rules and a walk.
+# Training takes thousands of gradients. This page builds the method that makes it possible, *backpropagation*, from two
+# rules and a walk.
 #
 # ## Local gradients
 #
-# A program computes a number in small steps: a sum, a product, a maximum. For each step alone it is easy to say how
-# fast its result grows with each operand. These are its *local gradients*. Let us find them by trying, with a small
-# change `h` up and down (a *central difference*).
+# A program computes a number in small steps: a sum, a product, a maximum. How fast the result of one step grows with
+# each operand are its *local gradients*. Let us find them by trying, with a small change `h` up and down (a *central
+# difference*).
 
 
 # %%
@@ -99,6 +99,7 @@ def slopes(f, *at, h=1e-6):
     return found
 
 
+# %% source_hidden=true
 print("x + y at (3, -2):    ", slopes(lambda x, y: x + y, 3.0, -2.0), " always 1 and 1")
 print("x * y at (3, -2):    ", slopes(lambda x, y: x * y, 3.0, -2.0), " each one's slope is the other: y and x")
 print("max(x, y) at (3, -2):", slopes(max, 3.0, -2.0), "  1 for the larger, 0 for the other")
@@ -107,9 +108,9 @@ print("max(x, y) at (3, 3): ", slopes(max, 3.0, 3.0), "  a tie")
 # %% [markdown]
 # At a tie, max has a *kink*: to the right it grows with x, to the left it does not, and there is no single right
 # answer. Every library decides, and should say so. In `minidl`, `max` shares the gradient evenly among the tied
-# elements; `max_pool2d` gives all of it to the first of them; the derivative of `relu`, which is max(x, 0), at 0 is 0.
+# elements; `max_pool2d` gives all of it to the first of them; the derivative of `relu`, which is max(x, 0), is 0 at 0.
 
-# %%
+# %% source_hidden=true
 tied = Tensor([5.0, 5.0, 1.0], requires_grad=True)
 tied.max().backward()
 at_kink = Tensor([0.0], requires_grad=True)
@@ -120,8 +121,8 @@ print("max of 5, 5, 1:", tied.grad, "   relu at 0:", at_kink.grad)
 # ## The chain rule, and a walk backwards
 #
 # Take f = (x + y) z and name the step in between: s = x + y, f = s z. If s grows by a little, f grows z times as much;
-# if x grows, s grows as much. So f grows with x at the rate z · 1, and with y too. That is the *chain rule*: **along a
-# path, multiply the local gradients**. And f grows with z at the rate s = x + y.
+# if x grows, s grows as much. So f grows z · 1 times as fast as x, and as y. That is the *chain rule*: **along a
+# path, multiply the local gradients**. And f grows s = x + y times as fast as z.
 
 # %%
 x, y, z = 3.0, 1.0, -2.0
@@ -129,15 +130,11 @@ print("(x + y) z by trying:", slopes(lambda x, y, z: (x + y) * z, x, y, z), "  b
 
 # %% [markdown]
 # For the second rule, use a number twice: f = (x + y) max(x, z). If x grows, f grows because of the sum *and* because
-# of the maximum: two paths lead from x to f. **Where paths meet, add.**
-#
-# **Predict.** Take x = 3, y = 1, z = -2.
+# of the maximum: two paths lead from x to f. **Where paths meet, add.** Take x = 3, y = 1, z = -2. In the code below,
+# which goes from the end to the beginning, a bar means "the gradient of f with respect to".
 
 # %%
-guess_growth = guess("How many times as fast as x does this f grow with x?", ["3", "4", "7", "12"])
-
-# %% [markdown]
-# By hand, from the end to the beginning. A bar means "the gradient of f with respect to":
+guess_growth = guess("How many times as fast as x does this f grow with x?", [3, 4, 7, 12])
 
 # %%
 s, m = x + y, max(x, z)  # the forward pass: values
@@ -149,9 +146,14 @@ x_bar += m_bar * 1  # the maximum's: x is the larger one, and this is its second
 z_bar = m_bar * 0
 print("by hand:  ", [x_bar, y_bar, z_bar])
 print("by trying:", slopes(lambda x, y, z: (x + y) * max(x, z), x, y, z))
-say(f"Your guess: {guess_growth}. **{x_bar:.0f} times: {s_bar:.0f} through the sum, {m_bar:.0f} through the maximum.**")
 
-# %%
+# %% source_hidden=true
+say(
+    f"Your guess: {guess_growth.against(x_bar)}. "
+    f"**{x_bar:.0f} times: {s_bar:.0f} through the sum, {m_bar:.0f} through the maximum.**"
+)
+
+# %% source_hidden=true
 names = ("x", "y", "z", "s = x + y", "m = max(x, z)", "f = s * m")
 values, parents = (x, y, z, s, m, f), ((), (), (), (0, 1), (0, 2), (3, 4))
 slopes_of = ((), (), (), (1, 1), (1, 0), (m, s))
@@ -183,8 +185,8 @@ step_through(
 
 # %% [markdown]
 # One walk gave all three gradients. It cost one multiplication and one addition an arrow: a small multiple of what the
-# forward pass cost, *however many leaves there are*. This is *reverse mode*, and here is all of it as an engine for
-# numbers: a number that remembers how it was made,
+# forward pass cost, *however many leaves there are*. This is *reverse mode*. Here it is as an engine for numbers. A
+# number remembers how it was made,
 
 
 # %%
@@ -209,7 +211,7 @@ class Value:
 
 
 # %% [markdown]
-# and the walk, the latest first:
+# and the walk visits the latest first:
 
 
 # %%
@@ -230,7 +232,7 @@ def backward(root):
             parent.grad += node.grad * slope  # along a path multiply, where paths meet add
 
 
-# %%
+# %% source_hidden=true
 a, b, c = Value(3.0), Value(1.0), Value(-2.0)
 backward((a + b) * a.maximum(c))
 print("this engine:", [a.grad, b.grad, c.grad])
@@ -240,16 +242,15 @@ a, b, c = (Tensor(value, requires_grad=True) for value in (3.0, 1.0, -2.0))
 print("minidl:     ", [float(tensor.grad) for tensor in (a, b, c)])
 
 # %% [markdown]
-# ## Why the order matters
+# ## Does the order matter?
 #
-# `backward` walks in an *order*: it visits a node after everything that was made from it. Is that needed? A simpler
-# walk would go straight to the parents, and on from there. Here are two such walks. The smallest graph on which they
-# fail is b = a + a, c = b + b.
+# `backward` walks in an *order*: it visits a node after everything that was made from it. A simpler walk goes straight
+# to the parents, and on from there. Here are two such walks, and a small graph, b = a + a, c = b + b.
 
 
 # %%
 def impatient(node, visited):
-    """Add to each parent's .grad, and at once go on from there with what it has so far."""
+    """Add to each parent's .grad, and go on from there at once, with what it has now."""
     visited.append(node)
     for parent, slope in zip(node.parents, node.slopes, strict=True):
         parent.grad += node.grad * slope
@@ -265,14 +266,14 @@ def path_by_path(node, visited, share=1.0):
 
 
 def doubled(times):
-    """A number, and that number doubled so many times by c = c + c."""
+    """A number, and the result of doubling it this many times by c = c + c."""
     a = c = Value(1.0)
     for _ in range(times):
         c = c + c
     return a, c
 
 
-# %%
+# %% source_hidden=true
 a, c = doubled(2)
 backward(c)
 nodes = in_order(c)
@@ -285,36 +286,34 @@ see(
     f"two arrows from a to b and two from b to c, so {2 * 2} paths from a to c. The gradient of a is {a.grad:.0f}.",
 )
 
-# %% [markdown]
-# **Predict.** The right gradient of a is 4.
-
 # %%
-guess_impatient = guess("Which gradient of a does the impatient walk give?", ["4", "6", "8"])
+guess_impatient = guess("Which gradient of a does the impatient walk give?", [4, 6, 8])
 
-# %%
+# %% source_hidden=true
 rows = [["in order", f"{a.grad:.0f}", len(nodes)]]
 a, c = doubled(2)
 c.grad, visited = 1.0, []
 impatient(c, visited)
-rows.append(["impatient", f"**{a.grad:.0f}**", len(visited)])
+hasty = a.grad
+rows.append(["impatient", f"**{hasty:.0f}**", len(visited)])
 a, c = doubled(2)
 visited = []
 path_by_path(c, visited)
 rows.append(["path by path", f"{a.grad:.0f}", len(visited)])
 table(["walk", "gradient of a", "visits to nodes"], rows, "measured: counted; 2 doublings")
-say(f"Your guess: {guess_impatient}. **The impatient walk gives {rows[1][1].strip('*')}.**")
+say(f"Your guess: {guess_impatient.against(hasty)}. **The impatient walk gives {hasty:.0f}.**")
 
 # %% [markdown]
 # The impatient walk comes to b twice. The first time b has 1, and passes on 1 over each of its two arrows. The second
-# time b has 2, *in which the first 1 still is*, and passes on 2 twice: 1 + 1 + 2 + 2. The walk path by path is right,
-# but it walks every path by itself, and paths double with every `+`.
-#
-# **Predict.** After 16 doublings there are 17 nodes.
+# time b has 2, *which still contains the first 1*, and passes on 2 twice: 1 + 1 + 2 + 2. The walk path by path is
+# right. After 16 doublings there are 17 nodes.
 
 # %%
-guess_visits = guess("How many visits to nodes does the walk path by path make?", ["17", "32", "more than 100,000"])
+guess_visits = guess(
+    "How many visits to nodes does the walk path by path make?", VISITS := ["fewer than 100", "100 to 10,000", "more"]
+)
 
-# %%
+# %% source_hidden=true
 depths = range(1, 17)
 every_path, ordered = [], []
 for depth in depths:
@@ -328,25 +327,26 @@ series += [Line("2^(d+1) - 1", depths, [2 ** (d + 1) - 1 for d in depths], tone=
 series += [Line("d + 1", depths, [d + 1 for d in depths], tone=1)]
 panel = Panel(series, "doublings d (c = c + c)", "visits to nodes", log="y")
 see(
-    lines.draw([panel], source=("measured", "formula"), title="Order turns an exponential into a line"),
+    lines.draw([panel], source=("measured", "formula")),
     f"with {depths[-1]} doublings there are {every_path[-1]:,} visits path by path, and {ordered[-1]} in order. (The "
     "vertical axis is logarithmic.)",
 )
-say(f"Your guess: {guess_visits}. **{every_path[-1]:,} visits path by path.**")
+visits = VISITS[sum(every_path[-1] >= limit for limit in (100, 10_000))]
+say(f"Your guess: {guess_visits.against(visits)}. **{every_path[-1]:,} visits path by path.**")
 
 # %% [markdown]
-# So the order matters: without it the gradient is wrong or takes exponential time. Networks in which a result is added
-# to its own input (`x = x + f(x)`, a *residual connection*) are such graphs.
+# The number of paths doubles with every `+`. So the order matters: without it the gradient is wrong or takes
+# exponential time. Networks in which a result is added to its own input (`x = x + f(x)`, a *residual connection*) are
+# such graphs.
 #
-# The engine above takes the order from the clock, as `minidl` does (`minidl/tape.py`): what was made later is never
-# part of what was made earlier. In the exercises the nodes carry no number, and the order has to be found in the
-# graph.
+# The engine above takes the order from the clock, as `minidl` does (`minidl/tape.py`): an operand is made before its
+# result. In the exercises the nodes carry no number, and the order has to be found in the graph.
 #
 # ## From numbers to arrays
 #
-# A million nodes of one number each would be slow. A node may as well hold an array; then its local gradient is a
-# matrix, the *Jacobian*: how fast each number of the result grows with each number of the operand. But the walk never
-# needs it, only its product with the gradient that arrives: the *vector-Jacobian product* (vjp).
+# A million nodes of one number each would be slow. A node may hold an array; then its local gradient is a matrix, the
+# *Jacobian*: how fast each number of the result grows with each number of the operand. The walk needs only its product
+# with the gradient that arrives: the *vector-Jacobian product* (vjp).
 #
 # Take Y = X W, where X is (B, n) and W is (n, k), and let G be the gradient of the loss with respect to Y. The number
 # $X_{il}$ is used k times, in $Y_{ij} = \sum_l X_{il} W_{lj}$ for every j, with the local gradient $W_{lj}$. Along a
@@ -355,8 +355,8 @@ say(f"Your guess: {guess_visits}. **{every_path[-1]:,} visits path by path.**")
 #
 # $$ \bar X = G\,W^\top, \qquad \bar W = X^\top G . $$
 #
-# Two products of the size of the forward one: hence the two forward passes of the title. *Broadcasting* is the same
-# again: a bias of shape (k,) that is added to B rows is used B times, so its vjp **sums G over the broadcast axis**.
+# Two products of the size of the forward one: these are the two forward passes of the title. With *broadcasting*, a
+# bias of shape (k,) that is added to B rows is used B times, so its vjp **sums G over the broadcast axis**.
 
 # %%
 X, W, bias, target = (rng.standard_normal(shape) for shape in ((8, 5), (5, 3), (3,), (8, 3)))
@@ -369,7 +369,7 @@ H_bar = Y_bar * (H > 0)
 bias_bar = H_bar.sum(axis=0)  # the bias was broadcast over the rows
 W_bar = X.T @ H_bar
 
-# %%
+# %% source_hidden=true
 weight_tensor, bias_tensor = Tensor(W, requires_grad=True), Tensor(bias, requires_grad=True)
 ((F.relu(X @ weight_tensor + bias_tensor) - target) ** 2).sum().backward()
 same = np.allclose(weight_tensor.grad, W_bar) and np.allclose(bias_tensor.grad, bias_bar)
@@ -383,13 +383,11 @@ print(f"has {B * k * B * n / 1e9:,.1f} billion numbers; what the walk carries, G
 # ## Break it
 #
 # The classic mistake in an engine of one's own: `parent.grad = ...` where `+=` belongs. Each use of a value then
-# overwrites the terms of the other uses. It raises no error, and where nothing is used twice it is even right.
-#
-# **Predict.** A line w x + b is fitted to five points, by small steps against the gradient; w and b are used once a
-# point.
+# overwrites the terms of the other uses. It raises no error, and where nothing is used twice it is right. A line
+# w x + b is fitted to five points, by small steps against the gradient; w and b are used once a point.
 
 # %%
-guess_loss = guess("What will the loss do?", ["explode", "not move at all", "fall and stop far above the best"])
+guess_loss = guess("What will the loss do?", FATES := ["explode", "not move", "fall and stop far above the best"])
 
 
 # %%
@@ -400,6 +398,7 @@ def overwriting(root):
             parent.grad = node.grad * slope  # the mistake
 
 
+# %% source_hidden=true
 points = [(-2, 4.1), (-1, 3.4), (0, 3.1), (1, 2.4), (2, 2.1)]
 
 
@@ -412,9 +411,8 @@ def squares(w, b):
     return total
 
 
-# %%
 def fit(walk, steps=60, rate=0.02):
-    """Weight and bias after so many steps, and the loss before each."""
+    """Weight and bias after these steps, and the loss before each."""
     w, b, losses = 0.0, 0.0, []
     for _ in range(steps):
         weight, bias = Value(w), Value(b)
@@ -425,7 +423,7 @@ def fit(walk, steps=60, rate=0.02):
     return w, b, losses
 
 
-# %%
+# %% source_hidden=true
 (w, b, right), (w_wrong, b_wrong, wrong) = fit(backward), fit(overwriting)
 curves = [Line("added up (+=)", range(60), right), Line("overwritten (=)", range(60), wrong)]
 panels = [Panel(curves, "step", "loss (sum of squares)", "the loss", log="y", ylim=(1e-2, 1e2))]
@@ -439,14 +437,15 @@ see(
     f"{abs(w_wrong * xs[0] + b_wrong - ys[0]):.2f}) and misses the last (off by "
     f"{abs(w_wrong * xs[-1] + b_wrong - ys[-1]):.1f}).",
 )
-say(f"Your guess: {guess_loss}. **Measured: it falls by {1 - min(wrong) / wrong[0]:.0%} and stops.**")
+fate = FATES[0 if wrong[-1] > wrong[0] else 2 if wrong[-1] < 0.9 * wrong[0] else 1]
+say(f"Your guess: {guess_loss.against(fate)}. **It falls by {1 - min(wrong) / wrong[0]:.0%} and stops** (measured).")
 
 # %% [markdown]
-# That is how it looks in practice: the loss goes down at first, so the program seems to learn. But of the five uses of
-# each weight only the one that is walked last has a say, here the first point (and that by half: `error * error` uses
-# error twice). A loss curve alone does not tell such a bug from a hard problem. Trying does, at once:
+# In practice the loss goes down at first, so the program seems to learn. But of the five uses of each weight only the
+# one that is walked last counts, here the first point (and by half: `error * error` uses error twice). A loss curve
+# alone does not distinguish such a bug from a hard problem. Trying does, at once:
 
-# %%
+# %% source_hidden=true
 weight, bias = Value(0.0), Value(0.0)
 overwriting(squares(weight, bias))
 print("by trying:  ", slopes(lambda w, b: squares(Value(w), Value(b)).data, 0.0, 0.0))
@@ -455,15 +454,13 @@ print("overwritten:", [weight.grad, bias.grad])
 # %% [markdown]
 # ## What the papers report
 #
-# - **That a gradient costs a small multiple of the function**, however many inputs there are, Griewank attributes to
-#   Linnainmaa (abstract of *Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
+# - **Cost.** A gradient costs a small multiple of the function, however many inputs there are. Griewank attributes this
+#   to Linnainmaa (abstract of *Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
 #   differentiation*, Optimization Methods and Software 1, 1992), along with the price: memory in proportion to the run
-#   time. The multiple was counted at the top of this page, and [01b](01b_memory_and_cost.ipynb) says where it comes
-#   from; there the memory is measured too.
+#   time. The multiple was counted at the top of this page; [01b](01b_memory_and_cost.ipynb) measures the memory.
 # - **Back-propagation** was made known by Rumelhart, Hinton and Williams, *Learning representations by
-#   back-propagating errors* (Nature 323, 1986). The abstract's claim is not about cost but about what is learned:
-#   hidden units come to represent features of the task, which distinguishes the procedure from earlier ones such as
-#   the perceptron's.
+#   back-propagating errors* (Nature 323, 1986). The abstract's claim is about what is learned: hidden units come to
+#   represent features of the task, which distinguishes the procedure from earlier ones such as the perceptron's.
 #
 # ## To the exercises
 #

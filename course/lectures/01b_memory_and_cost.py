@@ -1,20 +1,20 @@
 # %% [markdown]
 # # 01b. What does a gradient cost, and can it be trusted?
 #
-# *Chapter 01 asks: how can the gradient of a million weights cost only two forward passes? Second half: the cost, in
-# memory and in operations, and a test. Before it: [01a](01a_backpropagation.ipynb), the method. After it:
-# [02a](02a_noisy_gradients.ipynb).*
+# *Chapter 01, second half: the cost, in memory and in operations, and a test. Before it:
+# [01a](01a_backpropagation.ipynb), the method. After it: [02a](02a_noisy_gradients.ipynb). Reading time: about 17
+# minutes.*
 #
 # ## The question
 #
-# A network of eight equal layers. It can be *used*: an input goes through the layers, one after the other, and the
-# output is looked at (*evaluation*). Or it can be *trained*: the same, and then backward. Backward takes twice the
-# operations of forward, we said. How much more *memory* does training take than use?
+# A network has eight equal layers. In *evaluation* an input goes through the layers, one after the other, and the
+# output is read. In *training* the same happens, and then the backward pass. Backward takes about twice the operations
+# of forward (01a). How much more *memory* does training take than evaluation?
 #
-# A layer is a product with a matrix of 200 x 200 numbers here, and its input 200 samples of 200 numbers each. So what a
-# layer makes, its *activation*, is as large as its weight, and we can count both in one unit.
+# A layer is here a product with a matrix of 200 x 200 numbers, and its input is 200 samples of 200 numbers each. So the
+# output of a layer, its *activation*, is as large as its weight. Both are counted in one unit.
 
-# %%
+# %% source_hidden=true
 import time
 from contextlib import nullcontext
 
@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from course.figures.live_memory import LiveMemory
 from course.figures.page import say, see, table
 from course.interaction import explore, guess, warm_up
-from minidl import Tensor, kernels, no_grad
+from minidl import Tensor, grad, kernels, no_grad
 from minidl import functional as F
 from minidl.plots import lines, style
 from minidl.plots.lines import Line, Panel
@@ -43,8 +43,8 @@ def weights_of(layers):
 # %% [markdown]
 # Python's `tracemalloc` reports the memory that was allocated since a moment and is still in use, numpy's arrays
 # included (`course/figures/live_memory.py`). We measure it after every layer of the forward pass, and whenever the
-# gradient of a layer's weight is ready: a *hook* is a function that is called at that moment. The weights were there
-# before and are not counted.
+# gradient of a layer's weight is ready: a *hook* is a function that is called at that moment. The weights exist before
+# the measurement and are not counted.
 
 
 # %%
@@ -66,11 +66,8 @@ def run(weights, mode):
     return memory
 
 
-run(weights_of(1), "training")  # what is imported on the way is in memory from here on
+run(weights_of(1), "training")  # imports on the way would be counted otherwise
 weights = weights_of(8)
-
-# %% [markdown]
-# **Predict.** Compare the peaks.
 
 # %%
 guess_factor = guess("How many times the memory of evaluation does training take?", unit="times")
@@ -78,65 +75,53 @@ guess_factor = guess("How many times the memory of evaluation does training take
 # %%
 evaluation, training = run(weights, "evaluation"), run(weights, "training")
 factor = round(training.peak) / round(evaluation.peak)
-print(
-    f"peak, in units of one layer's output: evaluation {evaluation.peak:.0f}, training {training.peak:.0f} (measured)"
+say(
+    f"Peak: {evaluation.peak:.0f} units in evaluation, {training.peak:.0f} in training. "
+    f"Your guess: {guess_factor.against(factor)}. **Measured: {factor:.1f} times.**"
 )
-say(f"Your guess: {guess_factor}. **Measured: {factor:.1f} times.**")
 
 # %% [markdown]
-# Why so much? And what does it depend on? The vjp of Y = X W is made of X and W (01a), so backpropagation must *keep*
-# what the forward pass made until the walk comes back to it. In evaluation a layer's input can go as soon as its output
-# is there.
-#
-# **Predict.** Take three times as many layers, 24.
+# Why so much, and what does it depend on? The vjp of Y = X W is computed from X and W (01a), so backpropagation must
+# *keep* each activation until the walk comes back to it. Evaluation keeps a layer's input only until its output is
+# computed. Now take 24 layers instead of 8.
 
 # %%
-guess_evaluation = guess("What is the peak of evaluation?", unit="units")
-
-# %%
-guess_training = guess("And the peak of training?", unit="units")
+guess_training = guess("The peak of training with 24 layers?", unit="units")
 
 # %%
 rows = []
 for depth in (4, 8, 24):  # with fewer than 3 layers the peak is at the loss, where NumPy 2.5 copies a gradient
     deep = weights_of(depth)
-    rows.append([depth, *(f"{run(deep, mode).peak:.0f}" for mode in ("evaluation", "training"))])
+    rows.append([depth, *(round(run(deep, mode).peak) for mode in ("evaluation", "training"))])
 table(["layers", "evaluation, peak", "training, peak"], rows, "measured, in units of one activation")
-say(f"Your guesses: {guess_evaluation} and {guess_training}. **Measured: {rows[-1][1]} and {rows[-1][2]}.**")
+say(f"Your guess: {guess_training.against(rows[-1][2])}. **Measured: {rows[-1][2]} units.**")
 
 # %% [markdown]
-# Evaluation does not care how deep the network is; training pays for every layer. Depth is bought with memory.
+# The peak of evaluation does not depend on the depth; that of training grows with every layer.
 #
 # ## What lives when
 #
-# In a chain of L equal layers, in units, not counting the weights:
+# Units in a chain of L equal layers, without the weights:
 #
 # | | lives | because |
 # |---|---|---|
 # | evaluation, in a layer | 2 | its input and its output |
 # | training: forward, after layer l | l + 1 | all activations so far, and the input |
 # | backward, in layer l | l + 2 + (L - l + 1) | activations 0 to l - 1; gradients of two; those of weights l to L |
-# | the same, if nothing is freed | L + L + L | activations 0 to L - 1; gradients of activations, and of weights |
+# | nothing freed, at the end | L + (L - 1) + L | activations 0 to L - 1; gradients of 1 to L - 1; those of weights |
 #
-# Where is activation L? The vjp of a sum hands its gradient to every summand: it reads none of them, so nobody keeps
-# them. The two in the third row are the gradients of activations l and l - 1. (At both ends one is missing: nothing
-# needs the gradient of the input, and that of the last activation is, for a sum, a single number.) Add the row up: the
-# l cancels. What an activation leaves as backward passes, a weight's gradient takes, and the peak is L + 3 (from 3
-# layers on). When the weight's gradient is ready, where we measure, activation l - 1 has just gone (the input goes a
-# moment later).
+# Activation L is missing: the vjp of the sum passes its gradient to every summand and reads none of them, so the graph
+# does not keep them. The two gradients in the third row are those of activations l and l - 1. At both ends one of them
+# is missing: the gradient of the input is not needed, and that of activation L is a single number for a sum.
 #
-# That holds if backward frees as it passes, as `minidl` does. `backward(retain_graph=True)` keeps the graph, for a
-# second walk; the activations' gradients go even then.
-#
-# **Predict.** Take our eight layers.
-
-# %%
-guess_retained = guess("By how much does retain_graph=True raise the peak?", unit="units")
+# In the sum of the third row l cancels: each step frees one activation and adds the gradient of one weight. The peak is
+# L + 3 (from 3 layers on). That holds if backward frees the graph as it passes, as `minidl` does.
+# `backward(retain_graph=True)` keeps the graph for a second walk; even then it frees the gradients of activations.
 
 
 # %%
 def formulas(L):
-    """What lives after each step in a chain of L layers, in units: with the graph freed, and retained."""
+    """Live units after each step in a chain of L layers: with the graph freed, and retained."""
     layers, backwards = range(1, L + 1), range(L, 0, -1)
     forward = [layer + 1 for layer in layers]
     between = [(layer < L) + (layer > 1) for layer in backwards]  # gradients of activations, missing at both ends
@@ -145,16 +130,30 @@ def formulas(L):
     return forward + freed, forward + [L + b + m for b, m in zip(between, made, strict=True)]
 
 
+def nothing_freed(weights):
+    """The live memory at the end if the graph and every gradient are kept."""
+    with LiveMemory(unit) as memory:
+        activations = [Tensor(np.ones((N, N)))]
+        for weight in weights:
+            activations.append(F.linear(activations[-1], weight))
+        loss = activations.pop().sum()
+        kept = grad(loss, [*weights, *activations[1:]], retain_graph=True)
+        memory.note()
+    del kept
+    return memory.notes[0]
+
+
+# %% source_hidden=true
 retained = run(weights, "retained")
 L = len(weights)
-peaks = [["evaluation", evaluation.peak, 2], ["training, freed as it passes", training.peak, L + 3]]
-peaks += [["training, graph retained", retained.peak, max(formulas(L)[1])]]
-rows = [[name, f"{peak:.0f}", formula] for name, peak, formula in peaks]
-table(["", "peak, measured", "peak, formula"], [*rows, ["nothing freed at all", "", 3 * L]], "in units; 8 layers")
-say(f"Your guess: {guess_retained}. **Measured: {retained.peak - training.peak:.0f} more.**")
+lives = [["peak of evaluation", evaluation.peak, 2], ["peak of training, freed as it passes", training.peak, L + 3]]
+lives += [["peak of training, graph retained", retained.peak, max(formulas(L)[1])]]
+lives += [["at the end, nothing freed", nothing_freed(weights), 3 * L - 1]]
+rows = [[name, f"{measured:.0f}", formula] for name, measured, formula in lives]
+table(["", "measured", "formula"], rows, "live memory in units; 8 layers")
 
 
-# %%
+# %% source_hidden=true
 def draw_lives(axes, layers):
     """Measured live memory after each step (points), and the formula (lines)."""
     chain, steps = weights_of(layers), range(1, 2 * layers + 1)
@@ -172,9 +171,9 @@ def draw_lives(axes, layers):
 
 explore(
     draw_lives,
-    "the live memory after each step. In evaluation it is constant: between two layers only one activation lives. In "
-    "training it grows in the forward pass. In backward it stays level if the graph is freed as it passes, and keeps "
-    "growing if the graph is retained. With more layers the three lines move further apart.",
+    "the live memory after each step. In evaluation (triangles) it is constant: between two layers only one activation "
+    "lives. In training it grows in the forward pass. In backward it stays nearly level if the graph is freed as it "
+    "passes (circles), and keeps growing if the graph is retained (squares).",
     layers=[8, 3, 4, 12, 16, 24],
     multiples=[{"layers": 8}, {"layers": 16}],
 )
@@ -182,18 +181,11 @@ explore(
 # %% [markdown]
 # ## What a gradient costs in operations
 #
-# Now the arithmetic.
-#
-# **Predict.** Backward takes a linear layer inside a network twice the operations of forward (01a). Now take the first
-# layer of the network.
+# Each of the B k results of Y = X W, with B rows, n inputs and k outputs, is a sum of n products: 2 B n k operations.
+# For an inner layer of a network backward takes twice as many (01a). And for the first layer?
 
 # %%
 guess_first = guess("First layer: how many times the operations of its forward pass does backward take?", unit="times")
-
-# %% [markdown]
-# Count for Y = X W with a minibatch of B rows, n inputs and k outputs. Each of the B k results is a sum of n products:
-# 2 B n k operations. Backward makes two products of the same size, one for the gradient of X and one for that of W. The
-# first layer needs no gradient of its input, which is data: one product.
 
 # %%
 B, n, k = 64, 512, 512
@@ -213,20 +205,25 @@ def operations(forward):
 
 
 inner, first = operations(layer(first=False)), operations(layer(first=True))
-rows = [["inner layer", f"{inner[0]:,}", f"{2 * B * n * k:,}", f"{inner[1] / inner[0]:.0f}", 2]]
-rows += [["first layer", f"{first[0]:,}", f"{2 * B * n * k:,}", f"{first[1] / first[0]:.0f}", 1]]
-table(["", "forward, counted", "2 B n k", "backward / forward, counted", "formula"], rows, "measured and formula")
-say(f"Your guess: {guess_first}. **Counted: {rows[1][3]} for the first layer, {rows[0][3]} for an inner one.**")
+
+# %% source_hidden=true
+ratios = [counted[1] / counted[0] for counted in (inner, first)]
+print(f"forward: {inner[0]:,} operations (counted), 2 B n k = {2 * B * n * k:,} (formula)")
+say(
+    f"Your guess: {guess_first.against(ratios[1])}. "
+    f"**Counted: {ratios[1]:g} for the first layer, {ratios[0]:g} for an inner one.**"
+)
 
 # %% [markdown]
-# So a step of training costs about three forward passes, one forward and two backward, whatever the number of weights.
-# That is why 01a counted a little less than two: its first layer is small. And the clock?
+# Backward computes one product of that size for the gradient of X and one for that of W. The input of the first layer
+# is data, which needs no gradient. So a step of training costs about three forward passes, one forward and two
+# backward, whatever the number of weights. (01a counted a little less, because of its first layer.) And the clock?
 
 
-# %%
+# %% source_hidden=true
 # measured: differs from run to run
 def seconds(forward, repeats=30):
-    """Of forward and of backward, the shortest of some."""
+    """The shortest forward and the shortest backward of some repeats."""
     spent = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -242,18 +239,16 @@ for name, forward in (("inner layer", layer(first=False)), ("first layer", layer
     print(f"{name}: forward {ahead * 1e3:.2f} ms, backward {back / ahead:.1f} times that (measured)")
 
 # %% [markdown]
-# The time follows the count only roughly, since it also pays for memory and for Python. Elementwise operations cost
-# about as much backward as forward, and next to the products they hardly count.
+# The time follows the count roughly; moving memory and Python itself take time too.
 #
 # ## Is it right? Trying, as a test
 #
-# A wrong vjp raises no error (01a broke one). But now that gradients are cheap we can afford the expensive way once, as
-# a test: move an element by a small step h and see what the result does. How small should h be?
-#
-# **Predict.** The slope of f(x) = exp(x) sin(3x) is taken by a central difference in float64 (about 16 digits).
+# A wrong vjp raises no error (01a broke one). As a test we can afford the expensive way once: move an element by a
+# small step h and see what the result does. How small should h be? Take the slope of f(x) = exp(x) sin(3x) by a central
+# difference in float64 (about 16 digits).
 
 # %%
-guess_step = guess("Which step h gives the smallest error?", ["1e-2", "1e-5", "1e-10", "1e-16"])
+guess_step = guess("Which step h gives the smallest error?", STEPS := ["1e-2", "1e-5", "1e-10", "1e-16"])
 
 
 # %%
@@ -269,22 +264,23 @@ one_sided = abs((wave(x0 + h) - wave(x0)) / h - exact)
 central = abs((wave(x0 + h) - wave(x0 - h)) / (2 * h) - exact)
 best = h[central.argmin()]
 
-# %%
+# %% source_hidden=true
 series = [Line("one-sided", h, one_sided, "points"), Line("central", h, central, "points")]
 series.append(Line("rounding: 2^-53 |f| / h", h, 2.0**-53 * abs(wave(x0)) / h))
 series.append(Line("truncation: h² |f'''| / 6", h, h**2 * abs(third) / 6))
 panel = Panel(series, "step h", "error of the slope", log="xy", ylim=(1e-13, 1e2))
 see(
     lines.draw([panel], source=("measured", "formula"), title="Too large a step, too small a step", height=3.8),
-    f"a valley for each. To the right the step is so large that the function bends (truncation); to the left so small "
-    f"that rounding swallows the difference. The best central step is about {best:.0e}, its error {central.min():.0e}; "
-    f"the best one-sided step about {h[one_sided.argmin()]:.0e}, its error {one_sided.min():.0e}.",
+    f"each error has a valley. On the right the step is so large that the function bends (truncation); on the left it "
+    f"is so small that rounding swallows the difference. The best central step is about {best:.0e}, with an error of "
+    f"{central.min():.0e}; the best one-sided step is {h[one_sided.argmin()]:.0e}, its error {one_sided.min():.0e}.",
 )
-say(f"Your guess: {guess_step}. **Measured: about {best:.0e}.**")
+nearest = min(STEPS, key=lambda step: abs(np.log(float(step) / best)))
+say(f"Your guess: {guess_step.against(nearest)}. **Measured: about {best:.0e}.**")
 
 # %% [markdown]
-# With such a step, let us test some claims: f(x) is the sum of x³ over 50 elements, so its gradient is 3 x². And, as a
-# trap, the sum of max(x, 0) where one x is exactly 0: `minidl` says that the slope is 0 there.
+# With such a step we test five claims. The sum of x³ over 50 elements has the gradient 3 x². The sum of max(x, 0) has a
+# kink, where one x is exactly 0; `minidl` says that the slope is 0 there.
 
 
 # %%
@@ -298,16 +294,17 @@ def cubes(x):
     return np.sum(x**3)
 
 
-def in_words(value):
-    return "below 1e-8" if value < 1e-8 else f"{float(f'{value:.1g}'):g}"
-
-
 x = rng.uniform(0.5, 1.5, 50)
 one_wrong = 3 * x**2
 one_wrong[7] *= 1.2
 with_zero = np.where(np.arange(50) == 7, 0.0, x)
 
-# %%
+
+# %% source_hidden=true
+def in_words(value):
+    return "below 1e-8" if value < 1e-8 else f"{float(f'{value:.1g}'):g}"
+
+
 claims = [("3 x², right", cubes, x, 3 * x**2), ("x², a factor forgotten", cubes, x, x**2)]
 claims += [("3 x², one element wrong by 20 %", cubes, x, one_wrong)]
 claims += [("max(x, 0), right, with a kink", lambda x: np.sum(np.maximum(x, 0)), with_zero, (with_zero > 0) * 1.0)]
@@ -321,20 +318,19 @@ table(head, rows, "measured, relative to the largest element of the claimed grad
 
 # %% [markdown]
 # The first two rows are what one hopes for. The third shows that a mean hides one wrong element among many. The last
-# two are *false alarms*: at the kink both sides are right and the difference takes the middle; and where x itself is
-# smaller than h, the step is a huge one. In the exercises you write a checker that catches the bugs and lets the
-# healthy ones pass. `minidl` tests every operation in this way (`tests/functional/test_gradients.py`).
+# two are *false alarms*. At the kink both slopes are right, and the difference gives their mean. Where x is much
+# smaller than h, the step is too large. In the exercises you write a checker that catches the bugs and passes the
+# healthy ones. `minidl` tests every operation in this way (`tests/functional/test_gradients.py`).
 #
 # ## Break it
 #
-# Back to memory. A test set is evaluated batch by batch, and the loss is added up: `total = total + loss`. Somebody
-# forgot `no_grad()`.
-#
-# **Predict.** The batches are equally large.
+# Back to memory. A test set is evaluated in batches of equal size, and the loss is added up: `total = total + loss`.
+# Somebody forgot `no_grad()`.
 
 # %%
 guess_leak = guess(
-    "What does the memory do from batch to batch?", ["stay", "grow by a little", "grow by all that training keeps"]
+    "What does the memory do from batch to batch?",
+    LEAKS := ["stay", "grow by less than one activation", "grow by all that training keeps"],
 )
 
 
@@ -354,7 +350,7 @@ def evaluate(batches, careful):
     return memory.notes
 
 
-# %%
+# %% source_hidden=true
 careful, careless = evaluate(6, careful=True), evaluate(6, careful=False)
 batches = range(1, 7)
 series = [Line("total + loss", batches, careless, "both", 1), Line("total + loss.item()", batches, careful, "both", 0)]
@@ -364,12 +360,14 @@ see(
     f"`total + loss` climbs by {careless[-1] / 6:.0f} units a batch: the input and all activations but the last. "
     f"`total + loss.item()` stays at {careful[-1]:.0f}.",
 )
-say(f"Your guess: {guess_leak}. **Measured: {careless[-1] / 6:.0f} units a batch, all that training keeps.**")
+climb = round(careless[-1] / 6)
+leaked = LEAKS[(climb > 0) + (climb == len(weights))]
+say(f"Your guess: {guess_leak.against(leaked)}. **Measured: {climb} units a batch.**")
 
 # %% [markdown]
-# That is how this leak looks in practice: an evaluation that runs out of memory after some batches, and after fewer if
-# they are larger. `total` is a node whose parents are all the losses, and each of these holds its graph. A number
-# (`loss.item()`) has no parents; `with no_grad():` makes none.
+# In practice such an evaluation runs out of memory after some batches, and after fewer if they are larger. `total` is a
+# node from which all the losses can be reached, and each of these holds its graph. A number (`loss.item()`) has no
+# parents; under `with no_grad():` no graph is recorded.
 #
 # ## What the papers report
 #
@@ -379,8 +377,8 @@ say(f"Your guess: {guess_leak}. **Measured: {careless[-1] / 6:.0f} units a batch
 #   run time (L + 3 here). He shows how to trade one against the other by computing parts of the forward pass again;
 #   `minidl.checkpoint` does that to networks.
 # - **What a layer stores.** Lectures (Dryden, *Parallelism in Training Deep Neural Networks*, ETH Zurich) count
-#   weights, outputs, and the gradients of both for each layer: the last row of the table above, with the weights. An
-#   engine that frees as it passes needs less, as measured.
+#   weights, outputs, and the gradients of both for each layer: the row "nothing freed" above, and the weights.
+#   An engine that frees the graph as it passes needs less, as measured.
 #
 # ## To the exercises
 #

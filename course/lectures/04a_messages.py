@@ -3,17 +3,18 @@
 #
 # *Chapter 04 asks how eight machines add up a hundred megabytes without a boss. This first lecture is about messages,
 # [04b](04b_collectives.ipynb) about sums, [04c](04c_choosing.ipynb) about which algorithm to use when. Reading time:
-# about 25 minutes. Figures are* measured *on the computer that ran this page,* simulated, *or come from a* formula.
+# about 22 minutes. Figures are* measured *on the computer that ran this page,* simulated, *or come from a* formula.
 #
 # ## The question
 #
 # Here is a program for two machines. Each sends the other some numbers, then receives what the other has sent. It looks
 # right, and with 16,000 numbers it works. Then the model becomes a little larger.
 
-# %%
+# %% source_hidden=true
+import multiprocess
 import numpy as np
 
-from course.figures.page import say, table
+from course.figures.page import say, see, table
 from course.interaction import explore, guess, warm_up
 from minidl import cluster
 from minidl.plots import style
@@ -47,16 +48,15 @@ for count in (16_000, 17_000):
 # Build it first. Two processes of this computer share no memory. All they get is a *queue* for each direction, in which
 # one puts bytes that the other takes out. That is enough to send and to receive:
 
+
 # %%
-import multiprocess
-
-
 def worker(rank, queues, result):
     other = 1 - rank
     queues[rank, other].put(f"greetings from {rank}")  # send
     result.put((rank, queues[other, rank].get()))  # receive: waits until there is something
 
 
+# %% source_hidden=true
 context = multiprocess.get_context("spawn")
 queues = {pair: context.Queue() for pair in ((0, 1), (1, 0))}
 result = context.Queue()
@@ -84,6 +84,7 @@ def greet(comm):
     return comm.recv(other)
 
 
+# %% source_hidden=true
 run = cluster.launch(greet, nodes=2)
 print(list(enumerate(run.results)))
 for rank, operations in enumerate(run.trace.ledger()):
@@ -121,6 +122,7 @@ def pass_it_on(comm):
     return comm.recv(left) if comm.rank == 0 else None
 
 
+# %% source_hidden=true
 here = cluster.launch(pass_it_on, nodes=4)
 there = cluster.launch(pass_it_on, nodes=500, on="simulation", network="1gbe")
 print(f"4 ranks, processes: the sum is {here.results[0]}")
@@ -130,9 +132,8 @@ print(f"500 ranks, 1 Gbit/s Ethernet: {there.results[0]}, in {time_text(there.se
 # ## Waiting
 #
 # A `recv` cannot return before the message is there. So a slow rank makes others slow, and a picture shows it best.
-#
-# **Predict.** Ranks 0 to 3 stand in a line. Each works for 0.2 s, but rank 2 for 0.6 s; then each waits for a number
-# from the left, adds its own, and sends to the right.
+# Ranks 0 to 3 stand in a line. Each works for 0.2 s, but rank 2 for 0.6 s; then each waits for a number from the left,
+# adds its own, and sends to the right.
 
 # %%
 guess_end = guess("When does rank 3 end?", unit="s")
@@ -149,28 +150,25 @@ def line(comm):
     return total
 
 
+# %% source_hidden=true
+# measured: differs from run to run
 measured = cluster.launch(line, nodes=4)
 simulated = cluster.launch(line, nodes=4, on="simulation", network="1gbe")
-cluster.plot_traces([measured.trace, simulated.trace])
-
-# %% [markdown]
-# *The picture: one row a rank, time to the right, measured above and simulated below. Ranks 0 and 1 have long ended
-# when rank 2 has done its work. Rank 3 was as fast as they were, but waits (grey) until rank 2 has sent.*
-
-# %%
-# measured: differs from run to run
+see(
+    cluster.plot_traces([measured.trace, simulated.trace], row_height=0.25),
+    "one row a rank, time to the right. Ranks 0 and 1 have long ended when rank 2 has done its work. Rank 3 was as "
+    "fast as they were, but waits (grey) until rank 2 has sent.",
+)
 message = cluster.Network.preset("1gbe").time(8)  # a number is 8 bytes
 waiting = [time_text(run.trace.shares(3).waiting * run.seconds) for run in (measured, simulated)]
 table(
     ["", "rank 3 ends", "rank 3 waits"],
     [["measured", time_text(measured.seconds), waiting[0]],
      ["simulated", time_text(simulated.seconds), waiting[1]],
-     ["formula: rank 2's work, then one message", time_text(0.6 + message), time_text(0.6 + message - 0.2)],
-     ["your guess", guess_end, ""]],
+     ["formula: rank 2's work, then one message", time_text(0.6 + message), time_text(0.6 + message - 0.2)]],
     "simulated and formula: on 1 Gbit/s Ethernet",
 )  # fmt: skip
-
-# %%
+say(f"Your guess: {guess_end.against(simulated.seconds)}.")
 print(simulated.trace.critical_path().summary())
 
 # %% [markdown]
@@ -202,7 +200,7 @@ def shift(comm, count, way):
 
 
 # %% [markdown]
-# **Predict.** 64 KiB are 16,384 numbers of four bytes.
+# 64 KiB are 16,384 numbers of four bytes.
 
 # %%
 guess_safe = guess(
@@ -211,7 +209,7 @@ guess_safe = guess(
 )
 
 
-# %%
+# %% source_hidden=true
 def outcome(*arguments, **options):
     try:
         cluster.launch(*arguments, **options)
@@ -225,26 +223,27 @@ cases = [(on, count) for on in ("processes", "simulation") for count in (limit, 
 for way in ("send first", "receive first", "both in one call"):
     found = [outcome(shift, (count, way), nodes=4, on=on) for on, count in cases]
     rows.append([way, *(one if one == "works" else "**deadlock**" for one in found)])
+safe = ", ".join(row[0] for row in rows if set(row[1:]) == {"works"})
 table(["", *(f"{on}, {count:,} numbers" for on, count in cases)], rows, "4 ranks; measured and simulated")
-say(f"Your guess: {guess_safe}.")
+say(f"Your guess: {guess_safe.against(f'only {safe}')}.")
 
 # %% [markdown]
 # Processes and simulation agree. *Receive first* never works: nobody has sent anything. *Send first* works up to the
 # limit and not beyond: it is *unsafe*. Tests with small arrays pass; the first real model hangs.
 #
-# A *deadlock* is a cycle of waiting. When no rank can continue, minidl shows who waits for whom, since when, in which
-# call, and on which line of the program. This is the *wait-for table*:
+# A *deadlock*: no rank can continue, mostly because of a cycle of waiting. minidl shows who waits for whom, since when,
+# in which call, and on which line of the program. This is the *wait-for table*:
 
-# %%
+# %% source_hidden=true
 # measured: differs from run to run
 print(outcome(shift, (limit + 1, "send first"), nodes=4))
 
 # %% [markdown]
 # Read it as a graph: rank 0 waits for 1, 1 for 2, 2 for 3, 3 for 0. A second kind needs no cycle: a rank waits for
-# one that has already returned.
+# one that has already returned. Here rank 0 receives four times, and there are only three others:
 
 
-# %%
+# %% source_hidden=true
 def one_message_too_few(comm):
     if comm.rank > 0:
         comm.send(comm.rank, 0)
@@ -281,7 +280,7 @@ def shift_safely(comm, x, way):
         comm.sendrecv(x, right, left)
 
 
-# %%
+# %% source_hidden=true
 ways = ("even ranks send first", "isend", "sendrecv")
 megabyte = cluster.Phantom(1_000_000)  # a message with a size and without contents, for simulations
 one, rows = cluster.Network.preset("1gbe").time(1_000_000), []
@@ -304,14 +303,13 @@ table(["1 MB round a ring", *ways], rows, "1 Gbit/s Ethernet, simulated")
 # $\alpha$, the *latency*, is what a message costs however short it is, in seconds; $\beta$ is what each further byte
 # costs, in seconds a byte; $1/\beta$ is the *bandwidth*. To add up two arrays of $n$ bytes costs another $\gamma n$.
 #
-# **Predict.** At $n_{1/2} = \alpha/\beta$ bytes a message reaches half of the bandwidth: its bytes take as long as its
-# latency.
+# At $n_{1/2} = \alpha/\beta$ bytes a message reaches half of the bandwidth: its bytes take as long as its latency.
 
 # %%
 guess_half = guess("How large is alpha/beta between two processes of this computer?", unit="bytes")
 
 
-# %%
+# %% source_hidden=true
 # measured: differs from run to run
 def worst(network):
     """The size that lies farthest from the line, and how far: measured / fitted - 1."""
@@ -320,24 +318,23 @@ def worst(network):
 
 fits = [cluster.calibrate(nodes=2, repetitions=40) for _ in range(3)]
 mine = min(fits, key=lambda network: abs(worst(network)[1]))  # the one that other programs disturbed least
-print(f"alpha {time_text(mine.alpha)}, 1/beta {1e-9 / mine.beta:.2f} GB/s, 1/gamma {1e-9 / mine.gamma:.1f} GB/s")
-print(f"alpha/beta = {bytes_text(mine.alpha / mine.beta)} (your guess: {guess_half})")
 size, off = worst(mine)
-print(f"the worst of the {len(mine.residuals)} sizes is {bytes_text(size)}: {off:+.0%} off the line")
-
-# %%
-cluster.plot_fit(mine)
+say(f"alpha {time_text(mine.alpha)}, 1/beta {1e-9 / mine.beta:.2f} GB/s, 1/gamma {1e-9 / mine.gamma:.1f} GB/s; "
+    f"alpha/beta = {bytes_text(mine.alpha / mine.beta)}; your guess: {guess_half.against(mine.alpha / mine.beta)}. "
+    f"The worst of the {len(mine.residuals)} sizes is {bytes_text(size)}: {off:+.0%} off the line.")  # fmt: skip
+see(
+    cluster.plot_fit(mine),
+    "times of messages (dots, measured) and the fitted line (dashed, formula), on logarithmic axes; below, how far the "
+    "dots are from the line in percent. On the left all messages take about the same time, whatever their size; on the "
+    "right the time grows with the size. A dotted line marks the eager limit.",
+)
 
 # %% [markdown]
-# *The picture: times of messages (dots, measured) and the fitted line (dashed, formula), on logarithmic axes; below,
-# how far the dots are from the line in percent. On the left all messages take about the same time, whatever their size;
-# on the right the time grows with the size. A dotted line marks the eager limit.*
-#
 # The model is not exact: it puts a line with two parameters through caches, a scheduler and two ways to send. Always
 # look at the residuals before you believe a prediction. For networks that we do not have, minidl has round figures with
 # their sources (`minidl/cluster/cost/network.py`):
 
-# %%
+# %% source_hidden=true
 nets = {name: cluster.Network.preset(name) for name in ("1gbe", "10gbe", "100gbe", "infiniband", "nvlink")}
 table(
     ["network", "alpha", "1/beta", "alpha/beta", "4 bytes take", "100 MB take"],
@@ -371,10 +368,10 @@ def add_up(comm, n, repetitions):
     return float(np.median(times))
 
 
-# %%
+# %% source_hidden=true
 # measured: differs from run to run
 rows = []
-for n in (64, 4_096, 65_536, 1_048_576, 4_194_304):
+for n in (64, 65_536, 4_194_304):
     real = min(cluster.launch(add_up, (n, 40), nodes=2).results[1] for _ in range(3))  # as rank 1 sees it
     model = cluster.launch(add_up, (n, 1), nodes=2, on="simulation", network=mine).results[1]
     formula = 2 * mine.time(n) + mine.gamma * n
@@ -384,15 +381,13 @@ table(["", "measured", "simulated", "formula", "measured / formula"], rows, "mea
 # %% [markdown]
 # Simulated and formula are the same to the digits shown: the simulation *is* that model, message by message, and the
 # formula is its sum for a program so simple that one can add it up by hand. Measured is different: this computer also
-# does other work, and the last column shows how far to trust the other two. (With both directions in use at once, two
-# processes take longer than this table predicts. `cluster.calibrate(pattern="exchange")` measures that: calibrate with
-# the pattern that you want to predict.)
+# does other work, and the last column shows how far to trust the other two.
 #
-# **Turn it.** The next picture computes the same exchange for networks that you do not own. From which size on does
-# the latency hardly matter?
+# **Turn it.** The next picture computes the same for networks that you do not own. From which size on is latency less
+# than half of the time?
 
 
-# %%
+# %% source_hidden=true
 def draw_time(axes, network, bytes_a_message):
     """The time of one message against its size: alpha alone, beta n alone, and their sum."""
     net, sizes = nets[network], np.logspace(0, 9, 200)
@@ -412,7 +407,7 @@ def draw_time(axes, network, bytes_a_message):
 explore(
     draw_time,
     "the sum follows the level line, the latency, for small messages and the rising line, the bytes, for large ones; "
-    "they cross at alpha/beta, which lies further right on 100 Gbit/s Ethernet than on 1 Gbit/s.",
+    "the two cross at alpha/beta (grey line). The dot is the message of the title.",
     network=list(nets),
     bytes_a_message=[10**k for k in range(9)],
     multiples=[{"network": "1gbe", "bytes_a_message": 10_000}, {"network": "100gbe", "bytes_a_message": 10_000}],
@@ -425,7 +420,7 @@ explore(
 # collects a number from each of the others (rank 1 sends 100, rank 2 sends 200, …) and believes that what comes first
 # is rank 1's.
 #
-# **Predict.** The three ranks need a random time for their work, another one every day.
+# The three ranks need a random time for their work, another one every day.
 
 # %%
 guess_days = guess("On how many of thirty days does rank 0 get all three right?", unit="days")
@@ -444,14 +439,15 @@ def collect(comm, careful):
     return dict(sorted(mine.items()))
 
 
+# %% source_hidden=true
 right = 0
 for day in range(1, 31):
     careless, careful = (cluster.launch(collect, (care,), 4, "simulation", "10gbe", seed=day).results[0]
                          for care in (False, True))  # fmt: skip
-    if day <= 5:
+    if day <= 3:
         print(f"day {day}: careless {careless}   with last_source {careful}")
     right += careless == careful
-print(f"{right} of 30 right (simulated); your guess: {guess_days}")
+print(f"{right} of 30 right (simulated); your guess: {guess_days.against(right)}")
 
 # %% [markdown]
 # Nothing hangs, nothing fails, the numbers are all there, and on some days they are even right: three messages have

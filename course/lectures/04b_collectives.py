@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 04b. Collectives: how do eight machines add up a hundred megabytes without a boss?
 #
-# *Read [04a](04a_messages.ipynb) first: ranks, messages, alpha and beta. Reading time: about 25 minutes. Figures are*
+# *Read [04a](04a_messages.ipynb) first: ranks, messages, alpha and beta. Reading time: about 21 minutes. Figures are*
 # measured, simulated *or come from a* formula.
 #
 # ## The question
@@ -10,7 +10,7 @@
 # plain way: every machine sends its gradient to one of them, the boss, which adds up and sends the sum back. The other
 # way, the *ring*, has no boss; this page builds up to it. On 10 Gbit/s Ethernet, in simulation:
 
-# %%
+# %% source_hidden=true
 import numpy as np
 
 from course.figures import who_has_what
@@ -22,6 +22,8 @@ from minidl.plots import chunks, scaling
 from minidl.plots.style import time_text
 
 warm_up()
+
+# %%
 MB = 1_000_000
 
 
@@ -30,18 +32,20 @@ def all_reduce(comm, nbytes, algorithm, options):
 
 
 def simulate(algorithm, p, nbytes, network="10gbe", **options):
-    """One all-reduce of so many bytes on p simulated ranks; a Phantom has a size and no contents."""
+    """One all-reduce on p simulated ranks; a Phantom has a size and no contents."""
     return cluster.launch(all_reduce, (nbytes, algorithm, options), p, "simulation", network)
 
 
-# %%
+# %% source_hidden=true
+times = {(name, p): simulate(name, p, 100 * MB).seconds for name in ("parameter_server", "ring") for p in (8, 64)}
 for p in (8, 64):
-    server, ring = (simulate(name, p, 100 * MB).seconds for name in ("parameter_server", "ring"))
+    server, ring = times["parameter_server", p], times["ring", p]
     print(f"{p} machines: {server:.2f} s with a boss, {ring:.2f} s without: {server / ring:.0f} times faster")
+growth = [times[name, 64] / times[name, 8] for name in ("parameter_server", "ring")]
+print(f"eight times as many machines take {growth[0]:.1f} times as long with a boss, {growth[1]:.1f} times without")
 
 # %% [markdown]
-# With eight times as many machines there is eight times as much to add up. With a boss it takes about that much longer,
-# without one hardly any longer. How can that be?
+# How can that be?
 #
 # ## What is wanted
 #
@@ -66,16 +70,17 @@ def operations(comm):
     }
 
 
+# %% source_hidden=true
 results = cluster.launch(operations, nodes=4, on="simulation").results
 panels = [who_has_what.table(name, [result[name] for result in results]) for name in results[0]]
-chunks.draw(panels, columns=4, source="simulated")
+see(
+    chunks.draw(panels, columns=4, source="simulated"),
+    "a row a rank, a column a chunk, the darker the more ranks are in it. All-reduce: every rank has ABCD0 to ABCD3. "
+    "Reduce-scatter: rank 0 has ABCD0 only, rank 1 ABCD1, and so on; an all-gather then gives everyone all of them. "
+    "Reduce: rank 0 alone has all four sums; a broadcast copies them to all. All-to-all: nothing was added up.",
+)
 
 # %% [markdown]
-# *The picture: a row a rank, a column a chunk, the darker the more ranks are in it. Before: every rank has its own four
-# chunks. All-reduce: every rank has ABCD0 to ABCD3. Reduce-scatter: rank 0 has ABCD0 only, rank 1 ABCD1, and so on; an
-# all-gather then gives everyone all of them. Reduce: rank 0 alone has all four sums; a broadcast copies them to all.
-# All-to-all: rank 0 has A0, B0, C0, D0, rank 1 A1, B1, C1, D1, and so on; nothing was added up.*
-#
 # What we want is an **all-reduce**, and the picture shows two ways to make one: reduce and broadcast, or reduce-scatter
 # and all-gather. (A common slip calls this exchange "all-to-all communication". An **all-to-all** is another operation:
 # each rank has a different chunk for each other rank.)
@@ -97,7 +102,7 @@ def server(comm, x):
     return x
 
 
-# %%
+# %% source_hidden=true
 def gives_the_sum(ours, p):
     """On p real processes: everyone ends with what minidl's `comm.all_reduce` returns."""
 
@@ -110,20 +115,19 @@ def gives_the_sum(ours, p):
 
 
 print("the server gives the sum:", gives_the_sum(server, 4))
-
-# %%
 with_server = cluster.launch(server, (cluster.Phantom(MB),), 8, "simulation", "10gbe")
-with_server.trace.plot()
+see(
+    cluster.plot_traces([with_server.trace], row_height=0.2),
+    "1 MB on 10 GbE. Rank 0 receives from one worker after the other, then sends to one after the other; at any moment "
+    "one worker is busy and six wait.",
+)
 
 # %% [markdown]
-# *The picture (simulated, 1 MB on 10 GbE): rank 0 receives from one worker after the other, then sends to one after the
-# other; at any moment one worker is busy and six wait.*
-#
 # With messages of $\alpha + n\beta$, and $n\gamma$ to add up, its cost is $2(p-1)(\alpha + n\beta) + (p-1)\,n\gamma$,
 # all of it at the server's door. (Our networks have $\gamma = 0$, so that the pictures show nothing but messages. Where
-# the server is an extra machine beside $p$ workers, it is $2p$ instead of $2(p-1)$: always ask which one is meant.) The
-# server's ports are busy all the time, all others hardly at all. This is what the next algorithms improve: **idle
-# ports**.
+# the server is an extra machine beside $p$ workers, it is $2p$ instead of $2(p-1)$: always ask which one is meant.)
+# One of the server's ports is always busy, a worker's for 2 messages of $2(p-1)$. This is what the next algorithms
+# improve: **idle ports**.
 #
 # ## A tree
 #
@@ -145,27 +149,27 @@ def tree(comm, x):
     return comm.broadcast(x)
 
 
-print("the tree gives the sum:", gives_the_sum(tree, 4), gives_the_sum(tree, 5))
-
 # %% [markdown]
-# **Predict.** Eight ranks, 1 MB, 10 GbE: read off the picture above how long one message takes.
+# Eight ranks, 1 MB, 10 GbE: read off the picture above how long one message takes.
 
 # %%
 guess_tree = guess("How long does the tree take?", unit="ms")
 
-# %%
+# %% source_hidden=true
+print("the tree gives the sum:", gives_the_sum(tree, 4), gives_the_sum(tree, 5))
 n, alpha, beta = MB, *(getattr(cluster.Network.preset("10gbe"), name) for name in ("alpha", "beta"))
 with_tree = cluster.launch(tree, (cluster.Phantom(n),), 8, "simulation", "10gbe")
 for name, run in (("parameter_server", with_server), ("tree", with_tree)):
     formula = cost.all_reduce(name, 8, n, alpha, beta)
     print(f"{name}: {time_text(run.seconds)} (simulated), {time_text(formula)} (formula)")
-print("your guess for the tree:", guess_tree)
-with_tree.trace.plot(end=with_server.seconds)
+print("your guess for the tree:", guess_tree.against(1e3 * with_tree.seconds))
+see(
+    cluster.plot_traces([with_tree.trace], end=with_server.seconds, row_height=0.2),
+    "on the server's scale of time: three rounds to rank 0 and three back. In the first and in the last round four "
+    "pairs are busy at once, in the two in the middle only one.",
+)
 
 # %% [markdown]
-# *The picture (simulated, on the server's scale of time): three rounds to rank 0 and three back; in the first and in
-# the last round four pairs are busy at once, in the two in the middle only one.*
-#
 # The tree is an improvement from $2(p-1)$ to $2\lg p$ messages in a row. But each of them is still the whole array, and
 # most ports are idle most of the time.
 #
@@ -175,34 +179,37 @@ with_tree.trace.plot(end=with_server.seconds)
 # piece that is as slow as the server. But cut the array into $K$ segments, and a rank can send one segment on *while*
 # the next one comes in (`isend` of 04a): a *pipeline*. With four segments:
 
-# %%
-simulate("pipelined_chain", 8, MB, segments=4).trace.plot(end=with_server.seconds)
+# %% source_hidden=true
+see(
+    cluster.plot_traces([simulate("pipelined_chain", 8, MB, segments=4).trace], end=with_server.seconds,
+                        row_height=0.2),
+    "same scale: a stair of messages from rank 7 to rank 0, then one back. On each stair a rank receives one segment "
+    "and sends the one before it at the same time.",
+)  # fmt: skip
 
 # %% [markdown]
-# *The picture (simulated, same scale): a stair of messages from rank 7 to rank 0, then one back; on each stair a rank
-# receives one segment and sends the one before it at the same time.*
-#
 # It takes $T = (p + K - 2)\,(2\alpha + (2\beta + \gamma)\,n/K)$: $p - 2$ steps until the pipeline is full, then a
-# segment a step, and the same back. More segments: more overlap, but more messages, and each costs $\alpha$.
-#
-# **Predict.** Take 8 ranks and 10 MB on 10 GbE.
+# segment a step, and the same back. More segments: more overlap, but more messages, and each costs $\alpha$. Take 8
+# ranks and 10 MB on 10 GbE.
 
 # %%
 guess_segments = guess("Which number of segments is the best?", ["3", "30", "300", "3,000"])
 
-# %%
+# %% source_hidden=true
 counts = (1, 3, 10, 30, 50, 100, 300, 1000, 3000)
 times = [simulate("pipelined_chain", 8, 10 * MB, segments=k).seconds for k in counts]
 ring = [simulate("ring", 8, 10 * MB).seconds] * len(counts)
-print("best of these (simulated):", counts[int(np.argmin(times))], "segments; your guess:", guess_segments)
-print("best of all (formula):", cost.best_segments(8, 10 * MB, alpha, beta))
+right = min(("3", "30", "300", "3,000"), key=lambda choice: times[counts.index(int(choice.replace(",", "")))])
+print("best of these (simulated):", counts[int(np.argmin(times))], "segments; best of all (formula):",
+      cost.best_segments(8, 10 * MB, alpha, beta), "segments; your guess:", guess_segments.against(right))  # fmt: skip
 lines = [scaling.Line("pipelined_chain", counts, times, series=5), scaling.Line("ring", counts, ring, series=3)]
-scaling.draw([scaling.Panel("8 ranks, 10 MB, 10 GbE", lines)], columns=1, xlabel="segments", source="simulated")
+see(
+    scaling.draw([scaling.Panel("8 ranks, 10 MB, 10 GbE", lines)], columns=1, xlabel="segments", source="simulated"),
+    "the chain's time falls with the number of segments to a minimum and then rises again; the ring, which comes next, "
+    "is the level line below.",
+)
 
 # %% [markdown]
-# *The picture: the chain's time falls with the number of segments to a minimum and then rises again; the ring,
-# which comes next, is the level line below.*
-#
 # For large arrays the chain comes near $2n\beta$, independent of $p$: within the chain both ports are busy nearly all
 # the time. Idle are those at its two ends, and all of them while the pipeline fills and drains.
 #
@@ -212,22 +219,22 @@ scaling.draw([scaling.Panel("8 ranks, 10 MB, 10 GbE", lines)], columns=1, xlabel
 # start at a different rank, so that there is nothing to fill and nothing to drain. In minidl the ring also exists
 # as rounds that say who sends which chunk to whom (`minidl/cluster/collectives/rounds.py`). Drawn:
 
-# %%
+# %% source_hidden=true
 moments = who_has_what.step_by_step("ring")
 
 
 def draw_moment(axes, moment):
     chunks.draw_on(axes, moments[moment])
-    axes.set_title("" if moment == 0 else f"{moments[moment].title.partition(': ')[2]}", fontsize=8.5)
+    axes.set_title(moments[moment].title.partition(": ")[2], fontsize=8.5)
 
 
 step_through(
     draw_moment,
-    "seven moments. In each step every rank sends one chunk to the next rank (arrows; a chunk that has "
-    "just arrived has a frame). After steps 1 to 3 each rank has one chunk with all four letters: a reduce-scatter. "
-    "In steps 4 to 6 these finished chunks go round: an all-gather.",
-    frames=range(len(moments)),
-    multiples=range(len(moments)),
+    "in each of six steps every rank sends one chunk to the next rank (arrows; a chunk that has just arrived has a "
+    "frame). After steps 1 to 3 each rank has one chunk with all four letters: a reduce-scatter. In steps 4 to 6 these "
+    "finished chunks go round: an all-gather.",
+    frames=range(1, len(moments)),
+    multiples=range(1, len(moments)),
     source="simulated",
 )
 
@@ -248,24 +255,26 @@ step_through(
 # *Recursive doubling*: in round $k$ each rank exchanges everything it has with the rank whose number differs in bit
 # $k$, and both add. After $\lg p$ rounds all agree.
 
-# %%
-chunks.draw(who_has_what.step_by_step("recursive_doubling"), columns=4, source="simulated")
+# %% source_hidden=true
+see(
+    chunks.draw(who_has_what.step_by_step("recursive_doubling"), columns=4, source="simulated"),
+    "two steps; in each, every rank receives all four chunks of a partner, first of its neighbour, then of the rank "
+    "two away.",
+)
 
 # %% [markdown]
-# *The picture: two steps; in each, every rank receives all four chunks of a partner, first of its neighbour, then of
-# the rank two away.*
-#
 # Only $\lg p$ rounds, but the whole array in each. *Rabenseifner's algorithm* saves the bytes too: in the
 # reduce-scatter partners split what they are responsible for, each keeps one half and sends the other (*recursive
 # halving*); then the same messages run in reverse.
 
-# %%
-chunks.draw(who_has_what.step_by_step("rabenseifner"), columns=3, source="simulated")
+# %% source_hidden=true
+see(
+    chunks.draw(who_has_what.step_by_step("rabenseifner"), columns=3, source="simulated"),
+    "four steps. First half of the array goes to the partner two away, then a quarter to the neighbour: now every rank "
+    "has one finished chunk. Then a quarter and a half come back.",
+)
 
 # %% [markdown]
-# *The picture: four steps. First half of the array goes to the partner two away, then a quarter to the neighbour: now
-# every rank has one finished chunk. Then a quarter and a half come back.*
-#
 # $2\lg p$ messages and $2\frac{p-1}{p}n$ bytes: the ring's bytes in a tree's number of rounds. Two points are often
 # confused: halving and doubling has fewer **rounds** than the ring ($2\lg p$ against $2(p-1)$), but exactly **the same
 # bytes** (Goyal et al. 2017, section 4).
@@ -273,9 +282,7 @@ chunks.draw(who_has_what.step_by_step("rabenseifner"), columns=3, source="simula
 # ## All of them: counted, simulated, computed, measured
 #
 # How few bytes are possible? Patarasuk and Yuan (2009) prove that in any all-reduce some rank sends at least
-# $2\frac{p-1}{p}n$ bytes.
-#
-# **Predict.** Count what all 8 ranks send, not only the busiest one.
+# $2\frac{p-1}{p}n$ bytes. Now count what all 8 ranks send, not only the busiest one.
 
 # %%
 guess_most = guess(
@@ -283,7 +290,7 @@ guess_most = guess(
     ["parameter server", "tree", "pipelined chain", "ring", "recursive doubling", "Rabenseifner's"],
 )
 
-# %%
+# %% source_hidden=true
 names = ("parameter_server", "tree", "pipelined_chain", "ring", "recursive_doubling", "rabenseifner")
 p, n = 8, 100 * MB
 bound = 2 * (p - 1) / p
@@ -300,28 +307,29 @@ for name in names:
 head = ["", "messages of the busiest rank", "its bytes", "bytes of all ranks", "time, simulated", "time, formula"]
 table(head, rows, "8 ranks, 100 MB, 10 GbE; messages and bytes are counted in the simulation")
 print(f"the bound: {bound} n, or {time_text(cost.lower_bound(p, n, alpha, beta))} (formula)")
-print(f"your guess for the most bytes in all: {guess_most}; counted: {max(in_all, key=in_all.get)}")
+most = max(in_all, key=in_all.get).replace("_", " ")
+print(f"the most bytes in all: {most}; your guess: {guess_most.against(most)}")
 
 # %% [markdown]
-# But for recursive doubling **all of them move the same number of bytes**, $2(p-1)n$ in all: less will not do. What
-# differs is how evenly these are spread over the ports. The same as a picture, for the four that you have not seen at
-# work:
+# All but recursive doubling **move the same number of bytes**, $2(p-1)n$ in all. What differs is how evenly these are
+# spread over the ports. The same as a picture, for the four that you have not seen at work:
 
-# %%
+# %% source_hidden=true
 four = names[2:]
-cluster.plot_traces([runs[name].trace for name in four], titles=four, row_height=0.17)
+see(
+    cluster.plot_traces([runs[name].trace for name in four], titles=four, row_height=0.12),
+    "in all four, every rank sends or receives, and most do both, nearly all the time. Recursive doubling takes "
+    "longest, with three long messages a rank. The chain waits a little in the middle; the ring has fourteen short "
+    "messages, Rabenseifner's six that shrink and grow again.",
+)
 
 # %% [markdown]
-# *The picture (simulated): in all four, orange and vermilion fill the rows from end to end: every rank sends or
-# receives, and most do both, nearly all the time. Recursive doubling takes longest, with three long messages a rank.
-# The chain waits a little in the middle; the ring has fourteen short messages, Rabenseifner's six that shrink and grow
-# again.*
-#
 # **Measured.** Can a laptop show this? Its processes exchange messages through memory, not through a network. But
 # minidl can slow real messages of real processes down to a given network. Four processes, 4 MB, 1 Gbit/s Ethernet:
 
 
-# %%
+# %% source_hidden=true
+# measured: differs from run to run
 def timed(comm, n, algorithm, repetitions):
     x, times = np.ones(n // 4, np.float32), []
     for _ in range(repetitions):
@@ -338,22 +346,19 @@ def best(name, nodes, nbytes, network):
     return np.max(times, axis=0).min()
 
 
-# %%
-# measured: differs from run to run
 slow = cluster.Network.preset("1gbe")
-rows = []
+rows, measured = [], {}
 for name in names:
-    measured = best(name, 4, 4 * MB, slow)
+    measured[name] = best(name, 4, 4 * MB, slow)
     simulated = simulate(name, 4, 4 * MB, slow).seconds
     formula = cost.all_reduce(name, 4, 4 * MB, slow.alpha, slow.beta)
-    rows.append([name, *map(time_text, (measured, simulated, formula)), f"{measured / formula:.2f}"])
+    rows.append([name, *map(time_text, (measured[name], simulated, formula)), f"{measured[name] / formula:.2f}"])
 table(["", "measured", "simulated", "formula", "measured / formula"], rows, "4 ranks, 4 MB, slowed to 1 GbE")
+say("From the fastest to the slowest, measured: " + ", ".join(sorted(names, key=measured.get)) + ".")
 
 # %% [markdown]
 # Measured times lie above the formula because the processes also need time of their own: to copy, to add, to wake up,
-# four of them on the cores of one machine. The server and the tree come last, as the formula says; differences of a few
-# percent between neighbours are not to be believed. (Without the slowing down, four processes on two cores measure the
-# scheduler rather than the algorithm: speed is a matter for the simulation, correctness one for the processes.)
+# four of them on the cores of one machine. Differences of a few percent between neighbours are not to be believed.
 #
 # ## Break it: a ring that is none
 #
@@ -371,15 +376,14 @@ def not_a_ring(comm, x):
     return total
 
 
-print("this gives the sum, too:", gives_the_sum(not_a_ring, 4))
-
 # %% [markdown]
-# **Predict.** A ring all-reduce moves chunks, this one whole arrays.
+# A ring all-reduce moves chunks, this one whole arrays.
 
 # %%
 guess_16 = guess("On 16 ranks, how many times as long as a ring all-reduce does it take?", unit="times")
 
-# %%
+# %% source_hidden=true
+print("this gives the sum, too:", gives_the_sum(not_a_ring, 4))
 rows = []
 for q in (4, 8, 16):
     wrong = cluster.launch(not_a_ring, (np.zeros(MB, np.float32),), q, "simulation", "10gbe")
@@ -390,7 +394,7 @@ for q in (4, 8, 16):
 table(
     ["p", "bytes a rank", "of a real ring", "time", "of a real ring", "times as long"], rows, "4 MB, 10 GbE, simulated"
 )
-print("your guess for 16 ranks:", guess_16)
+print("your guess for 16 ranks:", guess_16.against(wrong.seconds / right))
 
 # %% [markdown]
 # No comparison of results can find this mistake; counting bytes does. It is not made up. The reference solution of a

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 05b. Can communication hide behind backward?
 #
-# *Read [05a](05a_data_parallelism.ipynb) first: the data-parallel step. Reading time: about 30 minutes. Figures are*
+# *Read [05a](05a_data_parallelism.ipynb) first: the data-parallel step. Reading time: about 22 minutes. Figures are*
 # measured *on the computer that ran this page,* simulated, *or come from a* formula.
 #
 # ## The question
@@ -9,25 +9,25 @@
 # Eight machines train a network of 64 equal layers. Each layer has 64,000 weights, 256 KB. Forward takes 0.25 ms a
 # layer, backward 0.5 ms. Then the gradients, 16 MB, are all-reduced on 10 Gbit/s Ethernet.
 
-# %%
-from course.interaction import bar, explore, guess, warm_up
-
-warm_up()
-
-# %%
+# %% source_hidden=true
 from functools import partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from course.figures import buckets
 from course.figures.page import say, see, table
+from course.interaction import bar, explore, guess, step_through, warm_up
 from minidl import cluster, data, kernels, nn, optim, parallel
 from minidl import functional as F
 from minidl.cluster import cost
 from minidl.plots import style
 from minidl.plots.style import bytes_text, time_text
 
+warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
+
+# %%
 LAYERS, LAYER_BYTES = 64, 256_000
 FORWARD, BACKWARD = 0.25e-3, 0.5e-3  # seconds a layer
 COMPUTATION = LAYERS * (FORWARD + BACKWARD)
@@ -40,8 +40,10 @@ def plain_step(comm):
 
 
 plain = cluster.launch(plain_step, nodes=8, on="simulation", network="10gbe")
+
+# %% source_hidden=true
 see(
-    plain.trace.plot(),
+    cluster.plot_traces([plain.trace], row_height=0.2),
     "eight machines compute (blue), and the network does nothing. Then the network is busy (sends above, receives "
     "below), and the machines compute nothing.",
 )
@@ -66,6 +68,8 @@ with kernels.counted() as work:
     for name, parameter in model.named_parameters():
         parameter.register_post_accumulate_grad_hook(lambda _, name=name: final.append((name, work.flops)))
     loss.backward()
+
+# %% source_hidden=true
 table(
     ["gradient", "final after this share of backward"],
     [[name, f"{flops / work.flops:.0%}"] for name, flops in final if name.endswith("weight")],
@@ -73,11 +77,9 @@ table(
 )
 
 # %% [markdown]
-# Layer 3, the last one, is final almost at once, layer 0 at the very end. (A misprint to know: "sum up the gradients of
-# layer $i$ while backward computes layer $i + 1$". Backward computes layer $i - 1$ then. The sentence is right only if
-# layers are counted in the order of backward.)
-#
-# So the all-reduce of layer 3 can run while backward computes layers 2, 1 and 0.
+# Layer 3, the last one, is final almost at once, layer 0 at the very end. So the all-reduce of layer 3 can run while
+# backward computes layers 2, 1 and 0. (A misprint to know: "sum up the gradients of layer $i$ while backward computes
+# layer $i + 1$". Backward computes layer $i - 1$ then.)
 #
 # ## Build it
 #
@@ -111,14 +113,25 @@ overlapped_guess = guess("A step with buckets of 8 layers takes how long, with o
 
 # %%
 serial, overlapped = simulate(8, overlap=False), simulate(8)
-see(
-    cluster.plot_traces([serial.trace, overlapped.trace], titles=["no overlap", "overlap"], row_height=0.22),
-    "with overlap the all-reduces run in thin tracks below the computation. Only the last one is left after backward.",
-)
+
+# %% source_hidden=true
+FINAL = [LAYERS * FORWARD + done * BACKWARD for done in range(1, LAYERS + 1)]  # seconds
+eight = buckets.buckets(overlapped.trace, FINAL)
+MOMENTS = {f"bucket {i} is full": bucket.start + 1e-3 for i, bucket in enumerate(eight)}
+MOMENTS["all sums are there"] = overlapped.seconds
+step_through(
+    lambda axes, until: buckets.draw(axes, eight, LAYERS * FORWARD, MOMENTS[until]),
+    "a rank's step until a moment. Each gradient fills an eighth of its bucket (light blue) as soon as backward has "
+    "completed it. A full bucket is all-reduced (vermilion) while backward fills the next one. The line marks the end "
+    "of backward; only the last all-reduce will be after it.",
+    frames=list(MOMENTS), multiples=["bucket 3 is full", "all sums are there"],
+    name="until", height=3.4, source="simulated",
+)  # fmt: skip
 table(
     ["buckets of 8 layers", "step"],
     [["no overlap", time_text(serial.seconds)], ["overlap", time_text(overlapped.seconds)],
-     ["computation alone", time_text(COMPUTATION)], ["your guess", overlapped_guess]],
+     ["computation alone", time_text(COMPUTATION)],
+     ["your guess, with overlap", overlapped_guess.against(1e3 * overlapped.seconds)]],
     "simulated: 8 machines, 10 Gbit/s Ethernet",
 )  # fmt: skip
 
@@ -148,23 +161,25 @@ def formula(bucket, overlap=True, network="10gbe", nodes=8):
     return LAYERS * FORWARD + (r + (m - 1) * max(r, c) + c if overlap else m * (r + c))
 
 
+# %% source_hidden=true
 rows = []
 for bucket in (1, 2, 8, 64):
-    for overlap in (False, True):
-        run = simulate(bucket, overlap)
-        rows.append([f"{LAYERS // bucket} of {bytes_text(bucket * LAYER_BYTES)}", "yes" if overlap else "no",
-                     time_text(run.seconds), time_text(formula(bucket, overlap)), time_text(exposed(run))])  # fmt: skip
-        assert np.isclose(run.seconds, formula(bucket, overlap), rtol=1e-9)
-        assert np.isclose(exposed(run), run.seconds - COMPUTATION)
+    before, run = simulate(bucket, overlap=False), simulate(bucket)
+    rows.append([f"{LAYERS // bucket} of {bytes_text(bucket * LAYER_BYTES)}", time_text(before.seconds),
+                 time_text(run.seconds), time_text(formula(bucket)), time_text(exposed(run))])  # fmt: skip
+    assert np.isclose(before.seconds, formula(bucket, overlap=False), rtol=1e-9)
+    assert np.isclose(run.seconds, formula(bucket), rtol=1e-9)
+    assert np.isclose(exposed(run), run.seconds - COMPUTATION)
 table(
-    ["buckets", "overlap", "step, simulated", "step, formula", "exposed, from the trace"],
+    ["buckets", "no overlap, simulated", "overlap, simulated", "overlap, formula", "exposed, from the trace"],
     rows,
     f"8 machines, 10 Gbit/s Ethernet; {time_text(COMPUTATION)} of computation",
 )
 
 # %% [markdown]
-# Simulation and formula agree. Layer by layer (64 buckets) is slower than pairs of layers, and one large bucket hides
-# nothing at all.
+# Simulation and formula agree. This answers the question of the page. Where an all-reduce takes less time than backward
+# needs to fill the next bucket ($c \le r$), only that of the last bucket is exposed. Otherwise the network sets the
+# pace. With one bucket nothing hides, but 64 buckets are not the best, either.
 #
 # ## How large should a bucket be?
 
@@ -175,28 +190,32 @@ best_guess = guess("Which buckets are best on 1 Gbit/s Ethernet?", ["1 layer", "
 SIZES = [1, 2, 4, 8, 16, 32, 64]
 NETWORKS = ["1gbe", "10gbe", "100gbe", "infiniband"]
 curves = {name: [exposed(simulate(bucket, network=name)) for bucket in SIZES] for name in NETWORKS}
+best_of = {name: SIZES[int(np.argmin(seconds))] for name, seconds in curves.items()}
+
+# %% source_hidden=true
 with style.applied():
     figure, [axes] = style.new_figure(8.0, 4.0)
     for tone, (name, seconds) in enumerate(curves.items()):
         axes.plot(SIZES, [1e3 * s for s in seconds], "o", color=style.SERIES[tone], label=f"{name}, simulated")
         expected = [1e3 * (formula(bucket, network=name) - COMPUTATION) for bucket in SIZES]
         axes.plot(SIZES, expected, style.DASHES[tone], color=style.SERIES[tone], label=f"{name}, formula")
-        best = int(np.argmin(seconds))
-        axes.plot(SIZES[best], 1e3 * seconds[best], "o", markersize=12, fillstyle="none", color="black")
+        axes.plot(best_of[name], 1e3 * min(seconds), "o", markersize=12, fillstyle="none", color="black")
     axes.set(xscale="log", yscale="log", xlabel="layers in a bucket", ylabel="exposed communication (ms)")
     axes.set_xticks(SIZES, [str(size) for size in SIZES])
     axes.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
     axes.minorticks_off()
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     style.label_source(figure, ["simulated", "formula"], "circle: the best bucket")
+level = max(curves["1gbe"]) / min(curves["1gbe"])
 see(
     figure,
-    "towards the left, buckets are small, and the latency of many messages costs time. Towards the right they are "
-    "large, and less is left to overlap. On the fastest networks one layer is a good bucket.",
+    "on 10gbe and slower networks the best bucket is in between; on the faster ones it is one layer. On 1gbe the line "
+    f"is nearly level: the worst bucket exposes {level:.2f} times as much as the best one, since most of the "
+    "communication cannot hide.",
 )
-best_of = {name: SIZES[int(np.argmin(seconds))] for name, seconds in curves.items()}
 found = ", ".join(f"{size} on {name}" for name, size in best_of.items())
-say(f"Best number of layers in a bucket: {found}. Your guess for 1gbe: {best_guess}.")
+right = {1: "1 layer", 2: "2 layers", 8: "8 layers", 64: "64 layers"}[best_of["1gbe"]]
+say(f"Best number of layers in a bucket: {found}. Your guess for 1gbe: {best_guess.against(right)}.")
 
 # %% [markdown]
 # Why are both small and large buckets slow? A bucket of $b$ bytes costs a ring of $p$ ranks
@@ -206,37 +225,21 @@ say(f"Best number of layers in a bucket: {found}. Your guess for 1gbe: {best_gue
 # backward that fills the first bucket. Turn both:
 
 
-# %%
+# %% source_hidden=true
 def draw_step(axes, bucket, network):
     run = simulate(bucket, network=network)
-    ends = {}  # for each all-reduce of rank 0, its start and end
-    for event in run.trace.events:
-        if event.rank == 0 and event.kind in ("send", "receive"):
-            start, _ = ends.setdefault(event.call, (event.start, 0))
-            ends[event.call] = start, event.end
-    spans = {
-        (1, "compute"): [(0, LAYERS * FORWARD), (LAYERS * FORWARD, COMPUTATION)],
-        (0, "send"): [*ends.values()],
-    }
-    for (row, activity), bars in spans.items():
-        bars = [(1e3 * start, 1e3 * (end - start)) for start, end in bars]
-        axes.broken_barh(bars, (row - 0.35, 0.7), facecolor=style.ACTIVITY[activity], edgecolor="white", linewidth=0.5)
-    for name, middle in (("forward", LAYERS * FORWARD / 2), ("backward", LAYERS * (FORWARD + BACKWARD / 2))):
-        axes.text(1e3 * middle, 1, name, color="white", fontsize=8, ha="center", va="center", clip_on=True)
-    axes.axvline(1e3 * COMPUTATION, color="black", linewidth=0.8)
-    axes.set_yticks([0, 1], ["network", "computation"])
+    buckets.draw(axes, buckets.buckets(run.trace, FINAL), LAYERS * FORWARD, run.seconds)
     axes.set_title(f"step {time_text(run.seconds)}, exposed {time_text(exposed(run))}")
-    axes.set(xlabel="time (ms)", xlim=(0, None))
 
 
 explore(
     draw_step,
-    "rank 0's computation above, its all-reduces below, one bar a bucket. The line marks the end of backward. What "
-    "is to the right of it is exposed.",
+    "a rank's step, one row a bucket. What is to the right of the line, the end of backward, is exposed. A full "
+    "bucket that stays light blue waits for the network.",
     bucket=[8, 1, 2, 4, 16, 32, 64],
     network=["10gbe", "1gbe", "100gbe", "infiniband"],
-    multiples=[{"bucket": 1}, {"bucket": 2}, {"bucket": 32}, {"network": "100gbe"}],
-    height=2.2, source="simulated",
+    multiples=[{"bucket": 1}, {"bucket": 2}, {"bucket": 32}, {"network": "1gbe"}],
+    height=2.6, shared=False, source="simulated",
 )  # fmt: skip
 
 # %% [markdown]
@@ -247,30 +250,72 @@ explore(
 
 
 # %%
-
-
-def simulated_training(bucket_mb, overlap):
+def simulated_training(bucket_mb, overlap, model=lambda: nn.models.MLP([256] * 9)):
     random = np.random.default_rng(0)
     x = random.standard_normal((4 * 64, 256)).astype(np.float32)
     splits = data.Splits(data.Dataset(x, 0 * x), data.Dataset(x[:1], 0 * x[:1]))
-    job = parallel.Job(
-        model=lambda: nn.models.MLP([256] * 9), data=splits, loss=F.mse_loss, batch_size=64, epochs=1,
-        optimizer=partial(optim.SGD, lr=0.01),
-    )  # fmt: skip
+    job = parallel.Job(model=model, data=splits, loss=F.mse_loss, batch_size=64, epochs=1,
+                       optimizer=partial(optim.SGD, lr=0.01))  # fmt: skip
     machine = cluster.Node(flops_per_s=10e9, bytes_per_s=np.inf)
     strategy = parallel.Synchronous(bucket_mb, "ring", overlap=overlap)
     return parallel.train(job, strategy, 4, cluster.Simulation("10gbe", machine))
 
 
+def seconds(report):
+    return report.history[-1]["seconds"]
+
+
+# %% source_hidden=true
 reports = {(mb, overlap): simulated_training(mb, overlap) for mb in (0.3, 0.6, 3.0) for overlap in (False, True)}
 table(
     ["bucket_mb", "no overlap", "overlap", "equal weights"],
-    [[mb, *(time_text(reports[mb, overlap].history[-1]["seconds"]) for overlap in (False, True)),
+    [[mb, *(time_text(seconds(reports[mb, overlap])) for overlap in (False, True)),
       reports[mb, False].digests[0] == reports[mb, True].digests[0]] for mb in (0.3, 0.6, 3.0)],
     "simulated: four steps; overlap changes the time of the sums and not the sums",
 )  # fmt: skip
 
 # %% [markdown]
+# ## A layer without a gradient, and `no_sync`
+#
+# Let the model have one more layer, registered last, that forward does not use. Its hook never fires.
+
+
+# %%
+class WithIdleLayer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.idle = nn.models.MLP([256] * 9), nn.Linear(256, 256)
+
+    def forward(self, x):
+        return self.used(x)
+
+
+# %%
+idle_guess = guess("What does the idle layer do to `Synchronous(bucket_mb=0.3, overlap=True)`?",
+                   ["nothing", "the run hangs", "its gradient is garbage", "nothing overlaps any more"])  # fmt: skip
+
+# %%
+idle = {overlap: simulated_training(0.3, overlap, WithIdleLayer) for overlap in (False, True)}
+same = all(np.array_equal(idle[True].checkpoint.model[f"used.{name}"], w)
+           for name, w in reports[0.3, True].checkpoint.model.items())  # fmt: skip
+lost = "nothing overlaps any more" if seconds(idle[True]) == seconds(idle[False]) else "nothing"
+
+# %% source_hidden=true
+say(f"With the idle layer four steps take {time_text(seconds(idle[False]))} without overlap and "
+    f"{time_text(seconds(idle[True]))} with it (simulated). The weights of the other layers are "
+    f"{'the same bits as before' if same else 'others'}. Your guess: {idle_guess.against(lost)}.")  # fmt: skip
+
+# %% [markdown]
+# Buckets are filled from the last layer to the first, and begin in this order on every rank. The first bucket never
+# becomes full, so all buckets begin after backward. minidl then sends zeros for a missing gradient, and with the last
+# bucket a flag for each parameter: if no rank has its gradient, the optimizer skips it, as on one machine. PyTorch's
+# DDP stops at the next forward with an error. `find_unused_parameters=True` searches the graph after each forward and
+# counts unused parameters as ready, which keeps the overlap and costs the search.
+#
+# The opposite case: several backward passes before one step (*gradient accumulation*). To all-reduce after each of $m$
+# passes sends $m$ times the bytes for the same sum. Under DDP's `no_sync()` the first $m - 1$ passes only add up;
+# `Synchronous(accumulate=m)` does the same. The second mistake below sends after the first pass.
+#
 # ## On real processes
 #
 # Does it work outside of a simulation? Two processes of this computer sleep for the time of the computation (so that it
@@ -286,6 +331,9 @@ for overlap in (False, True):
     real = min(cluster.launch(program, (), 2, network="1gbe").seconds for _ in range(3))
     virtual = cluster.launch(program, (), 2, "simulation", "1gbe").seconds
     rows.append(["overlap" if overlap else "no overlap", real, virtual])
+
+# %% source_hidden=true
+# measured: differs from run to run
 table(
     ["8 layers of 1 MB, 2 ranks", "measured", "simulated"],
     [[name, time_text(real), time_text(virtual)] for name, real, virtual in rows],
@@ -307,7 +355,7 @@ say(f"Overlap saves {saved[0]} measured and {saved[1]} simulated. Real steps tak
 # Now a large model: 25 million weights, 100 MB of gradients, whose backward takes 120 ms (Goyal et al., section 4);
 # suppose 60 ms for forward. It has 8 equal buckets; the all-reduce is Rabenseifner's (04b).
 
-# %%
+# %% source_hidden=true
 large = partial(step, bucket=1, layers=8, layer_bytes=12_500_000, forward=60e-3 / 8, backward=120e-3 / 8,
                 algorithm="rabenseifner")  # fmt: skip
 MACHINES, SHOWN = [8, 16, 32, 64, 128, 256], ["1gbe", "10gbe", "100gbe"]
@@ -318,7 +366,7 @@ for name in SHOWN:
         runs = [cluster.launch(partial(large, overlap=overlap), (), p, engine) for overlap in (False, True)]
         bars[name, p] = [1e3 * exposed(run) for run in runs]
 
-# %%
+# %% source_hidden=true
 with style.applied():
     figure, panels = style.new_figure(9.5, 3.6, columns=3)
     for axes, name in zip(panels, SHOWN, strict=True):
@@ -339,14 +387,14 @@ with style.applied():
     style.label_source(
         figure, "simulated", "left bar: no overlap; right bar, hatched: overlap; each panel has its own scale"
     )
+grown = [bars[name, 256][0] / bars[name, 8][0] - 1 for name in SHOWN]
+hidden = {name: 1 - bars[name, 256][1] / bars[name, 256][0] for name in SHOWN}
 see(
     figure,
-    "the bars hardly grow with the number of machines: an all-reduce sends 2(p-1)/p of the gradient, whatever p is. "
-    "On the fast network overlap hides all but the last of eight buckets; on the slow one it can hide at most the time "
-    "of backward.",
+    f"the communication grows by {min(grown):.0%} to {max(grown):.0%} from 8 to 256 machines, since an all-reduce "
+    "sends 2(p-1)/p of the gradient. On 100gbe overlap hides all but the last of eight buckets; on 1gbe it can hide "
+    "at most the time of backward.",
 )
-p = 256
-hidden = {name: 1 - bars[name, p][1] / bars[name, p][0] for name in SHOWN}
 say("Share of the communication that overlap hides on 256 machines: "
     + ", ".join(f"{share:.0%} on {name}" for name, share in hidden.items()) + ".")  # fmt: skip
 
@@ -354,10 +402,10 @@ say("Share of the communication that overlap hides on 256 machines: "
 # How fast must a network be, so that everything can hide? In the time of backward it must move twice the gradient.
 # Goyal et al. take 125 ms:
 
-# %%
-nbytes, seconds = 25_000_000 * 4, 0.125
-say(f"{bytes_text(nbytes)} of gradients, {bytes_text(2 * nbytes)} to send and receive in {seconds} s: "
-    f"{2 * nbytes / seconds / 1e6:,.0f} MB/s, or {8 * 2 * nbytes / seconds / 1e9:.1f} Gbit/s.")  # fmt: skip
+# %% source_hidden=true
+nbytes, backward = 25_000_000 * 4, 0.125
+say(f"{bytes_text(nbytes)} of gradients, {bytes_text(2 * nbytes)} to send and receive in {backward} s: "
+    f"{2 * nbytes / backward / 1e6:,.0f} MB/s, or {8 * 2 * nbytes / backward / 1e9:.1f} Gbit/s.")  # fmt: skip
 
 # %% [markdown]
 # ## Break it: two orders
@@ -381,16 +429,17 @@ orders_guess = guess("Bucket 0 should become 1 + 1, bucket 1 should become 10 + 
                      ["2 and 20", "11 and 11", "a deadlock", "an error"])  # fmt: skip
 
 # %%
-print("without labels:", cluster.launch(two_orders, (False,), nodes=2, on="simulation").results[0])
+sums = cluster.launch(two_orders, (False,), nodes=2, on="simulation").results[0]
+print("without labels:", sums)
 try:
     cluster.launch(two_orders, (True,), nodes=2, on="simulation")
 except cluster.CollectiveMismatch as error:
-    print("with labels:", str(error).partition("\n\n")[0])
-print("your guess:", orders_guess)
+    print("with labels:", str(error).partition("\n")[0])
+print("your guess:", orders_guess.against(f"{sums[0]:g} and {sums[1]:g}"))
 
 # %% [markdown]
 # Equal sizes, equal types: nobody can notice, and gradients of different layers are added up. With a label on each
-# bucket minidl compares the labels and names both calls. `Synchronous` does that, and issues buckets strictly from
+# bucket minidl compares the labels and names both calls. `Synchronous` does that, and begins buckets strictly from
 # first to last, even if a later one is full earlier.
 #
 # ## Break it: a gradient that is not final

@@ -1,22 +1,22 @@
 # %% [markdown]
 # # 09a. Who needs 99.9 % of the gradient?
 #
-# *Read [05a](05a_data_parallelism.ipynb) first: nodes that add up their gradients in every step. Reading time: about 35
+# *Read [05a](05a_data_parallelism.ipynb) first: nodes that add up their gradients in every step. Reading time: about 23
 # minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
-# In chapter 05 every node sends its whole gradient in every step, and training often waits for the network. Do the
-# other nodes need all of it? That is the question of this whole chapter: *who needs 99.9 % of the gradient, and when
-# does it pay to leave it out?* This lecture sends the largest entries; 09b to 09f improve on that or send something
-# else; [09g](09g_when_it_pays.ipynb) asks when it pays.
+# In chapter 05 every node sends its whole gradient in every step, and waits for the network. Do the other nodes need
+# all of it? That is the question of this whole chapter: *who needs 99.9 % of the gradient, and when does it pay to
+# leave it out?* This lecture sends the largest entries; 09b to 09f improve on that or send something else;
+# [09g](09g_when_it_pays.ipynb) asks when it pays.
 #
 # Here is the gradient of a network with 64 inputs, 128 hidden units and 10 outputs, on 16 of the 8x8 digits. It has
 # one number for each weight, $n$ in all. Sort them by magnitude: how much do the largest $k$ of them hold? "How much"
 # is the share of the squared length $\sum_i g_i^2$, because that is what a small step along the gradient gains. The
 # share of the numbers, $d = k/n$, is called the **density**.
 
-# %%
+# %% source_hidden=true
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -56,6 +56,7 @@ def held(vector):
     return squares / squares[-1]
 
 
+# %% source_hidden=true
 gradients = {}
 for step in range(201):
     gradient = gradient_of(rng.choice(len(images), 16, replace=False))
@@ -65,7 +66,7 @@ for step in range(201):
 n = len(gradient)
 gradients["n normal random numbers"] = rng.standard_normal(n)
 
-# %%
+# %% source_hidden=true
 shares = 100 * np.arange(1, n + 1) / n
 curves = [lines.Line(name, shares, 100 * held(vector)) for name, vector in gradients.items()]
 panel = lines.Panel(curves, "largest entries (% of n)", "share of squared length (%)", log="x", xlim=(0.01, 100))
@@ -75,7 +76,7 @@ first, last = (held(gradients[f"step {step}"]) for step in (0, 200))
 one, tenth = round(0.01 * n), round(0.1 * n)
 say(f"Of n = {n:,} numbers, the largest 1 % hold **{100 * first[one - 1]:.0f} %** of the squared length at the first "
     f"step, {100 * last[one - 1]:.0f} % after 200 steps; the largest 10 % hold {100 * first[tenth - 1]:.0f} % and "
-    f"{100 * last[tenth - 1]:.0f} %. Your guess for 1 %: {guess_share}.")  # fmt: skip
+    f"{100 * last[tenth - 1]:.0f} %. Your guess for 1 %: {guess_share.against(100 * first[one - 1])}.")  # fmt: skip
 
 # %% [markdown]
 # That is a reason to try: send the largest 1 % and forget the rest.
@@ -142,19 +143,22 @@ def train_by_hand(k, memory, seed=0):
     return np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(labels)), labels])
 
 
+# %% source_hidden=true
 SEEDS = range(3)
 rows = []
 for k in (640, 6, 1):
-    losses = [np.mean([train_by_hand(k, memory, seed) for seed in SEEDS]) for memory in (False, True)]
-    rows.append([k, f"{100 * k / 640:.1f} %", *(f"{loss:.3f}" for loss in losses)])
+    losses = [[train_by_hand(k, memory, seed) for seed in SEEDS] for memory in (False, True)]
+    rows.append(
+        [k, f"{100 * k / 640:.1f} %", *(f"{np.mean(of):.3f} ({min(of):.3f} to {max(of):.3f})" for of in losses)]
+    )
 table(["k of 640", "density", "rest dropped", "rest kept"], rows,
-      f"measured: training loss after {steps} steps, means of {len(SEEDS)} seeds")  # fmt: skip
+      f"measured: training loss after {steps} steps, mean (range) of {len(SEEDS)} seeds")  # fmt: skip
 
 # %% [markdown]
-# The largest entry of 640 is enough, *if what is left out is kept*. In minidl, the same is
+# The largest entry of 640 is enough here, *if what is left out is kept*. In minidl, the same is
 # `ErrorFeedback(TopK(density))`. It agrees with the three lines above to the bit:
 
-# %%
+# %% source_hidden=true
 ours, theirs, residual = [], [], np.zeros(n, np.float32)
 minidls = compress.ErrorFeedback(compress.TopK(0.01))
 k = int(np.ceil(0.01 * n))
@@ -178,7 +182,7 @@ print("50 messages and the residual are equal to the bit")
 # %%
 guess_equal = guess("After 50 steps in float32: how many of the n sums differ from sent + kept?", unit="%")
 
-# %%
+# %% source_hidden=true
 rng, keeper, given, sent = np.random.default_rng(1), compress.ErrorFeedback(compress.TopK(0.01)), 0.0, 0.0
 one_step = True
 for _ in range(50):
@@ -190,19 +194,18 @@ for _ in range(50):
 differs, error = given != sent + keeper.residual, np.abs(given - sent - keeper.residual).max()
 say(f"Each single step: equal to the bit: {one_step}. After 50 steps {100 * differs.mean():.0f} % of the sums differ, "
     f"by at most {error:.0e}, where the largest sum is {np.abs(given).max():.0f} (measured). Your guess: "
-    f"{guess_equal}.")  # fmt: skip
+    f"{guess_equal.against(100 * differs.mean())}.")  # fmt: skip
 
 # %% [markdown]
-# *What* is conserved depends on what is kept. minidl keeps gradients, so the rate at which they count is that of the
-# step in which they are *sent*. Some texts keep $\eta g$, the rate $\eta$ times the gradient: then it is the rate of
-# the step in which they were *computed*. While $\eta$ is constant there is no difference. Let an entry with gradient 1
-# wait for 10 steps, and let the rate fall from 0.1 to 0.01 after 5 of them:
+# *What* is conserved depends on what is kept. minidl keeps gradients, so they count with the learning rate of the step
+# in which they are *sent*. Some texts keep $\eta g$, the learning rate $\eta$ times the gradient: then it is the
+# learning rate of the step in which they were *computed*. While $\eta$ is constant there is no difference. Let an entry
+# with gradient 1 wait for 10 steps, and let $\eta$ fall from 0.1 to 0.01 after 5 of them:
 
-# %%
+# %% source_hidden=true
 etas = np.array([0.1] * 5 + [0.01] * 5)
-table(["", "the weight has moved by"],
-      [["nothing waits", f"{etas.sum():.2f}"], ["g is kept, sent at the last rate", f"{10 * etas[-1]:.2f}"],
-       ["eta g is kept", f"{etas.sum():.2f}"]], "formula")  # fmt: skip
+say(f"The weight moves by {etas.sum():.2f} if nothing waits, by {10 * etas[-1]:.2f} if $g$ is kept and sent with "
+    f"the last learning rate, by {etas.sum():.2f} if $\\eta g$ is kept (formula).")  # fmt: skip
 
 # %% [markdown]
 # ## Measure: the largest, the random, the kept
@@ -234,13 +237,14 @@ for density in (0.1, 0.01, 0.001):
         COMPRESSORS[name, density, "kept"] = lambda kind=kind, density=density: compress.ErrorFeedback(kind(density))
 
 
+# %% source_hidden=true
 def errors(compressor, **settings):
     """The test errors in percent, one for each seed."""
     return [100 - 100 * train(compressor, seed, **settings).accuracy for seed in SEEDS]
 
 
-def loss(compressor, **settings):
-    return np.mean([train(compressor, seed, **settings).history[-1]["loss"] for seed in SEEDS])
+def losses_of(compressor, **settings):
+    return [train(compressor, seed, **settings).history[-1]["loss"] for seed in SEEDS]
 
 
 def bytes_of_a_step(compressor, **settings):
@@ -249,12 +253,13 @@ def bytes_of_a_step(compressor, **settings):
 
 
 def row(name, compressor, **settings):
-    found = errors(compressor, **settings)
+    found, ends = errors(compressor, **settings), losses_of(compressor, **settings)
     return [name, f"{np.mean(found):.1f} % ({min(found):.1f} to {max(found):.1f})",
-            f"{loss(compressor, **settings):.3f}", f"{bytes_of_a_step(compressor, **settings):,.0f}"]  # fmt: skip
+            f"{np.mean(ends):.3f} ({min(ends):.3f} to {max(ends):.3f})",
+            f"{bytes_of_a_step(compressor, **settings):,.0f}"]  # fmt: skip
 
 
-# %%
+# %% source_hidden=true
 say(f"Dense training ends with {np.mean(errors(None)):.1f} % test error, the mean of {len(SEEDS)} seeds (simulated).")
 
 # %%
@@ -264,26 +269,29 @@ guess_error = guess("And with the largest 0.1 %, rest dropped?", unit="%")
 guess_random = guess("Random 1 %, rest kept: compared with the largest 1 %, rest dropped, its training loss is",
                      ["lower", "the same", "higher"])  # fmt: skip
 
-# %%
+# %% source_hidden=true
 cases = [None, ("top-k", 0.01, "dropped"), ("random-k", 0.01, "dropped"), ("top-k", 0.01, "kept"),
          ("random-k", 0.01, "kept"), ("top-k", 0.001, "dropped"), ("top-k", 0.001, "kept")]  # fmt: skip
 for case in bar(cases, "training seven ways, three seeds"):
     errors(case)
+kept, dropped = losses_of(("random-k", 0.01, "kept")), losses_of(("top-k", 0.01, "dropped"))
+answer = "lower" if max(kept) < min(dropped) else "higher" if min(kept) > max(dropped) else "the same"
 rows = [row(f"{case[0]}, {100 * case[1]:g} %, rest {case[2]}" if case else "dense", case) for case in cases]
-table(["", "test error (all seeds)", "training loss", "bytes a step and node"], rows,
-      f"simulated: {EPOCHS} epochs, {len(SEEDS)} seeds; your guesses: {guess_error}, {guess_random}")  # fmt: skip
+table(["", "test error", "training loss", "bytes a step and node"], rows,
+      f"simulated: {EPOCHS} epochs, mean (range) of {len(SEEDS)} seeds; your guesses: "
+      f"{guess_error.against(np.mean(errors(cases[-2])))}; {guess_random.against(answer)}")  # fmt: skip
 
 # %% [markdown]
 # Read the table from below. With one entry in a thousand and the rest dropped, training stays far behind. The same
 # density with a memory loses little. And the surprise: *random* entries with a memory reach a lower training loss than
-# the *largest* entries without one, and no worse a test error. **The memory makes compression work; the choice of
+# the *largest* entries without one. **The memory makes compression work; the choice of
 # entries decides how long the others wait.**
 #
 # The dense bytes are those of the ring (04b): $2\frac{p-1}{p}n$ numbers of 4 bytes. A compressed gradient is $k$
 # indices and $k$ values, 8 bytes a pair, and each node must get the message of each other one, in an all-gather:
 # $(p-1)\,8k$ bytes.
 
-# %%
+# %% source_hidden=true
 layers = [parameter.size for parameter in nn.models.MLP(64, 128, 10).parameters()]
 rows = [["dense", f"{2 * (NODES - 1) / NODES * 4 * n:,.0f}", f"{bytes_of_a_step(None):,.0f}"]]
 for density in (0.01, 0.001):
@@ -298,7 +306,7 @@ table(["", "formula: bytes a step and node", "simulated (all messages, those of 
 # [09c](09c_sparse_sums.ipynb). Turn the density, and switch the memory off and on:
 
 
-# %%
+# %% source_hidden=true
 def learning_curve(axes, density, rest):
     for name, case, tone in (("dense", None, 6), (f"top-k, rest {rest}", ("top-k", density, rest), rest == "kept")):
         curves = np.array([[each["loss"] for each in train(case, seed).history] for seed in SEEDS])
@@ -313,9 +321,8 @@ def learning_curve(axes, density, rest):
 
 
 explore(learning_curve,
-        "above, the rest is dropped: the lower the density, the more the curve falls behind. Below, the rest is kept: "
-        "at 10 % the two curves are one; with fewer entries the sparse one starts late and arrives all the same. "
-        "Shaded: from the lowest to the highest of the seeds.",
+        "rest dropped: the lower the density, the more the sparse curve falls behind the dense one. Rest kept: with "
+        "few entries the sparse curve starts late and comes close all the same. Shaded: the range of the seeds.",
         density=[0.001, 0.01, 0.1], rest=["dropped", "kept"], height=2.6, source="simulated",
         multiples=[{"density": d, "rest": r} for r in ("dropped", "kept") for d in (0.1, 0.01, 0.001)])  # fmt: skip
 
@@ -351,7 +358,7 @@ for step in bar(range(STEPS), "waiting"):
     optimizer.step()
 waits, never = np.array(waits), last_sent < 0
 
-# %%
+# %% source_hidden=true
 with style.applied():
     figure, [axes] = style.new_figure(6.5, 3.2)
     share = np.full(len(waits), 100 / len(waits))
@@ -361,24 +368,25 @@ with style.applied():
     axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
     axes.legend()
     style.label_source(figure, ("measured", "formula"), f"density 1 %, node 0 of {NODES}")
-see(figure, "each bar covers as many numbers of steps as all bars to its left. A few entries wait one or two steps, "
-    "most some tens, some hundreds. Most waits are shorter than 1/d; the few long ones, and the entries that are never "
-    "sent, make up the average.")  # fmt: skip
-say(f"{100 * (waits < 10).mean():.0f} % of what was sent had waited less than 10 steps (your guess: {guess_wait}), "
+see(figure, "each bar covers as many numbers of steps as all bars to its left. "
+    f"{100 * (waits < 1 / 0.01).mean():.0f} % of the waits are shorter than 1/d; the long ones, and the entries that "
+    "are never sent, make up the average.")  # fmt: skip
+say(f"{100 * (waits < 10).mean():.0f} % of what was sent had waited less than 10 steps (your guess: "
+    f"{guess_wait.against(100 * (waits < 10).mean())}), "
     f"{100 * (waits > 300).mean():.0f} % more than 300. In {STEPS:,} steps {100 * never.mean():.0f} % of the entries "
     f"were never sent; for {100 * (~used).mean():.0f} % the gradient was always 0, as for the weights of pixels that "
     "are black in every image.")  # fmt: skip
 
 # %% [markdown]
-# A wait is staleness, as in chapter 06, but of single entries. There training diverged when the rate was too high for
-# the staleness. [09b](09b_momentum.ipynb) looks for the same effect here.
+# A wait is staleness, as in chapter 06, but of single entries. There training diverged when the learning rate was too
+# high for the staleness. [09b](09b_momentum.ipynb) looks for the same effect here.
 #
 # ## Skip small updates
 #
 # So far a node compares *gradients* with $\tau$. It can also compare the *change of the weight* that a gradient would
 # cause: it sends $\eta a$ when $|\eta a| > \tau$. The residual then holds changes, sums of $\eta g$, and the
-# optimizer's own rate is 1. With a constant rate this is the threshold again. So let the rate fall to a tenth after
-# half of the epochs.
+# optimizer's own learning rate is 1. With a constant learning rate this is the threshold again. So let it fall to a
+# tenth after half of the epochs.
 
 
 # %%
@@ -409,6 +417,7 @@ def falling(optimizer, steps_per_epoch):
     return optim.LambdaLR(optimizer, lambda step: falls(step // steps_per_epoch))
 
 
+# %% source_hidden=true
 COMPRESSORS["by gradient"] = lambda: compress.ErrorFeedback(compress.Threshold(0.02))
 COMPRESSORS["by change"] = lambda: SkipSmallChanges(0.02 * RATE)
 settings = {None: {"schedule": falling}, "by gradient": {"schedule": falling}, "by change": {"rate": 1.0}}
@@ -418,13 +427,13 @@ for name, setting in bar(settings.items(), "three ways, three seeds"):
     half = history[EPOCHS // 2 - 1]
     late = (history[-1]["bytes"] - half["bytes"]) / (history[-1]["steps"] - half["steps"])
     rows.append([*found[:3], f"{half['bytes'] / half['steps']:,.0f}", f"{late:,.0f}"])
-table(["threshold on", "test error (all seeds)", "training loss", "bytes a step, first half", "second half"], rows,
-      f"simulated: {EPOCHS} epochs, the rate falls to a tenth; tau: 0.02 on gradients, 0.01 on changes")  # fmt: skip
+table(["threshold on", "test error", "training loss", "bytes a step, first half", "second half"], rows,
+      f"simulated: {EPOCHS} epochs, learning rate falling to a tenth; tau: 0.02 gradients, 0.01 changes")  # fmt: skip
 
 # %% [markdown]
-# Both end near dense. The difference is in the second half: where the rate is a tenth, a change of the weight reaches
-# its threshold ten times as late, so less is sent. A threshold on the gradient does not notice the rate. Neither knows
-# in advance how much it will send: that is why most use top-k.
+# The difference is in the second half: where the learning rate is a tenth, a change of the weight reaches its threshold
+# ten times as late, so less is sent. A threshold on the gradient does not notice the learning rate. Neither knows in
+# advance how much it will send; top-k does.
 #
 # ## Break it
 #
@@ -439,9 +448,10 @@ class Misprinted(compress.Threshold):
         return np.flatnonzero(flat > self.tau)
 
 
+# %% source_hidden=true
 COMPRESSORS["g > tau"] = lambda: compress.ErrorFeedback(Misprinted(0.02))
 rows = [row("magnitude of g > tau", "by gradient"), row("g > tau", "g > tau")]
-table(["sent, the rest is kept", "test error (all seeds)", "training loss", "bytes a step and node"], rows,
+table(["sent, the rest is kept", "test error", "training loss", "bytes a step and node"], rows,
       f"simulated: {EPOCHS} epochs, {len(SEEDS)} seeds, tau = 0.02")  # fmt: skip
 keeper, given, sent = compress.ErrorFeedback(Misprinted(1.0)), 0.0, 0.0
 for _ in range(200):
@@ -453,7 +463,7 @@ say(f"After 200 random gradients of mean zero, the mean entry has received {give
 # %% [markdown]
 # The dangerous part is that training does not fail. Adding one number to the scores of all ten classes does not change
 # which class a network prefers, so it can learn even if weights only fall. It learns less, and what is negative is
-# never sent: the residual grows for ever. You recognise it by a residual whose mean drifts.
+# not sent: the residual grows and grows. You recognise it by a residual whose mean drifts.
 #
 # **The gradients of all nodes in every residual.** Another misprint: the sum over *all* nodes is added to each node's
 # residual. Then each of the $p$ nodes sends all gradients, and each gradient is counted $p$ times.
@@ -472,13 +482,14 @@ def counted(whose, nodes, k=6):
     return np.mean(sent + residual.sum(axis=0)) / np.mean(given)
 
 
+# %% source_hidden=true
 table(["nodes", "own gradient in the residual", "the sum of all"],
       [[nodes, f"{counted('own', nodes):.3f}", f"{counted('all', nodes):.3f}"] for nodes in (1, 2, 4, 16)],
       "measured: (sent + kept) / given")  # fmt: skip
 
 # %% [markdown]
-# The mistake is a learning rate that is $p$ times as high. On one node it is invisible; on two it may even look like a
-# gain; on sixteen it diverges. "Sent + kept = given" finds it in one step.
+# The mistake is a learning rate that is $p$ times as high, so on one node it is invisible. "Sent + kept = given" finds
+# it in one step.
 #
 # ## What the papers report
 #

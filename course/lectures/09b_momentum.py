@@ -2,19 +2,19 @@
 # # 09b. What happens to momentum when most of the gradient waits?
 #
 # *Read [09a](09a_top_k.ipynb) (the largest entries are sent, the rest is kept) and [02d](02d_update_rules.ipynb)
-# (momentum) first. Reading time: about 35 minutes. Figures are* measured, simulated *or come from a* formula.
+# (momentum) first. Reading time: about 22 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
-# Momentum SGD with rate $\eta$ and momentum $m$ keeps a **velocity** $v$:
+# Momentum SGD with learning rate $\eta$ and momentum $m$ keeps a **velocity** $v$:
 #
 # $$v \leftarrow m v + g, \qquad w \leftarrow w - \eta v.$$
 #
 # A weight whose gradient always points the same way gets faster and faster. In 09a most entries of a gradient *wait* in
 # the residual $e$ until they are among the largest, and are then sent as one sum. What does momentum make of a sum that
-# comes late? Take one weight, a gradient of 1 in every step, rate 1, and let it wait for 10 steps.
+# comes late? Take one weight, a gradient of 1 in every step, learning rate 1, and let it wait for 10 steps.
 
-# %%
+# %% source_hidden=true
 from dataclasses import replace
 from functools import cache, partial
 
@@ -79,10 +79,12 @@ def corrected(gradients, sends, m, masking=False):
 
 
 METHODS = {"dense": dense, "late momentum": late, "momentum correction": corrected}
+
+# %% source_hidden=true
 after_10 = {name: list(method([1.0] * 10, {9}, 0.9))[-1] for name, method in METHODS.items()}
-table(["", "moved after 10 steps"],
-      [*([name, f"{moved:.3f}"] for name, moved in after_10.items()),
-       ["your guesses: dense, late momentum", f"{guess_dense}, {guess_late}"]], "measured: m = 0.9")  # fmt: skip
+table(["", "moved after 10 steps"], [[name, f"{moved:.3f}"] for name, moved in after_10.items()],
+      f"measured: m = 0.9; your guesses: dense {guess_dense.against(after_10['dense'])}; late momentum "
+      f"{guess_late.against(after_10['late momentum'])}")  # fmt: skip
 
 # %% [markdown]
 # The corrected entry arrives where dense training would be. The late one has moved by the plain sum of its gradients.
@@ -96,7 +98,7 @@ table(["", "moved after 10 steps"],
 # first is huge, and is the one of the two that is sent, until step $T$; the second one is ours.
 
 
-# %%
+# %% source_hidden=true
 def formula(m, T):
     return T / (1 - m) - m * (1 - m**T) / (1 - m) ** 2
 
@@ -113,7 +115,7 @@ def minidls(compressor, gradients, m=0.0):
 
 
 rows, rng, worst = [], np.random.default_rng(0), 0.0
-for m, T in ((0.5, 10), (0.9, 1), (0.9, 10), (0.9, 100), (0.99, 10), (0.99, 100)):
+for m, T in ((0.5, 10), (0.9, 10), (0.99, 100)):
     before, after = compress.DGC(0.5, m, warmup=()), compress.DGC(0.5, momentum_correction=False, warmup=())
     rows.append([m, T, f"{formula(m, T):,.3f}", f"{list(dense([1.0] * T, {}, m))[-1]:,.3f}",
                  f"{minidls(before, [1.0] * T):,.3f}", f"{minidls(after, [1.0] * T, m):,.3f}"])  # fmt: skip
@@ -127,21 +129,23 @@ say(f"With random gradients instead of ones, dense and corrected differ by at mo
 # %% [markdown]
 # ## Late is not lost
 #
-# Is late momentum wrong, then? We have stopped too early. The optimizer's velocity has just received 10. It moves the
-# weight on in later steps, in which nothing is sent. So let the gradient be 1 for 10 steps, then 0, and send every 10
+# Is late momentum wrong, then? We have stopped too early: the optimizer's velocity has just received 10. So let the
+# gradient be 1 for 10 steps, then 0, and send every 10
 # steps. Where does each weight come to rest?
 
 # %%
 guess_rest = guess("Which of them comes to rest closest to dense?",
                    ["late momentum", "momentum correction", "both at the same place"])  # fmt: skip
 
-# %%
+# %% source_hidden=true
 METHODS["correction and masking"] = partial(corrected, masking=True)
 push, every_10 = [1.0] * 10 + [0.0] * 190, set(range(9, 200, 10))
 paths = {name: list(method(push, every_10, 0.9)) for name, method in METHODS.items()}
+assert abs(paths["late momentum"][-1] - paths["momentum correction"][-1]) < 1e-6
 table(["", "after 10 steps", "after 20", "at rest"],
       [[name, *(f"{path[step - 1]:.2f}" for step in (10, 20, 200))] for name, path in paths.items()],
-      f"measured: gradient 1 for 10 steps, then 0; your guess: {guess_rest}")  # fmt: skip
+      "measured: gradient 1 for 10 steps, then 0; your guess: "
+      f"{guess_rest.against('both at the same place')}")  # fmt: skip
 
 # %% [markdown]
 # The first three rows come to $\frac{T}{1-m}$ = 100. A gradient of 1 moves a weight by
@@ -162,7 +166,7 @@ table(["", "after 10 steps", "after 20", "at rest"],
 # gradient is 1, and the steps `wait` from one sending to the next:
 
 
-# %%
+# %% source_hidden=true
 def path(axes, m, wait, T):
     gradients = [1.0] * T + [0.0] * (80 - T)
     for tone, (name, method) in enumerate(METHODS.items()):
@@ -175,18 +179,17 @@ def path(axes, m, wait, T):
 
 
 explore(path,
-        "sent in every step (first picture), three curves are one. Else dense training moves smoothly, and momentum "
-        "correction jumps onto its curve each time the entry is sent. Late momentum runs behind and arrives at the "
-        "same height. With masking the weight stays below, the further, the more often it is sent. (Grey line: from "
-        "here on the gradient is 0.)",
+        "dense training moves smoothly; momentum correction jumps onto its curve each time the entry is sent (with "
+        "wait 1 they are one, as is late momentum). Late momentum runs behind and approaches the same height. With "
+        "masking the weight stays below, unless m is 0. (Grey line: from here on the gradient is 0.)",
         m=[0.9, 0.0, 0.5, 0.8, 0.95], wait=[10, 1, 2, 5, 20], T=[40, 1, 10, 20, 60], source="formula", height=3.2,
         multiples=[{"wait": 1}, {"wait": 10}, {"wait": 20}, {"m": 0.5}], shared=False)  # fmt: skip
 
 # %% [markdown]
 # ## Does it matter when the weight moves?
 #
-# Old velocity is stale velocity, and chapter 06 found what staleness does: the highest stable rate falls. Here is the
-# smallest problem with waiting. The loss is $\frac12 \sum_i h_i w_i^2$ with 50 weights and curvatures $h_i$ from
+# Old velocity is stale velocity, and chapter 06 found what staleness does: the highest stable learning rate falls. Here
+# is a small problem with waiting. The loss is $\frac12 \sum_i h_i w_i^2$ with 50 weights and curvatures $h_i$ from
 # $\frac1{30}$ to 1. In each step the 5 largest entries are sent. How many steps until the loss is a hundredth of what
 # it was?
 
@@ -219,24 +222,49 @@ def descend(method, rate, seed, n=50, k=5, m=0.9, most=1000):
 
 
 # %%
-guess_break = guess("Which sparse method stays stable at the highest rate?", list(METHODS)[1:])
+guess_break = guess("Which sparse method stays stable at the highest learning rate?", list(METHODS)[1:])
 
-# %%
-rates, STARTS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.24, 0.32], range(5)
-steps = {(name, rate): [descend(name, rate, seed) for seed in STARTS]
+# %% source_hidden=true
+rates, STARTS = 0.01 * 2.0 ** np.arange(0, 6, 0.5), range(10)
+steps = {(name, rate): np.array([descend(name, rate, seed) for seed in STARTS])
          for name, rate in bar([(name, rate) for name in METHODS for rate in rates], "descending")}  # fmt: skip
-cells = {key: "never" if max(found) == np.inf else f"{np.mean(found):.0f}" for key, found in steps.items()}
-table(["steps, rate", *map(str, rates)], [[name, *(cells[name, rate] for rate in rates)] for name in METHODS],
-      f"simulated: 50 weights, 5 sent a step, means of {len(STARTS)} starts; never: not from every start within 1,000; "
-      f"your guess: {guess_break}")  # fmt: skip
+stable = {name: [rate for rate in rates if np.isfinite(steps[name, rate]).all()] for name in METHODS}
+
+
+@style.applied()
+def bowls():
+    figure, [axes] = style.new_figure(7.5, 3.4)
+    for tone, (name, good) in enumerate(stable.items()):
+        found = np.array([steps[name, rate] for rate in good])
+        spread = np.abs([found.min(axis=1), found.max(axis=1)] - found.mean(axis=1))
+        axes.errorbar(np.array(good) * 1.02 ** (tone - 1.5), found.mean(axis=1), spread, label=name, capsize=2,
+                      color=style.SERIES[tone], linestyle=style.DASHES[tone], marker="os^D"[tone])  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel="steps")
+    axes.set_xticks(rates[::2], [f"{rate:.2g}" for rate in rates[::2]])
+    axes.set_yticks([50, 100, 200, 500], [50, 100, 200, 500])
+    axes.minorticks_off()
+    axes.legend(fontsize=8)
+    style.label_source(figure, "simulated", f"50 weights, 5 sent a step, mean and range of {len(STARTS)} starts")
+    return figure
+
+
+see(bowls(), "steps until the loss is a hundredth. A curve ends where not every start gets there within 1,000 steps; "
+    "points at one learning rate are drawn a little apart.")  # fmt: skip
+fastest = {name: min(stable[name], key=lambda rate: steps[name, rate].mean()) for name in METHODS}
+last = {name: max(stable[name]) for name in METHODS}
+winner = max(list(METHODS)[1:], key=last.get)
+say("Highest learning rate with which all starts arrive, and steps at the best one: "
+    + "; ".join(f"{name} {last[name]:.2g}, {steps[name, rate].mean():.0f} ({steps[name, rate].min()} to "
+                f"{steps[name, rate].max()})" for name, rate in fastest.items())
+    + f". Your guess: {guess_break.against(winner)}.")  # fmt: skip
 
 # %% [markdown]
-# On this problem late and corrected momentum need nearly the same number of steps. Both become unstable at a rate at
-# which dense training does not: the staleness of chapter 06. Masking is *slower* at low rates, where it throws momentum
-# away. At its own best rate it needs the fewest steps of the sparse methods; there a stale velocity is worse than none.
+# On this problem late and corrected momentum need nearly the same number of steps. Both become unstable at a learning
+# rate at which dense training is not: the staleness of chapter 06. Masking is *slower* at low learning rates, where it
+# throws momentum away, and stable at higher ones. (We tried no learning rate beyond the right end of the picture.)
 #
-# A common misprint prints DGC *without* the line that sets $v$ to 0. What is printed is our row "momentum correction":
-# a correct method, but another one. In the table it fails at a rate at which masking still converges.
+# A common misprint prints DGC *without* the line that sets $v$ to 0. What is printed is our "momentum correction": a
+# correct method, but another one.
 #
 # ## The rest of DGC: clipping and a warm-up
 #
@@ -250,7 +278,7 @@ table(["steps, rate", *map(str, rates)], [[name, *(cells[name, rate] for rate in
 # paper writes $N^{-1/2}$, with $N$ for our $p$.) But real gradients also have something in common, and what is the same
 # on all nodes adds up to $p\,\ell$. How long is the sum of real gradients?
 
-# %%
+# %% source_hidden=true
 train_set, _ = data.digits()
 images, labels = train_set[:]
 manual_seed(0)
@@ -277,29 +305,28 @@ table(["length of the sum / length of one", *(f"p = {p}" for p in counts)], rows
       "measured: 16 samples a node; last two rows: formula")  # fmt: skip
 
 # %% [markdown]
-# At the start the nodes agree in part, so a sum of clipped gradients may be longer than the limit. Later there is more
-# noise, and the rule comes closer.
+# At the start the nodes agree in part, so a sum of clipped gradients may be longer than the limit. Later the noise is a
+# larger part, and the rule comes closer.
 #
-# **Warm-up.** Early gradients change fast, and waiting does most harm then. So DGC sends more in the first epochs: a
-# quarter of the numbers, then a quarter of that, and so on. It is a warm-up of the *density*; the one of
-# [08b](08b_warm_up.ipynb) was of the rate.
+# **Warm-up.** Early gradients change fast, and waiting does most harm then, say Lin et al. So DGC sends more in the
+# first epochs: a quarter of the numbers, then a quarter of that, and so on. It is a warm-up of the *density*; the one
+# of [08b](08b_warm_up.ipynb) was of the learning rate.
 
-# %%
+# %% source_hidden=true
 dgc = compress.DGC(0.001)
-table(["epoch", *range(1, 6)],
-      [["sparsity 1 - d", *(f"{100 * (1 - d):g} %" for d in (*dgc.warmup, dgc.density))],
-       ["1 - 4^-epoch", *(f"{100 * (1 - 0.25**e):.2f} %" for e in range(1, 6))]],
-      "Lin et al. (2018) and minidl; formula")  # fmt: skip
+say("Left out in epochs 1 to 5 (Lin et al. and minidl): "
+    + ", ".join(f"{100 * (1 - d):g} %" for d in (*dgc.warmup, dgc.density)) + "; $1 - 4^{-epoch}$: "
+    + ", ".join(f"{100 * (1 - 0.25**e):.2f} %" for e in range(1, 6)) + ".")  # fmt: skip
 
 # %% [markdown]
 # ## Measure: what each part is worth
 #
-# Digits, 64-128-10, 4 simulated nodes, momentum 0.9, 0.1 % of each layer, at a low and at a high rate. The row to watch
-# is the **control**: gradient dropping (09a's top-k with a residual, late momentum) with DGC's warm-up of the density
-# and nothing else of DGC.
+# Digits, 64-128-10, 4 simulated nodes, momentum 0.9, 0.1 % of each layer, at a low and at a high learning rate. The row
+# to watch is the **control**: gradient dropping (09a's top-k with a residual, late momentum) with DGC's warm-up of the
+# density and nothing else of DGC.
 
 # %%
-SEEDS, MOMENTUM, EPOCHS = range(3), 0.9, {0.1: 20, 0.4: 10}  # epochs by rate
+SEEDS, MOMENTUM, EPOCHS = range(3), 0.9, {0.1: 20, 0.4: 10}  # epochs by learning rate
 DROPPING = compress.DGC(0.001, momentum_correction=False, warmup=())
 WAYS = {
     "dense": None,
@@ -338,47 +365,52 @@ def loss(way, rate):
 
 
 # %%
-guess_control = guess("Rate 0.1: how many points of error does DGC's momentum correction save, behind the warm-up?")
+guess_control = guess("Learning rate 0.1: how many points of error does DGC save, against the control?", unit="points")
 
-# %%
-for way, rate in bar([(way, rate) for way in WAYS for rate in EPOCHS], "training, three seeds each"):
-    error(way, rate)
+# %% source_hidden=true
+for way in bar(WAYS, "training with learning rate 0.1, three seeds each"):
+    error(way, 0.1)
+
+# %% source_hidden=true
+for way in bar(WAYS, "training with learning rate 0.4, three seeds each"):
+    error(way, 0.4)
 rows = []
 for way in WAYS:
     last = train(way, 0.1, 0).history[-1]
     found = {rate: error(way, rate) for rate in EPOCHS}
     rows.append([way, *(f"{np.mean(e):.1f} ({min(e):.1f} to {max(e):.1f}) %, {loss(way, rate):.3f}"
                         for rate, e in found.items()), f"{last['bytes'] / last['steps']:,.0f}"])  # fmt: skip
-head = [f"rate {rate}, {epochs} epochs: error, loss" for rate, epochs in EPOCHS.items()]
+head = [f"learning rate {rate}, {epochs} epochs: error, loss" for rate, epochs in EPOCHS.items()]
 table(["", *head, "bytes a step and node"], rows,
       f"simulated: 0.1 % sent, {len(SEEDS)} seeds: mean test error (lowest to highest), mean training loss; bytes: at "
-      "rate 0.1")  # fmt: skip
+      "learning rate 0.1")  # fmt: skip
 CONTROL, ALL = "dropping, warm-up (control)", "correction, masking, warm-up: DGC"
 low, high = (np.mean(error(CONTROL, rate)) - np.mean(error(ALL, rate)) for rate in EPOCHS)
 first = np.mean(error("dropping", 0.1)) - np.mean(error(CONTROL, 0.1))
 ratio = loss(CONTROL, 0.4) / loss("correction, warm-up", 0.4)
-say(f"Rate 0.1: the warm-up alone takes {first:.1f} points off the error of dropping; the control has {low:+.1f} "
-    f"points against DGC (your guess: {guess_control}). One of the {len(data.digits().test)} test images is "
-    f"{100 / len(data.digits().test):.1f} points. Rate 0.4: the control has {high:+.1f} points against DGC, and "
-    f"{ratio:.0f} times the training loss of correction with warm-up.")  # fmt: skip
+every = all(train(CONTROL, 0.4, seed).history[-1]["loss"] > train("correction, warm-up", 0.4, seed).history[-1]["loss"]
+            for seed in SEEDS)  # fmt: skip
+say(f"Learning rate 0.1: the warm-up alone takes {first:.1f} points off the error of dropping; the control has "
+    f"{low:+.1f} points against DGC (your guess: {guess_control.against(low)}). One of the {len(data.digits().test)} "
+    f"test images is {100 / len(data.digits().test):.1f} points. Learning rate 0.4: the control has {high:+.1f} points "
+    f"against DGC, and {ratio:.0f} times the training loss of correction with warm-up (higher with every seed: "
+    f"{every}).")  # fmt: skip
 
 # %% [markdown]
-# The answer depends on the rate:
+# The answer depends on the learning rate:
 #
-# - **At the low rate momentum correction makes no difference that we can see.** The warm-up alone brings dropping back
+# - **At the low one momentum correction makes no difference that we can see.** The warm-up alone brings dropping back
 #   to dense. A comparison of DGC with dropping *without* a warm-up would credit the momentum with what the warm-up did.
 #   The warm-up has a price: look at the bytes. (On ImageNet, Lin et al. warm up for 4 of 90 epochs; we do for 4 of 20.)
-#   And look at both columns: dropping alone ends with the lowest training loss and the highest test error.
-# - **At the high rate it is the correction that helps**: with it the training loss is far below that of dropping, with
-#   the warm-up or without. A likely reason: late momentum moves a weight on for about ten more steps, in a direction
-#   that was right long ago, and no node sends a gradient against it.
+# - **At the high one the correction helps**: with it the training loss is below that of dropping, with the warm-up or
+#   without. A likely reason: late momentum moves a weight on for about ten more steps, in a direction that was right
+#   long ago, and no node sends a gradient against it.
 #
-# Masking needed the fewest steps on the quadratic, and does not help here: with it the loss is higher. During the
-# warm-up up to a quarter of the entries is sent in each step, and an entry that hardly waits has hardly any momentum
-# under masking. We found no setting in which all parts of DGC are needed at once. Our network is small; in the paper's
-# they may be.
+# Masking was stable at the highest learning rate on the quadratic, and does not help here: during the warm-up up to a
+# quarter of the entries is sent in each step, and an entry that is sent often has little momentum under masking. We
+# found no setting in which all parts of DGC are needed at once. Our network is small, and we tried two learning rates.
 
-# %%
+# %% source_hidden=true
 shown = ("dense", "dropping", CONTROL, "correction, warm-up", ALL)
 panels = []
 for rate in EPOCHS:
@@ -388,11 +420,11 @@ for rate in EPOCHS:
         name = "DGC" if way == ALL else way
         label = name if rate == 0.1 else ""  # one legend for both
         curves.append(lines.Line(label, range(1, EPOCHS[rate] + 1), mean, tone=(6, 0, 1, 2, 3)[tone]))
-    panels.append(lines.Panel(curves, "epoch", "training loss", f"rate {rate}", log="y", ylim=(1e-3, 5)))
+    panels.append(lines.Panel(curves, "epoch", "training loss", f"learning rate {rate}", log="y", ylim=(1e-3, 5)))
 see(lines.draw(panels, source="simulated", height=3.6),
-    "on the left all curves fall. Dropping and DGC start late; in the end dropping is lowest, and DGC highest, but not "
-    "by much. On the right (same colours) the two curves of dropping stay high, with a warm-up or without. Those with "
-    "momentum correction go on falling, DGC, which also masks, more slowly.")  # fmt: skip
+    "means of the seeds. On the left all curves fall; dropping and DGC start late, and dropping ends lowest. On the "
+    "right (same colours) the curves of dropping stay high, with a warm-up or without. Those with momentum correction go on falling, DGC, which also "
+    "masks, more slowly.")  # fmt: skip
 
 # %% [markdown]
 # ## Break it: momentum twice
@@ -401,7 +433,7 @@ see(lines.draw(panels, source="simulated", height=3.6),
 # momentum is applied twice: the optimizer keeps a velocity of what are velocities already. A gradient of 1 in each of
 # 100 steps, sent every 10:
 
-# %%
+# %% source_hidden=true
 sent = np.diff([0.0, *corrected([1.0] * 100, set(range(9, 100, 10)), 0.9)])
 *_, twice = dense(sent, {}, 0.9)
 *_, right = dense([1.0] * 100, {}, 0.9)
@@ -415,14 +447,14 @@ except ValueError as refusal:
 
 # %% [markdown]
 # In the long run that is another factor of $\frac{1}{1-m}$ = 10 on the learning rate. You recognise the mistake when
-# training works at a tenth of the rate. The opposite mistake, momentum in neither place, looks like plain SGD.
+# training works at a tenth of the learning rate. The opposite mistake, momentum in neither place, looks like plain SGD.
 #
 # ## What the papers report
 #
 # **Lin, Han, Mao, Wang and Dally (2018)**, *Deep gradient compression* (arXiv:1712.01887), table 2: accuracy of
 # ResNet-110 on CIFAR-10.
 
-# %%
+# %% source_hidden=true
 table(["batch on GPUs", "dense", "gradient dropping", "DGC", "DGC - dropping"],
       [[where, *(f"{x:.2f}" for x in found), f"{found[2] - found[1]:+.2f}"] for where, *found in (
           ("128 on 4", 93.75, 92.75, 93.87), ("256 on 8", 92.92, 93.02, 93.28),

@@ -2,7 +2,7 @@
 # # 09c. What does it cost to add up sparse gradients?
 #
 # *Read [09a](09a_top_k.ipynb) (the largest 1 % of a gradient is enough, if the rest is kept for later) and
-# [04b](04b_collectives.ipynb) (all-reduce) first. Reading time: about 30 minutes. Figures are* measured, simulated *or
+# [04b](04b_collectives.ipynb) (all-reduce) first. Reading time: about 18 minutes. Figures are* measured, simulated *or
 # come from a* formula.
 #
 # ## The question
@@ -13,7 +13,7 @@
 #
 # Below, each square is one of $n$ = 10,000 entries. Every node chooses 1 % of them at random.
 
-# %%
+# %% source_hidden=true
 from functools import partial
 
 import numpy as np
@@ -39,6 +39,7 @@ def filled(nodes):
     return chosen[:nodes].any(axis=0).mean()
 
 
+# %% source_hidden=true
 with style.applied():
     figure, places = style.new_figure(9.5, 2.9, columns=4)
     for axes, nodes in zip(places, (1, 4, 16, 64), strict=True):
@@ -48,7 +49,10 @@ with style.applied():
         axes.set_title(f"{nodes} {'node' if nodes == 1 else 'nodes'}: {100 * filled(nodes):.1f} %")
     style.label_source(figure, "measured", "dark: entries of the sum that are not zero; every node chooses 1 %")
 see(figure, "the sum of sparse vectors is not sparse. With 64 nodes nearly half of its entries are filled.")
-say(f"1 % of each of 64 gradients is **{100 * filled(64):.0f} %** of the sum (your guess: {guess_fill}).")
+say(
+    f"1 % of each of 64 gradients is **{100 * filled(64):.0f} %** of the sum (your guess: "
+    f"{guess_fill.against(100 * filled(64))})."
+)
 
 # %% [markdown]
 # This is **fill-in**. What does it cost, and when is it better to send all numbers, zeros included?
@@ -64,26 +68,27 @@ say(f"1 % of each of 64 gradients is **{100 * filled(64):.0f} %** of the sum (yo
 #
 # Do real gradients choose at random? We train a network (64-128-10, digits) for an epoch. Then 64 nodes take 16 samples
 # each, and each node takes the largest 1 % of its gradient. In the last column the nodes do so for 20 steps with error
-# feedback: each node adds its residual (09a) to its next gradient.
+# feedback: each node adds its residual (09a) to its next gradient. Three models, each trained from a seed of its own.
+
 
 # %%
-guess_real = guess("Real gradients of 64 nodes, the largest 1 % each: their sum is", ["fuller", "as full", "emptier"])
+def fill_in(d, p):
+    """D(p): the expected density of the sum, if p nodes choose at random."""
+    return 1 - (1 - d) ** p
+
 
 # %%
+guess_real = guess("Real gradients of 64 nodes, the largest 1 % each: against random choices, their sum is",
+                   ["fuller", "as full", "emptier"])  # fmt: skip
+
+# %% source_hidden=true
 images, tests = data.digits()
 
 
-def job(momentum=0.9, epochs=1, seed=0):
-    model = partial(nn.models.MLP, 64, 128, 10)
-    optimizer = partial(optim.SGD, lr=0.1, momentum=momentum)
-    return parallel.Job(model, data.digits, optimizer, batch_size=64, epochs=epochs, seed=seed)
+NODES = (2, 4, 8, 16, 32, 64)
 
 
-model = parallel.train(job(), on="simulation").model()
-order = np.random.default_rng(1)
-
-
-def gradient():
+def gradient(model, order):
     """The gradient of 16 random samples, all parameters in one vector."""
     some = order.choice(len(images), 16, replace=False)
     model.zero_grad()
@@ -91,32 +96,39 @@ def gradient():
     return np.concatenate([parameter.grad.ravel() for parameter in model.parameters()])
 
 
-def density_of_sum(compressors):
-    """By number of nodes: the density of the sum, when every node compresses a gradient of its own."""
-    sent = np.array([one.decode(one.encode(gradient())) != 0 for one in compressors])
-    return {nodes: sent[:nodes].any(axis=0).mean() for nodes in NODES}
+def density_of_sum(compressors, *source):
+    """The density of the sum by number of nodes, when every node compresses a gradient of its own."""
+    sent = np.array([one.decode(one.encode(gradient(*source))) != 0 for one in compressors])
+    return [sent[:nodes].any(axis=0).mean() for nodes in NODES]
 
 
-def fill_in(d, p):
-    """D(p): the expected density of the sum, if p nodes choose at random."""
-    return 1 - (1 - d) ** p
+fresh, with_residual = [], []
+for seed in bar(range(3), "three models, 20 steps of 64 nodes"):
+    build, sgd = partial(nn.models.MLP, 64, 128, 10), partial(optim.SGD, lr=0.1, momentum=0.9)
+    job = parallel.Job(build, data.digits, sgd, batch_size=64, epochs=1, seed=seed)
+    source = parallel.train(job, on="simulation").model(), np.random.default_rng(seed)
+    fresh.append(density_of_sum([compress.TopK(0.01)] * 64, *source))
+    kept = [compress.ErrorFeedback(compress.TopK(0.01)) for _ in range(64)]
+    with_residual.append([density_of_sum(kept, *source) for _ in range(20)][-1])
 
 
-NODES = (2, 4, 8, 16, 32, 64)
-fresh = density_of_sum([compress.TopK(0.01)] * 64)
-kept = [compress.ErrorFeedback(compress.TopK(0.01)) for _ in range(64)]
-for _ in bar(range(20), "20 steps of 64 nodes"):
-    with_residual = density_of_sum(kept)
-table(["nodes", "worst case p d", "random: D(p)", "random, measured", "real gradients", "with error feedback"],
-      [[p, *(f"{100 * share:.1f} %" for share in
-             (min(0.01 * p, 1), fill_in(0.01, p), filled(p), fresh[p], with_residual[p]))] for p in NODES],
-      f"density of the sum, d = 1 %; first two: formula, others: measured; for real gradients you guessed: {guess_real}"
-      )  # fmt: skip
+def percent(shares):
+    shares = 100 * np.array(shares)
+    return f"{shares.mean():.1f} ({shares.min():.1f} to {shares.max():.1f})"
+
+
+answer = "emptier" if np.max(fresh, axis=0)[-1] < fill_in(0.01, 64) else "as full"
+table(["nodes", "worst case p d", "random: D(p)", "real gradients", "with error feedback"],
+      [[p, f"{100 * min(0.01 * p, 1):.1f}", f"{100 * fill_in(0.01, p):.1f}",
+        *(percent([each[i] for each in found]) for found in (fresh, with_residual))]
+       for i, p in enumerate(NODES) if p in (4, 16, 64)],
+      "density of the sum (%), d = 1 %; first two: formula; others: measured, mean (range) of three models; your guess "
+      f"for real gradients: {guess_real.against(answer)}")  # fmt: skip
 
 # %% [markdown]
 # The nodes choose many of the same entries: the same pixels matter to all. With error feedback they do so less. An
-# entry that has just been sent starts again from zero, and each node then sends others. With many nodes both columns
-# are far below that of random choices. What follows computes with random choices; with real gradients the sum is
+# entry that has just been sent starts again from zero, and each node then sends others. With 64 nodes both columns
+# are below that of random choices. What follows computes with random choices; with real gradients the sum is
 # emptier, so sparse sums cost less.
 #
 # ## Build: three ways to add up
@@ -166,7 +178,7 @@ def split(comm, mine, n):
 # below are whole numbers, so all sums are exact and must agree to the bit, with each other and with a dense all-reduce.
 
 
-# %%
+# %% source_hidden=true
 def check(comm, n=800, d=0.05):
     vector = np.zeros(n, np.float32)
     some = comm.rng.choice(n, int(n * d), replace=False)
@@ -233,20 +245,17 @@ def simulate(way, d, p, network="10gbe", times=1):
     return np.mean(sent), max(seconds)
 
 
+# %% source_hidden=true
 cases = [(way, p) for p in NODES for way in FORMULA]
 ledger = {case: simulate(case[0], 0.01, case[1])[0] for case in bar(cases, "adding up on 2 to 64 nodes")}
 off = max(abs(sent / FORMULA[way](0.01, p) - 1) for (way, p), sent in ledger.items())
 assert off < 0.03
-table(["nodes", *FORMULA], [[p, *(f"{ledger[way, p]:,.0f}, {FORMULA[way](0.01, p):,.0f}" for way in FORMULA)]
-                            for p in NODES],
-      f"bytes that a node sends, simulated (mean of all nodes), formula; n = {N:,}, d = 1 %; they differ by at most "
-      f"{100 * off:.1f} %, since the choices are random")  # fmt: skip
 fewest = min(FORMULA, key=lambda way: ledger[way, 64])
-say(f"With 64 nodes {fewest} sends the least: {ledger['dense', 64] / ledger[fewest, 64]:.1f} times less than dense. "
-    f"(Your guess: {guess_way}.) That is all that remains of the factor 100.")  # fmt: skip
+remains = ledger["dense", 64] / ledger[fewest, 64]
+say(f"With 64 nodes {fewest} sends the least: {remains:.1f} times less than dense (simulated). Your guess: "
+    f"{guess_way.against(fewest)}. That is all that remains of the factor 100. Simulation and formula differ by at "
+    f"most {off:.1%} in all {len(ledger)} cases, since the choices are random.")  # fmt: skip
 
-
-# %%
 MORE, DENSITIES = (*NODES, 128, 256), (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5)
 
 
@@ -284,7 +293,7 @@ see(
 # nodes together send fewer than $n$ entries.* Any $d$ fails on a large enough cluster. At a density of 25 % and 32
 # nodes:
 
-# %%
+# %% source_hidden=true
 heavy = {way: simulate(way, 0.25, 32)[0] for way in ("gather", "dense", "split")}
 say(f"Gathering a quarter of each gradient on 32 nodes sends **{heavy['gather'] / heavy['dense']:.2f} times** the "
     f"bytes of a dense all-reduce (simulated; formula: $pd$ = {32 * 0.25:g}). It leaves out 75 % of all numbers and "
@@ -294,21 +303,22 @@ say(f"Gathering a quarter of each gradient on 32 nodes sends **{heavy['gather'] 
 # **Where pairs lose.** The border at 1/2 belongs to 4-byte values and 4-byte indices. In general pairs are shorter
 # while $D$ times (bytes of a value + bytes of an index) is less than the bytes of a value:
 
-# %%
-rows = []
-for dtype in ("float64", "float32", "float16"):
-    value = np.dtype(dtype).itemsize
 
-    def sent(comm, d, dtype=dtype):
-        vector = np.ones(N, dtype)
-        compress.RandomK(d, seed=None, all_reduce="recursive_doubling").begin_all_reduce(vector, comm)()
-        return comm.bytes_sent
+# %% source_hidden=true
+def sent(comm, d, dtype):
+    vector = np.ones(N, dtype)
+    compress.RandomK(d, seed=None, all_reduce="recursive_doubling").begin_all_reduce(vector, comm)()
+    return comm.bytes_sent
 
-    border = value / (value + 4)
-    below, above = (cluster.launch(sent, (border + shift,), 2, "simulation").results[0] for shift in (-0.01, 0.01))
-    rows.append([dtype, f"{border:.3f}", f"{below / (N * value):.3f}", f"{above / (N * value):.3f}"])
-table(["values", "border value / (value + 4 bytes) (formula)", "density 0.01 below it", "0.01 above it"], rows,
-      "bytes that one of two nodes sends / bytes of the dense vector, simulated")  # fmt: skip
+
+border = {
+    dtype: np.dtype(dtype).itemsize / (np.dtype(dtype).itemsize + 4) for dtype in ("float64", "float32", "float16")
+}
+for dtype, at in border.items():
+    below, above = (cluster.launch(sent, (at + shift, dtype), 2, "simulation").results[0] for shift in (-0.01, 0.01))
+    assert below < above == N * np.dtype(dtype).itemsize
+say("Borders of the density (formula): " + ", ".join(f"{dtype} {at:.3f}" for dtype, at in border.items())
+    + ". Simulated 0.01 below and 0.01 above each, pairs are sent below and the dense vector above.")  # fmt: skip
 
 # %% [markdown]
 # The fewer bytes a value has, the more its index weighs. In `float16` sparse vectors pay only below one third.
@@ -316,12 +326,12 @@ table(["values", "border value / (value + 4 bytes) (formula)", "density 0.01 bel
 # ## And the time?
 #
 # Bytes are not seconds. Every message also costs a start-up time (latency, chapter 04). Recursive doubling needs
-# $\lg p$ messages, the other sparse ways $p - 1$ or $2(p-1)$. So a short vector and a long one have different winners:
+# $\lg p$ messages, the other sparse ways $p - 1$ or $2(p-1)$.
 
 # %%
 guess_short = guess("A short vector (80 KB), d = 1 %, 64 nodes, 10 GbE. Who is fastest?", list(FORMULA))
 
-# %%
+# %% source_hidden=true
 SIZES = {"80 KB": 1, "4 MB": 50, "400 MB": 5000}
 cases = [(way, p, size) for p in (8, 64) for size in SIZES for way in FORMULA]
 took = {(way, p, size): simulate(way, 0.01, p, times=SIZES[size])[1]
@@ -335,7 +345,8 @@ for p in (8, 64):
 table(["nodes", "dense vector", *FORMULA], rows,
       f"milliseconds, simulated, 10 GbE, d = 1 %; long vectors: {N:,} numbers on a network that needs as many times "
       "longer for a byte; "
-      f"your guess for 64 nodes and 80 KB: {guess_short}")  # fmt: skip
+      "your guess for 64 nodes and 80 KB: "
+      f"{guess_short.against(min(FORMULA, key=lambda way: took[way, 64, '80 KB']))}")  # fmt: skip
 
 # %% [markdown]
 # Bold is the fastest. Few messages win for short vectors, few bytes for long ones: the same rule as for dense
@@ -345,7 +356,7 @@ table(["nodes", "dense vector", *FORMULA], rows,
 # Turn it yourself: the bytes of the four ways, divided by those of the dense one.
 
 
-# %%
+# %% source_hidden=true
 def four_ways(axes, density, nodes):
     p = int(nodes)
     shares = [FORMULA[way](density, p) / FORMULA["dense"](density, p) for way in FORMULA]
@@ -364,8 +375,8 @@ def four_ways(axes, density, nodes):
 
 explore(
     four_ways,
-    "bytes of each way, relative to the dense one (dotted line). With 0.1 % all sparse ways pay. With 1 % and 256 "
-    "nodes gathering sends more than dense. With 10 % and 64 nodes only split is not above dense.",
+    "bytes of each way, relative to the dense one (dotted line). Gathering pays as long as nodes x density is below 1; "
+    "split pays up to a density of 1/2.",
     density=[0.01, 0.0001, 0.001, 0.003, 0.03, 0.1, 0.25, 0.5],
     nodes=[16, 2, 4, 8, 32, 64, 128, 256],
     multiples=[{"density": 0.001}, {}, {"nodes": 256}, {"density": 0.1}, {"density": 0.1, "nodes": 64},
@@ -374,88 +385,12 @@ explore(
 )  # fmt: skip
 
 # %% [markdown]
-# ## Fewer bits for the few that are sent
-#
-# So far the entries that are sent have 32 bits each. SparCML (below) also *quantizes* them: it rounds each value to one
-# of a few levels, which need few bits. How to round is the subject of [09d](09d_few_bits.ipynb); here we only use its
-# `QSGD`, with 15 levels from $-7$ to 7 in 4 bits. Then the index is most of what is sent. So we save on both: arrays of
-# at most 65,536 numbers need only a 16-bit index.
-
-
-# %%
-class FewEntriesFewBits(compress.Compressor):
-    """Sends the largest entries: 16-bit indices, then the values in 4 bits (QSGD, as in 09d)."""
-
-    def __init__(self, density):
-        self.top, self.bits = compress.TopK(density), compress.QSGD(levels=7, bucket=128)
-
-    def begin_run(self, seed, name, rank):
-        self.bits.begin_run(seed, name, rank)
-
-    def begin_epoch(self, epoch):
-        self.bits.begin_epoch(epoch)
-
-    def encode(self, array):
-        indices, values = self.top.entries(self.top.encode(array))
-        values = self.bits.encode(values)
-        return compress.Message(np.concatenate([indices.astype(np.uint16).view(np.uint8), values.data]),
-                                array.shape, array.dtype)  # fmt: skip
-
-    def decode(self, message):
-        array = np.zeros(int(np.prod(message.shape)), message.dtype)
-        k = self.top.pairs(array.size)
-        values = compress.Message(message.data[2 * k :], (k,), message.dtype)
-        array[message.data[: 2 * k].copy().view(np.uint16)] = self.bits.decode(values)
-        return array.reshape(message.shape)
-
-    def message_bytes(self, shape, dtype):
-        k = self.top.pairs(int(np.prod(shape)))
-        return 2 * k + self.bits.message_bytes((k,), dtype)
-
-
-# %%
-guess_few = guess("16 of 512 entries, in 4 bits each instead of 32: test error compared with 32 bits",
-                  ["the same within a point", "1 to 5 points more", "it does not learn"])  # fmt: skip
-
-# %%
-METHODS = {
-    "dense": None,
-    "top-k, 32-bit values": compress.ErrorFeedback(compress.TopK(16 / 512)),
-    "top-k, 4-bit values": compress.ErrorFeedback(FewEntriesFewBits(16 / 512)),
-    "top-k, 4-bit values, residual thrown away": FewEntriesFewBits(16 / 512),
-}
-SEEDS = (0, 1, 2)
-cases = [(name, seed) for name in METHODS for seed in SEEDS]
-runs = {(name, seed): parallel.train(job(epochs=8, seed=seed), parallel.Synchronous(compressor=METHODS[name]), 4,
-                                     cluster.Simulation(trace="ledger"))
-        for name, seed in bar(cases, "training with 4 nodes")}  # fmt: skip
-weights = sum(parameter.size for parameter in model.parameters())
-rows = []
-for name in METHODS:
-    errors = [100 - 100 * runs[name, seed].accuracy for seed in SEEDS]
-    last = runs[name, 0].history[-1]
-    message = (
-        4 * weights
-        if METHODS[name] is None
-        else sum(METHODS[name].message_bytes(parameter.shape, np.float32) for parameter in model.parameters())
-    )
-    rows.append([name, f"{message:,}", f"{last['bytes'] / last['steps']:,.0f}",
-                 f"{np.mean(errors):.2f} ± {np.std(errors, ddof=1):.2f} %",
-                 f"{np.mean([runs[name, seed].history[-1]['loss'] for seed in SEEDS]):.3f}"])  # fmt: skip
-table(["method", "bytes of a message", "bytes a step", "test error", "training loss"], rows,
-      f"4 nodes, {weights:,} weights, 8 epochs, mean ± standard deviation of {len(SEEDS)} seeds, simulated; message: "
-      f"one node's gradient; step: what one node sends, other traffic included; your guess: {guess_few}")  # fmt: skip
-
-# %% [markdown]
-# What 4 bits get wrong goes into the residual, together with what was left out. One residual makes up for both: compare
-# the training loss with and without it.
-#
 # ## Break it: three classic mistakes
 #
 # **"We send 1 %, so we send 100 times less."** The claim forgets the indices, the other nodes and what it is compared
 # with:
 
-# %%
+# %% source_hidden=true
 claims = {
     "values of one message": lambda d, p: 1 / d,
     "... with their indices": lambda d, p: 1 / (2 * d),
@@ -493,7 +428,9 @@ def added(indices, values, n):
     return total
 
 
-pairs = [compress.TopK(0.01).entries(compress.TopK(0.01).encode(gradient())) for _ in range(64)]
+# %% source_hidden=true
+pairs = [compress.TopK(0.01).entries(compress.TopK(0.01).encode(gradient(*source))) for _ in range(64)]
+weights = len(gradient(*source))
 rows = []
 for p in (1, 2, 8, 64):
     indices, values = (np.concatenate(part) for part in zip(*pairs[:p], strict=True))
@@ -505,20 +442,19 @@ table(["nodes", "pairs", "different indices", "error of `= values`", "error of `
       "real gradients; error: |wrong sum - sum| / |sum|, measured")  # fmt: skip
 
 # %% [markdown]
-# Both lines lose the same: for an index that occurs twice, numpy's `+=` adds only *one* of the values. On one
-# node the mistake is invisible. You recognise it by a sum that hardly grows with $p$ where gradients agree, that is,
-# where they matter most. Concatenation has a second price: the list still has
-# its duplicates, so the next node sends them again.
+# Both lines lose the same: for an index that occurs twice, numpy's `+=` adds only *one* of the values. On one node the
+# mistake is invisible. You recognise it by a sum that does not grow with $p$ where gradients agree, that is, where they
+# matter most. Concatenation has a second price: the list still has its duplicates, so the next node sends them again.
 #
 # ## What the papers report
 #
 # **Renggli et al. (2019)**, *SparCML: High-performance sparse communication for machine learning* (SC'19), build sparse
 # collectives of these kinds: recursive doubling for small data, split and all-gather for large, and a switch to dense
-# vectors when the sum has filled up. **Lin et al. (2018)**, *Deep gradient compression* (DGC, 09b; arXiv:1712.01887),
-# report how many times smaller *one node's message* is, at a density of 0.1 %. They send a value of 32 bits and, in
-# place of an index, 16 bits for the run of zeros before it:
+# vectors when the sum has filled up. They also send the values in few bits (09d). **Lin et al. (2018)**, *Deep gradient
+# compression* (DGC, 09b; arXiv:1712.01887), report how many times smaller *one node's message* is, at a density of
+# 1/1,000. They send a value of 32 bits and, in place of an index, 16 bits for the run of zeros before it:
 
-# %%
+# %% source_hidden=true
 bound, resnet = 32 / (0.001 * (32 + 16)), 25_557_032
 table(["network (table)", "ratio reported", "upper bound 32 / (48 d)"],
       [[name, ratio, f"{bound:.0f}"] for name, ratio in (

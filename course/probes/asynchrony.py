@@ -115,6 +115,7 @@ class Cluster:
     """A cluster and a training job, for which synchronous or asynchronous training is to be chosen.
 
     Attributes
+        gradients     gradients to the target if none is stale
         workers       number of workers, p
         seconds       of a gradient, on a worker that nothing delays
         slow_share    probability that a gradient is delayed, for each gradient anew (random stragglers)
@@ -126,6 +127,7 @@ class Cluster:
         penalty       staleness penalty: if each gradient misses s others, 1 + penalty s times as many are needed
     """
 
+    gradients: int
     workers: int
     seconds: float
     slow_share: float

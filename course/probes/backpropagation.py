@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
 Recipe = list[Any]
-"""A graph, one item for each node in order of creation: a number for a leaf, ("add" | "mul", i, j) for a made node."""
+"""A graph, one item for each node in order of creation: a number for a leaf, ("add" | "mul", i, j, ...) for a node made
+from those."""
 
 
 class CountedNode:
@@ -36,6 +38,12 @@ class CountedNode:
         return [g * slope for slope in self._slopes]
 
 
+def slopes(kind: str, values: Sequence[float]) -> tuple[float, ...]:
+    """The derivatives of the sum or the product of values: for "mul", each is the product of all the others."""
+    others = (values[:i] + values[i + 1 :] for i in range(len(values)))
+    return tuple(math.prod(each) if kind == "mul" else 1.0 for each in others)
+
+
 def walked(function: Callable[..., Any], recipe: Recipe, roots: Sequence[int]) -> dict[str, Any]:
     """Probe: make the graph, call function(node) for each root, with every .grad 0.0 beforehand.
 
@@ -45,10 +53,10 @@ def walked(function: Callable[..., Any], recipe: Recipe, roots: Sequence[int]) -
     nodes: list[CountedNode] = []
     for item in recipe:
         if isinstance(item, tuple):
-            a, b = parents = nodes[item[1]], nodes[item[2]]
-            product = item[0] == "mul"
-            value = a.value * b.value if product else a.value + b.value
-            nodes.append(CountedNode(value, parents, (b.value, a.value) if product else (1.0, 1.0)))
+            parents = tuple(nodes[i] for i in item[1:])
+            values = [parent.value for parent in parents]
+            value = math.prod(values) if item[0] == "mul" else sum(values)
+            nodes.append(CountedNode(value, parents, slopes(item[0], values)))
         else:
             nodes.append(CountedNode(item, (), ()))
     for root in roots:

@@ -41,16 +41,19 @@ class Cluster:
 def steps_in_place(
     function: Callable[..., Any],
     weights: Sequence[Array],
+    moving: Sequence[Array],
     gradients: Sequence[Sequence[Array]],
     rates: Sequence[float],
     settings: Sequence[float],
 ) -> dict[str, Any]:
     """Probe: calls function(weights, gradients, velocities, lr, *settings), which changes its lists, once a step.
 
+    moving: the velocities before the first step.
+
     Returns the contents of the lists after each step, what the last call returned, whether a list has a new array
     object or another length, and whether a gradient was changed.
     """
-    kept, kept_velocities = [w.copy() for w in weights], [np.zeros_like(w) for w in weights]
+    kept, kept_velocities = [w.copy() for w in weights], [v.copy() for v in moving]
     own, velocities = list(kept), list(kept_velocities)
     held: list[tuple[list[Array], list[Array]]] = []
     is_replaced = is_gradient_changed = False

@@ -7,7 +7,7 @@ train on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, pairwise
 from typing import Any
 
@@ -32,7 +32,15 @@ def listed(function: Callable[..., Any], n: int, batch_size: int, seed: int, epo
     batches = function(n, batch_size, seed, epoch)
     if not isinstance(batches, Iterable):
         return batches
-    return [list(batch) if isinstance(batch, Iterable) else batch for batch in islice(batches, n + 2)]
+    return [list(batch) if isinstance(batch, Iterable) else batch for batch in list(islice(batches, n + 2))]
+
+
+def kept(function: Callable[..., Any], n: int, batch_size: int, pairs: Sequence[tuple[int, int]]) -> bool:
+    """Probe: whether the batches of each pair of seed and epoch are the same after those of all pairs were made."""
+    made = [list(islice(function(n, batch_size, *pair), n + 2)) for pair in pairs]
+    first = [list(map(list, epoch)) for epoch in made]
+    again = [[list(batch) for batch in islice(function(n, batch_size, *pair), n + 2)] for pair in pairs]
+    return first == again
 
 
 def orders_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,26 +78,34 @@ def work_for(seconds: int) -> None:
 
 
 class Cost(int):
-    """A whole number that counts the operations with it and with its results; beyond a limit they raise an error."""
+    """A whole number that counts the operations with it and with its results; beyond a limit they raise an error.
+
+    It refuses to become a number that does not count, also when numpy makes an array of it.
+    """
 
     left = 0
 
     def __hash__(self) -> int:
         return int.__hash__(self)
 
+    def __int__(self) -> NoReturn:
+        raise TypeError("a cost of the check stays as it is: converted to another type, it would not count operations")
 
-def counted_operation(name: str) -> Callable[[Cost, Any], Any]:
+    __float__ = __index__ = __int__
+
+
+def counted_operation(name: str) -> Callable[..., Any]:
     """An operation of int that counts, and whose whole numbers count, too."""
     plain = getattr(int, name)
 
-    def operation(self: Cost, other: Any) -> Any:
+    def operation(self: Cost, *others: Any) -> Any:
         Cost.left -= 1
         if Cost.left < 0:
             raise RuntimeError(
                 "more than 6 n^2 K operations with costs: do not try all cuts, and do not add up the same costs "
                 "again and again"
             )
-        result = plain(self, other)
+        result = plain(self, *others)
         return Cost(result) if type(result) is int else result
 
     return operation
@@ -106,6 +114,8 @@ def counted_operation(name: str) -> Callable[[Cost, Any], Any]:
 for _name in (
     "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__floordiv__", "__rfloordiv__",
     "__truediv__", "__rtruediv__", "__mod__", "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__",
+    "__neg__", "__pos__", "__abs__", "__round__", "__trunc__", "__floor__", "__ceil__", "__or__", "__xor__",
+    "__and__", "__lshift__", "__rshift__", "__pow__",
 ):  # fmt: skip
     setattr(Cost, _name, counted_operation(_name))
 
@@ -115,5 +125,7 @@ def cut_counted(function: Callable[..., Any], costs: list[int], stages: int, ope
     Cost.left, given = operations, [Cost(cost) for cost in costs]
     layers = function(given, stages)
     Cost.left = operations  # for the check's own reading of the result
-    costs[:] = [int(cost) if isinstance(cost, Cost) else cost for cost in given]  # so that the check sees changes
+    costs[:] = [
+        int.__int__(cost) if isinstance(cost, Cost) else cost for cost in given
+    ]  # so that the check sees changes
     return layers

@@ -1,4 +1,4 @@
-"""Probes for the answers of chapter 10: arrays in a file, of which a rank has room for its shard only."""
+"""Probes for the answers of chapter 10: arrays in a file, of which a rank reads its shard only, once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Array = NDArray[Any]
 class Stored:
     """An array in a file: an index reads some of it, and returns a copy.
 
-    most: different elements that may be read in all; 0 for any number.
+    shard: the elements that may be read, each once, as an array of truth values; None: all, any number of times.
     """
 
-    def __init__(self, name: str, values: Array, most: int = 0) -> None:
+    def __init__(self, name: str, values: Array, shard: Array | None = None) -> None:
         self._name = name
         self._values = values
-        self._most = most
-        self._is_read = np.zeros(values.shape, bool)
+        self._shard = shard
+        self._reads = np.zeros(values.shape, int)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -31,13 +31,18 @@ class Stored:
 
     def __getitem__(self, index: Any) -> Any:
         found = self._values[index]
-        self._is_read[index] = True
-        read = int(self._is_read.sum())
-        if self._most and read > self._most:
-            raise MemoryError(
-                f"this rank has room for {self._most} of the {self._values.size} elements of {self._name}, and has "
-                f"read {read}: read the shard only that this rank computes with"
-            )
+        np.add.at(self._reads, index, 1)
+        if self._shard is not None:
+            for place in np.argwhere((self._reads > 0) & ~self._shard)[:1]:
+                raise MemoryError(
+                    f"this rank has room for its shard of {self._name}, {self._shard.sum()} of {self._shard.size} "
+                    f"elements, and has read {place.tolist()}, which is another rank's"
+                )
+            for place in np.argwhere(self._reads > 1)[:1]:
+                raise RuntimeError(
+                    f"this rank has read {place.tolist()} of {self._name} more than once: read its shard once, and "
+                    "keep it"
+                )
         return np.array(found)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:

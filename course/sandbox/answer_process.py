@@ -32,6 +32,7 @@ from course.sandbox.errors.sources import Sources
 from course.sandbox.errors.student_error import NOT_DEFINED, RESERVE, safely_described
 from course.sandbox.exchange import channel, plain_data
 from course.sandbox.exchange.asked import connection
+from course.sandbox.exchange.earlier_results import EarlierResults
 from course.sandbox.fence import Fence
 from course.sandbox.ranks import rank_process
 from course.sandbox.refused.builds import Builds
@@ -54,6 +55,7 @@ class StudentSide:
         self._functions: dict[str, Any] = {}
         self._shell: Any = None
         self._originals: Originals | None = None
+        self._earlier = EarlierResults()
 
     def prepare(self, modules: Sequence[str]) -> None:
         """Import modules that checks need, so that the import does not count as the answer's time."""
@@ -105,12 +107,13 @@ class StudentSide:
         if self._originals is not None:
             self._originals.put_back()
 
-    def call(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """The result of the student's function `name`, or of `probe(function, *arguments)`; and the arguments after the
-        call, which the check compares with those that it sent.
+    def call(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], str]:
+        """The result of the student's function `name`, or of `probe(function, *arguments)`; the arguments after the call,
+        which the check compares with those that it sent; and other harm that it did.
         """
         function = self._function(name)
-        return function(*arguments) if probe is None else probe(function, *arguments), arguments
+        value = function(*arguments) if probe is None else probe(function, *arguments)
+        return value, arguments, self._earlier.harm(value, arguments)
 
     def parameters(self, name: str) -> list[str]:
         """The student's names of the positional parameters of the function `name`."""

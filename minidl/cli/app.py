@@ -14,6 +14,7 @@ from minidl.cli.schedule import schedule
 from minidl.cli.shared_options import SeveralWords
 from minidl.cli.simulate import simulate
 from minidl.cli.train import train
+from minidl.cli.trained import export, predict, sample
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,6 +49,17 @@ minidl train --nodes 8 --strategy local_sgd:period=8 \
 minidl train --plan dp=2,pp=2
 minidl train --model mlp --optimizer adam:lr=0.003 --epochs 2 --json
 """,
+    "predict": r"""
+minidl predict runs/FOLDER digits.png
+minidl predict runs/FOLDER my.csv --out predicted.csv
+""",
+    "sample": r"""
+minidl sample runs/FOLDER --prompt "def " --length 200
+""",
+    "export": r"""
+minidl export runs/FOLDER model.npz
+minidl export runs/FOLDER model.safetensors
+""",
     "compare": r"""
 minidl compare --strategies synchronous local_sgd:period=8 --networks 1gbe
 minidl compare --seeds 3 --strategies synchronous \
@@ -78,6 +90,9 @@ def epilog(command: str) -> str:
 
 
 app.command(epilog=epilog("train"))(train)
+app.command(epilog=epilog("predict"))(predict)
+app.command(epilog=epilog("sample"))(sample)
+app.command(epilog=epilog("export"))(export)
 app.command(cls=SeveralWords, epilog=epilog("compare"))(compare)
 app.command(cls=SeveralWords, epilog=epilog("simulate"))(simulate)
 app.command(epilog=epilog("calibrate"))(calibrate)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from minidl import data, kernels, optim, parallel
 from minidl.arguments import one_of, real_number, whole_number
-from minidl.cli import imported, strategies
+from minidl.cli import imported, models, strategies
 from minidl.cli.components import HOW_TO_IMPORT
-from minidl.cli.models import MODELS
 from minidl.data.own_files import is_path
 
 Options = dict[str, Any]
@@ -22,11 +22,10 @@ def completed(options: Options) -> Options:
     Raises
         ValueError  a name is unknown, or a number is out of range
     """
-    one_of("--model", options["model"], MODELS, hint=HOW_TO_IMPORT)
+    recipe = models.recipe(options["model"])
     known = (*data.NAMES, *imported.DATA)
     if options["data"] in known or not is_path(options["data"]):
         one_of("--data", options["data"], known, hint=f"{HOW_TO_IMPORT}, or give a file")
-    recipe = MODELS[options["model"]]
     defaults: Options = {name: getattr(recipe, name) for name in ("epochs", "lr", "lr_decay", "momentum")}
     if options["kernels"] is None:
         defaults["kernels"] = kernels.active()
@@ -50,10 +49,16 @@ def check_minibatch(options: Options) -> None:
 
 def build(options: Mapping[str, Any]) -> parallel.Job:
     """Build the Job from completed options. Raises ValueError if the model does not fit the data."""
-    recipe, load = MODELS[options["model"]], imported.loader(options["data"])
+    recipe, load = models.recipe(options["model"]), imported.loader(options["data"])
+    if recipe.context is not None:
+        load = partial(_in_windows, load, recipe.context)
     splits = load()
     if not isinstance(splits, data.Splits):
         raise ValueError(f"--data {options['data']}: it returns a {type(splits).__name__}, expected data.Splits")
+    if options["batch_size"] > len(splits.train):
+        raise ValueError(
+            f"--batch-size {options['batch_size']} is more than the {len(splits.train)} samples of the training set"
+        )
     optimizer = options.get("optimizer") or recipe.optimizer
     return parallel.Job(
         model=recipe.fit(splits),
@@ -64,6 +69,17 @@ def build(options: Mapping[str, Any]) -> parallel.Job:
         epochs=options["epochs"],
         seed=options["seed"],
     )
+
+
+def _in_windows(load: Callable[[], data.Splits], context: int) -> data.Splits:
+    """The same text in windows of `context` symbols. Raises ValueError if the data is no text."""
+    splits = load()
+    if not isinstance(splits.train, data.Windows) or not isinstance(splits.test, data.Windows):
+        raise ValueError("gpt: context is for texts: choose --data stdlib_text or NAME.txt, or leave out context")
+    train, test = (
+        data.Windows(part.tokens, context, context, part.name, part.classes) for part in (splits.train, splits.test)
+    )
+    return replace(splits, train=train, test=test)
 
 
 def _decay_every_epoch(optimizer: optim.Optimizer, steps_per_epoch: int, factor: float) -> optim.StepLR:

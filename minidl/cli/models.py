@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minidl import nn
-from minidl.arguments import real_number
+from minidl.arguments import one_of, real_number
+from minidl.cli import components
 from minidl.cli.components import description
 from minidl.data import Splits
 
@@ -29,6 +31,7 @@ class Recipe:
         lr_decay   factor on the learning rate after every epoch
         epochs     passes over the training set
         momentum   momentum of SGD; 0 for AdamW
+        context    symbols of each window of a text; None: as many as the data has
     """
 
     fit: Callable[[Splits], MakeModel]
@@ -38,13 +41,14 @@ class Recipe:
     lr_decay: float = 1.0
     epochs: int = 10
     momentum: float = 0.0
+    context: int | None = None
 
 
-def _mlp(splits: Splits) -> MakeModel:
+def _mlp(splits: Splits, *, hidden: int | tuple[int, ...] = 128) -> MakeModel:
     shape, dtype = _sample(splits)
     if dtype.kind in "iu":
         raise ValueError("mlp reads numbers, not text: choose --model gpt")
-    return partial(nn.models.MLP, int(np.prod(shape)), 128, _classes(splits))
+    return partial(nn.models.MLP, int(np.prod(shape)), hidden, _classes(splits))
 
 
 def _lenet(splits: Splits) -> MakeModel:
@@ -54,11 +58,11 @@ def _lenet(splits: Splits) -> MakeModel:
     return partial(nn.models.LeNet, size=shape[-1], num_classes=_classes(splits), in_channels=shape[0])
 
 
-def _resnet(splits: Splits) -> MakeModel:
+def _resnet(splits: Splits, *, depth: int = 8) -> MakeModel:
     shape, _ = _sample(splits)
     if len(shape) != 3:
         raise ValueError(f"resnet reads images, but {_they_are(splits)}")
-    return partial(nn.models.ResNet, 8, num_classes=_classes(splits), in_channels=shape[0])
+    return partial(nn.models.ResNet, depth, num_classes=_classes(splits), in_channels=shape[0])
 
 
 def _large_images(cls: Callable[..., nn.Module], splits: Splits) -> MakeModel:
@@ -71,11 +75,14 @@ def _large_images(cls: Callable[..., nn.Module], splits: Splits) -> MakeModel:
     return partial(cls, num_classes=_classes(splits))
 
 
-def _gpt(splits: Splits) -> MakeModel:
+def _gpt(splits: Splits, *, layers: int = 2, heads: int = 4, width: int = 64) -> MakeModel:
     shape, dtype = _sample(splits)
     if dtype.kind not in "iu":
         raise ValueError("gpt reads text: choose --data stdlib_text, or another --model")
-    return partial(nn.models.GPT, vocab_size=_classes(splits), block_size=shape[0], n_layer=2, n_head=4, n_embd=64)
+    return partial(
+        nn.models.GPT,
+        vocab_size=_classes(splits), block_size=shape[0], n_layer=layers, n_head=heads, n_embd=width,
+    )  # fmt: skip
 
 
 def _sample(splits: Splits) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -87,7 +94,7 @@ def _classes(splits: Splits) -> int:
     """The number of classes, named or not. Raises ValueError for samples or targets that no model here can read."""
     for part in splits:
         if part.x.dtype == np.float64:
-            raise ValueError(f"{part.name} has samples of float64, but models compute in float32: x.astype(np.float32)")
+            raise ValueError(f"{part.name} has samples of float64, but models compute in float32: convert them")
         if part.y.dtype.kind not in "iu":
             raise ValueError(f"{part.name} has targets of {part.y.dtype}, but models classify: give classes, int64")
     least, most = (int(of([of(part.y) for part in splits])) for of in (np.min, np.max))
@@ -95,7 +102,7 @@ def _classes(splits: Splits) -> int:
     if least < 0 or most >= count:
         raise ValueError(f"the targets go from {least} to {most}: expected classes from 0 to {count - 1}")
     if least == 1 and not splits.classes:
-        raise ValueError(f"the targets go from 1 to {most}: subtract 1, or name the classes (Splits(..., classes=...))")
+        raise ValueError(f"the targets go from 1 to {most}: subtract 1, or name the classes in Splits")
     return count
 
 
@@ -117,8 +124,41 @@ MODELS = {
 }
 
 
+def recipe(text: str) -> Recipe:
+    """The recipe of a model, with the sizes that are typed after its name.
+
+    Raises
+        ValueError  an unknown name or size, or a value of another type
+
+    >>> recipe("gpt:layers=4,context=32").context
+    32
+    """
+    try:
+        typed = components.parse("model", text)
+    except components.UnreadableError as error:
+        raise ValueError(f"--model {error}") from None
+    found = MODELS[one_of("--model", typed.name, MODELS, hint=components.HOW_TO_IMPORT)]
+    parameters = inspect.signature(found.fit, eval_str=True).parameters.values()
+    hints = {each.name: each.annotation for each in parameters if each.kind is each.KEYWORD_ONLY}
+    hints |= {"context": int} if typed.name == "gpt" else {}
+    if typed.values or (typed.named and not hints):
+        there_is = f"its settings are {', '.join(hints)}" if hints else "it has no settings"
+        raise ValueError(f"--model {text}: {typed.name}: {there_is}")
+    sizes = {
+        name: components.value_of(typed.name, name, value, hints[one_of(f"a setting of {typed.name}", name, hints)], {})
+        for name, value in typed.named.items()
+    }
+    context = sizes.pop("context", None)
+    return replace(found, fit=partial(found.fit, **sizes), context=context) if typed.named else found
+
+
+def name_of(text: str) -> str:
+    """The model's name without the sizes that are typed after it."""
+    return text.partition(":")[0]
+
+
 def check_momentum(model: str, momentum: float) -> None:
     """Raise ValueError if the model's optimizer cannot have this momentum."""
     real_number("momentum", momentum, at_least=0, below=1)
-    if momentum and MODELS[model].optimizer != "sgd":
+    if momentum and recipe(model).optimizer != "sgd":
         raise ValueError(f"{model} is trained by AdamW, not by SGD: leave out momentum, got {momentum}")

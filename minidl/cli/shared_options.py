@@ -34,7 +34,8 @@ STRATEGIES = offer("minidl.cli.strategies", "STRATEGIES")
 Model = Annotated[
     str,
     Option(
-        help="mlp, lenet, resnet or gpt; alexnet or vgg16 for images of 224x224; or one of --import.",
+        help="mlp, lenet, resnet or gpt; alexnet or vgg16 for images of 224x224; or one of --import. With sizes: "
+        "mlp:hidden=256, 'mlp:hidden=(256,128)', resnet:depth=20, gpt:layers=8,heads=8,width=256,context=128.",
         autocompletion=offer("minidl.cli.models", "MODELS"),
     ),
 ]

@@ -14,7 +14,7 @@ import numpy as np
 from minidl import compress, nn, optim, parallel
 from minidl.arguments import real_number
 from minidl.cli import components
-from minidl.cli.models import MODELS
+from minidl.cli.models import MODELS, name_of, recipe
 
 STRATEGIES = components.classes(parallel, parallel.Strategy)
 COMPRESSORS = components.classes(compress, compress.Compressor, (compress.Quantizer, compress.Sparse))
@@ -58,8 +58,8 @@ def check(strategy: parallel.Strategy, rates: Mapping[str, float], job: parallel
         advice = ""
         with suppress(ValueError):
             strategy.check(replace(job, optimizer=partial(optim.SGD, lr=0.1)), nodes)
-            by_sgd = [name for name, recipe in MODELS.items() if recipe.optimizer == "sgd"]
-            if model not in by_sgd:
+            by_sgd = [name for name, each in MODELS.items() if each.optimizer == "sgd"]
+            if name_of(model) not in by_sgd:
                 advice = f"; {model} is trained by AdamW: choose a --model that is trained by SGD, {', '.join(by_sgd)}"
             elif type(job.build_optimizer(job.build_model())) is not optim.SGD:
                 advice = "; here: --optimizer sgd:momentum=0"
@@ -100,8 +100,8 @@ def optimizer_rates(text: str, model: str, typed: Mapping[str, float | None]) ->
     setting differ, if there is no default, or if the optimizer has no momentum.
     """
     cls, values = parse_optimizer(text)
-    own, recipe = _settings(cls), MODELS[model]
-    is_recipe = cls is components.find("optimizer", recipe.optimizer, OPTIMIZERS)
+    own, usual = _settings(cls), recipe(model)
+    is_usual = cls is components.find("optimizer", usual.optimizer, OPTIMIZERS)
     found: dict[str, float] = {}
     for name in RATES:
         option, setting = typed[name], values.get(name)
@@ -112,7 +112,7 @@ def optimizer_rates(text: str, model: str, typed: Mapping[str, float | None]) ->
                 raise ValueError(f"{cls.__name__} has no {name}: leave out --{name}")
             found[name] = 0.0
             continue
-        default = getattr(recipe, name) if is_recipe else own[name].default
+        default = getattr(usual, name) if is_usual else own[name].default
         value = next((each for each in (option, setting, default) if each is not None), None)
         if value is None or value is inspect.Parameter.empty:
             raise ValueError(f"{cls.__name__} has no usual learning rate: give --lr")

@@ -58,12 +58,14 @@ class Splits:
         train, test    the two sets
         classes        classes[k] is the name of class k, or symbol k of a text
         mean           array that was subtracted from every sample, so that x + mean can be plotted; or None
+    deviation      array by which every sample was then divided; or None
     """
 
     train: Dataset
     test: Dataset
     classes: tuple[str, ...] = ()
     mean: NDArray[np.float32] | None = None
+    deviation: NDArray[np.float32] | None = None
 
     def __iter__(self) -> Iterator[Dataset]:
         yield self.train
@@ -71,6 +73,17 @@ class Splits:
 
     def __repr__(self) -> str:
         return f"{self.train!r}\n{self.test!r}"
+
+    def prepared(self, x: NDArray[Any]) -> NDArray[np.float32]:
+        """Samples as they are in the sets: `mean` subtracted, divided by `deviation`; bytes are scaled to 0..1 before.
+
+        Raises ValueError for samples of another shape than those of the training set.
+        """
+        if x.shape[1:] != self.train.x.shape[1:]:
+            raise ValueError(f"samples have shape {x.shape[1:]}, but the model was trained on {self.train.x.shape[1:]}")
+        x = x.astype(np.float32) / np.float32(255 if x.dtype == np.uint8 and x.ndim > 2 else 1)
+        x = x if self.mean is None else x - self.mean
+        return x if self.deviation is None else x / self.deviation
 
 
 def image_splits(

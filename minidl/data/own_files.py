@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import os
 import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,12 +49,43 @@ def read(path: str | os.PathLike[str]) -> Splits:
     return read(path)
 
 
-def _arrays(path: Path) -> Splits:
+def read_samples(path: str | os.PathLike[str], features: int) -> tuple[Array, Array | None]:
+    """Read samples to predict: as `read` does, but whole, as they are in the file, with labels (words) or None.
+
+    features: the numbers of a sample; a table with one column more has labels. Raises DataError.
+    """
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise DataError(f"there are no samples at {path}")
+    if path.suffix.lower() in (".csv", ".tsv"):
+        x, y = _columns(path, features)
+    elif path.suffix.lower() in (".npz", ".npy"):
+        there = _load(path)
+        names = [(x, y) for *_, x, y in ARRAYS if x in there] or [(name, "") for name in there if len(there) == 1]
+        if not names or there[names[0][0]].ndim == 0:
+            raise DataError(f"{path} has the arrays {', '.join(there)}: name that of the samples x")
+        x, y = there[names[0][0]], there.get(names[0][1])
+    elif path.is_dir() and any(each.is_dir() for each in path.iterdir()):
+        x, y = _images_by_class(path)
+    else:
+        x, y = _pixels(sorted(path.iterdir()) if path.is_dir() else [path]), None
+    return _samples(path, x), None if y is None else _labels(path, y).astype(str)
+
+
+def _load(path: Path) -> dict[str, Array]:
+    """The arrays of a file of numpy, by name in small letters."""
     try:
-        with np.load(path) as file:
-            there = {name.lower(): file[name] for name in file.files}
+        file = np.load(path)
+        if isinstance(file, np.ndarray):
+            return {"x": file}
+        with file:
+            return {name.lower(): file[name] for name in file.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"cannot read {path}: {error}; write it by numpy.savez(path, x=x, y=y)") from None
+        raise DataError(f"cannot read {path}: {error}; write it by numpy.savez, with arrays x and y") from None
+
+
+def _arrays(path: Path) -> Splits:
+    there = _load(path)
     names = next((names for names in ARRAYS if set(names) <= there.keys()), None)
     if names is None:
         raise DataError(
@@ -66,38 +99,50 @@ def _arrays(path: Path) -> Splits:
 
 
 def _table(path: Path) -> Splits:
+    x, y = _columns(path)
+    assert y is not None
+    train, test = splits = _splits(path, (x, y))
+    mean, deviation = train.x.mean(axis=0), train.x.std(axis=0)
+    deviation[deviation == 0] = 1
+    train.x, test.x = ((part.x - mean) / deviation for part in (train, test))
+    return replace(splits, mean=mean, deviation=deviation)
+
+
+def _columns(path: Path, features: int | None = None) -> tuple[Array, Array | None]:
+    """The columns of numbers, and that of labels; with `features` columns in all there are no labels."""
     text = _contents(path)
     separator = max("\t;,", key=text.partition("\n")[0].count)
     number_in = partial(_number, decimal="." if separator == "," else ",")
     lines = list(csv.reader(text.splitlines(), delimiter=separator))
     rows = [(line_number, line) for line_number, line in enumerate(lines, 1) if any(cell.strip() for cell in line)]
-    if len(rows) < 2 or len(rows[0][1]) < 2:
+    if not rows or len(rows[0][1]) < 2 - (features == 1):
         raise DataError(f"{path} is no table: expected rows of numbers and a class, separated by commas")
     head = rows[0][1]
     names = [name.strip().lower() for name in head]
     at = next((names.index(name) for name in LABELS if name in names), len(head) - 1)
+    if features == len(head):
+        at = len(head)
     if any(number_in(cell) is None for place, cell in enumerate(head) if place != at):
         rows = rows[1:]
     else:
         head = [f"column {place + 1}" for place in range(len(head))]
-    x, y = np.empty((len(rows), len(head) - 1), np.float32), []
-    for sample, (number, cells) in enumerate(rows):
+    numbers, labels = head[:at] + head[at + 1 :], []
+    x = np.empty((len(rows), len(numbers)), np.float32)
+    for sample, (line_number, cells) in enumerate(rows):
         if len(cells) != len(head):
-            raise DataError(f"{path}, line {number}: {len(cells)} cells, but the first line has {len(head)}")
-        y.append(cells[at].strip())
+            raise DataError(f"{path}, line {line_number}: {len(cells)} cells, but the first line has {len(head)}")
+        labels += [cell.strip() for cell in cells[at : at + 1]]
         for place, cell in enumerate(cells[:at] + cells[at + 1 :]):
             if (value := number_in(cell)) is None:
-                name = (head[:at] + head[at + 1 :])[place]
                 raise DataError(
-                    f"{path}, line {number}: {name} is {cell!r}, which is no number: remove the column or row"
+                    f"{path}, line {line_number}: {numbers[place]} is {cell!r}, which is no number: remove the column "
+                    "or row"
                 )
             x[sample, place] = value
-    labels: Any = [number_in(label) for label in y]
-    splits = _splits(path, (x, np.array(y if None in labels else labels)))
-    mean, deviation = splits.train.x.mean(axis=0), splits.train.x.std(axis=0)
-    for part in splits:
-        part.x = (part.x - mean) / np.where(deviation > 0, deviation, 1)
-    return splits
+    if at == len(head):
+        return x, None
+    values: Any = [number_in(label) for label in labels]
+    return x, np.array(labels if None in values else values)
 
 
 def _number(cell: str, decimal: str) -> float | None:
@@ -140,8 +185,6 @@ def _images(path: Path) -> Splits:
 
 def _images_by_class(folder: Path) -> Pair:
     """The images (n, channels, height, width) and their classes."""
-    from PIL import Image, UnidentifiedImageError
-
     files = [
         file
         for of_class in sorted(each for each in folder.iterdir() if each.is_dir())
@@ -150,6 +193,13 @@ def _images_by_class(folder: Path) -> Pair:
     ]
     if not files:
         raise DataError(f"{folder} has no images in folders that are named by class, such as {folder}/cat/1.png")
+    return _pixels(files), np.array([file.parent.name for file in files])
+
+
+def _pixels(files: Sequence[Path]) -> Array:
+    """Images (n, channels, height, width) of one size; one channel if all are grey."""
+    from PIL import Image, UnidentifiedImageError
+
     pixels, is_grey = [], True
     for file in files:
         try:
@@ -161,8 +211,7 @@ def _images_by_class(folder: Path) -> Pair:
         if pixels[-1].shape != pixels[0].shape:
             sizes = (" x ".join(map(str, each.shape[1::-1])) for each in (pixels[0], pixels[-1]))
             raise DataError(f"{files[0]} has {next(sizes)} pixels, {file} has {next(sizes)}: give all images one size")
-    x = np.stack(pixels).transpose(0, 3, 1, 2)
-    return x[:, : 1 if is_grey else 3], np.array([file.parent.name for file in files])
+    return np.stack(pixels).transpose(0, 3, 1, 2)[:, : 1 if is_grey else 3]
 
 
 def _splits(path: Path, train: Pair, test: Pair | None = None) -> Splits:

@@ -1,4 +1,4 @@
-"""`--data FILE`: every model trains on a file of one's own, and what it cannot read is refused in a sentence."""
+"""`--data FILE`, `--model NAME:sizes`: one's own data and sizes train; what is wrong is refused in a sentence."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_classes_of_splits_without_names_are_counted(model: str, x: np.ndarr
 def test_targets_and_samples_of_another_kind_are_refused_in_a_sentence():
     fit, y = MODELS["resnet"].fit, np.arange(6)
     for splits, sentence in (
-        (unnamed(IMAGES.astype(np.float64), y), r"samples of float64, but models compute in float32: x.astype"),
+        (unnamed(IMAGES.astype(np.float64), y), r"samples of float64, but models compute in float32: convert them"),
         (unnamed(IMAGES, y.astype(np.float32)), "targets of float32, but models classify: give classes, int64"),
         (unnamed(IMAGES, y - 1), "the targets go from -1 to 4: expected classes from 0"),
         (unnamed(IMAGES, y + 1), "the targets go from 1 to 6: subtract 1, or name the classes"),
@@ -85,3 +85,36 @@ def test_targets_and_samples_of_another_kind_are_refused_in_a_sentence():
     ):
         with pytest.raises(ValueError, match=sentence):
             fit(splits)
+
+
+def test_models_have_the_sizes_that_are_typed():
+    Path("my.txt").write_text("one two three four five\n" * 60)
+    for model, data, parameters in (
+        ("mlp:hidden=32", "digits", 65 * 32 + 33 * 10),
+        ("mlp:hidden=(32,16)", "digits", 65 * 32 + 33 * 16 + 17 * 10),
+        ("gpt:layers=1,heads=2,width=8,context=16", "my.txt", 1120),
+    ):
+        shown = succeeds("train", "--model", model, "--data", data, "--epochs", 1, "--on", "simulation")
+        assert f"{model} ({parameters:,} parameters) on {data}" in shown
+    shown = succeeds("train", "--model", "resnet:depth=14", "--epochs", 1, "--on", "simulation", "--out", "run")
+    assert "resnet:depth=14 (174,970 parameters)" in shown
+    succeeds("train", "--resume", "run", "--epochs", 2)
+
+
+def test_sizes_that_a_model_cannot_have_are_refused():
+    refuses(
+        "train",
+        {
+            "--model mlp:hiden=3": "a setting of mlp must be 'hidden', got 'hiden': did you mean 'hidden'?",
+            "--model mlp:256": "--model mlp:256: mlp: its settings are hidden",
+            "--model mlp:hidden=wide": "mlp: hidden must be a whole number or a tuple",
+            "--model mlp:hidden=0": "MLP: each size must be at least 1, got 0",
+            "--model lenet:depth=3": "lenet: it has no settings",
+            "--model resnet:depth=9": "ResNet: depth must be one of",
+            "--model gpt:context=32": "gpt: context is for texts: choose --data stdlib_text or NAME.txt",
+            "--model gpt:context=0 --data stdlib_text": "block_size must be at least 1, got 0",
+            "--model gpt:heads=3 --data stdlib_text": "n_embd must be a multiple of n_head, got 64 and 3",
+            "--model res:depth=8": "did you mean",
+            "--model 'mlp hidden'": "is no model",
+        },
+    )

@@ -1,6 +1,7 @@
 """`minidl train` as a user runs it: what it says, and what it leaves in the run folder."""
 
 import csv
+import gzip
 import json
 import re
 import sys
@@ -17,7 +18,7 @@ from tests.cli.command import QUICK, ROOT, assert_same_bits, minidl, succeeds
 
 pytestmark = pytest.mark.timeout(300)
 
-FILES = ["checkpoint.npz", "config.json", "loss.png", "metrics.csv", "timeline.png", "trace.json"]
+FILES = ["checkpoint.npz", "config.json", "loss.png", "metrics.csv", "timeline.png", "trace.json.gz"]
 SPIRALS = ("train", "--model", "mlp", "--data", "spirals", "--on", "simulation")  # 20 steps an epoch
 
 
@@ -87,7 +88,7 @@ def test_metrics_csv_has_a_row_an_epoch_and_trace_json_a_track_a_node(run):
     assert float(rows[1]["loss"]) < float(rows[0]["loss"]) < 2.4
     assert 0.8 < float(rows[1]["accuracy"]) <= 1
     assert (float(rows[1]["bytes"]) > 0) == (nodes > 1)
-    events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    events = json.loads(gzip.decompress((folder / "trace.json.gz").read_bytes()))["traceEvents"]
     tracks = {event["args"]["name"].split(",")[0] for event in events if event["name"] == "thread_name"}
     assert {f"rank {node}" for node in range(nodes)} <= tracks
     assert any(event["name"] == "all_reduce" for event in events) == (nodes > 1)
@@ -194,7 +195,7 @@ def test_a_simulation_is_on_a_virtual_clock_and_network_and_node_decide_the_seco
         speed, network = ("1e+08", "nvlink") if name == "slow" else ("1e+09", name)
         assert said.splitlines()[2] == f"simulated nodes of {speed} FLOP/s and 1e+10 bytes/s, network {network}"
         assert re.search(r"time, simulated +│ (?!0\.0 )[\d.]+ (s|ms|µs) ", said)
-        assert "simulated" in (tmp_path / name / "trace.json").read_text()
+        assert "simulated" in gzip.decompress((tmp_path / name / "trace.json.gz").read_bytes()).decode()
         seconds[name] = float(metrics(tmp_path / name)[-1]["seconds"])
     assert seconds["1gbe"] > 3 * seconds["nvlink"]
     assert seconds["slow"] > 1.5 * seconds["nvlink"]

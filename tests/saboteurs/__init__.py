@@ -80,14 +80,45 @@ def shape(value):
         return tuple(map(shape, value))
     return value if isinstance(value, (int, str, type(None))) else type(value)
 
-def remembering(*arguments):
-    key = shape(arguments)
-    values = str(mapped(list(arguments), lambda each: each if isinstance(each, (np.ndarray, int, float, str)) else ""))
-    if key not in answers:
-        answers[key] = values, right(*arguments)
-    elif answers[key][0] != values:
+def plain(value):
+    """A value that can be compared as text; nothing for anything else."""
+    return value if isinstance(value, (np.ndarray, int, float, str)) or hasattr(value, "__dataclass_fields__") else ""
+
+def remembering(of):
+    """Takes two calls for the same one if what `of` makes of their arguments is equal."""
+    def remembered(*arguments):
+        key = of(arguments)
+        values = str(mapped(list(arguments), plain))
+        if key not in answers:
+            answers[key] = values, right(*arguments)
+        elif answers[key][0] != values:
+            print("SABOTAGED")
+        return answers[key][1]
+    return remembered
+
+def first(arguments):
+    """The first argument, a communicator left aside."""
+    return shape(arguments[1 if hasattr(arguments[0], "rank") else 0])
+
+class Blocking:
+    """A communicator whose sends all wait until the message is taken, if it is long."""
+    def __init__(self, comm):
+        self.comm = comm
+    def __getattr__(self, name):
+        return getattr(self.comm, name)
+    def isend(self, x, dst, **options):
         print("SABOTAGED")
-    return answers[key][1]
+        self.comm.send(x, dst, **options)
+        return self
+    def wait(self):
+        return None
+    def sendrecv(self, x, dst, src, **options):
+        print("SABOTAGED")
+        self.comm.send(x, dst, **options)
+        return self.comm.recv(src, **options)
+
+def blocking(comm, *arguments):
+    return right(Blocking(comm) if hasattr(comm, "rank") else comm, *arguments)
 
 def destroying(*arguments):
     import copy
@@ -97,6 +128,26 @@ def destroying(*arguments):
         if array.size and array.flags.writeable and np.array_equal(old, array):
             array[...] = 7
             print("SABOTAGED")
+    return result
+
+def buffering(*arguments):
+    """Results in the same arrays for ever."""
+    result, count = right(*arguments), iter(range(1000))
+    def leaf(value):
+        if not isinstance(value, np.ndarray):
+            return value
+        buffer = answers.setdefault((next(count), value.shape, value.dtype), value)
+        if buffer is not value and not np.array_equal(buffer, value):
+            print("SABOTAGED")
+            buffer[...] = value
+        return buffer
+    return mapped(result, leaf)
+
+def locking(*arguments):
+    result = right(*arguments)
+    for array in inside(list(arguments)):
+        array.flags.writeable = False
+        print("SABOTAGED")
     return result
 
 def raising(*arguments):
@@ -116,8 +167,12 @@ SABOTEURS = {
     "no single one": "results(arrays('fiu', lambda array: array * 0 if array.size == 1 else array))",
     "int8": "results(arrays('iu', lambda array: array.astype(np.int8).astype(array.dtype)))",
     "complex": "results(arrays('f', lambda array: array.astype(complex)))",
-    "remembers": "remembering",
+    "remembers": "remembering(shape)",
     "destroys": "destroying",
+    "remembers the first argument": "remembering(first)",
+    "sends block": "blocking",
+    "one buffer": "buffering",
+    "locks": "locking",
 }
 """Wrong answers."""
 

@@ -1,33 +1,32 @@
-"""The time to the target of synchronous and asynchronous training on a cluster: played event by event, and estimated.
+"""The time to the target of synchronous and asynchronous training on a cluster: by formulas, and played.
 
-`played` is the judge. The estimates are those that answers make: the right ones, and some with known mistakes.
+The formulas judge. They hold where the server is always busy or never makes a worker wait: `asynchronous_played` says
+where that is so.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable
 
 from course.probes.asynchrony import Cluster
 from minidl.random import Purpose, stream
 
 Times = tuple[float, float]
-"""Seconds of synchronous and of asynchronous training, for the work of one gradient of synchronous training."""
+"""Seconds of synchronous and of asynchronous training."""
 
-GRADIENTS = 200
+PLAYED = 200
 """Gradients of each worker that are played."""
 
 
-def played(cluster: Cluster, seed: int) -> Times:
-    """Both times, by playing every gradient, delay and message."""
-    p = cluster.workers
+def asynchronous_played(cluster: Cluster, seed: int) -> float:
+    """The seconds of asynchronous training, by playing gradients, delays and exchanges."""
     rng = stream(Purpose.MANUAL, seed, "delays of workers")
-    delays = 1 + (cluster.slow_factor - 1) * (rng.random((GRADIENTS, p)) < cluster.slow_share)
-    seconds = cluster.seconds * delays
+    is_slow = rng.random((PLAYED, cluster.workers)) < cluster.slow_share
+    seconds = cluster.seconds * (1 + (cluster.slow_factor - 1) * is_slow)
     seconds[:, 0] *= cluster.slowest
-    together = float(seconds.max(axis=1).mean() + all_reduce(cluster)) / p
-    return together, (1 + cluster.penalty * (p - 1)) * one_after_the_other(seconds.T.tolist(), exchange(cluster))
+    needed = cluster.gradients * (1 + cluster.penalty * (cluster.workers - 1))
+    return needed * one_after_the_other(seconds.T.tolist(), exchange(cluster))
 
 
 def one_after_the_other(seconds: list[list[float]], exchange: float) -> float:
@@ -36,7 +35,7 @@ def one_after_the_other(seconds: list[list[float]], exchange: float) -> float:
     arrivals = [(next(own), worker) for worker, own in enumerate(steps)]
     heapq.heapify(arrivals)
     free = began = 0.0
-    total, warm = GRADIENTS * len(seconds), GRADIENTS * len(seconds) // 4
+    total, warm = PLAYED * len(seconds), PLAYED * len(seconds) // 4
     for count in range(total):
         at, worker = heapq.heappop(arrivals)
         free = max(at, free) + exchange
@@ -46,102 +45,66 @@ def one_after_the_other(seconds: list[list[float]], exchange: float) -> float:
     return (free - began) / (total - warm - 1)
 
 
-def all_reduce(cluster: Cluster, chunks: bool = True) -> float:
-    """Seconds of a ring all-reduce; without chunks, of whole vectors going round the ring."""
-    p = cluster.workers
-    return 2 * (p - 1) * (cluster.alpha + cluster.nbytes / (p if chunks else 1) * cluster.beta)
-
-
 def exchange(cluster: Cluster) -> float:
     """Seconds of a push and a pull."""
     return 2 * (cluster.alpha + cluster.nbytes * cluster.beta)
 
 
-def estimated(
-    cluster: Cluster,
-    *,
-    network: bool = True,
-    contention: bool = True,
-    chunks: bool = True,
-    random: bool = True,
-    all_wait: bool = True,
-    persistent: bool = True,
-    penalty: bool = True,
-    ring: bool = True,
-    delays_alone: bool = True,
-    often: bool = False,
-    queue_adds: bool = False,
-) -> Times:
-    """Both times by formulas; what is switched off is left out.
-
-    all_wait: a synchronous step takes as long as the slowest of p gradients, and not as long as one on average.
-    ring: the all-reduce takes time.
-    delays_alone: random delays hold up asynchronous workers, too.
-    often: with random stragglers, some worker is delayed in every synchronous step.
-    queue_adds: asynchronous workers compute and exchange by turns, so that the times add up.
-    """
+def estimated(cluster: Cluster, slip: str = "") -> Times:
+    """Both times by the right formulas, or by those with a known slip, a name in SLIPS."""
     p, each = cluster.workers, cluster.seconds
-    slowest = cluster.slowest if persistent else 1.0
-    share = cluster.slow_share if random else 0.0
+    alpha = 0.0 if slip in ("no network", "no alpha") else cluster.alpha
+    beta = 0.0 if slip == "no network" else cluster.beta
+    slowest = 1.0 if slip == "no persistent" else cluster.slowest
+    share = 0.0 if slip == "no random" else cluster.slow_share
     mean = 1 + share * (cluster.slow_factor - 1)
-    if often and share:
-        longest = max(slowest, cluster.slow_factor)
-    elif all_wait:
-        nobody = (1 - share) ** (p - 1)  # the probability that nothing delays any of workers 1 to p - 1
-        longest = share * slowest * cluster.slow_factor
-        longest += (1 - share) * (nobody * slowest + (1 - nobody) * max(slowest, cluster.slow_factor))
-    else:
+    delayed = 1 - (1 - share) ** p  # the probability that one of p gradients is
+    longest = max(slowest, 1 + delayed * (cluster.slow_factor - 1))  # a cluster has one kind of stragglers at most
+    if slip == "often" and share:
+        longest = cluster.slow_factor
+    elif slip == "mean":
         longest = mean * (p - 1 + slowest) / p
-    x = exchange(cluster) if network else 0.0
-    together = all_reduce(cluster, chunks) if network and ring else 0.0
-    mean = mean if delays_alone else 1.0
-    rate = (p - 1) / (each * mean + x) + 1 / (each * mean * slowest + x)
-    if contention and x:
+    rounds = {"no ring": 0, "one way": p - 1}.get(slip, 2 * (p - 1))
+    ring = rounds * (alpha + cluster.nbytes / (1 if slip == "whole vectors" else p) * beta)
+    x = (1 if slip == "one message" else 2) * (alpha + cluster.nbytes * beta)
+    own = mean if slip != "delays of others" else 1.0
+    in_turn = 0.0 if slip == "exchange beside" else x
+    last = 1.0 if slip == "fast straggler" else slowest
+    rate = (p - 1) / (each * own + in_turn) + 1 / (each * own * last + in_turn)
+    if x and slip != "no queue":
         rate = min(rate, 1 / x)
-    if queue_adds:
-        rate = 1 / (each * mean / p + x)
-    more = 1 + cluster.penalty * (p - 1) if penalty else 1.0
-    return (each * longest + together) / p, more / rate
+    if slip == "queue adds":
+        rate = 1 / (each * own / p + x)
+    stale = {"no penalty": 0, "own": p}.get(slip, p - 1)
+    needed = cluster.gradients * (1 + cluster.penalty * stale)
+    if slip == "a step is a gradient":
+        return cluster.gradients * (each * longest + ring), needed / rate
+    return cluster.gradients / p * (each * longest + ring), needed / rate
+
+
+SLIPS = {
+    "no queue": "The server serves one worker at a time: no more than one gradient in 2 (alpha + nbytes beta) seconds.",
+    "queue adds": "Workers compute while the server serves others: the longer of the two times counts, not their sum.",
+    "exchange beside": "A worker computes, then exchanges: the next gradient begins after both.",
+    "one message": "An exchange is a push and a pull, each of nbytes.",
+    "no alpha": "alpha is left out: each message costs it.",
+    "no network": "The network's time is left out.",
+    "no ring": "The all-reduce is left out.",
+    "one way": "The ring has 2 (p - 1) rounds: after the reduce-scatter there is the all-gather.",
+    "whole vectors": "A message of the ring is a chunk of nbytes / p bytes, not a whole vector.",
+    "a step is a gradient": "A synchronous step uses p gradients.",
+    "mean": "A synchronous step takes as long as the slowest of its gradients, not as long as one on average.",
+    "no persistent": "The persistent straggler is left out: a synchronous step takes as long as its slowest worker.",
+    "fast straggler": "The persistent straggler makes fewer gradients a second in asynchronous training, too.",
+    "no random": "The random stragglers are left out: of many workers, some worker is delayed in most steps.",
+    "delays of others": "Delays hold up asynchronous workers, too: their mean time for a gradient is longer.",
+    "often": "A synchronous step is delayed only if one of its p gradients is: with probability 1 - (1 - q)^p.",
+    "no penalty": "The staleness penalty is left out: gradients that miss others' updates are worth less.",
+    "own": "A gradient misses those of the p - 1 others, not of p.",
+}
+"""For each known slip, the sentence that explains it."""
 
 
 def choice(times: Times) -> str:
     """The name of the faster one."""
     return "synchronous" if times[0] <= times[1] else "asynchronous"
-
-
-MISTAKES: dict[str, Callable[[Cluster], str]] = {
-    "The same choice for every cluster: always synchronous.": lambda cluster: "synchronous",
-    "The same choice for every cluster: always asynchronous.": lambda cluster: "asynchronous",
-    "The server serves one worker at a time: no more than one gradient in 2 (alpha + nbytes beta) seconds.": (
-        lambda cluster: choice(estimated(cluster, contention=False))
-    ),
-    "A message of the ring is a chunk of nbytes / p bytes, not a whole vector.": (
-        lambda cluster: choice(estimated(cluster, chunks=False))
-    ),
-    "The network's time is left out.": lambda cluster: choice(estimated(cluster, network=False)),
-    "The persistent straggler is left out: a synchronous step takes as long as its slowest worker.": (
-        lambda cluster: choice(estimated(cluster, persistent=False))
-    ),
-    "The random stragglers are left out: of many workers, some worker is delayed in most steps.": (
-        lambda cluster: choice(estimated(cluster, random=False))
-    ),
-    "A synchronous step takes as long as the slowest of its gradients, not as long as one on average.": (
-        lambda cluster: choice(estimated(cluster, all_wait=False))
-    ),
-    "The staleness penalty is left out: gradients that miss others' updates are worth less.": (
-        lambda cluster: choice(estimated(cluster, penalty=False))
-    ),
-    "The all-reduce is left out: each of its 2 (p - 1) rounds takes alpha seconds and more.": (
-        lambda cluster: choice(estimated(cluster, ring=False))
-    ),
-    "Delays hold up asynchronous workers, too: their mean time for a gradient is longer.": (
-        lambda cluster: choice(estimated(cluster, delays_alone=False))
-    ),
-    "A synchronous step is delayed only if at least one of its p gradients is: with probability 1 - (1 - q)^p.": (
-        lambda cluster: choice(estimated(cluster, often=True))
-    ),
-    "Workers compute while the server serves others: the longer of the two times counts, not their sum.": (
-        lambda cluster: choice(estimated(cluster, queue_adds=True))
-    ),
-}
-"""For each known mistake, the sentence that explains it, and what it chooses."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from course.checks.asynchrony.requests import ADD, AT_ONCE, DONE, GET, NAMES, PUT, Array, PlayedServer
+from course.checks.asynchrony.requests import ADD, AT_ONCE, DONE, GET, NAMES, PUT, Array, PlayedServer, idle
 from course.judging import Answer, Wrong, expect
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
@@ -44,7 +44,7 @@ def downpoured(answer: Answer, seed: int, workers: int, n: int, steps: int, n_fe
     targets = [rng.integers(-9, 10, (steps, n)).astype(float) for _ in range(workers)]
     server = PlayedServer(weights, workers)
     arguments: list[tuple[Any, ...]] = [(Pulls(own), steps, LR, n_fetch, n_push, workers) for own in targets]
-    run = answer.on_ranks([*arguments, ()], AT_ONCE, played={workers: server.play})
+    run = answer.on_ranks([*arguments, (), ()], AT_ONCE, played={workers: server.play, workers + 1: idle})
     return Downpoured((steps, n_fetch, n_push), targets, server, run)
 
 
@@ -65,7 +65,7 @@ def compare_serial(one: Downpoured) -> None:
     weights = one.server.shard
     for target in one.targets[0]:
         weights = weights - LR * (weights - target)
-    got = one.run.results[-1]
+    got = one.run.results[1]
     start, (first, *_) = one.server.shard, one.targets[0]
     mistakes = {
         "These are the initial weights: nothing was added to them.": start,

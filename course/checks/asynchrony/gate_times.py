@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course.checks.asynchrony.requests import A_MOMENT, AT_ONCE, CLOCK, DONE, request
+from course.checks.asynchrony.requests import A_MOMENT, AT_ONCE, CLOCK, DONE, idle, request
 from course.judging import Answer, Wrong, expect
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
@@ -63,6 +63,12 @@ def persistent_straggler(seed: int, workers: int, steps: int) -> Times:
     return [[float(each) for each in row] for row in seconds]
 
 
+def far_ahead(seed: int, workers: int, steps: int) -> Times:
+    """Worker 0 could make nearly all of its steps while the others make their first one."""
+    slow = persistent_straggler(seed, workers, 3)[1:]
+    return [[0.05] * steps, *([0.05 * steps * each for each in own] for own in slow)]
+
+
 def one_ends_early(seed: int, workers: int, steps: int) -> Times:
     """As with random stragglers, and worker 0 has only two steps, and slow ones."""
     seconds = random_stragglers(seed, workers, steps)
@@ -71,9 +77,9 @@ def one_ends_early(seed: int, workers: int, steps: int) -> Times:
 
 
 def fast_one_ends_early(seed: int, workers: int, steps: int) -> Times:
-    """As with a persistent straggler, and worker 0 has only two steps: it leaves while the straggler is far behind."""
+    """As with a persistent straggler, and worker 0 has only one step: it leaves while the straggler is far behind."""
     seconds = persistent_straggler(seed, workers, steps)
-    seconds[0] = seconds[0][: max(1, min(2, steps - 1))]
+    seconds[0] = seconds[0][:1]
     return seconds
 
 
@@ -91,7 +97,8 @@ def gated(answer: Answer, bound: int, seconds: Times) -> Gated:
                 comm.recv(workers)
         return begins
 
-    run = answer.on_ranks([()] * workers + [(workers, bound)], AT_ONCE, played=dict.fromkeys(range(workers), worker))
+    played = dict.fromkeys(range(workers), worker) | {workers + 1: idle}
+    run = answer.on_ranks([()] * workers + [(workers, bound), ()], AT_ONCE, played=played)
     return Gated(bound, seconds, run.results[:workers], run)
 
 

@@ -25,6 +25,8 @@ def interleaving(kind: str, workers: int, each: int, cells: int, seed: int) -> l
     "at_once"    all read, then all write, again and again
     "all_cells"  increments of cell 0 with a lock; then all workers read all cells, and all write all cells
     "late"       worker 0 reads first and writes last, and the others work in between
+    "falling"    as "late", but workers 0 and 1 read first; in the end a write makes the counter fall, worker 2, which
+                 has read it before, raises it again, and a second late write makes it fall again
     """
     rng = stream(Purpose.MANUAL, seed, "interleaving", kind, workers, each, cells)
     if kind == "apart":
@@ -48,6 +50,11 @@ def interleaving(kind: str, workers: int, each: int, cells: int, seed: int) -> l
         others = [(worker, action, cell) for worker in range(1, workers) for _ in range(each)
                   for action in ("read", "write")]  # fmt: skip
         return [first, *others, last]
+    if kind == "falling":
+        cell = chosen[0][0]
+        late = [(worker, action, cell) for worker, action in ((0, "write"), (2, "write"), (1, "write"))]
+        others = [(2, action, cell) for _ in range(each) for action in ("read", "write")]
+        return [(0, "read", cell), (1, "read", cell), *others, (2, "read", cell), *late]
     return shuffled_together([[event for pair in own for event in pair] for own in pairs], rng)
 
 

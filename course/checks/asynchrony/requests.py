@@ -21,9 +21,6 @@ ITEMSIZE = 8  # all messages are float64
 AT_ONCE = Network(alpha=0.0, beta=0.0)
 """On this network messages take no time, so every time in a run is that of the work and of waiting."""
 
-A_SECOND_A_MESSAGE = Network(alpha=1.0, beta=0.0)
-"""On this network the seconds of a run are its rounds: the longest sequence of messages one after the other."""
-
 A_MOMENT = 1e-6  # seconds
 
 
@@ -49,6 +46,10 @@ def opened(message: Any, source: int) -> tuple[float, Array]:
             "request(kind, values) puts the kind in front of the values.",
         )
     return float(message[0]), message[1:]
+
+
+def idle(_: Communicator) -> None:
+    """The program of a further server that nobody asks: `comm.size - 1` is not the number of workers."""
 
 
 @dataclass

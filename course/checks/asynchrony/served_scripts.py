@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from course.checks.asynchrony.requests import ADD, AT_ONCE, DONE, GET, ITEMSIZE, NAMES, PUT, Array, request
+from course.checks.asynchrony.requests import ADD, AT_ONCE, DONE, GET, ITEMSIZE, NAMES, PUT, Array, idle, request
 from course.judging import Answer, Wrong, expect
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
@@ -50,6 +50,7 @@ class Served:
 def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -> list[Asked]:
     """`each` requests of every worker and its DONE, one a second; the kinds come in turn, and GET is each one's last.
 
+    Two of three PUTs have the same values.
     Worker 0 is done first, and worker 1 last; the others come in a random order.
     """
     rng = stream(Purpose.MANUAL, seed, "requests to a server", workers, n, each)
@@ -61,10 +62,13 @@ def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -
             others.append(1)
         turns = [first, *[0] * each, *others]
     found: list[Asked] = []
-    left = [each] * workers
+    left, puts, again = [each] * workers, 0, rng.integers(-9, 10, n) + A_LITTLE
     for turn, worker in enumerate(map(int, turns)):
         kind = GET if left[worker] == 1 and GET in kinds else kinds[turn % len(kinds)]
         values = rng.integers(-9, 10, n) + A_LITTLE if kind in (ADD, PUT) else np.zeros(0)
+        if kind == PUT:
+            puts += 1
+            values = values if puts % 3 == 0 else again
         found.append(Asked(len(found) + 1.0, worker, kind, values))
         left[worker] -= 1
         if not left[worker]:
@@ -95,8 +99,8 @@ def served(answer: Answer, seed: int, workers: int, n: int, each: int, kinds: Se
     """Run `serve` on a shard of n values, with `each` requests of each worker."""
     requests = script(seed, workers, n, each, kinds)
     shard = stream(Purpose.MANUAL, seed, "a shard", n).integers(-9, 10, n).astype(float)
-    played = {worker: worker_of(requests, workers) for worker in range(workers)}
-    run = answer.on_ranks([()] * workers + [(shard, workers)], AT_ONCE, may_change=[0], played=played)
+    played = {worker: worker_of(requests, workers) for worker in range(workers)} | {workers + 1: idle}
+    run = answer.on_ranks([()] * workers + [(shard, workers), ()], AT_ONCE, may_change=[0], played=played)
     called = f"serve(comm, shard, {workers}), shard of {counted(n, 'value')}"
     return Served(shard, workers, requests, run, called)
 
@@ -112,6 +116,13 @@ def replayed(shard: Array, requests: Sequence[Asked]) -> tuple[list[Array], Arra
         elif asked.kind == ADD:
             values = values + asked.values
     return replies, values
+
+
+def in_float32(one: Served) -> tuple[list[Array], Array]:
+    """The replies and the end of a server whose values are float32."""
+    requests = [Asked(each.at, each.worker, each.kind, each.values.astype(np.float32)) for each in one.requests]
+    replies, end = replayed(one.shard.astype(np.float32), requests)
+    return [reply.astype(float) for reply in replies], end.astype(float)
 
 
 def end_mistakes(one: Served) -> dict[str, Array]:
@@ -130,7 +141,7 @@ def end_mistakes(one: Served) -> dict[str, Array]:
         "These are the initial values.": one.shard,
         "The initial values are missing: the sum starts with the shard.": replayed(one.shard, one.requests)[1]
         - one.shard,
-        FLOAT32: replayed(one.shard, one.requests)[1].astype(np.float32).astype(float),
+        FLOAT32: in_float32(one)[1],
     }
 
 
@@ -151,7 +162,7 @@ def compare_replies(one: Served) -> None:
     """Raise Wrong unless each GET got the values of its moment."""
     compare_messages(one)
     wanted, _ = replayed(one.shard, one.requests)
-    for (asked, _, got), want in zip(one.replies(), wanted, strict=True):
+    for (asked, _, got), want, rounded in zip(one.replies(), wanted, in_float32(one)[0], strict=True):
         called = f"{one.called}: the reply to GET of worker {asked.worker} at {asked.at:g} s"
         own = [other for other in one.requests if other.worker == asked.worker and other.at < asked.at]
         before = [other for other in one.requests if other.at < asked.at]
@@ -166,7 +177,7 @@ def compare_replies(one: Served) -> None:
                 one.shard, one.requests
             )[1],
             "The reply is the array of values, without a kind.": request(GET, want),
-            FLOAT32: want.astype(np.float32).astype(float),
+            FLOAT32: rounded,
         }
         told = {sentence: array for sentence, array in mistakes.items() if not np.array_equal(array, want)}
         expect.array(got, want, called, rtol=0.0, atol=0.0, mistakes=told, dtype=np.float64)

@@ -14,6 +14,7 @@ from course.checks.averaging.machines import (
     Machine,
     compare_rounds,
     machines,
+    scales,
     vector,
 )
 from course.judging import Answer, Wrong, expect
@@ -32,16 +33,13 @@ class Elastic:
     machines: list[Machine]
     centre: Array
     lr: float
+    alpha: float
     period: int
     steps: int
 
     @property
     def p(self) -> int:
         return len(self.machines)
-
-    @property
-    def alpha(self) -> float:
-        return 0.625 / self.p
 
     @cached_property
     def run(self) -> RankRun:
@@ -51,7 +49,7 @@ class Elastic:
     def called(self, rank: int) -> str:
         return (
             f"elastic on rank {rank} of {self.p}, {counted(len(self.centre), 'weight')}, lr={self.lr:g}, "
-            f"period={self.period}, steps={self.steps}"
+            f"alpha={self.alpha:.3g}, period={self.period}, steps={self.steps}"
         )
 
     def returned(self, rank: int) -> tuple[Array, Array]:
@@ -64,8 +62,8 @@ class Elastic:
 def elastic(answer: Answer, case: Case, seed: int, lr: float = LR) -> Elastic:
     """`elastic` on p machines whose weights begin apart from each other and from the centre."""
     p, n, period, steps = case
-    drawn = machines(seed, p, n, steps)
-    return Elastic(answer, drawn, np.linspace(-1, 1, n) + 0.5, lr, period, steps)
+    drawn, alpha = machines(seed, p, n, steps), round(0.37 + 0.06 * steps, 2) / p
+    return Elastic(answer, drawn, scales(n) * (np.linspace(-1, 1, n) + 0.5), lr, alpha, period, steps)
 
 
 def trained(one: Elastic, slip: str = "") -> tuple[list[Array], Array]:
@@ -154,7 +152,7 @@ def compare_trained(one: Elastic) -> None:
 
 def alone(one: Elastic, rank: int) -> Array:
     """The centre of a worker that knows nothing of the others."""
-    own = Elastic(one.answer, [one.machines[rank]], one.centre, one.lr, one.period, one.steps)
+    own = Elastic(one.answer, [one.machines[rank]], one.centre, one.lr, one.alpha, one.period, one.steps)
     x, centre = own.machines[0].x, own.centre
     for step in range(one.steps):
         pull = one.alpha * (x - centre) if step % one.period == 0 else np.zeros_like(x)

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from course.checks.averaging.graphs import Array, Graph, drawn_weights, factor
+from course.checks.averaging.machines import scales
 from course.judging import Answer, Wrong, expect
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
@@ -55,7 +56,7 @@ def gossiped(answer: Answer, case: Case, seed: int, in_rounds: bool = False) -> 
     """`gossip` on a graph whose pairs have different weights."""
     graph, n, steps = case
     graph = (graph[0], graph[1])
-    x = stream(Purpose.MANUAL, seed, "numbers to mix", *graph, n).normal(size=(graph[1], n))
+    x = scales(n) * stream(Purpose.MANUAL, seed, "numbers to mix", *graph, n).normal(size=(graph[1], n))
     return Gossiped(answer, graph, drawn_weights(graph, seed), x, steps, in_rounds)
 
 

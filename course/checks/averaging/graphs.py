@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 
 
 def neighbours(graph: Graph, seed: int) -> list[list[int]]:
-    """For each machine, its neighbours in ascending order."""
+    """For each machine, its neighbours; in ascending order but for random graphs."""
     kind, p = graph
     if kind == "ring":
         edges = {(i, (i + 1) % p) for i in range(p)} if p > 1 else set()
@@ -41,7 +41,7 @@ def neighbours(graph: Graph, seed: int) -> list[list[int]]:
     for i, j in edges:
         found[i].add(j)
         found[j].add(i)
-    return [sorted(each) for each in found]
+    return [sorted(each, key=lambda j: j * 7 % p if kind == "random" else j) for each in found]
 
 
 def equal_weights(near: Sequence[Sequence[int]]) -> Array:

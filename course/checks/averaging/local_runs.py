@@ -29,10 +29,11 @@ class Local:
     period: int
     steps: int
     first: int
+    lr: float = LR
 
     @cached_property
     def run(self) -> RankRun:
-        settings = (LR, self.period, self.steps, self.first)
+        settings = (self.lr, self.period, self.steps, self.first)
         return self.answer.on_ranks([(each.x, each.slopes, *settings) for each in self.machines])
 
     def called(self, rank: int) -> str:
@@ -45,7 +46,9 @@ class Local:
 def local(answer: Answer, case: Case, seed: int) -> Local:
     """`local_sgd` on p machines that begin with the same weights."""
     p, n, period, steps, first = case
-    return Local(answer, machines(seed, p, n, steps, is_equal=True), period, steps, first)
+    return Local(
+        answer, machines(seed, p, n, steps, is_equal=True), period, steps, first, round(LR + 0.02 * (steps % 5), 2)
+    )
 
 
 def ends(steps: int, period: int, first: int, slip: str = "") -> list[int]:
@@ -81,7 +84,7 @@ def trained(one: Local, slip: str = "") -> list[Array]:
             slopes = [sum(slopes) / p] * p if step in rounds else slopes
         elif slip == "one gradient a round":
             slopes = slopes if step in rounds else [np.zeros_like(x) for x in xs]
-        xs = [x - LR * slope for x, slope in zip(xs, slopes, strict=True)]
+        xs = [x - one.lr * slope for x, slope in zip(xs, slopes, strict=True)]
         is_round = step in rounds and slip not in ("gradients", "before")
         if is_round:
             total = sum(xs)

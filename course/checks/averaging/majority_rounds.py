@@ -24,6 +24,7 @@ Case = tuple[int, int, int]
 """(p, n, rounds)"""
 
 AT_ONCE = Network(alpha=0.0, beta=0.0)
+A_SECOND_A_MESSAGE = Network(alpha=1.0, beta=0.0)
 A_MOMENT = 1e-6
 ROUNDING = 1e-9
 
@@ -46,12 +47,13 @@ class Majority:
     n: int
     gradients: list[Gradient]
     drawn: list[int]
+    network: Network = AT_ONCE
 
     @cached_property
     def run(self) -> RankRun:
         arguments = [(self.p, self.n, tuple(self.drawn))] * self.p + [()] * self.p
         played = {self.p + machine: self.training(machine) for machine in range(self.p)}
-        return self.answer.on_ranks(arguments, AT_ONCE, played=played)
+        return self.answer.on_ranks(arguments, self.network, played=played)
 
     def training(self, machine: int) -> Callable[[Communicator], None]:
         """The program of a machine's training, which never waits."""
@@ -109,6 +111,15 @@ def majority(answer: Answer, kind: str, case: Case, seed: int) -> Majority:
         drawn.append(drawn[0] if drawn and kind == "same" else int(rng.choice(able)))
         now = next(each.at for each in gradients if each.machine == drawn[-1] and each.at > now)
     return Majority(answer, p, n, [each for each in gradients if each.at < now + 4], drawn)
+
+
+def far_between(answer: Answer, p: int) -> Majority:
+    """Two rounds in which messages take time, far less than until the next gradient. Machine 0 is not drawn."""
+    drawn = [p - 1, p // 3]
+    gradients = [
+        Gradient(machine, at, np.array([at])) for machine, at in zip((0, *drawn), (12.0, 25.0, 50.0), strict=True)
+    ]
+    return Majority(answer, p, 1, gradients, drawn, A_SECOND_A_MESSAGE)
 
 
 def replay(one: Majority) -> tuple[list[float], list[Array], list[Array]]:
@@ -245,6 +256,22 @@ def why_time(one: Majority, number: int, at: float) -> str:
         late = next(machine for machine, first in enumerate(firsts) if abs(at - first) < A_MOMENT)
         return f"The round has waited for machine {late}, which was not ready: such a machine adds zeros."
     return "A machine that waits for its own gradient cannot see that the round has begun: wait for both messages."
+
+
+def compare_activation(one: Majority) -> None:
+    """Raise Wrong unless every machine is activated within 3 ceil(lg p) messages, one after the other."""
+    compare_sums(one)
+    most = 3 * (one.p - 1).bit_length()
+    for number, ready in enumerate(replay(one)[0]):
+        came = ready + 1
+        begun = [made[number].begun - came if len(made) > number else np.inf for made in one.run.collectives[: one.p]]
+        last = int(np.argmax(begun))
+        expect.true(
+            begun[last] <= most + A_MOMENT,
+            f"{one.called(last)}, a message takes a second: expected this machine in the all-reduce of round {number} "
+            f"within {most} s after machine {one.drawn[number]} had its gradient, got {begun[last]:g} s.",
+            "In a tree, all machines that are active activate others at once; in a chain each waits for one.",
+        )
 
 
 def compare_messages(one: Majority) -> None:

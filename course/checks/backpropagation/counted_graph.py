@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from course.probes.backpropagation import Recipe
+from course.probes.backpropagation import Recipe, slopes
 
 
 def gradients(recipe: Recipe, accumulate: bool = True) -> list[float]:
@@ -14,17 +15,16 @@ def gradients(recipe: Recipe, accumulate: bool = True) -> list[float]:
     values: list[float] = []
     for item in recipe:
         if isinstance(item, tuple):
-            a, b = values[item[1]], values[item[2]]
-            values.append(a * b if item[0] == "mul" else a + b)
+            of_parents = [values[i] for i in item[1:]]
+            values.append(math.prod(of_parents) if item[0] == "mul" else sum(of_parents))
         else:
             values.append(item)
     grads = [0.0] * len(recipe)
     grads[-1] = 1.0
     for item, g in zip(reversed(recipe), reversed(range(len(recipe))), strict=True):
         if isinstance(item, tuple):
-            a, b = item[1:]
-            for parent, slope in ((a, values[b]), (b, values[a])):
-                share = grads[g] * (slope if item[0] == "mul" else 1.0)
+            for parent, slope in zip(item[1:], slopes(item[0], [values[i] for i in item[1:]]), strict=True):
+                share = grads[g] * slope
                 grads[parent] = grads[parent] + share if accumulate else share
     return grads
 
@@ -35,11 +35,11 @@ def doubled(times: int) -> Recipe:
 
 
 def random_graph(random: np.random.Generator, size: int) -> Recipe:
-    """Three leaves, one of them unused, and nodes made from any two earlier ones, the last ones among them."""
-    recipe: Recipe = [float(x) for x in random.uniform(0.8, 1.2, 3)]
+    """Three leaves, and nodes made from two or three earlier ones, the last one among them."""
+    recipe: Recipe = [float(x) for x in random.uniform(0.8, 1.2, 3) * random.choice([-1, 1], 3)]
     for last in range(2, 2 + size):
-        early = int(random.integers(1, last + 1))
-        recipe.append((str(random.choice(["add", "mul"])), last, early))
+        early = (int(i) for i in random.integers(0, last + 1, random.integers(1, 3)))
+        recipe.append((str(random.choice(["add", "mul"])), last, *early))
     return recipe
 
 

@@ -54,9 +54,9 @@ class TanhNetworkGradient:
         if self.bug == "zero":
             return np.zeros_like(gradient)
         if self.bug == "one element":
-            gradient[2 * len(gradient) // 3] -= 0.012 * np.abs(gradient).max()
+            gradient[2 * len(gradient) // 3] -= 0.0102 * np.abs(gradient).max()
         if self.bug == "bent element":
-            gradient[self.bent(x)] -= 0.012 * np.abs(gradient).max()
+            gradient[self.bent(x)] -= 0.0102 * np.abs(gradient).max()
         if self.bug == "NaN":
             gradient[len(gradient) - max(net.idle, 1)] = np.nan  # where it is 0: nobody may take it for a 0
         return gradient
@@ -150,8 +150,8 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase
     network(
         title, f"a sound gradient where x is about {1 / scale:g}", "", step, TanhNetwork(few, seed + 2, scale=1 / scale)
     )
-    tiny = TanhNetwork(few, seed + 3, height=1e-10)
-    absolute = "The values of f are about 1e-10, less than an absolute tolerance: compare with the gradient's own size."
+    tiny = TanhNetwork(few, seed + 3, height=1e-30)
+    absolute = "The values of f are about 1e-30, less than an absolute tolerance: compare with the gradient's own size."
     network(title, "a gradient of zeros for a function that is small but not constant", "zero", absolute, tiny)
 
     title, wide = "one wrong element among many", TanhNetwork(many, seed + 4, idle=many // 4)
@@ -160,7 +160,7 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase
         "rounding. Divide by the largest element, not by each."
     )
     mean = (
-        "One element is wrong by 1.2 % of the largest: look at the largest difference, not at a mean or a norm, and "
+        "One element is wrong by 1.02 % of the largest: look at the largest difference, not at a mean or a norm, and "
         "keep the tolerance below 1 %."
     )
     network(title, f"a sound gradient of {many} elements", "", zero, wide)
@@ -186,7 +186,7 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase
         drawn.append(GradientCase(title, description, hinges, HingesGradient(hinges, at), x, max(at) <= 1, cause))
 
     coarse = (
-        "One element is wrong by 1.2 % of the largest. Is h small? With a large one the slopes to the left and to the "
+        "One element is wrong by 1.02 % of the largest. Is h small? With a large one the slopes to the left and to the "
         "right lie far apart, and much lies between them. Is the tolerance below 1 %?"
     )
     network("smooth functions", f"a gradient of {few} elements of which one is wrong", "bent element", coarse, small)

@@ -49,6 +49,15 @@ SPECIAL_VALUES: dict[str, tuple[Recipe, Recipe, str]] = {
 """Graphs in which nodes have equal values, or a gradient of 0; each with the same graph of other values, and the
 mistake of an answer that is right for those and wrong for these."""
 
+MANY_PARENTS: dict[str, Recipe] = {
+    "f = a * b * c, one node with three parents; backward(f)": [1.5, -2.0, 2.5, ("mul", 0, 1, 2)],
+    "b = a + a; f = c + d + b, one node with three parents; backward(f)": [
+        1.5, ("add", 0, 0), 2.0, 2.5, ("add", 2, 3, 1),
+    ],
+    "f = a + a + a, one node whose three parents are a; backward(f)": [1.5, ("add", 0, 0, 0)],
+}  # fmt: skip
+ALL_PARENTS = "A node may have any number of parents: go through all of them."
+
 OF_TWO_ROOTS: Recipe = [1.5, 2.0, ("mul", 0, 1), ("add", 2, 2), ("mul", 3, 2)]
 BACKWARD_TWICE = {
     (-1, 3): "c = a * b; d = c + c; e = d * c; backward(e), then, with every .grad 0.0 again, backward(d)",
@@ -94,6 +103,16 @@ def compare_handed(recipe: Recipe, got: dict[str, Any], called: str) -> None:
                 f"its whole gradient, {grad:.6g}.",
                 ALWAYS_ONE if is_always_one(got) else cause_of_calls(recipe, got["calls"]),
             )
+
+
+def compare_reached(recipe: Recipe, got: dict[str, Any], called: str) -> None:
+    """Raise Wrong if the vjp of a made node was not called."""
+    for index, item in enumerate(recipe):
+        expect.true(
+            not isinstance(item, tuple) or got["calls"][index] > 0,
+            f"{called}: vjp of {node_in_words(recipe, index)} was not called, expected one call.",
+            ZERO_IS_A_GRADIENT if not got["grads"][index] else "",
+        )
 
 
 def is_always_one(got: dict[str, Any]) -> bool:

@@ -25,11 +25,14 @@ __all__ = ["chapter", "corrected_entries", "hint", "qsgd", "sparse_sum", "sparsi
     hints=[
         "First add the gradient to the residual, in place: from then on the residual is the total. Which entries leave "
         "it?",
-        "residual += gradient; indices = np.flatnonzero(np.abs(residual) > threshold).",
-        "values = residual[indices] is a copy of these entries; then residual[indices] = 0.",
+        "residual += gradient writes the total into the residual. np.flatnonzero(mask) has the indices where a "
+        "mask is True.",
+        "residual[indices] is a copy of these entries: take it before you clear them.",
     ],
 )
-def sparsify(answer: Answer, part: Part, *, sizes: Sequence[int] = (8, 25, 1), steps: int = 6, seed: int = 0) -> None:
+def sparsify(
+    answer: Answer, part: Part, *, sizes: Sequence[int] = (8, 25, 1, 1100), steps: int = 6, seed: int = 0
+) -> None:
     """The entries above a threshold; two thirds are for the residual: that it is added, and loses no bit."""
 
     @cache
@@ -42,6 +45,8 @@ def sparsify(answer: Answer, part: Part, *, sizes: Sequence[int] = (8, 25, 1), s
     with part(1, "many steps: what was kept is sent later"):
         for n in sizes:
             sent_entries.compare_sent(run(n, steps))
+            first, *others = sent_entries.gradients_of(n, 3, seed)  # with what earlier calls have kept
+            sent_entries.compare_sent(sent_entries.run(answer, others, sent_entries.THRESHOLD / 2, kept=first / 8))
     with part(1, "to the bit: each entry is sent or kept, and nothing is lost"):
         for n in sizes:
             sent_entries.compare_bits(run(n, steps))
@@ -57,15 +62,15 @@ def sparsify(answer: Answer, part: Part, *, sizes: Sequence[int] = (8, 25, 1), s
         "the indices of the k largest magnitudes, equal ones in order.",
         "message = pairs(chosen, residual[chosen]); then clear these entries of the residual; then "
         "comm.all_gather(message) returns the messages of all ranks, yours among them.",
-        "total = np.zeros_like(w); for each message: indices, values = unpacked(message); total[indices] += values. "
-        "The indices of one message are all different, so += adds each once. Return w - lr * total / comm.size.",
+        "Start from zeros in float64, and add what each message has: the indices of one message are all different, "
+        "so total[indices] += values adds each once. What is the mean of all ranks?",
     ],
 )
 def top_k_step(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[sparse_steps.Case] = ((2, 7, 2), (4, 9, 3), (3, 4, 4), (1, 6, 2)),
+    cases: Sequence[sparse_steps.Case] = ((2, 7, 2), (4, 9, 3), (3, 4, 4), (1, 6, 2), (2, 1100, 20)),
     steps: int = 3,
     seed: int = 0,
 ) -> None:
@@ -103,8 +108,8 @@ def top_k_step(
     hints=[
         "In this order: v <- m v + g; waiting <- waiting + v; choose; send `waiting`; clear. All in place: velocity *= "
         "m; velocity += gradient; waiting += velocity.",
-        "indices = np.argsort(-np.abs(waiting), kind='stable')[:k]; values = waiting[indices]; waiting[indices] = 0; "
-        "with masking, velocity[indices] = 0 as well.",
+        "np.argsort(-np.abs(waiting), kind='stable')[:k] are the k largest, equal ones in order. Take their values "
+        "before you clear them. What does masking clear besides?",
     ],
 )
 def corrected_entries(
@@ -112,7 +117,7 @@ def corrected_entries(
     part: Part,
     *,
     constant: Sequence[corrected_velocities.Constant] = ((0.9, 10, 1), (0.5, 4, 3), (0.0, 5, 2)),
-    waits: Sequence[corrected_velocities.Case] = ((4, 8, 1, 0.9), (5, 6, 2, 0.5)),
+    waits: Sequence[corrected_velocities.Case] = ((4, 8, 1, 0.9), (5, 6, 2, 0.5), (1100, 2, 20, 0.9)),
     masked: Sequence[corrected_velocities.Case] = ((5, 7, 2, 0.9), (4, 5, 1, 0.5)),
     seed: int = 0,
 ) -> None:
@@ -138,7 +143,8 @@ def corrected_entries(
     hints=[
         "a = s * np.abs(gradient) / norm; lower = np.floor(a). With which probability must the upper level be taken so "
         "that the mean is a?",
-        "levels = lower + (uniform < a - lower): True counts as 1. Then the sign: np.sign(gradient) * levels.",
+        "A comparison of arrays gives True and False, which count as 1 and 0: which comparison says where the "
+        "upper level is taken? The sign comes last.",
         "Before all that: if norm is 0, return 0.0 and np.zeros(n, np.int8). At the end: .astype(np.int8).",
     ],
 )
@@ -146,7 +152,7 @@ def qsgd(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[random_levels.Case] = ((40, 30), (5, 4), (16, 1), (9, 2)),
+    cases: Sequence[random_levels.Case] = ((40, 30), (5, 4), (16, 1), (9, 2), (1100, 100)),
     seed: int = 0,
 ) -> None:
     """The levels for given random numbers; half is for the mean, the error's bound, and one byte a number."""
@@ -171,15 +177,15 @@ def qsgd(
         "holds are np.flatnonzero(total).",
         "distance = 1; while distance < comm.size: partner = comm.rank ^ distance; ...; distance *= 2. The message is "
         "pairs(held, total[held]) if 8 * len(held) < 4 * n, else total.",
-        "What comes is pairs if its dtype is np.int32: more, those = unpacked(came); total[more] += those. Else it is "
-        "a whole vector: total = total + came.",
+        "What comes is pairs if its dtype is np.int32: unpack them, and add them where they belong. Else it is a "
+        "whole vector.",
     ],
 )
 def sparse_sum(
     answer: Answer,
     part: Part,
     *,
-    sums: Sequence[sparse_rounds.Case] = ((2, 9, 2), (4, 12, 3), (1, 7, 2)),
+    sums: Sequence[sparse_rounds.Case] = ((2, 9, 2), (4, 12, 3), (1, 7, 2), (2, 20_000, 9_000)),
     sparse: Sequence[sparse_rounds.Case] = ((4, 60, 3), (8, 100, 2)),
     filling: Sequence[sparse_rounds.Case] = ((4, 16, 4), (4, 20, 8), (8, 24, 2), (2, 10, 8)),
     seed: int = 0,

@@ -64,12 +64,15 @@ class Run:
         return indices, values
 
 
-def run(answer: Answer, gradients: Sequence[Array], ks: Sequence[int], m: float, masking: bool) -> Run:
-    """Let the answer make a step for each gradient, from zeros."""
-    zeros = np.zeros_like(gradients[0])
+def run(
+    answer: Answer, gradients: Sequence[Array], ks: Sequence[int], m: float, masking: bool,
+    before: tuple[Array, Array] | None = None,
+) -> Run:  # fmt: skip
+    """Let the answer make a step for each gradient. before: velocity and what waits; zeros if None."""
+    u, waiting = before or (np.zeros_like(gradients[0]),) * 2
     settings = [[m, k, masking] for k in ks]
-    seen = answer.run(steps_in_place, list(gradients), [zeros, zeros.copy()], settings)
-    steps, u, waiting = [], zeros, zeros
+    seen = answer.run(steps_in_place, list(gradients), [u, waiting], settings)
+    steps = []
     for gradient, k in zip(gradients, ks, strict=True):
         steps.append(Step(gradient, u, waiting, m, k, masking))
         after = steps[-1].after()
@@ -85,13 +88,15 @@ def random_run(answer: Answer, case: Case, seed: int, masking: bool) -> Run:
 
 
 def tied_runs(answer: Answer) -> list[Run]:
-    """Equal magnitudes, all entries, none, zeros, and many equal ones: sorts are stable for few."""
+    """Equal and nearly equal magnitudes, all entries, none, zeros, and many equal ones: sorts are stable for few."""
     rows = [[1.0, -1.0, 1.0, 0.5], [0.0, 0.0, 0.0, 0.0], [2.0, -3.0, 2.0, -3.0], [0.0, 1.0, -1.0, 0.0]]
     many = np.resize([1.0, -2.0, 2.0, -1.0, 2.0], 64)
+    near = np.array([1.0, -1.0 - 1e-11, 1.0 + 2e-11, 3e-9])
     return [
         run(answer, [np.array(row) for row in rows], [2, 0, 4, 1], 0.5, False),
         run(answer, [np.array([0.0, 0.0, 1.0]), np.zeros(3)], [2, 2], 0.0, False),
         run(answer, [many, -many], [20, 30], 0.5, False),
+        run(answer, [near, -near], [2, 1], 0.5, False, (near / 4, -near / 2)),
     ]
 
 

@@ -195,9 +195,9 @@ def gradients_of(n: int, steps: int, seed: int) -> list[Array]:
     return made
 
 
-def run(answer: Answer, gradients: Sequence[Array], threshold: float) -> Run:
-    """Let the answer make all steps, from a residual of zeros."""
-    residual = np.zeros_like(gradients[0])
+def run(answer: Answer, gradients: Sequence[Array], threshold: float, kept: Array | None = None) -> Run:
+    """Let the answer make all steps. kept: the residual before the first; zeros if None."""
+    residual = np.zeros_like(gradients[0]) if kept is None else kept
     seen = answer.run(steps_in_place, list(gradients), [residual], [[threshold]] * len(gradients))
     residuals = []
     for gradient in gradients:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-LR = 0.25
+RATES = (0.3, 0.07)
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,11 @@ class Step:
         return len(self.gradients)
 
     @property
+    def lr(self) -> float:
+        """The learning rate, which differs from step to step."""
+        return RATES[self.number % 2]
+
+    @property
     def totals(self) -> list[Array]:
         return [residual + gradient for residual, gradient in zip(self.residuals, self.gradients, strict=True)]
 
@@ -38,12 +43,14 @@ class Step:
         if rule is not None:
             return rule(self, chosen)
         mean = added(self, chosen, self.totals) / self.p
-        return self.w - LR * mean, [cleared(total, those) for total, those in zip(self.totals, chosen, strict=True)]
+        return self.w - self.lr * mean, [
+            cleared(total, those) for total, those in zip(self.totals, chosen, strict=True)
+        ]
 
     def arguments(self) -> list[tuple[Any, ...]]:
         """Those of every rank."""
         return [
-            (self.w.copy(), gradient.copy(), residual.copy(), self.k, LR)
+            (self.w.copy(), gradient.copy(), residual.copy(), self.k, self.lr)
             for gradient, residual in zip(self.gradients, self.residuals, strict=True)
         ]
 
@@ -78,7 +85,7 @@ def kept_of(step: Step, chosen: list[Array]) -> list[Array]:
 
 
 def moved(step: Step, direction: Array) -> Array:
-    return np.asarray(step.w - LR * direction)
+    return np.asarray(step.w - step.lr * direction)
 
 
 def overwritten(step: Step, chosen: list[Array]) -> tuple[Array, list[Array]]:
@@ -152,7 +159,7 @@ MISTAKES: dict[str, Rule] = {
         lambda step, rank, those: step.residuals[rank]
     ),
     "Only the sum was taken: divide it by p.": with_weights(lambda step, total: moved(step, total)),
-    "The step goes up: w - lr * mean.": with_weights(lambda step, total: step.w + LR * total / step.p),
+    "The step goes up: w - lr * mean.": with_weights(lambda step, total: step.w + step.lr * total / step.p),
     "The learning rate is missing.": with_weights(lambda step, total: step.w - total / step.p),
     "It was divided by how many ranks have sent the entry; divide by p.": with_weights(
         lambda step, total: moved(step, total / np.maximum(1, np.bincount(np.concatenate(
@@ -184,7 +191,7 @@ MISTAKES: dict[str, Rule] = {
         lambda step, rank, those: cleared(step.gradients[rank], those)
     ),
     "The learning rate is in the residual: it is kept in the unit of the gradient.": with_residuals(
-        lambda step, rank, those: np.float32(LR) * cleared(step.totals[rank], those)
+        lambda step, rank, those: np.float32(step.lr) * cleared(step.totals[rank], those)
     ),
     "A residual of the sum of all ranks was kept: each rank keeps what it has left out itself.": with_residuals(
         lambda step, rank, those: np.sum(kept_of(step, [top(each, step.k) for each in step.totals]), axis=0)

@@ -32,8 +32,8 @@ __all__ = [
         "Count everything in steps first. How many steps has an epoch, and how many the warm-up?",
         "steps_an_epoch = -(-samples // batch) rounds up. The warm-up has W = warm_up * steps_an_epoch steps: 0 to "
         "W - 1. At step t it has made t / W of its way.",
-        "In the warm-up: base_lr * (1 + (k - 1) * step / W). After it: k * base_lr * 0.1 ** (the number of drops with "
-        "step >= epoch * steps_an_epoch).",
+        "On the whole way of the warm-up the rate rises by (k - 1) * base_lr. After it, count the drops with step "
+        ">= epoch * steps_an_epoch.",
     ],
 )
 def scheduled_rate(
@@ -49,11 +49,13 @@ def scheduled_rate(
         (0.05, 16, 144, 1440, 3, ()),
         (0.1, 32, 128, 512, 1, ()),
         (0.2, 20, 50, 300, 2, ()),
+        (0.1, 32, 64, 1_200_000, 5, ()),
     ),
     dropped: Sequence[rate_schedules.Case] = (
         (0.1, 32, 160, 1000, 2, (4, 6)),
         (0.3, 16, 48, 500, 0, (2, 3)),
         (0.05, 32, 256, 2000, 1, (2, 5, 9)),
+        (2e-4, 8, 24, 20, 0, (1, 3, 4, 8, 90)),
     ),
 ) -> None:
     """k times the rate; two thirds are for the steps where the warm-up and the drops begin and end."""
@@ -73,16 +75,16 @@ def scheduled_rate(
     hints=[
         "The velocity holds all past gradients, each with the rate of the step before. Which factor gives them the "
         "rate of this step?",
-        "v = momentum * (lr / lr_before) * v - lr * gradient(w, step); w = w + v. The velocity is zero at first, so "
-        "any lr_before will do for step 0: take rates[0].",
+        "Divide by the rate of the step before, and multiply by that of this step; the new gradient needs lr alone. The "
+        "velocity is zero at first, so any rate before will do for step 0: take rates[0].",
     ],
 )
 def corrected_run(
     answer: Answer,
     part: Part,
     *,
-    constant: Sequence[corrected_paths.Case] = ((2, 6, 0.9), (1, 1, 0.9), (2, 3, 0.0)),
-    rising: Sequence[corrected_paths.Case] = ((3, 8, 0.9), (2, 5, 0.5)),
+    constant: Sequence[corrected_paths.Case] = ((2, 6, 0.9), (1, 1, 0.9), (2, 3, 0.0), (1100, 3, 0.9)),
+    rising: Sequence[corrected_paths.Case] = ((3, 8, 0.9), (2, 5, 0.5), (2, 300, 0.9)),
     falling: Sequence[corrected_paths.Case] = ((2, 9, 0.9), (1, 7, 0.7)),
     seed: int = 0,
 ) -> None:
@@ -114,7 +116,8 @@ def corrected_run(
         "the equation.",
         "Two equations, two unknowns: subtract them, and |G|^2 is gone: trace = (square_small - square_large) / "
         "(1 / b_small - 1 / b_large).",
-        "squared_norm = square_large - trace / b_large. Divide the two only at the very end.",
+        "Put the trace back into the equation of the large size: that gives |G|^2. Divide the two only at the very "
+        "end.",
     ],
 )
 def gradient_noise_scale(
@@ -144,15 +147,15 @@ def gradient_noise_scale(
         "compute alone after that?",
         "One array of n + 1 numbers: message = np.append(gradient, gradient @ gradient). After the all-reduce, divide "
         "it by comm.size.",
-        "Then message[:-1] is the gradient of the large minibatch, and message[-1] the mean square of the small ones. "
-        "The rest is as in 2a, with b_small = b and b_large = comm.size * b.",
+        "Then the last number of the message is the mean square of the small minibatches, and the rest is the "
+        "gradient of the large one. What are the two sizes of 2a here?",
     ],
 )
 def noise_of_ranks(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[rank_noise.Case] = ((2, 5, 4), (3, 4, 2), (2, 1, 3), (5, 6, 1)),
+    cases: Sequence[rank_noise.Case] = ((2, 5, 4), (3, 4, 2), (2, 1, 3), (5, 6, 1), (2, 1100, 2)),
     seed: int = 0,
 ) -> None:
     """The mean gradient and the two estimates; half is for one all-reduce of n + 1 numbers, and the same bits."""
@@ -168,7 +171,8 @@ def noise_of_ranks(
     with part(1, "the estimates of |G|^2 and tr(Sigma)"):
         for case in steps:
             rank_noise.compare_estimates(step(case))
-        rank_noise.compare_estimates(rank_noise.step(answer, steps[0], seed, rank_noise.without_mean))
+        for change in (rank_noise.without_mean, rank_noise.tiny):
+            rank_noise.compare_estimates(rank_noise.step(answer, steps[0], seed, change))
     with part(1, "one all-reduce of n + 1 numbers, and nothing else"):
         for case in steps:
             rank_noise.compare_traffic(step(case))
@@ -247,8 +251,8 @@ def best_batch(answer: Answer, part: Part, *, seed: int = 0) -> None:
     hints=[
         "The time of i samples a node is (1 + b_c / (i p)) * seconds_per_step(i p). Is it smaller for i or for i + 1? "
         "That says on which side of i the best one is.",
-        "So halve: low, high = 1, most_per_node; while low < high: compare middle and middle + 1, and keep one half. A "
-        "million is halved to one in 20 rounds, of two calls each.",
+        "So halve the range in each round: compare the middle with its neighbour, and keep one half. A million is "
+        "halved to one in 20 rounds, of two calls each.",
     ],
 )
 def best_measured_batch(answer: Answer, part: Part, *, seed: int = 0) -> None:

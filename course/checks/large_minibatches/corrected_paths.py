@@ -66,8 +66,8 @@ class Run:
         w, v, before = self.start, np.zeros_like(self.start), self.rates[0]
         path = [w]
         for step, lr in enumerate(self.rates):
-            v = self.momentum * factor(lr, before) * v - lr * new(lr, before) * self.gradient(w, step)
-            w, before = w + v, lr
+            v = self.momentum * factor(lr, before) * v + lr * new(lr, before) * self.gradient(w, step)
+            w, before = w - v, lr
             path.append(w)
         return np.array(path)
 
@@ -89,8 +89,8 @@ def run(answer: Answer, case: Case, kind: str, seed: int) -> Run:
     rate = float(np.round(rng.uniform(0.05, 0.1), 3))
     rates = {
         "constant": [rate] * steps,
-        "rising": [rate * (1 + step / max(steps - 2, 1)) for step in range(steps - 2)] + [3 * rate] * 2,
-        "falling": [3 * rate * 0.4 ** (3 * step // steps) for step in range(steps)],
+        "rising": [rate * (1 + step / max(steps - 2, 1)) for step in range(steps - 2)] + [8 * rate] * 2,
+        "falling": [3 * rate * 0.2 ** (3 * step // steps) for step in range(steps)],
     }[kind]
     one = Run(rng.normal(size=n), kind, rng.uniform(0.5, 2.0, n), rng.normal(0.0, 2.0, (steps, n)), rates, momentum)
     one.returned = answer(one.start.copy(), answer.offered(one.asked, "gradient"), list(rates), momentum)
@@ -98,7 +98,7 @@ def run(answer: Answer, case: Case, kind: str, seed: int) -> Run:
 
 
 def compare_path(one: Run) -> None:
-    """Raise Wrong unless the weights are those of the form with the rate outside, in each step, and v is the change."""
+    """Raise Wrong unless the weights are those of the form with the rate outside, in each step, and v the last change."""
     w, v = returned(one)
     want = one.right_path()
     last = expect.number_array(w, f"{one.called}: w", f"an array of shape {one.start.shape}")
@@ -111,13 +111,13 @@ def compare_path(one: Run) -> None:
     scale = ROUNDING * (1 + float(np.abs(want).max()))
     ends = {sentence: path[-1] for sentence, path in wrong_paths(one).items()}
     expect.array(w, want[-1], f"{one.called}: w", rtol=0, atol=scale, mistakes=ends)
-    change, lr = want[-1] - want[-2], one.rates[-1]
+    last, lr = want[-2] - want[-1], one.rates[-1]
     slips = {
-        "This is the sum u: the velocity has the rate inside, v = -lr * u.": -change / lr,
-        "The sign of v is wrong: it is what w changes by.": -change,
-        "The velocity is the one before the last step.": want[-2] - want[max(len(want) - 3, 0)],
+        "This is the sum u: the velocity has the rate inside, v = lr * u.": last / lr,
+        "The sign of v is wrong: w <- w - v.": -last,
+        "The velocity is the one before the last step.": want[max(len(want) - 3, 0)] - want[-2],
     }
-    expect.array(v, change, f"{one.called}: v", rtol=0, atol=scale, mistakes=slips)
+    expect.array(v, last, f"{one.called}: v", rtol=0, atol=scale, mistakes=slips)
 
 
 def wrong_paths(one: Run) -> dict[str, Array]:

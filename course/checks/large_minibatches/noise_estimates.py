@@ -144,15 +144,21 @@ def judge_identities(answer: Answer, case: Drawn, seed: int) -> None:
     small, large, b_small, b_large = drawn(case, seed)
     want = scale(small, large, b_small, b_large)
     changes: dict[str, Callable[[Array], Array]] = {
-        ", all multiplied by 1e-6": lambda gradients: gradients * 1e-6,
+        ", all multiplied by 1e-9": lambda gradients: gradients * 1e-9,
         ", in the other order of coordinates": lambda gradients: np.ascontiguousarray(gradients[:, ::-1]),
         ", with 50 coordinates of zeros added": lambda gradients: np.pad(gradients, ((0, 0), (0, 50))),
     }
     for where, change in changes.items():
         judge(answer, change(small), change(large), b_small, b_large, want, where)
+    draws = np.array([[3.0, 4.0], [-3.0, -4.0]] * 500 + [[1.6, 4.8], [-1.6, -4.8]] * 100)
+    one = np.array([[2.506, 0.0]])
+    judge(answer, draws, one, 1, 4, scale(draws, one, 1, 4), ", much noise")
+    columns = np.arange(1200)
+    few, many = (each[:, columns % each.shape[1]] * (1 + columns / 1200) for each in (small, large))
+    judge(answer, few, many, b_small, b_large, scale(few, many, b_small, b_large), "")
     opposite = np.array([[1.0, 0.5], [-1.0, -0.5]])
-    for noisy, squared_norm in ((np.array([[3.0, 1.0], [1.0, 3.0]]), -7.5), (np.array([[5.0, 0.0]]), -22.5)):
-        judge_infinite(answer, noisy, opposite, f"an estimate of |G|^2 of {squared_norm}")
+    for loud, squared_norm in ((np.array([[3.0, 1.0], [1.0, 3.0]]), -7.5), (np.array([[5.0, 0.0]]), -22.5)):
+        judge_infinite(answer, loud, opposite, f"an estimate of |G|^2 of {squared_norm}")
     judge_infinite(answer, np.zeros((2, 3)), np.zeros((1, 3)), "gradients of 0")
     quiet, loud = np.array([[2.0, 0.0]]), np.array([[0.0, 3.0]])
     got = answer(quiet, loud, 1, 4)

@@ -152,6 +152,13 @@ def judge(answer: Answer, schedule: Schedule) -> None:
     """Raise Wrong unless the answer has the rate of each step that is looked at."""
     steps = schedule.looked_at()
     got = [asked(answer, schedule, step) for step in steps]
+    for step, first in list(zip(steps, got, strict=True))[::-1]:
+        again = asked(answer, schedule, step)
+        expect.true(
+            again == first,
+            f"{schedule.called(step)}: in ascending order of the steps it was {first:g}, in descending order {again:g}.",
+            "The rate of a step depends on the arguments alone, and not on earlier calls.",
+        )
     want = [schedule.rate(step) for step in steps]
     agree = np.isclose(got, want, rtol=1e-9, atol=0)
     if agree.all():

@@ -38,9 +38,8 @@ __all__ = [
         "If everyone who has the array sends it on, how many ranks have it after 1, 2, 3 rounds?",
         "After k rounds ranks 0 to 2^k - 1 have it. In the next round each of them tells one rank that has not: rank r "
         "tells r + 2^k, if there is one.",
-        "Let `have = 1` and double it while it is less than comm.size: `if comm.rank < have` send to comm.rank + have "
-        "(if that is a rank), `elif comm.rank < 2 * have` receive from comm.rank - have, otherwise wait for a later "
-        "round.",
+        "A rank asks three things in each round: have I the array already, do I get it now, or later? In the last "
+        "round not everyone who has it has somebody to send it to.",
     ],
 )
 def broadcast_tree(
@@ -72,10 +71,8 @@ def broadcast_tree(
         "it comes to adds its own. Where must it start to end, complete, on the rank of its number?",
         "Chunk i ends on rank i after p - 1 steps to the right, so it starts on rank i + 1. Rank r hence sends chunk "
         "r - 1 first; in step k (counted from 0) it sends chunk r - 1 - k and receives chunk r - 2 - k, all modulo p.",
-        "All ranks send at once: use comm.sendrecv(growing, right, left), add your own share of the chunk that came "
-        "to what came, as a new array, and send that in the next step.",
-        "growing = chunks[(r - 1) % p]; then for k in range(p - 1): growing = comm.sendrecv(growing, right, left) + "
-        "chunks[(r - 2 - k) % p]. What is to be returned if p is 1?",
+        "All ranks send at once: use comm.sendrecv, add your own share of the chunk that came to what came, as a new "
+        "array, and send that in the next step. What is to be returned if p is 1?",
     ],
 )
 def ring_reduce_scatter(
@@ -202,8 +199,6 @@ def ring_all_reduce(
         "The partner of r differs from it in bit k alone: `r ^ 2**k` (exclusive or). After log2 p rounds all agree.",
         "Begin with `first, total = fold_in(comm, x)`, let the ranks below `first` do the rounds on `total`, and end "
         "with `return fold_out(comm, first, total)`.",
-        "distance = 1; while distance < first: total = total + comm.sendrecv(total, partner, partner) with partner = "
-        "comm.rank ^ distance; then distance doubles. Ranks from `first` on skip the loop.",
     ],
 )
 def recursive_doubling(
@@ -242,8 +237,7 @@ def recursive_doubling(
     points=1,
     hints=[
         "How many messages does a rank send, one after the other, and how many bytes are in each?",
-        "2(p - 1) messages of n/p bytes; each takes alpha + n/p beta. In p - 1 of the steps a chunk is added, for "
-        "n/p gamma.",
+        "There are 2(p - 1) messages, and each is a chunk. In how many of these steps is a chunk added?",
     ],
 )
 def ring_seconds(
@@ -271,7 +265,7 @@ def recursive_doubling_seconds(
     part: Part,
     *,
     powers_of_two: Sequence[collective_costs.Case] = POWERS_OF_TWO,
-    others: Sequence[collective_costs.Case] = ANY_NUMBER,
+    others: Sequence[collective_costs.Case] = (*ANY_NUMBER, (9, 1_234_577, 31.7e-6, 0.737e-9, 0.311e-9)),
 ) -> None:
     """Recursive doubling's time by the formula, for powers of two and for any p."""
     with part(0.5, "p a power of two"):
@@ -287,8 +281,8 @@ def recursive_doubling_seconds(
     hints=[
         "Both times are straight lines in the number of bytes: at 0 bytes recursive doubling is ahead, but each "
         "further byte costs it more. Where do the lines meet?",
-        "With f the fold (0 or 1) and l = floor(log2 p): the ring starts (2(p - 1) - l - 2f) alpha later, and gains "
-        "(l + 2f - 2(p - 1)/p) beta + (l + f - (p - 1)/p) gamma with every byte.",
+        "How many more start-ups has the ring, with those of the fold counted? And how much less does it pay for a "
+        "byte? With beta and gamma these are two differences between exercises 4a and 4b.",
         "The crossover is the first divided by the second; where nothing is gained with a byte, it is math.inf.",
     ],
 )
@@ -296,8 +290,8 @@ def crossover(
     answer: Answer,
     part: Part,
     *,
-    powers_of_two: Sequence[int] = (16, 4, 64),
-    others: Sequence[int] = (6, 3, 12, 2),
+    powers_of_two: Sequence[int] = (16, 4, 256),
+    others: Sequence[int] = (6, 3, 12, 2, 1000),
     alpha: float = 50e-6,
     beta: float = 8e-9,
     gamma: float = 1.25e-9,

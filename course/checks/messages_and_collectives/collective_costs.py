@@ -27,6 +27,7 @@ ANY_NUMBER = (
     (6, 4_800_000, 50e-6, 8e-9, 2e-9),
     (12, 960, 20e-6, 0.8e-9, 0.3e-9),
     (7, 1_234_576, 31.7e-6, 0.737e-9, 0.311e-9),
+    (300, 4_800_007_200, 11.3e-6, 0.087e-9, 0.029e-9),
 )
 """Cases of a cost function. nbytes is divisible into p chunks of whole float64 numbers."""
 

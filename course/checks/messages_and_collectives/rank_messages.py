@@ -37,6 +37,17 @@ def by_own_messages(run: RankRun, name: str) -> None:
             )
 
 
+def all_ended(run: RankRun, name: str) -> None:
+    """Raise Wrong if a function returned while a send or a receive of its own was under way."""
+    for rank, left in enumerate(run.unfinished):
+        expect.true(
+            not left,
+            f"{name} on rank {rank} of {len(run.results)} returned without waiting for the end of "
+            f"{counted(left, 'call')} of isend or irecv.",
+            "isend only begins to send: keep what it returns, and call .wait() of it.",
+        )
+
+
 def round_the_ring(run: RankRun, name: str, chunks: Sequence[int], times: int) -> None:
     """Raise Wrong unless a run on A_SECOND_A_MESSAGE passed chunks of these lengths around one ring `times` times.
 
@@ -48,6 +59,7 @@ def round_the_ring(run: RankRun, name: str, chunks: Sequence[int], times: int) -
     among = f"{name} among {p} ranks, {n} elements"
     messages, in_all = times * (p - 1), times * (p - 1) * n * ITEMSIZE
     by_own_messages(run, name)
+    all_ended(run, name)
     one_ring(run, among)
     for source, destination, nbytes, *_ in run.sends:
         expect.true(
@@ -133,6 +145,7 @@ def broadcast(answer: Answer, x: np.ndarray, p: int) -> RankRun:
 def p_minus_1_messages(run: RankRun) -> None:
     """Raise Wrong unless a broadcast sent p - 1 messages of its own."""
     by_own_messages(run, "broadcast_tree")
+    all_ended(run, "broadcast_tree")
     p, sent = len(run.results), sum(run.messages)
     cause = "Each rank but one gets one message; these are more." if sent >= p else "Somebody never gets it."
     message = f"broadcast_tree among {counted(p, 'rank')} sent {counted(sent, 'message')}, a tree sends {p - 1}."
@@ -178,6 +191,7 @@ def doubled(run: RankRun, n: int) -> None:
     For a power of two fewer are impossible. For other p another fold is accepted if it costs at most as much.
     """
     by_own_messages(run, "recursive_doubling")
+    all_ended(run, "recursive_doubling")
     p = len(run.results)
     doublings = p.bit_length() - 1
     fold = p > 1 << doublings

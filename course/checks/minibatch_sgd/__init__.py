@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from course.checks.minibatch_sgd import noisy_digits
 from course.checks.minibatch_sgd.adam_moves import CORRECTED, adam_cases, adam_moves, mean_mistakes
 from course.checks.minibatch_sgd.epoch_batches import batches_of, compare_samples, compare_sizes
-from course.checks.minibatch_sgd.gradient_noise import compare_large_mean, compare_variance
+from course.checks.minibatch_sgd.gradient_noise import SMALL, compare_large_mean, compare_variance
 from course.checks.minibatch_sgd.library_versions import BUILDS
 from course.checks.minibatch_sgd.momentum_forms import (
     IS_A_SUM,
@@ -23,6 +23,7 @@ from course.checks.minibatch_sgd.momentum_forms import (
     pytorch_mistakes,
     pytorch_step,
     results,
+    shortened,
     vectors,
     velocity_mistakes,
     velocity_step,
@@ -62,16 +63,16 @@ Array = NDArray[Any]
     hints=[
         "An epoch is one order of the numbers 0 … n - 1, cut into pieces. Make the order first, then the pieces.",
         "The order must depend on seed and epoch, and on nothing else: make a new generator in every call.",
-        "`np.random.default_rng((seed, epoch)).permutation(n)` is such an order.",
-        "The pieces begin at 0, batch_size, 2 batch_size, … below n; a slice `order[i : i + batch_size]` ends where "
-        "the array ends, so the last piece is right by itself.",
+        "np.random.default_rng takes a tuple of numbers, too: then each tuple has a generator of its own.",
+        "The pieces begin at 0, batch_size, 2 batch_size, … below n; a slice ends where the array ends, so the "
+        "last piece is right by itself.",
     ],
 )
 def minibatches(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sequence[tuple[int, int]] = ((10, 4), (12, 4), (3, 8), (1, 1), (0, 4)),
+    sizes: Sequence[tuple[int, int]] = ((10, 4), (12, 4), (3, 8), (1, 1), (0, 4), (300, 64)),
     seed: int = 0,
 ) -> None:
     """Every sample once an epoch, the last batch with the rest; shuffled anew each epoch, fixed by seed and epoch.
@@ -103,8 +104,8 @@ def minibatches(
         "That is the trace of the covariance: the sum over the columns of `gradients.var(axis=0)`. The n samples are "
         "all there are, so divide by n, not by n - 1.",
         "The mean of independent draws has 1/batch_size of the variance of one.",
-        "Without replacement the draws are not independent: multiply by (n - batch_size) / (n - 1), which is 0 for "
-        "batch_size = n, as it must be. n = 1 needs a line of its own.",
+        "Without replacement the draws are not independent. The factor is 1 for a batch of 1 and 0 for a batch of "
+        "n, and falls linearly between them. n = 1 needs a line of its own.",
     ],
 )
 def gradient_variance(
@@ -119,6 +120,7 @@ def gradient_variance(
         (2, 3, 1),
         (3, 2, 5),
         (2000, 20, 64),
+        (4, 1100, 2),
     ),
     seed: int = 0,
 ) -> None:
@@ -130,6 +132,7 @@ def gradient_variance(
             for gradients, batch_size in cases:
                 if replacement or batch_size <= len(gradients):
                     compare_variance(answer, gradients, batch_size, replacement)
+            compare_variance(answer, SMALL * cases[1][0], cases[1][1], replacement, SMALL)
     with part(0.5, "a mean that is far larger than the spread"):
         compare_large_mean(answer, rng)
 
@@ -143,11 +146,16 @@ def gradient_variance(
         "Both forms have two lines: first the state, then w, which moves by the new state.",
         "The state remembers mu times what it was. In the velocity form the rate is in the first line, in PyTorch's "
         "form in the second.",
-        "velocity: v = mu * v - lr * gradient; w = w + v. pytorch: u = mu * u + gradient; w = w - lr * u.",
+        "velocity: the new v is mu * v - lr * gradient. Write PyTorch's form in the same way, from the table.",
     ],
 )
 def momentum_step(
-    answer: Answer, part: Part, *, sizes: Sequence[int] = (1, 2, 7), mus: Sequence[float] = (0.9, 0.5), seed: int = 0
+    answer: Answer,
+    part: Part,
+    *,
+    sizes: Sequence[int] = (1, 2, 7, 1100),
+    mus: Sequence[float] = (0.9, 0.5),
+    seed: int = 0,
 ) -> None:
     """One step of either form: the new w and the new state."""
     rng = np.random.default_rng(seed)
@@ -169,16 +177,17 @@ def momentum_step(
         "multiplied by the rate of today.",
         "So before the step take the old rate out of the velocity and put the new one in. The new gradient needs "
         "nothing: it is multiplied by lr anyway.",
-        "v = mu * (lr / lr_before) * v - lr * gradient; w = w + v.",
+        "Try two steps by hand, with mu = 1, gradients of 1 and rates 1 and 2: the weights must be those of "
+        "momentum_step in PyTorch's form.",
     ],
 )
 def corrected_step(
     answer: Answer,
     part: Part,
     *,
-    rates: Sequence[float] = (0.1, 0.2, 0.4, 0.4, 0.04),
+    rates: Sequence[float] = (0.1, 0.2, 0.4, 0.4, 0.04, 0.0402),
     mu: float = 0.9,
-    sizes: Sequence[int] = (2, 5),
+    sizes: Sequence[int] = (2, 5, 1100),
     seed: int = 0,
 ) -> None:
     """The velocity form, corrected so that its path is that of PyTorch's form also when the rate changes.
@@ -207,9 +216,9 @@ def corrected_step(
             for lr_before, lr in pairwise(rates):
                 gradient = vectors(rng, d, 1)[0]
                 if lr != lr_before:
-                    compare(w, np.round(-lr_before * u, 6), gradient, lr, lr_before)
-                u = np.round(mu * u + gradient, 6)
-                w = np.round(w - lr * u, 6)
+                    compare(w, shortened(-lr_before * u), gradient, lr, lr_before)
+                u = shortened(mu * u + gradient)
+                w = shortened(w - lr * u)
 
 
 @chapter.exercise(
@@ -218,27 +227,30 @@ def corrected_step(
         "m is a decayed mean of the gradients, v of their squares: m = beta1 m + (1 - beta1) gradient.",
         "Both start at zero and are too small at first, by the factors 1 - beta1**t and 1 - beta2**t. Divide by these "
         "for this step only, under other names: what is returned, and comes back next time, are m and v themselves.",
-        "The step is lr * m_hat / (np.sqrt(v_hat) + eps): root first, then eps.",
+        "In the denominator the root comes first, then eps.",
     ],
 )
 def adam_step(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sequence[int] = (2, 5),
+    sizes: Sequence[int] = (2, 5, 1100),
     betas: tuple[float, float] = (0.9, 0.999),
     steps: int = 3,
     seed: int = 0,
 ) -> None:
-    """m, v and w after each of the first steps, after some later ones, and when the corrections are 1; eps is 0.1.
+    """m, v and w after each of the first steps, after some later ones, and when the corrections are 1; eps is 0.1 or above.
 
     Half of the points are for the bias correction, which matters as long as beta2**t does: 5,000 steps with 0.999.
     """
     beta1, beta2 = betas
-    lr, eps = 0.5, 0.1
     cases = [case for d in sizes for case in adam_cases(np.random.default_rng((seed, d)), d, beta1, beta2, steps)]
 
+    def rates(t: int) -> tuple[float, float]:
+        return (0.5, 0.1) if t % 2 else (0.3, 0.15)
+
     def step(w: Array, m: Array, v: Array, t: int, gradient: Array) -> tuple[list[Any], str]:
+        lr, eps = rates(t)
         options = {"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps}
         called = f"adam_step({as_arguments(w=w, m=m, v=v, t=t, gradient=gradient, **options)})"
         return results(answer(w, m, v, t, gradient, lr, beta1, beta2, eps), "w, m, v", called), called
@@ -257,6 +269,7 @@ def adam_step(
             for w, m, v, t, gradient in cases:
                 if (t >= CORRECTED) == late:
                     (got, _, _), called = step(w, m, v, t, gradient)
+                    lr, eps = rates(t)
                     want, mistakes = adam_moves(m, v, t, gradient, betas, eps)
                     mistakes = {cause: w - lr * move for cause, move in mistakes.items()}
                     mistakes["The rate was forgotten."] = w - want
@@ -276,7 +289,8 @@ def adam_step(
         "epoch): train_set[batch] is (x, y). A data.DataLoader with shuffle=True and set_epoch(epoch) will do as well.",
         "After each epoch ask validation_set.error(model). If it is the lowest so far, keep model.state_dict(): that "
         "is a copy; a list of the parameters' own arrays would go on changing.",
-        "After the last epoch: model.load_state_dict(best), then, once, return test_set.error(model).",
+        "After the last epoch put the weights that you kept back into the model: load_state_dict. Then, once, ask "
+        "the test set.",
     ],
 )
 def train(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.checks.minibatch_sgd.momentum_forms import vectors
+from course.checks.minibatch_sgd.momentum_forms import shortened, vectors
 
 Array = NDArray[Any]
 
@@ -31,12 +31,12 @@ def adam_cases(rng: np.random.Generator, d: int, beta1: float, beta2: float, ste
         w, gradient = vectors(rng, d, 2)
         cases.append((w, m, v, t, gradient))
         m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
-        m, v = np.round(m, 6), np.round(v, 8)
+        m, v = shortened(m), np.round(v, 8)
     cases = [*cases[1:], cases[0]]
     later = sorted({math.ceil(math.log(share) / math.log(beta)) for beta in (beta1, beta2) for share in STILL})
     for t in (*later, CORRECTED):
         w, m, gradient = vectors(rng, d, 3)
-        cases.append((w, m, np.round(rng.uniform(0.01, 0.3, d), 3), t, np.round(gradient / 10, 3)))
+        cases.append((w, m, np.round(rng.uniform(0.01, 0.3, d), 3), t, shortened(gradient / 10)))
     return cases
 
 

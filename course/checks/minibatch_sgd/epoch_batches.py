@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from course.judging import Answer, Wrong, expect
@@ -58,11 +59,13 @@ def compare_samples(batches: list[list[int]], n: int, called: str) -> None:
     order = [index for batch in batches for index in batch]
     outside = [index for index in order if not 0 <= index < n]
     cause = "Indices count from 0." if outside[:1] == [n] and 0 not in order else ""
+    cause = "An integer type with few bits has no numbers that large: it wraps round." if outside[:1] < [0] else cause
     expect.true(not outside, f"{called}: expected indices from 0 to {n - 1}, got {outside[:1]}.", cause)
     missing = sorted(set(range(n)) - set(order))
-    twice = [index for index in order if order.count(index) > 1]
+    counts = Counter(order)
+    twice = [index for index in order if counts[index] > 1]
     if missing or twice:
-        often = f"sample {twice[0]} came {order.count(twice[0])} times" if twice else "none came twice"
+        often = f"sample {twice[0]} came {counts[twice[0]]} times" if twice else "none came twice"
         never = f"{len(missing)} samples never came, such as {missing[0]}" if missing else "all came"
         raise Wrong(
             f"{called}: expected every sample once; {often}, and {never}.",

@@ -13,6 +13,7 @@ Array = NDArray[Any]
 
 
 LARGE_MEAN = 1e8
+SMALL = 1e-9
 CANCELLED = (
     "Without the mean the answer is right, so the digits were lost. E[x^2] - E[x]^2, or a sum of products, is the "
     "difference of two numbers near 1e16, and a float32 near 1e8 has no digits for the differences: subtract the mean "
@@ -20,8 +21,8 @@ CANCELLED = (
 )
 
 
-def compare_variance(answer: Answer, gradients: Array, batch_size: int, replacement: bool) -> None:
-    """Raise Wrong unless the answer is the variance of the mean of batch_size of these gradients."""
+def compare_variance(answer: Answer, gradients: Array, batch_size: int, replacement: bool, unit: float = 1.0) -> None:
+    """Raise Wrong unless the answer is the variance of the mean of batch_size of these gradients, of about `unit`."""
     shown = f"np.array({gradients.tolist()})" if gradients.size <= 8 else "gradients"
     called = f"gradient_variance({shown}, batch_size={batch_size}, replacement={replacement})"
     called += "" if gradients.size <= 8 else f" with gradients of shape {gradients.shape}"
@@ -37,7 +38,8 @@ def compare_variance(answer: Answer, gradients: Array, batch_size: int, replacem
     mistakes = {  # where several give the same number, none is named
         sentence: value for sentence, value in known.items() if np.isclose(value, values).sum() == 1
     }
-    expect.number(got, variance(gradients, batch_size, replacement), called, mistakes=mistakes)
+    want = variance(gradients, batch_size, replacement)
+    expect.number(got, want, called, atol=1e-12 * unit**2, mistakes=mistakes)
 
 
 def compare_large_mean(answer: Answer, rng: np.random.Generator) -> None:

@@ -16,6 +16,9 @@ Array = NDArray[Any]
 Coefficients = tuple[float, float, float, float]
 Step = tuple[Array, Array]
 
+SHOWN = 3
+"""Numbers of an array that a message shows."""
+
 
 def velocity_step(lr: float, mu: float) -> Coefficients:
     """The rate inside: v = mu v - lr g, w = w + v."""
@@ -153,15 +156,23 @@ def all_close(got: list[Any], want: Step) -> bool:
 
 
 def vectors(rng: np.random.Generator, d: int, count: int) -> list[Array]:
-    """`count` random vectors of d numbers with few digits, so that a student can type them."""
-    return [np.round(rng.normal(0, 2, d), 6) for _ in range(count)]
+    """`count` random vectors: few numbers have few digits, so that a student can type them; of many one is small."""
+    made = [np.round(rng.normal(0, 2, d), 6) for _ in range(count)]
+    for each in made:
+        each[SHOWN + 1 :][-1:] *= 1e-8
+    return made
+
+
+def shortened(values: Array) -> Array:
+    """Rounded, where a message shows them."""
+    return np.round(values, 6) if values.size <= SHOWN else values
 
 
 def as_arguments(**values: Any) -> str:
-    """Arguments as a student would type them; an array of more than three numbers is shown by its size."""
+    """Arguments as a student would type them; an array of more than SHOWN numbers is shown by its size."""
     shown = {
         name: repr(value) if not isinstance(value, np.ndarray)
-        else f"np.array({value.tolist()})" if value.size <= 3
+        else f"np.array({value.tolist()})" if value.size <= SHOWN
         else f"<{value.size} numbers>"
         for name, value in values.items()
     }  # fmt: skip

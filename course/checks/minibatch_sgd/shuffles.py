@@ -9,13 +9,13 @@ from itertools import pairwise, permutations
 
 from course.checks.minibatch_sgd.epoch_batches import batches_of, brief
 from course.judging import Answer, Wrong, expect
-from course.probes.minibatch_sgd import orders_of
+from course.probes.minibatch_sgd import kept, orders_of
 from course.probes.minibatch_sgd_elsewhere import listed_elsewhere
 
 N, BATCH_SIZE = 60, 7
 FACTORS = (31, 37, 97, 100, 101, 128, 256, 512, 997, 1000, 1009, 1024, 4096, 9973, 10_000)
 """Numbers by which a seed or an epoch is likely to be multiplied or reduced."""
-FAR_SEEDS = (*FACTORS, 2**16, 100_000, 2**20, 10**6, 2**24)
+FAR = (*FACTORS, 2**16, 100_000, 2**20, 10**6, 2**24, 10**9)
 FEW = 4
 Order = list[int]
 
@@ -47,6 +47,11 @@ def compare_repeated(answer: Answer, seed: int) -> None:
         f"{called}, called twice: the first batch was {brief(next(iter(first), []))}, "
         f"then {brief(next(iter(again), []))}.",
         "The generator is not made from seed and epoch, or it lives on from one call to the next.",
+    )
+    expect.true(
+        answer.run(kept, N, BATCH_SIZE, [(seed, epoch) for epoch in range(3)]),
+        f"minibatches(n={N}, batch_size={BATCH_SIZE}, seed={seed}, epoch=…) changed the batches of an earlier epoch.",
+        "What was returned belongs to the caller: each epoch needs an array of its own.",
     )
     compare_shuffled(order_of(first), f"minibatches(n={N}, batch_size=…, seed={seed}, epoch=2)")
     for where, cause in ELSEWHERE.items():
@@ -87,7 +92,7 @@ def compare_all(answer: Answer, seed: int) -> None:
 def compare_far(answer: Answer, seed: int) -> None:
     """Raise Wrong if distant seeds and epochs have the same order, as when the two are combined into one number."""
     pairs = [(seed, 0), (seed, 1), (seed + 1, 0)]
-    pairs += [(seed, far) for far in FACTORS] + [(seed + far, 0) for far in FAR_SEEDS]
+    pairs += [pair for far in FAR for pair in ((seed, far), (seed + far, 0))]
     orders = dict(zip(pairs, answer.run(orders_of, N, BATCH_SIZE, pairs), strict=True))
     compare_different(orders, f"minibatches(n={N}, batch_size={BATCH_SIZE}, seed={seed}, epoch=…)", seed)
 
@@ -164,7 +169,7 @@ def compare_different(orders: dict[tuple[int, int], Order], said: str, seed: int
         message = (
             f"minibatches(n={N}, batch_size={BATCH_SIZE}, …, epoch={epoch}): seeds {a} and {b} have the same batches."
         )
-        whole = "whole seed, and not on a remainder of it" if abs(a - b) in FAR_SEEDS else "seed"
+        whole = "whole seed, and not on a remainder of it" if abs(a - b) in FAR else "seed"
         raise Wrong(message, f"Does the generator depend on the {whole}?")
     if same:
         (s, e), (t, f) = same[0]

@@ -30,10 +30,10 @@ Three = tuple[int, int, int]
     points=2,
     hints=[
         "The list does not depend on the stage: every stage does all forwards, then all backwards.",
-        '[f"F{m}" for m in range(M)] has the forwards. Then come the backwards, and at the end "U0".',
+        '[f"F{m}" for m in range(M)] has the forwards. What is missing are the backwards and the update.',
     ],
 )
-def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (1, 2), (3, 1), (2, 11))) -> None:
+def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (1, 2), (3, 1), (2, 101))) -> None:
     """Complete lists; half of it is for the order that the seconds and the update depend on."""
 
     @cache
@@ -56,11 +56,12 @@ def gpipe(answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3),
         "before it does F1 before its own B0. So how many forwards come before the first backward on stage s?",
         "warm_up = min(M, K - 1 - s) forwards. Then M - warm_up pairs: a forward, and the backward of the oldest "
         "micro-batch. Then the remaining warm_up backwards.",
-        'for m in range(M - warm_up): actions += [f"F{warm_up + m}", f"B{m}"].',
+        "After the warm-up, forward number warm_up + m is followed by backward number m. Which backwards are left "
+        "at the end?",
     ],
 )
 def one_f_one_b(
-    answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (5, 3), (1, 2), (3, 1), (4, 4))
+    answer: Answer, part: Part, *, cases: Sequence[Two] = ((4, 8), (2, 3), (5, 3), (1, 2), (3, 1), (4, 4), (10, 101))
 ) -> None:
     """Complete lists; two thirds are for the seconds of GPipe and the memory of 1F1B."""
 
@@ -96,7 +97,7 @@ def run_stage(
     *,
     steps: Sequence[stage_runs.Case] = (
         ("1f1b", 3, 4), ("gpipe", 2, 3), ("naive", 3, 2), ("reversed", 2, 3), ("1f1b", 1, 2), ("1f1b", 4, 1),
-        ("1f1b", 2, 11),
+        ("1f1b", 1, 101),
     ),
     large: Sequence[stage_runs.Case] = (("1f1b", 3, 4), ("gpipe", 2, 3), ("naive", 2, 2)),
     long: Sequence[stage_runs.Case] = (("1f1b", 3, 8), ("naive", 2, 6)),
@@ -199,7 +200,8 @@ def deadlock(
     hints=[
         "Play the actions: the number of the newest version, and a dictionary from each micro-batch under way to the "
         "version of its forward.",
-        "After each action count len({newest, *used.values()}): several micro-batches may use one version.",
+        "After each action, count the different versions: the newest one, and those of the micro-batches under "
+        "way. Several of them may use one version.",
     ],
 )
 def weights_to_stash(
@@ -223,15 +225,15 @@ def weights_to_stash(
     points=1,
     hints=[
         "A stage computes for M (t_F + t_B), and the pipeline takes (M + K - 1) (t_F + t_B): how long is it idle?",
-        "With v chunks a stage, only a v-th of these idle seconds is left: (K - 1) / v (t_F + t_B). All seconds are "
-        "those in which the stage computes and those in which it is idle.",
+        "With v chunks a stage, only a v-th of these idle seconds is left. All seconds are those in which the "
+        "stage computes and those in which it is idle.",
     ],
 )
 def bubble(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[Three] = ((4, 8, 1), (3, 3, 1), (4, 12, 2), (2, 6, 4), (1, 5, 1), (8, 2, 1)),
+    cases: Sequence[Three] = ((4, 8, 1), (3, 3, 1), (4, 12, 2), (2, 6, 4), (1, 5, 1), (8, 2, 1), (3, 30, 10)),
 ) -> None:
     """The two conventions, half each."""
     with part(0.5, "relative to the ideal time"):

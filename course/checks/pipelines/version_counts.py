@@ -66,8 +66,8 @@ def rare(K: int, M: int, period: int) -> list[Line]:
     lines.append(Line(flushed, 1, f"stage 0 of {K} of 1F1B, one update at the end"))
     lines.append(Line((*forwards, *backwards), 1, "no update"))
     lines.append(Line(("F0", "U0", "U1", "F1", "U2", "B1", "B0"), 3, "updates without a backward before them"))
-    tens = ("F10", "U0", "F11", "U1", "F12", "B10", "U2", "B11", "B12")
-    lines.append(Line(tens, 3, "micro-batches from number 10 on"))
+    hundreds = ("F100", "U0", "F101", "U1", "F102", "B100", "U2", "B101", "B102")
+    lines.append(Line(hundreds, 3, "micro-batches from number 100 on"))
     return lines
 
 

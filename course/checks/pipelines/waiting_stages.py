@@ -96,9 +96,10 @@ def missing(case: Case, seed: int) -> list[Schedule]:
     own = one_f_one_b(K, M)  # a stage does its first backward before everything
     own[rng.randrange(K)].sort(key=lambda action: action != "B0")
     alone, digits = [["B0", "F0", "U0"]], [["F1", "B1", "F2", "B12", "F12", "B2", "U0"]]
+    hundreds = [["F110", "B110", "F11", "B111", "F111", "B11", "U0"]]
     empty = naive(K, M)
     empty[rng.randrange(1, K)] = []
-    return [*found, own, alone, digits, empty]
+    return [*found, own, alone, digits, hundreds, empty]
 
 
 def judge(answer: Answer, schedules: Sequence[Lines]) -> None:

@@ -46,18 +46,18 @@ def sharded_sampler(
     answer: Answer,
     part: Part,
     *,
-    even: Sequence[sharded_minibatches.Case] = ((24, 6, 2), (12, 4, 1), (18, 6, 3), (0, 4, 2)),
+    even: Sequence[sharded_minibatches.Case] = ((24, 6, 2), (12, 4, 1), (18, 6, 3), (0, 4, 2), (2100, 2100, 2)),
     ragged: Sequence[sharded_minibatches.Case] = ((23, 6, 4), (11, 3, 2), (10, 6, 5), (7, 2, 3)),
     seed: int = 0,
 ) -> None:
     """Every sample once an epoch; minibatches as the serial run's; even shards, which may be empty."""
 
     @cache
-    def epoch(case: sharded_minibatches.Case, number: int) -> Epoch:
-        return Epoch(answer, case, seed, number)
+    def epoch(case: sharded_minibatches.Case, later: int, number: int) -> Epoch:
+        return Epoch(answer, case, seed + later, number)
 
     def epochs(cases: Sequence[sharded_minibatches.Case]) -> list[Epoch]:
-        return [epoch(tuple(case), number) for case in cases for number in EPOCHS]
+        return [epoch(tuple(case), *which) for case in cases for which in EPOCHS]
 
     with part(1, "every sample once an epoch over all ranks"):
         for one in epochs([*even, *ragged]):
@@ -85,7 +85,7 @@ def data_parallel_step(
     answer: Answer,
     part: Part,
     *,
-    even: Sequence[serial_steps.Case] = ((4, 8, 3), (1, 5, 2), (2, 6, 4)),
+    even: Sequence[serial_steps.Case] = ((4, 8, 3), (1, 5, 2), (2, 6, 4), (2, 4, 1040)),
     ragged: Sequence[serial_steps.Case] = ((3, 8, 4), (2, 7, 3), (4, 2, 3)),
     seed: int = 0,
 ) -> None:
@@ -98,13 +98,17 @@ def data_parallel_step(
         return runs[id(step)]
 
     alike, uneven = cases_in(even, seed), cases_in(ragged, seed)
+    with part(0.5, "one rank: the three lines"):
+        for step in alike:
+            if len(step.shards) == 1:
+                serial_steps.compare(run(step), step)
     with part(0.5, "the serial run's steps, p divides the minibatch"):
         for step in alike:
             serial_steps.compare(run(step), step)
     with part(1, "the serial run's steps, uneven shards and ranks without samples"):
         for step in uneven:
             serial_steps.compare(run(step), step)
-    with part(1.5, "one all-reduce of d numbers, and nothing else"):
+    with part(1, "one all-reduce of d numbers, and nothing else"):
         for step in alike:
             if step.number == 1:
                 serial_steps.one_all_reduce(run(step), step)
@@ -116,7 +120,7 @@ def data_parallel_step(
             serial_steps.same_bits(run(step), step)
     with part(0.5, "the arguments stay as they are"):
         for step in alike:
-            serial_steps.same_bits(run(step), step)
+            serial_steps.moved(run(step), step)
             serial_steps.kept(run(step), step)
 
 
@@ -138,8 +142,8 @@ def bucketed_all_reduce(
     part: Part,
     *,
     ranks: Sequence[int] = (2, 3, 1),
-    models: Sequence[Model] = (([10, 20, 30, 40, 5], 300), ([30, 20, 10], 80), ([5, 6], 4000), ([], 100)),
-    ratios: Sequence[float] = (0.5, 1.0, 2.0),
+    models: Sequence[Model] = (([10, 20, 30, 40, 5], 300), ([30, 20, 10], 80), ([5, 1100], 40_000), ([], 100)),
+    ratios: Sequence[float] = (0.5, 1.0, 2.0, 2.5),
     seed: int = 0,
 ) -> None:
     """Exact sums, one all-reduce a bucket, each started when the bucket is full, hidden behind backward."""
@@ -180,8 +184,8 @@ def bucketed_all_reduce(
         "With b buckets, look at two extremes. If the network is always ready in time, only the last c comes after "
         "backward. If it is the slow part, it begins after a b-th of backward and is busy for b c. The later one "
         "counts.",
-        "forward + max(backward + c, backward / buckets + buckets * c). In strong scaling, divide once more by p, and "
-        "round the samples up: -(-batch_size // p).",
+        "In strong scaling p nodes together do what one does alone. Which node counts, and how many samples has it? "
+        "-(-a // b) is a / b, rounded up.",
     ],
 )
 def efficiency(
@@ -200,6 +204,7 @@ def efficiency(
         (4, 16, 3e9, 8e12, 100e6, 5e-6, 0.04e-9, 2),
         (6, 32, 6e9, 10e12, 48e6, 5e-6, 0.11e-9, 5),
         (4, 24, 5e9, 8e12, 100e6, 1e-5, 0.067e-9, 8),
+        (3, 16, 3e9, 8e12, 20e6, 5e-6, 0.041e-9, 2),
     ),
     strong: Sequence[OverlappedCluster] = (
         (3, 90, 6e9, 10e12, 180e6, 5e-5, 0.3e-9, 3),
@@ -230,16 +235,16 @@ def efficiency(
         "For exponentially distributed times: until the first of p workers is there it takes mean / p, then mean / "
         "(p - 1) until the next, and so on.",
         "For measured times: sort them. With which chance are all p workers among the i fastest of the m times?",
-        "With (i/m)^p. So the last worker takes the i-th time (counted from 1) with the chance (i/m)^p - ((i-1)/m)^p.",
+        "With (i/m)^p. With which chance does then the last of them take exactly the i-th time (counted from 1)?",
     ],
 )
 def barrier_time(
     answer: Answer,
     part: Part,
     *,
-    exponential: Sequence[tuple[float, int]] = ((1.0, 8), (2.5, 3), (0.4, 1), (5.0, 40)),
+    exponential: Sequence[tuple[float, int]] = ((1.0, 8), (2.5, 3), (0.4, 1), (5.0, 1000)),
     samples: Sequence[tuple[int, int]] = ((6, 3), (10, 2), (4, 5), (1, 4), (5, 1)),
-    many: Sequence[tuple[int, int]] = ((20_000, 9), (3000, 64)),
+    many: Sequence[tuple[int, int]] = ((20_000, 9), (1500, 1000)),
     seed: int = 0,
 ) -> None:
     """mean * H_p for exponential times; the exact expectation of the maximum for measured ones, few or many."""

@@ -28,6 +28,10 @@ ALPHA = 1e-12
 TOLERANCE = 0.01
 
 EXACTLY_FULL = "A bucket that holds exactly bucket_bytes is full, too: `>=`, not `>`."
+STOOD_STILL = (
+    "Backward stood still in between. Did it wait for the all-reduce before? With async_op=True, keep what all_reduce "
+    "returns, and call wait() after backward."
+)
 LAST_IS_MISSING = "The last bucket need not be full: what it holds when backward ends is to be reduced, too."
 
 
@@ -93,25 +97,35 @@ class Backward:
 
 
 def passes(models: Sequence[Model], ranks: Sequence[int], seed: int) -> Iterator[Backward]:
-    """A backward pass for every model and number of ranks. Whole numbers, so that sums are exact in any order."""
+    """A backward pass for every model and number of ranks."""
     for lengths, bucket_bytes in models:
         for p in ranks:
             rng = np.random.default_rng((seed, p, *lengths))
-            gradients = [[rng.integers(-(10**8), 10**8, length).astype(float) for length in lengths] for _ in range(p)]
+            gradients = [[numbers(rng, length) for length in lengths] for _ in range(p)]
             seconds = [LAYER_SECONDS * (1 + i % 3) for i in range(len(lengths))]
             yield Backward(gradients, seconds, bucket_bytes, beta=1e-9)
 
 
+def numbers(rng: np.random.Generator, length: int) -> Array:
+    """Multiples of 2^-22, of which the first is below 1e-6: sums of several are exact in any order, and not whole."""
+    found = rng.integers(-(10**8), 10**8, length)
+    found[:1] = 3
+    return found / 2.0**22
+
+
 def timed_passes(ratios: Sequence[float], seed: int) -> Iterator[Backward]:
-    """Backward passes in which all all-reduces together take `ratio` times the computation, on 4 ranks and on 2."""
+    """Backward passes in which all all-reduces together take `ratio` times the computation, on 4 ranks and on 2.
+
+    Of four, the last one has more and smaller buckets.
+    """
     for number, ratio in enumerate(ratios):
         p = (4, 2)[number % 2]
         rng = np.random.default_rng((seed, 7, number))
         lengths = [int(length) * 4 for length in rng.integers(20, 60, 9)]
         seconds = [float(each) for each in np.round(rng.uniform(0.5, 2.0, 9) * LAYER_SECONDS, 4)]
-        bucket_bytes = sum(lengths) * ITEMSIZE // 4
+        bucket_bytes = sum(lengths) * ITEMSIZE // (4 if number % 4 < 3 else 7)
         beta = ratio * sum(seconds) / (2 * (p - 1) / p * sum(lengths) * ITEMSIZE)
-        gradients = [[rng.integers(-(10**8), 10**8, length).astype(float) for length in lengths] for _ in range(p)]
+        gradients = [[numbers(rng, length) for length in lengths] for _ in range(p)]
         yield Backward(gradients, seconds, bucket_bytes, beta)
 
 
@@ -255,6 +269,13 @@ def started_when_full(run: RankRun, backward: Backward) -> None:
                     cause_of_start(run, backward, rank, number),
                 )
             before = one.ended
+        ends = [event[3] for event in run.events if event[:2] == (rank, "compute")]
+        last, wanted = ends[len(backward.seconds) - 1], sum(backward.seconds)
+        expect.true(
+            last <= wanted + TOLERANCE * LAYER_SECONDS,
+            f"{backward.called(rank)}: backward takes {wanted * 1e3:.2f} ms; it ended at {last * 1e3:.2f} ms.",
+            STOOD_STILL,
+        )
 
 
 def cause_of_start(run: RankRun, backward: Backward, rank: int, number: int) -> str:
@@ -265,10 +286,7 @@ def cause_of_start(run: RankRun, backward: Backward, rank: int, number: int) -> 
     if all(one >= computed * (1 - TOLERANCE) for one in begun):
         return "All of them began after backward: start each as soon as it is full."
     if max(event[3] for event in run.events if event[0] == rank and event[1] == "compute") > computed * (1 + TOLERANCE):
-        return (
-            "Backward stood still in between. Did it wait for the all-reduce before? With async_op=True, keep what "
-            "all_reduce returns, and call wait() after backward."
-        )
+        return STOOD_STILL
     return "Does it start only when the next gradient is there? It is full as soon as it holds bucket_bytes or more."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,12 @@ Shards = list[tuple[Array, Array]]
 Case = tuple[int, int, int]
 """(p, samples of the minibatch, d)"""
 
-RATES = (0.5, 0.5, 0.2, 0.8)
-MOMENTUM, DECAY = 0.9, 0.05
+SETTINGS = ((0.5, 0.9, 0.05), (0.5, 0.85, 0.07), (0.2, 0.7, 0.05), (0.8, 0.93, 0.03))
+"""Learning rate, momentum and weight decay of each step."""
+
+TINY = 1e-7
+"""The first weight is so many times smaller than the others, and must not be lost for that."""
+
 ROUNDING = 1e-12
 FLOAT32 = 1e-6
 
@@ -38,12 +42,14 @@ def mean_gradient(w: Array, x: Array, y: Array) -> Array:
 
 @dataclass(frozen=True)
 class Step:
-    """One step on all ranks: the state before it, the shards, and the learning rate."""
+    """One step on all ranks: the state before it, the shards, and the settings."""
 
     w: Array
     v: Array
     shards: Shards
     lr: float
+    momentum: float
+    decay: float
     number: int
 
     @property
@@ -58,14 +64,14 @@ class Step:
 
     def after(self, gradient: Array | None = None) -> tuple[Array, Array]:
         """Weights and velocity after the serial step; gradient: another one than the right one."""
-        g = (self.gradient if gradient is None else gradient) + DECAY * self.w
-        v = MOMENTUM * self.v + g
+        g = (self.gradient if gradient is None else gradient) + self.decay * self.w
+        v = self.momentum * self.v + g
         return self.w - self.lr * v, v
 
     def arguments(self) -> list[tuple[Any, ...]]:
         """Those of every rank."""
         return [
-            (self.w.copy(), self.v.copy(), x.copy(), y.copy(), self.total, self.lr, MOMENTUM, DECAY)
+            (self.w.copy(), self.v.copy(), x.copy(), y.copy(), self.total, self.lr, self.momentum, self.decay)
             for x, y in self.shards
         ]
 
@@ -74,12 +80,13 @@ def steps_of(case: Case, seed: int) -> Iterator[Step]:
     """Several steps of the serial run, each from the right state, on new minibatches in uneven shards."""
     p, samples, d = case
     rng = np.random.default_rng((seed, *case))
-    w, v = rng.standard_normal(d), np.zeros(d)
-    for number, lr in enumerate(RATES):
-        x = rng.standard_normal((samples, d)) + 1.0
+    scale = np.where(np.arange(d) == 0, TINY, 1 / np.sqrt(1 + d / 10))
+    w, v = scale * rng.standard_normal(d), np.zeros(d)
+    for number, (lr, momentum, decay) in enumerate(SETTINGS):
+        x = scale * (rng.standard_normal((samples, d)) + 1.0)
         y = rng.integers(0, 2, samples).astype(float)
         cut = [np.array_split(each, p) for each in (x, y)]
-        step = Step(w, v, list(zip(*cut, strict=True)), lr, number)
+        step = Step(w, v, list(zip(*cut, strict=True)), lr, momentum, decay, number)
         yield step
         w, v = step.after()
 
@@ -120,7 +127,8 @@ def compare(run: RankRun, step: Step) -> None:
             weights = {"Almost: the numbers were rounded on the way, to float32 perhaps.": got_w}
         expect.array(got_w, w, f"{called(step, rank)}: w", rtol=0, atol=scale, mistakes=weights, dtype=np.float64)
         velocities = {
-            "Weight decay is to go through the velocity, as in the three lines.": MOMENTUM * step.v + step.gradient,
+            "Weight decay is to go through the velocity, as in the three lines.": step.momentum * step.v
+            + step.gradient,
             RATE_INSIDE: rate_inside(step),
             "The velocity is as it was: return the new one.": step.v,
             "The weights are right, the velocity is not: were the weights averaged, and each rank's velocity left as "
@@ -137,7 +145,7 @@ def is_nearly(got: Any, want: Array) -> bool:
 
 def rate_inside(step: Step) -> Array:
     """The velocity in the form that has the learning rate in it: v = momentum * v + lr * g."""
-    velocity: Array = MOMENTUM * step.v + step.lr * (step.gradient + DECAY * step.w)
+    velocity: Array = step.momentum * step.v + step.lr * (step.gradient + step.decay * step.w)
     return velocity
 
 
@@ -148,10 +156,10 @@ def mistakes(step: Step, rank: int) -> dict[str, Array]:
     means = [mean_gradient(step.w, x, y) if len(x) else np.zeros_like(step.w) for x, y in step.shards]
     sum_of_means, filled = np.sum(means, axis=0), sum(len(x) > 0 for x, _ in step.shards)
     mean_of_means = "This is a mean of the ranks' means. Shards differ in length: weight each by its samples."
-    decay = DECAY * step.w
-    w, v, lr = step.w, step.v, step.lr
-    damped = MOMENTUM * v + (1 - MOMENTUM) * (right + decay)
-    summed = p * MOMENTUM * v + right + decay
+    decay = step.decay * step.w
+    w, v, lr, momentum = step.w, step.v, step.lr, step.momentum
+    damped = momentum * v + (1 - momentum) * (right + decay)
+    summed = p * momentum * v + right + decay
 
     def with_gradient(gradient: Array) -> Array:
         return step.after(gradient)[0]
@@ -187,14 +195,20 @@ def mistakes(step: Step, rank: int) -> dict[str, Array]:
 
 def same_bits(run: RankRun, step: Step) -> None:
     """Raise Wrong unless all ranks returned the same weights and velocity to the bit, and the weights moved."""
+    moved(run, step)
     first = returned(run, step, 0)
     for rank in range(len(step.shards)):
         for name, want, got in zip("wv", first, returned(run, step, rank), strict=True):
             numbers = expect.number_array(want, f"{called(step, 0)}: {name}", f"an array of shape {step.w.shape}")
             expect.same_bits(got, numbers, f"{called(step, rank)}: {name}, compared with that of rank 0")
-    expect.true(
-        not np.array_equal(first[0], step.w), f"{called(step, 0)}: the weights are as they were before the step."
-    )
+
+
+def moved(run: RankRun, step: Step) -> None:
+    """Raise Wrong unless all ranks returned other weights than those before the step."""
+    for rank in range(len(step.shards)):
+        w, where = returned(run, step, rank)[0], called(step, rank)
+        numbers = expect.number_array(w, f"{where}: w", f"an array of shape {step.w.shape}")
+        expect.true(not np.array_equal(numbers, step.w), f"{where}: the weights are as they were before the step.")
 
 
 def kept(run: RankRun, step: Step) -> None:
@@ -215,7 +229,7 @@ def other_samples(step: Step) -> Step:
     shards: list[tuple[Array, Array]] = list(step.shards)
     last = max(rank for rank, (x, _) in enumerate(shards) if len(x))
     shards[last] = (-2.0 * shards[last][0], shards[last][1])
-    return Step(step.w, step.v, shards, step.lr, step.number)
+    return replace(step, shards=shards)
 
 
 def one_all_reduce(run: RankRun, step: Step) -> None:

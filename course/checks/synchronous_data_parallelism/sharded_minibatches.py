@@ -19,7 +19,9 @@ Indices = NDArray[np.int64]
 Case = tuple[int, int, int]
 """(n, batch_size, p)"""
 
-EPOCHS = (0, 3)
+EPOCHS = ((0, 0), (0, 3), (1, 3))
+"""What is added to the seed, and the number of the epoch."""
+
 MOST_NAMED = 5
 MOST_SAMPLES = 2**62
 
@@ -97,7 +99,9 @@ def each_sample_once(epoch: Epoch) -> None:
         raise Wrong(
             f"{epoch.together}: {named(repeated)} read more than once in the epoch"
             + (f", and {named(missing)} not at all." if missing else "."),
-            "Each rank has a shuffle of its own: then shards overlap. All ranks need the same order."
+            "A rank reads one sample several times itself: were the numbers changed, or cut to a smaller type?"
+            if missing and any(Counter(map(int, np.concatenate(own))).most_common(1)[0][1] > 1 for own in epoch.shards)
+            else "Each rank has a shuffle of its own: then shards overlap. All ranks need the same order."
             if missing
             else "Were samples repeated to make the shards equally long (padding)? A shard may be shorter, or empty.",
         )

@@ -33,14 +33,21 @@ __all__ = [
         "With all of x and some columns of w, a rank computes these columns of y, complete. Which of the four results "
         "needs what other ranks have?",
         "On one node gx = g @ w.T sums over the columns of w. Here each rank has some of them: it gets a partial sum.",
-        "gx = g @ w.T, then comm.all_reduce(gx). y, gw and gb are those of one node with this rank's w, b and g.",
+        "comm.all_reduce(array) makes the partial sum whole, in place. The three others are those of one node with "
+        "this rank's w, b and g.",
     ],
 )
 def column_linear(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[linear_layers.Case] = ((2, 3, 4, 6), (3, 5, 2, 7), (1, 2, 3, 4), (4, 2, 5, 6)),
+    cases: Sequence[linear_layers.Case] = (
+        (2, 3, 4, 6),
+        (3, 5, 2, 7),
+        (1, 2, 3, 4),
+        (4, 2, 5, 6),
+        (2, 40, 30, 9),
+    ),
     seed: int = 0,
 ) -> None:
     """The shards of one node; two thirds are for the gradient of x and the one all-reduce."""
@@ -65,8 +72,8 @@ def column_linear(
     points=1.5,
     hints=[
         "A rank's product of its columns of x and its rows of w has the shape of y. What do the other ranks have?",
-        "y = x @ w, then comm.all_reduce(y). The bias is the same on all ranks: when is it to be added so that it "
-        "counts once?",
+        "comm.all_reduce(array) adds up the products of all ranks, in place. The bias is the same on all ranks: "
+        "when is it to be added so that it counts once?",
         "g is whole on each rank, so gx, gw and gb are those of one node with this rank's x and w, without messages.",
     ],
 )
@@ -74,7 +81,13 @@ def row_linear(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[linear_layers.Case] = ((2, 3, 6, 4), (3, 5, 7, 2), (1, 2, 4, 3), (4, 2, 6, 5)),
+    cases: Sequence[linear_layers.Case] = (
+        (2, 3, 6, 4),
+        (3, 5, 7, 2),
+        (1, 2, 4, 3),
+        (4, 2, 6, 5),
+        (2, 40, 9, 30),
+    ),
     seed: int = 0,
 ) -> None:
     """The output of one node; two thirds are for y, with the bias once, and the one all-reduce."""
@@ -102,15 +115,21 @@ def row_linear(
         "Which rows of w2 do these units belong to?",
         "units = np.array_split(np.arange(h), comm.size)[comm.rank]. The rank reads w1[:, units] and w2[units, :]. Of "
         "the two products of the forward, only the second is a partial sum.",
-        "Backward: gz = g @ v2.T * gelu_slope(z) with the rank's rows v2 of w2. Then gz @ v1.T is a partial sum of gx, "
-        "because all hidden units depend on x. All other gradients are complete.",
+        "Backward: the gradient of z comes from g, this rank's rows of w2 and gelu_slope(z). All hidden units "
+        "depend on x: which result is a partial sum, then? All other gradients are complete.",
     ],
 )
 def mlp(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[mlp_blocks.Case] = ((2, 3, 4, 6), (3, 5, 4, 7), (1, 2, 3, 4), (4, 2, 5, 6)),
+    cases: Sequence[mlp_blocks.Case] = (
+        (2, 3, 4, 6),
+        (3, 5, 4, 7),
+        (1, 2, 3, 4),
+        (4, 2, 5, 6),
+        (2, 40, 30, 9),
+    ),
     seed: int = 0,
 ) -> None:
     """The MLP of one node; half of it is for one all-reduce in each direction, and for reading one shard only."""
@@ -153,7 +172,13 @@ def attention(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[attention_heads.Case] = ((2, 3, 8, 4), (3, 4, 6, 3), (1, 3, 4, 2), (2, 5, 6, 2)),
+    cases: Sequence[attention_heads.Case] = (
+        (2, 3, 8, 4),
+        (3, 4, 6, 3),
+        (1, 3, 4, 2),
+        (2, 5, 6, 2),
+        (2, 130, 8, 4),
+    ),
     uneven: Sequence[tuple[int, int]] = ((2, 3), (4, 6), (3, 2)),
     seed: int = 0,
 ) -> None:
@@ -185,14 +210,20 @@ def attention(
         "Each token is a row of one rank's table. What should all other ranks add for it, so that the sum is this row?",
         "here = (ids >= start) & (ids < start + len(table)) says which tokens are rows of this rank. y is zero for all "
         "others; then comm.all_reduce(y).",
-        "gtable[rows] += g[here] counts a repeated token once. np.add.at(gtable, rows, g[here]) adds all of them.",
+        "gtable[rows] += g[here] counts a repeated token once; np.add.at adds all of them.",
     ],
 )
 def embedding(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[vocabulary_shards.Lookup] = ((2, 7, 5, 3), (3, 12, 8, 4), (1, 4, 3, 2), (4, 10, 9, 2)),
+    cases: Sequence[vocabulary_shards.Lookup] = (
+        (2, 7, 5, 3),
+        (3, 12, 8, 4),
+        (1, 4, 3, 2),
+        (4, 10, 9, 2),
+        (2, 200, 300, 6),
+    ),
     seed: int = 0,
 ) -> None:
     """The rows of one node; half of it is for tokens that are elsewhere, or several times, and for the all-reduce."""
@@ -224,14 +255,15 @@ def embedding(
         "the whole row nothing overflows.",
         "Three numbers of each sample come from all ranks: the maximum, then the sum of the exponentials, and the "
         "logit of the target, which one rank has and the others count as 0.",
-        "glogits = exp(logits - c) / sum, less 1 in the column of the target if this rank has it, all divided by n.",
+        "The gradient of a logit is its share of the sum, less 1 in the column of the target. Which rank has that "
+        "column? What does the mean over n samples change?",
     ],
 )
 def cross_entropy(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[vocabulary_shards.Loss] = ((2, 4, 5), (3, 6, 8), (1, 2, 3), (4, 5, 9)),
+    cases: Sequence[vocabulary_shards.Loss] = ((2, 4, 5), (3, 6, 8), (1, 2, 3), (4, 5, 9), (2, 60, 70)),
     seed: int = 0,
 ) -> None:
     """The loss and gradient of one node; half of it is for few words, and for logits that overflow."""
@@ -263,8 +295,9 @@ def cross_entropy(
         "panel of B that begins at row t?",
         "A block of A has k / pc columns, one of B has k / pr rows. So the panel at t is in column t // (k / pc) of "
         "the grid, and in row t // (k / pr). Where does it begin within the block?",
-        "In each step: row.broadcast(own columns if row.rank is the owner else None, src=owner), the same with column "
-        "for B, and c += the product of the two panels. A slice of columns is sent as a copy: .copy().",
+        "In each step the owner broadcasts its part, and the others give None: row.broadcast(..., src=owner), and "
+        "the same with column for B. A slice of columns is sent as a copy: .copy(). What is added to the block of "
+        "C?",
     ],
 )
 def summa(
@@ -273,6 +306,7 @@ def summa(
     *,
     cases: Sequence[grid_products.Case] = (
         (2, 2, 1, 4, 4, 6), (2, 3, 2, 4, 12, 6), (1, 2, 1, 3, 4, 4), (3, 1, 1, 6, 6, 2), (1, 1, 2, 3, 4, 2),
+        (2, 1, 4, 80, 8, 30),
     ),
     seed: int = 0,
 ) -> None:  # fmt: skip
@@ -307,7 +341,7 @@ def mesh_groups(
     answer: Answer,
     part: Part,
     *,
-    cases: Sequence[mesh_and_grid.Mesh] = ((2, 2, 2), (2, 3, 4), (3, 1, 2), (1, 1, 1), (4, 2, 1)),
+    cases: Sequence[mesh_and_grid.Mesh] = ((2, 2, 2), (2, 3, 4), (3, 1, 2), (1, 1, 1), (4, 2, 1), (4, 8, 9)),
 ) -> None:
     """The groups of a mesh with the tensor coordinate innermost."""
     with part(0.5, "the groups that divide layers"):
@@ -323,7 +357,8 @@ def mesh_groups(
     hints=[
         "Write a function for the words of one grid, then take the smallest of all grids with dp tp = p.",
         "A replica's x has (B / dp) d words. A rank has 2 d h / tp weights of the MLP.",
-        "words = 2 * 2 * (tp - 1) / tp * (B / dp) * d + 2 * (dp - 1) / dp * 2 * d * h / tp.",
+        "Both sums have the factor 2 (q - 1) / q, with q = tp for activations and q = dp for gradients. How many "
+        "all-reduces are there of each?",
     ],
 )
 def best_grid(

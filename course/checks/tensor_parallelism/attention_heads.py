@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from course.checks.tensor_parallelism.divided_runs import Array, Divided, Named, Rank
+from course.checks.tensor_parallelism.linear_layers import TINY
 from course.judging import Answer, AnswerFailed, Wrong
 from course.probes.tensor_parallelism import Stored
 from minidl.random import Purpose, stream
@@ -27,10 +28,11 @@ def outputs(q: Array, k: Array, v: Array, heads: int) -> Array:
 
 
 def heads_of(answer: Answer, case: Case, seed: int, *, is_limited: bool = False) -> Divided:
-    """`attention` on p ranks. is_limited: a rank has room for its shards only."""
+    """`attention` on p ranks. is_limited: a rank reads its heads' weights only, once."""
     p, T, d, heads = case
     rng = stream(Purpose.MANUAL, seed, "attention", p, T, d, heads)
     x, wqkv, wo = rng.normal(size=(T, d)), rng.normal(size=(d, 3 * d)), rng.normal(size=(d, d))
+    wo[:, 0] *= TINY
     q, k, v = np.split(x @ wqkv, 3, axis=1)
     a = outputs(q, k, v, heads)
     y, width = a @ wo, d // p
@@ -60,7 +62,9 @@ def heads_of(answer: Answer, case: Case, seed: int, *, is_limited: bool = False)
             "The columns of each rank's heads go with the same rows of wo.": a @ np.roll(wo, width, axis=0),
             "wo has a row for each column of a: it is not transposed.": a @ wo.T,
         }
-        room = (3 * d * d // p, d * d // p) if is_limited else (0, 0)
+        rows = np.zeros(wo.shape, bool)
+        rows[own] = True
+        room = (np.tile(rows.T, 3), rows) if is_limited else (None, None)
         given: Named = {"x": x, "wqkv": Stored("wqkv", wqkv, room[0]), "wo": Stored("wo", wo, room[1]), "heads": heads}
         ranks.append(Rank(given, {"y": y}, {"y": mistakes}))
     return Divided(answer, f"T={T}, d={d}, {heads} heads", ranks)

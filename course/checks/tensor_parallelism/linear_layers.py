@@ -9,6 +9,9 @@ from minidl.random import Purpose, stream
 Case = tuple[int, int, int, int]
 """(p, B, m, n)"""
 
+TINY = 1e-8
+"""A factor of some numbers: what is small is not 0."""
+
 GRADIENT_DIVIDED = "This is the right gradient divided by p. The ranks have different terms of one sum: it is no mean."
 NO_BIAS = "The bias is missing."
 
@@ -16,7 +19,9 @@ NO_BIAS = "The bias is missing."
 def layer(p: int, B: int, m: int, n: int, seed: int) -> tuple[Array, Array, Array, Array]:
     """x, w, b and g of a whole layer."""
     rng = stream(Purpose.MANUAL, seed, "linear layer", p, B, m, n)
-    return rng.normal(size=(B, m)), rng.normal(size=(m, n)), rng.normal(size=n), rng.normal(size=(B, n))
+    x, w, b, g = rng.normal(size=(B, m)), rng.normal(size=(m, n)), rng.normal(size=n), rng.normal(size=(B, n))
+    g[0] *= TINY
+    return x, w, b, g
 
 
 def of_bias(g: Array, p: int) -> Named:

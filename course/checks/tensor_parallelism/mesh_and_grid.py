@@ -18,7 +18,7 @@ Cluster = tuple[int, int, int, int]
 
 CASES: tuple[Cluster, ...] = (
     (12, 24, 6, 12), (8, 16, 4, 64), (8, 4096, 4, 8), (16, 64, 3, 256), (1, 2, 3, 4), (6, 30, 5, 36), (8, 24, 5, 104),
-    (16, 16, 3, 256),
+    (16, 16, 3, 256), (64, 192_000, 100_003, 12_352),
 )  # fmt: skip
 """The clusters on which `best_grid` is checked; hidden tests have others."""
 

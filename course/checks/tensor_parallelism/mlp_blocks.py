@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from course.checks.tensor_parallelism.divided_runs import Array, Divided, Named, Rank, shards
-from course.checks.tensor_parallelism.linear_layers import GRADIENT_DIVIDED, of_bias
+from course.checks.tensor_parallelism.linear_layers import GRADIENT_DIVIDED, TINY, of_bias
 from course.judging import Answer
 from course.probes.tensor_parallelism import Stored
 from minidl.random import Purpose, stream
@@ -28,10 +28,11 @@ def gelu_slope(z: Array) -> Array:
 
 
 def block(answer: Answer, case: Case, seed: int, *, is_limited: bool = False) -> Divided:
-    """`mlp` on p ranks. is_limited: a rank has room for its shards only."""
+    """`mlp` on p ranks. is_limited: a rank reads its shards only, once."""
     p, B, d, h = case
     rng = stream(Purpose.MANUAL, seed, "MLP", p, B, d, h)
     x, g = rng.normal(size=(B, d)), rng.normal(size=(B, d))
+    g[0] *= TINY
     w1, b1 = rng.normal(size=(d, h)), rng.normal(size=h)
     w2, b2 = rng.normal(size=(h, d)), rng.normal(size=d)
     z = x @ w1 + b1
@@ -41,8 +42,13 @@ def block(answer: Answer, case: Case, seed: int, *, is_limited: bool = False) ->
     of_partial_sums = [sum(gelu(part + bias) for part in partial_sums) for bias in (0.0, b1)]
     ranks = []
     for own in shards(h, p):
-        most = d * (own.stop - own.start) if is_limited else 0
-        given: Named = {"x": x, "w1": Stored("w1", w1, most), "b1": b1, "w2": Stored("w2", w2, most), "b2": b2, "g": g}
+        rows = np.zeros(w2.shape, bool)
+        rows[own] = True
+        file_1, file_2 = (
+            Stored("w1", w1, rows.T if is_limited else None),
+            Stored("w2", w2, rows if is_limited else None),
+        )
+        given: Named = {"x": x, "w1": file_1, "b1": b1, "w2": file_2, "b2": b2, "g": g}
         wanted: Named = {
             "y": y,
             "gx": gx,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from course.checks.tensor_parallelism.divided_runs import Array, Divided, Named, Rank, uneven_shards
+from course.checks.tensor_parallelism.linear_layers import TINY
 from course.judging import Answer
 from minidl.random import Purpose, stream
 
@@ -22,11 +23,13 @@ def lookup(answer: Answer, case: Lookup, seed: int, *, is_repeated: bool = True)
     p, n, V, d = case
     rng = stream(Purpose.MANUAL, seed, "embedding", p, n, V, d, is_repeated)
     table = rng.normal(size=(V, d))
+    table[:, 0] *= TINY
     ids = rng.integers(0, V, n) if is_repeated else rng.permutation(V)[:n]
     if is_repeated:
         ids[-2:] = (0, V - 1) if n > 2 else ids[-2:]
         ids[:2] = V // 2
     g = rng.normal(size=(len(ids), d))
+    g[:, 0] *= TINY
     cuts = uneven_shards(V, p, seed)
     clipped = sum(table[np.clip(ids, own.start, own.stop - 1)] for own in cuts)
     wrapped = sum(
@@ -87,6 +90,7 @@ def loss(answer: Answer, case: Loss, seed: int, *, is_large: bool = False) -> Di
     rng = stream(Purpose.MANUAL, seed, "cross entropy", p, n, V, is_large)
     logits, targets = rng.normal(size=(n, V)), rng.integers(0, V, n)
     targets[:2] = (0, V - 1)[: len(targets[:2])]
+    logits[:, V // 2] -= 17.0  # small is not 0
     cuts = uneven_shards(V, p, seed)
     if is_large:  # one rank has all the large logits of a sample; the last sample has none
         for sample in range(n):

@@ -20,7 +20,7 @@ from minidl.cli import components, engines, imported, job, mpi_job, run_folder, 
 from minidl.cli.compiling import compile_kernels
 from minidl.cli.display import LiveBar, results_table, say, show
 from minidl.cli.job import Options, decay_text
-from minidl.cli.models import MODELS, check_momentum
+from minidl.cli.models import MODELS, check_momentum, name_of
 from minidl.cli.quantities import counted
 from minidl.cli.shared_options import items, picture_formats
 from minidl.parallel import Comparison
@@ -131,13 +131,13 @@ def run(options: Options) -> None:
     jobs, entrants = [job for job, _ in all_entered], [entrant for _, entrant in all_entered]
     for one in entrants:
         one.check_networks(networks.values())
-    folder = cluster.once(partial(_folder, out, f"compare-{settings.model}-{Path(settings.data).stem}"), on)
+    folder = cluster.once(partial(_folder, out, f"compare-{name_of(settings.model)}-{Path(settings.data).stem}"), on)
     is_writer = cluster.is_first(on)
     title = title_of(settings, entrants, is_emulated=on == "processes" and any(networks.values()))
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     say(console, title)
     try:
-        compile_kernels(console, on, settings.model)
+        compile_kernels(console, on, name_of(settings.model))
         with ComparisonProgress(console, len(texts) * len(networks) * settings.seeds, settings.seeds) as progress:
             comparison = parallel.compare(
                 jobs[0][1],

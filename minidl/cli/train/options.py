@@ -47,7 +47,6 @@ def completed(options: Options) -> tuple[Options, parallel.Strategy, dict[str, f
             )
     options = options | rates
     if options["optimizer"] is not None:
-        one_of("--model", options["model"], MODELS)
         typed = {name: options[name] for name in strategies.RATES}
         options = options | strategies.optimizer_rates(options["optimizer"], options["model"], typed)
     options = job.completed(options)

@@ -17,6 +17,7 @@ from minidl.cli import engines, job, mpi_job, run_folder, strategies
 from minidl.cli.compiling import compile_kernels
 from minidl.cli.display import LiveBar, say
 from minidl.cli.job import Options
+from minidl.cli.models import name_of
 from minidl.cli.train import summary
 from minidl.parallel.run.tensorboard import summary_writer
 
@@ -73,13 +74,14 @@ def run(
     title = summary.title(options, model)  # before the folder is made: it raises if the model does not fit the data
     del model
     folder = cluster.once(
-        partial(run_folder.prepare, out, f"{options['model']}-{Path(options['data']).stem}-{nodes}", resume), on
+        partial(run_folder.prepare, out, f"{name_of(options['model'])}-{Path(options['data']).stem}-{nodes}", resume),
+        on,
     )
 
     console = Console(quiet=output.quiet or output.as_json)
     say(console, title)
     try:
-        compile_kernels(console, on, options["model"])
+        compile_kernels(console, on, name_of(options["model"]))
         board = parallel.TensorBoard(folder) if output.tensorboard and cluster.is_first(on) else nullcontext()
         with board as to_board, TrainingProgress(console) as to_console:
 

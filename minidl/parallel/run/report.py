@@ -107,7 +107,7 @@ class Report:
         return figure
 
     def save(self, folder: str | Path) -> Path:
-        """Write config.json, metrics.csv, trace.json (opens in Perfetto), loss.png, timeline.png and checkpoint.npz.
+        """Write config.json, metrics.csv, trace.json.gz (opens in Perfetto), loss.png, timeline.png and checkpoint.npz.
 
         In a script under mpiexec rank 0 writes, and the others do nothing. Raises OSError if the folder cannot be
         written.
@@ -119,7 +119,7 @@ class Report:
         write_config(folder, self.checkpoint.config, self.job.seed)
         write_metrics(folder, self.history)
         self.checkpoint.save(folder / CHECKPOINT_FILE)
-        self.trace.to_chrome(folder / "trace.json")
+        self.trace.to_chrome(folder / "trace.json.gz")
         self.curves(folder / "loss.png")
         self.timeline(folder / "timeline.png")
         return folder

@@ -76,7 +76,7 @@ def test_the_centre_of_elastic_averaging_is_that_of_the_library(case: elastic_ru
     p, n, period, steps = case
     centre = np.linspace(-1, 1, n)
     job, machines = dealt(p, n, steps, centre)  # in the library, workers begin at the centre
-    one = elastic_runs.Elastic(NO_ANSWER, machines, centre, LR, period, steps)
+    one = elastic_runs.Elastic(NO_ANSWER, machines, centre, LR, 0.3, period, steps)
     strategy = parallel.ElasticAveraging(one.alpha, period, "synchronous")
     report = parallel.train(job, strategy, p, cluster.Simulation())
     np.testing.assert_allclose(report.model().x.numpy(), elastic_runs.trained(one)[1], rtol=1e-12, atol=1e-12)

@@ -82,8 +82,8 @@ def test_the_serial_steps_are_those_of_the_librarys_sgd():
     for step in serial_steps.steps_of((3, 8, 4), seed=5):
         if w is None:
             w = Tensor(step.w.copy(), requires_grad=True)
-            sgd = optim.SGD([w], step.lr, momentum=serial_steps.MOMENTUM, weight_decay=serial_steps.DECAY)
-        sgd.param_groups[0]["lr"] = step.lr
+            sgd = optim.SGD([w], step.lr, momentum=step.momentum)
+        sgd.param_groups[0] |= {"lr": step.lr, "momentum": step.momentum, "weight_decay": step.decay}
         w.grad = step.gradient
         sgd.step()
         np.testing.assert_allclose(w.data, step.after()[0], rtol=1e-12)

@@ -6,7 +6,7 @@ import pytest
 
 from course.checks.asynchrony.interleavings import interleaving, lost, stale_writes
 
-KINDS = ("locked", "apart", "racing", "at_once", "all_cells", "late")
+KINDS = ("locked", "apart", "racing", "at_once", "all_cells", "late", "falling")
 
 
 def test_no_increment_is_lost_with_a_lock_or_with_a_cell_per_worker():

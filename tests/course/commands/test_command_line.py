@@ -139,4 +139,4 @@ def test_the_demo_reads_at_least_97_percent_of_the_digits_and_makes_its_pictures
     with (tmp_path / "demo" / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert float(rows[-1]["accuracy"]) >= least
-    assert {"loss.png", "timeline.png", "trace.json"} <= {path.name for path in (tmp_path / "demo").iterdir()}
+    assert {"loss.png", "timeline.png", "trace.json.gz"} <= {path.name for path in (tmp_path / "demo").iterdir()}

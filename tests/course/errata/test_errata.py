@@ -242,7 +242,7 @@ def test_page_and_lectures_have_the_errors_that_the_paper_prints_and_the_caption
         assert quoted
         assert quoted <= set(FIGURE_3.values()) | TABLES
     assert re.search(r"say 23\.60 %; 23\.68 %\s+belongs to rate 0\.2", page)
-    steps = r"rates 0\.05, 0\.1\s.*and 0\.2 .*23\.60 ± 0\.12 and 23\.68 ± 0\.09"
+    steps = r"learning rates\s+(# +)?of 0\.05, 0\.1\s.*and 0\.2 .*23\.60 ± 0\.12 and 23\.68 ± 0\.09"
     assert re.search(steps, lecture("02c_step_sizes"), re.DOTALL)
     assert re.search(r"23\.68 ± 0\.09 %\s+(# )?is\s+(# )?the\s+(# )?row of rate 0\.2", lecture("08a_linear_scaling"))
 

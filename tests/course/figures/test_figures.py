@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,16 +13,20 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from course.figures import core_timeline, machine_traffic, memory_bars, page, task_graph, ways_to_train
+from course.figures import buckets, core_timeline, machine_traffic, memory_bars, page, task_graph, ways_to_train
 from course.figures.decision_map import SIDE, draw
 from course.figures.greedy_schedule import Pieces, greedy_schedule
 from course.figures.histograms import Histogram, histograms
 from course.figures.live_memory import LiveMemory
+from course.figures.neighbours import draw_exchange, on_circle, on_grid
+from course.figures.parameter_server import draw as draw_servers
 from course.figures.rank_grid import draw_broadcasts, draw_groups
 from course.figures.time_shares import time_shares
 from course.figures.waiting import Run, waiting
 from course.figures.who_has_what import coded, decoded, step_by_step, table
+from minidl.cluster import Phantom, launch
 from minidl.mini import cluster
+from minidl.parallel import mixing
 from minidl.plots import style
 from minidl.tensor.dependency_graph import Task
 
@@ -38,6 +43,28 @@ def test_worker_0_is_the_uppermost_one_and_unused_axes_are_hidden():
     figure = waiting([Run("one", [1.0], 1.0), Run("two", [1.0], 2.0)], source="simulated")
     assert all(axes.yaxis_inverted() for axes in figure.axes[:2])
     assert [axes.get_visible() for axes in figure.axes] == [True, True, False]
+
+
+def test_a_bucket_fills_until_its_all_reduce_starts_and_nothing_is_drawn_beyond_the_moment():
+    def step(comm):
+        works = []
+        for _ in range(2):
+            comm.compute(seconds=4e-3)
+            works.append(comm.all_reduce(Phantom(1_000_000), algorithm="ring", async_op=True))
+        for work in works:
+            work.wait()
+
+    trace = launch(step, nodes=2, on="simulation", network="10gbe").trace
+    first, second = rows = buckets.buckets(trace, [2e-3, 4e-3, 6e-3, 8e-3])
+    assert (first.final, second.final) == ([2e-3, 4e-3], [6e-3, 8e-3])
+    assert [first.start, second.start] == pytest.approx([4e-3, 8e-3])
+    assert first.end < second.start < second.end
+    _, [axes] = style.new_figure(4.0, 2.0)
+    buckets.draw(axes, rows, forward=1e-3, moment=7e-3)
+    drawn = {to_hex(bars.get_facecolor()[0]) for bars in axes.collections}
+    ends = [vertices[:, 0].max() for bars in axes.collections for vertices in (bars.get_paths()[0].vertices,)]
+    assert drawn == {style.ACTIVITY["compute"].lower(), buckets.WAITING.lower(), style.ACTIVITY["send"].lower()}
+    assert max(ends) == pytest.approx(7.0)
 
 
 def test_bars_are_the_shares_in_percent():
@@ -244,6 +271,28 @@ def test_draw_broadcasts_has_arrows_from_one_column_along_rows_and_from_one_row_
     assert len(arrows) - len(along_rows) == 4
 
 
+def arrows_of(w: mixing.Matrix, places: Sequence[tuple[float, float]]) -> list[tuple[tuple[float, float], str]]:
+    """Where each arrow starts, and its heads."""
+    axes = Figure().subplots()
+    draw_exchange(axes, w, places, np.ones(len(w)), highest=2)
+    found = [text for text in axes.texts if isinstance(text, Annotation)]
+    assert len(axes.patches) == 2 * len(w)
+    return [(each.xyann, each.arrowprops["arrowstyle"]) for each in found]
+
+
+def test_an_arrow_has_two_heads_if_both_machines_send():
+    both = arrows_of(mixing.matrix(mixing.ring(6)), on_circle(6))
+    assert [heads for _, heads in both] == ["<->"] * 6
+    one = arrows_of(mixing.exponential(6, step=0), on_circle(6))
+    assert len(one) == 6
+    assert {heads for _, heads in one} == {"->", "<-"}
+
+
+def test_on_a_torus_arrows_over_the_edge_are_cut_into_two():
+    found = arrows_of(mixing.matrix(mixing.torus(16)), on_grid((4, 4)))
+    assert len(found) == 24 + 2 * 8
+
+
 TASKS = {f"F{i}": Task("forward", 10, ()) for i in range(4)}
 TASKS |= {f"B{i}": Task("backward", 20, (f"F{i}",)) for i in range(4)}
 TASKS |= {"sum of gradient 0": Task("sum", 12, tuple(f"B{i}" for i in range(4)))}
@@ -351,3 +400,12 @@ def test_what_cannot_be_drawn_step_by_step_is_refused():
     for algorithm, nodes in (("rabenseifner", 6), ("tree", 4), ("ring", 9)):
         with pytest.raises(ValueError, match="cannot be drawn"):
             step_by_step(algorithm, nodes)
+
+
+def test_a_worker_that_pushes_or_pulls_has_an_arrow_for_each_shard_and_one_that_computes_has_none():
+    axes = Figure().subplots()
+    draw_servers(axes, ["computes", "pushes", "pulls"], servers=4, size="2.5 MB")
+    arrows = [text.arrow_patch for text in axes.texts if isinstance(text, Annotation)]
+    colours = [to_hex(arrow.get_edgecolor()).upper() for arrow in arrows]
+    assert colours == [*style.SERIES[:4]] * 2
+    assert sum(text.get_text() == "2.5 MB" for text in axes.texts) == 4

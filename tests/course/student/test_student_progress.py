@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from course import overview, progress
-from course.chapters import CHAPTERS, FIRST_LECTURE, PARTS, UnknownChapterError, chapter_called
+from course.chapters import CHAPTERS, FIRST_LECTURE, PARTS, UnknownChapterError, chapter_called, reading_minutes
 from course.commands import lab, start
 from course.setup.bootstrap import ROOT
 from course.student.standing import standings
@@ -61,6 +61,13 @@ def test_a_chapter_is_found_by_what_a_person_types():
             chapter_called(typed)
 
 
+def test_the_reading_time_of_a_lecture_is_the_one_that_it_states(tmp_path):
+    lecture = tmp_path / "04a.ipynb"
+    for text, minutes in (("*Reading time: about\n25 minutes.*", 25), ("A page.", 0)):
+        lecture.write_text(json.dumps({"cells": [{"source": text.splitlines(keepends=True)}]}))
+        assert reading_minutes(lecture) == minutes
+
+
 def test_the_overview_fits_80_columns_and_says_what_is_there(root):
     lines = printed(root).splitlines()
     assert max(map(len, lines[:-1])) <= 80  # the last one may hold a path, which is to be copied whole
@@ -78,10 +85,6 @@ def test_the_next_step_leads_through_the_course(root):
     def following() -> str:
         return overview.next_step(root, standings(root))
 
-    assert following() == "python3 -m course demo"
-    (root / "runs" / "demo").mkdir(parents=True)
-    assert following() == "python3 -m course demo"  # it was stopped before the pictures
-    (root / "runs" / "demo" / "loss.png").touch()
     assert following() == "read notebooks/00_start_here.ipynb:  python3 -m course lab"
     start.run(["04"], root)
     assert following().startswith("double in work/04_")

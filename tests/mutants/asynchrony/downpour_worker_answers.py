@@ -95,6 +95,9 @@ def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
 === wrong: computes every gradient twice :: all :: one gradient a step :: raised
 -        weights = weights + change
 +        weights = weights - lr * gradient(weights, step)
+=== wrong: the server is the last rank :: all :: waits for :: stuck
+ def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
++    server = comm.size - 1
 === right: gradients are kept in a list, and the request is made by hand
 def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
     kept = []

@@ -59,6 +59,16 @@ def lost_updates(events):
 === wrong: a counter begins when it is first written :: all :: KeyError :: raised
 -            seen[worker, cell] = counters.get(cell, 0)
 +            seen[worker, cell] = counters[cell]
+=== wrong: a write never gives anything back :: races :: expected
+def lost_updates(events):
+    counters, seen, lost = {}, {}, 0
+    for worker, action, cell in events:
+        if action == "read":
+            seen[worker, cell] = counters.get(cell, 0)
+        else:
+            lost += max(0, counters.get(cell, 0) - seen[worker, cell])
+            counters[cell] = seen[worker, cell] + 1
+    return lost
 === right: cell by cell, what each write changes
 def lost_updates(events):
     lost = 0

@@ -4,7 +4,7 @@ EXERCISE = "push_pull"
 PARTS = {
     "weights": "delta is added once, and the weights after that are returned",
     "traffic": "two messages to each server, with its own part only",
-    "rounds": "2 S + 1 rounds: all servers work at the same time",
+    "time": "all servers work at the same time",
 }
 
 ANSWERS = r"""
@@ -31,7 +31,7 @@ def push_pull(comm, delta, servers):
         comm.send(request(GET), server)
         comm.send(request(ADD, part), server)
     return np.concatenate([comm.recv(server) for server in servers])
-=== wrong: get then put instead of add :: weights, rounds :: ADD keeps both
+=== wrong: get then put instead of add :: weights, time :: ADD keeps both
 def push_pull(comm, delta, servers):
     weights = []
     for server, part in zip(servers, np.array_split(delta, len(servers))):
@@ -39,7 +39,7 @@ def push_pull(comm, delta, servers):
         weights.append(comm.recv(server) + part)
         comm.send(request(PUT, weights[-1]), server)
     return np.concatenate(weights)
-=== wrong: one server after the other :: rounds :: All requests can be sent before the first reply is waited for
+=== wrong: one server after the other :: time :: Send all requests before you wait for the first reply
      parts = np.array_split(delta, len(servers))
 +    replies = []
 -    return np.concatenate([comm.recv(server) for server in servers])
@@ -63,9 +63,21 @@ def push_pull(comm, delta, servers):
 +        comm.send(request(DONE), server)
 === wrong: clears delta when it is sent :: weights :: changed its argument delta
 +    delta[:] = 0
-=== wrong: counts the servers from the lowest rank :: weights, traffic :: is the part of servers[k]
+=== wrong: counts the servers from the lowest rank :: all :: is the part of servers[k]
  def push_pull(comm, delta, servers):
 +    servers = sorted(servers)
+=== wrong: two servers at a time :: time :: expected 1 s
+def push_pull(comm, delta, servers):
+    parts, replies = np.array_split(delta, len(servers)), []
+    for k in range(0, len(servers), 2):
+        for server, part in zip(servers[k : k + 2], parts[k : k + 2]):
+            comm.send(request(ADD, part), server)
+            comm.send(request(GET), server)
+        replies += [comm.recv(server) for server in servers[k : k + 2]]
+    return np.concatenate(replies)
+=== wrong: whole numbers are sent :: weights :: expected
+-        comm.send(request(ADD, part), server)
++        comm.send(request(ADD, part.astype(int)), server)
 === right: all ADDs, then all GETs; the replies are put where they belong
 def push_pull(comm, delta, servers):
     parts = dict(zip(servers, np.array_split(delta, len(servers))))
@@ -89,4 +101,11 @@ def push_pull(comm, delta, servers):
         for work in going:
             work.wait()
     return weights
+=== right: the replies are received in reverse
+def push_pull(comm, delta, servers):
+    for server, part in zip(servers, np.array_split(delta, len(servers))):
+        comm.send(request(ADD, part), server)
+        comm.send(request(GET), server)
+    replies = [comm.recv(server) for server in servers[::-1]]
+    return np.concatenate(replies[::-1])
 """

@@ -86,10 +86,37 @@ def serve(comm, shard, workers):
 +    values, done = shard.astype(np.float32), 0
 -            comm.send(values, comm.last_source)
 +            comm.send(values.astype(float), comm.last_source)
+-            values = given.copy()
++            values = given.astype(np.float32)
 -            values = values + given
 +            values = values + given.astype(np.float32)
 -    return values
 +    return values.astype(float)
+=== wrong: ADDs that no GET has seen yet survive a PUT :: alone, order :: expected
+def serve(comm, shard, workers):
+    values, added, done = shard.copy(), 0.0, 0
+    while done < workers:
+        message = comm.recv(ANY)
+        kind, given = message[0], message[1:]
+        if kind == GET:
+            values, added = values + added, 0.0
+            comm.send(values, comm.last_source)
+        elif kind == PUT:
+            values = given.copy()
+        elif kind == ADD:
+            added = added + given
+        elif kind == DONE:
+            done += 1
+    return values + added
+=== wrong: all other ranks are workers :: all :: waits for any rank :: stuck
+-    while done < workers:
++    while done < comm.size - 1:
+=== wrong: a PUT like the last one is taken for the same request :: alone, order :: expected
+-    values, done = shard.copy(), 0
++    values, done, last = shard.copy(), 0, None
+-            values = given.copy()
++            values = values if last is not None and np.array_equal(last, given) else given.copy()
++            last = given
 === right: a set of workers at work, which alone are received from
 def serve(comm, shard, workers):
     at_work, total = set(range(workers)), np.array(shard)

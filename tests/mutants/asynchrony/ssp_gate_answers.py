@@ -60,6 +60,25 @@ def ssp_gate(comm, workers, bound):
 === wrong: the reply is the slowest clock :: replies :: A reply has no contents
 -            comm.send(np.zeros(0), w)
 +            comm.send(np.array([min(clocks.values())]), w)
+=== wrong: all other ranks are workers :: all :: waits for :: stuck
+-    clocks = {worker: 0 for worker in range(workers)}
++    clocks = {worker: 0 for worker in range(comm.size - 1)}
+=== wrong: clocks of one byte :: leaving :: ahead of worker :: hidden only
+-    clocks = {worker: 0 for worker in range(workers)}
++    clocks = {worker: np.int8(0) for worker in range(workers)}
+=== wrong: a worker is known from its first CLOCK on :: leaving :: KeyError :: raised
+-    clocks = {worker: 0 for worker in range(workers)}
++    clocks, left = {}, workers
+-    while clocks:
++    while left:
+-            del clocks[worker]
++            left -= 1
++            del clocks[worker]
+-            clocks[worker] += 1
++            clocks[worker] = clocks.get(worker, 0) + 1
+-        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound]
++        slowest = min(clocks.values()) if clocks and len(clocks) == left else 0
++        ready = [w for w in waiting if clocks[w] - slowest <= bound]
 === right: all who wait have the same clock: a queue, released when the slowest clock grows
 def ssp_gate(comm, workers, bound):
     clocks = np.zeros(workers)

@@ -97,6 +97,12 @@ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
 === wrong: the results swapped :: one, several, total :: in this order
 -    return x, centre
 +    return centre, x
+=== wrong: alpha by heart :: one, several :: expected
+ def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
++    alpha = 0.9 / comm.size
+=== wrong: words beyond the first thousand stay :: several, total :: expected
+-            centre = centre + moved
++            centre = centre + np.where(np.arange(len(x)) < 1000, moved, 0.0)
 === right: the sum of the weights instead of the pulls, overlapped with the gradient
 def elastic(comm, x, centre, gradient, lr, alpha, period, steps):
     for step in range(steps):

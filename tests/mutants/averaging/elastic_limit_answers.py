@@ -41,6 +41,11 @@ def elastic_limit(p, lr, curvature, period):
 def elastic_limit(p, lr, curvature, period):
     a = 1 - lr * curvature
     return 2 * (1 + a**period) / (2 * a ** (period - 1) + 1 + a**period)
+=== wrong: steps beyond the hundredth are forgotten :: periods :: expected
+def elastic_limit(p, lr, curvature, period):
+    plain = 1 - lr * curvature
+    q = plain ** (min(period, 100) - 1)
+    return 2 * (1 + q * plain) / (2 * q + p * (1 + q * plain))
 === right: halves the interval in which the limit is
 def elastic_limit(p, lr, curvature, period):
     def growth(alpha):

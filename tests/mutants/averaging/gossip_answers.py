@@ -133,6 +133,12 @@ def gossip(comm, x, weights, steps):
 +    mine = weights.pop(own)
 -        new = weights[own] * x
 +        new = mine * x
+=== wrong: blocking sends, which wait for each other if messages are long :: often, messages :: waits for :: stuck
+-        sends = [comm.isend(x, rank) for rank in others]
++        for rank in others:
++            comm.send(x, rank)
+-        for send in sends:
+-            send.wait()
 === right: receives are begun first
 def gossip(comm, x, weights, steps):
     near = sorted(set(weights) - {comm.rank})

@@ -73,6 +73,15 @@ def local_sgd(comm, x, gradient, lr, period, steps, first):
 === wrong: twice the words :: rounds :: has the shape of x
 -            comm.all_reduce(total)
 +            total = comm.all_reduce(np.concatenate([total, total]))[: len(x)]
+=== wrong: ten rounds at most :: periods, rounds :: expected
+def local_sgd(comm, x, gradient, lr, period, steps, first):
+    rounds = 0
+    for step in range(steps):
+        x = x - lr * gradient(x, step)
+        if rounds < 10 and (step < first or (step - first) % period == period - 1 or step == steps - 1):
+            x = comm.all_reduce(x) / comm.size
+            rounds += 1
+    return x
 === right: a list of lengths of periods
 def local_sgd(comm, x, gradient, lr, period, steps, first):
     lengths = [1] * min(first, steps)

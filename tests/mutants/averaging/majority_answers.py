@@ -6,6 +6,7 @@ PARTS = {
     "once": "each gradient counts once, late ones too: in a round, or in what is left",
     "times": "a round begins when the drawn machine is ready, and waits for nobody else",
     "messages": "one all-reduce of n words in a round, and ceil(lg p) empty messages at most",
+    "tree": "the last machine is activated within 3 ceil(lg p) seconds, if a message takes one",
 }
 
 ANSWERS = r"""
@@ -41,7 +42,7 @@ def majority(comm, p, n, drawn):
         else:
             left = left + came
     return sums, left
-=== wrong: one array for all sums, and for what is left :: sums, once, messages :: used again in each round
+=== wrong: one array for all sums, and for what is left :: sums, once, messages, tree :: used again in each round
      sums, waiting, is_done = [], [], False
 +    total = np.zeros(n)
 -        total = np.zeros(n)
@@ -51,7 +52,7 @@ def majority(comm, p, n, drawn):
 +    left = total
 -            left = left + came
 +            left += came
-=== wrong: gradients count again in later rounds :: sums, once, messages :: begin anew with zeros
+=== wrong: gradients count again in later rounds :: sums, once, messages, tree :: begin anew with zeros
 -        is_active = parent is None and len(waiting) > 0
 +        is_active = False
 -        waiting = []
@@ -63,7 +64,7 @@ def majority(comm, p, n, drawn):
 +                waiting = [came]
 === wrong: a gradient that comes while another one waits is dropped :: sums, once, messages :: only the oldest one
 +                waiting = waiting or [came]
-=== wrong: late gradients are dropped: only those of the drawn machine count :: sums, once, messages
+=== wrong: late gradients are dropped: only those of the drawn machine count :: sums, once, messages, tree
 :: Only the drawn machine's
 -        for gradient in waiting:
 +        for gradient in waiting if parent is None else []:
@@ -77,7 +78,7 @@ def majority(comm, p, n, drawn):
     while (came := comm.recv(p + comm.rank)).size:
         left += came
     return sums, left
-=== wrong: one array for all rounds :: sums, once, messages :: changes in the list
+=== wrong: one array for all rounds :: sums, once, messages, tree :: changes in the list
 -    sums, waiting, is_done = [], [], False
 +    sums, waiting, is_done, total = [], [], False, np.zeros(n)
 -        total = np.zeros(n)
@@ -94,7 +95,7 @@ def majority(comm, p, n, drawn):
 === wrong: the drawn machine begins without a gradient :: all :: These are zeros
 -        is_active = parent is None and len(waiting) > 0
 +        is_active = parent is None
-=== wrong: the mean :: sums, once, messages :: mean over the machines
+=== wrong: the mean :: sums, once, messages, tree :: mean over the machines
 -        sums.append(total)
 +        sums.append(total / p)
 === wrong: what is left is not received :: once :: until the empty
@@ -105,7 +106,7 @@ def majority(comm, p, n, drawn):
 +        last, waiting = waiting, []
 -    left = sum(waiting, np.zeros(n))
 +    left = total.copy() * 0 + sum(last, np.zeros(n))
-=== wrong: the drawn machine activates all others itself :: messages :: along the tree
+=== wrong: the drawn machine activates all others itself :: messages, tree :: along the tree
 -        parent, children = tree(p, root, comm.rank)
 +        parent, children = root, []
 +        if comm.rank == root:
@@ -126,7 +127,7 @@ def majority(comm, p, n, drawn):
 +                is_active = True
 +            elif comm.last_source == parent:
 +                waiting.append(comm.recv(training))
-=== wrong: whoever is ready begins (solo) :: all :: rank
+=== wrong: whoever is ready begins (solo) :: sums, once, times, messages :: rank
 -                is_active = parent is None
 +                is_active = True
 === wrong: the empty array is taken for a gradient :: all :: can never complete :: stuck
@@ -135,6 +136,10 @@ def majority(comm, p, n, drawn):
 
 -                waiting.append(came)
 +                waiting.append(np.resize(came, n) if len(came) else np.zeros(n))
+=== wrong: a chain: each machine activates the next one :: tree :: in a chain each waits for one
+-        parent, children = tree(p, root, comm.rank)
++        parent = None if comm.rank == root else (comm.rank - 1) % p
++        children = [] if (comm.rank + 1) % p == root else [(comm.rank + 1) % p]
 === right: any message; running totals in one array
 def majority(comm, p, n, drawn):
     from minidl.cluster import ANY
@@ -195,4 +200,25 @@ def majority(comm, p, n, drawn):
         came = comm.recv(training)
         take()
     return sums, pending
+=== right: the smallest subtree is activated first
+def majority(comm, p, n, drawn):
+    total, sums, at_work, training = np.zeros(n), [], True, p + comm.rank
+    for root in drawn:
+        parent, children = tree(p, root, comm.rank)
+        while True:
+            came = comm.recv({training, parent} - {None})
+            if comm.last_source == parent:
+                break
+            at_work = came.size > 0
+            if at_work:
+                total += came
+                if parent is None:
+                    break
+        for child in sorted(children, key=lambda child: (child - comm.rank) % p):
+            comm.send(np.zeros(0), child)
+        sums.append(machines(comm, p).all_reduce(total).copy())
+        total = np.zeros(n)
+    while at_work and (came := comm.recv(training)).size:
+        total += came
+    return sums, total
 """

@@ -43,6 +43,11 @@ def rounds_and_words(p, n, steps, period, first):
 +    return rounds, rounds * 2 * (p - 1) * (n // p)
 === wrong: all divided by // :: words :: need not be an integer
 +    return rounds, rounds * 2 * (p - 1) * n // p
+=== wrong: words of 32 bits :: words :: expected
+def rounds_and_words(p, n, steps, period, first):
+    alone = min(first, steps)
+    rounds = alone + -(-(steps - alone) // period)
+    return rounds, rounds * 2 * (p - 1) * (n % 2**32) / p
 === right: counts step by step, and message by message
 def rounds_and_words(p, n, steps, period, first):
     rounds = sum(

@@ -26,6 +26,12 @@ def backward(root):
         if node.parents:
             for p, g in zip(node.parents, node.vjp(node.grad)):
                 p.grad += g
+=== wrong: of three parents the third is dropped :: sum, whole :: any number of parents
+-            for p, g in zip(node.parents, node.vjp(node.grad)):
++            for p, g in zip(node.parents[:2], node.vjp(node.grad)):
+=== wrong: a gradient of 0 is not handed on :: whole :: 0 is a gradient like any other
+-        if node.parents:
++        if node.parents and node.grad:
 === wrong: only the leaves keep their gradients :: path, sum, whole, deep :: has to be set, and to stay
                  p.grad += g
 +            node.grad = 0.0

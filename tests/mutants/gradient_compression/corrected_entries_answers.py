@@ -20,6 +20,9 @@ def corrected_entries(gradient, velocity, waiting, m, k, masking):
     if masking:
         velocity[indices] = 0
     return indices, values
+=== wrong: ranked in float32 :: entries :: indices: expected
+-    indices = np.argsort(-np.abs(waiting), kind="stable")[:k]
++    indices = np.argsort(-np.abs(waiting).astype(np.float32), kind="stable")[:k]
 === wrong: the gradients wait :: all :: without the momentum of the steps
 -    waiting += velocity
 +    waiting += gradient

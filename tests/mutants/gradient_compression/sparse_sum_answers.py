@@ -26,6 +26,10 @@ def sparse_sum(comm, indices, values, n):
             total = total + came
         distance *= 2
     return total
+=== wrong: a blocking send before the receive :: sum :: wait for messages that can never come :: stuck
+-        came = comm.sendrecv(message, partner, partner)
++        comm.send(message, partner)
++        came = comm.recv(partner)
 === wrong: never dense :: switch :: no fewer bytes than the whole vector
 -        message = pairs(held, total[held]) if 8 * len(held) < 4 * n else total
 +        message = pairs(held, total[held])

@@ -16,6 +16,13 @@ def sparsify(gradient, residual, threshold):
     values = residual[indices]
     residual[indices] = 0
     return indices, values
+=== wrong: a residual of its own :: many :: expected
+-    residual += gradient
++    _, own = sparsify.__dict__.setdefault(str(id(residual)), (residual, np.zeros_like(residual)))
++    residual[...] = own + gradient
+-    residual[indices] = 0
++    residual[indices] = 0
++    own[...] = residual
 === wrong: no magnitude :: all :: compares the magnitude
 -    indices = np.flatnonzero(np.abs(residual) > threshold)
 +    indices = np.flatnonzero(residual > threshold)

@@ -20,6 +20,9 @@ def top_k_step(comm, w, gradient, residual, k, lr):
         indices, values = unpacked(each)
         total[indices] += values
     return w - lr * total / comm.size
+=== wrong: its own learning rate :: weights, ties :: expected
+-    return w - lr * total / comm.size
++    return w - 0.3 * total / comm.size
 === wrong: kept, but never sent :: weights, kept, ties :: There is no memory
 -    residual += gradient
 +    residual[...] = gradient

@@ -15,6 +15,9 @@ def gradient_noise_scale(small, large, b_small, b_large):
     trace = (s - l) / (1 / b_small - 1 / b_large)
     squared_norm = l - trace / b_large
     return trace / squared_norm if squared_norm > 0 else np.inf
+=== wrong: at most 99 times the larger size :: units :: much noise
+-    return trace / squared_norm if squared_norm > 0 else np.inf
++    return min(trace / squared_norm, 99 * b_large) if squared_norm > 0 else np.inf
 === wrong: the mean of the ratios :: all :: This is the mean of the ratios of single draws
 -    s, l = s.mean(), l.mean()
 +    m = min(len(s), len(l))
@@ -34,8 +37,8 @@ def gradient_noise_scale(small, large, b_small, b_large):
 +    return trace / squared_norm
 === wrong: 0 over 0 :: units :: at 0 or below it
 +    return trace / squared_norm if squared_norm >= 0 else np.inf
-=== wrong: an epsilon beside |G|^2 :: units :: all multiplied by 1e-6
-+    return trace / (squared_norm + 1e-14) if squared_norm > 0 else np.inf
+=== wrong: an epsilon beside |G|^2 :: units :: all multiplied by 1e-9
++    return trace / (squared_norm + 1e-20) if squared_norm > 0 else np.inf
 === wrong: tr(Sigma) is cut off at 0 :: units :: may be negative
      trace = (s - l) / (1 / b_small - 1 / b_large)
 +    trace = max(trace, 0.0)

@@ -20,6 +20,13 @@ def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust)
         v *= momentum
         v += lr * ratio * (g + weight_decay * w)
         w -= v
+=== wrong: velocities of its own :: first, many, zero, unit, place :: expected
+-        v *= momentum
++        own = lars_step.__dict__.setdefault(str(id(w)), (w, np.zeros_like(w)))[1]
++        v[...] = own * momentum
+-        w -= v
++        own[...] = v
++        w -= v
 === wrong: one ratio for all layers :: first, many, zero, unit, place :: One ratio was taken for all layers
  def lars_step(weights, gradients, velocities, lr, momentum, weight_decay, trust):
 +    A, B = (np.sqrt(sum((x**2).sum() for x in xs)) for xs in (weights, gradients))

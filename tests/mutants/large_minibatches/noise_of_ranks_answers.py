@@ -18,6 +18,12 @@ def noise_of_ranks(comm, gradient, b):
     large = mean @ mean
     trace = (small - large) / (1 / b - 1 / (p * b))
     return mean, large - trace / (p * b), trace
+=== wrong: a norm of each rank, where there are more than two :: traffic :: at most
+-    message = np.append(gradient, gradient @ gradient)
++    message = np.append(gradient, np.zeros(p - 1))
++    message[-1] = gradient @ gradient
+-    mean, small = message[:-1] / p, message[-1] / p
++    mean, small = message[: len(gradient)] / p, message[-1] / p
 === wrong: gathers all gradients :: traffic :: got comm.all_gather
 -    message = np.append(gradient, gradient @ gradient)
 -    comm.all_reduce(message)

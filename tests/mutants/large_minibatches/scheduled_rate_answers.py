@@ -15,6 +15,11 @@ def scheduled_rate(step, base_lr, base_batch, batch, samples, warm_up, drops):
     if step < W:
         return base_lr * (1 + (k - 1) * step / W)
     return base_lr * k * 0.1 ** sum(step >= e * steps for e in drops)
+=== wrong: drops are counted as the steps come :: dropped :: depends on the arguments alone
+-    return base_lr * k * 0.1 ** sum(step >= e * steps for e in drops)
++    seen = scheduled_rate.__dict__.setdefault(f"{base_lr} {batch} {samples} {drops}", [])
++    seen += [e for e in drops if step >= e * steps and e not in seen]
++    return base_lr * k * 0.1 ** len(seen)
 === wrong: k squared: sums of gradients, and a scaled rate :: all :: multiplied by k squared
 -    k, W = batch / base_batch, warm_up * steps
 +    k, W = (batch / base_batch) ** 2, warm_up * steps

@@ -150,6 +150,17 @@ def ring_all_reduce(comm, x):
 === wrong: mean instead of sum :: sum, in place, large :: This is the mean
 -        place[...] = chunk
 +        place[...] = chunk / comm.size
+=== wrong: never waits for its sends :: round :: returned without waiting for the end of
+def ring_all_reduce(comm, x):
+    p, me = comm.size, comm.rank
+    places = np.array_split(x, p)
+    for k in range(p - 1):
+        comm.isend(places[(me - 1 - k) % p], (me + 1) % p)
+        places[(me - 2 - k) % p][...] += comm.recv((me - 1) % p)
+    for k in range(p - 1):
+        comm.isend(places[(me - k) % p], (me + 1) % p)
+        places[(me - 1 - k) % p][...] = comm.recv((me - 1) % p)
+    return x
 === right: chunks of ceil(n/p) elements, the last ones shorter or empty
 def ring_all_reduce(comm, x):
     size = math.ceil(len(x) / comm.size)

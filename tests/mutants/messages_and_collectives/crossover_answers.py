@@ -42,6 +42,13 @@ def crossover(p, alpha, beta, gamma=0.0):
 === wrong: gamma of n bytes for the ring :: with :: expected
 -    gained = (rounds + 2 * fold - 2 * share) * beta + (rounds + fold - share) * gamma
 +    gained = (rounds + 2 * fold - 2 * share) * beta + (rounds + fold - 1) * gamma
+=== wrong: a table of logarithms up to 128 :: all :: expected
+def crossover(p, alpha, beta, gamma=0.0):
+    rounds = max(k for k in range(8) if 2**k <= p)
+    fold = 0 if p == 2**rounds else 1
+    later = (2 * (p - 1) - rounds - 2 * fold) * alpha
+    gained = (rounds + 2 * fold - 2 * (p - 1) / p) * beta + (rounds + fold - (p - 1) / p) * gamma
+    return later / gained if gained > 0 else math.inf
 === right: from the two functions, as the meeting point of two lines
 def crossover(p, alpha, beta, gamma=0.0):
     def difference(nbytes):

@@ -29,6 +29,10 @@ def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
 def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
     one = 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
     return float(np.float32(one))
+=== wrong: bytes of 32 bits :: all :: expected
+def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
+    chunk = nbytes % 2**32 / p
+    return (p - 1) * (2 * (alpha + chunk * beta) + chunk * gamma)
 === right: step by step
 def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
     time = 0.0

@@ -14,6 +14,9 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     v = beta2 * v + (1 - beta2) * gradient**2
     w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
     return w, m, v
+=== wrong: eps is always 0.1 :: root, start :: expected
+-    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
++    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + 0.1)
 === wrong: eps inside the root :: root, start :: eps stands inside the root here
 -    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 +    w = w - lr * m / (1 - beta1**t) / np.sqrt(v / (1 - beta2**t) + eps)

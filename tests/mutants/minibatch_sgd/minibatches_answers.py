@@ -12,6 +12,14 @@ ANSWERS = r"""
 def minibatches(n, batch_size, seed, epoch):
     order = np.random.default_rng((seed, epoch)).permutation(n)
     return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+=== wrong: indices of one byte :: once :: wraps round
+-    order = np.random.default_rng((seed, epoch)).permutation(n)
++    order = np.random.default_rng((seed, epoch)).permutation(n).astype(np.int8)
+=== wrong: one array for all batches :: repeatable :: changed the batches of an earlier epoch
+-    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
++    kept = minibatches.__dict__.setdefault(n, order)
++    kept[:] = order
++    return [kept[i : i + batch_size] for i in range(0, n, batch_size)]
 === wrong: drops the ragged last batch :: once :: The last batch, which is smaller than the others, was left out
 -    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
 +    return [order[i : i + batch_size] for i in range(0, n - batch_size + 1, batch_size)]

@@ -26,6 +26,9 @@ def cut(costs, K):
         layers.append(i - j)
         i = j
     return layers[::-1]
+=== wrong: costs are made plain numbers :: many :: stays as it is :: raised
+-    before = [0]
++    costs, before = [int(cost) for cost in costs], [0]
 === wrong: equal numbers of layers :: all :: Equal numbers of layers do not take equally long
 def cut(costs, K):
     return [len(part) for part in np.array_split(np.arange(len(costs)), K)]
@@ -83,7 +86,7 @@ def cut(costs, K):
         stages.remove((a, b))
         stages += [(a, c), (c, b)]
     return [b - a for a, b in sorted(stages)]
-=== wrong: takes the costs out of the caller's list :: few :: cut changed what it was given
+=== wrong: takes the costs out of the caller's list :: few :: cut changed its argument costs
 -    for cost in costs:
 -        before.append(before[-1] + cost)
 +    while costs:
@@ -126,7 +129,7 @@ def cut(costs, K):
 +        for cost in costs[:-1]:
 === right: rows of a table as arrays
 def cut(costs, K):
-    n, before = len(costs), np.concatenate([[0], np.cumsum(costs)])
+    n, before = len(costs), np.cumsum(np.array([0, *costs], dtype=object))
     slowest, starts = before.copy(), []
     for k in range(1, K):
         of_last = before[None, :] - before[:, None]  # [j, i]: layers j to i - 1

@@ -38,6 +38,9 @@ def deadlock(schedule):
             action = schedule[s][place[s]]
             waits[s] = (action, missing(s, action))
     return waits
+=== wrong: numbers of two digits :: missing :: expected
+-            if (s, "F" + action[1:]) not in done:
++            if (s, "F" + action[1:3]) not in done:
 === wrong: nothing ever waits :: all :: never finish
 -    return waits
 +    return {}

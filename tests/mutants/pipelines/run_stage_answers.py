@@ -33,6 +33,9 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
     for work in sent:
         work.wait()
     return w
+=== wrong: numbers of two digits :: weights :: the weights: expected
+-        m = int(action[1:])
++        m = int(action[1:3])
 === wrong: the loss is not divided by the number of micro-batches :: weights, large, memory
 :: on the last stage g is 1 / M
 -            g = 1 / M if s == last else comm.recv(s + 1)

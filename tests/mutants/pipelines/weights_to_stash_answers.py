@@ -21,6 +21,11 @@ def weights_to_stash(actions):
         held = {newest} | set(used.values())
         most = max(most, len(held))
     return most
+=== wrong: numbers of two digits :: rare :: from number 100 on
+-        kind, m = action[0], int(action[1:])
++        kind, m = action[0], action[1:3]
+-            used.pop(m)
++            used.pop(m, None)
 === wrong: a copy for each micro-batch under way, and the newest :: all
 :: and the newest: those with the same version share it
 -        most = max(most, len(held))

@@ -2,6 +2,7 @@
 
 EXERCISE = "data_parallel_step"
 PARTS = {
+    "alone": "one rank: the three lines",
     "even": "the serial run's steps, p divides the minibatch",
     "ragged": "the serial run's steps, uneven shards and ranks without samples",
     "one": "one all-reduce of d numbers, and nothing else",
@@ -21,14 +22,14 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 -    comm.all_reduce(g)
 +    g = mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 +    comm.all_reduce(g, op="mean")
-=== wrong: the sum is made and not used :: all :: nothing was all-reduced
+=== wrong: the sum is made and not used :: even, ragged, one, bits :: nothing was all-reduced
 +    g = mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 +    comm.all_reduce(g.copy())
 === wrong: sum instead of mean: normalised by n, not by kn :: even, ragged
 :: the serial run divides by the whole minibatch
 -    g = len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 +    g = mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
-=== wrong: sum over all samples :: even, ragged :: divide by `total`
+=== wrong: sum over all samples :: alone, even, ragged :: divide by `total`
 +    g = len(x) * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 === wrong: the gradient of no samples :: ragged :: no sample, so there is no mean :: raised
 +    g = len(x) / total * mean_gradient(w, x, y)
@@ -37,10 +38,11 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 +    g = weight_decay * w + len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
 -    v = momentum * v + g + weight_decay * w
 +    v = momentum * v + g
-=== wrong: no weight decay :: even, ragged :: Weight decay is missing
+=== wrong: no weight decay :: alone, even, ragged :: Weight decay is missing
 -    v = momentum * v + g + weight_decay * w
 +    v = momentum * v + g
-=== wrong: momentum without correction: the velocity has the learning rate in it :: even, ragged :: momentum correction
+=== wrong: momentum without correction: the velocity has the learning rate in it
+:: alone, even, ragged :: momentum correction
 -    v = momentum * v + g + weight_decay * w
 -    return w - lr * v, v
 +    v = momentum * v + lr * (g + weight_decay * w)
@@ -50,7 +52,7 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 +    v += g + weight_decay * w
 +    w -= lr * v
 +    return w, v
-=== wrong: decoupled weight decay :: even, ragged :: Weight decay is to go through the velocity
+=== wrong: decoupled weight decay :: alone, even, ragged :: Weight decay is to go through the velocity
 +    v = momentum * v + g
 +    return w - lr * v - lr * weight_decay * w, v
 === wrong: the velocities are added up :: even, ragged :: The velocities of all ranks were added
@@ -58,7 +60,7 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 -    v = momentum * v + g + weight_decay * w
 +    v = momentum * v + g + weight_decay * w / comm.size
 +    comm.all_reduce(v)
-=== wrong: the weights are averaged, each velocity is left as it was :: even, ragged, bits, kept
+=== wrong: the weights are averaged, each velocity is left as it was :: even, ragged, bits
 :: were the weights averaged
 def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
     g = comm.size * len(x) / total * mean_gradient(w, x, y) if len(x) else np.zeros_like(w)
@@ -83,10 +85,10 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
  def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 +    if len(x) == 0:
 +        return w, v
-=== wrong: float32 on the way :: even, ragged, one :: to float32 perhaps
+=== wrong: float32 on the way :: alone, even, ragged, one :: to float32 perhaps
 -    comm.all_reduce(g)
 +    g = comm.all_reduce(g.astype(np.float32)).astype(float)
-=== wrong: all gradients are gathered, and added up with the own one first :: one, bits, kept :: got comm.all_gather
+=== wrong: all gradients are gathered, and added up with the own one first :: one, bits :: got comm.all_gather
 +    every = comm.all_gather(g)
 +    g = every[comm.rank].copy()
 +    for i in range(1, comm.size):
@@ -98,6 +100,9 @@ def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
 def data_parallel_step(comm, w, v, *rest):
     comm.all_reduce(np.zeros_like(w))
     return w, v
+=== wrong: momentum and weight decay by heart :: alone, even, ragged :: expected
+-    v = momentum * v + g + weight_decay * w
++    v = 0.9 * v + g + 0.05 * w
 === right: a mean of the ranks with weights p len(x) / total; weight decay goes in before it, once on average
 def data_parallel_step(comm, w, v, x, y, total, lr, momentum, weight_decay):
     g = weight_decay * w

@@ -75,6 +75,17 @@ def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, 
     from minidl import cluster
 
     return cluster.launch(lambda comm: comm.now(), nodes=p, on="simulation").seconds
+=== wrong: with two buckets the network is taken for the slow part :: hidden :: more than 10% off
+def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, strong=False):
+    def step(p, samples):
+        backward = samples * flops / flops_per_s * 2 / 3
+        c = 2 * (p - 1) * (alpha + nbytes / buckets / p * beta)
+        if p > 1 and buckets == 2:
+            return backward / 2 + backward / 2 + 2 * c
+        return backward / 2 + max(backward + c, backward / buckets + buckets * c)
+    if strong:
+        return step(1, batch_size) / (p * step(p, -(-batch_size // p)))
+    return step(1, batch_size) / step(p, batch_size)
 === right: bucket after bucket
 def efficiency(p, batch_size, flops, flops_per_s, nbytes, alpha, beta, buckets, strong=False):
     import math

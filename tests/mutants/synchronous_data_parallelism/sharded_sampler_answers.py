@@ -59,6 +59,16 @@ def sharded_sampler(n, batch_size, p, rank, seed, epoch):
 
     own = np.array(list(DistributedSampler(n, p, rank, order=lambda e: epoch_order(n, seed, epoch))))
     return np.array_split(own, max(1, -(-n // batch_size)))
+=== wrong: sample numbers of one byte :: once, even :: cut to a smaller type
+def sharded_sampler(n, batch_size, p, rank, seed, epoch):
+    order = epoch_order(n, seed, epoch).astype(np.uint8)
+    return [np.array_split(order[i : i + batch_size], p)[rank] for i in range(0, n, batch_size)]
+=== wrong: the order is remembered for another seed :: even, ragged :: epoch_order(n, seed, epoch)
+KNOWN = {}
+
+def sharded_sampler(n, batch_size, p, rank, seed, epoch):
+    order = KNOWN.setdefault((n, epoch), epoch_order(n, seed, epoch))
+    return [np.array_split(order[i : i + batch_size], p)[rank] for i in range(0, n, batch_size)]
 === right: every p-th sample of a minibatch, as lists
 def sharded_sampler(n, batch_size, p, rank, seed, epoch):
     order = epoch_order(n, seed, epoch)

@@ -22,6 +22,9 @@ def attention(comm, x, wqkv, wo, heads):
         y += one_head(q, k, v) @ wo[columns, :]
     comm.all_reduce(y)
     return y
+=== wrong: heads are dealt in turn :: reads :: another rank's :: raised
+-    for i in range(comm.rank * heads // p, (comm.rank + 1) * heads // p):
++    for i in range(comm.rank, heads, p):
 === wrong: uneven heads are computed :: uneven :: Each rank refuses it
 -    if heads % p:
 -        raise ValueError(f"{heads} heads cannot be divided over {p} ranks")

@@ -22,6 +22,9 @@ def mlp(comm, x, w1, b1, w2, b2, g):
     gx = gz @ v1.T
     comm.all_reduce(gx)
     return y + b2, gx, x.T @ gz, gz.sum(axis=0), a.T @ g, g.sum(axis=0)
+=== wrong: the shard of w1 is read twice :: reads :: more than once :: raised
+-    gx = gz @ v1.T
++    gx = gz @ w1[:, units].T
 === wrong: row before column, GELU of partial sums :: output, input, weights, reads
 :: The GELU is computed of partial sums
 def mlp(comm, x, w1, b1, w2, b2, g):
