@@ -413,9 +413,10 @@ say(f"With h = 64 both send equally much at n t = 3 h + 13/4 = **{equal[0]:.0f}*
 #
 # ## The largest useful tp
 #
-# Let a machine do $S$ operations a second, and a byte take $\beta$ seconds. A block takes $72\,n t h^2$ operations,
-# forward and backward, so $p$ machines compute for $72\,n t h^2/(pS)$ seconds. In 16 bits, each of its 4 all-reduces
-# adds up $2 n t h$ bytes, which takes a ring $2\,\frac{p - 1}{p} \cdot 2 n t h \beta$. Machines compute for at least
+# Let a machine do $S$ operations a second, and a byte take $\beta$ seconds. Without the products of attention, which
+# are few in a wide block, forward and backward take $72\,n t h^2$ operations, so $p$ machines compute for
+# $72\,n t h^2/(pS)$ seconds. In 16 bits, each of the block's 4 all-reduces adds up $2 n t h$ bytes, which takes a ring
+# $2\,\frac{p - 1}{p} \cdot 2 n t h \beta$. Machines compute for at least
 # half of the time if the messages take no longer than the products:
 #
 # $$16\,\tfrac{p - 1}{p}\,n t h \beta \le \frac{72\,n t h^2}{p S} \quad\Longleftrightarrow\quad

@@ -231,8 +231,8 @@ def traffic(axes, factorisation, order, rack):
 explore(
     traffic,
     "circles are machines, grey boxes are racks. Vermilion: tp, orange: pp, green: dp; a line is as wide as what the "
-    "pair sends in a step. What crosses from box to box shares the slow links. The order of the axes changes no width, "
-    "but which lines cross.",
+    "pair sends in a step. What crosses from box to box shares the slow links, and the order of the axes decides which "
+    "lines do.",
     factorisation=["2 x 2 x 2", *(" x ".join(map(str, dims)) for dims in FACTORISATIONS if dims != (2, 2, 2))],
     order=["dp, pp, tp", *(", ".join(order) for order in permutations(NAMES) if order != NAMES)],
     rack=[4, 2, 8],

@@ -344,7 +344,8 @@ say("With stashing the error is below that without in " + " and ".join(
 #
 # ## Try it
 #
-# Which schedule suits which pipeline?
+# Which schedule suits which pipeline? (`minidl schedule 1f1b zb-h2 zb-v --format svg` draws them on one page, and lists
+# what they keep.)
 
 
 # %% source_hidden=true
