@@ -59,8 +59,8 @@ elastic                     xxx..x.xxx.. x..
 elastic_limit               oox.....x... .o.
 local_sgd                   xxx....xxx.. o..
 rounds_and_words            xxx......... .o.
-mixing_matrix               xxx..x.x.... o..
-consensus_factor            ooxo....xx.. .o.
+mixing_matrix               xxx..x.x..x. o..
+consensus_factor            ooxo....xx.x .o.
 gossip                      xxx..x.xxx.. o..
 majority                    xxx..x.x.... x..
 scheduled_rate              xxxx....x... .o.
@@ -72,7 +72,7 @@ best_batch                  ............ .o.
 best_measured_batch         ........x... .o.
 sparsify                    .xxxxxxxxxxx x..
 top_k_step                  xxxxx..xxx.. x..
-corrected_entries           xxxxxxxxxxox x..
+corrected_entries           xxxxxxxxxxxx x..
 qsgd                        xxxxxx..xxxx xo.
 sparse_sum                  .xxxxx.xxx.. x..
 column_linear               xxxxxx.x.x.. o..
