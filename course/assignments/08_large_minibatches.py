@@ -22,7 +22,8 @@ from course.checks import large_minibatches as check
 
 # %% [markdown]
 # In this notebook B is the *minibatch*: the samples of one step, over all nodes together. p is the number of nodes, and
-# n the number of weights. All arrays are float64. Your functions leave their arguments unchanged, except in exercise 3.
+# n the number of weights. All arrays are float64. Your functions leave their arguments, and what they have returned
+# before, unchanged, except in exercise 3.
 #
 # ## 1. The learning rate of a large run
 # ### 1a. Scaled, warmed up, dropped (3 points)

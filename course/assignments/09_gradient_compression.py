@@ -21,7 +21,8 @@ from course.checks import gradient_compression as check
 
 # %% [markdown]
 # In this notebook n is the number of entries of a gradient, k that of the entries that are sent, and p the number of
-# ranks. All arrays have one axis. Your functions leave their arguments unchanged, unless the exercise says otherwise.
+# ranks. All arrays have one axis. Your functions leave their arguments, and what they have returned before, unchanged,
+# unless the exercise says otherwise.
 #
 # A message of k entries has their indices and their values, in *one* array: 4 bytes an index and 4 bytes a value, so 8
 # bytes an entry. These two functions make and read such messages:

@@ -17,18 +17,30 @@ def steps_in_place(
 ) -> dict[str, Any]:
     """Probe: function(gradient, *kept, *settings[i]) for the gradient of each step i; it writes into the arrays kept.
 
-    Returns for each step what came back, and what the arrays kept hold then; and whether a gradient was changed.
+    Returns for each step what came back, and what the arrays kept hold then; and whether a gradient was changed, or
+    what an earlier step had returned.
     """
     own, returned, held, is_gradient_changed = [each.copy() for each in kept], [], [], False
+    given_back: list[Array] = []
     for gradient, rest in zip(gradients, settings, strict=True):
         lent = gradient.copy()
         result = function(lent, *own, *rest)
         if isinstance(result, tuple | list):
+            given_back += [each for each in result if isinstance(each, np.ndarray)]
             result = tuple(each.copy() if isinstance(each, np.ndarray) else each for each in result)
         returned.append(result)
         held.append([each.copy() for each in own])
         is_gradient_changed |= not np.array_equal(lent, gradient)
-    return {"returned": returned, "held": held, "is_gradient_changed": is_gradient_changed}
+    copies = [
+        each for result in returned if isinstance(result, tuple) for each in result if isinstance(each, np.ndarray)
+    ]
+    is_overwritten = not all(map(np.array_equal, given_back, copies))
+    return {
+        "returned": returned,
+        "held": held,
+        "is_gradient_changed": is_gradient_changed,
+        "is_overwritten": is_overwritten,
+    }
 
 
 def warned_of(function: Callable[..., Any], *arguments: Any) -> list[str]:

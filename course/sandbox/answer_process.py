@@ -108,8 +108,8 @@ class StudentSide:
             self._originals.put_back()
 
     def call(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], str]:
-        """The result of the student's function `name`, or of `probe(function, *arguments)`; the arguments after the call,
-        which the check compares with those that it sent; and other harm that it did.
+        """The result of the student's function `name`, or of `probe(function, *arguments)`; the arguments after the
+        call, which the check compares with those that it sent; and the word of `EarlierResults.harm`.
         """
         function = self._function(name)
         value = function(*arguments) if probe is None else probe(function, *arguments)

@@ -131,8 +131,10 @@ def destroying(*arguments):
     return result
 
 def buffering(*arguments):
-    """Results in the same arrays for ever."""
+    """Results in the same arrays for ever; on ranks each call has a process of its own."""
     result, count = right(*arguments), iter(range(1000))
+    if hasattr(arguments[0], "rank"):
+        return result
     def leaf(value):
         if not isinstance(value, np.ndarray):
             return value
@@ -145,7 +147,7 @@ def buffering(*arguments):
 
 def locking(*arguments):
     result = right(*arguments)
-    for array in inside(list(arguments)):
+    for array in [] if hasattr(arguments[0], "rank") else inside(list(arguments)):
         array.flags.writeable = False
         print("SABOTAGED")
     return result

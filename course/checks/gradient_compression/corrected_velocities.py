@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from course.checks.gradient_compression.sent_entries import OWN_ARRAYS
 from course.checks.gradient_compression.velocity_steps import MISTAKES, Kept, Step
 from course.judging import Answer, Wrong, expect
 from course.plural import counted
@@ -186,6 +187,7 @@ def wrong_sums(one: Run, number: int, right_sum: Array) -> dict[str, Array]:
 
 def compare_steps(one: Run) -> None:
     """Raise Wrong unless each step sends and keeps the right numbers, and leaves the gradient as it was."""
+    expect.true(not one.seen["is_overwritten"], f"{one.called(0)}: a later step changed what it returned.", OWN_ARRAYS)
     if one.seen["is_gradient_changed"]:
         raise Wrong(f"{one.called(0)}: the gradient was changed.")
     for number, step in enumerate(one.steps):

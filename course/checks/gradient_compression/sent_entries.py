@@ -22,6 +22,9 @@ THRESHOLD = 0.5
 """Not 1, whose square and root are 1 as well; some totals are equal to it."""
 
 
+OWN_ARRAYS = "What was returned belongs to the caller: each call makes arrays of its own."
+
+
 def sent(gradient: Array, residual: Array, threshold: float) -> Kept:
     """The oracle."""
     total = residual + gradient
@@ -223,6 +226,7 @@ def compare_sent(one: Run) -> None:
 def compare_bits(one: Run) -> None:
     """Raise Wrong unless what is sent and what is kept have the bits of the total, and the gradient is as it was."""
     compare_sent(one)
+    expect.true(not one.seen["is_overwritten"], f"{one.called(0)}: a later step changed what it returned.", OWN_ARRAYS)
     if one.seen["is_gradient_changed"]:
         raise Wrong(f"{one.called(0)}: the gradient was changed.", "gradient += residual writes into the gradient.")
     zero = np.float32(0)  # -0.0 + 0.0 is 0.0

@@ -75,8 +75,8 @@ def scheduled_rate(
     hints=[
         "The velocity holds all past gradients, each with the rate of the step before. Which factor gives them the "
         "rate of this step?",
-        "Divide by the rate of the step before, and multiply by that of this step; the new gradient needs lr alone. The "
-        "velocity is zero at first, so any rate before will do for step 0: take rates[0].",
+        "Divide by the rate of the step before, and multiply by that of this step; the new gradient needs lr alone. "
+        "The velocity is zero at first, so any rate before will do for step 0: take rates[0].",
     ],
 )
 def corrected_run(

@@ -98,7 +98,7 @@ def run(answer: Answer, case: Case, kind: str, seed: int) -> Run:
 
 
 def compare_path(one: Run) -> None:
-    """Raise Wrong unless the weights are those of the form with the rate outside, in each step, and v the last change."""
+    """Raise Wrong unless the weights are those of the form with the rate outside, and v the last change."""
     w, v = returned(one)
     want = one.right_path()
     last = expect.number_array(w, f"{one.called}: w", f"an array of shape {one.start.shape}")

@@ -156,7 +156,7 @@ def judge(answer: Answer, schedule: Schedule) -> None:
         again = asked(answer, schedule, step)
         expect.true(
             again == first,
-            f"{schedule.called(step)}: in ascending order of the steps it was {first:g}, in descending order {again:g}.",
+            f"{schedule.called(step)}: steps in ascending order gave {first:g}, in descending order {again:g}.",
             "The rate of a step depends on the arguments alone, and not on earlier calls.",
         )
     want = [schedule.rate(step) for step in steps]

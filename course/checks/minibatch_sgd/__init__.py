@@ -239,7 +239,7 @@ def adam_step(
     steps: int = 3,
     seed: int = 0,
 ) -> None:
-    """m, v and w after each of the first steps, after some later ones, and when the corrections are 1; eps is 0.1 or above.
+    """m, v and w after the first steps, after some later ones, and when the corrections are 1; eps is 0.1 or 0.15.
 
     Half of the points are for the bias correction, which matters as long as beta2**t does: 5,000 steps with 0.999.
     """

@@ -23,8 +23,8 @@ TRAPS: tuple[tuple[Costs, int], ...] = (
     ([3_000_000_000, 1, 3, 3_000_000_000], 2),
 )
 """Costs for which these are not best: equal numbers of layers, stages filled up to the mean of all layers or of those
-that are left, the slowest stage split again and again, the two fastest neighbours merged again and again; and sums that few
-bits cannot tell apart."""
+that are left, the slowest stage split again and again, the two fastest neighbours merged again and again; and sums that
+few bits cannot tell apart."""
 
 
 def operations(n: int, stages: int) -> int:

@@ -1,4 +1,4 @@
-"""What a function has returned, and its arguments, are the caller's: no call may write into the one or lock the other."""
+"""What a function has returned, and its arguments, are the caller's: no call may overwrite or lock them."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def weights_to_stash(actions):
 === wrong: micro-batches with one digit only :: all :: KeyError :: raised
 -        kind, m = action[0], int(action[1:])
 +        kind, m = action[0], int(action[1:]) if len(action) < 3 else -len(used)
-=== wrong: the first digit of a micro-batch's number :: rare :: micro-batches from number 10 on
+=== wrong: the first digit of a micro-batch's number :: rare :: micro-batches from number 100 on
 -        kind, m = action[0], int(action[1:])
 +        kind, m = action[0], action[1]
 -            used.pop(m)

@@ -94,7 +94,7 @@ def mlp(comm, x, w1, b1, w2, b2, g):
 === wrong: hidden units in equal blocks, the last ones forgotten :: output, input, weights, reads :: mlp on rank
 -    units = np.array_split(np.arange(len(b1)), comm.size)[comm.rank]
 +    units = np.arange(len(b1) // comm.size) + comm.rank * (len(b1) // comm.size)
-=== wrong: every p-th hidden unit :: weights :: mlp on rank
+=== wrong: every p-th hidden unit :: weights, reads :: mlp on rank
 +    units = np.arange(comm.rank, len(b1), comm.size)
 === right: both sums in one all-reduce at the end
 def mlp(comm, x, w1, b1, w2, b2, g):
