@@ -287,11 +287,11 @@ TARGET, RATES, TUNING, SEEDS = 0.2, [0.675 * 1.5**k for k in range(5)], range(2)
 apart = partial(parallel.Synchronous, bucket_mb=1, algorithm="ring", overlap=False)  # the same sums, simulated sooner
 
 
-def updates(method, lr, seed, epochs):
+def updates(method, lr, seed, epochs, nodes=NODES):
     """Updates until the test loss is TARGET; within an epoch the logarithm of the loss falls evenly."""
     engine = cluster.Simulation(trace="ledger")
     try:
-        run = parallel.train(job(lr, epochs=epochs, seed=seed), apart(compressor=METHODS[method]), NODES, engine)
+        run = parallel.train(job(lr, epochs=epochs, seed=seed), apart(compressor=METHODS[method]), nodes, engine)
     except parallel.NonFiniteLoss:  # the learning rate is too large
         return np.inf
     log_loss = [np.log(10), *(np.log(row["test_loss"]) for row in run.history)]  # before training: ten equal digits
@@ -310,6 +310,7 @@ best = {method: min(RATES, key=lambda lr: tuned[method, lr].mean()) for method, 
 best["fp16"] = best["dense"]
 fresh = {method: np.array([updates(method, best[method], seed, epochs=6) for seed in SEEDS])
          for method in bar(METHODS, "training with fresh seeds")}  # fmt: skip
+alone = np.array([updates("sign + EF", best["sign + EF"], seed, epochs=6, nodes=1) for seed in SEEDS])
 
 
 # %% source_hidden=true
@@ -357,16 +358,17 @@ table(["method", "learning rate", "updates", *(f"{network} (s)" for network in B
       "bold: the first by its mean, and every method that is not behind it with at least one seed")  # fmt: skip
 fewest = min(tuned, key=lambda case: fresh[case[0]].mean())[0]
 say(f"Fewest updates: {fewest} (your guess: {guess_updates.against(fewest)}), fewer than dense with "
-    f"{(fresh[fewest] < fresh['dense']).sum()} of {len(SEEDS)} seeds. The first method trains "
+    f"{(fresh[fewest] < fresh['dense']).sum()} of {len(SEEDS)} seeds. Signs with EF on one node, which sends nothing: "
+    f"{spread(alone, 0)} updates.\n\nThe first method trains "
     + ", ".join(f"{(to_target('dense', network) / to_target(method, network)).mean():.2f} times as fast as dense on "
                 f"{network} ({method})" for network, method in first.items()) + ".")  # fmt: skip
 
 # %% [markdown]
 # Read the picture at one learning rate: there signs and 4 bits need about the updates of dense training; top-k and low
 # rank need more, as what they leave out arrives late. Signs need the fewest in all, at a larger learning rate than the
-# others, and reach the target even where no other method does. (A likely reason: $\pm c$ bounds the largest numbers,
-# like clipping.) That is a gain of another update rule, not of sending less: dense training might have it, too. Then
-# read the table by its columns: dense training is the slowest on 1 GbE, and near the first on InfiniBand.
+# others, and on one node, too: that is a gain of another update rule, not of sending less. (A likely reason: $\pm c$
+# bounds the largest numbers, like clipping.) Then read the table by its columns: dense training is the slowest on 1
+# GbE, and near the first on InfiniBand.
 #
 # This is the start of training of one small network, with plain SGD and five learning rates. It shows that the order
 # depends on the network. It does not rank the methods for other models, losses or optimizers.
