@@ -26,7 +26,7 @@ def f():
 
 def test_compiled_kernels_are_looked_for_in_the_answer_s_folder() -> None:
     with StudentSession(lambda session: session.request("run_cell", ("cell 1", COUNT_COMPILED), 60.0)) as session:
-        _, (found, _) = session.request("call", (None, "f", ()), 60.0)
+        _, (found, *_) = session.request("call", (None, "f", ()), 60.0)
         linked = {path.name for path in (session.process.scratch.root / caches.NUMBA).glob("*/*.nb[ic]")}
     folder = f"/{caches.NUMBA}/{cache.folder_of(cache.SOURCES)}"
     assert found

@@ -257,7 +257,7 @@ def f():
     with StudentSession(
         lambda session: session.request("run_cell", ("cell 1", source), 60.0), folder=tmp_path
     ) as session:
-        kind, (value, _) = session.request("call", (None, "f", ()), 60.0)
+        kind, (value, *_) = session.request("call", (None, "f", ()), 60.0)
     there = ["array.npy", "data.txt", "figure.png", "listed", "mine.db", "run.log"]
     assert (kind, value) == ("value", ([2.0, 2.0], "", there, "42"))
     assert [path.name for path in tmp_path.iterdir()] == ["data.txt"]
