@@ -176,15 +176,15 @@ def path(axes, m, wait, T):
         tone = TONES[name]
         axes.plot(moved, linestyle=style.DASHES[tone], color=style.SERIES[tone], label=name, drawstyle=look)
     axes.axvline(T, color="0.7", linewidth=0.8)
-    axes.set(xlabel="step", ylabel="moved (learning rate x gradient)", xlim=(0, 80), ylim=(0, None))
+    axes.set(xlabel="step", ylabel="moved / learning rate", xlim=(0, 80), ylim=(0, None))
     axes.legend(fontsize=7)
 
 
 explore(path,
         "dense training moves smoothly; momentum correction jumps onto its curve each time the entry is sent (with "
         "wait 1 they are one, as is late momentum). Late momentum runs behind and approaches the same height. With "
-        "masking the weight ends below them, by less the longer it waits and the smaller m is. (Grey line: from here on "
-        "the gradient is 0.)",
+        "masking the weight ends below them, by less the longer it waits and the smaller m is. (Grey line: the "
+        "gradient is 0 from here on.)",
         m=[0.9, 0.0, 0.5, 0.8, 0.95], wait=[10, 1, 2, 5, 20], T=[40, 1, 10, 20, 60], source="formula", height=3.2,
         multiples=[{"wait": 1}, {"wait": 10}, {"wait": 20}, {"m": 0.5}], shared=False)  # fmt: skip
 
@@ -396,10 +396,10 @@ ratio = loss(CONTROL, 0.4) / loss("correction, warm-up", 0.4)
 every = all(train(CONTROL, 0.4, seed).history[-1]["loss"] > train("correction, warm-up", 0.4, seed).history[-1]["loss"]
             for seed in SEEDS)  # fmt: skip
 say(f"Learning rate 0.1: the warm-up alone takes {first:.1f} points off the error of dropping; DGC saves "
-    f"{low:.1f} points against the control (your guess: {guess_control.against(low)}). One of the {len(data.digits().test)} "
-    f"test images is {100 / len(data.digits().test):.1f} points. Learning rate 0.4: DGC saves {high:.1f} points, with "
-    f"overlapping ranges, and the control has {ratio:.0f} times the training loss of correction with warm-up (higher with every seed: "
-    f"{every}).")  # fmt: skip
+    f"{low:.1f} points against the control (your guess: {guess_control.against(low)}). One of the "
+    f"{len(data.digits().test)} test images is {100 / len(data.digits().test):.1f} points. Learning rate 0.4: "
+    f"DGC saves {high:.1f} points, and the control has {ratio:.0f} times the training loss of correction with warm-up "
+    f"(higher with every seed: {every}).")  # fmt: skip
 
 # %% [markdown]
 # The answer depends on the learning rate:
@@ -408,8 +408,8 @@ say(f"Learning rate 0.1: the warm-up alone takes {first:.1f} points off the erro
 #   to dense. A comparison of DGC with dropping *without* a warm-up would credit the momentum with what the warm-up did.
 #   The warm-up has a price: look at the bytes. (On ImageNet, Lin et al. warm up for 4 of 90 epochs; we do for 4 of 20.)
 # - **At the high one the correction helps**: with it the training loss is below that of dropping, with the warm-up or
-#   without. A likely reason: late momentum moves a weight on for about ten more steps, in a direction that was right
-#   long ago, and no node sends a gradient against it.
+#   without. (The ranges of the test errors overlap.) A likely reason: late momentum moves a weight on for about ten
+#   more steps, in a direction that was right long ago, and no node sends a gradient against it.
 #
 # Masking was stable at the highest learning rate on the quadratic, and does not help here: during the warm-up up to a
 # quarter of the entries is sent in each step, and an entry that is sent often has little momentum under masking. We
