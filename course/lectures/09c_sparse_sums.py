@@ -284,8 +284,8 @@ for axes, border, words in zip(picture.axes, (100, 10, 1 / 16), ("p = 1/d", "p =
 see(
     picture,
     "bytes that a node sends, relative to a dense all-reduce (1); lines: formula, points: simulated. Gathering and "
-    "recursive doubling rise, until they send more than dense. Gathering does so from p d = 1 on (dotted). Split "
-    "levels off as soon as the finished sum is sent dense, and stays below 1 up to a density of 1/2.",
+    "recursive doubling rise, until they send more than dense. Gathering does so from p d = 1 on (dotted). With more "
+    "nodes split levels off as soon as the finished sum is sent dense; it stays below 1 up to a density of 1/2.",
 )
 
 # %% [markdown]
@@ -367,8 +367,8 @@ def four_ways(axes, density, nodes):
                       fontsize=8, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # fmt: skip
     axes.set_yticks(range(4), list(FORMULA))
     axes.set_ylim(3.5, -0.5)
-    axes.set(xscale="log", xlabel="bytes / dense bytes", xlim=(1e-3, 300))
-    axes.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
+    axes.set(xscale="log", xlabel="bytes / dense bytes", xlim=(1e-4, 300))
+    axes.set_xticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
     axes.minorticks_off()
     axes.set_title(f"sum: {100 * fill_in(density, p):.1f} % full")
 
@@ -402,8 +402,8 @@ table(["what is counted, d = 1 %", *(f"{p} nodes" for p in (4, 16, 64))],
       "how many times fewer bytes: formula")  # fmt: skip
 
 # %% [markdown]
-# The first line is about one *message*. Time is saved only by less traffic in a *step*, which is what the last two
-# lines count.
+# The first two lines are about one *message*. Time is saved only by less traffic in a *step*, which is what the last
+# two lines count.
 #
 # **Two ways to lose entries.** Sparse vectors can be "added up" by concatenating them: all indices in one list, all
 # values in another. Then one line writes them into a vector. Which line is right?
