@@ -2,7 +2,7 @@
 # # 06a. Asynchrony: what does it cost to use an old gradient?
 #
 # *Read [05a](05a_data_parallelism.ipynb) first: workers that all wait for each other in every step. Reading time: about
-# 22 minutes. Figures are* measured, simulated *or come from a* formula.
+# 23 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
