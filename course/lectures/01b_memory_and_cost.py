@@ -237,7 +237,7 @@ def seconds(forward, repeats=30):
 
 for name, forward in (("inner layer", layer(first=False)), ("first layer", layer(first=True))):
     ahead, back = seconds(forward)
-    print(f"{name}: forward {ahead * 1e3:.2f} ms, backward {back / ahead:.1f} times that (measured, time of the processor)")
+    print(f"{name}: forward {ahead * 1e3:.2f} ms of the processor, backward {back / ahead:.1f} times that (measured)")
 
 # %% [markdown]
 # The time follows the count roughly; moving memory and Python itself take time too.

@@ -215,9 +215,9 @@ def through_the_layers(axes, gain, nonlinearity):
 
 explore(
     through_the_layers,
-    "without a nonlinearity every layer multiplies the mean square by gain²; with ReLU every layer but the first, whose "
-    "inputs are not bent, multiplies it by gain²/2. At a factor of 1 the size stays. For tanh no formula is drawn; its "
-    "results lie between -1 and 1, so the size does not explode.",
+    "without a nonlinearity every layer multiplies the mean square by gain². With ReLU every layer multiplies it by "
+    "gain²/2, except the first, whose inputs are not bent. At a factor of 1 the size stays. For tanh no formula is "
+    "drawn; its results lie between -1 and 1, so the size does not explode.",
     gain=[0.5, 1.0, 1.414, 2.0],
     nonlinearity=["none", "ReLU", "tanh"],
     source=("measured", "formula"),

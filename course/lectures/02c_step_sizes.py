@@ -300,8 +300,8 @@ say(f"Your guess: {guess_floor.against(lower)}. **Measured: {lower:.1f} times lo
 #
 # $$E[w^2] = \frac{\eta\,V / B}{\lambda\,(2 - \eta\lambda)}.$$
 #
-# A large learning rate gets close fast and a small one gets closer. *Decay* does both. Here are four schedules made with
-# `minidl.optim`, whose names are PyTorch's:
+# A large learning rate gets close fast and a small one gets closer. *Decay* does both. Here are four schedules, made
+# with `minidl.optim`, whose names are PyTorch's:
 
 # %% source_hidden=true
 t = np.arange(300)

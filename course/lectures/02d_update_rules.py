@@ -7,8 +7,8 @@
 # ## The question
 #
 # Once more the valley $f(w) = \frac12 (1 w_1^2 + 50 w_2^2)$ of [02c](02c_step_sizes.ipynb). Six update rules of
-# `minidl.optim`, defined below, walk down it from one start. How many steps does each need until it stays within 0.02 of the minimum?
-# Each gets the best of 400 learning rates from 0.001 to 10.
+# `minidl.optim`, defined below, walk down it from one start. How many steps does each need until it stays within 0.02
+# of the minimum? Each gets the best of 400 learning rates from 0.001 to 10.
 
 # %% source_hidden=true
 from functools import cache
