@@ -292,10 +292,11 @@ leave = 2 * (servers - 1) / servers * n / MB
 print(f"hierarchical, formula: 2 (s - 1)/s n = {leave:.4g} MB leave each of s = {servers} servers")
 
 # %% [markdown]
-# A surprise in the second line: the flat ring comes next, because only one rank in eight sends to another server.
-# Numbered across, all of them do: the same algorithm, the same bytes a rank, and the speed of another cluster.
-# Halving and doubling let all eight ranks of a server use its one link at once: they were made for networks in which
-# every pair has a path of its own.
+# In the order of the servers the flat ring comes next, because only one rank in eight sends to another server. Numbered
+# across, all of them do: the same algorithm and the same bytes a rank, at a fraction of the speed. Rabenseifner's
+# algorithm exchanges its large halves with the most distant ranks, and small chunks with near ones. Numbered across,
+# distant ranks share a server, and it is as fast as the hierarchical one. So compare algorithms together with the
+# numbering of their ranks. (The table has two of many.)
 #
 # ## Let the formulas choose
 #
@@ -440,7 +441,7 @@ print(f"2 x 100 MB in about 0.125 s: {needed / MB:.0f} MB/s = {8 * needed / 1e9:
 
 
 def advantage(nbytes):
-    """How many times faster than the ring halving and doubling is, on 32 ranks with 20 µs and 50 Gbit/s."""
+    """How many times as fast as the ring halving and doubling is, on 32 ranks with 20 µs and 50 Gbit/s."""
     ring, halving = (cost.all_reduce(name, 32, nbytes, 20e-6, 8 / 50e9) for name in ("ring", "rabenseifner"))
     return ring / halving
 
@@ -449,12 +450,12 @@ sizes = (1_000, 100_000, MB, 3 * MB, 10 * MB, 100 * MB)
 rows = [["ring / halving and doubling", *(f"{advantage(n):.2f}" for n in sizes)]]
 table(["", *map(bytes_text, sizes)], rows, "32 ranks, 20 µs, 50 Gbit/s; formula")
 three = max(n for n in range(100_000, 10 * MB, 1000) if advantage(n) >= 3)
-print(f"three times faster: up to {bytes_text(three)} (formula)")
+print(f"at least three times as fast: up to {bytes_text(three)} (formula)")
 
 # %% [markdown]
 # The paper's own figure is 12.8 Gbit/s (about 15 with overheads): a *bandwidth* argument. Latency decides only which
 # algorithm to take for small arrays. (50 Gbit/s is the paper's network card, section 4.3; the 20 µs are ours.) In this
-# model, too, halving and doubling is three times faster for small arrays, and for 100 MB in one piece the two are
+# model, too, halving and doubling is three times as fast for small arrays, and for 100 MB in one piece the two are
 # nearly equal. Gradients are sent layer by layer, so small arrays are common.
 #
 # **Gloo's documentation** (`docs/algorithms.md`) has another solution than folding in: for other numbers of processes
