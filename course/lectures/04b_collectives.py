@@ -75,8 +75,8 @@ results = cluster.launch(operations, nodes=4, on="simulation").results
 panels = [who_has_what.table(name, [result[name] for result in results]) for name in results[0]]
 see(
     chunks.draw(panels, columns=4, source="simulated"),
-    "each row is a rank, each column a chunk; a darker chunk has more ranks in it. All-reduce: every rank has ABCD0 to "
-    "ABCD3. Reduce-scatter: rank 0 has ABCD0 only, rank 1 ABCD1, and so on; an all-gather then gives everyone all of them. "
+    "each row is a rank, each column a chunk; a darker chunk has more ranks in it. All-reduce: every rank has ABCD0 "
+    "to ABCD3. Reduce-scatter: rank 0 has ABCD0 only, rank 1 ABCD1, and so on; an all-gather then gives everyone all of them. "
     "Reduce: rank 0 alone has all four sums; a broadcast copies them to all. All-to-all: nothing was added up.",
 )
 
