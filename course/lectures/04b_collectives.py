@@ -76,8 +76,8 @@ panels = [who_has_what.table(name, [result[name] for result in results]) for nam
 see(
     chunks.draw(panels, columns=4, source="simulated"),
     "each row is a rank, each column a chunk; a darker chunk has more ranks in it. All-reduce: every rank has ABCD0 "
-    "to ABCD3. Reduce-scatter: rank 0 has ABCD0 only, rank 1 ABCD1, and so on; an all-gather then gives everyone all of them. "
-    "Reduce: rank 0 alone has all four sums; a broadcast copies them to all. All-to-all: nothing was added up.",
+    "to ABCD3. Reduce-scatter: rank 0 has ABCD0 only, rank 1 ABCD1, and so on; an all-gather gives everyone all of "
+    "them. Reduce: rank 0 alone has all four sums; a broadcast copies them to all. All-to-all: nothing was added up.",
 )
 
 # %% [markdown]

@@ -277,8 +277,8 @@ say(f"On two real processes of this computer: {np.abs(weights(real) - weights(on
 
 # %% [markdown]
 # What differs is rounding. It comes from the order of the additions: $(a + b) + c$ and $a + (b + c)$ may differ in the
-# last bit. A fixed order gives the same bits. `Serial(shards=4)` adds up four shares one after the other on one machine, and
-# `algorithm="ordered"` adds in the order of the ranks:
+# last bit. A fixed order gives the same bits. `Serial(shards=4)` adds up four shares one after the other on one
+# machine, and `algorithm="ordered"` adds in the order of the ranks:
 
 # %%
 in_order = parallel.train(job(), parallel.Synchronous(algorithm="ordered"), 4, "simulation")
