@@ -235,9 +235,6 @@ assert np.allclose(ours, rates_of_minidl(128, "linear"), rtol=1e-12)
 rows = [[B, *(f"{RATE0 * rule(B / B0):.2f}" for rule in RULES.values())] for B in (16, 128, 1024, 8192)]
 table(["minibatch B", *RULES], rows, "formula: the peak rate; with B = 128 our schedule is minidl's in all 360 steps")
 
-# %%
-guess_elbow = guess("Near which minibatch does the error of the linear rule begin to rise?", [64, 256, 1024])
-
 # %% [markdown]
 # Every rule at every size, five seeds each. How many nodes share a minibatch changes nothing (05a), so one node makes
 # all these steps. As the **elbow** we take the size from which the error stays a quarter above its mean at 16 to 64.
@@ -252,6 +249,9 @@ def elbow(found):
     low, high = sizes[above - 1], sizes[above]
     return low * (high / low) ** ((level - found[low][0]) / (found[high][0] - found[low][0]))
 
+
+# %%
+guess_elbow = guess("Near which minibatch is the elbow of the linear rule?", [64, 256, 1024])
 
 # %% source_hidden=true
 SIZES, SEEDS = (8, 16, 32, 64, 128, 256, 512, 1024), range(5)
