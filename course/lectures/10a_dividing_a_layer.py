@@ -265,8 +265,8 @@ say(f"GELU({a:g}) + GELU({b:g}) = {gelu[a] + gelu[b]:.3f}, but GELU({a + b:g}) =
 
 # %% [markdown]
 # A layer by columns gives every machine *finished* values of its neurons. Any function of one neuron can follow: GELU,
-# tanh, dropout. The bias of a layer by columns is divided with the neurons. The bias of a layer by rows is added once, after
-# the all-reduce. If all $p$ machines added it to their summands, it would count $p$ times.
+# tanh, dropout. The bias of a layer by columns is divided with the neurons. The bias of a layer by rows is added once,
+# after the all-reduce. If all $p$ machines added it to their summands, it would count $p$ times.
 #
 # `minidl.parallel.tensor` has both layers, with biases. A *layout* says which layer of a model is divided how, such as
 # `{"0": ColumnLinear, "2": RowLinear}`.
