@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 09f. Can a matrix travel as two vectors?
 #
-# *Read [09e](09e_sign_and_memory.ipynb) first: error feedback. Reading time: about 21 minutes. Figures are* measured,
+# *Read [09e](09e_sign_and_memory.ipynb) first: error feedback. Reading time: about 20 minutes. Figures are* measured,
 # simulated *or come from a* formula.
 #
 # ## The question
@@ -217,7 +217,8 @@ for p in (2, 4, 16):
     rows.append([p, f"{8 * 2 * (p - 1) * M * N // p:,}", f"{sent['PowerSGD']:,}", f"{sent['top-k']:,}"])
 table(["nodes", "ring of A, formula", "PowerSGD, rank 2", f"top-k, k = {M + N}"], rows,
       "bytes that node 0 sends, float64; simulated where it is not formula; PowerSGD sends "
-      "$2\\frac{p-1}{p}\\,r(M + N)$ numbers; its sum is that of one node with the sum of the gradients; minidl's sends the same bytes")  # fmt: skip
+      "$2\\frac{p-1}{p}\\,r(M + N)$ numbers, ours and minidl's; its sum is that of one node with the sum of the "
+      "gradients")  # fmt: skip
 
 # %% [markdown]
 # ## Train with one vector pair
@@ -257,8 +258,9 @@ table(["", "bytes sent", "training loss, last epoch", "test error (%)"],
       f"{guess_rank.against(answer)}")  # fmt: skip
 
 # %% [markdown]
-# So a matrix can travel as two vectors: with a memory training reaches the loss of exact gradients. Rank 4 without memory does not reach
-# it. (One learning rate for all. Four nodes, 30 epochs: `benchmarks/reproductions/quantized_training.py`.)
+# So a matrix can travel as two vectors: with a memory, training reaches the loss of exact gradients. Rank 4 without
+# memory does not reach it. (One learning rate for all. Four nodes, 30 epochs:
+# `benchmarks/reproductions/quantized_training.py`.)
 #
 # ## Or send the vectors that it is made of
 #

@@ -117,7 +117,8 @@ table(["method", "encode, here", "decode, here", "charged below", "in all", "at 
 
 # %% [markdown]
 # In a simulation a compressor takes no time by itself. `compress.CodingTime(compressor, encode_seconds,
-# decode_seconds)` charges it, per number.
+# decode_seconds)` charges it, per number. Below, `job` is a training of the small model; `NODE` and `as_if_large(beta)`
+# are a node and a network with the times of the large one.
 
 # %% source_hidden=true
 images, tests = data.digits()
@@ -366,15 +367,15 @@ fewest = min(tuned, key=lambda case: fresh[case[0]].mean())[0]
 say(f"Fewest updates: {fewest} (your guess: {guess_updates.against(fewest)}), fewer than dense with "
     f"{(fresh[fewest] < fresh['dense']).sum()} of {len(SEEDS)} seeds. Signs with EF on one node, which sends nothing: "
     f"{spread(alone, 0)} updates.\n\nThe first method trains "
-    + ", ".join(f"{to_target('dense', network).mean() / to_target(method, network).mean():.2f} times as fast as dense on "
-                f"{network} ({method})" for network, method in first.items()) + ".")  # fmt: skip
+    + ", ".join(f"{to_target('dense', network).mean() / to_target(method, network).mean():.2f} times as fast as dense "
+                f"on {network} ({method})" for network, method in first.items()) + ".")  # fmt: skip
 
 # %% [markdown]
 # Read the picture at a learning rate of 1: there signs and 4 bits need about the updates of dense training; top-k and
 # low rank need more, as what they leave out arrives late. Signs need the fewest in all, at a larger learning rate than
 # the others, and on one node, too: that is a gain of another update rule, not of sending less. (A likely reason:
-# $\pm c$ bounds the largest numbers, like clipping.) Then read the table by its columns: dense training is the slowest on 1
-# GbE, and near the first on InfiniBand.
+# $\pm c$ bounds the largest numbers, like clipping.) Then read the table by its columns: dense training is the slowest
+# on 1 GbE, and near the first on InfiniBand.
 #
 # This is the start of training of one small network, with plain SGD and five learning rates. It shows that the order
 # depends on the network. It does not rank the methods for other models, losses or optimizers.
