@@ -46,7 +46,7 @@ def predict(
         options, splits, model = _trained(run, imported)
         if not splits.train.x.dtype.kind == "f":
             raise ValueError(f"{options['model']} continues texts: minidl sample {run}")
-        x, labels = read_samples(samples, int(np.prod(splits.train.x.shape[1:])))
+        x, labels = read_samples(samples, splits)
         x = splits.prepared(x)
         with no_grad():
             parts = [F.softmax(model(x[start : start + BATCH]), axis=1).numpy() for start in range(0, len(x), BATCH)]
