@@ -11,9 +11,12 @@ from minidl import data, kernels, optim, parallel
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.cli import imported, models, strategies
 from minidl.cli.components import HOW_TO_IMPORT
-from minidl.data.own_files import is_path
+from minidl.data.own_files import fingerprint, is_path
 
 Options = dict[str, Any]
+
+FINGERPRINT = "data_fingerprint"
+"""What the configuration of a run has beside the options, if its data is a file or a folder."""
 
 
 def completed(options: Options) -> Options:
@@ -45,6 +48,18 @@ def check_minibatch(options: Options) -> None:
             f"a minibatch of {options['batch_size']} samples cannot be shared by {options['nodes']} nodes: "
             f"give --batch-size {options['nodes']} or more"
         )
+
+
+def with_fingerprint(options: Options) -> Options:
+    """The configuration of a run, by which `check_unchanged` knows its data again."""
+    own = options["data"] not in data.NAMES and fingerprint(options["data"])
+    return options | ({FINGERPRINT: own} if own else {})
+
+
+def check_unchanged(config: Mapping[str, Any]) -> None:
+    """Raise DataError if the data of a run's configuration has changed: classes and scales may be others now."""
+    if config.get(FINGERPRINT) not in (None, fingerprint(config["data"])):
+        raise data.DataError(f"{config['data']} has changed since the run began: restore it, or train anew")
 
 
 def build(options: Mapping[str, Any]) -> parallel.Job:

@@ -148,6 +148,7 @@ def _trained(run: Path, imported: list[Path] | None) -> tuple[Options, data.Spli
         the_job = job.build(options)
     except DataError as error:
         raise DataError(f"{error}: a model needs the data of its training, where it was then") from None
+    job.check_unchanged(options)
     model = the_job.build_model()
     model.load_state_dict(checkpoint.model)
     return options, the_job.build_data(), model.eval()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
 import os
@@ -392,6 +393,16 @@ def _samples(path: Path, x: Array) -> Array:
     if not is_finite.all():
         raise DataError(f"{path}: sample {is_finite.argmin()} has a value that is not finite in 32 bits")
     return x
+
+
+def fingerprint(name: str) -> str:
+    """A hash of the file, or of the names and sizes of a folder's images; "" for what is no path."""
+    path = Path(name).expanduser()
+    if not is_path(name) or not path.exists():
+        return ""
+    files = _images_among(path.rglob("*")) if path.is_dir() else []
+    described = "\n".join(f"{file.relative_to(path)} {file.stat().st_size}" for file in files)
+    return hashlib.sha256(described.encode() if path.is_dir() else path.read_bytes()).hexdigest()
 
 
 def is_path(name: str) -> bool:
