@@ -462,7 +462,7 @@ check.is_ring(
             ("chunks_in_halves", 5, 20),
             ("one_chunk_in_two", 5, 14),
         ),
-        (("ring", 5, 11), ("rest_in_one_chunk", 5, 13), ("one_long_message", 5, 12), ("ring", 2, 10), ("ring", 11, 12)),
+        (("ring", 5, 11), ("rest_in_one_chunk", 5, 13), ("one_long_message", 5, 12), ("ring", 2, 10), ("ring", 11, 8)),
         (
             ("ring_to_the_left", 4, 8),
             ("rabenseifner", 4, 8),

@@ -327,6 +327,6 @@ check.sparse_sum(
 #
 # *09g.* 1. All marks move right by a factor of 10, as coding takes a tenth of the seconds; computing shrinks too, so
 # less is hidden, and there is more to win. 2. Coding leaves the node's own time, but a message is still coded before
-# it is sent: C counts where the network would otherwise be idle, as in a pipeline. 3. One whose best rate lies between
-# two of the four, or outside of them. Look whether the best rate is at the border, try the rates between, and see
+# it is sent: coding counts where the network would otherwise be idle, as in a pipeline. 3. One whose best learning rate
+# lies between two of the five, or outside of them. Look whether the best is at the border, try some between, and see
 # whether the order changes.

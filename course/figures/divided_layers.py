@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EVERYWHERE = "#D9D9D9"  # light grey: every machine has all of it
-HEIGHT = {"x": 0.5, "A": 1.0, "h": 0.5, "B": 2.0, "y": 0.5}
-WIDTH = {"x": 1.0, "A": 2.0, "h": 2.0, "B": 1.0, "y": 1.0}
+HEIGHT = {"x": 0.5, "A": 1.0, "u": 0.5, "B": 2.0, "y": 0.5}
+WIDTH = {"x": 1.0, "A": 2.0, "u": 2.0, "B": 1.0, "y": 1.0}
 GAP = 0.75
 LABEL = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
 
 
 def draw(axes: Axes, p: int, split: Mapping[str, str], messages: Sequence[tuple[str, str, str]], words: str) -> None:
-    """Draw x A = h, h B = y as matrices, with the messages at the activations.
+    """Draw x A = u, u B = y as matrices, with the messages at the activations.
 
     Parameters
         p         machines, one colour each
-        split     by matrix, "x", "A", "h", "B" or "y": "columns", "rows", or "" where every machine has all of it
+        split     by matrix, "x", "A", "u", "B" or "y": "columns", "rows", or "" where every machine has all of it
         messages  (direction, activation, operation), such as ("forward", "y", "all-reduce")
         words     text below
     """

@@ -42,6 +42,8 @@ def draw_groups(axes: Axes, shape: tuple[int, int, int], names: Sequence[str], g
 
 def draw_broadcasts(axes: Axes, shape: tuple[int, int], column: int, row: int) -> None:
     """Draw the messages of a step of SUMMA: this column sends along the rows, this row along the columns."""
+    from matplotlib.lines import Line2D
+
     rows, columns = shape
     for i, j in np.ndindex(rows, columns):
         _square(axes, SPREAD * j, SPREAD * i, style.SERIES[0] if j == column else "white")
@@ -52,6 +54,8 @@ def draw_broadcasts(axes: Axes, shape: tuple[int, int], column: int, row: int) -
             _arrow(axes, (j, row), (j, i), (0.3, 0.0), style.SERIES[1], bend=0.0)
     axes.set(xlim=(-0.8, SPREAD * columns - 0.4), ylim=(SPREAD * rows - 0.4, -0.8))
     axes.axis("off")
+    strips = [Line2D([], [], color=style.SERIES[number], label=f"strip of {name}") for number, name in enumerate("XW")]
+    axes.legend(handles=strips, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=8)
 
 
 def _left(block: int, columns: int) -> float:

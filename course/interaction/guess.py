@@ -65,7 +65,8 @@ class Guess:
         if self.value is None:
             return NO_GUESS
         if self.choices:
-            return f"{self}: right" if self.value == answer else f"{self}: wrong, it is {plain(answer)}"
+            right = next(choice for choice in self.choices if choice == answer)  # as it was offered: 7, not 7.0
+            return f"{self}: right" if self.value == answer else f"{self}: wrong, it is {plain(right)}"
         return f"{self}, {distance(float(self.value), float(answer), self.unit)}"
 
 

@@ -2,7 +2,7 @@
 # # 01b. What does a gradient cost, and can it be trusted?
 #
 # *Chapter 01, second half: the cost, in memory and in operations, and a test. Before it:
-# [01a](01a_backpropagation.ipynb), the method. After it: [02a](02a_noisy_gradients.ipynb). Reading time: about 17
+# [01a](01a_backpropagation.ipynb), the method. After it: [02a](02a_noisy_gradients.ipynb). Reading time: about 18
 # minutes.*
 #
 # ## The question
@@ -171,9 +171,10 @@ def draw_lives(axes, layers):
 
 explore(
     draw_lives,
-    "the live memory after each step. In evaluation (triangles) it is constant: between two layers only one activation "
-    "lives. In training it grows in the forward pass. In backward it stays nearly level if the graph is freed as it "
-    "passes (circles), and keeps growing if the graph is retained (squares).",
+    "the live memory after each step; within a step the peaks of evaluation and training are one unit higher. In "
+    "evaluation (triangles) it is constant: between two layers only one activation lives. In training it grows in the "
+    "forward pass. In backward it stays nearly level if the graph is freed as it passes (circles), and keeps growing "
+    "if the graph is retained (squares).",
     layers=[8, 3, 4, 12, 16, 24],
     multiples=[{"layers": 8}, {"layers": 16}],
 )
@@ -216,8 +217,8 @@ say(
 
 # %% [markdown]
 # Backward computes one product of that size for the gradient of X and one for that of W. The input of the first layer
-# is data, which needs no gradient. So a step of training costs about three forward passes, one forward and two
-# backward, whatever the number of weights. (01a counted a little less, because of its first layer.) And the clock?
+# is data, which needs no gradient. So a step of training costs about three forward passes, one for forward and two
+# for backward, whatever the number of weights. (01a counted a little less, because of its first layer.) And the clock?
 
 
 # %% source_hidden=true
@@ -226,17 +227,17 @@ def seconds(forward, repeats=30):
     """The shortest forward and the shortest backward of some repeats."""
     spent = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         y = forward()
-        middle = time.perf_counter()
+        middle = time.process_time()
         y.backward(np.ones((B, k)))
-        spent.append((middle - start, time.perf_counter() - middle))
+        spent.append((middle - start, time.process_time() - middle))
     return np.min(spent, axis=0)
 
 
 for name, forward in (("inner layer", layer(first=False)), ("first layer", layer(first=True))):
     ahead, back = seconds(forward)
-    print(f"{name}: forward {ahead * 1e3:.2f} ms, backward {back / ahead:.1f} times that (measured)")
+    print(f"{name}: forward {ahead * 1e3:.2f} ms of the processor, backward {back / ahead:.1f} times that (measured)")
 
 # %% [markdown]
 # The time follows the count roughly; moving memory and Python itself take time too.
@@ -369,13 +370,16 @@ say(f"Your guess: {guess_leak.against(leaked)}. **Measured: {climb} units a batc
 # node from which all the losses can be reached, and each of these holds its graph. A number (`loss.item()`) has no
 # parents; under `with no_grad():` no graph is recorded.
 #
+# So a gradient costs the operations of two forward passes, and in a chain of L equal layers the memory of L + 3
+# activations instead of 2. It can be trusted if every element agrees with trying.
+#
 # ## What the papers report
 #
 # - **Cost and memory.** Griewank (*Achieving logarithmic growth of temporal and spatial complexity in reverse
 #   automatic differentiation*, Optimization Methods and Software 1, 1992, abstract) states both sides: a gradient
-#   costs a small multiple of the function (2 forward passes here), and the basic method's memory is proportional to the
-#   run time (L + 3 here). He shows how to trade one against the other by computing parts of the forward pass again;
-#   `minidl.checkpoint` does that to networks.
+#   costs a small multiple of the function, and the basic method's memory is proportional to the run time. He shows
+#   how to trade one against the other by computing parts of the forward pass again; `minidl.checkpoint` does that to
+#   networks.
 # - **What a layer stores.** Lectures (Dryden, *Parallelism in Training Deep Neural Networks*, ETH Zurich) count
 #   weights, outputs, and the gradients of both for each layer: the row "nothing freed" above, and the weights.
 #   An engine that frees the graph as it passes needs less, as measured.

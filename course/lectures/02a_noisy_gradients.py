@@ -259,7 +259,7 @@ def noise_cloud(axes, B):
     axes.plot([0, length], [0, 0], color="black", linewidth=4, solid_capstyle="butt", label="exact gradient")
     axes.legend(fontsize=7, loc="center right")
     angle = np.degrees(np.median(np.arctan2(off, along)))
-    axes.set(title=f"median angle {angle:.0f}°", xlim=(-1, 1.5), ylim=(-0.04, 2.8), aspect="equal")
+    axes.set(title=f"median angle {angle:.0f}°", xlim=(-0.4, 2.1), ylim=(-0.04, 2.8), aspect="equal")
     axes.set(xlabel="along the exact gradient", ylabel="distance from its direction")
 
 

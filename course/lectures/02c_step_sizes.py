@@ -300,8 +300,8 @@ say(f"Your guess: {guess_floor.against(lower)}. **Measured: {lower:.1f} times lo
 #
 # $$E[w^2] = \frac{\eta\,V / B}{\lambda\,(2 - \eta\lambda)}.$$
 #
-# A large learning rate gets close fast and a small one gets closer. *Decay* does both. Here are four of the schedules
-# that `minidl.optim` has as PyTorch does:
+# A large learning rate gets close fast and a small one gets closer. *Decay* does both. Here are four schedules, made
+# with `minidl.optim`, whose names are PyTorch's:
 
 # %% source_hidden=true
 t = np.arange(300)
@@ -338,6 +338,9 @@ see(
 )
 
 # %% [markdown]
+# How far should a step go, then? While the distance to the minimum dominates, nearly to the border; once the noise
+# dominates, less and less far.
+#
 # ## Break it: the gradient that was not cleared
 #
 # `backward()` *adds* to `.grad`, so that several losses can share weights. Somebody forgets `zero_grad()` and steps

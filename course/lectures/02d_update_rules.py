@@ -7,8 +7,8 @@
 # ## The question
 #
 # Once more the valley $f(w) = \frac12 (1 w_1^2 + 50 w_2^2)$ of [02c](02c_step_sizes.ipynb). Six update rules of
-# `minidl.optim` walk down it from one start. How many steps does each need until it stays within 0.02 of the minimum?
-# Each gets the best of 400 learning rates from 0.001 to 10.
+# `minidl.optim`, defined below, walk down it from one start. How many steps does each need until it stays within 0.02
+# of the minimum? Each gets the best of 400 learning rates from 0.001 to 10.
 
 # %% source_hidden=true
 from functools import cache
@@ -29,7 +29,7 @@ warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
 
 # %%
-EPS = 1e-8
+EPS, START = 1e-8, np.array([-1.8, 0.8])
 OPTIMIZERS = {
     "SGD": lambda p, rate: optim.SGD(p, lr=rate),
     "momentum": lambda p, rate: optim.SGD(p, lr=rate, momentum=0.9),
@@ -64,7 +64,7 @@ def walk(name, rates, steps, slope, begin):
 guess_fastest = guess("Which rule needs the fewest steps?", list(OPTIMIZERS))
 
 # %% source_hidden=true
-RATES, START = np.geomspace(1e-3, 10, 400), np.array([-1.8, 0.8])
+RATES = np.geomspace(1e-3, 10, 400)
 AROUND = np.radians(np.arange(9, 360, 18))
 OTHERS = np.linalg.norm(START) * np.column_stack([np.cos(AROUND), np.sin(AROUND)])
 
@@ -92,7 +92,8 @@ say(f"Your guess: {guess_fastest.against(min(rows, key=lambda row: row[1])[0])}.
 
 # %% [markdown]
 # The 20 other starts lie as far from the minimum as the first, all around it; each has its own best learning rate.
-# Where the ranges of two rules overlap, the start decides which of them is faster. What do the paths look like?
+# The ranges of SGD, momentum and Adam overlap: the start decides which of these three is the fastest. What do the paths
+# look like?
 
 
 # %% source_hidden=true
@@ -193,7 +194,7 @@ for _ in range(200):
     v = 0.9 * v - 0.02 * slope(w + 0.9 * v)
     w = w + v
     points.append(w + 0.9 * v)
-print("the same points to 1e-12:", np.allclose(points, by_minidl("Nesterov", 0.02, 200), atol=1e-12))
+print("the same points as by minidl, to 1e-12:", np.allclose(points, by_minidl("Nesterov", 0.02, 200), atol=1e-12))
 
 # %% [markdown]
 # ## What the lengths depend on
@@ -312,8 +313,8 @@ see(
 # ## Digits under three percent
 #
 # Valleys are models. Now a network 64-128-10 on digits, 8 epochs with $B$ = 64, each rule at the best of seven learning
-# rates. The *training set* sets the weights. The *validation set*, 287 images kept out of the training, decides
-# whatever is chosen by looking, here the learning rate. The *test set* is read once, at the end.
+# rates, chosen with one seed. The *training set* sets the weights. The *validation set*, 287 images kept out of the
+# training, decides whatever is chosen by looking, here the learning rate. The *test set* is read once, at the end.
 
 # %%
 guess_gap = guess("How far apart are the best and the worst rule, in their mean test errors?", unit="%")
@@ -407,8 +408,8 @@ next(done, None)  # the bar is removed
 full = recorded(1)
 see(
     pictures.losses([(f"{settings.steps} steps, 8 layers", short.rows), ("recorded", full.rows)]),
-    "the test loss falls as the network learns. The recorded run continues for longer than it seems: the horizontal "
-    "axes are logarithmic.",
+    "the test loss falls as the network learns. A training loss is the mean over all steps since the last point. The "
+    "horizontal axes are logarithmic.",
 )
 say(
     f"Test accuracy after {settings.steps} steps: {short.rows[-1]['test_accuracy']:.0%}; of the recorded run after "
@@ -420,8 +421,8 @@ say(
 # measured: differs from run to run
 see(
     pictures.letters(short.test, glyph_resnet.probabilities(short.model, short.test)),
-    "in the first row letters that the network reads rightly after these few steps, below the letters that it finds "
-    "hardest; the title is coloured where it misreads them.",
+    "first row: letters that the network reads rightly after these few steps, with the probability that it gives them; "
+    "below: the letters that it finds hardest, with a coloured title where it misreads them.",
 )
 
 # %% [markdown]

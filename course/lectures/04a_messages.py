@@ -72,8 +72,8 @@ del queues, result, processes, process  # the operating system gets back what it
 # Both processes run *the same function*; only the number `rank` differs. This is how nearly all parallel programs are
 # written: *single program, multiple data* (SPMD). A process with a number is a *rank*.
 #
-# What is missing? If `worker` used a variable of this notebook, it would not be there; if it failed, we would wait for
-# ever; and nobody counts bytes. `cluster.launch` does the same and takes care of that. It gives each rank a `comm`, a
+# What is missing? A variable of this notebook would not exist in `worker`. If `worker` failed, we would wait for ever.
+# The bytes are not counted. `cluster.launch` does the same and takes care of that. It gives each rank a `comm`, a
 # *communicator*, which knows the rank's number and carries its messages.
 
 
@@ -92,7 +92,7 @@ for rank, operations in enumerate(run.trace.ledger()):
 print(f"({len(run.results[0])} letters; the other bytes are their packing)")
 
 # %% [markdown]
-# "Share nothing" is meant. A rank works on *copies*; what it changes stays where it is, and only what it returns, or
+# Ranks really share nothing. A rank works on *copies*; what it changes stays where it is, and only what it returns, or
 # sends, gets out. Everyone's first mistake is to change a variable on one rank and to look for the change on another:
 
 # %%
@@ -131,9 +131,10 @@ print(f"500 ranks, 1 Gbit/s Ethernet: {there.results[0]}, in {time_text(there.se
 # %% [markdown]
 # ## Waiting
 #
-# A `recv` cannot return before the message is there. So a slow rank makes others slow, and a picture shows it best.
-# Ranks 0 to 3 stand in a line. Each works for 0.2 s, but rank 2 for 0.6 s; then each waits for a number from the left,
-# adds its own, and sends to the right.
+# This is how machines that share nothing work together: all run one program and send each other what they need. A
+# `recv` cannot return before the message is there, so a slow rank makes others slow. A picture shows it best. Ranks 0
+# to 3 stand in a line. Each works for 0.2 s, but rank 2 for 0.6 s; then each waits for a number from the left, adds its
+# own, and sends to the right.
 
 # %%
 guess_end = guess("When does rank 3 end?", unit="s")
@@ -159,13 +160,14 @@ see(
     "one row a rank, time to the right. Ranks 0 and 1 have long ended when rank 2 has done its work. Rank 3 was as "
     "fast as they were, but waits (grey) until rank 2 has sent.",
 )
-message = cluster.Network.preset("1gbe").time(8)  # a number is 8 bytes
-waiting = [time_text(run.trace.shares(3).waiting * run.seconds) for run in (measured, simulated)]
+message = cluster.Network.preset("1gbe").time(simulated.trace.ledger()[2]["send"].nbytes)
+rows = []
+for name, run in (("measured", measured), ("simulated", simulated)):
+    end = max(event.end for event in run.trace.events if event.rank == 3)
+    rows.append([name, time_text(end), time_text(run.trace.shares(3).waiting * run.seconds)])
 table(
     ["", "rank 3 ends", "rank 3 waits"],
-    [["measured", time_text(measured.seconds), waiting[0]],
-     ["simulated", time_text(simulated.seconds), waiting[1]],
-     ["formula: rank 2's work, then one message", time_text(0.6 + message), time_text(0.6 + message - 0.2)]],
+    [*rows, ["formula: rank 2's work, then one message", time_text(0.6 + message), time_text(0.6 + message - 0.2)]],
     "simulated and formula: on 1 Gbit/s Ethernet",
 )  # fmt: skip
 say(f"Your guess: {guess_end.against(simulated.seconds)}.")
@@ -173,7 +175,7 @@ print(simulated.trace.critical_path().summary())
 
 # %% [markdown]
 # The *critical path* is the chain of work and messages that made the run last as long as it did: nearly all of it is
-# rank 2. To make any other rank faster changes nothing.
+# rank 2. Making any other rank faster changes nothing.
 #
 # ## Why the program hung
 #
@@ -231,8 +233,8 @@ say(f"Your guess: {guess_safe.against(f'only {safe}')}.")
 # Processes and simulation agree. *Receive first* never works: nobody has sent anything. *Send first* works up to the
 # limit and not beyond: it is *unsafe*. Tests with small arrays pass; the first real model hangs.
 #
-# A *deadlock*: no rank can continue, mostly because of a cycle of waiting. minidl shows who waits for whom, since when,
-# in which call, and on which line of the program. This is the *wait-for table*:
+# In a *deadlock* no rank can continue, mostly because of a cycle of waiting. minidl shows who waits for whom, since
+# when, in which call, and on which line of the program. This is the *wait-for table*:
 
 # %% source_hidden=true
 # measured: differs from run to run
@@ -243,7 +245,7 @@ print(outcome(shift, (limit + 1, "send first"), nodes=4))
 # one that has already returned. Here rank 0 receives four times, and there are only three others:
 
 
-# %% source_hidden=true
+# %%
 def one_message_too_few(comm):
     if comm.rank > 0:
         comm.send(comm.rank, 0)
@@ -252,6 +254,7 @@ def one_message_too_few(comm):
             comm.recv(cluster.ANY)  # from any rank
 
 
+# %% source_hidden=true
 deadlock = outcome(one_message_too_few, nodes=4, on="simulation")
 print(str(deadlock).partition("\n\n")[0])  # the traceback follows
 

@@ -40,7 +40,7 @@ def simulate(algorithm, p, nbytes, network="10gbe", **options):
 times = {(name, p): simulate(name, p, 100 * MB).seconds for name in ("parameter_server", "ring") for p in (8, 64)}
 for p in (8, 64):
     server, ring = times["parameter_server", p], times["ring", p]
-    print(f"{p} machines: {server:.2f} s with a boss, {ring:.2f} s without: {server / ring:.0f} times faster")
+    print(f"{p} machines: {server:.2f} s with a boss, {ring:.2f} s without: {server / ring:.0f} times as fast")
 growth = [times[name, 64] / times[name, 8] for name in ("parameter_server", "ring")]
 print(f"eight times as many machines take {growth[0]:.1f} times as long with a boss, {growth[1]:.1f} times without")
 
@@ -75,9 +75,9 @@ results = cluster.launch(operations, nodes=4, on="simulation").results
 panels = [who_has_what.table(name, [result[name] for result in results]) for name in results[0]]
 see(
     chunks.draw(panels, columns=4, source="simulated"),
-    "a row a rank, a column a chunk, the darker the more ranks are in it. All-reduce: every rank has ABCD0 to ABCD3. "
-    "Reduce-scatter: rank 0 has ABCD0 only, rank 1 ABCD1, and so on; an all-gather then gives everyone all of them. "
-    "Reduce: rank 0 alone has all four sums; a broadcast copies them to all. All-to-all: nothing was added up.",
+    "each row is a rank, each column a chunk; a darker chunk has more ranks in it. All-reduce: every rank has ABCD0 "
+    "to ABCD3. Reduce-scatter: rank 0 has ABCD0 only, rank 1 ABCD1, and so on; an all-gather gives everyone all of "
+    "them. Reduce: rank 0 alone has all four sums; a broadcast copies them to all. All-to-all: nothing was added up.",
 )
 
 # %% [markdown]
@@ -119,15 +119,15 @@ with_server = cluster.launch(server, (cluster.Phantom(MB),), 8, "simulation", "1
 see(
     cluster.plot_traces([with_server.trace], row_height=0.2),
     "1 MB on 10 GbE. Rank 0 receives from one worker after the other, then sends to one after the other; at any moment "
-    "one worker is busy and six wait.",
+    "one worker is busy and six are idle.",
 )
 
 # %% [markdown]
 # With messages of $\alpha + n\beta$, and $n\gamma$ to add up, its cost is $2(p-1)(\alpha + n\beta) + (p-1)\,n\gamma$,
-# all of it at the server's door. (Our networks have $\gamma = 0$, so that the pictures show nothing but messages. Where
-# the server is an extra machine beside $p$ workers, it is $2p$ instead of $2(p-1)$: always ask which one is meant.)
-# One of the server's ports is always busy, a worker's for 2 messages of $2(p-1)$. This is what the next algorithms
-# improve: **idle ports**.
+# all of it at the server. (Our networks have $\gamma = 0$, so that the pictures show nothing but messages. If the
+# server is an extra machine beside $p$ workers, it is $2p$ instead of $2(p-1)$: always ask which one is meant.) One of
+# the server's ports is always busy; a worker's ports are busy for 2 of the $2(p-1)$ messages. This is what the next
+# algorithms improve: **idle ports**.
 #
 # ## A tree
 #
@@ -211,7 +211,7 @@ see(
 
 # %% [markdown]
 # For large arrays the chain comes near $2n\beta$, independent of $p$: within the chain both ports are busy nearly all
-# the time. Idle are those at its two ends, and all of them while the pipeline fills and drains.
+# the time. One port is idle at each of its two ends, and more are while the pipeline fills and drains.
 #
 # ## The ring
 #
@@ -312,7 +312,7 @@ print(f"the most bytes in all: {most}; your guess: {guess_most.against(most)}")
 
 # %% [markdown]
 # All but recursive doubling **move the same number of bytes**, $2(p-1)n$ in all. What differs is how evenly these are
-# spread over the ports. The same as a picture, for the four that you have not seen at work:
+# spread over the ports. The same as a picture, for the last four:
 
 # %% source_hidden=true
 four = names[2:]

@@ -44,6 +44,11 @@ def job(**changes):
     return parallel.Job(**settings | changes)
 
 
+def weights(report):
+    """All weights of a run as one vector."""
+    return np.concatenate([w.reshape(-1) for w in report.checkpoint.model.values()])
+
+
 # %% source_hidden=true
 class OwnShuffle(parallel.Synchronous):
     """Every node shuffles the training set with a seed of its own."""
@@ -51,10 +56,6 @@ class OwnShuffle(parallel.Synchronous):
     def run(self, session):
         session.job = replace(session.job, seed=session.comm.rank)
         super().run(session)
-
-
-def weights(report):
-    return np.concatenate([w.reshape(-1) for w in report.checkpoint.model.values()])
 
 
 one = parallel.train(job(), parallel.Serial(), on="simulation")
@@ -83,7 +84,7 @@ say(f"Your guess: {guess_program.against(max(gaps, key=gaps.get))}.")
 # ## What can run at the same time?
 #
 # A step of minibatch SGD is a *dependency graph*: tasks, their costs, and for each task the tasks whose results it
-# needs. Nobody has to draw it by hand, because the tape of chapter 01 holds it. Take eight images and two layers.
+# needs. The tape of chapter 01 holds this graph. Take eight images and two layers.
 
 # %%
 model = nn.Sequential(nn.Flatten(), nn.Linear(64, 64, bias=False), nn.ReLU(), nn.Linear(64, 10, bias=False))
@@ -122,7 +123,7 @@ depth = max(span.end for span in task_graph.earliest(step.pieces).values())
 say(f"W = {work:.1f} thousand operations in {len(step.pieces)} tasks, D = {depth:.1f} thousand.")
 
 # %%
-speed_up_of_16 = guess("How many times faster than one machine are sixteen?", unit="times")
+speed_up_of_16 = guess("How many times as fast as one machine are sixteen?", unit="times")
 
 # %% source_hidden=true
 schedules = {p: greedy_schedule(step.pieces, p) for p in (2, 8, 16)}
@@ -147,7 +148,7 @@ say(f"Your guess for 16: {speed_up_of_16.against(work / ends[16])}.")
 # | the numbers within a layer | yes (chapter 10) | parts of every layer's output |
 # | the update of each weight | yes | nothing |
 #
-# To share out the images is called *data parallelism*. Its one message is a sum.
+# Sharing out the images is called *data parallelism*. Its one message is a sum.
 
 # %% [markdown]
 # ## Two barriers, or one all-reduce
@@ -275,9 +276,9 @@ say(f"On two real processes of this computer: {np.abs(weights(real) - weights(on
     f"loop differs from it by {np.abs(weights(one) - serial[-1]).max():.0e}.")  # fmt: skip
 
 # %% [markdown]
-# The rest is rounding. It comes from the order of the additions: $(a + b) + c$ and $a + (b + c)$ may differ in the last
-# bit. A fixed order gives the same bits. `Serial(shards=4)` adds up four shares one after the other on one machine, and
-# `algorithm="ordered"` adds in the order of the ranks:
+# What differs is rounding. It comes from the order of the additions: $(a + b) + c$ and $a + (b + c)$ may differ in the
+# last bit. A fixed order gives the same bits. `Serial(shards=4)` adds up four shares one after the other on one
+# machine, and `algorithm="ordered"` adds in the order of the ranks:
 
 # %%
 in_order = parallel.train(job(), parallel.Synchronous(algorithm="ordered"), 4, "simulation")
@@ -287,9 +288,9 @@ say(f"Equal to the last bit: {np.array_equal(weights(in_order), weights(alone))}
 # %% [markdown]
 # ## Break it: four ways to lose it
 #
-# Goyal et al. (arXiv:1706.02677, section 3) warn of four mistakes. All of them run, and learn. Each is one line here;
-# the numbering is theirs. In the third name, $n$ is the number of images of one rank in a minibatch.
-# (The paper writes $k$ for our $p$.)
+# Goyal et al. (arXiv:1706.02677, section 3) warn of four mistakes. All of them run, and learn. Each is one or two lines
+# here; the numbering is theirs. In the third name, $n$ is the number of images of one rank in a minibatch. (The paper
+# writes $k$ for our $p$.)
 
 
 # %%
@@ -320,7 +321,7 @@ def mistaken(mistake, nodes=4, seed=0):
 
 # %%
 first_seen = guess(
-    "One of the four does nothing at all until the learning rate drops after step 60. Which one?", MISTAKES
+    "One of the four changes nothing but rounding until the learning rate drops after step 60. Which one?", MISTAKES
 )
 
 # %%
@@ -487,8 +488,8 @@ say(f"Your guess: {norm_guess.against(min(from_one, key=from_one.get))}.")
 # ranks, so that the loss function stays the same when ranks are added.
 #
 # This answers the question of the page. Four machines train like one, up to rounding, when four things hold: each share
-# counts by its number of images, all ranks make the same update, one shuffle is dealt to all, and the loss of an image
-# depends on no image of another rank.
+# counts by its number of images, every rank makes the update of the serial program, one shuffle is dealt to all, and
+# whatever depends on several images, as batch norm does, is computed over the minibatch of all ranks.
 
 # %% [markdown]
 # ## What the papers report

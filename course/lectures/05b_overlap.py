@@ -109,7 +109,7 @@ def simulate(bucket, overlap=True, network="10gbe", **options):
 
 
 # %%
-overlapped_guess = guess("A step with buckets of 8 layers takes how long, with overlap?", unit="ms")
+overlapped_guess = guess("How long does a step with buckets of 8 layers take, with overlap?", unit="ms")
 
 # %%
 serial, overlapped = simulate(8, overlap=False), simulate(8)
@@ -220,9 +220,9 @@ say(f"Best number of layers in a bucket: {found}. Your guess for 1gbe: {best_gue
 # %% [markdown]
 # Why are both small and large buckets slow? A bucket of $b$ bytes costs a ring of $p$ ranks
 # $c = 2(p-1)(\alpha + \beta b/p)$. Below $b = p\,\alpha/\beta$ most of it is latency: small buckets are expensive.
-# Above it, larger buckets save little, and the part of the step that cannot overlap grows with $b$. Where computation
-# is the slower of the two ($c < r$), that part is the all-reduce of the last bucket. Where communication is, it is the
-# backward that fills the first bucket. Turn both:
+# Above it, larger buckets save little, and the part of the step that cannot overlap grows with $b$. If computation is
+# the slower of the two ($c < r$), that part is the all-reduce of the last bucket. If communication is slower, that part
+# is the backward that fills the first bucket. Turn both:
 
 
 # %% source_hidden=true
@@ -312,7 +312,7 @@ say(f"With the idle layer four steps take {time_text(seconds(idle[False]))} with
 # DDP stops at the next forward with an error. `find_unused_parameters=True` searches the graph after each forward and
 # counts unused parameters as ready, which keeps the overlap and costs the search.
 #
-# The opposite case: several backward passes before one step (*gradient accumulation*). To all-reduce after each of $m$
+# Another case: several backward passes before one step (*gradient accumulation*). An all-reduce after each of $m$
 # passes sends $m$ times the bytes for the same sum. Under DDP's `no_sync()` the first $m - 1$ passes only add up;
 # `Synchronous(accumulate=m)` does the same. The second mistake below sends after the first pass.
 #
@@ -340,9 +340,9 @@ table(
     "measured: the best of three; computation: 120 ms of sleep",
 )
 (_, *without), (_, *with_overlap) = rows
-saved = [time_text(before - after) for before, after in zip(without, with_overlap, strict=True)]
-say(f"Overlap saves {saved[0]} measured and {saved[1]} simulated. Real steps take longer: a sleeping process wakes up "
-    "late, and the cores copy the messages.")  # fmt: skip
+saved = [1e3 * (before - after) for before, after in zip(without, with_overlap, strict=True)]
+say(f"Overlap saves {saved[0]:.1f} ms measured and {saved[1]:.1f} ms simulated. Real steps take longer: "
+    "a sleeping process wakes up late, and the cores copy the messages.")  # fmt: skip
 
 # %% [markdown]
 # Two warnings. First, the processes of one computer have no network to hide: sums in shared memory need the cores that
@@ -392,15 +392,15 @@ hidden = {name: 1 - bars[name, 256][1] / bars[name, 256][0] for name in SHOWN}
 see(
     figure,
     f"the communication grows by {min(grown):.0%} to {max(grown):.0%} from 8 to 256 machines, since an all-reduce "
-    "sends 2(p-1)/p of the gradient. On 100gbe overlap hides all but the last of eight buckets; on 1gbe it can hide "
-    "at most the time of backward.",
+    "sends 2(p-1)/p of the gradient in 2 lg p rounds. On 100gbe overlap hides all but the last of eight "
+    "buckets; on 1gbe it can hide at most the time of backward.",
 )
 say("Share of the communication that overlap hides on 256 machines: "
     + ", ".join(f"{share:.0%} on {name}" for name, share in hidden.items()) + ".")  # fmt: skip
 
 # %% [markdown]
-# How fast must a network be, so that everything can hide? In the time of backward it must move twice the gradient.
-# Goyal et al. take 125 ms:
+# How fast must a network be, so that all but the last bucket can hide? In the time of backward it must move twice the
+# gradient. Goyal et al. compute with 125 ms:
 
 # %% source_hidden=true
 nbytes, backward = 25_000_000 * 4, 0.125
@@ -411,7 +411,8 @@ say(f"{bytes_text(nbytes)} of gradients, {bytes_text(2 * nbytes)} to send and re
 # ## Break it: two orders
 #
 # Collectives are matched by their order: the first call on one rank belongs to the first call on every other rank. Now
-# let backward run in another order on rank 1, since its model skips a branch, say. Its second bucket is full first:
+# suppose that backward runs in another order on rank 1, because its model skips a branch. Its second bucket is full
+# first:
 
 
 # %%
@@ -438,7 +439,7 @@ except cluster.CollectiveMismatch as error:
 print("your guess:", orders_guess.against(f"{sums[0]:g} and {sums[1]:g}"))
 
 # %% [markdown]
-# Equal sizes, equal types: nobody can notice, and gradients of different layers are added up. With a label on each
+# Sizes and types are equal, so no error is found, and gradients of different layers are added up. With a label on each
 # bucket minidl compares the labels and names both calls. `Synchronous` does that, and begins buckets strictly from
 # first to last, even if a later one is full earlier.
 #

@@ -59,7 +59,7 @@ def simulated(p, samples, network):
 
 one, many = simulated(1, 256, "1gbe"), simulated(256, 1, "1gbe")
 say(f"256 samples take **{time_text(one)}** on 1 machine and **{time_text(many)}** on 256 machines with Gigabit "
-    f"Ethernet (simulated): 256 machines are **{many / one:.2f} times slower** than one.")  # fmt: skip
+    f"Ethernet (simulated): 256 machines take **{many / one:.2f} times as long** as one.")  # fmt: skip
 
 # %% [markdown]
 # ## A step is computation plus communication
@@ -149,8 +149,8 @@ say(f"Weak scaling on 10gbe with 256 machines: efficiency {reached:.0%} (simulat
 # machines. Gustafson's law holds with the same $C$ and $s = C / T(p)$.
 #
 # This answers the question of the page. The efficiency is $1/(1 + f(p-1))$, one half at $p = 1 + 1/f$. **The first
-# $1 + 1/f$ machines reach half of the limit $1/f$; all further ones together add the other half.** Solve both laws for
-# their fraction, with the simulated speed-ups:
+# $1 + 1/f$ machines reach at least half of the limit $1/f$; all further ones together add at most the other half.**
+# Solve both laws for their fraction, with the simulated speed-ups:
 
 # %%
 rows = []
@@ -168,8 +168,8 @@ table(["network", "f, simulated", "C/(Bc)", "s, simulated", "C/T(p)", "limit of 
 # are slower than one.)
 #
 # $f = 2N\beta/(Bc)$ also says what helps: a smaller gradient, a faster network, a larger minibatch. Bytes per sample
-# are $2\frac{p-1}{p}\frac NB$: *twice the minibatch, half the communication per sample*. This is why everybody wants
-# large minibatches. Turn it:
+# are $2\frac{p-1}{p}\frac NB$: *twice the minibatch, half the communication per sample*. This speaks for large
+# minibatches. Turn it:
 
 
 # %% source_hidden=true
@@ -239,8 +239,8 @@ say(f"40 machines: {64 / run_free[40]:,.0f} samples/s; 63: {64 / run_free[63]:,.
 
 # %% [markdown]
 # With $p$ machines the slowest one has $\lceil B/p \rceil$ samples, and the others wait for it:
-# $T = c(m)\,\lceil B/p \rceil$. Data parallelism turns $p$, how many samples are computed at once; model parallelism
-# (chapter 10) turns $c(m)$, how long one sample takes on $m$ machines together.
+# $T = c(m)\,\lceil B/p \rceil$. Data parallelism changes $p$, how many samples are computed at once. Model parallelism
+# (chapter 10) changes $c(m)$, how long one sample takes on $m$ machines together.
 #
 # ## Waiting for the slowest
 #
@@ -274,7 +274,7 @@ for tone, (name, (draw_time, node)) in enumerate(WAYS.items()):
                   for p in bar(sizes, name)]  # fmt: skip
     drawn.append(lines.Line(f"{name}, simulated", sizes, mean[name], "points", tone))
 harmonic = [sum(1 / k for k in range(1, p + 1)) for p in sizes]
-drawn.append(lines.Line("H_p, formula", sizes, harmonic, tone=6))
+drawn.append(lines.Line("1 + 1/2 + ... + 1/p, formula", sizes, harmonic, tone=6))
 panel = lines.Panel(drawn, "machines", "seconds per step, mean", "1 s of work on average, then a barrier", "x",
                     ylim=(0, 4.5))  # fmt: skip
 exponential, jittered, slow_rank = mean.values()
@@ -296,7 +296,7 @@ traces = [cluster.launch(uneven, (6, draw_time), 4, cluster.Simulation(node=node
           for draw_time, node in WAYS.values()]  # fmt: skip
 see(cluster.plot_traces(traces, titles=list(WAYS), row_height=0.17),
     "Six steps on four machines, numbered. Light grey is waiting at the barrier. In the first two pictures the slowest "
-    "machine changes from step to step; in the third it is rank 0, and the others wait half of the time.")  # fmt: skip
+    "machine is not always the same; in the third it is rank 0, and the others wait half of the time.")  # fmt: skip
 
 # %% [markdown]
 # ## Faster at what?
@@ -380,8 +380,8 @@ panels = [
 ]  # fmt: skip
 see(ticks(lines.draw(panels, source=("measured", "simulated"), height=3.4), minibatches),
     f"Left: a sample in a minibatch of 512 teaches {learned[512].mean() / learned[16].mean():.2f} times as much as in "
-    "one of 16. Middle: larger ones hide the network. Right: the product has its top in between, on the slower "
-    "networks further to the right.")  # fmt: skip
+    "one of 16. Middle: larger ones hide the network. Right: the product has its top in between, on Ethernet "
+    "further to the right than on InfiniBand.")  # fmt: skip
 say("Best minibatch: " + ", ".join(f"{B} on {network} (in {agree[network]} of {len(SEEDS)} seeds)"
                                    for network, B in best.items())
     + f"; your guess for 1gbe: {guess_batch.against(best['1gbe'])}. Steps counted, seconds simulated; the best "
@@ -394,7 +394,7 @@ say("Best minibatch: " + ", ".join(f"{B} on {network} (in {agree[network]} of {l
 #
 # It is simple: copy the model, cut the minibatch, add up. Four things end it.
 #
-# 1. **Communication.** On 1gbe the best number of machines for 256 samples is one: the first table of this page.
+# 1. **Communication.** On 1gbe the best number of machines for 256 samples is one: the first picture of this page.
 # 2. **Tuning.** Another minibatch wants another learning rate: chapter 08.
 # 3. **One sample too large.** Each machine holds all weights, and the activations of at least one sample. A sample of
 #    1024 x 1024 x 1024 voxels takes 4.3 GB for each channel of each layer: chapters 10 to 13.

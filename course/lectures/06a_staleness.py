@@ -2,7 +2,7 @@
 # # 06a. Asynchrony: what does it cost to use an old gradient?
 #
 # *Read [05a](05a_data_parallelism.ipynb) first: workers that all wait for each other in every step. Reading time: about
-# 22 minutes. Figures are* measured, simulated *or come from a* formula.
+# 23 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
@@ -37,6 +37,7 @@ one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a s
 SEEDS = (0, 1, 2)
 
 
+# %%
 def digits_job(lr=0.4, seed=0):
     model, optimizer = partial(nn.models.MLP, 64, 64, 10), partial(optim.SGD, lr=lr)
     return parallel.Job(model=model, data=data.digits, optimizer=optimizer, batch_size=16, epochs=15, seed=seed)
@@ -49,6 +50,7 @@ def train(lr, workers, seed):
     return parallel.train(digits_job(lr, seed), parallel.ParameterServer(), workers, engine)
 
 
+# %% source_hidden=true
 def errors(lr, workers):
     """For each seed, the share of the test set, in percent, that is classified wrongly."""
     return [100 * (1 - train(lr, workers, seed).accuracy) for seed in SEEDS]
@@ -290,9 +292,35 @@ explore(
 # An old gradient says "go left" when the weight is already left of the minimum. With a small learning rate the weight
 # has moved little in the meantime, so the advice is still good. With a large one the weight overshoots, and each swing
 # is larger than the one before.
+#
+# The limit between the two can be searched by halving an interval: run the descent, see whether its swings grow or
+# shrink, and take the upper or the lower half.
+
+
+# %%
+def grows(c, tau):
+    """Whether the swings grow: compare two windows of whole periods, 2 (2 tau + 1) updates each at the limit."""
+    window = 8 * (2 * tau + 1)
+    x = descend(c, tau, 25 * window, largest=1e6)
+    middle, last = (np.linalg.norm(x[end - window : end]) for end in (10 * window, 25 * window))
+    return len(x) < 25 * window or last > middle
+
+
+def searched_limit(tau, halvings=15):
+    low, high = 0.0, 4.0 if tau == 0 else 2.0 * border(tau)
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        low, high = (low, middle) if grows(middle, tau) else (middle, high)
+    return (low + high) / 2
+
 
 # %%
 guess_limit = guess("The limit falls from 2 (one worker) to 1 (two workers). What is it for 32 workers?")
+
+# %% source_hidden=true
+taus = list(range(33))
+found = [searched_limit(tau) for tau in bar(taus, "searching for 33 limits")]
+say(f"The limit for 32 workers: **{found[31]:.4f}** (simulated). Your guess: {guess_limit.against(found[31])}.")
 
 # %% [markdown]
 # ### The exact limit
@@ -314,37 +342,13 @@ guess_limit = guess("The limit falls from 2 (one worker) to 1 (two workers). Wha
 #
 # For $\tau = 0$ this is the familiar $\eta h < 2$. For large $\tau$ it is about $\frac{\pi}{2\tau}$: twice as many
 # workers, half the learning rate.
-#
-# We check the derivation by halving an interval: run the descent, see whether its swings grow or shrink, and take the
-# upper or the lower half.
-
-
-# %%
-def grows(c, tau):
-    """Whether the swings grow: compare two windows of whole periods, 2 (2 tau + 1) updates each at the limit."""
-    window = 8 * (2 * tau + 1)
-    x = descend(c, tau, 25 * window, largest=1e6)
-    middle, last = (np.linalg.norm(x[end - window : end]) for end in (10 * window, 25 * window))
-    return len(x) < 25 * window or last > middle
-
-
-def searched_limit(tau, halvings=15):
-    low, high = 0.0, 4.0 if tau == 0 else 2.0 * border(tau)
-    for _ in range(halvings):
-        middle = (low + high) / 2
-        low, high = (low, middle) if grows(middle, tau) else (middle, high)
-    return (low + high) / 2
-
 
 # %% source_hidden=true
-taus = list(range(33))
-found = [searched_limit(tau) for tau in bar(taus, "searching for 33 limits")]
 worst = max(abs(limit / border(tau) - 1) for tau, limit in zip(taus, found, strict=True))
 assert worst < 1e-3
 say(
     f"Largest difference between the {len(taus)} searched limits (staleness 0 to 32) and the formula: "
-    f"**{100 * worst:.3f} %**. For 32 workers ($\\tau = 31$): {found[31]:.4f} (simulated), {border(31):.4f} (formula); "
-    f"your guess: {guess_limit.against(border(31))}."
+    f"**{100 * worst:.3f} %**."
 )
 
 
@@ -409,6 +413,7 @@ see(
 # A network is not a parabola, but at each point it has a steepest curvature $h$: the largest eigenvalue of the matrix
 # of its second derivatives. It can be found without that matrix. The difference of two gradients along a direction is
 # the matrix times that direction; repeated, the product turns towards the steepest direction (the power method).
+# `whole_gradient(model)` is the gradient of the training loss as one vector, `move(model, d)` adds d to the weights.
 
 
 # %%
@@ -473,12 +478,17 @@ see(
     "curvatures that the formula allows, 2 sin(...) / 0.4. With 4 workers the whole path is below the line, with 32 "
     "workers no point of it is.",
 )
+crossing = [next(p for p in range(1, 33) if border(p - 1) / 0.4 < h) for h in (max(curvatures), min(curvatures))]
 assert border(31) / 0.4 < min(curvatures) < max(curvatures) < border(3) / 0.4
+say(
+    f"The allowed curvature falls below the highest point of the path with {crossing[0]} workers, below its lowest "
+    f"point with {crossing[1]}."
+)
 
 # %% [markdown]
-# The formula has the right size: a few dozen workers are where the allowed curvature falls below the network's own. One
-# worker (allowed: $2 / 0.4 = 5$) is nowhere near its limit. If the formula decides, then only the product of learning
-# rate and staleness matters, so another learning rate must move the cliff.
+# The formula has the right size: the cliff lies between 16 and 32 workers. One worker (allowed: $2 / 0.4 = 5$) is
+# nowhere near its limit. If the formula decides, then only the product of learning rate and staleness matters, so
+# another learning rate must move the cliff.
 
 # %%
 guess_cliff = guess(
@@ -521,9 +531,10 @@ say(
 )
 
 # %% [markdown]
-# So the parabola predicts how the cliff *moves*: twice the learning rate, half the workers. Where it lies is a property
-# of the network. The highest point of one worker's path would allow only a few workers. More learn, because swings
-# throw the weights out of a narrow valley, until they come to rest in one that is wide enough:
+# So the parabola predicts how the cliff *moves*: twice the learning rate, about half the workers. Where it lies is a
+# property of the network. The highest point of one worker's path would allow only a few workers. More learn. An
+# explanation: swings throw the weights out of a narrow valley, until they come to rest in one that is wide enough.
+# Then the curvature at the end must be below the allowed one:
 
 # %% source_hidden=true
 ends = {p: [steepest_curvature(train(0.4, p, seed).model()) for seed in SEEDS] for p in bar((1, 16, 24), "curvatures")}
@@ -535,8 +546,8 @@ head = ["workers", "curvature at the end, mean", f"range of {len(SEEDS)} seeds",
 table(head, rows, "simulated, learning rate 0.4, after 15 epochs")
 
 # %% [markdown]
-# **What does an old gradient cost?** Nothing that shows, up to a border; beyond it, the whole training. The border is a
-# product: learning rate x staleness x curvature below about $\pi / 2$.
+# It is. **What does an old gradient cost?** Little, up to a border: 16 workers end as well as one. Beyond it, the whole
+# training. The border is a product: learning rate x staleness x curvature below about $\pi / 2$.
 #
 # ## Break it: the meter that reads zero
 #

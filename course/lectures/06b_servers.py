@@ -143,7 +143,7 @@ table(["workers", "computing", "communicating", "waiting"], rows, "simulated: th
 # $$\text{gradients a second} = \min\Bigl(\frac{p}{g + 2 S\,t_S},\; \frac{1}{t_S}\Bigr)$$
 #
 # They meet at $p^* = \frac{g}{t_S} + 2S$ workers, the bend of the curve. Beyond it each further worker only makes the
-# queue longer.
+# queue longer: every worker waits, and the servers are busy all the time.
 
 # %%
 guess_servers = guess("Two servers instead of one: at how many workers is the bend?")
@@ -219,7 +219,7 @@ explore(
 
 # %% [markdown]
 # The same from minidl: `ParameterServer(servers=S)` trains a real network on digits. Its gradient has only
-# 19 KB, so we give it a slow network, on which the server is just as crowded.
+# 19 KB, so we give it a slow network, on which 16 workers keep the server busy:
 
 
 # %% source_hidden=true
@@ -337,9 +337,9 @@ say(f"Your guess for two shards: {guess_torn.against(np.mean(torn[2, False]))}."
 
 # %% [markdown]
 # Nothing is lost: in the end every weight has been increased 200 times. But some reads mix two versions. Asynchronous
-# training tolerates that; its gradients are stale anyway. A **lock** around the whole request makes it exact again:
-# every read then sees the state between two whole updates. The lock costs three more messages (a request, its answer,
-# and the release), and the time in the last column.
+# training usually tolerates that; its gradients are stale anyway. A **lock** around the whole request makes it exact
+# again: every read then sees the state between two whole updates. The lock costs three more messages (a request, its
+# answer, and the release), and the time in the last column.
 #
 # ## Break it: get, then put
 #

@@ -31,6 +31,7 @@ from minidl.plots import lines, style
 
 warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
+images, tests = data.digits()
 
 # %%
 WORKERS, SERVERS, SAMPLES, EPOCHS = 8, 4, 16, 5  # SAMPLES: of one gradient
@@ -41,8 +42,6 @@ METHODS = {
     "asynchronous": parallel.ParameterServer(servers=SERVERS),
 }
 
-# %% source_hidden=true
-images, tests = data.digits()
 DIGITS = data.Splits(data.Dataset(*images[:1408]), tests)  # 88 gradients an epoch
 
 
@@ -50,6 +49,8 @@ def job(lr, batch_size=SAMPLES, epochs=EPOCHS, seed=0):
     model, optimizer = partial(nn.models.MLP, 64, 32, 10), partial(optim.SGD, lr=lr)
     return parallel.Job(model, DIGITS, optimizer, batch_size=batch_size, epochs=epochs, seed=seed)
 
+
+# %% source_hidden=true
 
 weights = sum(parameter.size for parameter in job(0.1).build_model().parameters())
 one_flop_a_second = cluster.Simulation(node=cluster.Node(1.0, np.inf))
@@ -149,7 +150,8 @@ assert all(rates[0] < best[method] < rates[-1] for method, rates in RATES.items(
 
 # %% [markdown]
 # Eight updates by single gradients take the place of one update by their mean. So a fair asynchronous learning rate is
-# about an eighth: then a sample moves the weights as far. Neither best one lies at the border of its grid.
+# about an eighth: then a sample moves the weights as far. Neither best one lies at the border of its
+# grid. The seeds do not separate it from the next smaller one.
 #
 # ## The race
 #
@@ -160,7 +162,7 @@ guess_winner = guess("10 GbE, equal nodes: who reaches the target first?",
                      ["synchronous", "asynchronous", "three seeds do not tell"])  # fmt: skip
 
 # %%
-guess_flip = guess("10 GbE, and worker 0 is slow, always. How many times as long does synchronous need?", unit="times")
+guess_flip = guess("10 GbE, worker 0 always slow: synchronous needs how many times as long as on equal nodes?")
 
 # %% source_hidden=true
 CLUSTERS = [(network, nodes) for nodes in NODES for network in NETWORKS]
@@ -209,7 +211,7 @@ def race():
 see(
     race(),
     "three lines, one a seed, for each method; a point is the end of an epoch. On equal nodes (top row) and on 1 GbE "
-    "(left) the methods' lines mingle. Elsewhere the synchronous lines fall behind.",
+    "(left) the methods' lines mingle. Elsewhere the synchronous lines fall behind the asynchronous ones.",
 )
 
 # %% source_hidden=true
@@ -303,7 +305,7 @@ def one_cluster(axes, network, nodes, against):
 
 explore(one_cluster,
         "the same race, one cluster at a time, three seeds of each method. Against samples the lines lie close "
-        "together; against seconds they part where workers are late. Dotted: the target.",
+        "together; against seconds they part where workers are late and the network is fast. Dotted: the target.",
         network=["10 GbE", "1 GbE", "InfiniBand"], nodes=["one slow", "equal", "random"],
         against=["samples", "seconds"], multiples=[{"against": "samples"}, {"against": "seconds"}],
         shared=False, height=2.8, source="simulated")  # fmt: skip
@@ -362,10 +364,10 @@ table(["", "workers", "time to the target", f"test error after {EPOCHS} epochs"]
 # ## Who wins?
 #
 # Neither everywhere. On equal nodes the seeds do not separate the two; the lockstep repeats to the bit (04c) and needs
-# no servers. With stragglers and a fast network: asynchronous, or lockstep with backups. On a slow network all methods
-# wait for the bytes, so only sending fewer of them helps. This holds for 8 workers at a staleness that the learning
-# rate can bear; 06a says where that ends. We tuned on one cluster only, so a method's best learning rate on each of the
-# nine is not covered.
+# no servers. With stragglers and a fast network asynchronous wins; backups give lockstep a part of that back. On a
+# slow network all methods wait for the bytes, so it helps to send fewer of them. This holds for 8 workers at a
+# staleness that the learning rate can bear; 06a says where that ends. We tuned on one cluster only, so a method's best
+# learning rate on each of the nine is not covered.
 #
 # ## To the exercises
 #

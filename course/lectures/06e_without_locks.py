@@ -22,10 +22,11 @@ from minidl import cluster, data, kernels, nn, optim, parallel
 from minidl.plots import lines, style
 
 warm_up()
+
+# %%
 TIMES = 200_000  # additions of each process
 
 
-# %%
 def add_ones(comm, columns, times=TIMES):
     """Add 1 to randomly chosen counters in shared memory; return their final sum and the seconds of an addition."""
     counters = comm.shared_array(f"{columns} counters", columns, np.int64)
@@ -137,7 +138,7 @@ def against_columns():
 see(
     against_columns(),
     "the fraction of lost additions, on logarithmic axes. Each line is the formula f/d through the first of its "
-    "points. Twice the counters lose about half as much; measured points scatter around their line.",
+    "points. Twice the counters lose about half as much.",
 )
 one, sixteen = (lost["measured"][COLUMNS.index(columns)] for columns in (1, 16))
 PARTS = {"all": 1, "a quarter": 1 / 4, "a sixteenth": 1 / 16, "less than a hundredth": 1 / 256}
@@ -147,7 +148,8 @@ say(f"One counter loses {100 * one:.1f} %, 16 counters lose {100 * sixteen:.1f} 
 
 # %% [markdown]
 # An addition is lost only if the other process writes *the same counter* in between. If one counter loses the fraction
-# $f$, then $d$ counters lose $f/d$.
+# $f$, then $d$ counters lose about $f/d$. (A little more: on a single counter overwrites come in chains, and one
+# write can restore what another one overwrote.)
 #
 # A training row touches not one weight but $k$ of $d$. If it has one weight in each of $k$ ranges of $d/k$ weights, two
 # rows share at least one weight with probability $1 - (1 - k/d)^k$, for small $k/d$ about $k^2/d$. Counted over pairs
@@ -174,7 +176,7 @@ table(["rows", "d", "k", "pairs that share a weight, counted", "1 - (1 - k/d)^k"
 # `Hogwild(locked=True)`).
 
 # %%
-guess_cost = guess("How many times as long does an addition take with the operating system's lock?", unit="times")
+guess_cost = guess("How many times as long does an addition take with the operating system's lock?")
 
 
 # %%
@@ -349,9 +351,9 @@ say("Lines that travel per 100 weights: "
     + "; ".join(f"{name} {travels[case]:.2g}" for name, case in PROBLEMS.items()) + " (simulated).")  # fmt: skip
 
 # %% [markdown]
-# In the less sparse rows every weight lies in a line of its own, and about every second time the other core has written
-# that line last. Dense rows pay for a line once for 16 weights. Sparse rows pay seldom: by the time the line is
-# needed again, it has left the cache anyway. What sparse rows save is not only collisions: it is also memory traffic.
+# In the less sparse rows nearly every weight lies in a line of its own, and about every second time the other core has
+# written that line last. Dense rows pay for a line once for 16 weights. Sparse rows pay seldom: by the time the line is
+# needed again, it has left the cache anyway. So sparse rows save not only collisions, but also lines that travel.
 #
 # ## Break it: what must not be lost
 #
@@ -380,16 +382,16 @@ for is_one_counter in (True, False):
 table(["", "samples read", "too many"], rows, f"goal: {TIMES:,} samples; 2 processes, measured")
 
 # %% [markdown]
-# A lost update of a weight is noise, and the next gradient corrects it. A lost count is an error that nothing corrects:
-# the run is too long, and a schedule that reads the count is late. The cure needs no lock: *each number has one
-# writer*. minidl's Hogwild counts its samples in this way.
+# **May they?** Weights, yes: a lost update is noise, and the next gradient corrects it. A lost count is an error that
+# nothing corrects: the run is too long, and a schedule that reads the count is late. The cure needs no lock: *each
+# number has one writer*. minidl's Hogwild counts its samples in this way.
 #
 # ## What the papers report
 #
 # **Niu, Recht, Ré and Wright (2011)**, *Hogwild!* (arXiv:1106.5730): with sparse updates SGD without locks has a
 # nearly optimal rate of convergence, and is an order of magnitude faster than schemes with locks. Our counted
-# losses and the price of our locks say why. In minutes, with 400,000 rows and idle cores:
-# `benchmarks/reproductions/hogwild.py`, with its results beside it.
+# losses and the price of our locks say why. `benchmarks/reproductions/hogwild.py` repeats it
+# with 400,000 rows, in minutes on idle cores; its results are beside it.
 #
 # ## To the exercises
 #

@@ -43,9 +43,9 @@ def walk(weights, rng):
 # %% source_hidden=true
 lengths = np.array([len(walk(START, np.random.default_rng(seed))) for seed in range(1600)])
 longest = lengths.reshape(-1, ACTORS).max(axis=1)
-say(f"A random walk takes {lengths.mean():.0f} ± {lengths.std():.0f} steps, the longest of {ACTORS} walks "
-    f"{longest.mean():.0f}. In lockstep the actors would play **{100 * lengths.mean() / longest.mean():.0f} %** of the "
-    "time, and wait for the rest.")  # fmt: skip
+say(f"A random walk takes {lengths.mean():.0f} steps (standard deviation {lengths.std():.0f}), the longest of "
+    f"{ACTORS} walks {longest.mean():.0f}. In lockstep the actors would play "
+    f"**{100 * lengths.mean() / longest.mean():.0f} %** of the time, and wait for the rest.")  # fmt: skip
 
 # %% [markdown]
 # Minibatches take equally long; episodes do not. The straggler is in the data, and no better machine removes it.
@@ -162,8 +162,7 @@ see(two_timelines(), "above, all actors wait for the longest episode of each rou
 # on average. Five seeds of 480 episodes each.
 
 # %%
-guess_harm = guess("How many times as many episodes do eight stale actors need, compared with one actor, at r = 0.4?",
-                   unit="times")  # fmt: skip
+guess_harm = guess("At r = 0.4, eight stale actors need how many times as many episodes as one actor?")
 
 # %%
 RATES, SEEDS, MANY = (0.2, 0.28, 0.4, 0.57, 0.8, 1.1, 1.6), range(5), 40
@@ -211,10 +210,10 @@ say(f"In seconds the learner is ahead of the lockstep in {sum(ahead)} of {len(bo
     + ".")  # fmt: skip
 
 # %% [markdown]
-# Up to $r = 0.4$ staleness does no harm that five seeds can show: a gradient from a single episode is so noisy that
-# seven other steps change little about it. At $r = 0.8$ stale actors need more episodes than one actor, and at $r =
-# 1.6$ most of their runs fail, more than of the lockstep's: 06a's limit holds here too. Between these, one run in five
-# fails with eight actors, stale or not; five seeds do not say why.
+# Up to $r = 0.4$ staleness does no harm that five seeds can show. The gradient of a single episode is noisy; seven
+# other updates probably change less. At $r = 0.8$ stale actors need more episodes than one actor, and at $r = 1.6$
+# most of their runs fail, more than of the lockstep's: 06a's limit leads one to expect that. Between these, one run in
+# five fails with eight actors, stale or not; five seeds do not say why.
 #
 # In seconds the learner gains because no actor waits for the longest walk. With equal $r$ it is ahead in most pairs of
 # runs. With each at its best $r$ the gain is smaller and the ranges overlap: the faster all walks become short, the
@@ -236,7 +235,7 @@ def reward(axes, r, against):
 
 
 explore(reward, "the mean reward of the last 40 episodes, seed 0; dotted: the best possible. Up to r = 0.4 the three "
-        "curves are close against episodes; against seconds eight actors rise long before one.",
+        "curves are close against episodes, and against seconds eight actors rise long before one.",
         r=[0.4, 0.2, 0.28, 0.57, 0.8, 1.1, 1.6], against=["seconds", "episodes"],
         multiples=[{"against": "episodes"}, {"against": "seconds"}], shared=False, source="simulated")  # fmt: skip
 

@@ -356,15 +356,15 @@ explore(
     "the weights of four workers (grey) and of their centre (thick). At period 1, with a moving rate of 0.02 the "
     "workers wander freely, and the centre follows late and smoothly; with 0.2 all keep together; at 0.4, just above "
     f"the limit of {(4 - 0.2) / (10 - 0.4):.3f} for four synchronous workers, the swings of centre and workers grow. "
-    "At longer periods the workers spread out between pulls, and the centre moves in stairs, to where their mean "
-    "is.",
+    "At longer periods the workers spread out between pulls, and the centre moves in stairs, towards their "
+    "mean.",
     alpha=[0.2, 0.02, 0.05, 0.1, 0.3, 0.38, 0.4], period=[1, 4, 16, 64], source="simulated", width=4.8, height=3.0,
     multiples=[{"alpha": 0.02}, {"alpha": 0.2}, {"period": 16}, {"alpha": 0.4}],
 )  # fmt: skip
 
 # %% [markdown]
-# Where the pull is stable, the centre is calmer than its workers: it is a mean over them, and over time. That the
-# workers may wander is what the authors call *exploration*.
+# At period 1 the centre of a stable pull is calmer than its workers: it is a mean over them, and over time. The authors
+# call the wandering of the workers *exploration*.
 #
 # ## The same learning rate is not a fair one
 #

@@ -88,7 +88,8 @@ def spread(values, form=".1f"):
 # A third way: put the machines on a ring. In each step a machine *averages its weights with its two neighbours'*, and
 # then steps by its own gradient. This is **gossip**, or D-PSGD (Lian et al., 2017). In one line for all machines:
 # $x \leftarrow W x - \eta\, g$. Row $i$ of the **mixing matrix** $W$ has the weights with which machine $i$ averages;
-# on the ring $W_{ij} = \frac13$ for $j = i$ and its neighbours, 0 for all others.
+# on the ring $W_{ij} = \frac13$ for $j = i$ and its neighbours, 0 for all others. `gradients` and `evaluate`
+# (collapsed) take the weights of all machines, with all seeds, at once:
 
 
 # %%
@@ -199,7 +200,7 @@ class Apart(parallel.Gossip):
 
 
 def mixed(topology, n, steps, lr=0.0):
-    """Weights and gradients of all machines in so many steps: arrays (machines, steps, weights)."""
+    """Weights and gradients of all machines in each step: arrays (machines, steps, weights)."""
     rng = np.random.default_rng(0)
     samples = data.Dataset(rng.standard_normal((n * steps, 4)), rng.integers(3, size=n * steps))
     job = parallel.Job(lambda: nn.Linear(4, 3).double(), data.Splits(samples, data.Dataset(*samples[:1])),
@@ -366,7 +367,7 @@ def piled_up(topology, steps=200):
 # Does this number rank the neighbours?
 
 # %%
-guess_shards = guess("Shards at random instead of sorted: how many times the error of the ring has 'never talk' then?",
+guess_shards = guess("Random shards: how many times the error of the ring is that of machines that never talk?",
                      unit="times")  # fmt: skip
 
 # %% source_hidden=true
@@ -392,9 +393,9 @@ say(f"Sorted shards: with how many of {len(SEEDS)} seeds the first has the lower
 # %% [markdown]
 # With random shards, all machines learn much the same from their own samples, and the mean of machines that never talk
 # is not far behind. With sorted shards the test *loss* has the order of what piles up; the exponential graph and random
-# pairs are too close to be told apart. The *error* of 360 images tells less: torus, random pairs and exponential graph
-# are equal in it. (Even *full* is behind the all-reduce of gradients: each machine takes its gradient at weights
-# that its own last step has moved away from the mean.) Against the clock:
+# pairs are too close for eight seeds. The *error* on 360 images shows less: torus, random pairs and exponential graph
+# differ by less than its spread. (Even *full* is behind the all-reduce of gradients: each machine takes its gradient at
+# weights that its own last step has moved away from the mean.) Against the clock:
 
 # %% source_hidden=true
 with style.applied():
@@ -433,7 +434,7 @@ see(figure, "test error against time. The exponential graph is through with its 
 # 2.2, 3.1 and 1.4 s:
 
 
-# %% source_hidden=true
+# %%
 def rounds(comm, initiator):
     """Partial sums until they contain seven gradients."""
     partial_sums = PartialAllReduce(comm.split(0), limit=7, like=np.zeros(200_000), initiator=initiator)
@@ -442,6 +443,7 @@ def rounds(comm, initiator):
         partial_sums.contribute(np.ones(200_000), samples=1)
 
 
+# %% source_hidden=true
 drawn_ranks = (3, 1, 2, 0, 1, 3, 2, 0)  # which rank begins the round
 runs = [cluster.launch(rounds, (initiator,), 4, "simulation", "1gbe") for initiator in (None, drawn_ranks.__getitem__)]
 see(cluster.plot_traces([run.trace for run in runs], titles=["solo", f"majority: ranks {drawn_ranks} begin"],
@@ -501,8 +503,8 @@ table(["wait for", "an update, simulated", "formula", "gradients in it", "stalen
       f"{guess_majority.against(took['majority'])}")  # fmt: skip
 see(lines.draw([lines.Panel(drawn, "simulated seconds", "test loss", "Eight epochs, one of the seeds", "y")],
                source="simulated", height=3.4),
-    "test loss against time; a point is an epoch. All four curves fall by about as much in an epoch; who waits for "
-    "fewer machines has the epoch sooner.")  # fmt: skip
+    "test loss against time; a point is an epoch. All four curves fall by about as much in an epoch; the fewer "
+    "machines an update waits for, the sooner an epoch ends.")  # fmt: skip
 
 # %% [markdown]
 # The four errors lie within each other's spread. Each update divides its sum by $P$, so after an epoch each variant

@@ -81,7 +81,7 @@ def spread(values, form=".1f"):
 
 # %%
 def alone(job, machines):
-    """Train one network for each machine, from the same weights, on its shard; nothing is sent."""
+    """Train one network for each machine, from the same weights, on its shard; nothing is sent. One vector each."""
     found = []
     for machine in range(machines):
         model = job.build_model()
@@ -152,7 +152,7 @@ def permuted(report, seed):
 
 
 # %%
-guess_permuted = guess("A network, and a copy of it with its hidden units permuted: what test error has their mean?",
+guess_permuted = guess("A network and a copy with its hidden units permuted: what is the test error of their mean?",
                        unit="%")  # fmt: skip
 
 # %% source_hidden=true
@@ -245,8 +245,8 @@ table(["four networks", "test loss", "test error"],
 # ## Break it: one file for four
 #
 # The last row of the table is the classic mistake. Four checkpoints are three too many for a telephone, so somebody
-# saves their mean. Nothing complains: the shapes agree. Four networks from *one* start may be averaged so, as the
-# second picture of the hills shows.
+# saves their mean. Nothing complains: the shapes agree. Networks from *one* start may be averaged: the second picture
+# of the line has no hill.
 #
 # ## What the papers report
 #
@@ -265,8 +265,8 @@ table(["four networks", "test loss", "test error"],
 # ## The answer so far
 #
 # Weights may be averaged if the networks began together and saw similar samples. Networks from different starts number
-# their hidden units differently, and the mean of their weights is no network of theirs. Their outputs may be averaged
-# always; that is an ensemble, and it costs all of its members at every prediction.
+# their hidden units differently, so the mean of their weights mixes unrelated units. Their outputs may always be
+# averaged; that is an ensemble, and it costs all of its members at every prediction.
 #
 # ## To the exercises
 #

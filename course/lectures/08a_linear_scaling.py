@@ -2,7 +2,7 @@
 # # 08a. Large minibatches: how high a learning rate does a minibatch of 8,192 want?
 #
 # *Read [05a](05a_data_parallelism.ipynb) and [05c](05c_scaling.ipynb) first: synchronous training and its speed.
-# Reading time: about 21 minutes. Figures are* measured, simulated *or come from a* formula.
+# Reading time: about 24 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
@@ -31,6 +31,8 @@ from minidl.plots import lines, style
 warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
 DIGITS = data.digits()
+
+# %%
 EPOCHS, B0, RATE0 = 30, 16, 0.05  # the small minibatch and its rate
 MILESTONES = (18, 25.5)  # epochs at which the rate falls tenfold
 
@@ -44,6 +46,7 @@ def job(B, rule="linear", seed=0, momentum=0.9, decay=1e-4, rate=RATE0, splits=D
     return parallel.Job(model, splits, optimizer, schedule, batch_size=B, epochs=EPOCHS, seed=seed)
 
 
+# %% source_hidden=true
 def error(report):
     """The share of the test set, in percent, that is classified wrongly."""
     return 100 * (1 - report.accuracy)
@@ -146,7 +149,7 @@ say(f"By {halved:.2f} (8 small steps against one, rates 0.001 and 0.0005; measur
 # line is a real network: 8 steps of `optim.SGD` with 16 digits each, against one with 128.
 
 
-# %% source_hidden=true
+# %%
 def predicted_gap(k, rate):
     curvatures = [POINTS[j].T @ POINTS[j] / B0 for j in range(k)]
     first = np.cumsum([squares(np.zeros(5), j) for j in range(k)], axis=0)
@@ -172,6 +175,7 @@ def initial_network():
     return nn.models.MLP(64, 64, 10).to("float64")
 
 
+# %% source_hidden=true
 rates, ks = np.geomspace(1e-4, 0.1, 13), np.array([2, 4, 8, 16, 32, 64])
 measured = {"least squares": [gap(squares, 8, r) for r in rates], "network": [network_gap(8, r) for r in rates]}
 slopes = {name: np.polyfit(np.log(rates), np.log(values), 1)[0] for name, values in measured.items()}
@@ -231,12 +235,23 @@ assert np.allclose(ours, rates_of_minidl(128, "linear"), rtol=1e-12)
 rows = [[B, *(f"{RATE0 * rule(B / B0):.2f}" for rule in RULES.values())] for B in (16, 128, 1024, 8192)]
 table(["minibatch B", *RULES], rows, "formula: the peak rate; with B = 128 our schedule is minidl's in all 360 steps")
 
-# %%
-guess_elbow = guess("Up to which minibatch will the linear rule train as well as 16 samples do?", [64, 256, 1024])
-
 # %% [markdown]
 # Every rule at every size, five seeds each. How many nodes share a minibatch changes nothing (05a), so one node makes
 # all these steps. As the **elbow** we take the size from which the error stays a quarter above its mean at 16 to 64.
+
+
+# %%
+def elbow(found):
+    """The size from which on the error stays above 1.25 times its mean at 16 to 64, between two sizes by logarithm."""
+    sizes = sorted(found)
+    level = 1.25 * np.mean([found[B][0] for B in (16, 32, 64)])
+    above = next(i for i in range(1, len(sizes)) if all(found[B][0] > level for B in sizes[i:]))
+    low, high = sizes[above - 1], sizes[above]
+    return low * (high / low) ** ((level - found[low][0]) / (found[high][0] - found[low][0]))
+
+
+# %%
+guess_elbow = guess("Near which minibatch is the elbow of the linear rule?", [64, 256, 1024])
 
 # %% source_hidden=true
 SIZES, SEEDS = (8, 16, 32, 64, 128, 256, 512, 1024), range(5)
@@ -276,15 +291,6 @@ half = {B: over_seeds(error, B, splits=HALF) for B in bar(SIZES[1:], "half of th
 
 
 # %% source_hidden=true
-def elbow(found):
-    """The size from which on the error stays above 1.25 times its mean at 16 to 64, between two sizes by logarithm."""
-    sizes = sorted(found)
-    level = 1.25 * np.mean([found[B][0] for B in (16, 32, 64)])
-    above = next(i for i in range(1, len(sizes)) if all(found[B][0] > level for B in sizes[i:]))
-    low, high = sizes[above - 1], sizes[above]
-    return low * (high / low) ** ((level - found[low][0]) / (found[high][0] - found[low][0]))
-
-
 def elbows(**settings):
     """The elbow of the mean over all seeds, and the lowest and highest if one seed is left out."""
     runs = {B: np.array(values_of(error, B, **settings)) for B in SIZES[1:]}
@@ -338,8 +344,8 @@ def length(report):
 
 longer = over_seeds(length, 1024)[0] / over_seeds(length, 16)[0]
 say(
-    "Why does the training loss of the linear rule *fall* beyond the elbow? Its long steps leave long weights: "
-    f"with 1,024 samples they are {longer:.1f} times as long as with 16. Longer weights make larger outputs: the "
+    "Why does the training loss of the linear rule *fall* beyond the elbow? Part of the reason is the length of the "
+    f"weights: with 1,024 samples it is {longer:.1f} times that with 16. Longer weights make larger outputs: the "
     "network is surer of every training sample. It is not more often right on the test set."
 )
 
@@ -443,11 +449,11 @@ say(f"The elbow moves by a factor of {moved:.1f} (your guess: {guess_half.agains
 
 # %% [markdown]
 # What sets it is the noise, and the curvature. A large minibatch pays because it allows a *larger step*, not because
-# it has less variance. Bigger is not better by itself. The proof: the same number of *steps*, about 90, plain SGD, at
+# it has less variance. Bigger is not better by itself. Test it: the same number of *steps*, about 90, plain SGD, at
 # a low and at a high rate.
 
 
-# %% source_hidden=true
+# %%
 def steps_90(B, rate, seed):
     """Test loss after about 90 steps of plain SGD at a constant rate."""
     model, optimizer = partial(nn.models.MLP, 64, 64, 10), partial(optim.SGD, lr=rate)
@@ -456,6 +462,7 @@ def steps_90(B, rate, seed):
     return parallel.train(run, on=cluster.Simulation(trace="ledger")).history[-1]["test_loss"]
 
 
+# %% source_hidden=true
 rows = []
 for B in bar((16, 64, 512, 1437), "the same number of steps"):
     found = [[steps_90(B, rate, seed) for seed in range(3)] for rate in (0.3, 4.0)]
@@ -463,10 +470,9 @@ for B in bar((16, 64, 512, 1437), "the same number of steps"):
 table(["minibatch B", "test loss at rate 0.3", "test loss at rate 4"], rows, "measured: about 90 steps, 3 seeds")
 
 # %% [markdown]
-# In the left column the minibatch makes no difference: the whole data set in every step buys nothing. In the right
-# column 16 samples are too noisy for so long a step, 64 are enough, and the whole data set gives no more. Beyond some
-# size no rate makes use of a better gradient: [08d](08d_steps_to_target.ipynb) counts it, and predicts it from the
-# noise.
+# In the left column the minibatch makes next to no difference. In the right column 16 samples are too noisy for so
+# long a step, 64 are enough, and the whole data set gives no more. Beyond some size no rate makes use of a better
+# gradient: [08d](08d_steps_to_target.ipynb) counts it, and predicts it from the noise.
 #
 # ## Break it: scale more than the rate
 #
@@ -474,10 +480,12 @@ table(["minibatch B", "test loss at rate 0.3", "test loss at rate 4"], rows, "me
 # is scaled as well: $k^2$. Or momentum $m$ is "scaled" too, $1 - m$ divided by 8: as the velocity adds up
 # $1/(1 - m)$ gradients, that is $k^2$ again. Or the weight decay is multiplied by 8.
 
-# %% source_hidden=true
+# %%
 slips = {"the linear rule": {}, "summed gradients and the rule": {"rate": 8 * RATE0},
          "summed gradients, no rule": {"rate": 8 * RATE0, "rule": "fixed"},
          "1 - momentum divided by 8": {"momentum": 1 - 0.1 / 8}, "weight decay times 8": {"decay": 8e-4}}  # fmt: skip
+
+# %% source_hidden=true
 rows = []
 for name, settings in bar(slips.items(), "three slips"):
     rows.append([name, *("{:.1f} ± {:.1f} %".format(*over_seeds(error, 128, **settings)),
@@ -485,10 +493,10 @@ for name, settings in bar(slips.items(), "three slips"):
 table(["B = 128", "test error", "training loss"], rows, "measured, 5 seeds")
 
 # %% [markdown]
-# The first slip is the classic one: error and training loss are far above the others. (A sum *without* the rule does
-# nearly what the rule does; remark 3 of Goyal et al. warns of doing both.) The second shows in the test error. The
-# third looks harmless. But it is another training: its loss is several times that of 16 samples, so nothing can be
-# compared. With the linear rule decay per epoch stays as it was, steps times $\eta$ times decay, without any help.
+# The first slip is the classic one: twice the error of the rule, and the highest training loss. (A sum *without* the
+# rule does nearly what the rule does; remark 3 of Goyal et al. warns of doing both.) The second shows in the test
+# error. The third looks harmless. But it is another training: its loss is about three times that of 16 samples, so
+# nothing can be compared. The linear rule keeps the decay per epoch, steps times $\eta$ times decay, as it was.
 #
 # ## What the papers report
 #
@@ -518,12 +526,12 @@ table(["k", "rule", "B, ImageNet", "error, published", "B, digits", "error, meas
 # of errata.)
 #
 # What we do *not* see: that the linear rule beats the square root on the test set, as it does in their rows of 8k. Our
-# seeds spread by more than the two differ. The large version of this page:
+# two differ by about the standard deviation over the seeds. The large version of this page:
 # `benchmarks/reproductions/linear_scaling.py`.
 #
 # ## So why not 64,000? A first answer
 #
-# Because the number of steps falls as $1/B$, and only a rate that grows with $B$ makes up for it. The rate cannot grow
+# The number of steps falls as $1/B$, and only a rate that grows with $B$ makes up for it. But the rate cannot grow
 # without end: the gap of $k$ small steps and a large one grows as $\eta_0^2k^2$. For a minibatch of 8,192 with a rate
 # of 0.1 for 256 the answer is $32 \cdot 0.1 = 3.2$, and it works. For 64k the rule's answer is 25.6, and the error is
 # up by 10 points. Rates layer by layer ([08c](08c_layer_rates.ipynb)) push the limit; they do not remove it.

@@ -2,7 +2,7 @@
 # # 08c. What if every layer had its own learning rate?
 #
 # *Read [08a](08a_linear_scaling.ipynb) (the linear scaling rule) and [08b](08b_warm_up.ipynb) (warm-up) first. Reading
-# time: about 18 minutes. Figures are* measured, simulated *or come from a* formula.
+# time: about 22 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
@@ -29,9 +29,10 @@ from minidl.plots.lines import Line, Panel, draw
 warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
 DIGITS = data.Splits(*data.digits())
-SEEDS = range(3)
+SEEDS, norm = range(3), np.linalg.norm
 
 
+# %%
 def he_start(a=1):
     """Weights of He et al., biases of zero; layer 2 times a, layer 3 divided by a."""
     model = nn.models.MLP(64, 64, 64, 64, 64, 10)
@@ -46,6 +47,10 @@ def rescaled(model, a):
     return model
 
 
+def sgd(lr):
+    return partial(optim.SGD, lr=lr, momentum=0.9, weight_decay=1e-4)
+
+
 def train(optimizer, minibatch, seed, model=he_start, splits=DIGITS, epochs=30, **settings):
     """Train with five epochs of warm-up from zero, then decay; None if the loss is no number any more."""
     schedule = {"base_batch_size": 16, "warmup_epochs": 5, "total_epochs": epochs, "power": 2.0, "scaling": "fixed",
@@ -58,13 +63,10 @@ def train(optimizer, minibatch, seed, model=he_start, splits=DIGITS, epochs=30, 
         return None
 
 
+# %% source_hidden=true
 def error(report):
     """The test error in percent; that of guessing, if the run diverged."""
     return 90.0 if report is None else 100 - 100 * report.accuracy
-
-
-def sgd(lr):
-    return partial(optim.SGD, lr=lr, momentum=0.9, weight_decay=1e-4)
 
 
 def spread(misses):
@@ -90,11 +92,8 @@ table(["network", *(f"test error, seed {seed}" for seed in SEEDS)],
 # is as long as the weights themselves. Four networks at their start: the twins, the MLP with minidl's default weights
 # (PyTorch's), and the convolutional LeNet.
 
+
 # %%
-guess_factor = guess("By which factor do |w| / |g| of the layers differ in the MLP with default weights?", unit="times")
-
-
-# %% source_hidden=true
 def gradients(model, x, y):
     """The weights (and biases) and their gradients of the mean loss over these samples."""
     for parameter in model.parameters():
@@ -103,13 +102,18 @@ def gradients(model, x, y):
     return [(parameter.data, parameter.grad) for parameter in model.parameters()]
 
 
+# %%
+guess_factor = guess("By which factor do |w| / |g| of the layers differ in the MLP with default weights?", unit="times")
+
+
+# %% source_hidden=true
 STARTS = {
     "first twin": he_start,
     "second twin": partial(he_start, 64),
     "default weights": partial(nn.models.MLP, 64, 64, 64, 64, 64, 10),
     "LeNet": partial(nn.models.LeNet, size=8),
 }
-norm, ratios = np.linalg.norm, {}
+ratios = {}
 for name, start in STARTS.items():
     manual_seed(0)
     pairs = gradients(start(), DIGITS.train.x[:256], DIGITS.train.y[:256])
@@ -130,7 +134,7 @@ def layer_bars():
 
 factors = {name: max(values) / min(values) for name, values in ratios.items()}
 see(layer_bars(), "a bar near the dashed line means that a step of rate 0.2 replaces the whole layer; a bar far above "
-    "it means that the layer hardly moves. The first twin's bars are nearly equal. The second's are "
+    "it means that the layer moves little. The first twin's bars are nearly equal. The second's are "
     "not: one step at rate 0.2 throws layer 3 far away and leaves layer 2 where it is.")  # fmt: skip
 say("Largest over smallest bar: " + "; ".join(f"{name}, **{factor:,.1f}**" for name, factor in factors.items())
     + f". Your guess for default weights: {guess_factor.against(factors['default weights'])}.")  # fmt: skip
@@ -177,8 +181,8 @@ class OurLARS(optim.Optimizer):
         w -= state["v"]
 
 
-# %% source_hidden=true
-LARS = partial(optim.LARS, lr=1.0, momentum=0.9, weight_decay=1e-4, trust_coefficient=0.02)
+# %%
+LARS = partial(optim.LARS, lr=1.0, momentum=0.9, weight_decay=1e-4, trust_coefficient=0.02)  # one setting for all
 
 
 def stepped(optimizer, a=1, loss_times=1.0, steps=20):
@@ -193,6 +197,7 @@ def stepped(optimizer, a=1, loss_times=1.0, steps=20):
     return model
 
 
+# %% source_hidden=true
 ours, minidls = (list(stepped(rule).parameters()) for rule in (partial(OurLARS, lr=1.0), LARS))
 far = max(np.abs(one.data - other.data).max() for one, other in zip(ours, minidls, strict=True))
 print(f"after 20 steps our weights and those of optim.LARS differ by at most {far:.0e}")
@@ -262,13 +267,15 @@ table(["test error in %", "SGD 0.2", f"SGD, best of {len(RATES)} rates", "LARS"]
 # scaling has the rate 0.04 for 16 samples.
 
 # %%
+RULES = {"SGD, linear": (sgd(0.04), {"scaling": "linear", "start_factor": 1.0}), "SGD, rate 0.1": (sgd(0.1), {}),
+         "SGD, rate 0.2": (sgd(0.2), {}), "SGD, rate 0.4": (sgd(0.4), {}), "LARS": (LARS, {})}  # fmt: skip
+
+# %%
 guess_linear = guess("From which minibatch on does linear scaling fail in some runs?", ["128", "256", "512", "1,024"])
 
 # %% source_hidden=true
 ONE_STEP = "1,024 of 1,024"
 CASES = {"128": 128, "256": 256, "512": 512, "1,024": 1024, ONE_STEP: 1024}
-RULES = {"SGD, linear": (sgd(0.04), {"scaling": "linear", "start_factor": 1.0}), "SGD, rate 0.1": (sgd(0.1), {}),
-         "SGD, rate 0.2": (sgd(0.2), {}), "SGD, rate 0.4": (sgd(0.4), {}), "LARS": (LARS, {})}  # fmt: skip
 FEWER = data.Splits(data.Dataset(*DIGITS.train[:1024]), DIGITS.test)
 
 
@@ -331,7 +338,7 @@ see(five_rules(), f"linear scaling fails in some runs from {first_failure} on. E
 # and it stops in time. For layer 3, early in training, with $\operatorname{tr}\Sigma$ from the gradients of all single
 # samples:
 
-# %% source_hidden=true
+# %%
 model = he_start()
 model.load_state_dict(train(LARS, 128, 0, epochs=6).checkpoint.model)
 LAYER, x, y = 4, DIGITS.train.x, DIGITS.train.y  # parameter 4: weights of layer 3
@@ -350,6 +357,8 @@ def mean_square(size, draws=20):
 measured = [0.02 * norm(weight) / np.sqrt(mean_square(size)) for size in sizes]
 formula = [0.02 * norm(weight) / np.sqrt(norm(full) ** 2 + variance / size) for size in sizes]
 knee = variance / norm(full) ** 2
+
+# %% source_hidden=true
 curves = [
     Line("LARS, measured", sizes, measured, "points", 0),
     Line("LARS, formula", sizes, formula, "line", 0),
@@ -387,7 +396,7 @@ def two_knobs(axes, trust, minibatch):
 explore(
     two_knobs,
     "a trust coefficient of 0.001 is enough for the many steps with 128 samples and too timid for the 40 steps with "
-    "1,024. One of 0.02 serves both. One of 0.3 changes a third of every layer in a step and learns nothing. SGD "
+    "1,024. One of 0.02 serves both. One of 0.3 can change 30 % of every layer in a step and learns nothing. SGD "
     "does not depend on it and is drawn for comparison. (One seed.)",
     trust=[0.02, 0.001, 0.005, 0.05, 0.1, 0.3],
     minibatch=[512, 128, 256, 1024],
@@ -533,7 +542,7 @@ print(f"the rate falls tenfold; the next step, as a share of the last: right {fi
 #
 # 1. LARS ignores the gradient's length. When is the length what you want to know?
 # 2. Warm-up (08b) and LARS both protect the first steps. Is one of them enough?
-# 3. Layers are split over nodes, so that each holds half of a weight matrix. What must the nodes tell each other before
-#    a step of LARS?
+# 3. Layers are split over nodes, so that each holds half of a weight matrix. What must the nodes exchange before a step
+#    of LARS?
 #
 # [08d](08d_steps_to_target.ipynb) asks how large a minibatch may usefully be, whatever the rule.

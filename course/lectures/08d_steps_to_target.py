@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 08d. How large a minibatch is worth having?
 #
-# *Read [08a](08a_linear_scaling.ipynb) first: the learning rate that a minibatch wants. Reading time: about 18 minutes.
+# *Read [08a](08a_linear_scaling.ipynb) first: the learning rate that a minibatch wants. Reading time: about 19 minutes.
 # Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
@@ -27,6 +27,8 @@ from minidl.plots import lines, style
 
 warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
+
+# %%
 TRAIN = data.digits().train
 N = len(TRAIN)  # samples
 
@@ -237,7 +239,7 @@ def two_laws():
 
 predicted = {B: rate[N] / (1 + b_c / B) for B in SIZES}
 factor = np.exp(max(abs(np.log(rate[B] / predicted[B])) for B in SIZES))
-see(two_laws(), "left, the steps halve with every doubling of B until it comes near B_c, then they flatten to S_min. "
+see(two_laws(), "left, the steps nearly halve with each doubling of B far below B_c; above it they flatten to S_min. "
     "Right, the best learning rate: it follows the formula with the same B_c, although that was fitted to the steps "
     f"alone (η_max is the best one of the largest B); they differ by at most a factor of {factor:.1f}, where the sweep "
     "has steps of 1.4. The linear scaling rule is its left half.")  # fmt: skip
@@ -323,7 +325,7 @@ table(["one step of 4 nodes with 16 samples each", "squared length of G", "tr(Si
 
 # %% [markdown]
 # One step is a rough estimate. So average over many. There are two ways to do it: average the ratios, or average
-# numerator and denominator and divide *once*. Say 500 steps of 4 nodes, now at weights that are trained a little
+# numerator and denominator and divide once. Say 500 steps of 4 nodes, now at weights that are trained a little
 # ($B = 16$, learning rate 0.5, 100 steps).
 
 # %%
@@ -333,7 +335,7 @@ guess_mean = guess("Which average comes closer to the exact noise scale?", ["of 
 
 # %%
 def trained(seed, steps, B=16):
-    """A model after that many steps with rate 0.5."""
+    """A model after that many steps with learning rate 0.5."""
     minidl.manual_seed(seed)
     model = nn.models.MLP(64, 32, 10)
     sgd = optim.SGD(model.parameters(), lr=0.5)
@@ -378,7 +380,7 @@ table(["weights", "samples of a node", "exact", "ratio of averages", "average of
 # The loss falls along the run, and $|G|^2$ falls faster than the noise. So which noise scale?
 
 # %% source_hidden=true
-LOOKS = (0, 10, 20, 30, 50, 100, 300)
+LOOKS = (0, 10, 20, 30, 50, 70, 100, 300)
 path = {}
 for seed in bar(range(3), "enumerating the gradients along three runs"):
     for at in LOOKS:
@@ -401,7 +403,9 @@ see(
     "in the first steps the noise scale falls, then it rises while the loss falls. The critical minibatches are lower "
     "than it all the way, and the one of the longer run (lower target) is the larger one.",
 )
-way = [scale for loss, scale in median.values() if loss > TARGET]
+falling, scales = np.log(list(median.values())).T
+at_target = np.exp(np.interp(-np.log(TARGET), -falling, scales))
+way = [*(scale for loss, scale in median.values() if loss > TARGET), at_target]
 low, high, end = min(way), max(way), median[LOOKS[-1]]
 say(f"On the way to loss {TARGET} the noise scale lies between {low:.0f} and {high:.0f}; B_c of the run is {b_c:.0f} "
     f"(to loss {HALFWAY}: {b_half:.0f}). B_simple is **{low / b_c:.1f} to {high / b_c:.1f} times** B_c: right to a "

@@ -11,7 +11,7 @@
 #
 # Here is a loss of one weight. It has a narrow minimum on the left, a hill, and a wide, deeper minimum on the right.
 # All runs start on the far left and roll down. The full gradient has no noise, so one run shows all of them. With
-# minibatches of 16 we make 1,000 runs.
+# minibatches of 16 we make many runs.
 
 # %% source_hidden=true
 from functools import partial
@@ -122,15 +122,10 @@ apart = np.abs(weights.data - descend(0.05, 16)).max()
 print(f"optim.SGD and our loop: the ends of 1,000 runs differ by at most {apart:.0e} (both simulated)")
 
 # %% [markdown]
-# ## What decides: the learning rate over the minibatch
+# ## The learning rate or the minibatch?
 #
-# A step is $-\eta\,(\text{slope} + \text{noise})$. Compare learning rates at the same **progress** $\tau$, the sum of
-# the learning rates of all steps. It takes $\tau/\eta$ steps. Each adds noise of variance $\eta^2 \sigma^2/B$, and the
-# noise of different steps is independent, so the variances add up:
-#
-# $$\frac{\tau}{\eta} \cdot \eta^2 \frac{\sigma^2}{B} = \tau\,\sigma^2\,\frac{\eta}{B}.$$
-#
-# For small learning rates only $\eta/B$ is left.
+# Noise has two settings. Compare learning rates at the same **progress** $\tau$, the sum of the learning rates of all
+# steps: a learning rate $\eta$ makes $\tau/\eta$ steps.
 
 # %%
 guess_ratio = guess("Learning rate 0.0125 with B = 8, against 0.05 with B = 32: how many runs are beyond the hill?",
@@ -151,19 +146,27 @@ panels = [
 ]
 see(draw(panels, source="simulated"), "on the left every learning rate has a curve of its own: twice the "
     "learning rate allows twice the minibatch. On the right the same points fall together where the ratio is "
-    "small. The curve of the largest learning rate lies a little above the others.")  # fmt: skip
+    "small; at larger ratios the curves part.")  # fmt: skip
 pairs = [(beyond[small, size], beyond[2 * small, 2 * size])
          for small in RATES[:-1] for size in EVERY_SIZE[:-1] if small / size < 0.001]  # fmt: skip
+answer = ("a quarter as many", "about as many", "four times as many")[
+    np.digitize(beyond[0.0125, 8] / beyond[0.05, 32], (0.5, 2))
+]
 differ = max(abs(one - other) for one, other in pairs)
 deviation = np.sqrt(2 * 0.5**2 / 1000)
 say(f"Learning rate 0.0125, B = 8: {beyond[0.0125, 8]:.1%}; 0.05, B = 32: {beyond[0.05, 32]:.1%}. Your guess: "
-    f"{guess_ratio.against('about as many')}. Between doubled pairs with a ratio below 0.001 the largest difference is "
+    f"{guess_ratio.against(answer)}. Between doubled pairs with a ratio below 0.001 the largest difference is "
     f"{100 * differ:.1f} points; the standard deviation of the difference of two such shares of 1,000 runs is at most "
     f"{100 * deviation:.1f} points.")  # fmt: skip
 
 # %% [markdown]
-# This is the linear scaling rule of 08a from another side: $k$ times the minibatch with $k$ times the learning rate
-# keeps the noise.
+# Why the ratio? A step is $-\eta\,(\text{slope} + \text{noise})$. Each of the $\tau/\eta$ steps adds noise of variance
+# $\eta^2 \sigma^2/B$. The noise of different steps is independent, so the variances add up:
+#
+# $$\frac{\tau}{\eta} \cdot \eta^2 \frac{\sigma^2}{B} = \tau\,\sigma^2\,\frac{\eta}{B}.$$
+#
+# For small learning rates only $\eta/B$ is left. This is the linear scaling rule of 08a from another side: $k$ times
+# the minibatch with $k$ times the learning rate keeps the noise.
 #
 # Physics has a name for what we see. A particle in a landscape with noise of that kind has the **temperature**
 # $\Theta = \eta\sigma^2/(2B)$. After a long time it is found at $w$ with a density proportional to
@@ -239,7 +242,7 @@ guess_gap = guess("Equal updates, and so 45 times the samples: the test error wi
 
 # %%
 train, test = data.digits()
-SEEDS = range(5)
+SEEDS, FULL = range(5), len(train.y)
 
 
 def run(splits, layers, lr, minibatch, epochs, seed, nodes=1, simulation=None, **settings):
@@ -272,7 +275,7 @@ def sharpness(report, rounds=20, step=1e-2):
 
 
 # %% source_hidden=true
-UPDATES, FULL = 720, len(train.y)
+UPDATES = 720
 plans = [("epochs and updates", 32, 16), *(("epochs", size, 16) for size in (256, FULL)),
          *(("updates", size, round(UPDATES / np.ceil(FULL / size))) for size in (256, FULL))]  # fmt: skip
 rows, ends = [], {}
@@ -398,8 +401,8 @@ def stairs():
 
 see(stairs(), f"means of {len(SEEDS)} seeds. After epoch 10 (dashed) the learning rate falls, or the minibatch grows: "
     "the training loss drops by a stair, and the test loss stays low. Without either the training loss ends lowest and "
-    "the test loss rises. Against epochs the points of the growing minibatch lie on the line of the falling learning "
-    "rate; against updates they end early.")  # fmt: skip
+    "the test loss rises. Against epochs the points of the growing minibatch lie on or near the line of the falling "
+    "learning rate; against updates they end early.")  # fmt: skip
 
 
 # %% source_hidden=true
@@ -426,7 +429,7 @@ say(f"**{left:.0%} of the updates** (formula: {np.mean([1, 1 / K, 1 / K**2]):.0%
 
 # %% [markdown]
 # In epoch 11 the training loss falls because the noise falls. At the end it is lowest without decay, and there the test
-# loss is highest: with its large learning rate that run goes on and learns the wrong labels by heart.
+# loss is highest: that run goes on with its large learning rate and, most likely, learns the wrong labels by heart.
 #
 # ### In seconds
 #
@@ -494,13 +497,16 @@ chosen = [Line(name, range(1, EPOCHS + 1), way["loss"].mean(axis=0), tone=tone)
 picture = draw([Panel(chosen, "epochs", "training loss", log="y")], source="measured")
 mark_milestones(picture.axes[0])
 stair = {name: (way["loss"][:, 9] - way["loss"][:, 10]).mean() for name, way in shown.items()}
+scaled_loss, usual = ways["learning rate x 4 as well"]["loss"], stair["grow the minibatch"]
+answer = ("the loss becomes infinite" if not np.isfinite(scaled_loss[:, 10]).all()
+          else "the stair is higher" if stair["learning rate x 4 as well"] > usual else "no stair")  # fmt: skip
 early, late = last("grow after epochs 1, 2"), last("grow the minibatch")
 see(picture, f"means of {len(SEEDS)} seeds. The stair of the growing minibatch after epoch 10 is missing where the "
     "learning rate grows, too; after epoch 20 that run is thrown up. Growing early gives a smooth curve that falls "
     "slowly.")  # fmt: skip
 say(f"From epoch 10 to 11 the training loss falls by {stair['grow the minibatch']:.3f} with the growing minibatch, by "
     f"{stair['learning rate x 4 as well']:.3f} with the learning rate x 4 as well, by {stair['neither']:.3f} with "
-    f"neither (your guess: {guess_stair.against('no stair')}). At the end the test loss of growing early is "
+    f"neither (your guess: {guess_stair.against(answer)}). At the end the test loss of growing early is "
     f"{early.mean():.3f}, of growing late {late.mean():.3f}; early is worse with {seeds(early > late)}.")  # fmt: skip
 
 # %% [markdown]

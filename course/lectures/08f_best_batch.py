@@ -30,6 +30,8 @@ from minidl.plots.style import time_text
 
 warm_up()
 one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a second thread
+
+# %%
 TRAIN = data.digits().train
 N = len(TRAIN)  # samples
 TARGET, SEEDS, SIZES = 0.3, range(5), (8, 16, 32, 64, 128, 256, 512, 1024)

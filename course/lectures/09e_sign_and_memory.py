@@ -435,7 +435,8 @@ def paths(axes, epsilon, rate):
 explore(
     paths,
     "400 steps from (1, 1). The sign alone stays on its line. The sign with memory comes down the valley. The smaller "
-    "epsilon is, the slower: more must pile up before a sign turns. A larger rate takes it further, in wider swings.",
+    "epsilon is, the slower: more must pile up before a sign turns. A larger learning rate takes it further, in wider "
+    "swings.",
     epsilon=[0.5, 0.1, 0.2, 0.35, 0.7, 0.9], rate=[0.02, 0.005, 0.01, 0.05, 0.1],
     multiples=[{"epsilon": 0.1}, {"epsilon": 0.5}, {"rate": 0.1}], height=5.4, source="measured",
 )  # fmt: skip

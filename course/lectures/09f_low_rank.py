@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 09f. Can a matrix travel as two vectors?
 #
-# *Read [09e](09e_sign_and_memory.ipynb) first: error feedback. Reading time: about 18 minutes. Figures are* measured,
+# *Read [09e](09e_sign_and_memory.ipynb) first: error feedback. Reading time: about 20 minutes. Figures are* measured,
 # simulated *or come from a* formula.
 #
 # ## The question
@@ -37,7 +37,7 @@ one_thread = threadpool_limits(1)  # matrices as small as ours are not worth a s
 guess_share = guess("64 singular values: what share of the square do the first 4 hold?", unit="%")
 
 
-# %% source_hidden=true
+# %%
 def gradients(steps, batch=64, seed=0):
     """The gradients of the first layer's weights in successive steps of training."""
     random.manual_seed(seed)
@@ -183,25 +183,42 @@ table(["", *found], rows, "relative squared error of steps 41 to 60, measured: m
 
 
 # %%
-def add_up(comm, compressor, parts):
-    return compressor.begin_all_reduce(parts[comm.rank], comm, algorithm="ring")()
+def add_up(comm, parts, Q):
+    """The sum of all nodes' matrices, nearly, and what this node's own left out."""
+    A_i = parts[comm.rank]
+    P = A_i @ Q
+    comm.all_reduce(P, algorithm="ring")
+    P, _ = np.linalg.qr(P)
+    own = A_i.T @ P
+    Q = own.copy()
+    comm.all_reduce(Q, algorithm="ring")
+    return P @ Q.T, A_i - P @ own.T
 
 
 # %% source_hidden=true
+def by_minidl(comm, parts, compressor):
+    return compressor.begin_all_reduce(parts[comm.rank], comm, algorithm="ring")()
+
+
 rows = []
 for p in (2, 4, 16):
     parts, sent = course_of[:p], {}
-    for name, c in {"PowerSGD": compress.PowerSGD(2), "top-k": compress.TopK(2 * (M + N) / (M * N) / 2)}.items():
-        run = cluster.launch(add_up, (c, parts), nodes=p, on="simulation")
+    start = np.random.default_rng(0).standard_normal((N, 2))
+    for name, program, given in (("PowerSGD", add_up, (parts, start)),
+                                 ("minidl", by_minidl, (parts, compress.PowerSGD(2))),
+                                 ("top-k", by_minidl, (parts, compress.TopK((M + N) / (M * N))))):  # fmt: skip
+        run = cluster.launch(program, given, nodes=p, on="simulation")
         sent[name] = sum(kind.nbytes for kind in run.trace.ledger()[0].values())
         if name == "PowerSGD":
-            alone = compress.PowerSGD(2)
-            assert np.allclose(run.results[0], alone.decode(alone.encode(sum(parts))))
+            P, Q = power_step(sum(parts), start)
+            assert np.allclose(run.results[0][0], P @ Q.T)
+    assert sent["PowerSGD"] == sent["minidl"]
     assert sent["PowerSGD"] == 8 * 2 * (p - 1) * 2 * (M + N) // p
     rows.append([p, f"{8 * 2 * (p - 1) * M * N // p:,}", f"{sent['PowerSGD']:,}", f"{sent['top-k']:,}"])
 table(["nodes", "ring of A, formula", "PowerSGD, rank 2", f"top-k, k = {M + N}"], rows,
       "bytes that node 0 sends, float64; simulated where it is not formula; PowerSGD sends "
-      "$2\\frac{p-1}{p}\\,r(M + N)$ numbers; its sum is that of one node with the sum of the gradients")  # fmt: skip
+      "$2\\frac{p-1}{p}\\,r(M + N)$ numbers, ours and minidl's; its sum is that of one node with the sum of the "
+      "gradients")  # fmt: skip
 
 # %% [markdown]
 # ## Train with one vector pair
@@ -241,8 +258,9 @@ table(["", "bytes sent", "training loss, last epoch", "test error (%)"],
       f"{guess_rank.against(answer)}")  # fmt: skip
 
 # %% [markdown]
-# One pair of vectors a layer and a memory: the training loss of exact gradients. Rank 4 without memory does not reach
-# it. (One learning rate for all. Four nodes, 30 epochs: `benchmarks/reproductions/quantized_training.py`.)
+# So a matrix can travel as two vectors: with a memory, training reaches the loss of exact gradients. Rank 4 without
+# memory does not reach it. (One learning rate for all. Four nodes, 30 epochs:
+# `benchmarks/reproductions/quantized_training.py`.)
 #
 # ## Or send the vectors that it is made of
 #
@@ -256,7 +274,7 @@ table(["", "bytes sent", "training loss, last epoch", "test error (%)"],
 # the $p - 1$ others sends $K(p-1)(M+N)$ numbers; a ring all-reduce of the matrix $2\frac{p-1}{p}MN$. Check the first
 # claim with minidl, with 5 samples:
 
-# %% source_hidden=true
+# %%
 random.manual_seed(0)
 layer, (images, labels) = nn.Linear(N, M, bias=False), data.digits().train[np.arange(5)]
 images = images.reshape(5, N)
@@ -265,6 +283,8 @@ inner = Tensor(outputs.numpy(), requires_grad=True)
 F.cross_entropy(inner, labels).backward()
 F.cross_entropy(outputs, labels).backward()
 built = sum(np.outer(u, v) for u, v in zip(inner.grad, images, strict=True))
+
+# %% source_hidden=true
 assert np.allclose(built, layer.weight.grad, atol=1e-7)
 say(f"Sum of 5 products against minidl's gradient: at most {np.abs(built - layer.weight.grad).max():.0e} apart "
     f"(float32); its rank: {np.linalg.matrix_rank(layer.weight.grad)} (measured).")  # fmt: skip
@@ -334,12 +354,12 @@ see(
 #
 # | | numbers a node sends | with more nodes | with more samples | loses |
 # |---|---|---|---|---|
-# | ring all-reduce of $A$ | $2\frac{p-1}{p} MN$ | hardly more | the same | nothing |
-# | sufficient factors | $K (p-1)(M+N)$ | more ($K = B/p$: hardly) | more | nothing |
-# | PowerSGD | $2\frac{p-1}{p} r (M+N)$ | hardly more | the same | what exceeds rank $r$; a memory sends it later |
+# | ring all-reduce of $A$ | $2\frac{p-1}{p} MN$ | at most twice | the same | nothing |
+# | sufficient factors | $K (p-1)(M+N)$ | more ($K = B/p$: at most twice) | more | nothing |
+# | PowerSGD | $2\frac{p-1}{p} r (M+N)$ | at most twice | the same | what exceeds rank $r$; a memory sends it later |
 #
-# ($B$: samples of a minibatch over all nodes.) Factors are one pair for each sample; PowerSGD sends $r$ pairs for all
-# samples together. Turn the layer, the nodes and the rank:
+# ("At most twice": as much as on two nodes. $B$: samples of a minibatch over all nodes.) Factors are one pair for each
+# sample; PowerSGD sends $r$ pairs for all samples together. Turn the layer, the nodes and the rank:
 
 # %% source_hidden=true
 SHAPES = {"128 x 64": (128, 64), "1000 x 4096": (1000, 4096), "4096 x 25088": (4096, 25088)}
@@ -375,7 +395,7 @@ explore(
 # But the mean of products is not the product of means. To see it at its plainest, give 16 nodes the *same* gradient,
 # and let each iterate ten times with minidl, with a seed of its own:
 
-# %% source_hidden=true
+# %%
 own = []
 for node in range(16):
     compressor = compress.PowerSGD(2, seed=node)
@@ -385,6 +405,8 @@ for node in range(16):
     own.append((both[:M], both[M:]))
 products = sum(P @ Q.T for P, Q in own) / 16
 of_means = sum(P for P, _ in own) / 16 @ (sum(Q for _, Q in own) / 16).T
+
+# %% source_hidden=true
 table(["16 nodes with one gradient, rank 2", "relative squared error"],
       [["each node's P Q^T", f"{relative_error(A, own[0][0] @ own[0][1].T):.2f}"],
        ["the mean of the products", f"{relative_error(A, products):.2f}"],

@@ -47,33 +47,39 @@ METHODS = {
     "top-k 1 % + EF": compress.ErrorFeedback(compress.TopK(0.01)),
     "PowerSGD r = 2 + EF": compress.ErrorFeedback(compress.PowerSGD(2)),
 }
-CODING = {  # passes: encode, decode one message, messages to decode; measured once (next cell)
-    "fp16": (9, 2.3, 2),
-    "QSGD, 4 bits": (80, 32, NODES),
-    "sign + EF": (34, 19, NODES),
-    "top-k 1 % + EF": (42, 0.8, NODES),
-    "PowerSGD r = 2 + EF": (11, 2.6, 1),
+CODING = {  # passes to encode, and to decode one message; measured once (next cell)
+    "fp16": (9, 2.3),
+    "QSGD, 4 bits": (80, 32),
+    "sign + EF": (34, 19),
+    "top-k 1 % + EF": (42, 0.8),
+    "PowerSGD r = 2 + EF": (11, 2.6),
 }
-AT_BEST = {  # passes of code that reads and writes each array only once: encode, decode all messages together
-    "fp16": (0.75, 1.25), "QSGD, 4 bits": (1.1, 1.0), "sign + EF": (2.5, 0.6), "top-k 1 % + EF": (3.5, 0.6),
-    "PowerSGD r = 2 + EF": (3.0, 1.0),
+AT_BEST = {  # the same, of code written for the purpose, and the passes to write the sum
+    "fp16": (0.75, 0.25, 0.75), "QSGD, 4 bits": (1.1, 1 / 16, 0.5), "sign + EF": (2.5, 1 / 64, 0.5),
+    "top-k 1 % + EF": (3.5, 0.02, 0.5), "PowerSGD r = 2 + EF": (3.0, 0.0, 1.0),
 }  # fmt: skip
 
 
-def passes(method, code):
+def messages(method, nodes=NODES):
+    """How many messages a node decodes: sums travel with fp16 and PowerSGD, else the message of every node."""
+    return {"fp16": 2, "PowerSGD r = 2 + EF": 1}.get(method, nodes)
+
+
+def passes(method, code, nodes=NODES):
     """Passes to encode, and to decode all messages."""
     if method == "dense" or code == "free":
         return 0.0, 0.0
-    encode, decode, messages = CODING[method] if code == "minidl" else (*AT_BEST[method], 1)
-    return encode, decode * messages
+    encode, decode, once = (*CODING[method], 0.0) if code == "minidl" else AT_BEST[method]
+    return encode, once + decode * messages(method, nodes)
 
 
 # %% [markdown]
 # `CODING` is minidl's own code: numpy, which walks through memory many times and, for top-k, searches; measured on an
-# idle core of an AMD EPYC, where a pass moves 24 GB/s. `AT_BEST` is a count on paper, of code written for the purpose:
-# sign with error feedback, say, reads gradient and residual (8 bytes a number), writes their sum, reads it again and
-# writes the residual (12 bytes): 20 bytes are 2.5 passes. How much does your machine need? The matrix must be larger
-# than its caches: in them a pass takes far less time than in memory, and the same coding would count as more passes.
+# idle core of an AMD EPYC, where a pass moves 24 GB/s. (We assume that faster memory makes all coding faster.)
+# `AT_BEST` is a count on paper: sign with error feedback, say, reads gradient and residual (8 bytes a number), writes
+# their sum, reads it again and writes the residual (12 bytes): 20 bytes are 2.5 passes. How much does your machine
+# need? The matrix must be larger than its caches: in them a pass takes far less time than in memory, and the same
+# coding would count as more passes.
 
 # %% source_hidden=true
 # measured: differs from run to run
@@ -93,7 +99,7 @@ into = np.empty_like(large)
 one_pass = fastest(lambda: np.multiply(large, 2, out=into), 5)
 rows = []
 for name in bar(list(CODING), "measuring the coding"):
-    method, (encode, decode, messages) = METHODS[name], CODING[name]
+    method, (encode, decode) = METHODS[name], CODING[name]
     message = method.encode(large)
     if "top-k" in name:  # adds up the entries that were sent, no others
 
@@ -103,15 +109,16 @@ for name in bar(list(CODING), "measuring the coding"):
     else:
         decoding = partial(method.decode, message)
     here = [fastest(partial(method.encode, large)) / one_pass, fastest(decoding) / one_pass]
-    rows.append([name, *(f"{one:.1f}" for one in here), f"{encode} + {messages} x {decode}",
-                 f"{sum(passes(name, 'minidl')):.0f}", f"{sum(AT_BEST[name]):.1f}"])  # fmt: skip
+    rows.append([name, *(f"{one:.1f}" for one in here), f"{encode} + {messages(name)} x {decode}",
+                 f"{sum(passes(name, 'minidl')):.0f}", f"{sum(passes(name, 'at best')):.1f}"])  # fmt: skip
 table(["method", "encode, here", "decode, here", "charged below", "in all", "at best"], rows,
       f"in passes; here: measured now on {large.nbytes / 1e6:.0f} MB, one pass at {8e-9 * large.size / one_pass:.0f} "
       "GB/s; charged: encode one message, decode all; at best: counted")  # fmt: skip
 
 # %% [markdown]
 # In a simulation a compressor takes no time by itself. `compress.CodingTime(compressor, encode_seconds,
-# decode_seconds)` charges it, per number.
+# decode_seconds)` charges it, per number. Below, `job` is a training of the small model; `NODE` and `as_if_large(beta)`
+# are a node and a network with the times of the large one.
 
 # %% source_hidden=true
 images, tests = data.digits()
@@ -243,7 +250,7 @@ see(borders(), f"a method pays on every network to the left of its mark. Of the 
     f"{', '.join(paying(network, 'at best') for network in BETA)}.")  # fmt: skip
 say(f"Top-k pays up to **{border:.0f} Gbit/s** (your guess: {guess_border.against(border)}). Simulated 10 % below and "
     f"10 % above a border, {sum(checked)} of {len(checked)} steps are faster below and slower above (the lowest and "
-    "the highest of all borders).")  # fmt: skip
+    "the highest border of minidl's code).")  # fmt: skip
 
 # %% [markdown]
 # ## And with overlap?
@@ -360,15 +367,15 @@ fewest = min(tuned, key=lambda case: fresh[case[0]].mean())[0]
 say(f"Fewest updates: {fewest} (your guess: {guess_updates.against(fewest)}), fewer than dense with "
     f"{(fresh[fewest] < fresh['dense']).sum()} of {len(SEEDS)} seeds. Signs with EF on one node, which sends nothing: "
     f"{spread(alone, 0)} updates.\n\nThe first method trains "
-    + ", ".join(f"{(to_target('dense', network) / to_target(method, network)).mean():.2f} times as fast as dense on "
-                f"{network} ({method})" for network, method in first.items()) + ".")  # fmt: skip
+    + ", ".join(f"{to_target('dense', network).mean() / to_target(method, network).mean():.2f} times as fast as dense "
+                f"on {network} ({method})" for network, method in first.items()) + ".")  # fmt: skip
 
 # %% [markdown]
-# Read the picture at one learning rate: there signs and 4 bits need about the updates of dense training; top-k and low
-# rank need more, as what they leave out arrives late. Signs need the fewest in all, at a larger learning rate than the
-# others, and on one node, too: that is a gain of another update rule, not of sending less. (A likely reason: $\pm c$
-# bounds the largest numbers, like clipping.) Then read the table by its columns: dense training is the slowest on 1
-# GbE, and near the first on InfiniBand.
+# Read the picture at a learning rate of 1: there signs and 4 bits need about the updates of dense training; top-k and
+# low rank need more, as what they leave out arrives late. Signs need the fewest in all, at a larger learning rate than
+# the others, and on one node, too: that is a gain of another update rule, not of sending less. (A likely reason:
+# $\pm c$ bounds the largest numbers, like clipping.) Then read the table by its columns: dense training is the slowest
+# on 1 GbE, and near the first on InfiniBand.
 #
 # This is the start of training of one small network, with plain SGD and five learning rates. It shows that the order
 # depends on the network. It does not rank the methods for other models, losses or optimizers.
@@ -395,9 +402,7 @@ def traffic(method, nodes):
 
 def formula(method, beta, nodes=NODES, numbers=NUMBERS, code="minidl", seconds=SECONDS):
     """Seconds of a step with overlap: compute, code, wait for messages."""
-    encode, decode = (one * 8 * numbers / MEMORY / 3 for one in passes(method, code))  # of one bucket
-    if code == "minidl" and method in GATHERED:
-        decode *= nodes / NODES  # a message of every node
+    encode, decode = (one * 8 * numbers / MEMORY / 3 for one in passes(method, code, nodes))  # of one bucket
     sending = traffic(method, nodes) * 4 * numbers * beta / 3
     first = sending / 2 if method in TWO_ROUNDS else sending
     sent, now = 0.0, seconds + 3 * encode
@@ -433,8 +438,8 @@ def steps(axes, Gbit_per_s, MB, nodes, code):
 explore(
     steps,
     "the time of a step; dotted: the dense step, so a method whose bar ends left of it pays. A faster network shortens "
-    "the grey part alone. More nodes lengthen the green part of quantized methods with minidl's code, as they decode a "
-    "message of every node. (Computing takes 0.12 s for a gradient of any size.)",
+    "the grey part alone. More nodes lengthen the green part of QSGD, sign and top-k, which decode a message of every "
+    "node. (Computing takes 0.12 s for a gradient of any size.)",
     Gbit_per_s=[10, 1, 2, 5, 25, 50, 100, 200],
     MB=[100, 10, 50, 250, 500],
     nodes=[4, 2, 8, 16, 32, 64],

@@ -25,7 +25,7 @@ import numpy as np
 
 from course.figures import divided_layers
 from course.figures.page import say, see, table
-from minidl import Tensor, cluster, data, nn, optim, parallel
+from minidl import Tensor, cluster, data, manual_seed, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import tensor
 from minidl.plots import lines
@@ -49,10 +49,6 @@ table(
 #
 # $$y = x\,[A_0,\ A_1] = [xA_0,\ xA_1] \qquad\qquad y = [x_0,\ x_1] \begin{bmatrix} A_0 \\ A_1 \end{bmatrix} =
 # x_0A_0 + x_1A_1.$$
-#
-# **By columns**, each machine computes some of the neurons. It needs *all* inputs and gets a *slice* of the outputs.
-# **By rows**, each machine reads some of the inputs. It needs only a *slice* of the inputs and gets a summand of every
-# output: the machines together have *sums* that nobody has added up yet.
 
 # %%
 guess_free = guess(
@@ -75,6 +71,10 @@ table(
 )  # fmt: skip
 
 # %% [markdown]
+# **By columns**, each machine computes some of the neurons. It needs *all* inputs and gets a *slice* of the outputs.
+# **By rows**, each machine reads some of the inputs. It needs only a *slice* of the inputs and gets a summand of every
+# output: the machines together have *sums* that nobody has added up yet.
+#
 # Both need a message if everybody is to have *all* of $y$. But must everybody? After a division by columns a machine
 # has finished outputs, only not all. If the next layer is content with a slice, no message is needed at all. After a
 # division by rows nobody has a finished output, and a message cannot be avoided.
@@ -123,8 +123,8 @@ table(
 # %% [markdown]
 # ## Build: two layers with GELU between them
 #
-# The feed-forward network of a GPT block is $y = \mathrm{GELU}(xA)B$. With this table we can divide it in all four
-# ways. The input and the output, and their gradients, shall be whole on every machine.
+# The feed-forward network of a GPT block is $y = uB$ with $u = \mathrm{GELU}(xA)$. With this table we can divide it in
+# all four ways. The input and the output, and their gradients, shall be whole on every machine.
 
 
 # %%
@@ -135,16 +135,16 @@ def divided_mlp(comm, x, matrices, ways, gradient):
     state, a, kept = "whole", x, []
     for A, way in zip(own, ways, strict=True):
         z = Tensor(hand_over(a, state, NEEDS[way]["forward"], comm), requires_grad=True)
-        h = F.gelu(z) if kept else z  # before every layer but the first
-        kept.append((z, h))
-        a, state = h.numpy() @ A, MAKES[way]["forward"]
+        u = F.gelu(z) if kept else z  # before every layer but the first
+        kept.append((z, u))
+        a, state = u.numpy() @ A, MAKES[way]["forward"]
     y = hand_over(a, state, "whole", comm)
 
     state, weight_gradients = "whole", []
-    for A, way, (z, h) in reversed(list(zip(own, ways, kept, strict=True))):
+    for A, way, (z, u) in reversed(list(zip(own, ways, kept, strict=True))):
         gradient = hand_over(gradient, state, NEEDS[way]["backward"], comm)
-        weight_gradients.insert(0, h.numpy().T @ gradient)
-        (h * Tensor(gradient @ A.T)).sum().backward()  # GELU's derivative, by the tape
+        weight_gradients.insert(0, u.numpy().T @ gradient)
+        (u * Tensor(gradient @ A.T)).sum().backward()  # GELU's derivative, by the tape
         gradient, state = z.grad, MAKES[way]["backward"]
     return y, hand_over(gradient, state, "whole", comm), weight_gradients
 
@@ -162,10 +162,10 @@ MESSAGE = {("slices", "whole"): "all-gather", ("sums", "whole"): "all-reduce", (
 def messages(first, second):
     """What is sent: (direction, activation, operation); from the table of states, without a run."""
     steps = [("forward", "x", "whole", NEEDS[first]["forward"]),
-             ("forward", "h", MAKES[first]["forward"], NEEDS[second]["forward"]),
+             ("forward", "u", MAKES[first]["forward"], NEEDS[second]["forward"]),
              ("forward", "y", MAKES[second]["forward"], "whole"),
              ("backward", "y", "whole", NEEDS[second]["backward"]),
-             ("backward", "h", MAKES[second]["backward"], NEEDS[first]["backward"]),
+             ("backward", "u", MAKES[second]["backward"], NEEDS[first]["backward"]),
              ("backward", "x", MAKES[first]["backward"], "whole")]  # fmt: skip
     return [(way, what, MESSAGE[made, needed]) for way, what, made, needed in steps if (made, needed) in MESSAGE]
 
@@ -191,7 +191,7 @@ for ways in ORDERS:
         off = max(off, np.abs(np.concatenate(shares, axis=int(way == "columns")) - whole[2][i]).max())
     name = f"{ways[0]}, {ways[1]}"
     nbytes[name] = sum(traffic.nbytes for traffic in run.trace.ledger()[0].values())
-    formula = sum(words(operation, n * (4 * width if what == "h" else width), p)
+    formula = sum(words(operation, n * (4 * width if what == "u" else width), p)
                   for _, what, operation in messages(*ways))  # fmt: skip
     kinds = ", ".join(f"{operation} of {what}" for _, what, operation in messages(*ways))
     rows.append([name, kinds, f"{nbytes[name]:,} ({8 * formula:,})", f"{off:.0e}"])
@@ -218,13 +218,13 @@ def turn(axes, machines, features, first, second):
     split = {
         "x": sliced[NEEDS[first]["forward"]],
         "A": first,
-        "h": sliced[NEEDS[second]["forward"]],
+        "u": sliced[NEEDS[second]["forward"]],
         "B": second,
         "y": "",
     }
     sent = messages(first, second)
     numbers = sum(
-        words(operation, 2048 * features * (4 if what == "h" else 1), machines) for _, what, operation in sent
+        words(operation, 2048 * features * (4 if what == "u" else 1), machines) for _, what, operation in sent
     )
     text = (f"{len(sent)} messages; each machine sends {numbers / 1e6:,.1f} million numbers\n"
             f"and keeps {32 * features**2 / machines / 1e6:,.1f} MB of weights (float32)")  # fmt: skip
@@ -234,7 +234,7 @@ def turn(axes, machines, features, first, second):
 explore(
     turn,
     "a colour for each machine, grey where every machine has all of it. Forward messages stand above, backward ones "
-    "below. Only columns, then rows send nothing for the wide h in the middle. More machines divide the weights "
+    "below. Only columns, then rows send nothing for the wide u in the middle. More machines divide the weights "
     "further, but what each of them sends does not fall.",
     machines=[2, 3, 4, 8],
     features=[1024, 256, 4096, 12_288],
@@ -249,7 +249,8 @@ explore(
 # ## Why not rows first?
 #
 # Rows, then columns look symmetric: if GELU were left out, the sums could wait until the end. But GELU comes between
-# the layers, and *the GELU of a sum is not the sum of the GELUs*:
+# the layers, and *the GELU of a sum is not the sum of the GELUs*. Here two machines leave out the message before
+# GELU, with the $x$, $A$ and $B$ of the table above:
 
 # %%
 shares = [x_i @ A_i for x_i, A_i in zip(np.split(x, 2, axis=1), np.split(A, 2, axis=0), strict=True)]
@@ -263,9 +264,9 @@ say(f"GELU({a:g}) + GELU({b:g}) = {gelu[a] + gelu[b]:.3f}, but GELU({a + b:g}) =
     f"{np.abs(sum(shares) @ B - x @ A @ B).max():.0e}.")  # fmt: skip
 
 # %% [markdown]
-# By columns every machine has *finished* values of its neurons, so any function of one neuron can follow: GELU, tanh,
-# dropout. The bias of a layer by columns is divided with the neurons. The bias of a layer by rows is added once, after
-# the all-reduce. If all $p$ machines added it to their summands, it would count $p$ times.
+# A layer by columns gives every machine *finished* values of its neurons. Any function of one neuron can follow: GELU,
+# tanh, dropout. The bias of a layer by columns is divided with the neurons. The bias of a layer by rows is added once,
+# after the all-reduce. If all $p$ machines added it to their summands, it would count $p$ times.
 #
 # `minidl.parallel.tensor` has both layers, with biases. A *layout* says which layer of a model is divided how, such as
 # `{"0": ColumnLinear, "2": RowLinear}`.
@@ -284,7 +285,8 @@ say(f"GELU({a:g}) + GELU({b:g}) = {gelu[a] + gelu[b]:.3f}, but GELU({a + b:g}) =
 # position are slices. They need not be joined: cross entropy needs only three numbers a position, the largest logit,
 # the sum of the exponentials, and the logit of the right symbol. These are all-reduced.
 #
-# `parallel.Hybrid(tp=2)` divides a GPT like this and trains it. Ours learns to add: it reads texts such as `37+48=085`.
+# `parallel.Hybrid(tp=2)` divides a GPT like this and trains it, here on two simulated machines. Ours learns to add: it
+# reads texts such as `37+48=085`.
 
 
 # %% source_hidden=true
@@ -387,7 +389,7 @@ see(
 say(f"With {columns[-1]} columns: {speeds[-1] / max(speeds):.0%} of the highest speed.")
 
 # %% [markdown]
-# **Words.** In a step, a block of width $h$ all-reduces $4 n t h$ numbers: the activations of $n t$ positions. Data
+# **Words.** In a step, a block of width $h$ all-reduces $4 n t h$ numbers, for $n$ texts of $t$ positions. Data
 # parallelism all-reduces the block's $12 h^2 + 13 h$ gradients (and for each of its 12 parameters a number that says
 # whether it has any). A ring sends $2 (p - 1)/p$ times as much from each
 # machine, in both.
@@ -432,7 +434,7 @@ say(f"With h = 64 both send equally much at n t = 3 h + 13/4 = **{equal[0]:.0f}*
 # reports for an H100:
 
 # %%
-guess_tp = guess("InfiniBand takes 0.04 ns a byte. Among how many of these machines can a block be divided so?")
+guess_tp = guess("InfiniBand takes 0.04 ns a byte. On how many machines at most does each compute half of the time?")
 
 # %%
 GPU = cluster.Node(flops_per_s=450e12, bytes_per_s=np.inf)
@@ -518,6 +520,7 @@ class Copies(parallel.Hybrid):
         session.record("copy", session.model.transformer.h[0].ln_1.weight.numpy().copy())
 
 
+manual_seed(0)
 net = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)).double()
 BOTH = {"0": tensor.ColumnLinear, "2": tensor.RowLinear}
 alone = cluster.launch(run_divided, ({},), nodes=1, on=FREE).results[0]
@@ -572,8 +575,8 @@ say(f"In the last row, {PUBLISHED[-1][-1] / 312:.0%} of the peak mean {net_share
 # they need slices and make sums; in backward the roles swap. What they must tell each other follows from what they have
 # and what they need. Columns, then rows need one all-reduce each way, since a slice of finished neurons is all that
 # GELU and the next layer need. A GPT block takes $2 + 2$ all-reduces of activations, in the middle of the
-# computation. That pays for at most $1 + 9h/(2\beta S)$ machines with fast links: within a
-# server.
+# computation. Machines compute at least half of the time only if at most $1 + 9h/(2\beta S)$ divide a layer. With the
+# fast links within a server that is more than its 8 GPUs, between servers less.
 #
 # ## To the exercises
 #

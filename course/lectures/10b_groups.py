@@ -71,14 +71,14 @@ step = [event for event in mixed.trace.events if event.label not in ("", "data",
 begin, end = min(event.start for event in step), max(event.end for event in step)
 see(
     mixed.trace.plot(start=begin, end=end, by="axis", title="one minibatch of a GPT on 8 machines: dp = pp = tp = 2"),
-    "a row for each machine, blue: it computes. All through the step pairs of machines send each other short messages "
-    "along tp (vermilion). Messages along pp (orange) are few. At the end long ones follow along dp (green).",
+    "a row for each machine, blue: it computes. During forward and backward pairs of machines send each other short "
+    "messages along tp (vermilion). Messages along pp (orange) are few. At the end long ones follow along dp (green).",
 )
 
 # %% [markdown]
 # ## Groups of ranks
 #
-# In the picture rank 0 sends along tp to rank 1, along pp to rank 2, along dp to rank 4. A *group* is a set of ranks
+# In this step rank 0 sends along tp to rank 1, along pp to rank 2, along dp to rank 4. A *group* is a set of ranks
 # with a communicator of its own: an all-reduce in it adds up what its members have. [04c](04c_choosing.ipynb) made
 # groups with `comm.split(color)`: ranks with the same color form a group. Three kinds of groups need three colors, and
 # these are easy to get wrong, as we will see.
@@ -223,8 +223,8 @@ def traffic(axes, factorisation, order, rack):
     machine_traffic.draw(axes, rack, pairs, MOST)
     crossing = sum(count for (rank, peer, _), count in pairs.items() if rank // rack != peer // rack)
     by_axis = {axis: sum(count for key, count in pairs.items() if key[2] == axis) for axis in NAMES}
-    told = ", ".join(f"{axis} {count / 1e3:,.0f}" for axis, count in by_axis.items() if count)
-    axes.set_xlabel(f"1000 words: {told};\n{crossing / 1e3:,.0f} between racks; a step: "
+    text = ", ".join(f"{axis} {count / 1e3:,.0f}" for axis, count in by_axis.items() if count)
+    axes.set_xlabel(f"1000 words: {text};\n{crossing / 1e3:,.0f} between racks; a step: "
                     f"{1e3 * run.history[-1]['seconds']:.1f} ms", fontsize=8)  # fmt: skip
 
 
@@ -244,8 +244,8 @@ explore(
 )  # fmt: skip
 
 # %% [markdown]
-# Which axis should be the innermost? Here are the messages of a step on 2 x 2 x 2, without computation. They are arrays
-# with sizes but without contents, so minibatches can be large.
+# Which axis should be the innermost in racks of 2? Here are the messages of a step on 2 x 2 x 2, without computation.
+# They are arrays with sizes but without contents, so minibatches can be large.
 
 
 # %%
@@ -265,7 +265,7 @@ def messages(comm, order, samples, micro_batches=2):
 
 
 # %%
-guess_inner = guess("Minibatches of 16 samples: which axis should be the innermost in racks of 2?", ["dp", "pp", "tp"])
+guess_inner = guess(f"{BATCH} samples in a minibatch: which axis should be the innermost?", ["dp", "pp", "tp"])
 
 # %% source_hidden=true
 SIZES = (BATCH, 4 * BATCH, 16 * BATCH)
@@ -279,13 +279,13 @@ say("Fastest: " + ", ".join(f"**{axis}** innermost for {samples} samples"
                             for axis, samples in zip(inner, SIZES, strict=True)) + ".")  # fmt: skip
 
 # %% [markdown]
-# **A rule.** The axis with the most words goes inside, and pp, which has the fewest, outside. Compare the formulas of
-# tp and dp, with $W \approx 12LD^2$ weights in $L$ blocks: tp sends more if
+# **A rule.** The axis with the most words goes inside, and the one with the fewest outside, here pp. Compare the
+# formulas of tp and dp, with $W \approx 12LD^2$ weights in $L$ blocks: tp sends more if
 #
 # $$BT\,(tp - 1) > 3D\,(dp - 1).$$
 #
 # For $tp = dp$ that is a minibatch with more positions than three times the width. Large models are trained on
-# thousands of positions at once, so tp is innermost in the library's default. Words do not show another reason:
+# a million positions and more at once, so tp is innermost in the library's default. Words do not show another reason:
 # nothing can be computed while messages along tp travel, while those along dp can overlap with backward
 # ([05b](05b_overlap.ipynb)).
 
@@ -428,14 +428,15 @@ table(["weights, published", "cards", "dp x pp x tp", "along dp", "along pp", "a
 
 # %% [markdown]
 # By far the most words go along tp, and tp is never more than the eight cards of a server. Between servers there are
-# pipelines and data parallelism. (They recompute activations: two more all-reduces a block, half as many words again.)
+# pipelines and data parallelism. A long pipeline sends more than data parallelism, as in the last row. (They recompute
+# activations: two more all-reduces a block, half as many words again.)
 #
 # ## The answer so far
 #
 # Each machine has a group for each axis of the mesh: those that differ from it in this coordinate only. Every
 # factorisation trains the same model. What differs is who sends how much: gradients along dp, activations between
 # neighbours along pp, activations four times a block along tp. The axis with the most words belongs inside, where links
-# are fast, and pp, which has the fewest, outside. So choose a mesh together with the order of its axes, within what the
+# are fast, and the one with the fewest outside. So choose a mesh together with the order of its axes, within what the
 # memory of a machine allows.
 #
 # ## To the exercises

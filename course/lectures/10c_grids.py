@@ -50,7 +50,7 @@ def block(matrix, shape, i, j):
 
 
 def summa(comm, shape, X, W, names=("down", "across")):
-    """This rank's block of X W; of X and W it only reads its own blocks."""
+    """This rank's block of X W, from its own blocks of X and W."""
     mesh, (p_r, p_c) = comm.mesh(shape, names), shape
     i, j = mesh.coordinates.values()
     mine_x, mine_w = block(X, shape, i, j), block(W, shape, i, j)
@@ -111,9 +111,9 @@ for (p_r, p_c), run in runs.items():
     for event in run.trace.events:
         counted[event.rank] += event.nbytes // 8 if event.kind == "receive" and event.axis else 0
     expected = m * k / p_r * (1 - 1 / p_c) + k * n / p_c * (1 - 1 / p_r)
-    told = f"{counted[0]:,}" if len(set(counted)) == 1 else "differ"
+    text = f"{counted[0]:,}" if len(set(counted)) == 1 else "differ"
     received[f"{p_r} x {p_c}"] = counted[0]
-    rows.append([f"{p_r} x {p_c}", f"{off(run, p_r, p_c):.0e}", told, f"{expected:,.0f}"])
+    rows.append([f"{p_r} x {p_c}", f"{off(run, p_r, p_c):.0e}", text, f"{expected:,.0f}"])
 least = min(received, key=received.get)
 head = ["grid", "difference from one machine", "words that each rank receives", "formula"]
 table(head, rows, f"simulated; your guess: {guess_grid.against(least)}")
@@ -224,8 +224,8 @@ table(["model x batch", "difference from one machine", "words that a rank sends,
       f"{guess_mixed.against(min(by_grid, key=by_grid.get))}")  # fmt: skip
 
 # %% [markdown]
-# The best grid is neither pure data parallelism nor a layer divided over all machines. With more samples the first
-# part of the formula grows, with a wider layer the second. With $B$ samples and $k = n = d$ the minimum is at
+# The best grid is neither pure data parallelism nor a layer divided over all machines. The words of activations grow
+# with the samples, those of gradients do not. With $B$ samples and $k = n = d$ the minimum is at
 # $p_r = \sqrt{2dp / (3B)}$. Turn it:
 
 
@@ -262,7 +262,7 @@ explore(
 # ## Find the bug
 #
 # A programmer writes the names of the mesh in the other order, `("across", "down")`, and tests on a grid of 4 x 4. It
-# runs, and sends as many words as before.
+# runs.
 
 # %%
 guess_bug = guess("On which grid of 16 machines does the program raise an error?", ["4 x 4", "2 x 8", "none"])
@@ -276,7 +276,11 @@ except cluster.RankFailed as error:
     message = str(error.__cause__ or error).splitlines()[0]
 
 # %% source_hidden=true
-say(f"4 x 4: largest difference from one machine {off(swapped, 4, 4):.2g}, largest element {np.abs(X @ W).max():.2g}. "
+words = [sum(traffic.nbytes for axis in run.trace.axes if axis
+             for rank in run.trace.ledger(axis) for traffic in rank.values()) // 8
+         for run in (swapped, runs[4, 4])]  # fmt: skip
+say(f"4 x 4: largest difference from one machine {off(swapped, 4, 4):.2g}, largest element {np.abs(X @ W).max():.2g}; "
+    f"{words[0]:,} words are sent, without the bug {words[1]:,}. "
     f"2 x 8: {f'“{message}”' if message else 'no error'}. Your guess: "
     f"{guess_bug.against('2 x 8' if message else 'none')}.")  # fmt: skip
 
@@ -292,9 +296,9 @@ say(f"4 x 4: largest difference from one machine {off(swapped, 4, 4):.2g}, large
 #
 # ## The answer
 #
-# Divided in one direction, a product needs as many words on each machine as one whole matrix has. Two directions divide
-# that by $\sqrt p / 2$, three by still more, at the price of memory. In training, the weights stay where they are, and
-# the best grid of model and batch is often neither pure.
+# A product of square matrices divided in one direction needs nearly as many words on each machine as one matrix has.
+# Two directions divide that by about $\sqrt p / 2$, three by still more, at the price of memory. In training, the
+# weights stay where they are, and the best grid of model and batch can lie between the two pure ones.
 #
 # **Chapter 10 in two sentences**: machines share one layer by dividing a matrix, and pay with messages whose words can
 # be counted beforehand. So count them, and give the most words to the fastest links.
@@ -308,6 +312,7 @@ say(f"4 x 4: largest difference from one machine {off(swapped, 4, 4):.2g}, large
 #
 # 1. 3-D needs the fewest words. Why does nearly everybody train with 1-D divisions along tp and dp?
 # 2. Panels can be thin or as wide as a block. What speaks for either?
-# 3. The layer has 65,536 samples and 256 outputs. What does a grid of 64 x 1 keep twice?
+# 3. The layer has 65,536 samples and 256 outputs. What does a grid of 64 x 1 (model x batch) keep on
+#    every machine?
 #
 # Next: [11a. Why are three of four machines idle?](11a_pipelines.ipynb)

@@ -9,7 +9,7 @@
 # A model can be too large for one machine: its weights and the activations that backward needs do not fit. The simplest
 # cure is to cut the model between two layers. The first machine gets the first layers, the next machine the next ones.
 # Such a part of the model is a *stage*. The number of stages is $K$, and they are numbered $s = 0, \dots, K - 1$. Here
-# are nine layers on $K = 4$ machines, trained to read digits.
+# are nine layers on $K = 4$ simulated machines, which `train` trains to read digits; their messages take no time.
 
 # %%
 from course.interaction import explore, guess, step_through, warm_up
@@ -52,12 +52,9 @@ def job(samples=1408, epochs=8, model=model):
 
 
 def train(strategy, job=job(), nodes=K):  # noqa: B008
-    """Train on simulated machines, whose messages take no time; what they compute is real."""
+    """Train on simulated machines; what they compute is real."""
     return parallel.train(job, strategy, nodes, cluster.Simulation(node=NODE))
 
-
-# %%
-guess_faster = guess("How many times as fast as one machine are four of them, with a stage on each?", unit="times")
 
 # %%
 whole = train(parallel.Pipeline(stages=K, micro_batches=1, schedule="naive"))
@@ -83,7 +80,7 @@ see(
 )
 times = [executed(run).makespan for run in (on_one, whole)]
 say(f"One machine needs {1e3 * times[0]:.1f} ms for this minibatch, four need {1e3 * times[1]:.1f} ms. They are "
-    f"**{times[0] / times[1]:.2f} times** as fast (your guess: {guess_faster.against(times[0] / times[1])}), and idle "
+    f"**{times[0] / times[1]:.2f} times** as fast, and idle "
     f"in **{idle(executed(whole)):.0%}** of all machine time. The trained model reads {whole.accuracy:.1%} of the test "
     "digits.")  # fmt: skip
 
@@ -269,7 +266,7 @@ def play(K, M, most_kept, prefer, t_F=1, t_B=2):
                 possible.append((max(free[s], done.get(("F", f, s - 1), 0)), prefer != "F", s, "F", f))
             if b < f and (s == K - 1 or ("B", b, s + 1) in done):
                 possible.append((max(free[s], done.get(("B", b, s + 1), 0)), prefer != "B", s, "B", b))
-        start, _, s, kind, m = min(possible)  # whoever can begin first
+        start, _, s, kind, m = min(possible)  # the earliest; of several, the preferred one
         free[s] = done[kind, m, s] = start + (t_F if kind == "F" else t_B)
         (forwards if kind == "F" else backwards)[s] += 1
         bars.append((s, f"{kind}{m}", start, free[s]))
@@ -298,24 +295,26 @@ f1b = pipeline.simulate(pipeline.OneFOneB(K, 8))
 
 def until(axes, moment):
     begun = [bar for bar in f1b.bars if bar.start < moment]
-    replace(f1b, bars=tuple(begun)).draw_on(axes)
+    f1b.draw_on(axes)
+    axes.axvspan(moment, f1b.makespan, color="white", alpha=0.85, linewidth=0, zorder=4)
     for s in range(K):
         numbers = {kind: {bar.action.micro_batch for bar in begun if bar.stage == s and bar.action.kind == kind
                           and (kind == "F" or bar.end <= moment)} for kind in "FB"}  # fmt: skip
         kept = sorted(numbers["F"] - numbers["B"])
-        axes.text(f1b.makespan, s, "keeps " + (" ".join(map(str, kept)) or "nothing"), fontsize=9, va="center")
+        axes.text(1.01 * f1b.makespan, s, "keeps " + (" ".join(map(str, kept)) or "nothing"), fontsize=9, va="center")
     axes.set_xlim(0, 1.3 * f1b.makespan)
 
 
 step_through(
     until,
-    "blue: forward, green: backward, begun before the moment in the title. At 4, micro-batch 0 has passed the last "
-    "stage's forward, and stage 0 keeps four. At 9, stages 2 and 3 already do forward and backward in turn. At 18 all "
-    "do: each new forward waits until a backward has freed its place. At 30 the last backwards come back.",
-    frames=list(range(4, int(f1b.makespan) + 1)),
-    multiples=[4, 9, 18, 30],
+    "faint: what is still to come. At 6, the last stage is done with micro-batch 0, and stage 0 keeps four and waits. "
+    "At 9, stages 2 and 3 already do forward and backward in turn. At 18 all do: each new forward waits until a "
+    "backward has freed its place. At 30 the last backwards come back.",
+    frames=list(range(6, int(f1b.makespan) + 1)),
+    multiples=[6, 9, 18, 30],
     name="moment",
-    height=2.6,
+    height=2.9,
+    shared=False,
     source="simulated",
 )
 
@@ -392,14 +391,14 @@ def turn(axes, stages, micro_batches, schedule):
 
 explore(
     turn,
-    "blue: forward, green: backward, grey: the stage waits. At the right of each stage is how many micro-batches it "
-    "keeps at most. With GPipe and 1F1B more micro-batches shrink the bubble, and more stages enlarge it. With GPipe "
-    "memory grows with the micro-batches, with 1F1B with the stages.",
+    "at the right of each stage is how many micro-batches it keeps at most. With GPipe and 1F1B more micro-batches "
+    "shrink the bubble, and more stages enlarge it. With GPipe memory grows with the micro-batches, with 1F1B with the "
+    "stages.",
     stages=[4, 2, 3, 6, 8, 12],
     micro_batches=[8, 1, 2, 4, 16, 32],
     schedule=["1f1b", "gpipe", "naive"],
     multiples=[{"micro_batches": 4}, {"micro_batches": 16}, {"stages": 8}, {"schedule": "gpipe", "micro_batches": 16}],
-    height=2.6,
+    height=2.9,
     shared=False,
     source="simulated",
 )
@@ -412,25 +411,26 @@ explore(
 # $t_s$ seconds for forward and backward, the throughput approaches $1 / \max_s t_s$ micro-batches a second.
 
 # %%
-guess_cuts = guess("With which cut do micro-batches come out faster?", ["equal numbers of layers", "equal flops"])
+guess_cuts = guess("Stages of equal flops, not equal numbers of layers: how many times the throughput?", unit="times")
 
 # %% source_hidden=true
 flops = pipeline.costs_of(model(), TRAIN[np.arange(BATCH // 8)][0]).totals  # of a micro-batch
 ways = {"equal numbers": [2, 4, 6], "equal flops": pipeline.balanced_cuts(flops, K)}
-rows, cut_runs = [], {}
+rows, cut_runs, throughput = [], {}, {}
 for way, cuts in ways.items():
     ms = [1e3 * sum(flops[start:end]) / NODE.flops_per_s for start, end in pairwise([0, *cuts, len(flops)])]
     cut_runs[way] = train(parallel.Pipeline(K, 8, "1f1b", cuts=cuts), job(128, 1))
     times = pipeline.Times(forward=[t / 3 for t in ms], input=[t / 3 for t in ms], weight=[t / 3 for t in ms])
     many = [pipeline.simulate(pipeline.OneFOneB(K, m), times).makespan for m in (100, 200)]
-    rows.append([way, ", ".join(f"{t:.2f}" for t in ms), f"{1 / max(ms):.2f}", f"{100 / (many[1] - many[0]):.2f}",
+    throughput[way] = 100 / (many[1] - many[0])
+    rows.append([way, ", ".join(f"{t:.2f}" for t in ms), f"{1 / max(ms):.2f}", f"{throughput[way]:.2f}",
                  f"{1e3 * executed(cut_runs[way]).makespan:.1f} ms"])  # fmt: skip
-fastest = min(cut_runs, key=lambda way: executed(cut_runs[way]).makespan)
+ratio = throughput["equal flops"] / throughput["equal numbers"]
 table(
     ["cut", "ms of the stages", "1 / slowest", "throughput", "a minibatch, M = 8"], rows,
     f"a millisecond: {NODE.flops_per_s / 1e3:,.0f} flops; 1 / slowest: formula, micro-batches per ms; throughput: "
-    f"simulated, the same unit, by the difference of 200 and 100 micro-batches; your guess: "
-    f"{guess_cuts.against({'equal numbers': 'equal numbers of layers', 'equal flops': 'equal flops'}[fastest])}",
+    f"simulated, the same unit, by the difference of 200 and 100 micro-batches: {ratio:.2f} times as much at equal "
+    f"flops; your guess: {guess_cuts.against(ratio)}",
 )  # fmt: skip
 see(
     pipeline.plot_timelines([executed(run) for run in cut_runs.values()], list(cut_runs)),
@@ -474,8 +474,7 @@ ideal = pipeline.simulate(pipeline.OneFOneB(K, 8), pipeline.Times(forward=0.02, 
 measured, simulated = executed(real), replace(ideal, unit="s")
 see(
     pipeline.plot_timelines([measured, simulated], ["on four processes", "simulated"]),
-    "the boxes have the same order and nearly the same places. On processes, messages and other programs on this "
-    "computer make gaps between them.",
+    "on processes, messages and other programs on this computer make gaps between the boxes.",
 )
 orders = [[[bar.action for bar in each.of(s) if bar.end > bar.start] for s in range(K)]
           for each in (measured, simulated)]  # fmt: skip

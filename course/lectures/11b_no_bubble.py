@@ -17,6 +17,7 @@ warm_up()
 
 # %% source_hidden=true
 from functools import cache, partial
+from itertools import product
 
 import numpy as np
 
@@ -209,7 +210,8 @@ table(["schedule", "idle units (formula)", "of the total time", "if the update w
 ends = {name: max(start for *_, start in fill(limit)) + 1 for name, limit in
         (("zb-h1", lambda s: K - s), ("zb-h2", lambda s: 2 * (K - s) - 1))}  # fmt: skip
 say("`fill` ends at " + " and ".join(f"{end} with the limits of {name} (minidl's list: {played(name).makespan:g})"
-                                     for name, end in ends.items()) + ".")  # fmt: skip
+                                     for name, end in ends.items())
+    + ". Messages: " + ", ".join(f"{name} {messages(name)}" for name in ZERO) + ".")  # fmt: skip
 
 # %% [markdown]
 # ZB-H1 and ZB-H2 end at the same time, but with ZB-H2 stage 0 begins the next minibatch earlier. Until I, ZB-H1 keeps
@@ -359,17 +361,16 @@ def turn(axes, schedule, stages, micro_batches):
 
 explore(
     turn,
-    "blue: forward, green: backward, yellow: I, dark orange: W, grey: the stage waits. At the right of each stage are "
-    "the micro-batches that it keeps at most from F to I. With too few micro-batches, M < 2K - 1, even ZB-H2 and ZB-V "
-    "have a bubble. Interleaved, here with v = 2, needs an M that K divides.",
+    "at the right of each stage are the micro-batches that it keeps at most from F to I. With too few micro-batches, "
+    "M < 2K - 1, even ZB-H2 and ZB-V have a bubble. Interleaved has v = 2.",
     schedule=["zb-h1", "1f1b", "zb-h2", "zb-v", "interleaved", "gpipe"],
-    stages=[4, 2, 3, 6],
+    stages=[3, 2, 6],
     micro_batches=[12, 6, 24],
     multiples=[
         {"schedule": schedule, "stages": stages, "micro_batches": micro_batches}
         for schedule, stages, micro_batches in (("zb-h1", 3, 6), ("zb-h2", 3, 6), ("zb-h2", 6, 6), ("zb-h2", 6, 12))
     ],
-    height=2.6,
+    height=2.9,
     shared=False,
     source="simulated",
 )
@@ -377,8 +378,8 @@ explore(
 # %% [markdown]
 # ## Everything on one picture
 #
-# A schedule is a point: its bubble, and the most that a stage keeps. Between the points, `fill` with other limits gives
-# the best that its rules can do with a given memory. And messages do take time.
+# A schedule is a point: its bubble, and the most that a stage keeps. The line is the best that the rules of `fill` can
+# do with this memory, over all limits of the four stages up to 7. And messages do take time.
 
 # %%
 guess_slow = guess("Whose bubble grows most when messages take time?", ["1F1B", "ZB-H1", "ZB-H2", "ZB-V"])
@@ -396,15 +397,17 @@ def bubble_and_memory(bars):
     return 100 * waits, kept
 
 
-LIMITS = range(1, 2 * K)
-tradeoff = [bubble_and_memory(fill(lambda s, most=most: max(min(2 * (K - s) - 1, most - s), 1))) for most in LIMITS]
+tradeoff = {}  # by memory: the smallest bubble that any limits reach
+for limits in product(range(1, 2 * K), repeat=K):
+    bubble, kept = bubble_and_memory(fill(limits.__getitem__))
+    tradeoff[kept] = min(bubble, tradeoff.get(kept, bubble))
 
 # %% source_hidden=true
 SHOWN = {"gpipe": None, "1f1b": None, "interleaved": 2, "zb-h1": None, "zb-h2": None, "zb-v": None}
 points = [lines.Line(kind, [max(pipeline.peak_memory(played(kind, v=v).schedule))],
                      [100 * played(kind, v=v).bubble_of_total], "points") for kind, v in SHOWN.items()]  # fmt: skip
-bubbles, until_i = zip(*tradeoff, strict=True)
-line = lines.Line("I and W apart, by memory", until_i, bubbles, tone=6)
+until_i = sorted(tradeoff)
+line = lines.Line("best of fill", until_i, [tradeoff[kept] for kept in until_i], tone=6)
 LATENCIES = [0, 0.1, 0.2, 0.3, 0.4, 0.5]
 grown = {kind: [100 * played(kind, v=v, message=t).bubble_of_total for t in LATENCIES] for kind, v in SHOWN.items()}
 slower = [lines.Line("", LATENCIES, each, "both") for each in grown.values()]
@@ -413,14 +416,14 @@ see(
                             "bubble (% of the total time)", "messages take no time"),
                 lines.Panel(slower, "time of a message (units; a stage's forward: 1)", "bubble (% of the total time)",
                             "messages take time")], source="simulated"),
-    "on the left, low and left is good. Each further micro-batch on stage 0 takes a part of the bubble away, until "
-    "none is left; ZB-V, with two chunks a stage, lies below the line. On the right, with the same marks: schedules "
-    "that have begun many forwards have something to do.",
+    "on the left, low and left is good. Each further micro-batch takes a part of the bubble away, until none is left; "
+    "ZB-V, with two chunks a stage, lies below the line. On the right, with the same marks: the bubbles of GPipe and "
+    "ZB-H2, which begin many forwards, grow least.",
 )  # fmt: skip
 most = max(("1F1B", "ZB-H1", "ZB-H2", "ZB-V"), key=lambda name: grown[name.lower()][-1] - grown[name.lower()][0])
 say(f"From messages of no time to {LATENCIES[-1]} units, the bubble of **{most}** grows most, by "
     f"{grown[most.lower()][-1] - grown[most.lower()][0]:.0f} points (your guess: {guess_slow.against(most)}). The line "
-    "on the left, limit by limit: " + ", ".join(f"{b:.0f} % with {i}" for b, i in tradeoff) + ".")  # fmt: skip
+    "on the left: " + ", ".join(f"{tradeoff[kept]:.0f} % with {kept}" for kept in until_i) + ".")  # fmt: skip
 
 # %% [markdown]
 # ## What the papers report

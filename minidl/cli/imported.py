@@ -48,9 +48,10 @@ def data_set(text: str, on: str) -> str:
     """The name of the data set that --data means; of a Python file, the one that it defines."""
     if not text.endswith(".py"):
         return text
-    before = set(DATA)
-    register_all([Path(text)], on)
-    new = sorted(set(DATA) - before)
+    path, module = Path(text), _module_name(Path(text))
+    if getattr(sys.modules.get(module), "__file__", None) != str(path.resolve()):  # unless --import has brought it
+        register_all([path], on)
+    new = sorted(name for name, make in DATA.items() if make.__module__ == module)
     if len(new) != 1:
         found = f"it defines {', '.join(new)}" if new else "it defines none"
         raise ValueError(f"--data {text} must define one function annotated to return data.Splits; {found}")
@@ -162,13 +163,17 @@ def _add(path: Path, name: str, value: Any, known: dict[str, Any], minidls: Iter
     known[typed] = value
 
 
+def _module_name(path: Path) -> str:
+    return f"{_PREFIX}{path.stem}"
+
+
 def _run(path: Path) -> types.ModuleType:
     """Run the file as a module; ValueError with the line for whatever it raises."""
     if not path.exists():
         raise ValueError(f"--import {path}: there is no such file")
     if path.suffix != ".py" or not path.is_file():
         raise ValueError(f"--import {path}: give a file of Python code, NAME.py")
-    name = f"{_PREFIX}{path.stem}"
+    name = _module_name(path)
     if name in sys.modules:
         raise ValueError(f"--import {path}: another file of that name is imported already; give each its own name")
     spec = importlib.util.spec_from_file_location(name, path.resolve())

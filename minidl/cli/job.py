@@ -11,9 +11,12 @@ from minidl import data, kernels, optim, parallel
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.cli import imported, models, strategies
 from minidl.cli.components import HOW_TO_IMPORT
-from minidl.data.own_files import is_path
+from minidl.data.own_files import fingerprint, is_path
 
 Options = dict[str, Any]
+
+FINGERPRINT = "data_fingerprint"
+"""What the configuration of a run has beside the options, if its data is a file or a folder."""
 
 
 def completed(options: Options) -> Options:
@@ -47,14 +50,33 @@ def check_minibatch(options: Options) -> None:
         )
 
 
+def with_fingerprint(options: Options) -> Options:
+    """The configuration of a run, by which `check_unchanged` knows its data again."""
+    own = options["data"] not in data.NAMES and fingerprint(options["data"])
+    return options | ({FINGERPRINT: own} if own else {})
+
+
+def check_unchanged(config: Mapping[str, Any]) -> None:
+    """Raise DataError if the data of a run's configuration has changed: classes and scales may be others now."""
+    if config.get(FINGERPRINT) not in (None, fingerprint(config["data"])):
+        raise data.DataError(f"{config['data']} has changed since the run began: restore it, or train anew")
+
+
 def build(options: Mapping[str, Any]) -> parallel.Job:
     """Build the Job from completed options. Raises ValueError if the model does not fit the data."""
     recipe, load = models.recipe(options["model"]), imported.loader(options["data"])
     if recipe.context is not None:
         load = partial(_in_windows, load, recipe.context)
-    splits = load()
+    try:
+        splits = load()
+    except (OSError, ValueError, ImportError):
+        raise
+    except Exception as error:  # of a function that is not minidl's
+        raise ValueError(f"--data {options['data']}: {type(error).__name__}: {error}") from error
     if not isinstance(splits, data.Splits):
         raise ValueError(f"--data {options['data']}: it returns a {type(splits).__name__}, expected data.Splits")
+    if not all(isinstance(part, data.Dataset) for part in splits):
+        raise ValueError(f"--data {options['data']}: it returns Splits of something else than two of data.Dataset")
     if options["batch_size"] > len(splits.train):
         raise ValueError(
             f"--batch-size {options['batch_size']} is more than the {len(splits.train)} samples of the training set"

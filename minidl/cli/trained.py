@@ -46,7 +46,9 @@ def predict(
         options, splits, model = _trained(run, imported)
         if not splits.train.x.dtype.kind == "f":
             raise ValueError(f"{options['model']} continues texts: minidl sample {run}")
-        x, labels = read_samples(samples, int(np.prod(splits.train.x.shape[1:])))
+        if out is not None and out.exists() and out.samefile(samples):
+            raise ValueError(f"--out {out} has the samples themselves: choose another file")
+        x, labels = read_samples(samples, splits)
         x = splits.prepared(x)
         with no_grad():
             parts = [F.softmax(model(x[start : start + BATCH]), axis=1).numpy() for start in range(0, len(x), BATCH)]
@@ -137,11 +139,16 @@ def _trained(run: Path, imported: list[Path] | None) -> tuple[Options, data.Spli
     """The options of a run, its data, and its model in the mode for evaluation."""
     from minidl.cli import job
     from minidl.cli.imported import register_all
+    from minidl.data import DataError
 
     checkpoint = _checkpoint(run)
     register_all(imported, "processes")
     options = job.completed(checkpoint.config)
-    the_job = job.build(options)
+    try:
+        the_job = job.build(options)
+    except DataError as error:
+        raise DataError(f"{error}: a model needs the data of its training, where it was then") from None
+    job.check_unchanged(options)
     model = the_job.build_model()
     model.load_state_dict(checkpoint.model)
     return options, the_job.build_data(), model.eval()

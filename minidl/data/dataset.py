@@ -58,14 +58,16 @@ class Splits:
         train, test    the two sets
         classes        classes[k] is the name of class k, or symbol k of a text
         mean           array that was subtracted from every sample, so that x + mean can be plotted; or None
-    deviation      array by which every sample was then divided; or None
+        deviation      array by which every sample was then divided; or None
+        columns        names of a table's columns, in the order of x, and that of the classes at the end; or ()
     """
 
     train: Dataset
     test: Dataset
     classes: tuple[str, ...] = ()
-    mean: NDArray[np.float32] | None = None
-    deviation: NDArray[np.float32] | None = None
+    mean: NDArray[np.floating] | None = None
+    deviation: NDArray[np.floating] | None = None
+    columns: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Dataset]:
         yield self.train
@@ -75,15 +77,24 @@ class Splits:
         return f"{self.train!r}\n{self.test!r}"
 
     def prepared(self, x: NDArray[Any]) -> NDArray[np.float32]:
-        """Samples as they are in the sets: `mean` subtracted, divided by `deviation`; bytes are scaled to 0..1 before.
+        """Samples as they are in the sets: `mean` subtracted, divided by `deviation`.
 
-        Raises ValueError for samples of another shape than those of the training set.
+        Bytes are scaled to 0..1 before, if those of the sets were. Raises ValueError for samples of another shape than
+        those of the training set, and for larger numbers than 0..1 where images of 0..1 are expected.
         """
         if x.shape[1:] != self.train.x.shape[1:]:
             raise ValueError(f"samples have shape {x.shape[1:]}, but the model was trained on {self.train.x.shape[1:]}")
-        x = x.astype(np.float32) / np.float32(255 if x.dtype == np.uint8 and x.ndim > 2 else 1)
+        is_scaled = (
+            self.deviation is None and (self.train.x if self.mean is None else self.train.x + self.mean).max() < 1.01
+        )
+        if is_scaled and x.dtype == np.uint8:
+            x = x.astype(np.float32) / np.float32(255)
+        elif is_scaled and self.mean is not None and x.max() > 2:
+            raise ValueError(
+                f"samples have values up to {x.max():g}, the model was trained on images of 0..1: divide them"
+            )
         x = x if self.mean is None else x - self.mean
-        return x if self.deviation is None else x / self.deviation
+        return (x if self.deviation is None else x / self.deviation).astype(np.float32)
 
 
 def image_splits(

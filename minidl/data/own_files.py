@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import io
+import math
 import os
 import zipfile
-from collections.abc import Sequence
-from dataclasses import replace
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +32,13 @@ ARRAYS = (
 LABELS = ("label", "labels", "class", "target", "y")
 """Names of the column of a table that has the classes; if there is none, the last column has them."""
 
-IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+MISSING = ("", "?", "na", "n/a", "nan", "null")
+"""What a cell without a value has."""
+
+ROW_NUMBERS = ("", "id", "index", "unnamed: 0")
+"""Names of a column that numbers the samples, which is left out, as is a first column that counts them."""
+
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 TESTS = ("test", "val", "valid", "validation")
 """Names of the folder next to `train` that has the test set."""
 
@@ -49,108 +60,184 @@ def read(path: str | os.PathLike[str]) -> Splits:
     return read(path)
 
 
-def read_samples(path: str | os.PathLike[str], features: int) -> tuple[Array, Array | None]:
+def read_samples(path: str | os.PathLike[str], like: Splits) -> tuple[Array, Array | None]:
     """Read samples to predict: as `read` does, but whole, as they are in the file, with labels (words) or None.
 
-    features: the numbers of a sample; a table with one column more has labels. Raises DataError.
+    like: the data of training; columns of a table are found by the names that they have there. Raises DataError.
     """
     path = Path(path).expanduser()
     if not path.exists():
         raise DataError(f"there are no samples at {path}")
-    if path.suffix.lower() in (".csv", ".tsv"):
-        x, y = _columns(path, features)
+    channels = like.train.x.shape[1] if like.train.x.ndim == 4 else None
+    y: Array | None = None
+    if path.is_dir() and (files := _images_among(path.iterdir())):
+        x = _pixels(files, channels)
+    elif path.is_dir():
+        x, y = _images_by_class(path, channels)
+    elif path.suffix.lower() in (".csv", ".tsv"):
+        x, y = _new_rows(path, like)
     elif path.suffix.lower() in (".npz", ".npy"):
-        there = _load(path)
-        names = [(x, y) for *_, x, y in ARRAYS if x in there] or [(name, "") for name in there if len(there) == 1]
-        if not names or there[names[0][0]].ndim == 0:
-            raise DataError(f"{path} has the arrays {', '.join(there)}: name that of the samples x")
-        x, y = there[names[0][0]], there.get(names[0][1])
-    elif path.is_dir() and any(each.is_dir() for each in path.iterdir()):
-        x, y = _images_by_class(path)
+        pairs = [names[-2:] for names in ARRAYS]
+        x, *labels = _load(path, [*pairs, *((x,) for x, _ in pairs)], "name that of the samples x", any_name=True)
+        y = labels[0] if labels else None
     else:
-        x, y = _pixels(sorted(path.iterdir()) if path.is_dir() else [path]), None
-    return _samples(path, x), None if y is None else _labels(path, y).astype(str)
+        x = _pixels([path], channels)
+    x, y = _samples(path, x), None if y is None else _labels(path, y).astype(str)
+    if not len(x) or (y is not None and len(x) != len(y)):
+        raise DataError(f"{path} has {len(x)} samples{'' if y is None else f' and {len(y)} labels'} to predict")
+    return x, y
 
 
-def _load(path: Path) -> dict[str, Array]:
-    """The arrays of a file of numpy, by name in small letters."""
+def _load(path: Path, wanted: Sequence[tuple[str, ...]], advice: str, any_name: bool = False) -> list[Array]:
+    """The arrays of the first `wanted` names that are all in the file, in small or capital letters.
+
+    any_name: an array that is alone in the file may have another name.
+    """
     try:
         file = np.load(path)
-        if isinstance(file, np.ndarray):
-            return {"x": file}
-        with file:
-            return {name.lower(): file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"cannot read {path}: {error}; write it by numpy.savez, with arrays x and y") from None
-
-
-def _arrays(path: Path) -> Splits:
-    there = _load(path)
-    names = next((names for names in ARRAYS if set(names) <= there.keys()), None)
-    if names is None:
+        with nullcontext({"x": file}) if isinstance(file, np.ndarray) else file as there:
+            at = {name.lower(): name for name in there}
+            alone = tuple(at) if any_name and len(at) == 1 else ()
+            names = next((names for names in wanted if set(names) <= at.keys()), alone)
+            arrays = [there[at[name]] for name in names]
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(
-            f"{path} has the arrays {', '.join(there)}: name them x_train, y_train, x_test, y_test, or x, y"
-        )
-    arrays = [there[name] for name in names]
+            f"cannot read {path}: {error}; write it by numpy.savez, with arrays x and y, words by y.astype(str)"
+        ) from None
+    if not names:
+        raise DataError(f"{path} has the arrays {', '.join(at)}: {advice}")
     for name, array in zip(names, arrays, strict=True):
         if array.ndim == 0:
             raise DataError(f"{path}: {name} has one element and no rows: give an array with a row for each sample")
-    return _splits(path, (arrays[0], arrays[1]), (arrays[2], arrays[3]) if arrays[2:] else None)
+    return arrays
+
+
+def _arrays(path: Path) -> Splits:
+    x, y, *test = _load(path, ARRAYS, "name them x_train, y_train, x_test, y_test, or x, y")
+    return _splits(path, (x, y), (test[0], test[1]) if test else None)
+
+
+@dataclass
+class _Rows:
+    """A table in text: `names` from its first line, or "column 1", ...; cells by the number of their line."""
+
+    path: Path
+    names: list[str]
+    is_named: bool
+    cells: list[tuple[int, list[str]]]
+    number_in: Callable[[str], float | None]
+
+    def numbers(self, places: Sequence[int]) -> Array:
+        """The numbers of the columns at these places."""
+        x = np.empty((len(self.cells), len(places)))
+        for sample, (line, cells) in enumerate(self.cells):
+            for i, place in enumerate(places):
+                if (value := self.number_in(cells[place])) is None:
+                    raise DataError(
+                        f"{self.path}, line {line}: {self.names[place]} is {cells[place]!r}, which is no number: "
+                        "remove the column or row, or name the column label if it has the classes"
+                    )
+                x[sample, i] = value
+        return x
+
+    def classes(self, place: int) -> Array:
+        """The classes in the column: numbers if all are."""
+        words = [cells[place].strip() for _, cells in self.cells]
+        values: Any = [self.number_in(word) for word in words]
+        return np.array(words if None in values else values)
 
 
 def _table(path: Path) -> Splits:
-    x, y = _columns(path)
-    assert y is not None
-    train, test = splits = _splits(path, (x, y))
-    mean, deviation = train.x.mean(axis=0), train.x.std(axis=0)
-    deviation[deviation == 0] = 1
-    train.x, test.x = ((part.x - mean) / deviation for part in (train, test))
-    return replace(splits, mean=mean, deviation=deviation)
+    rows = _rows(path)
+    at = _place_of_label(rows.names)
+    for line, cells in rows.cells:
+        if cells[at].strip().lower() in MISSING:
+            raise DataError(f"{path}, line {line}: the class is {cells[at]!r}, which is none: remove the row")
+    places = [place for place in range(len(rows.names)) if place != at]
+    if not places:
+        raise DataError(f"{path} is no table: expected rows of numbers and a class, separated by commas")
+    x = rows.numbers(places)
+    counts_rows = len(x) > 1 and (np.diff(x[:, 0]) == 1).all()
+    is_kept = [rows.names[place] not in ROW_NUMBERS and not (place == 0 and counts_rows) for place in places]
+    if not any(is_kept):
+        is_kept = [True] * len(places)
+    columns = *(rows.names[place] for place in np.array(places)[is_kept]), rows.names[at]
+    splits = _splits(path, (x[:, is_kept], rows.classes(at)), standardise=True)
+    return replace(splits, columns=columns if len(set(columns)) == len(columns) else ())
 
 
-def _columns(path: Path, features: int | None = None) -> tuple[Array, Array | None]:
-    """The columns of numbers, and that of labels; with `features` columns in all there are no labels."""
+def _new_rows(path: Path, like: Splits) -> tuple[Array, Array | None]:
+    """The columns that a model reads, in its order, and the classes if they are there."""
+    rows, count = _rows(path), int(np.prod(like.train.x.shape[1:]))
+    is_bare = len(rows.names) == count  # without a column of classes
+    if like.columns:
+        *wanted, label = like.columns
+        numbered = _numbered(len(rows.names))
+        known = [rows.names, numbered, *([wanted] if is_bare and not rows.is_named else [])]
+        names = next((names for names in known if set(wanted) <= set(names)), None)
+        if names is None:
+            missing = next(name for name in wanted if name not in rows.names)
+            raise DataError(
+                f"{path} has no column {missing}, which the model was trained on: name its columns as there"
+            )
+        places, at = [names.index(name) for name in wanted], names.index(label) if label in names else None
+    else:
+        at = None if is_bare else _place_of_label(rows.names)
+        places = [place for place in range(len(rows.names)) if place != at]
+    has_classes = at is not None and all(cells[at].strip().lower() not in MISSING for _, cells in rows.cells)
+    return rows.numbers(places), rows.classes(at) if at is not None and has_classes else None
+
+
+def _rows(path: Path) -> _Rows:
     text = _contents(path)
     separator = max("\t;,", key=text.partition("\n")[0].count)
     number_in = partial(_number, decimal="." if separator == "," else ",")
-    lines = list(csv.reader(text.splitlines(), delimiter=separator))
-    rows = [(line_number, line) for line_number, line in enumerate(lines, 1) if any(cell.strip() for cell in line)]
-    if not rows or len(rows[0][1]) < 2 - (features == 1):
-        raise DataError(f"{path} is no table: expected rows of numbers and a class, separated by commas")
+    reader = csv.reader(io.StringIO(text), delimiter=separator)
+    try:
+        rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise DataError(f"cannot read {path}, line {reader.line_num}: {error}") from None
+    if not rows:
+        raise DataError(f"{path} is no table: it is empty")
     head = rows[0][1]
-    names = [name.strip().lower() for name in head]
-    at = next((names.index(name) for name in LABELS if name in names), len(head) - 1)
-    if features == len(head):
-        at = len(head)
-    if any(number_in(cell) is None for place, cell in enumerate(head) if place != at):
-        rows = rows[1:]
-    else:
-        head = [f"column {place + 1}" for place in range(len(head))]
-    numbers, labels = head[:at] + head[at + 1 :], []
-    x = np.empty((len(rows), len(numbers)), np.float32)
-    for sample, (line_number, cells) in enumerate(rows):
+    while not head[-1].strip():  # a comma at the end
+        head.pop()
+    for line, cells in rows:
+        while len(cells) > len(head) and not cells[-1].strip():
+            cells.pop()
         if len(cells) != len(head):
-            raise DataError(f"{path}, line {line_number}: {len(cells)} cells, but the first line has {len(head)}")
-        labels += [cell.strip() for cell in cells[at : at + 1]]
-        for place, cell in enumerate(cells[:at] + cells[at + 1 :]):
-            if (value := number_in(cell)) is None:
-                raise DataError(
-                    f"{path}, line {line_number}: {numbers[place]} is {cell!r}, which is no number: remove the column "
-                    "or row"
-                )
-            x[sample, place] = value
-    if at == len(head):
-        return x, None
-    values: Any = [number_in(label) for label in labels]
-    return x, np.array(labels if None in values else values)
+            raise DataError(f"{path}, line {line}: {len(cells)} cells, but the first line has {len(head)}")
+    names = [cell.strip().lower() for cell in head]
+    at = _place_of_label(names)
+    is_named = (
+        (names[at] in LABELS and all(cells[at].strip().lower() != names[at] for _, cells in rows[1:]))
+        or any(
+            number_in(name) is None and name not in MISSING
+            for place, name in enumerate(names)
+            if place != at or len(names) == 1
+        )
+        or (len(names) > 3 and names == [str(place) for place in range(len(names))])  # as pandas numbers columns
+    )
+    return _Rows(path, names if is_named else _numbered(len(names)), is_named, rows[is_named:], number_in)
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"column {place + 1}" for place in range(count)]
+
+
+def _place_of_label(names: list[str]) -> int:
+    """The place of the column that has the classes; y next to x is a coordinate."""
+    known = (name for name in LABELS if name in names and not (name == "y" and "x" in names))
+    return names.index(next(known, names[-1]))
 
 
 def _number(cell: str, decimal: str) -> float | None:
     """The number in a cell, with a decimal point, or comma if that is `decimal`; None if there is none."""
     try:
-        return float(cell.replace(decimal, "."))
+        value = float(cell.replace("_", "?").replace(decimal, "."))
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
 
 
 def _text(path: Path) -> Splits:
@@ -177,45 +264,66 @@ def _contents(path: Path) -> str:
 
 def _images(path: Path) -> Splits:
     train = path / "train"
-    if not train.is_dir():
+    if not train.is_dir() or _images_among(train.iterdir()):  # a train is a class, too
         return _splits(path, _images_by_class(path))
     test = next((path / name for name in TESTS if (path / name).is_dir()), None)
-    return _splits(path, _images_by_class(train), _images_by_class(test) if test else None)
+    x, y = _images_by_class(train)
+    return _splits(path, (x, y), _images_by_class(test, x.shape[1]) if test else None)
 
 
-def _images_by_class(folder: Path) -> Pair:
-    """The images (n, channels, height, width) and their classes."""
+def _images_among(files: Iterable[Path]) -> list[Path]:
+    return sorted(file for file in files if file.suffix.lower() in IMAGES and not file.name.startswith("."))
+
+
+def _images_by_class(folder: Path, channels: int | None = None) -> Pair:
+    """The images (n, channels, height, width) and their classes. What begins with a dot is left out."""
     files = [
         file
-        for of_class in sorted(each for each in folder.iterdir() if each.is_dir())
-        for file in sorted(of_class.iterdir())
-        if file.suffix.lower() in IMAGES
+        for file in _images_among(folder.rglob("*"))
+        if not any(each.startswith(".") for each in file.relative_to(folder).parts)
     ]
+    for file in files:
+        if file.parent.parent != folder:
+            raise DataError(
+                f"{file} is not where a class has its images, such as {folder}/cat/1.png (or below {folder}/train and "
+                f"{folder}/test): move it"
+            )
     if not files:
         raise DataError(f"{folder} has no images in folders that are named by class, such as {folder}/cat/1.png")
-    return _pixels(files), np.array([file.parent.name for file in files])
+    return _pixels(files, channels), np.array([file.parent.name for file in files])
 
 
-def _pixels(files: Sequence[Path]) -> Array:
-    """Images (n, channels, height, width) of one size; one channel if all are grey."""
-    from PIL import Image, UnidentifiedImageError
+def _pixels(files: Sequence[Path], channels: int | None = None) -> Array:
+    """Images (n, channels, height, width) of one size, upright, on white; by default one channel if all are grey."""
+    from PIL import Image, ImageOps
 
     pixels, is_grey = [], True
     for file in files:
         try:
-            with Image.open(file) as image:
-                is_grey = is_grey and image.mode in ("1", "L")
-                pixels.append(np.asarray(image.convert("RGB")))
-        except (UnidentifiedImageError, OSError) as error:
+            with Image.open(file) as opened:
+                image = ImageOps.exif_transpose(opened)
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise DataError(f"cannot read the image {file}: {error}") from None
+        if image.mode[0] in "IF":
+            raise DataError(
+                f"{file} has more than 8 bits for a pixel (mode {image.mode}): convert it, or give NAME.npz"
+            )
+        is_grey = is_grey and image.mode in ("1", "L", "LA")
+        if image.has_transparency_data:
+            image = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+        pixels.append(np.asarray((image.convert("L") if channels == 1 else image).convert("RGB")))
         if pixels[-1].shape != pixels[0].shape:
             sizes = (" x ".join(map(str, each.shape[1::-1])) for each in (pixels[0], pixels[-1]))
             raise DataError(f"{files[0]} has {next(sizes)} pixels, {file} has {next(sizes)}: give all images one size")
-    return np.stack(pixels).transpose(0, 3, 1, 2)[:, : 1 if is_grey else 3]
+    return np.stack(pixels).transpose(0, 3, 1, 2)[:, : channels or (1 if is_grey else 3)]
 
 
-def _splits(path: Path, train: Pair, test: Pair | None = None) -> Splits:
-    """The Splits of samples and labels as they came."""
+def _splits(path: Path, train: Pair, test: Pair | None = None, standardise: bool = False) -> Splits:
+    """The Splits of samples and labels as they came.
+
+    standardise: columns get the mean 0 and the standard deviation 1 in the training set
+    """
     train = _samples(path, train[0]), _labels(path, train[1])
     test = (_samples(path, test[0]), _labels(path, test[1])) if test else None
     for x, y in filter(None, (train, test)):
@@ -223,8 +331,12 @@ def _splits(path: Path, train: Pair, test: Pair | None = None) -> Splits:
             raise DataError(f"{path} has {len(x)} samples but {len(y)} labels: each sample needs one")
     if len(train[0]) < (1 if test else 2) or (test and not len(test[0])):
         raise DataError(f"{path} has too few samples: {len(train[0])}, and {len(test[0]) if test else 0} for testing")
+    if len(set(train[1].tolist())) < 2:
+        raise DataError(f"{path} has the class {train[1][0]} alone: a model needs two or more to tell apart")
     if test is None:
         order = np.random.default_rng(0).permutation(len(train[0]))
+        _, first = np.unique(train[1][order], return_index=True)
+        order = np.concatenate([np.delete(order, first), order[first]])  # each class is in the training set
         parts = order[: -(-len(order) // ONE_IN)], order[-(-len(order) // ONE_IN) :]
         test, train = ((train[0][np.sort(part)], train[1][np.sort(part)]) for part in parts)
     if train[0].shape[1:] != test[0].shape[1:]:
@@ -236,10 +348,17 @@ def _splits(path: Path, train: Pair, test: Pair | None = None) -> Splits:
     (x_train, y_train), (x_test, y_test) = ((x, np.searchsorted(classes, y)) for x, y in (train, test))
     if x_train.dtype == np.uint8:
         return image_splits(path.name, names, (x_train, y_train), (x_test, y_test))
+    mean = deviation = None
+    if standardise:
+        mean, deviation = x_train.mean(axis=0), x_train.std(axis=0)
+        deviation[np.ptp(x_train, axis=0) == 0] = 1
+        x_train, x_test = ((x - mean) / deviation for x in (x_train, x_test))
     return Splits(
-        Dataset(x_train, y_train, f"{path.name}, training set", names),
-        Dataset(x_test, y_test, f"{path.name}, test set", names),
+        Dataset(x_train.astype(np.float32), y_train, f"{path.name}, training set", names),
+        Dataset(x_test.astype(np.float32), y_test, f"{path.name}, test set", names),
         names,
+        mean,
+        deviation,
     )
 
 
@@ -260,16 +379,30 @@ def _labels(path: Path, y: Array) -> Array:
 
 
 def _samples(path: Path, x: Array) -> Array:
-    """The samples as float32; images of bytes stay, as (n, channels, height, width)."""
-    if x.dtype == np.uint8 and x.ndim in (3, 4):
-        channels_last = x.ndim == 4 and x.shape[3] in (1, 3, 4) and x.shape[1] not in (1, 3)
-        return x[:, None] if x.ndim == 3 else x.transpose(0, 3, 1, 2) if channels_last else x
+    """The samples (n, ...) as they are; images as (n, channels, height, width), single numbers as (n, 1)."""
     if x.dtype.kind not in "biuf":
         raise DataError(f"{path}: samples of type {x.dtype}, expected numbers")
-    if not np.isfinite(x).all():
-        first = int(np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))[0])
-        raise DataError(f"{path}: sample {first} has a value that is not finite")
-    return x.astype(np.float32)
+    if x.ndim == 1 or (x.ndim == 3 and x.dtype == np.uint8):
+        x = x[:, None]
+    elif x.ndim == 4 and x.shape[3] in (1, 3, 4) and x.shape[1] not in (1, 3):
+        x = x.transpose(0, 3, 1, 2)
+    if not np.prod(x.shape[1:]):
+        raise DataError(f"{path}: samples of shape {x.shape[1:]} have no numbers")
+    with np.errstate(over="ignore"):
+        is_finite = np.isfinite(x.astype(np.float32)).all(axis=tuple(range(1, x.ndim)))
+    if not is_finite.all():
+        raise DataError(f"{path}: sample {is_finite.argmin()} has a value that is not finite in 32 bits")
+    return x
+
+
+def fingerprint(name: str) -> str:
+    """A hash of the file, or of the names and sizes of a folder's images; "" for what is no path."""
+    path = Path(name).expanduser()
+    if not is_path(name) or not path.exists():
+        return ""
+    files = _images_among(path.rglob("*")) if path.is_dir() else []
+    described = "\n".join(f"{file.relative_to(path)} {file.stat().st_size}" for file in files)
+    return hashlib.sha256(described.encode() if path.is_dir() else path.read_bytes()).hexdigest()
 
 
 def is_path(name: str) -> bool:

@@ -13,6 +13,7 @@ from minidl.plots import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
 ROW_HEIGHT = 0.3  # inches of a stage's row
 MEMORY_HEIGHT = 1.1  # inches of a memory curve
@@ -22,6 +23,8 @@ LARGEST, SMALLEST = 8.0, 4.5  # size of the numbers in points
 LIGHTER = 0.55  # how far the boxes of a stage's last chunk are mixed with white
 NARROW = 0.03  # inches; narrower boxes are not rounded to whole pixels, which would distort the picture
 MOST_CURVES = len(style.SERIES)
+MOST_COLUMNS = 3  # of the legend of a small picture
+BELOW_LABEL = 5.5  # of the same legend, below the axis: space for ticks and a label of two lines, in letter sizes
 TWO_COUNTS = "F to I: activations for the input gradient; F to W: what the weight gradient still needs"
 
 
@@ -126,6 +129,10 @@ def draw_rows(axes: Axes, panel: Panel) -> None:
     _draw_rows(axes, panel, factor, end, figure.get_figwidth() * axes.get_position().width)
     axes.set_xlim(0, end * factor)
     axes.set_xlabel(f"time ({unit})")
+    entries = _entries([panel])
+    columns = len(entries) if len(entries) <= MOST_COLUMNS else 2
+    axes.legend(handles=entries, ncols=columns, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 0.0),
+                borderaxespad=BELOW_LABEL)  # fmt: skip
 
 
 def _draw_rows(axes: Axes, panel: Panel, factor: float, end: float, width: float) -> None:
@@ -206,11 +213,16 @@ def _draw_memory(
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), fontsize=8, handlelength=2.2)
 
 
-def _legend(figure: Figure, panels: Sequence[Panel]) -> None:
+def _entries(panels: Sequence[Panel]) -> list[Patch]:
+    """The legend: a patch for each activity that is drawn."""
     from matplotlib.patches import Patch
 
     kinds = {box.activity for panel in panels for box in panel.boxes if box.end > box.start} | {"idle"}
-    entries = [Patch(facecolor=colour, label=name) for name, colour in style.PIPELINE.items() if name in kinds]
+    return [Patch(facecolor=colour, label=name) for name, colour in style.PIPELINE.items() if name in kinds]
+
+
+def _legend(figure: Figure, panels: Sequence[Panel]) -> None:
+    entries = _entries(panels)
     figure.legend(
         handles=entries, loc="outside upper right", ncols=len(entries), handlelength=1.2, columnspacing=1.4, fontsize=8
     )

@@ -36,6 +36,8 @@ def test_a_table_trains_and_is_compared_and_its_run_goes_on():
 def test_a_python_file_is_data_if_it_defines_one_set():
     Path("my.py").write_text(MINE)
     succeeds("train", "--data", "my.py", "--model", "mlp", "--epochs", 1, "--batch-size", 10, "--out", "run")
+    Path("my.py").write_text(MINE + "from minidl import nn\n\ndef net() -> nn.Module:\n    return nn.Linear(3, 2)\n")
+    succeeds("train", "--import", "my.py", "--data", "my.py", "--model", "net", "--epochs", 1, "--batch-size", 10)
     Path("two.py").write_text(MINE + MINE.partition("Splits\n")[2].replace("mine", "another") + "\n")
     Path("none.py").write_text("from minidl import nn\ndef net() -> nn.Module: ...\n")
     refuses(
@@ -53,6 +55,10 @@ def test_a_python_file_is_data_if_it_defines_one_set():
 def test_a_function_that_returns_something_else_is_refused():
     Path("my.py").write_text(MINE.partition("    return")[0] + "    return x, y\n")
     assert "--data mine: it returns a tuple, expected data.Splits" in refused("train", "--data", "my.py")
+    Path("my.py").write_text(MINE.replace("Dataset(x[30:], y[30:])", "(x, y)"))
+    assert "--data mine: it returns Splits of something else" in refused("train", "--data", "my.py")
+    Path("my.py").write_text(MINE.replace("y[:30]", "{}['x']"))
+    assert "--data mine: KeyError: 'x'" in refused("train", "--data", "my.py")
 
 
 def unnamed(x: np.ndarray, y: np.ndarray) -> Splits:

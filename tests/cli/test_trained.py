@@ -46,9 +46,23 @@ def test_new_samples_are_prepared_as_those_of_training_and_labels_are_counted():
         assert counted == ""
     succeeds("predict", "run", "new.csv", "--out", "predicted.csv")
     assert list(csv.DictReader(Path("predicted.csv").read_text().splitlines())) == predicted("new.csv")[0]
+    moved = [f"{word},{b:.6f},?,{a:.4f}\n" for (a, b), word in zip(x, words, strict=True)]
+    Path("moved.csv").write_text("size,b,left,a\n" + "".join(moved))
+    assert predicted("moved.csv") == (labelled, f"{right} of 90 right: {right / 90:.2%}")
+    Path("blank.csv").write_text("a,b,size\n" + "".join(f"{a:.4f},{b:.6f},\n" for a, b in x))
+    assert predicted("blank.csv") == (labelled, "")
+    Path("none.csv").write_text("a,b,size\n")
+    Path("narrow.csv").write_text("a,size\n1,large\n")
+    Path("nameless.csv").write_text("1,2,large\n")
+    np.savez("short.npz", x=x, y=words[:3])
     refuses(
         "predict run",
         {
+            "none.csv": "none.csv has 0 samples",
+            "narrow.csv": "narrow.csv has no column b, which the model was trained on: name its columns as there",
+            "nameless.csv": "nameless.csv has no column a",
+            "short.npz": "short.npz has 90 samples and 3 labels",
+            "new.csv --out new.csv": "--out new.csv has the samples themselves",
             "gone.csv": "there are no samples at gone.csv",
             "new.csv --import gone.py": "gone.py: there is no such file",
         },
@@ -56,6 +70,23 @@ def test_new_samples_are_prepared_as_those_of_training_and_labels_are_counted():
     np.save("wide.npy", np.zeros((3, 5)))
     assert "samples have shape (5,), but the model was trained on (2,)" in refused("predict", "run", "wide.npy")
     assert "mlp:hidden=8 predicts classes and continues no text: minidl predict" in refused("sample", "run")
+
+
+def test_a_run_is_refused_once_its_data_is_gone_or_has_changed():
+    rows = "".join(f"{i % 7},{i % 5},{'ab'[i % 7 > 3]}\n" for i in range(60))
+    Path("my.csv").write_text(rows)
+    train("--data", "my.csv", "--model", "mlp:hidden=2", "--epochs", 1, "--batch-size", 8)
+    [accuracy] = [row["accuracy"] for row in csv.DictReader(Path("run/metrics.csv").read_text().splitlines())]
+    splits = data.load("my.csv")
+    np.savez("test.npz", x=splits.test.x * splits.deviation + splits.mean, y=np.array(splits.classes)[splits.test.y])
+    assert predicted("test.npz")[1].endswith(f"{float(accuracy):.2%}")
+    Path("my.csv").write_text(rows.replace("a", "c"))
+    changed = "my.csv has changed since the run began: restore it, or train anew"
+    assert changed in refused("predict", "run", "test.npz")
+    assert changed in refused("train", "--resume", "run", "--epochs", 2)
+    succeeds("train", "--config", "run/config.json", "--out", "again")
+    Path("my.csv").unlink()
+    assert "a model needs the data of its training, where it was then" in refused("predict", "run", "test.npz")
 
 
 def test_images_are_predicted_one_by_one_in_a_folder_and_by_class():
@@ -72,8 +103,11 @@ def test_images_are_predicted_one_by_one_in_a_folder_and_by_class():
         f"{sum(r['class'] == p.parent.name for r, p in zip(rows, paths(), strict=True))} of 12 right"
     )
     assert len(predicted(f"images/{test.y[0]}")[0]) == len(list(Path(f"images/{test.y[0]}").iterdir()))
-    [row], _ = predicted(str(paths()[5]))
-    assert row["class"] == rows[5]["class"]
+    for mode in ("L", "RGB"):
+        with Image.open(paths()[5]) as grey:
+            grey.convert(mode).save("one.png")
+        [row], _ = predicted("one.png")
+        assert row["class"] == rows[5]["class"]
 
 
 def paths() -> list[Path]:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from minidl import data
 from minidl.data import DataError
+from minidl.data.own_files import read_samples
 
 X = np.random.default_rng(3).standard_normal((37, 5))
 WORDS = np.array(["setosa", "virginica", "versicolor"])[np.arange(37) % 3]
@@ -87,6 +88,20 @@ TABLES = {
     "a name that is no label's, an empty line": (
         "a,b,species\n\n" + "".join(f'{a:.4f},"{b:.4f}",{w}\n' for w, a, b in ROWS)
     ),
+    "numbers of the rows, CRLF, a comma at the end": (
+        "No,a,b,species,\r\n" + "".join(f"{i},{a:.4f},{b:.4f},{w},\r\n" for i, (w, a, b) in enumerate(ROWS, 1))
+    ),
+    "ids in no order": "a,id,b,target\n" + "".join(f"{a:.4f},{a * 1e6:.0f},{b:.4f},{w}\n" for w, a, b in ROWS),
+    "columns without names, the first counts": (
+        "".join(f"{i},{a:.4f},{b:.4f},{w}\n" for i, (w, a, b) in enumerate(ROWS, 7))
+    ),
+    "columns and rows that pandas numbers": (
+        ",0,1,target\n" + "".join(f"{i},{a:.4f},{b:.4f},{w}\n" for i, (w, a, b) in enumerate(ROWS))
+    ),
+    "columns that pandas numbers, without rows": (
+        "0,1,target\n" + "".join(f"{a:.4f},{b:.4f},{w}\n" for w, a, b in ROWS)
+    ),
+    "a coordinate y": "x,y,species\n" + "".join(f"{a:.4f},{b:.4f},{w}\n" for w, a, b in ROWS),
 }  # fmt: skip
 
 
@@ -101,6 +116,40 @@ def test_a_table_is_read_in_every_spelling_and_its_columns_are_standardised(tabl
     assert counts.tolist() == [13, 12, 12]
 
 
+def test_a_constant_column_stays_0_and_close_large_numbers_stay_apart(tmp_path: Path) -> None:
+    table = "".join(f"0.1,{1_700_000_000 + i % 2},{i % 2}\n" for i in range(400))
+    train, _ = splits = written(tmp_path, table)
+    np.testing.assert_allclose(train.x, np.stack([0 * train.y, 2 * train.y - 1], axis=1), atol=0.2)
+    new = splits.prepared(np.array([[0.2, 1_700_000_001]]))
+    assert 0 < new[0, 0] < 1
+    assert new[0, 1] == train.x[:, 1].max()
+
+
+def test_a_class_of_one_sample_is_in_the_training_set(tmp_path: Path) -> None:
+    train, test = npz(tmp_path, x=X, y=np.maximum(np.arange(37), 30))
+    assert set(train.y) == set(range(7))
+    assert (len(train), len(test), set(test.y)) == (29, 8, {0})
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_arrays_beside_samples_and_labels_may_be_anything(dtype: type, tmp_path: Path) -> None:
+    x = np.tile(np.arange(3), (37, 4, 2, 1)).astype(dtype)  # channel k has k
+    train, test = splits = npz(tmp_path, data=x, target=np.arange(37) % 2, frame=None, names=np.array([{}]))
+    assert (train.x.shape, test.x.shape) == ((29, 3, 4, 2), (8, 3, 4, 2))
+    back = train.x if splits.mean is None else 255 * (train.x + splits.mean)
+    np.testing.assert_allclose(back, np.arange(3)[:, None, None] + 0 * back, atol=1e-3)
+
+
+def test_flat_bytes_are_scaled_and_single_numbers_are_samples_of_one(tmp_path: Path) -> None:
+    x, y = np.arange(200, dtype=np.uint8).reshape(20, 10), np.arange(20) % 2
+    splits = npz(tmp_path, x=x, y=y)
+    assert np.abs(splits.train.x).max() < 1
+    np.testing.assert_allclose(np.sort(splits.prepared(x), axis=0)[-1], splits.prepared(x[-1:])[0])
+    with pytest.raises(ValueError, match=r"values up to 199, the model was trained on images of 0..1"):
+        splits.prepared(x.astype(np.int64))
+    assert npz(tmp_path, x=x[:, 0] * 1.0, y=y).train.x.shape == (16, 1)
+
+
 def test_folders_of_images_are_classes_with_and_without_a_test_set(tmp_path: Path) -> None:
     for k, name in enumerate(("cat", "dog")):
         for i in range(10):
@@ -110,6 +159,29 @@ def test_folders_of_images_are_classes_with_and_without_a_test_set(tmp_path: Pat
     assert grey.classes == colour.classes == ("cat", "dog")
     assert [part.x.shape for part in grey] == [(16, 1, 5, 4), (4, 1, 5, 4)]
     assert [part.x.shape for part in colour] == [(18, 3, 5, 4), (2, 3, 5, 4)]
+
+
+def test_images_are_read_upright_on_white_and_what_is_hidden_is_left_out(tmp_path: Path) -> None:
+    turned = Image.Exif()
+    turned[0x112] = 6  # to be turned by 90 degrees
+    for k, name in enumerate(("cat", "train")):
+        for i in range(5):
+            image(tmp_path / name / f"{i}.png", np.full((5, 4), 20 * i + k))
+        image(tmp_path / name / "line.png", np.stack([np.zeros((5, 4))] * 3 + [np.eye(5, 4) * 255], axis=2))
+        Image.fromarray(np.zeros((4, 5), np.uint8)).save(tmp_path / name / "turned.png", exif=turned)
+    image(tmp_path / ".ipynb_checkpoints" / "1.png", np.zeros((5, 4)))
+    for name in ("._0.png", ".DS_Store", "Thumbs.db"):
+        (tmp_path / "cat" / name).write_bytes(b"no image")
+    splits = data.load(str(tmp_path))
+    assert splits.classes == ("cat", "train")
+    assert [part.x.shape for part in splits] == [(11, 3, 5, 4), (3, 3, 5, 4)]
+    x, y = read_samples(tmp_path / "cat", splits)
+    assert (x.shape, y) == ((7, 3, 5, 4), None)
+    assert np.array_equal(x[5, 0], 255 - np.eye(5, 4) * 255)
+    image(tmp_path / "grey" / "train" / "cat" / "1.png", np.zeros((5, 4)))
+    image(tmp_path / "grey" / "train" / "dog" / "1.png", np.zeros((5, 4)))
+    image(tmp_path / "grey" / "test" / "dog" / "1.png", np.full((5, 4, 3), 100))
+    assert [part.x.shape for part in data.load(str(tmp_path / "grey"))] == [(2, 1, 5, 4), (1, 1, 5, 4)]
 
 
 def test_a_text_has_its_characters_as_classes_and_its_end_for_testing(tmp_path: Path) -> None:
@@ -123,6 +195,15 @@ def test_a_text_has_its_characters_as_classes_and_its_end_for_testing(tmp_path: 
 
 GAP = X.copy()
 GAP[7, 2] = np.nan
+
+
+def broken(folder: Path) -> data.Splits:
+    np.savez_compressed(folder / "broken.npz", x=X, y=WORDS)
+    content = bytearray((folder / "broken.npz").read_bytes())
+    content[60:90] = bytes(30)
+    (folder / "broken.npz").write_bytes(content)
+    return data.load(str(folder / "broken.npz"))
+
 
 BAD: dict[str, tuple[Any, str]] = {
     "no file": (lambda f: data.load(str(f / "none.npz")), "there is no data at"),
@@ -150,6 +231,15 @@ BAD: dict[str, tuple[Any, str]] = {
     "a thousand with a comma": (lambda f: written(f, 'a,label\n"1,000",x\n2,y\n'), "a is '1,000', which is no number"),
     "an empty cell": (lambda f: written(f, "a,b,label\n1,,x\n1,2,y\n"), "line 2: b is '', which is no number"),
     "a short row": (lambda f: written(f, "a,b,label\n1,2,x\n1,y\n"), "line 3: 2 cells, but the first line has 3"),
+    "no class": (lambda f: written(f, "a,b,label\n1,2,x\n1,2,\n"), "line 3: the class is '', which is none"),
+    "one class": (lambda f: written(f, "a,label\n1,x\n2,x\n"), "has the class x alone"),
+    "a gap in the first row": (lambda f: written(f, "?,2,x\n1,2,y\n"), r"line 1: column 1 is '\?', which is no number"),
+    "not a number": (lambda f: written(f, "a,b,label\nnan,2,x\n1,2,y\n"), "line 2: a is 'nan', which is no number"),
+    "an open quote": (lambda f: written(f, 'a,b\n"1,x\n' + "2,y\n" * 40000), "cannot read .*mine.csv, line .*limit"),
+    "a class alone": (lambda f: written(f, "class\nx\ny\n"), "is no table"),
+    "a huge number": (lambda f: npz(f, x=X * 1e300, y=WORDS), "sample 0 has a value that is not finite in 32 bits"),
+    "no numbers": (lambda f: npz(f, x=X[:, :0], y=WORDS), r"samples of shape \(0,\) have no numbers"),
+    "a broken archive": (lambda f: broken(f), "cannot read .*broken.npz: Error -3"),
     "no table": (lambda f: written(f, "hello\nyou\n"), "is no table"),
     "an empty table": (lambda f: written(f, ""), "is no table"),
     "another encoding": (lambda f: written(f, "größer,1\n", encoding="latin-1"), "no text in UTF-8"),
@@ -169,6 +259,13 @@ def test_images_of_two_sizes_and_broken_ones_are_named(tmp_path: Path) -> None:
     image(tmp_path / "dog" / "1.png", np.zeros((5, 6)))
     with pytest.raises(DataError, match=r"cat/1.png has 4 x 5 pixels, .*dog/1.png has 6 x 5: give all images one size"):
         data.load(str(tmp_path))
+    Image.fromarray(np.zeros((5, 4), np.uint16)).save(tmp_path / "dog" / "1.png")
+    with pytest.raises(DataError, match=r"dog/1.png has more than 8 bits for a pixel"):
+        data.load(str(tmp_path))
+    image(tmp_path / "dog" / "young" / "2.png", np.zeros((5, 4)))
+    with pytest.raises(DataError, match=r"young/2.png is not where a class has its images, such as .*cat/1.png"):
+        data.load(str(tmp_path))
+    (tmp_path / "dog" / "young" / "2.png").unlink()
     (tmp_path / "dog" / "1.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"cannot read the image .*dog/1.png"):
         data.load(str(tmp_path))

@@ -15,7 +15,7 @@ from course.probes.minibatch_sgd_elsewhere import listed_elsewhere
 N, BATCH_SIZE = 60, 7
 FACTORS = (31, 37, 97, 100, 101, 128, 256, 512, 997, 1000, 1009, 1024, 4096, 9973, 10_000)
 """Numbers by which a seed or an epoch is likely to be multiplied or reduced."""
-FAR = (*FACTORS, 2**16, 100_000, 2**20, 10**6, 2**24, 10**9)
+FAR_SEEDS = (*FACTORS, 2**16, 100_000, 2**20, 10**6, 2**24, 10**9)
 FEW = 4
 Order = list[int]
 
@@ -92,7 +92,7 @@ def compare_all(answer: Answer, seed: int) -> None:
 def compare_far(answer: Answer, seed: int) -> None:
     """Raise Wrong if distant seeds and epochs have the same order, as when the two are combined into one number."""
     pairs = [(seed, 0), (seed, 1), (seed + 1, 0)]
-    pairs += [pair for far in FAR for pair in ((seed, far), (seed + far, 0))]
+    pairs += [(seed, far) for far in FACTORS] + [(seed + far, 0) for far in FAR_SEEDS]
     orders = dict(zip(pairs, answer.run(orders_of, N, BATCH_SIZE, pairs), strict=True))
     compare_different(orders, f"minibatches(n={N}, batch_size={BATCH_SIZE}, seed={seed}, epoch=…)", seed)
 
@@ -169,7 +169,7 @@ def compare_different(orders: dict[tuple[int, int], Order], said: str, seed: int
         message = (
             f"minibatches(n={N}, batch_size={BATCH_SIZE}, …, epoch={epoch}): seeds {a} and {b} have the same batches."
         )
-        whole = "whole seed, and not on a remainder of it" if abs(a - b) in FAR else "seed"
+        whole = "whole seed, and not on a remainder of it" if abs(a - b) in FAR_SEEDS else "seed"
         raise Wrong(message, f"Does the generator depend on the {whole}?")
     if same:
         (s, e), (t, f) = same[0]

@@ -93,6 +93,7 @@ def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Optio
     """
     checkpoint = Checkpoint.load(path)
     options = ADDED | checkpoint.config
+    known_by = options.pop(job.FINGERPRINT, None)
     if options.keys() != types.keys() or not all(fits(options[name], hint) for name, hint in types.items()):
         raise CheckpointError(f"{path} was not written by `minidl train`: it does not hold the options of a run")
     if options["momentum"] is None and options["model"] in MODELS:
@@ -104,6 +105,8 @@ def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Optio
                 f"{path} is of a run with {option_as_typed(name)} {options[name]}, not {explicit[name]}: only "
                 f"{may_change} may change; leave out {option_as_typed(name)}, or start a new run"
             )
+    if Path(options["data"]).exists():
+        job.check_unchanged({**options, job.FINGERPRINT: known_by})
     if options["strategy"] is not None and not strategies.parse(options["strategy"])[0].is_resumable:
         raise CheckpointError(
             f"a run of {options['strategy']} cannot go on: its checkpoint holds the model only; start a new run"
@@ -141,7 +144,7 @@ def of_file(path: Path, hints: Mapping[str, Any], known: Collection[str]) -> dic
         raise ValueError(f"--config {path} must hold options by name, such as: nodes: 4")
     options = {}
     for key, value in found.items():
-        if key == ENVIRONMENT:
+        if key in (ENVIRONMENT, job.FINGERPRINT):
             continue
         typed = "on" if key is True else str(key)  # on is a word for true in YAML 1.1
         name = one_of(f"--config {path}: an option", typed.replace("-", "_"), sorted(known))

@@ -99,7 +99,7 @@ def run(
                 folder=folder,
                 resume=resume,
                 progress=progress,
-                config=options,
+                config=job.with_fingerprint(options),
                 timeout=engines.timeout_of(on),
                 deadline=deadline,
                 elastic=elastic,

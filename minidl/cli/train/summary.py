@@ -53,6 +53,8 @@ def table(report: Report) -> Table:
     shares_text = (
         f"{shares.compute:.0%} computing, {shares.communication:.0%} communicating, {shares.waiting:.0%} waiting"
     )
+    if splits.columns:
+        result.add_row("class, from columns", f"{splits.columns[-1]}, {', '.join(splits.columns[:-1][:8])}")
     result.add_row("test accuracy", f"{report.accuracy:.2%}")
     result.add_row("loss (training / test)", f"{last['loss']:.4f} / {last['test_loss']:.4f}")
     if splits.train.x.dtype.kind in "iu":  # text: the lowest loss of a model that ignores the context

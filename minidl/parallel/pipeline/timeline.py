@@ -153,7 +153,7 @@ class Timeline:
         return plot_timelines([self], [title] if title else None, memory, activation, weight)
 
     def draw_on(self, axes: Axes) -> None:
-        """Draw the rows on given axes, without title and legend: for one of several small pictures.
+        """Draw the rows on given axes, without title: for one of several small pictures.
 
         >>> from minidl.parallel import pipeline
         >>> from minidl.plots import style

@@ -114,7 +114,7 @@ def test_a_number_comes_back_with_how_far_off_it_was():
 
 def test_a_choice_comes_back_right_or_with_the_right_one():
     assert Guess("?", ["ring", "tree"], value="ring").against("ring") == "ring: right"
-    assert Guess("?", [2, 4, 16], value=4).against(16) == "4: wrong, it is 16"
+    assert Guess("?", [2, 4, 16], value=4).against(16.0) == "4: wrong, it is 16"
 
 
 def test_an_answer_that_nobody_could_give_is_refused():

@@ -174,7 +174,7 @@ def minibatches(n, batch_size, seed, epoch):
 === right: sorted by random numbers, a nested tuple of numpy's whole numbers
 def minibatches(n, batch_size, seed, epoch):
     keys = np.random.Generator(np.random.MT19937(np.random.SeedSequence(seed, spawn_key=(epoch,)))).random(n)
-    order = tuple(np.argsort(keys).astype(np.uint8))
+    order = tuple(np.argsort(keys).astype(np.uint32))
     return tuple(order[i : i + batch_size] for i in range(0, n, batch_size))
 === right: choice without replacement, each batch sorted, as a set or an int32 array
 def minibatches(n, batch_size, seed, epoch):

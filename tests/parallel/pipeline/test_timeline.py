@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
 
 from minidl.parallel import pipeline
 
@@ -78,6 +79,16 @@ def test_where_backward_is_cut_in_two_the_picture_counts_the_activations_and_wha
         "micro-batches\nkept, F to I",
         "micro-batches\nkept, F to W",
     ]
+
+
+def test_a_small_picture_has_a_legend_of_the_actions_that_it_shows():
+    for kind, actions in (
+        ("1f1b", ["forward", "backward"]),
+        ("zb-h1", ["forward", "backward for the inputs", "backward for the weights"]),
+    ):
+        axes = Figure().subplots()
+        pipeline.simulate(pipeline.schedule(kind, 4, 8)).draw_on(axes)
+        assert [text.get_text() for text in axes.get_legend().get_texts()] == [*actions, "idle"]
 
 
 def test_updates_between_backwards_are_no_waiting():
