@@ -2,7 +2,7 @@
 # # 08f. Which minibatch is the fastest on this network?
 #
 # *Read [08d](08d_steps_to_target.ipynb) (steps against the minibatch) and [05c](05c_scaling.ipynb) (seconds of a step)
-# first. Reading time: about 20 minutes. Figures are* measured, simulated *or come from a* formula.
+# first. Reading time: about 21 minutes. Figures are* measured, simulated *or come from a* formula.
 #
 # ## The question
 #
