@@ -1,5 +1,5 @@
-"""The command `minidl`: each of its commands is a folder or file of that name (`networks` is in `info`; `predict`, `sample`
-and `export` are in `trained`).
+"""The command `minidl`: each of its commands is a folder or file of that name (`networks` is in `info`;
+`predict`, `sample` and `export` are in `trained`).
 
 `minidl COMMAND --help` lists the options of a command. The other files are shared by the commands: what a user types
 (`strategies`, `models`, `imported`, `job`, `engines`, `quantities`), how it is read (`components`, `shared_options`),

@@ -16,7 +16,7 @@ from minidl.data.own_files import fingerprint, is_path
 Options = dict[str, Any]
 
 FINGERPRINT = "data_fingerprint"
-"""What the configuration of a run has beside the options, if its data is a file or a folder."""
+"""What the configuration of a run has in addition to the options, if its data is a file or a folder."""
 
 
 def completed(options: Options) -> Options:

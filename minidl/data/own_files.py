@@ -102,7 +102,8 @@ def _load(path: Path, wanted: Sequence[tuple[str, ...]], advice: str, any_name: 
             arrays = [there[at[name]] for name in names]
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(
-            f"cannot read {path}: {error}; write it by numpy.savez, with arrays x and y, words by y.astype(str)"
+            f"cannot read {path}: {error}; write it by numpy.savez, with arrays x and y of numbers or text, not of "
+            "objects"
         ) from None
     if not names:
         raise DataError(f"{path} has the arrays {', '.join(at)}: {advice}")
@@ -331,8 +332,14 @@ def _splits(path: Path, train: Pair, test: Pair | None = None, standardise: bool
             raise DataError(f"{path} has {len(x)} samples but {len(y)} labels: each sample needs one")
     if len(train[0]) < (1 if test else 2) or (test and not len(test[0])):
         raise DataError(f"{path} has too few samples: {len(train[0])}, and {len(test[0]) if test else 0} for testing")
-    if len(set(train[1].tolist())) < 2:
+    count = len(np.unique(train[1]))
+    if count < 2:
         raise DataError(f"{path} has the class {train[1][0]} alone: a model needs two or more to tell apart")
+    if train[1].dtype.kind in "iu" and count > max(10, len(train[1]) // 2):
+        raise DataError(
+            f"{path} has {count} labels in {len(train[1])} samples: minidl's models classify; name the column label if "
+            "another one has the classes"
+        )
     if test is None:
         order = np.random.default_rng(0).permutation(len(train[0]))
         _, first = np.unique(train[1][order], return_index=True)
@@ -341,6 +348,8 @@ def _splits(path: Path, train: Pair, test: Pair | None = None, standardise: bool
         test, train = ((train[0][np.sort(part)], train[1][np.sort(part)]) for part in parts)
     if train[0].shape[1:] != test[0].shape[1:]:
         raise DataError(f"{path}: samples have shape {train[0].shape[1:]}, those for testing {test[0].shape[1:]}")
+    if (train[0].dtype == np.uint8) != (test[0].dtype == np.uint8):
+        raise DataError(f"{path}: samples of {train[0].dtype}, those for testing of {test[0].dtype}: give one type")
     classes = np.unique(train[1])
     if unknown := sorted(set(test[1].tolist()) - set(classes.tolist())):
         raise DataError(f"{path}: the class {unknown[0]} is in the test set alone: the training set needs it too")

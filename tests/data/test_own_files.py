@@ -209,7 +209,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no file": (lambda f: data.load(str(f / "none.npz")), "there is no data at"),
     "another ending": (lambda f: written(f, "", "mine.xls"), "unknown kind: give NAME.npz"),
     "no zip": (lambda f: written(f, "hello", "mine.npz"), "cannot read .* write it by numpy.savez"),
-    "pickled objects": (lambda f: npz(f, x=X, y=np.array([{}] * 37)), "cannot read .*numpy.savez"),
+    "pickled objects": (lambda f: npz(f, x=X, y=np.array([{}] * 37)), "cannot read .*numpy.savez.* not of objects"),
     "other names": (lambda f: npz(f, a=X, b=X), "has the arrays a, b: name them x_train"),
     "a number": (lambda f: npz(f, x=X, y=3), "y has one element and no rows"),
     "other lengths": (lambda f: npz(f, x=X, y=np.zeros(36)), "37 samples but 36 labels"),
@@ -223,6 +223,10 @@ BAD: dict[str, tuple[Any, str]] = {
         lambda f: npz(f, x_train=X, y_train=WORDS, x_test=X[:, 1:], y_test=WORDS),
         r"\(5,\), those for testing \(4,\)",
     ),
+    "two types": (
+        lambda f: npz(f, x_train=X.astype(np.uint8), y_train=WORDS, x_test=X, y_test=WORDS),
+        "samples of uint8, those for testing of float64: give one type",
+    ),
     "a class for testing": (
         lambda f: npz(f, x_train=X[1:], y_train=WORDS[1:], x_test=X[:2], y_test=["new", "setosa"]),
         "the class new is in the test set alone",
@@ -232,6 +236,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "an empty cell": (lambda f: written(f, "a,b,label\n1,,x\n1,2,y\n"), "line 2: b is '', which is no number"),
     "a short row": (lambda f: written(f, "a,b,label\n1,2,x\n1,y\n"), "line 3: 2 cells, but the first line has 3"),
     "no class": (lambda f: written(f, "a,b,label\n1,2,x\n1,2,\n"), "line 3: the class is '', which is none"),
+    "a measurement": (
+        lambda f: written(f, "".join(f"{i % 3},7,{10 * i}\n" for i in range(30))),
+        "has 30 labels in 30 samples: minidl's models classify; name the column label if another one",
+    ),
     "one class": (lambda f: written(f, "a,label\n1,x\n2,x\n"), "has the class x alone"),
     "a gap in the first row": (lambda f: written(f, "?,2,x\n1,2,y\n"), r"line 1: column 1 is '\?', which is no number"),
     "not a number": (lambda f: written(f, "a,b,label\nnan,2,x\n1,2,y\n"), "line 2: a is 'nan', which is no number"),
