@@ -139,6 +139,8 @@ class _Rows:
                         "remove the column or row, or name the column label if it has the classes"
                     )
                 x[sample, i] = value
+        if all(any(mark in cells[place] for _, cells in self.cells for place in places) for mark in ".,"):
+            raise DataError(f"{self.path} has numbers with commas and with points: keep the decimal ones alone")
         return x
 
     def classes(self, place: int) -> Array:
@@ -191,7 +193,7 @@ def _new_rows(path: Path, like: Splits) -> tuple[Array, Array | None]:
 
 def _rows(path: Path) -> _Rows:
     text = _contents(path)
-    separator = max("\t;,", key=text.partition("\n")[0].count)
+    separator = max("\t;,", key=text.lstrip("\n").partition("\n")[0].count)
     number_in = partial(_number, decimal="." if separator == "," else ",")
     reader = csv.reader(io.StringIO(text), delimiter=separator)
     try:
@@ -235,10 +237,10 @@ def _place_of_label(names: list[str]) -> int:
 def _number(cell: str, decimal: str) -> float | None:
     """The number in a cell, with a decimal point, or comma if that is `decimal`; None if there is none."""
     try:
-        value = float(cell.replace("_", "?").replace(decimal, "."))
+        value = float(cell if decimal == "." else cell.replace(decimal, "."))
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if math.isfinite(value) and "_" not in cell else None
 
 
 def _text(path: Path) -> Splits:
@@ -276,13 +278,18 @@ def _images_among(files: Iterable[Path]) -> list[Path]:
     return sorted(file for file in files if file.suffix.lower() in IMAGES and not file.name.startswith("."))
 
 
+def _images_below(folder: Path) -> list[Path]:
+    """The images in folders within the folder, also those behind links; what begins with a dot is left out."""
+    files = []
+    for at, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += [Path(at, name) for name in names]
+    return _images_among(files)
+
+
 def _images_by_class(folder: Path, channels: int | None = None) -> Pair:
-    """The images (n, channels, height, width) and their classes. What begins with a dot is left out."""
-    files = [
-        file
-        for file in _images_among(folder.rglob("*"))
-        if not any(each.startswith(".") for each in file.relative_to(folder).parts)
-    ]
+    """The images (n, channels, height, width) and their classes."""
+    files = _images_below(folder)
     for file in files:
         if file.parent.parent != folder:
             raise DataError(
@@ -409,7 +416,7 @@ def fingerprint(name: str) -> str:
     path = Path(name).expanduser()
     if not is_path(name) or not path.exists():
         return ""
-    files = _images_among(path.rglob("*")) if path.is_dir() else []
+    files = _images_below(path) if path.is_dir() else []
     described = "\n".join(f"{file.relative_to(path)} {file.stat().st_size}" for file in files)
     return hashlib.sha256(described.encode() if path.is_dir() else path.read_bytes()).hexdigest()
 
