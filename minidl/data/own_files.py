@@ -230,8 +230,8 @@ def _numbered(count: int) -> list[str]:
 
 def _place_of_label(names: list[str]) -> int:
     """The place of the column that has the classes; y next to x is a coordinate."""
-    known = (name for name in LABELS if name in names and not (name == "y" and "x" in names))
-    return names.index(next(known, names[-1]))
+    known = [name for name in LABELS if name in names and not (name == "y" and "x" in names)]
+    return names.index(known[0]) if known else len(names) - 1
 
 
 def _number(cell: str, decimal: str) -> float | None:

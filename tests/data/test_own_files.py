@@ -101,6 +101,7 @@ TABLES = {
     "columns that pandas numbers, without rows": (
         "0,1,target\n" + "".join(f"{a:.4f},{b:.4f},{w}\n" for w, a, b in ROWS)
     ),
+    "columns of one name": "a,a,a\n" + "".join(f"{a:.4f},{b:.4f},{w}\n" for w, a, b in ROWS),
     "a coordinate y": "x,y,species\n" + "".join(f"{a:.4f},{b:.4f},{w}\n" for w, a, b in ROWS),
 }  # fmt: skip
 
