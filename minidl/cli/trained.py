@@ -59,7 +59,9 @@ def predict(
             csv.writer(file, lineterminator="\n").writerows([("sample", "class", "probability"), *rows])
         if labels is not None:
             right = sum(row[1] == label for row, label in zip(rows, labels, strict=True))
-            print(f"{right} of {len(rows)} right: {right / len(rows):.2%}", file=sys.stderr)
+            unknown = sorted(set(labels.tolist()) - set(names))
+            note = f" (the model does not know the class {unknown[0]})" if unknown else ""
+            print(f"{right} of {len(rows)} right: {right / len(rows):.2%}{note}", file=sys.stderr)
 
 
 def sample(

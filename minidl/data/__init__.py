@@ -68,8 +68,10 @@ def load(name: str, **options: Any) -> Splits:
     Notes
         Of a file, x becomes float32, y int64: class k has the label classes[k], in sorted order.
         If there is no test set, a fifth of the samples, drawn with a fixed seed, is for testing.
-        Images of uint8 are scaled to 0..1, and the mean image of the training set is subtracted. The columns of a table
-        get the mean 0 and the standard deviation 1 in the training set. Other arrays keep their values.
+        Arrays of uint8 are scaled to 0..1, and the mean of the training set is subtracted. The columns of a table get
+        the mean 0 and the standard deviation 1 in the training set. Other arrays keep their values.
+        Images become (n, channels, height, width), upright, on white where they are transparent. A column named id or
+        index, and a first column that counts the rows, are left out.
         A text's symbols are its characters; windows have 64 of them.
 
     Raises

@@ -102,7 +102,8 @@ def _load(path: Path, wanted: Sequence[tuple[str, ...]], advice: str, any_name: 
             arrays = [there[at[name]] for name in names]
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(
-            f"cannot read {path}: {error}; write it by numpy.savez, with arrays x and y, words by y.astype(str)"
+            f"cannot read {path}: {error}; write it by numpy.savez, with arrays x and y of numbers or text, not of "
+            "objects"
         ) from None
     if not names:
         raise DataError(f"{path} has the arrays {', '.join(at)}: {advice}")
@@ -138,6 +139,8 @@ class _Rows:
                         "remove the column or row, or name the column label if it has the classes"
                     )
                 x[sample, i] = value
+        if all(any(mark in cells[place] for _, cells in self.cells for place in places) for mark in ".,"):
+            raise DataError(f"{self.path} has numbers with commas and with points: keep the decimal ones alone")
         return x
 
     def classes(self, place: int) -> Array:
@@ -190,7 +193,7 @@ def _new_rows(path: Path, like: Splits) -> tuple[Array, Array | None]:
 
 def _rows(path: Path) -> _Rows:
     text = _contents(path)
-    separator = max("\t;,", key=text.partition("\n")[0].count)
+    separator = max("\t;,", key=text.lstrip("\n").partition("\n")[0].count)
     number_in = partial(_number, decimal="." if separator == "," else ",")
     reader = csv.reader(io.StringIO(text), delimiter=separator)
     try:
@@ -227,17 +230,17 @@ def _numbered(count: int) -> list[str]:
 
 def _place_of_label(names: list[str]) -> int:
     """The place of the column that has the classes; y next to x is a coordinate."""
-    known = (name for name in LABELS if name in names and not (name == "y" and "x" in names))
-    return names.index(next(known, names[-1]))
+    known = [name for name in LABELS if name in names and not (name == "y" and "x" in names)]
+    return names.index(known[0]) if known else len(names) - 1
 
 
 def _number(cell: str, decimal: str) -> float | None:
     """The number in a cell, with a decimal point, or comma if that is `decimal`; None if there is none."""
     try:
-        value = float(cell.replace("_", "?").replace(decimal, "."))
+        value = float(cell if decimal == "." else cell.replace(decimal, "."))
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if math.isfinite(value) and "_" not in cell else None
 
 
 def _text(path: Path) -> Splits:
@@ -275,13 +278,18 @@ def _images_among(files: Iterable[Path]) -> list[Path]:
     return sorted(file for file in files if file.suffix.lower() in IMAGES and not file.name.startswith("."))
 
 
+def _images_below(folder: Path) -> list[Path]:
+    """The images in folders within the folder, also those behind links; what begins with a dot is left out."""
+    files = []
+    for at, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += [Path(at, name) for name in names]
+    return _images_among(files)
+
+
 def _images_by_class(folder: Path, channels: int | None = None) -> Pair:
-    """The images (n, channels, height, width) and their classes. What begins with a dot is left out."""
-    files = [
-        file
-        for file in _images_among(folder.rglob("*"))
-        if not any(each.startswith(".") for each in file.relative_to(folder).parts)
-    ]
+    """The images (n, channels, height, width) and their classes."""
+    files = _images_below(folder)
     for file in files:
         if file.parent.parent != folder:
             raise DataError(
@@ -331,8 +339,14 @@ def _splits(path: Path, train: Pair, test: Pair | None = None, standardise: bool
             raise DataError(f"{path} has {len(x)} samples but {len(y)} labels: each sample needs one")
     if len(train[0]) < (1 if test else 2) or (test and not len(test[0])):
         raise DataError(f"{path} has too few samples: {len(train[0])}, and {len(test[0]) if test else 0} for testing")
-    if len(set(train[1].tolist())) < 2:
+    count = len(np.unique(train[1]))
+    if count < 2:
         raise DataError(f"{path} has the class {train[1][0]} alone: a model needs two or more to tell apart")
+    if train[1].dtype.kind in "iu" and count > max(10, len(train[1]) // 2):
+        raise DataError(
+            f"{path} has {count} labels in {len(train[1])} samples: minidl's models classify; name the column label if "
+            "another one has the classes"
+        )
     if test is None:
         order = np.random.default_rng(0).permutation(len(train[0]))
         _, first = np.unique(train[1][order], return_index=True)
@@ -341,6 +355,8 @@ def _splits(path: Path, train: Pair, test: Pair | None = None, standardise: bool
         test, train = ((train[0][np.sort(part)], train[1][np.sort(part)]) for part in parts)
     if train[0].shape[1:] != test[0].shape[1:]:
         raise DataError(f"{path}: samples have shape {train[0].shape[1:]}, those for testing {test[0].shape[1:]}")
+    if (train[0].dtype == np.uint8) != (test[0].dtype == np.uint8):
+        raise DataError(f"{path}: samples of {train[0].dtype}, those for testing of {test[0].dtype}: give one type")
     classes = np.unique(train[1])
     if unknown := sorted(set(test[1].tolist()) - set(classes.tolist())):
         raise DataError(f"{path}: the class {unknown[0]} is in the test set alone: the training set needs it too")
@@ -400,7 +416,7 @@ def fingerprint(name: str) -> str:
     path = Path(name).expanduser()
     if not is_path(name) or not path.exists():
         return ""
-    files = _images_among(path.rglob("*")) if path.is_dir() else []
+    files = _images_below(path) if path.is_dir() else []
     described = "\n".join(f"{file.relative_to(path)} {file.stat().st_size}" for file in files)
     return hashlib.sha256(described.encode() if path.is_dir() else path.read_bytes()).hexdigest()
 

@@ -55,7 +55,7 @@ def folder(tmp_path):
     """A folder of one's own with my.py, which imports another file from the same folder."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "my.py").write_text(MINE)
-    (tmp_path / "mine" / "beside.py").write_text("N = 64\n")
+    (tmp_path / "mine" / "beside.py").write_text("N = 96\n")
     return tmp_path
 
 

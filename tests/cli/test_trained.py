@@ -51,6 +51,8 @@ def test_new_samples_are_prepared_as_those_of_training_and_labels_are_counted():
     assert predicted("moved.csv") == (labelled, f"{right} of 90 right: {right / 90:.2%}")
     Path("blank.csv").write_text("a,b,size\n" + "".join(f"{a:.4f},{b:.6f},\n" for a, b in x))
     assert predicted("blank.csv") == (labelled, "")
+    Path("huge.csv").write_text("a,b,size\n1,2,huge\n")
+    assert predicted("huge.csv")[1] == "0 of 1 right: 0.00% (the model does not know the class huge)"
     Path("none.csv").write_text("a,b,size\n")
     Path("narrow.csv").write_text("a,size\n1,large\n")
     Path("nameless.csv").write_text("1,2,large\n")

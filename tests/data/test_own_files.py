@@ -85,8 +85,8 @@ TABLES = {
         "\ufefflabel;a;b\n" + "".join(f"{w};{a:.4f};{b:.4f}\n" for w, a, b in ROWS).replace(".", ",")
     ),
     "label last, tabs, no head": "".join(f"{a:.4f}\t{b:.4f}\t{w}\n" for w, a, b in ROWS),
-    "a name that is no label's, an empty line": (
-        "a,b,species\n\n" + "".join(f'{a:.4f},"{b:.4f}",{w}\n' for w, a, b in ROWS)
+    "a name that is no label's, empty lines": (
+        "\n\na,b,species\n\n" + "".join(f'{a:.4f},"{b:.4f}",{w}\n' for w, a, b in ROWS)
     ),
     "numbers of the rows, CRLF, a comma at the end": (
         "No,a,b,species,\r\n" + "".join(f"{i},{a:.4f},{b:.4f},{w},\r\n" for i, (w, a, b) in enumerate(ROWS, 1))
@@ -101,6 +101,7 @@ TABLES = {
     "columns that pandas numbers, without rows": (
         "0,1,target\n" + "".join(f"{a:.4f},{b:.4f},{w}\n" for w, a, b in ROWS)
     ),
+    "columns of one name": "a,a,a\n" + "".join(f"{a:.4f},{b:.4f},{w}\n" for w, a, b in ROWS),
     "a coordinate y": "x,y,species\n" + "".join(f"{a:.4f},{b:.4f},{w}\n" for w, a, b in ROWS),
 }  # fmt: skip
 
@@ -169,6 +170,8 @@ def test_images_are_read_upright_on_white_and_what_is_hidden_is_left_out(tmp_pat
             image(tmp_path / name / f"{i}.png", np.full((5, 4), 20 * i + k))
         image(tmp_path / name / "line.png", np.stack([np.zeros((5, 4))] * 3 + [np.eye(5, 4) * 255], axis=2))
         Image.fromarray(np.zeros((4, 5), np.uint8)).save(tmp_path / name / "turned.png", exif=turned)
+    (tmp_path / "cat").rename(tmp_path / ".elsewhere")
+    (tmp_path / "cat").symlink_to(".elsewhere")
     image(tmp_path / ".ipynb_checkpoints" / "1.png", np.zeros((5, 4)))
     for name in ("._0.png", ".DS_Store", "Thumbs.db"):
         (tmp_path / "cat" / name).write_bytes(b"no image")
@@ -209,7 +212,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no file": (lambda f: data.load(str(f / "none.npz")), "there is no data at"),
     "another ending": (lambda f: written(f, "", "mine.xls"), "unknown kind: give NAME.npz"),
     "no zip": (lambda f: written(f, "hello", "mine.npz"), "cannot read .* write it by numpy.savez"),
-    "pickled objects": (lambda f: npz(f, x=X, y=np.array([{}] * 37)), "cannot read .*numpy.savez"),
+    "pickled objects": (lambda f: npz(f, x=X, y=np.array([{}] * 37)), "cannot read .*numpy.savez.* not of objects"),
     "other names": (lambda f: npz(f, a=X, b=X), "has the arrays a, b: name them x_train"),
     "a number": (lambda f: npz(f, x=X, y=3), "y has one element and no rows"),
     "other lengths": (lambda f: npz(f, x=X, y=np.zeros(36)), "37 samples but 36 labels"),
@@ -223,15 +226,27 @@ BAD: dict[str, tuple[Any, str]] = {
         lambda f: npz(f, x_train=X, y_train=WORDS, x_test=X[:, 1:], y_test=WORDS),
         r"\(5,\), those for testing \(4,\)",
     ),
+    "two types": (
+        lambda f: npz(f, x_train=X.astype(np.uint8), y_train=WORDS, x_test=X, y_test=WORDS),
+        "samples of uint8, those for testing of float64: give one type",
+    ),
     "a class for testing": (
         lambda f: npz(f, x_train=X[1:], y_train=WORDS[1:], x_test=X[:2], y_test=["new", "setosa"]),
         "the class new is in the test set alone",
     ),
     "a cell of words": (lambda f: written(f, "a,b,label\n1,2,x\n1,Rome,y\n"), "3: b is 'Rome', which is no number"),
     "a thousand with a comma": (lambda f: written(f, 'a,label\n"1,000",x\n2,y\n'), "a is '1,000', which is no number"),
+    "commas and points": (
+        lambda f: written(f, "a\tb\tlabel\n1,000\t2.5\tx\n2\t3\ty\n"),
+        "has numbers with commas and with points: keep the decimal ones alone",
+    ),
     "an empty cell": (lambda f: written(f, "a,b,label\n1,,x\n1,2,y\n"), "line 2: b is '', which is no number"),
     "a short row": (lambda f: written(f, "a,b,label\n1,2,x\n1,y\n"), "line 3: 2 cells, but the first line has 3"),
     "no class": (lambda f: written(f, "a,b,label\n1,2,x\n1,2,\n"), "line 3: the class is '', which is none"),
+    "a measurement": (
+        lambda f: written(f, "".join(f"{i % 3},7,{10 * i}\n" for i in range(30))),
+        "has 30 labels in 30 samples: minidl's models classify; name the column label if another one",
+    ),
     "one class": (lambda f: written(f, "a,label\n1,x\n2,x\n"), "has the class x alone"),
     "a gap in the first row": (lambda f: written(f, "?,2,x\n1,2,y\n"), r"line 1: column 1 is '\?', which is no number"),
     "not a number": (lambda f: written(f, "a,b,label\nnan,2,x\n1,2,y\n"), "line 2: a is 'nan', which is no number"),
