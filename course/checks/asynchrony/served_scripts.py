@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -
     Worker 0 is done first, and worker 1 last; the others come in a random order.
     """
     rng = stream(Purpose.MANUAL, seed, "requests to a server", workers, n, each)
+    numbers = partial(with_small_end, rng, n)
     turns = list(rng.permutation(np.repeat(np.arange(workers), each)))
     if workers > 1 and each:
         first, *others = [turn for turn in turns if turn != 0]
@@ -62,10 +64,10 @@ def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -
             others.append(1)
         turns = [first, *[0] * each, *others]
     found: list[Asked] = []
-    left, puts, again = [each] * workers, 0, rng.integers(-9, 10, n) + A_LITTLE
+    left, puts, again = [each] * workers, 0, numbers() + A_LITTLE
     for turn, worker in enumerate(map(int, turns)):
         kind = GET if left[worker] == 1 and GET in kinds else kinds[turn % len(kinds)]
-        values = rng.integers(-9, 10, n) + A_LITTLE if kind in (ADD, PUT) else np.zeros(0)
+        values = numbers() + A_LITTLE if kind in (ADD, PUT) else np.zeros(0)
         if kind == PUT:
             puts += 1
             values = values if puts % 3 == 0 else again
@@ -76,6 +78,13 @@ def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -
     for worker in range(workers) if not each else ():
         found.append(Asked(len(found) + 1.0, worker, DONE, np.zeros(0)))
     return found
+
+
+def with_small_end(rng: np.random.Generator, n: int) -> Array:
+    """Whole numbers; the last of several is 0, so that sums with A_LITTLE are small there."""
+    numbers = rng.integers(-9, 10, n).astype(float)
+    numbers[1:][-1:] = 0
+    return numbers
 
 
 def worker_of(requests: Sequence[Asked], server: int) -> Callable[[Communicator], list[tuple[float, Any]]]:
@@ -98,7 +107,7 @@ def worker_of(requests: Sequence[Asked], server: int) -> Callable[[Communicator]
 def served(answer: Answer, seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -> Served:
     """Run `serve` on a shard of n values, with `each` requests of each worker."""
     requests = script(seed, workers, n, each, kinds)
-    shard = stream(Purpose.MANUAL, seed, "a shard", n).integers(-9, 10, n).astype(float)
+    shard = with_small_end(stream(Purpose.MANUAL, seed, "a shard", n), n)
     played = {worker: worker_of(requests, workers) for worker in range(workers)} | {workers + 1: idle}
     run = answer.on_ranks([()] * workers + [(shard, workers), ()], AT_ONCE, may_change=[0], played=played)
     called = f"serve(comm, shard, {workers}), shard of {counted(n, 'value')}"

@@ -74,7 +74,7 @@ sparsify                    .xxxxxxxxxx.xx x..
 top_k_step                  xxxxx..xxxx... x..
 corrected_entries           xxxxxxxxxxx.xx x..
 qsgd                        xxxxxx..xxx.xx xo.
-sparse_sum                  .xxxxx.xxxxo.. x..
+sparse_sum                  .xxxxx.xxxxx.. x..
 column_linear               xxxxxx.x.xx... o..
 row_linear                  xxxxx..x.x.... o..
 mlp                         xxxxx..x.xx... o..
@@ -86,7 +86,7 @@ mesh_groups                 ..........x... .o.
 best_grid                   xx........x... .o.
 gpipe                       ..........x... ...
 one_f_one_b                 ..........x... ...
-run_stage                   xxxxx..xxxxx.. o..
+run_stage                   xxx.x..xxxxx.. o..
 cut                         ..........x... .o.
 deadlock                    .............. .o.
 weights_to_stash            .............. .o.
@@ -102,7 +102,6 @@ MAY_PASS = {
     "gradient_noise_scale": "the same number in every unit",
     "train": "an error rate, right up to one sample",
     "choose": "times within 5 %",
-    "sparse_sum": "its messages are short enough to be sent without waiting",
 }
 """Exercises in which a saboteur's result is a right one."""
 
