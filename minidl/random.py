@@ -45,6 +45,7 @@ class Purpose(Enum):
     QUORUM = "the node that a partial collective waits for: step; the same on all ranks"
     JITTER = "the variation of a simulated node's speed: rank"
     FAULT = "the bit that a planned fault flips: rank, call, message"
+    TEST_SET = "the samples of a file of one's own that are for testing: none"
     SPIRALS = "points on spirals: none"
     GLYPHS = "distorted letters: set (training or test)"
     SPARSE_ROWS = "generated sparse rows: none"

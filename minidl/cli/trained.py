@@ -92,7 +92,8 @@ def sample(
             raise ValueError(f"--prompt has {unknown[0]!r}, which the text that {run} was trained on has not")
         if not prompt:
             raise ValueError("--prompt needs at least one character")
-        with no_grad(), random.using(np.random.default_rng(whole_number("--seed", seed, at_least=0))):
+        random.manual_seed(whole_number("--seed", seed, at_least=0))
+        with no_grad():
             tokens = model.generate(np.array([[token_of[symbol] for symbol in prompt]]), length, temperature)
         print("".join(splits.classes[token] for token in tokens[0]))
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from minidl.data.dataset import DataError, Dataset, Splits, image_splits
 from minidl.data.stdlib_text import Windows
+from minidl.random import Purpose, stream
 
 KINDS = "NAME.npz, NAME.csv, NAME.txt or a folder of images, or NAME.py on the command line"
 ARRAYS = (
@@ -348,7 +349,7 @@ def _splits(path: Path, train: Pair, test: Pair | None = None, standardise: bool
             "another one has the classes"
         )
     if test is None:
-        order = np.random.default_rng(0).permutation(len(train[0]))
+        order = stream(Purpose.TEST_SET, 0).permutation(len(train[0]))
         _, first = np.unique(train[1][order], return_index=True)
         order = np.concatenate([np.delete(order, first), order[first]])  # each class is in the training set
         parts = order[: -(-len(order) // ONE_IN)], order[-(-len(order) // ONE_IN) :]

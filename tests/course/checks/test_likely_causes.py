@@ -15,7 +15,8 @@ from course.judging import Wrong
 def test_a_mistake_that_sends_what_is_right_is_not_the_likely_cause() -> None:
     gradient, residual = np.array([2.0, 0.5], np.float32), np.zeros(2, np.float32)
     indices, values, kept = sent_entries.sent(gradient, residual, 1.0)
-    seen = {"returned": [(indices, values.astype(np.float64))], "held": [[kept]], "is_gradient_changed": False}
+    seen = {"returned": [(indices, values.astype(np.float64))], "held": [[kept]]}
+    seen |= {"is_overwritten": False, "is_gradient_changed": False}
     with pytest.raises(Wrong, match="expected an array of float32, got one of float64") as wrong:
         sent_entries.compare_bits(sent_entries.Run([gradient], [residual], 1.0, seen))
     assert wrong.value.cause == ""
