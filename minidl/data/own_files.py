@@ -1,18 +1,14 @@
-"""A data set of one's own: arrays in an npz file, a table in a CSV file, folders of images, or a text."""
+"""Data of one's own: arrays in an npz file, a table (`own_tables`), folders of images (`own_images`), or a text."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import math
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minidl.data.dataset import DataError, Dataset, Splits, image_splits
+from minidl.data.own_images import images_among, images_below, images_by_class, pixels_of
+from minidl.data.own_tables import MISSING, ROW_NUMBERS, numbered, place_of_label, read_table, text_of
 from minidl.data.stdlib_text import Windows
 from minidl.random import Purpose, stream
 
@@ -30,16 +28,6 @@ ARRAYS = (
     ("x", "y"),
     ("data", "target"),  # scikit-learn
 )
-LABELS = ("label", "labels", "class", "target", "y")
-"""Names of the column of a table that has the classes; if there is none, the last column has them."""
-
-MISSING = ("", "?", "na", "n/a", "nan", "null")
-"""What a cell without a value has."""
-
-ROW_NUMBERS = ("", "id", "index", "unnamed: 0")
-"""Names of a column that numbers the samples, which is left out, as is a first column that counts them."""
-
-IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 TESTS = ("test", "val", "valid", "validation")
 """Names of the folder next to `train` that has the test set."""
 
@@ -71,18 +59,18 @@ def read_samples(path: str | os.PathLike[str], like: Splits) -> tuple[Array, Arr
         raise DataError(f"there are no samples at {path}")
     channels = like.train.x.shape[1] if like.train.x.ndim == 4 else None
     y: Array | None = None
-    if path.is_dir() and (files := _images_among(path.iterdir())):
-        x = _pixels(files, channels)
+    if path.is_dir() and (files := images_among(path.iterdir())):
+        x = pixels_of(files, channels)
     elif path.is_dir():
-        x, y = _images_by_class(path, channels)
+        x, y = images_by_class(path, channels)
     elif path.suffix.lower() in (".csv", ".tsv"):
-        x, y = _new_rows(path, like)
+        x, y = _newread_table(path, like)
     elif path.suffix.lower() in (".npz", ".npy"):
         pairs = [names[-2:] for names in ARRAYS]
         x, *labels = _load(path, [*pairs, *((x,) for x, _ in pairs)], "name that of the samples x", any_name=True)
         y = labels[0] if labels else None
     else:
-        x = _pixels([path], channels)
+        x = pixels_of([path], channels)
     x, y = _samples(path, x), None if y is None else _labels(path, y).astype(str)
     if not len(x) or (y is not None and len(x) != len(y)):
         raise DataError(f"{path} has {len(x)} samples{'' if y is None else f' and {len(y)} labels'} to predict")
@@ -119,41 +107,9 @@ def _arrays(path: Path) -> Splits:
     return _splits(path, (x, y), (test[0], test[1]) if test else None)
 
 
-@dataclass
-class _Rows:
-    """A table in text: `names` from its first line, or "column 1", ...; cells by the number of their line."""
-
-    path: Path
-    names: list[str]
-    is_named: bool
-    cells: list[tuple[int, list[str]]]
-    number_in: Callable[[str], float | None]
-
-    def numbers(self, places: Sequence[int]) -> Array:
-        """The numbers of the columns at these places."""
-        x = np.empty((len(self.cells), len(places)))
-        for sample, (line, cells) in enumerate(self.cells):
-            for i, place in enumerate(places):
-                if (value := self.number_in(cells[place])) is None:
-                    raise DataError(
-                        f"{self.path}, line {line}: {self.names[place]} is {cells[place]!r}, which is no number: "
-                        "remove the column or row, or name the column label if it has the classes"
-                    )
-                x[sample, i] = value
-        if all(any(mark in cells[place] for _, cells in self.cells for place in places) for mark in ".,"):
-            raise DataError(f"{self.path} has numbers with commas and with points: keep the decimal ones alone")
-        return x
-
-    def classes(self, place: int) -> Array:
-        """The classes in the column: numbers if all are."""
-        words = [cells[place].strip() for _, cells in self.cells]
-        values: Any = [self.number_in(word) for word in words]
-        return np.array(words if None in values else values)
-
-
 def _table(path: Path) -> Splits:
-    rows = _rows(path)
-    at = _place_of_label(rows.names)
+    rows = read_table(path)
+    at = place_of_label(rows.names)
     for line, cells in rows.cells:
         if cells[at].strip().lower() in MISSING:
             raise DataError(f"{path}, line {line}: the class is {cells[at]!r}, which is none: remove the row")
@@ -170,14 +126,14 @@ def _table(path: Path) -> Splits:
     return replace(splits, columns=columns if len(set(columns)) == len(columns) else ())
 
 
-def _new_rows(path: Path, like: Splits) -> tuple[Array, Array | None]:
+def _newread_table(path: Path, like: Splits) -> tuple[Array, Array | None]:
     """The columns that a model reads, in its order, and the classes if they are there."""
-    rows, count = _rows(path), int(np.prod(like.train.x.shape[1:]))
+    rows, count = read_table(path), int(np.prod(like.train.x.shape[1:]))
     is_bare = len(rows.names) == count  # without a column of classes
     if like.columns:
         *wanted, label = like.columns
-        numbered = _numbered(len(rows.names))
-        known = [rows.names, numbered, *([wanted] if is_bare and not rows.is_named else [])]
+        by_place = numbered(len(rows.names))
+        known = [rows.names, by_place, *([wanted] if is_bare and not rows.is_named else [])]
         names = next((names for names in known if set(wanted) <= set(names)), None)
         if names is None:
             missing = next(name for name in wanted if name not in rows.names)
@@ -186,66 +142,14 @@ def _new_rows(path: Path, like: Splits) -> tuple[Array, Array | None]:
             )
         places, at = [names.index(name) for name in wanted], names.index(label) if label in names else None
     else:
-        at = None if is_bare else _place_of_label(rows.names)
+        at = None if is_bare else place_of_label(rows.names)
         places = [place for place in range(len(rows.names)) if place != at]
     has_classes = at is not None and all(cells[at].strip().lower() not in MISSING for _, cells in rows.cells)
     return rows.numbers(places), rows.classes(at) if at is not None and has_classes else None
 
 
-def _rows(path: Path) -> _Rows:
-    text = _contents(path)
-    separator = max("\t;,", key=text.lstrip("\n").partition("\n")[0].count)
-    number_in = partial(_number, decimal="." if separator == "," else ",")
-    reader = csv.reader(io.StringIO(text), delimiter=separator)
-    try:
-        rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
-    except csv.Error as error:
-        raise DataError(f"cannot read {path}, line {reader.line_num}: {error}") from None
-    if not rows:
-        raise DataError(f"{path} is no table: it is empty")
-    head = rows[0][1]
-    while not head[-1].strip():  # a comma at the end
-        head.pop()
-    for line, cells in rows:
-        while len(cells) > len(head) and not cells[-1].strip():
-            cells.pop()
-        if len(cells) != len(head):
-            raise DataError(f"{path}, line {line}: {len(cells)} cells, but the first line has {len(head)}")
-    names = [cell.strip().lower() for cell in head]
-    at = _place_of_label(names)
-    is_named = (
-        (names[at] in LABELS and all(cells[at].strip().lower() != names[at] for _, cells in rows[1:]))
-        or any(
-            number_in(name) is None and name not in MISSING
-            for place, name in enumerate(names)
-            if place != at or len(names) == 1
-        )
-        or (len(names) > 3 and names == [str(place) for place in range(len(names))])  # as pandas numbers columns
-    )
-    return _Rows(path, names if is_named else _numbered(len(names)), is_named, rows[is_named:], number_in)
-
-
-def _numbered(count: int) -> list[str]:
-    return [f"column {place + 1}" for place in range(count)]
-
-
-def _place_of_label(names: list[str]) -> int:
-    """The place of the column that has the classes; y next to x is a coordinate."""
-    known = [name for name in LABELS if name in names and not (name == "y" and "x" in names)]
-    return names.index(known[0]) if known else len(names) - 1
-
-
-def _number(cell: str, decimal: str) -> float | None:
-    """The number in a cell, with a decimal point, or comma if that is `decimal`; None if there is none."""
-    try:
-        value = float(cell if decimal == "." else cell.replace(decimal, "."))
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and "_" not in cell else None
-
-
 def _text(path: Path) -> Splits:
-    text = _contents(path)
+    text = text_of(path)
     vocabulary, tokens = np.unique(np.array(list(text)), return_inverse=True)
     classes, last = tuple(map(str, vocabulary)), len(tokens) - len(tokens) // 10
     if len(tokens) // 10 <= BLOCK_SIZE:
@@ -257,75 +161,13 @@ def _text(path: Path) -> Splits:
     )
 
 
-def _contents(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is no text in UTF-8 ({error.reason} at byte {error.start}): save it as UTF-8"
-        ) from None
-
-
 def _images(path: Path) -> Splits:
     train = path / "train"
-    if not train.is_dir() or _images_among(train.iterdir()):  # a train is a class, too
-        return _splits(path, _images_by_class(path))
+    if not train.is_dir() or images_among(train.iterdir()):  # a train is a class, too
+        return _splits(path, images_by_class(path))
     test = next((path / name for name in TESTS if (path / name).is_dir()), None)
-    x, y = _images_by_class(train)
-    return _splits(path, (x, y), _images_by_class(test, x.shape[1]) if test else None)
-
-
-def _images_among(files: Iterable[Path]) -> list[Path]:
-    return sorted(file for file in files if file.suffix.lower() in IMAGES and not file.name.startswith("."))
-
-
-def _images_below(folder: Path) -> list[Path]:
-    """The images in folders within the folder, also those behind links; what begins with a dot is left out."""
-    files = []
-    for at, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        files += [Path(at, name) for name in names]
-    return _images_among(files)
-
-
-def _images_by_class(folder: Path, channels: int | None = None) -> Pair:
-    """The images (n, channels, height, width) and their classes."""
-    files = _images_below(folder)
-    for file in files:
-        if file.parent.parent != folder:
-            raise DataError(
-                f"{file} is not where a class has its images, such as {folder}/cat/1.png (or below {folder}/train and "
-                f"{folder}/test): move it"
-            )
-    if not files:
-        raise DataError(f"{folder} has no images in folders that are named by class, such as {folder}/cat/1.png")
-    return _pixels(files, channels), np.array([file.parent.name for file in files])
-
-
-def _pixels(files: Sequence[Path], channels: int | None = None) -> Array:
-    """Images (n, channels, height, width) of one size, upright, on white; by default one channel if all are grey."""
-    from PIL import Image, ImageOps
-
-    pixels, is_grey = [], True
-    for file in files:
-        try:
-            with Image.open(file) as opened:
-                image = ImageOps.exif_transpose(opened)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            raise DataError(f"cannot read the image {file}: {error}") from None
-        if image.mode[0] in "IF":
-            raise DataError(
-                f"{file} has more than 8 bits for a pixel (mode {image.mode}): convert it, or give NAME.npz"
-            )
-        is_grey = is_grey and image.mode in ("1", "L", "LA")
-        if image.has_transparency_data:
-            image = image.convert("RGBA")
-            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-        pixels.append(np.asarray((image.convert("L") if channels == 1 else image).convert("RGB")))
-        if pixels[-1].shape != pixels[0].shape:
-            sizes = (" x ".join(map(str, each.shape[1::-1])) for each in (pixels[0], pixels[-1]))
-            raise DataError(f"{files[0]} has {next(sizes)} pixels, {file} has {next(sizes)}: give all images one size")
-    return np.stack(pixels).transpose(0, 3, 1, 2)[:, : channels or (1 if is_grey else 3)]
+    x, y = images_by_class(train)
+    return _splits(path, (x, y), images_by_class(test, x.shape[1]) if test else None)
 
 
 def _splits(path: Path, train: Pair, test: Pair | None = None, standardise: bool = False) -> Splits:
@@ -417,7 +259,7 @@ def fingerprint(name: str) -> str:
     path = Path(name).expanduser()
     if not is_path(name) or not path.exists():
         return ""
-    files = _images_below(path) if path.is_dir() else []
+    files = images_below(path) if path.is_dir() else []
     described = "\n".join(f"{file.relative_to(path)} {file.stat().st_size}" for file in files)
     return hashlib.sha256(described.encode() if path.is_dir() else path.read_bytes()).hexdigest()
 
