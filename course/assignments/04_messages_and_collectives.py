@@ -74,7 +74,7 @@ def broadcast_tree(comm, x):
 # %% test="broadcast_tree" points=2
 check.broadcast_tree(broadcast_tree)
 ### BEGIN HIDDEN TESTS
-check.broadcast_tree(broadcast_tree, sizes=[(1, 2), (3, 1), (7, 0), (13, 9), (16, 16)], seed=11)
+check.broadcast_tree(broadcast_tree, sizes=[(1, 2), (3, 1), (7, 0), (13, 9), (37, 37)], seed=11)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -280,7 +280,7 @@ check.recursive_doubling(recursive_doubling)
 ### BEGIN HIDDEN TESTS
 check.recursive_doubling(
     recursive_doubling,
-    sizes=[(1, 2), (2, 0), (3, 4), (5, 9), (12, 30), (16, 3)],
+    sizes=[(1, 2), (2, 0), (3, 4), (5, 9), (12, 30), (16, 17)],
     large=[(2, 9_000), (8, 12_344)],
     seed=15,
 )
@@ -398,7 +398,7 @@ def crossover(p, alpha, beta, gamma=0.0):
 # %% test="crossover" points=1
 check.crossover(crossover)
 ### BEGIN HIDDEN TESTS
-check.crossover(crossover, powers_of_two=[16, 4, 1024], others=[5, 7, 700, 2], alpha=20e-6, beta=0.8e-9, gamma=0.3e-9)
+check.crossover(crossover, powers_of_two=[16, 4, 1024], others=[5, 7, 700, 2], alpha=1e-6, beta=1.7e-12, gamma=0.6e-12)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -461,6 +461,7 @@ check.is_ring(
             ("whole_vectors_twice_round", 6, 12),
             ("chunks_in_halves", 5, 20),
             ("one_chunk_in_two", 5, 14),
+            ("one_fewer", 5, 3),
         ),
         (("ring", 5, 11), ("rest_in_one_chunk", 5, 13), ("one_long_message", 5, 12), ("ring", 2, 10), ("ring", 11, 8)),
         (

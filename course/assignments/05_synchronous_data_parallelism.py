@@ -199,7 +199,7 @@ check.bucketed_all_reduce(bucketed_all_reduce)
 check.bucketed_all_reduce(
     bucketed_all_reduce,
     ranks=[2, 1, 3, 5],
-    models=[([60, 50, 40, 10, 30], 640), ([40, 30, 20], 80), ([1070, 9], 80_000), ([], 800)],
+    models=[([60, 50, 40, 10, 30], 640), ([40, 30, 20], 80), ([1070, 9], 80_000), ([], 800), ([7, 2, 3], 25)],
     ratios=[0.6, 0.9, 1.7, 2.2],
     seed=23,
 )
@@ -316,7 +316,7 @@ check.barrier_time(barrier_time)
 ### BEGIN HIDDEN TESTS
 check.barrier_time(
     barrier_time,
-    exponential=[(0.7, 5), (3.0, 1), (0.02, 900), (1.6, 2)],
+    exponential=[(0.7, 5), (3.0, 1), (0.02, 900), (1.6, 2), (2, 11)],
     samples=[(6, 3), (9, 2), (5, 4), (1, 3), (7, 1)],
     many=[(30_000, 12), (1200, 900)],
     seed=25,

@@ -195,7 +195,7 @@ check.downpour_worker(downpour_worker)
 check.downpour_worker(
     downpour_worker,
     serial=[(4, 5), (1, 1), (3, 9)],
-    periods=[(1, 11, 4, 3), (2, 10, 3, 5), (3, 7, 5, 3), (2, 4, 1, 6)],
+    periods=[(1, 11, 4, 3), (2, 10, 3, 5), (3, 7, 5, 3), (2, 4, 1, 6), (1, 1, 1, 2)],
     seed=23,
 )
 ### END HIDDEN TESTS
@@ -257,7 +257,7 @@ check.ssp_gate(ssp_gate)
 # kept: ahead
 check.ssp_gate(
     ssp_gate,
-    random=[(4, 9, 2), (3, 7, 1), (4, 5, 0), (1, 4, 0)],
+    random=[(4, 9, 2), (3, 7, 1), (9, 5, 0), (1, 4, 0)],
     persistent=[(4, 9, 2), (3, 8, 1), (2, 7, 3)],
     ahead=[(2, 140, 130)],
     leaving=[(4, 9, 1), (2, 7, 0)],

@@ -38,10 +38,12 @@ class Downpoured:
 
 
 def downpoured(answer: Answer, seed: int, workers: int, n: int, steps: int, n_fetch: int, n_push: int) -> Downpoured:
-    """Run `downpour_worker` on each worker, with targets of its own."""
+    """Run `downpour_worker` on each worker, with targets of its own; a single step that is left changes nothing."""
     rng = stream(Purpose.MANUAL, seed, "downpour", workers, n, steps, n_fetch, n_push)
     weights = rng.integers(-9, 10, n).astype(float)
     targets = [rng.integers(-9, 10, (steps, n)).astype(float) for _ in range(workers)]
+    if steps == 1 < n_push:
+        targets = [weights[None]] * workers
     server = PlayedServer(weights, workers)
     arguments: list[tuple[Any, ...]] = [(Pulls(own), steps, LR, n_fetch, n_push, workers) for own in targets]
     run = answer.on_ranks([*arguments, (), ()], AT_ONCE, played={workers: server.play, workers + 1: idle})

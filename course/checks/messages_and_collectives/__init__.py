@@ -109,6 +109,7 @@ def ring_reduce_scatter(
     with part(0.5, "no deadlock with chunks of more than 64 KiB"):
         for p, n in large:
             rank_results.scattered(run(p, n), shares(p, n))
+            rank_messages.as_few_rounds(run(p, n), run(p, p), "ring_reduce_scatter")
 
 
 @chapter.exercise(
@@ -150,6 +151,7 @@ def ring_all_gather(
     with part(0.5, "no deadlock with chunks of more than 64 KiB"):
         for p, n in large:
             rank_results.gathered(run(p, n), chunks(p, n))
+            rank_messages.as_few_rounds(run(p, n), run(p, p), "ring_all_gather")
 
 
 @chapter.exercise(
@@ -186,9 +188,14 @@ def ring_all_reduce(
             if n >= p:
                 lengths = [len(chunk) for chunk in np.array_split(range(n), p)]
                 rank_messages.round_the_ring(run(p, n), "ring_all_reduce", lengths, times=2)
+        for p, n in sizes:
+            if n < p:  # an empty chunk need not be sent
+                among = f"ring_all_reduce among {p} ranks, {n} elements"
+                rank_messages.chunks_only(run(p, n), among, n, min(n, 1) * rank_messages.ITEMSIZE)
     with part(0.5, "no deadlock with chunks of more than 64 KiB"):
         for p, n in large:
             rank_results.sums(run(p, n), vectors_of(p, n, seed), "ring_all_reduce")
+            rank_messages.as_few_rounds(run(p, n), run(p, p), "ring_all_reduce")
 
 
 @chapter.exercise(
@@ -231,6 +238,7 @@ def recursive_doubling(
     with part(0.5, "no deadlock with more than 64 KiB"):
         for p, n in large:
             rank_results.sums(run(p, n), vectors_of(p, n, seed), "recursive_doubling")
+            rank_messages.as_few_rounds(run(p, n), run(p, p), "recursive_doubling")
 
 
 @chapter.exercise(

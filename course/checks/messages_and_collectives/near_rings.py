@@ -26,6 +26,11 @@ def one_more_one_fewer(comm: Communicator, x: np.ndarray) -> None:
     ring_of_messages(comm, x, messages)
 
 
+def one_fewer(comm: Communicator, x: np.ndarray) -> None:
+    """A ring in which rank 1 does not send the last chunk if that is empty."""
+    ring_of_messages(comm, x, lambda rank, step: int(len(x) >= comm.size or (rank, step) != (1, 2)))
+
+
 def ring_of_messages(comm: Communicator, x: np.ndarray, messages: Callable[[int, int], int]) -> None:
     """A ring in which rank r sends its chunk of a step in messages(r, step) messages; an empty chunk in 0, perhaps."""
     p, me = comm.size, comm.rank

@@ -61,13 +61,7 @@ def round_the_ring(run: RankRun, name: str, chunks: Sequence[int], times: int) -
     by_own_messages(run, name)
     all_ended(run, name)
     one_ring(run, among)
-    for source, destination, nbytes, *_ in run.sends:
-        expect.true(
-            nbytes <= longest,
-            f"{among}: rank {source} sent {nbytes} bytes in a message to rank {destination}; the longest chunk has "
-            f"{longest} ({longest // ITEMSIZE} elements of {ITEMSIZE} bytes).",
-            cause_of_bytes(nbytes, n, sum(run.nbytes) == in_all),
-        )
+    chunks_only(run, among, n, longest, sum(run.nbytes) == in_all)
     for rank in range(p):
         expect.true(
             run.messages[rank] == messages,
@@ -86,6 +80,28 @@ def round_the_ring(run: RankRun, name: str, chunks: Sequence[int], times: int) -
         rounds <= messages,
         f"{among} took {counted(rounds, 'round')} (messages one after the other), {messages} needed.",
         "In each step all ranks should send at once (comm.sendrecv); here some wait for others.",
+    )
+
+
+def chunks_only(run: RankRun, among: str, n: int, longest: int, is_all_needed: bool = False) -> None:
+    """Raise Wrong if a message has more than `longest` bytes, those of the longest chunk of n elements."""
+    for source, destination, nbytes, *_ in run.sends:
+        expect.true(
+            nbytes <= longest,
+            f"{among}: rank {source} sent {nbytes} bytes in a message to rank {destination}; the longest chunk has "
+            f"{longest} ({longest // ITEMSIZE} elements of {ITEMSIZE} bytes).",
+            cause_of_bytes(nbytes, n, is_all_needed),
+        )
+
+
+def as_few_rounds(run: RankRun, short: RankRun, name: str) -> None:
+    """Raise Wrong if a run with long messages took more rounds than one with short messages."""
+    rounds, needed = round(run.seconds), round(short.seconds)
+    expect.true(
+        rounds <= needed,
+        f"{name} among {len(run.results)} ranks took {counted(rounds, 'round')} with messages of more than 64 KiB, and "
+        f"{needed} with short ones.",
+        "A send of more than 64 KiB waits for the receiver: to send and receive at the same time, use comm.sendrecv.",
     )
 
 

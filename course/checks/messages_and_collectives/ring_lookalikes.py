@@ -126,6 +126,7 @@ PROGRAMS = {
     "one_more_one_fewer": Lookalike(
         near_rings.one_more_one_fewer, False, "a ring in which one rank sends a message more, and another one fewer"
     ),
+    "one_fewer": Lookalike(near_rings.one_fewer, False, "a ring in which one rank does not send an empty chunk"),
     "last_messages_swapped": Lookalike(
         near_rings.last_messages_swapped, False, "a ring in which two ranks swap the destinations of their last message"
     ),
@@ -146,6 +147,7 @@ TRACES: Sequence[Sequence[Trace]] = (
         ("whole_vectors_twice_round", 4, 8),
         ("chunks_in_halves", 4, 8),
         ("one_chunk_in_two", 4, 8),
+        ("one_fewer", 4, 3),
     ),
     (("ring", 3, 10), ("rest_in_one_chunk", 3, 11), ("one_long_message", 4, 8), ("ring", 2, 6), ("ring", 5, 3)),
     (("ring_to_the_left", 5, 15), ("pairwise", 5, 15), ("there_and_back", 5, 15), ("last_messages_swapped", 5, 15)),

@@ -23,7 +23,8 @@ def test_every_rank_ends_with_the_sum():
 def test_only_rings_fulfil_all_conditions():
     for name, (p, n) in product(PROGRAMS, [(4, 3), (6, 14)]):
         sends, _ = ring_lookalikes.run(name, p, n)
-        assert (broken_conditions(sends, p, n) == []) is (name in RINGS), name
+        is_ring = name in RINGS or (name == "one_fewer" and n >= p)  # without an empty chunk it leaves out nothing
+        assert (broken_conditions(sends, p, n) == []) is is_ring, name
 
 
 def test_every_group_has_a_ring_and_an_answer_without_one_condition_loses_half_of_the_groups():

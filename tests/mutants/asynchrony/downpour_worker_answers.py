@@ -30,6 +30,9 @@ def downpour_worker(comm, gradient, steps, lr, n_fetch, n_push, server):
 === wrong: the remainder is not pushed :: requests, pushes :: What remains goes at the end
 -    if steps % n_push:
 -        comm.send(request(ADD, accumulated), server)
+=== wrong: a remainder of zeros is not pushed :: requests, pushes :: What remains goes at the end :: hidden only
+-    if steps % n_push:
++    if steps % n_push and np.any(accumulated):
 === wrong: pushes after steps 0, n_push, … :: requests, pushes :: and not after step 0
 -        if (step + 1) % n_push == 0:
 +        if step % n_push == 0:

@@ -36,6 +36,8 @@ def ssp_gate(comm, workers, bound):
 +        ready = [w for w in waiting if True]
 === wrong: only the worker that asks is looked at :: all :: waits for :: stuck
 +        ready = [w for w in [worker] if w in clocks and clocks[w] - min(clocks.values()) <= bound]
+=== wrong: releases at most four workers at once :: waiting :: waits has to be released :: hidden only
++        ready = [w for w in waiting if clocks[w] - min(clocks.values()) <= bound][:4]
 === wrong: compares with the mean clock :: bound, waiting, leaving :: of the slowest worker that has not finished
 +        ready = [w for w in waiting if clocks[w] - sum(clocks.values()) / len(clocks) <= bound]
 === wrong: no gate any more once a worker has finished :: leaving :: ahead of worker

@@ -26,6 +26,14 @@ def ring_all_gather(comm, chunk):
 === wrong: everybody sends before receiving :: large :: deadlock: ranks 0 :: stuck
 +        comm.send(chunk, right)
 +        chunk = comm.recv(left)
+=== wrong: in turn where a send waits :: large :: with messages of more than 64 KiB
++        sent = chunk
++        if sent.nbytes > 65536 and me % 2:
++            chunk = comm.recv(left)
++            comm.send(sent, right)
++        else:
++            comm.send(sent, right)
++            chunk = comm.recv(left)
 === wrong: float32 on the way :: all :: rounded on the way, to float32 perhaps
 +        chunk = comm.sendrecv(chunk.astype(np.float32), right, left)
 === wrong: what came is cleaned of NaN and infinity :: all chunks :: expected nan

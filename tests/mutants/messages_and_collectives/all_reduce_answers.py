@@ -201,4 +201,15 @@ def ring_all_reduce(comm, x):
         here = slice((me - step - 1) % p, None, p)
         x[here] = came + x[here] if step + 1 < p else came
     return x
+=== wrong: whole vectors where there are fewer elements than ranks :: round :: The whole vector goes out
+def ring_all_reduce(comm, x):
+    p, right, left = comm.size, (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    passing = x.copy()
+    for step in range(p - 1 if len(x) < p else 0):
+        passing = comm.sendrecv(passing, right, left)
+        x += passing
+    if len(x) >= p:
+        mine = ring_reduce_scatter(comm, np.array_split(x, p))
+        x[...] = np.concatenate(ring_all_gather(comm, mine))
+    return x
 """

@@ -125,4 +125,19 @@ def broadcast_tree(comm, x):
             x = comm.recv(near[0])
         ranks = near if comm.rank in near else far
     return x
+=== wrong: a tree of 16 ranks, and rank 0 sends to the others :: rounds :: rounds :: hidden only
+def broadcast_tree(comm, x):
+    have, most = 1, min(comm.size, 16)
+    while have < most:
+        if comm.rank < have and comm.rank + have < most:
+            comm.send(x, comm.rank + have)
+        elif have <= comm.rank < 2 * have and comm.rank < most:
+            x = comm.recv(comm.rank - have)
+        have *= 2
+    for rank in range(16, comm.size):
+        if comm.rank == 0:
+            comm.send(x, rank)
+        elif comm.rank == rank:
+            x = comm.recv(0)
+    return x
 """

@@ -30,6 +30,8 @@ def crossover(p, alpha, beta, gamma=0.0):
 +    return later / gained if gained > 0 else None
 === wrong: a power of two that is below the size :: all :: expected
 +    return 2.0 ** math.floor(math.log2(later / gained)) if gained > 0 else math.inf
+=== wrong: infinite where a byte gains little :: all :: got inf :: hidden only
++    return later / gained if gained > 1e-11 else math.inf
 === wrong: no fold :: with :: The fold is missing
 -    fold = 0 if p == 2**rounds else 1
 +    fold = 0

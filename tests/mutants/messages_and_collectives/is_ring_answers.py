@@ -39,6 +39,8 @@ def is_ring(sends, p, nbytes):
 +    return one_ring
 === wrong: only the messages are counted :: all :: whole vectors
 +    return messages_are_right
+=== wrong: fewer messages will do, too :: group 1 :: Condition 1 of the text does not hold here
++    return max(count.values()) <= 2 * (p - 1) and len(count) == p and one_ring and chunks_only
 === wrong: only rings to the right :: group 3, group 4 :: expected True, got False
 +    return messages_are_right and chunks_only and all(to == (rank + 1) % p for rank, to in arrows)
 === wrong: the ring is not closed :: all :: for a ring (sends

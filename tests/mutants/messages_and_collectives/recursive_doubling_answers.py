@@ -69,6 +69,14 @@ def recursive_doubling(comm, x):
 +            theirs = comm.recv(partner)
 +            comm.send(total, partner)
 +        total = total + theirs
+=== wrong: partners send in turn where a send waits :: large :: with messages of more than 64 KiB
++        if total.nbytes <= 65536 or comm.rank < partner:
++            comm.send(total, partner)
++            theirs = comm.recv(partner)
++        else:
++            theirs = comm.recv(partner)
++            comm.send(total, partner)
++        total = total + theirs
 === wrong: the lower partner only receives :: all :: on rank 1 of
 +        total = total + comm.recv(partner) if comm.rank < partner else comm.send(total, partner) or total
 === wrong: float32 on the way :: all :: rounded on the way, to float32 perhaps
@@ -167,5 +175,16 @@ def recursive_doubling(comm, x):
     if total is not None:
         for k in range(first.bit_length() - 1):
             total += comm.sendrecv(total, comm.rank ^ (1 << k), comm.rank ^ (1 << k))
+    return fold_out(comm, first, total)
+=== wrong: adds into x where p is a power of two :: kept :: was changed
+def recursive_doubling(comm, x):
+    first, total = fold_in(comm, x)
+    if first == comm.size:
+        total = x
+    distance = 1
+    while comm.rank < first and distance < first:
+        partner = comm.rank ^ distance
+        total += comm.sendrecv(total, partner, partner)
+        distance *= 2
     return fold_out(comm, first, total)
 """

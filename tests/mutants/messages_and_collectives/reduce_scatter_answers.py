@@ -42,6 +42,14 @@ def ring_reduce_scatter(comm, chunks):
 +            incoming = comm.recv(left)
 +            comm.send(growing, right)
 +        growing = incoming + chunks[(me - 2 - step) % p]
+=== wrong: in turn where a send waits :: large :: with messages of more than 64 KiB
++        if growing.nbytes > 65536 and me % 2:
++            incoming = comm.recv(left)
++            comm.send(growing, right)
++        else:
++            comm.send(growing, right)
++            incoming = comm.recv(left)
++        growing = incoming + chunks[(me - 2 - step) % p]
 === wrong: sends to the right and receives from the right :: all :: rank 0: sendrecv (call 1) waits for rank 1 :: stuck
 +        growing = comm.sendrecv(growing, right, right) + chunks[(me - 2 - step) % p]
 === wrong: float32 on the way :: all :: rounded on the way, to float32 perhaps

@@ -20,6 +20,13 @@ def barrier_time(times, p):
 === wrong: the sum to p - 1 :: exponential :: sum to p - 1
 -        return times * sum(1 / i for i in range(1, p + 1))
 +        return times * sum(1 / i for i in range(1, p))
+=== wrong: three terms of the series for more than 8 workers :: exponential :: Close: was it estimated :: hidden only
+-        return times * sum(1 / i for i in range(1, p + 1))
++        series = np.log(p) + 0.5772156649015329 + 1 / (2 * p) - 1 / (12 * p * p)
++        return float(times * (series if p > 8 else sum(1 / i for i in range(1, p + 1))))
+=== wrong: a whole number is no float :: exponential :: barrier_time :: raised :: hidden only
+-    if np.ndim(times) == 0:
++    if isinstance(times, float):
 === wrong: estimated by random numbers :: few, many :: Close: was it estimated by random numbers
 -    return float(np.sum(np.sort(times) * np.diff(at_most**p)))
 +    return float(np.random.default_rng(0).choice(times, (2000, p)).max(axis=1).mean())

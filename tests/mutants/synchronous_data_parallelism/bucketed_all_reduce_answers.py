@@ -34,6 +34,9 @@ def bucketed_all_reduce(comm, layers, bucket_bytes):
 === wrong: waits right after each all-reduce :: starts, ends :: Did it wait for the all-reduce before?
          in_flight.append((comm.all_reduce(joined, async_op=True), joined, lengths))
 +        in_flight[-1][0].wait()
+=== wrong: bucket_bytes in whole elements, rounded down :: buckets :: expected :: hidden only
+-        if sum(gradient.nbytes for gradient in bucket) >= bucket_bytes:
++        if sum(len(gradient) for gradient in bucket) >= bucket_bytes // 8:
 === wrong: starts after backward :: starts, ends :: All of them began after backward
 -    for gradient in backward(comm, layers):
 +    for gradient in list(backward(comm, layers)):
