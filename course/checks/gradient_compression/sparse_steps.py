@@ -65,8 +65,8 @@ def tied(answer: Answer) -> Made:
 
 
 def nearly_tied(answer: Answer) -> tuple[Step, RankRun]:
-    """A step whose two largest totals are equal once they are rounded on rank 0, and not in the last bit on rank 1."""
-    gradients = [[0.5, 2.0**-25, 0.0], [2.0**-25, 0.5 + 2.0**-23, 0.0]]
+    """A step whose two largest totals are equal once they are rounded on rank 0, and differ by 2^-22 on rank 1."""
+    gradients = [[0.5, 2.0**-25, 0.0], [2.0**-25, 0.5 + 2.0**-22, 0.0]]
     residuals = [[0.5, 1.0, 0.25], [1.0, 0.5, 0.25]]
     step = Step(
         np.array([1.0, 2.0, 3.0]),
