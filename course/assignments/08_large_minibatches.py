@@ -177,7 +177,7 @@ check.gradient_noise_scale(gradient_noise_scale)
 ### BEGIN HIDDEN TESTS
 check.gradient_noise_scale(
     gradient_noise_scale,
-    drawn=[(8, 5, 4, 2, 7), (1, 3, 2, 1, 5), (3, 12, 6, 4, 32)],
+    drawn=[(8, 5, 4, 2, 7), (1, 3, 2, 1, 5), (3, 12, 6, 40, 320)],
     populations=[(4, 3, 1, 3), (3, 2, 2, 3), (3, 4, 2, 4)],
     seed=22,
 )
@@ -220,7 +220,7 @@ def noise_of_ranks(comm, gradient, b):
 # %% test="noise_of_ranks" points=3
 check.noise_of_ranks(noise_of_ranks)
 ### BEGIN HIDDEN TESTS
-check.noise_of_ranks(noise_of_ranks, cases=[(2, 7, 3), (4, 3, 5), (3, 1, 2), (6, 9, 1), (2, 1200, 2)], seed=23)
+check.noise_of_ranks(noise_of_ranks, cases=[(2, 7, 3), (4, 3, 5), (3, 1, 2), (6, 9, 1), (2, 1200, 250)], seed=23)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -104,6 +104,8 @@ def majority(answer: Answer, kind: str, case: Case, seed: int) -> Majority:
         for _ in range(2 * rounds + 2 if slowness[machine] >= 1 else 6 * rounds):
             at += float(slowness[machine]) * (1 + float(rng.integers(1, 2**20)) / 2**20)
             gradients.append(Gradient(machine, at, rng.uniform(-99, 99, n)))
+        if machine == 0:
+            gradients[1].values[:] = 0.0  # no message is told by its numbers
     gradients.sort(key=lambda gradient: gradient.at)
     drawn, now = [], 0.0
     for _ in range(rounds):

@@ -95,7 +95,14 @@ def tied_runs(answer: Answer) -> list[Run]:
     near = np.array([1.0, -1.0 - 1e-11, 1.0 + 2e-11, 3e-9])
     return [
         run(answer, [np.array(row) for row in rows], [2, 0, 4, 1], 0.5, False),
-        run(answer, [np.array([0.0, 0.0, 1.0]), np.zeros(3)], [2, 2], 0.0, False),
+        run(
+            answer,
+            [np.array([0.0, 0.0, -2.0]), np.zeros(3)],
+            [2, 2],
+            0.0,
+            False,
+            (np.zeros(3), np.array([0.0, 0.0, 3.0])),
+        ),
         run(answer, [many, -many], [20, 30], 0.5, False),
         run(answer, [near, -near], [2, 1], 0.5, False, (near / 4, -near / 2)),
     ]

@@ -162,6 +162,7 @@ CORNERS: dict[str, tuple[list[float], int]] = {
     "tiny numbers": ([3e-100, -4e-100, 1e-100], 3),
     "a hundred levels": ([1.0, 100.0, -10.0], 100),
     "a random number just below the rest": ([1.62500001, -((4 - 1.62500001**2) ** 0.5)], 2),  # float32 has 1.625
+    "random numbers equal to the rest": ([4.0, -4.0, 4.0, 3.0, 2.0, -1.0, 1.0, 1.0], 5),  # 5 / 8, for a norm of 8
 }
 
 

@@ -245,6 +245,7 @@ CORNERS: dict[str, tuple[list[list[float]], float]] = {
     "an empty gradient": ([[]], 1.0),
     "threshold 0": ([[0.0, -0.125, 0.25, 0.0]], 0.0),
     "a total that rounds to the threshold": ([[2.0**-25, -(2.0**-25), 1.0], [1.0, -1.0, -0.5]], 1.0),
+    "numbers whose squares are 0 in float32": ([[1e-30, -3e-30, 2e-30]], 1.5e-30),
     "large numbers": ([[1e30, -1.0, 3e-30], [-1e30, 2.0, 1e-30]], 1.5),
 }
 

@@ -94,10 +94,16 @@ def drawn(answer: Answer, case: Case, seed: int, kind: str = "random") -> Sum:
 
 
 def uneven(answer: Answer) -> list[Sum]:
-    """Ranks without entries, with all, and vectors of one entry."""
+    """Ranks without entries, one of them alone, with all, and vectors of one entry or two, as many as rows of pairs."""
     none, one, every = np.zeros(0, np.int64), np.array([1]), np.arange(4)
     made = []
-    for n, sets in ((4, [none, one, none, every]), (6, [none, none]), (1, [np.array([0]), np.array([0])])):
+    for n, sets in (
+        (4, [none, one, none, every]),
+        (6, [none, none]),
+        (6, [none]),
+        (1, [np.array([0]), np.array([0])]),
+        (2, [one, one]),
+    ):
         values = [np.arange(1.0, 1 + len(those)).astype(np.float32) for those in sets]
         made.append(run(answer, n, list(sets), values))
     return made

@@ -111,6 +111,12 @@ def of_the_gradient(step: Step, _: list[Array]) -> tuple[Array, list[Array]]:
     return moved(step, added(step, chosen, step.totals) / step.p), kept_of(step, chosen)
 
 
+def before_rounding(step: Step, _: list[Array]) -> tuple[Array, list[Array]]:
+    exact = [each.astype(np.float64) + gradient for each, gradient in zip(step.residuals, step.gradients, strict=True)]
+    chosen = [top(total, step.k) for total in exact]
+    return moved(step, added(step, chosen, step.totals) / step.p), kept_of(step, chosen)
+
+
 def without_memory(step: Step, _: list[Array]) -> tuple[Array, list[Array]]:
     chosen = [top(gradient, step.k) for gradient in step.gradients]
     return moved(step, added(step, chosen, step.gradients) / step.p), [np.zeros_like(each) for each in step.residuals]
@@ -177,6 +183,7 @@ MISTAKES: dict[str, Rule] = {
     "There is no memory: the residual is not added to the gradient.": without_memory,
     "The residual is kept, but not added to the next gradient.": kept_anew,
     "The entries were chosen by the gradient; choose by the total of gradient and residual.": of_the_gradient,
+    "The entries were chosen before the total was rounded to float32: round it once, then choose.": before_rounding,
     "All entries were added up: that is the dense step.": dense,
     "The entries were chosen from the sum of all ranks; each rank chooses its own.": of_the_sum,
     "The residual still has the entries that were sent: they would be sent again.": with_residuals(

@@ -60,7 +60,21 @@ def tied(answer: Answer) -> Made:
         gradients = [np.array(row, np.float32) - kept for row in rows]
         step = Step(np.arange(1.0, len(rows[0]) + 1), gradients, [kept] * len(rows), k)
         made.append((step, answer.on_ranks(step.arguments(), may_change=[RESIDUAL])))
+    made.append(nearly_tied(answer))
     return made
+
+
+def nearly_tied(answer: Answer) -> tuple[Step, RankRun]:
+    """A step whose two largest totals are equal once they are rounded on rank 0, and differ by 2^-22 on rank 1."""
+    gradients = [[0.5, 2.0**-25, 0.0], [2.0**-25, 0.5 + 2.0**-22, 0.0]]
+    residuals = [[0.5, 1.0, 0.25], [1.0, 0.5, 0.25]]
+    step = Step(
+        np.array([1.0, 2.0, 3.0]),
+        [np.array(row, np.float32) for row in gradients],
+        [np.array(row, np.float32) for row in residuals],
+        1,
+    )
+    return step, answer.on_ranks(step.arguments(), may_change=[RESIDUAL])
 
 
 def rounded(answer: Answer) -> Made:

@@ -89,7 +89,7 @@ def run(answer: Answer, case: Case, kind: str, seed: int) -> Run:
     rate = float(np.round(rng.uniform(0.05, 0.1), 3))
     rates = {
         "constant": [rate] * steps,
-        "rising": [rate * (1 + step / max(steps - 2, 1)) for step in range(steps - 2)] + [8 * rate] * 2,
+        "rising": [rate * (1 + step / max(steps - 2, 1)) for step in range(steps - 2)] + [24 * rate] * 2,
         "falling": [3 * rate * 0.2 ** (3 * step // steps) for step in range(steps)],
     }[kind]
     one = Run(rng.normal(size=n), kind, rng.uniform(0.5, 2.0, n), rng.normal(0.0, 2.0, (steps, n)), rates, momentum)

@@ -32,7 +32,7 @@ class Measured:
 
     overhead, compute   seconds of a step with B samples: overhead + compute * B / p, at least
     idle_below          samples a node below which computing takes no less time
-    slow_above          samples a node above which each further one takes three times as long
+    slow_above          samples a node above which each further one takes 1 + slowdown times as long
     asked, returned     the minibatches that the answer measured, and the one that it returned
     """
 
@@ -44,6 +44,7 @@ class Measured:
     compute: float
     idle_below: float = 0.0
     slow_above: float = np.inf
+    slowdown: float = 2.0
     asked: list[Any] = field(default_factory=list)
     returned: Any = None
 
@@ -62,7 +63,7 @@ class Measured:
     def seconds_per_step(self, batch: Any) -> Any:
         """The seconds of a step, for one minibatch or an array of them."""
         each = batch / self.p
-        computing = np.maximum(each, self.idle_below) + 2 * np.maximum(each - self.slow_above, 0.0)
+        computing = np.maximum(each, self.idle_below) + self.slowdown * np.maximum(each - self.slow_above, 0.0)
         return self.overhead + self.compute * computing
 
     def measure(self, batch: Any) -> float:
@@ -105,6 +106,13 @@ def draw(seed: int) -> list[Measured]:
         Measured("memory for one sample", 32, 1, between(100, 900), 0.1, 0.01),
         Measured("memory for two samples", 32, 2, between(2e3, 9e3), 0.1, 0.01),
         Measured("one node, and no network", 1, million, between(20, 200), 0.0, 2e-3, between(200, 900)),
+        *(
+            Measured(
+                "what does not fit into memory is read from a disk", 4, million, between(1e7, 9e7), 1.0, 1e-6, 0.0,
+                between(*edge), 1e6,
+            )
+            for edge in ((2e3, 9e3), (2e4, 9e4))
+        ),
     ]  # fmt: skip
 
 

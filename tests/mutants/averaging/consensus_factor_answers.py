@@ -35,6 +35,16 @@ def consensus_factor(W):
 def consensus_factor(W):
     values = np.sort(np.linalg.eigvals(W))
     return max(abs(values[0]), abs(values[-2])) if len(W) > 1 else 0.0
+=== wrong: the last of many steps of the power iteration :: others :: expected :: hidden only
+def consensus_factor(W):
+    x, factor = np.arange(1.0, len(W) + 1) ** 2, 0.0
+    for _ in range(2000):
+        y = (x - x.mean()) @ W.T
+        size = np.linalg.norm(y)
+        if size < 1e-12:
+            return 0.0
+        factor, x = size / np.linalg.norm(x - x.mean()), y / size
+    return factor
 === right: takes the mean out first
 def consensus_factor(W):
     return np.abs(np.linalg.eigvals(W - 1 / len(W))).max()

@@ -46,6 +46,9 @@ def elastic_limit(p, lr, curvature, period):
     plain = 1 - lr * curvature
     q = plain ** (min(period, 100) - 1)
     return 2 * (1 + q * plain) / (2 * q + p * (1 + q * plain))
+=== wrong: rounded to six digits after the point :: several :: expected :: hidden only
+-    return (2 + 2 * s) / (2 * q + p + p * s)
++    return round((2 + 2 * s) / (2 * q + p + p * s), 6)
 === right: halves the interval in which the limit is
 def elastic_limit(p, lr, curvature, period):
     def growth(alpha):

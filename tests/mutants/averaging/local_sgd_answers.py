@@ -82,6 +82,9 @@ def local_sgd(comm, x, gradient, lr, period, steps, first):
             x = comm.all_reduce(x) / comm.size
             rounds += 1
     return x
+=== wrong: no round after a single step at the end :: post local, rounds :: expected :: hidden only
+-        if step < first or (step - first) % period == period - 1 or step == steps - 1:
++        if step < first or (step - first) % period == period - 1 or step == steps - 1 > first:
 === right: a list of lengths of periods
 def local_sgd(comm, x, gradient, lr, period, steps, first):
     lengths = [1] * min(first, steps)

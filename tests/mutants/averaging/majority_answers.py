@@ -140,6 +140,9 @@ def majority(comm, p, n, drawn):
 -        parent, children = tree(p, root, comm.rank)
 +        parent = None if comm.rank == root else (comm.rank - 1) % p
 +        children = [] if (comm.rank + 1) % p == root else [(comm.rank + 1) % p]
+=== wrong: a gradient of zeros is taken for the end :: sums, once, times, messages :: expected
+-            elif len(came) == 0:
++            elif not came.any():
 === right: any message; running totals in one array
 def majority(comm, p, n, drawn):
     from minidl.cluster import ANY

@@ -48,6 +48,9 @@ def rounds_and_words(p, n, steps, period, first):
     alone = min(first, steps)
     rounds = alone + -(-(steps - alone) // period)
     return rounds, rounds * 2 * (p - 1) * (n % 2**32) / p
+=== wrong: a single step has no round :: all :: expected :: hidden only
+-    rounds = alone + (steps - alone + period - 1) // period
++    rounds = alone + (steps - alone + period - 1) // period if steps > 1 else 0
 === right: counts step by step, and message by message
 def rounds_and_words(p, n, steps, period, first):
     rounds = sum(

@@ -29,7 +29,7 @@ def qsgd(gradient, s, uniform):
 +    levels = lower + (uniform[0] < a - lower)
 === wrong: its own random numbers :: all :: levels
 +    levels = lower + (np.random.default_rng(0).random(len(a)) < a - lower)
-=== wrong: floor of the signed number :: levels, bytes :: floor of a negative number
+=== wrong: floor of the signed number :: levels, bytes, corners :: floor of a negative number
 -    a = s * np.abs(gradient) / norm
 +    a = s * gradient / norm
 -    return norm, (np.sign(gradient) * levels).astype(np.int8)
@@ -44,6 +44,9 @@ def qsgd(gradient, s, uniform):
 +    a = s * np.abs(gradient) / (norm + 1e-8)
 === wrong: the rest in float32 :: corners :: expected 2 at [0], got 1
 +    a = (s * np.abs(gradient) / norm).astype(np.float32)
+=== wrong: also where the random number is equal to the rest :: corners :: equal to the rest
+-    levels = lower + (uniform < a - lower)
++    levels = lower + (uniform <= a - lower)
 === wrong: a NaN made a whole number :: corners :: 0 / 0 is NaN
 -    if norm == 0:
 -        return 0.0, np.zeros(len(gradient), np.int8)

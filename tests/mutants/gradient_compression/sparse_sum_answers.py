@@ -100,6 +100,9 @@ def sparse_sum(comm, indices, values, n):
 +            those = comm.sendrecv(total[held], partner, partner)
 -        else:
 -            total = total + came
+=== wrong: two rows are taken for pairs :: sum, switch :: IndexError :: raised
+-        if came.dtype == np.int32:
++        if len(came) == 2:
 === wrong: the mean :: all :: the sum is wanted
 -    return total
 +    return total / np.float32(comm.size)

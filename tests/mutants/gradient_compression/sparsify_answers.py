@@ -30,8 +30,11 @@ def sparsify(gradient, residual, threshold):
 +    indices = np.flatnonzero(np.abs(residual) >= threshold)
 === wrong: chosen by the gradient alone :: many, bits, corners :: The gradient alone was compared
 +    indices = np.flatnonzero(np.abs(gradient) > threshold)
-=== wrong: the square is compared :: first, many, bits :: compare the magnitude
+=== wrong: the square is compared :: all :: compare the magnitude
 +    indices = np.flatnonzero(residual**2 > threshold)
+=== wrong: squares are compared :: corners :: expected
+-    indices = np.flatnonzero(np.abs(residual) > threshold)
++    indices = np.flatnonzero(residual**2 > threshold**2)
 === wrong: no memory: what is small is dropped :: many, bits, corners :: never sent
 -    residual += gradient
 +    residual[...] = gradient

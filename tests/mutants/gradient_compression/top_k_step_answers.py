@@ -80,6 +80,15 @@ def top_k_step(comm, w, gradient, residual, k, lr):
 === wrong: a sort that is not stable :: ties :: kind='stable'
 -    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
 +    chosen = np.argsort(-np.abs(residual))[:k]
+=== wrong: chosen before the total is rounded :: ties :: chosen before
+-    residual += gradient
+-    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
++    exact = residual.astype(np.float64) + gradient
++    residual += gradient
++    chosen = np.argsort(-np.abs(exact), kind="stable")[:k]
+=== wrong: chosen by the first digits :: ties :: residual
+-    chosen = np.argsort(-np.abs(residual), kind="stable")[:k]
++    chosen = np.argsort(-np.round(np.abs(residual), 6), kind="stable")[:k]
 === wrong: all entries as large as the k-th :: traffic, ties :: more than k
 +    chosen = np.flatnonzero(np.abs(residual) >= np.sort(np.abs(residual))[-k])
 === wrong: zeros are not sent :: traffic :: Exactly k entries

@@ -62,6 +62,9 @@ def corrected_run(w, gradient, rates, momentum):
 +    start = w
 -        v = momentum * (lr / before) * v + lr * gradient(w, step)
 +        v = momentum * (lr / before) * v + lr * gradient(start, step)
+=== wrong: the factor is at most 10 :: rising :: expected
+-        v = momentum * (lr / before) * v + lr * gradient(w, step)
++        v = momentum * min(10, lr / before) * v + lr * gradient(w, step)
 === right: the rate outside, and v computed from u at the end
 def corrected_run(w, gradient, rates, momentum):
     u = 0 * w

@@ -72,6 +72,9 @@ def noise_of_ranks(comm, gradient, b):
 -    comm.all_reduce(message)
 +    if comm.rank == 0:
 +        comm.all_reduce(message)
+=== wrong: the mean from the own gradient and the rest of the sum :: bits :: compared with that of rank 0
+-    mean, small = message[:-1] / p, message[-1] / p
++    mean, small = gradient / p + (message[:-1] - gradient) / p, message[-1] / p
 === right: the squared norm in front, already divided, and the sample variance of the ranks
 def noise_of_ranks(comm, gradient, b):
     p = comm.size
