@@ -36,7 +36,7 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 === wrong: numbers of two digits :: weights :: the weights: expected
 -        m = int(action[1:])
 +        m = int(action[1:3])
-=== wrong: a gradient waits for the end of the message before :: large :: deadlock
+=== wrong: a gradient waits for the end of the message before :: large ::  :: stuck
 -                sent.append(comm.isend(gx, s - 1))
 +                if sent:
 +                    sent.pop().wait()
