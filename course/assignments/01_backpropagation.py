@@ -47,7 +47,7 @@ def vjp_mul(g, x, y):
 # %% test="vjp_mul" points=1
 check.vjp_mul(vjp_mul)
 ### BEGIN HIDDEN TESTS
-check.vjp_mul(vjp_mul, shapes=[(7,), (1, 1), (3, 1, 2), (2, 0), (25, 50)], seed=11)
+check.vjp_mul(vjp_mul, shapes=[(7,), (), (1, 1), (3, 1, 2), (2, 0), (25, 50)], seed=11)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -104,7 +104,12 @@ def vjp_matmul(g, X, W):
 # %% test="vjp_matmul" points=2
 check.vjp_matmul(vjp_matmul)
 ### BEGIN HIDDEN TESTS
-check.vjp_matmul(vjp_matmul, sizes=[(2, 5, 3), (4, 4, 4), (3, 1, 1), (0, 3, 2)], large=(40, 70, 50), seed=11)
+check.vjp_matmul(
+    vjp_matmul,
+    sizes=[(2, 5, 3), (4, 4, 4), (3, 1, 1), (0, 3, 2)],
+    large=[(40, 70, 50), (900, 2, 3), (2, 900, 3), (3, 2, 900)],
+    seed=11,
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]

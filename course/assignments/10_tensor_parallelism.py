@@ -232,7 +232,7 @@ def embedding(comm, ids, table, start, g):
 
     ids: n tokens, whole, an array of integers from 0 to V - 1; a token may be there several times. table: this rank's
         rows of the table, of shape (own, d), from row `start` on: row 0 of `table` is that of token `start`.
-        `own` may differ from rank to rank.
+        `own`, from 1 on, may differ from rank to rank.
     g: the gradient of the loss with respect to y, whole, of shape (n, d).
     Returns: (y, gtable), arrays. y: the rows of the tokens, whole, of shape (n, d). gtable: the gradient with
         respect to `table`, of its shape.
@@ -270,8 +270,8 @@ def cross_entropy(comm, logits, targets, start):
     """Compute the cross entropy of logits that are divided by columns, and its gradient.
 
     logits: this rank's columns of the logits of n samples, of shape (n, own), from column `start` on: column 0 of
-        `logits` is that of token `start`. `own` may differ from rank to rank. Logits may be as large as 2000, and as
-        small as -2000.
+        `logits` is that of token `start`. `own`, from 1 on, may differ from rank to rank. Logits may be as large as
+        2000, and as small as -2000.
     targets: the right token of each sample, whole, an array of n integers from 0 to V - 1.
     Returns: (loss, glogits). loss: the mean over the n samples of log(sum_j exp(l_j)) - l_t, where l is the row of all
         V logits of the sample and t its target; a number. glogits: the gradient of the loss with respect to `logits`,
@@ -367,6 +367,7 @@ check.summa(
         (3, 1, 2, 6, 12, 5),
         (1, 3, 2, 5, 12, 6),
         (2, 2, 3, 4, 12, 6),
+        (1, 3, 4, 5, 12, 6),
         (1, 1, 1, 3, 4, 5),
         (1, 2, 5, 40, 20, 60),
     ],

@@ -172,7 +172,7 @@ check.run_stage(
         ("1f1b", 5, 3),
         ("1f1b", 1, 102),
     ],
-    large=[("1f1b", 4, 5), ("gpipe", 3, 2), ("naive", 3, 4)],
+    large=[("1f1b", 4, 5), ("gpipe", 3, 2), ("naive", 3, 4), ("last in bursts", 3, 5)],
     long=[("1f1b", 3, 9), ("naive", 3, 7), ("1f1b", 2, 8)],
     seed=51,
 )
@@ -281,7 +281,7 @@ def deadlock(schedule):
 # %% test="deadlock" points=3
 check.deadlock(deadlock)
 ### BEGIN HIDDEN TESTS
-check.deadlock(deadlock, healthy=[(4, 5), (1, 3), (6, 9), (3, 2)], circles=[(3, 4), (5, 6), (4, 3)], seed=53)
+check.deadlock(deadlock, healthy=[(4, 5), (1, 3), (6, 9), (3, 2), (2, 120)], circles=[(3, 4), (5, 6), (4, 3)], seed=53)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -64,24 +64,28 @@ TINY = 1e-8
     ],
 )
 def vjp_mul(
-    answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (1,), (2, 3), (0,), (40, 30)), seed: int = 0
+    answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (), (1,), (2, 3), (0,), (40, 30)), seed: int = 0
 ) -> None:
     """The gradients of a product, and nothing overwritten.
 
     A changed argument costs the first part in which it shows, so the part about it comes first.
     """
     random = np.random.default_rng(seed)
+
+    def operands(shape: Shape) -> list[Any]:
+        return [np.asarray(array) for array in random.standard_normal((3, *shape))]
+
     with part(0.25, "g, x and y are left as they were"):
         for shape in shapes:
             called = f"vjp_mul(g, x, y) of arrays of shape {shape}"
-            for gradient in pair(answer(*random.standard_normal((3, *shape))), called):
+            for gradient in pair(answer(*operands(shape)), called):
                 expect.true(
                     np.shape(gradient) == shape,
                     f"{called}: expected two arrays of that shape, got {expect.shown(gradient)}.",
                 )
     with part(0.75, "the gradients of x and y"):
         for shape in shapes:
-            g, x, y = random.standard_normal((3, *shape))
+            g, x, y = operands(shape)
             x.flat[:1] = 0.0  # nobody may divide by it
             g.flat[1:2] *= TINY
             called = f"vjp_mul(g, x, y) of arrays of shape {shape}"
@@ -96,6 +100,9 @@ def vjp_mul(
             overwritten = "g was overwritten by the first gradient before the second used it."
             mistakes = {swapped: g * y, no_g: x, overwritten: g * y * x}
             expect.array(gy, g * x, f"{called}, gradient of y", **FLOAT64, mistakes=mistakes)
+            for gradient in pair(answer(g, x, x), f"vjp_mul(g, x, x), x of shape {shape}"):
+                both = {"Each operand gets the gradient of its own use, also where x and y are one array.": 2 * g * x}
+                expect.array(gradient, g * x, f"vjp_mul(g, x, x), x of shape {shape}", **FLOAT64, mistakes=both)
 
 
 @chapter.exercise(
@@ -153,7 +160,7 @@ def vjp_matmul(
     part: Part,
     *,
     sizes: Sequence[tuple[int, int, int]] = ((2, 3, 4), (3, 3, 3), (5, 1, 2), (1, 1, 1), (0, 2, 3)),
-    large: tuple[int, int, int] = (60, 50, 40),
+    large: Sequence[tuple[int, int, int]] = ((60, 50, 40), (800, 3, 2)),
     seed: int = 0,
 ) -> None:
     """Both gradients of a matrix product, without its Jacobian."""
@@ -181,7 +188,8 @@ def vjp_matmul(
                         )
                     expect.array(got, x.T @ g, f"{called}, {title}", **FLOAT64, mistakes=matmul_w_mistakes(g, x, w))
     with part(0.5, "in the memory of a few matrices"):
-        compare_memory(answer, *operands(*large), large)
+        for m, k, n in large:
+            compare_memory(answer, *operands(m, k, n), (m, k, n))
 
 
 BROADCASTS = (

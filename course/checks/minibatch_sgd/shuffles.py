@@ -15,7 +15,9 @@ from course.probes.minibatch_sgd_elsewhere import listed_elsewhere
 N, BATCH_SIZE = 60, 7
 FACTORS = (31, 37, 97, 100, 101, 128, 256, 512, 997, 1000, 1009, 1024, 4096, 9973, 10_000)
 """Numbers by which a seed or an epoch is likely to be multiplied or reduced."""
-FAR_SEEDS = (*FACTORS, 2**16, 100_000, 2**20, 10**6, 2**24, 10**9)
+FAR = (*FACTORS, 2**16, 100_000, 2**20, 10**6, 1_000_003, 2**24, 10**9, 2_654_435_761)
+NEAR = range(2, 31)
+LAST = 2**32 - 1
 FEW = 4
 Order = list[int]
 
@@ -92,7 +94,8 @@ def compare_all(answer: Answer, seed: int) -> None:
 def compare_far(answer: Answer, seed: int) -> None:
     """Raise Wrong if distant seeds and epochs have the same order, as when the two are combined into one number."""
     pairs = [(seed, 0), (seed, 1), (seed + 1, 0)]
-    pairs += [(seed, far) for far in FACTORS] + [(seed + far, 0) for far in FAR_SEEDS]
+    pairs += [pair for far in (*NEAR, *FAR) for pair in ((seed, far), (seed + far, 0))]
+    pairs += [(LAST, 0), (LAST, 1)]  # of which a float loses digits
     orders = dict(zip(pairs, answer.run(orders_of, N, BATCH_SIZE, pairs), strict=True))
     compare_different(orders, f"minibatches(n={N}, batch_size={BATCH_SIZE}, seed={seed}, epoch=…)", seed)
 
@@ -158,10 +161,11 @@ def compare_different(orders: dict[tuple[int, int], Order], said: str, seed: int
             same.append((other, pair))
     of_epochs = next(((a, b) for a, b in same if a[0] == b[0]), None)
     if of_epochs:
-        (_, a), (_, b) = of_epochs
-        message = f"{said}: epochs {a} and {b} have the same batches, {brief(orders[seed, a])}."
-        whole = "whole epoch, and not on a remainder of it" if abs(a - b) in FACTORS else "epoch"
-        product = " (and not on seed * epoch, 0 for seed 0)" if seed == 0 else ""
+        (s, a), (_, b) = of_epochs
+        with_seed = said if s == seed else said.replace(f"seed={seed}", f"seed={s}")
+        message = f"{with_seed}: epochs {a} and {b} have the same batches, {brief(orders[s, a])}."
+        whole = "whole epoch, and not on a remainder of it" if abs(a - b) in FAR else "epoch"
+        product = " (and not on seed * epoch, 0 for seed 0)" if s == 0 else ""
         raise Wrong(message, f"Does the generator depend on the {whole}{product}?")
     of_seeds = next(((a, b) for a, b in same if a[1] == b[1]), None)
     if of_seeds:
@@ -169,7 +173,7 @@ def compare_different(orders: dict[tuple[int, int], Order], said: str, seed: int
         message = (
             f"minibatches(n={N}, batch_size={BATCH_SIZE}, …, epoch={epoch}): seeds {a} and {b} have the same batches."
         )
-        whole = "whole seed, and not on a remainder of it" if abs(a - b) in FAR_SEEDS else "seed"
+        whole = "whole seed, and not on a remainder of it" if abs(a - b) in FAR else "seed"
         raise Wrong(message, f"Does the generator depend on the {whole}?")
     if same:
         (s, e), (t, f) = same[0]

@@ -99,7 +99,7 @@ def run_stage(
         ("1f1b", 3, 4), ("gpipe", 2, 3), ("naive", 3, 2), ("reversed", 2, 3), ("1f1b", 1, 2), ("1f1b", 4, 1),
         ("1f1b", 1, 101),
     ),
-    large: Sequence[stage_runs.Case] = (("1f1b", 3, 4), ("gpipe", 2, 3), ("naive", 2, 2)),
+    large: Sequence[stage_runs.Case] = (("1f1b", 3, 4), ("gpipe", 2, 3), ("naive", 2, 2), ("last in bursts", 3, 4)),
     long: Sequence[stage_runs.Case] = (("1f1b", 3, 8), ("naive", 2, 6)),
     seed: int = 0,
 ) -> None:  # fmt: skip
@@ -176,7 +176,7 @@ def deadlock(
     answer: Answer,
     part: Part,
     *,
-    healthy: Sequence[Two] = ((3, 4), (1, 2), (4, 8), (2, 2)),
+    healthy: Sequence[Two] = ((3, 4), (1, 2), (4, 8), (2, 2), (2, 110)),
     circles: Sequence[Two] = ((2, 3), (4, 5), (3, 6)),
     seed: int = 0,
 ) -> None:

@@ -21,10 +21,11 @@ TRAPS: tuple[tuple[Costs, int], ...] = (
     ([2, 8, 2, 8, 2], 2),
     ([2, 4, 1, 2, 3], 3),
     ([3_000_000_000, 1, 3, 3_000_000_000], 2),
+    ([*[100] * 6, *[1] * 6], 7),
 )
 """Costs for which these are not best: equal numbers of layers, stages filled up to the mean of all layers or of those
-that are left, the slowest stage split again and again, the two fastest neighbours merged again and again; and sums that
-few bits cannot tell apart."""
+that are left, the slowest stage split again and again, the two fastest neighbours merged again and again, stages of at
+most three times the mean number of layers; and sums that few bits cannot tell apart."""
 
 
 def operations(n: int, stages: int) -> int:

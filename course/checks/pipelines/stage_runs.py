@@ -40,7 +40,13 @@ def reverse(K: int, M: int) -> Schedule:
     return [[*(f"F{m}" for m in range(M)), *(f"B{m}" for m in reversed(range(M))), "U0"] for _ in range(K)]
 
 
-SCHEDULES = {"1f1b": one_f_one_b, "gpipe": gpipe, "naive": naive, "reversed": reverse}
+def last_in_bursts(K: int, M: int) -> Schedule:
+    """GPipe, but the last stage does its last micro-batch alone: gradients come before it has all activations."""
+    burst, alone = gpipe(1, M - 1)[0][:-1], [f"F{M - 1}", f"B{M - 1}", "U0"]
+    return [*gpipe(K - 1, M), [*burst, *alone]]
+
+
+SCHEDULES = {"1f1b": one_f_one_b, "gpipe": gpipe, "naive": naive, "reversed": reverse, "last in bursts": last_in_bursts}
 
 
 def rate(M: int) -> float:

@@ -19,6 +19,9 @@ def vjp_matmul(g, X, W):
 def vjp_matmul(g, X, W):
     J = np.kron(np.eye(len(X)), W)
     return (J @ g.ravel()).reshape(X.shape), X.T @ g
+=== wrong: a matrix of m times m :: memory :: at its peak
+def vjp_matmul(g, X, W):
+    return np.eye(len(X)) @ g @ W.T, X.T @ g
 === wrong: fails without rows :: of w :: need at least one array to stack :: raised
 def vjp_matmul(g, X, W):
     return np.stack([W @ row for row in g]), X.T @ g

@@ -45,6 +45,12 @@ def vjp_mul(g, x, y):
     gx = out
     np.multiply(g, x, out=out)
     return gx, out
+=== wrong: one array as both operands is taken for a square :: values :: also where x and y are one array
+def vjp_mul(g, x, y):
+    return (2 * g * x, 2 * g * x) if x is y or np.array_equal(x, y) and x.any() else (g * y, g * x)
+=== wrong: numbers become arrays of one element :: all :: expected two arrays of that shape
+def vjp_mul(g, x, y):
+    return np.atleast_1d(g * y), np.atleast_1d(g * x)
 === right: a list, by numpy's functions
 def vjp_mul(g, x, y):
     return [np.multiply(y, g), np.multiply(x, g)]

@@ -17,6 +17,9 @@ def gradient_variance(gradients, batch_size, replacement):
     if n == 1:
         return 0.0
     return one / batch_size * (n - batch_size) / (n - 1)
+=== wrong: many samples are taken for infinitely many :: without :: This is the variance with replacement
+-    if replacement:
++    if replacement or n > 5000:
 === wrong: with and without exchanged :: all :: This is the variance without replacement
 -        return one / batch_size
 +        return one / batch_size * (n - batch_size) / max(n - 1, 1)

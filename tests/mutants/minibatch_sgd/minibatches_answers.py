@@ -15,6 +15,12 @@ def minibatches(n, batch_size, seed, epoch):
 === wrong: indices of one byte :: once :: wraps round
 -    order = np.random.default_rng((seed, epoch)).permutation(n)
 +    order = np.random.default_rng((seed, epoch)).permutation(n).astype(np.int8)
+=== wrong: small multiples of seed and epoch are added :: own shuffle :: give the generator the same number
+-    order = np.random.default_rng((seed, epoch)).permutation(n)
++    order = np.random.default_rng(31 * seed + 17 * epoch).permutation(n)
+=== wrong: seed and epoch in one float :: own shuffle :: have the same batches
+-    order = np.random.default_rng((seed, epoch)).permutation(n)
++    order = np.random.default_rng(int(seed * 2.0**32 + epoch)).permutation(n)
 === wrong: one array for all batches :: repeatable :: changed the batches of an earlier epoch
 -    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
 +    kept = minibatches.__dict__.setdefault(n, order)

@@ -42,6 +42,9 @@ def cut(costs, K):
 === wrong: the fastest of the slowest is not searched: max of both minima :: all :: possible
 -            table[k, i] = min(
 +            table[k, i] = max(
+=== wrong: a stage has at most three times the mean number of layers :: few :: 100 is possible
+-                (max(table[k - 1, j][0], before[i] - before[j]), j) for j in range(k - 1, i)
++                (max(table[k - 1, j][0], before[i] - before[j]), j) for j in range(max(k - 1, i - 3 * n // K), i)
 === wrong: the total of both, not the slowest :: all :: possible
 -                (max(table[k - 1, j][0], before[i] - before[j]), j) for j in range(k - 1, i)
 +                ((table[k - 1, j][0] + before[i] - before[j]), j) for j in range(k - 1, i)

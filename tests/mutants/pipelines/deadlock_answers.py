@@ -38,9 +38,12 @@ def deadlock(schedule):
             action = schedule[s][place[s]]
             waits[s] = (action, missing(s, action))
     return waits
-=== wrong: numbers of two digits :: missing :: expected
+=== wrong: numbers of two digits :: healthy, missing :: expected
 -            if (s, "F" + action[1:]) not in done:
 +            if (s, "F" + action[1:3]) not in done:
+=== wrong: a hundred rounds and no more :: healthy :: This schedule works
+-    while going:
++    for _ in range(100):
 === wrong: nothing ever waits :: all :: never finish
 -    return waits
 +    return {}
@@ -132,7 +135,7 @@ def deadlock(schedule):
 +            line.remove('U0')
 === wrong: a stage has actions :: missing :: IndexError :: raised
 +    first = [line[0] for line in schedule]
-=== wrong: the first digit of a number :: missing :: expected
+=== wrong: the first digit of a number :: healthy, missing :: expected
 -            if (s, "F" + action[1:]) not in done:
 +            if (s, "F" + action[1]) not in done:
 === wrong: done actions without their stage :: circles, missing :: expected

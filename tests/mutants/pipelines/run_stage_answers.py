@@ -36,6 +36,11 @@ def run_stage(comm, actions, M, inputs, w, lr, forward, backward):
 === wrong: numbers of two digits :: weights :: the weights: expected
 -        m = int(action[1:])
 +        m = int(action[1:3])
+=== wrong: a gradient waits for the end of the message before :: large ::  :: stuck
+-                sent.append(comm.isend(gx, s - 1))
++                if sent:
++                    sent.pop().wait()
++                sent.append(comm.isend(gx, s - 1))
 === wrong: the loss is not divided by the number of micro-batches :: weights, large, memory
 :: on the last stage g is 1 / M
 -            g = 1 / M if s == last else comm.recv(s + 1)

@@ -40,6 +40,9 @@ def summa(comm, pr, pc, width, a, b):
 +        c = row.broadcast(panel_a, src=j) @ column.broadcast(panel_b, src=i)
 === wrong: panels are broadcast to all ranks :: all :: summa :: raised
 +        c += comm.broadcast(panel_a, src=comm.rank // pc * pc + j) @ column.broadcast(panel_b, src=i)
+=== wrong: no last panel where a block is one panel :: all :: C: expected
+-    for t in range(0, k, width):
++    for t in range(0, k - width * (width == of_a), width):
 === wrong: the owner in turn :: all :: summa
 -        i, j = t // of_b, t // of_a
 +        i, j = t // width % pr, t // width % pc
