@@ -64,7 +64,7 @@ def read_samples(path: str | os.PathLike[str], like: Splits) -> tuple[Array, Arr
     elif path.is_dir():
         x, y = images_by_class(path, channels)
     elif path.suffix.lower() in (".csv", ".tsv"):
-        x, y = _newread_table(path, like)
+        x, y = _new_rows(path, like)
     elif path.suffix.lower() in (".npz", ".npy"):
         pairs = [names[-2:] for names in ARRAYS]
         x, *labels = _load(path, [*pairs, *((x,) for x, _ in pairs)], "name that of the samples x", any_name=True)
@@ -126,7 +126,7 @@ def _table(path: Path) -> Splits:
     return replace(splits, columns=columns if len(set(columns)) == len(columns) else ())
 
 
-def _newread_table(path: Path, like: Splits) -> tuple[Array, Array | None]:
+def _new_rows(path: Path, like: Splits) -> tuple[Array, Array | None]:
     """The columns that a model reads, in its order, and the classes if they are there."""
     rows, count = read_table(path), int(np.prod(like.train.x.shape[1:]))
     is_bare = len(rows.names) == count  # without a column of classes
