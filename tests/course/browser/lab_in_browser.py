@@ -160,6 +160,18 @@ class OpenNotebook:
 
         wait_for(has_begun)
 
+    def run_until(self, number: int, words: str) -> None:
+        """Run a cell until its output has these words: again if a page that was reloaded lost what was asked."""
+
+        def has_them() -> bool:
+            wait_for(lambda: self.is_selected(number))
+            ActionChains(self.driver).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
+            with contextlib.suppress(AssertionError):
+                return bool(wait_for(lambda: words in self.output(number), 5 * SECONDS_FOR_KEYS))
+            return False
+
+        wait_for(has_them)
+
     def is_selected(self, number: int) -> bool:
         """Click before a cell; whether the keyboard is the cell's then."""
         cell = self.cell(number)
