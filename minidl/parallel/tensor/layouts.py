@@ -9,6 +9,7 @@ from typing import Any
 
 from minidl.cluster.comm import Communicator
 from minidl.nn import Module, models, replace_layers
+from minidl.parallel.tensor.convolution import ColumnConv2d, RowConv2d, ShardedBatchNorm
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.embedding import PositionEmbedding, VocabularyEmbedding
 from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
@@ -43,19 +44,29 @@ def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
 
 
 def layout_of(model: Module, sequence: bool = False) -> Layout:
-    """The layout of a model of `nn.models`: GPT's, or of an MLP two layers each, by columns and then by rows.
+    """The layout of a model of `nn.models`: in pairs, a layer divided by its outputs, then one by its inputs.
+
+    A ResNet's pairs are the first two convolutions of each block; its stem, its head and the rest of a bottleneck stay
+    whole. `sequence` is for GPT.
 
     Raises
         ValueError    no layout is known
     """
     if isinstance(model, models.GPT):
         return gpt_layout(model, sequence)
-    if isinstance(model, models.MLP) and not sequence:
-        pairs = len(model.layers) // 2  # the last of an odd number stays whole
-        return {f"layers.{i}": RowLinear if i % 2 else ColumnLinear for i in range(2 * pairs)}
-    which = "with slices of the positions" if sequence else "of its layers"
+    if sequence:
+        raise ValueError(f"slices of the positions are for a GPT, not for {type(model).__name__}: leave out sequence")
+    match model:
+        case models.MLP():
+            pairs = len(model.layers) // 2  # the last of an odd number stays whole
+            return {f"layers.{i}": RowLinear if i % 2 else ColumnLinear for i in range(2 * pairs)}
+        case models.LeNet():
+            return {"conv1": ColumnConv2d, "conv2": RowConv2d, "fc1": ColumnLinear, "fc2": RowLinear}
+        case models.ResNet():
+            return {"layer*.conv1": ColumnConv2d, "layer*.bn1": ShardedBatchNorm, "layer*.conv2": RowConv2d}
     raise ValueError(
-        f"no layout {which} is known for {type(model).__name__}: give layout={{name: ColumnLinear or RowLinear, ...}}"
+        f"no layout is known for {type(model).__name__}, but for GPT, MLP, LeNet and ResNet: give one, "
+        "layout={name: ColumnLinear or RowLinear, ...}"
     )
 
 
