@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -71,8 +71,9 @@ class Hybrid(Pipeline):
         layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
                   what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features,
                   between a ColumnLinear and a RowLinear, becomes a ShardedDropout or ShardedBatchNorm; a softmax,
-                  another norm or a layer with weights is refused there. The model's own code there is not checked: it must treat every feature by itself and
-                  draw no random numbers, so it must call neither F.softmax nor F.dropout
+                  another norm or a layer with weights is refused there. The model's own code there is not checked: it
+                  must treat every feature by itself and draw no random numbers, so it must call neither F.softmax nor
+                  F.dropout
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
@@ -97,6 +98,7 @@ class Hybrid(Pipeline):
     layout: Layout | None = None
     sequence: bool = False
     axes: Sequence[str] = AXES
+    setting_of_stages: ClassVar[str] = "pp"
 
     def __post_init__(self) -> None:
         for name, own in (("dp", "replicas"), ("pp", "stages"), ("tp", "tp")):
@@ -142,7 +144,7 @@ class Hybrid(Pipeline):
         return replace(strategy, layout={**self.layout, **self._sharded_layers(job)})
 
     def _sharded_layers(self, job: Job) -> Layout:
-        """The sharded dropouts and batch norms that the layout lacks. Raises ValueError if the layout does not fit the model."""
+        """The sharded dropouts and batch norms that the layout lacks. Raises ValueError if it does not fit the model."""
         whole = deepcopy(job.build_model())  # a copy: it is changed in place
         divided = self._split(job, deepcopy(whole), RankAndSize(0, self.tp))
         samples = minibatch(job.build_data().train, np.arange(1))[0]

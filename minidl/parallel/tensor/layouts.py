@@ -18,6 +18,10 @@ Layout = Mapping[str, Callable[[Any, Communicator], Module]]
 """For the names of layers, `*` stands for any text: a function `(layer, comm)` that makes the divided layer."""
 
 
+MOST_NAMED = 12
+"""Layers of a model in the message about one that it does not have."""
+
+
 def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
     """Megatron's layout of a transformer: 2 all-reduces a block in forward and 2 in backward.
 
@@ -83,8 +87,9 @@ def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
     rank has it whole: a `ColumnLinear` and its `RowLinear` together.
 
     Raises
-        ValueError    a pattern that fits no layer; a size that the ranks do not divide: the message names the layer
-        TypeError     no layout; a function that divides another type of layer: the message names the layer
+        ValueError    a pattern that fits no layer; a size that the ranks do not divide, or a function that divides
+                      another type of layer: the message names the layer
+        TypeError     no layout
 
     >>> from minidl import cluster, nn
     >>> def program(comm):
@@ -96,6 +101,7 @@ def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
     if not isinstance(layout, Mapping) or not all(map(callable, layout.values())):
         raise TypeError(f"a layout is {{name: ColumnLinear or RowLinear, ...}}, got {layout!r}")
     unused = dict.fromkeys(layout)
+    named = dict.fromkeys(name.rpartition(".")[0] for name, _ in model.named_parameters())
 
     def rule(name: str, module: Module) -> Module | None:
         for pattern, divided in layout.items():
@@ -103,13 +109,17 @@ def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
                 unused.pop(pattern, None)
                 try:
                     return divided(module, comm)
-                except ValueError as error:
-                    raise ValueError(f"{name} cannot be divided by {comm.size} ranks: {error}") from error
-                except TypeError as error:
-                    raise TypeError(f"{name} cannot be divided: {error}") from error
+                except (TypeError, ValueError) as error:
+                    raise ValueError(
+                        f"{name or 'the model'} cannot be divided by {comm.size} ranks: {error}"
+                    ) from error
         return None
 
     replace_layers(model, rule)
     if unused:
-        raise ValueError(f"the layout names {next(iter(unused))!r}, but the model has no such layer")
+        some = [*list(named)[:MOST_NAMED], *["..."] * (len(named) > MOST_NAMED)]
+        raise ValueError(
+            f"the layout names {next(iter(unused))!r}, but the model has no such layer: those with parameters are "
+            f"{', '.join(some)}"
+        )
     return model

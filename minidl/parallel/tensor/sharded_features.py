@@ -1,11 +1,22 @@
-"""Which layers get a share of the features, between one divided by its outputs and one by its inputs, and what they become."""
+"""Which layers get a share of the features, between a `ColumnLinear` and the next `RowLinear`, and what they become."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from minidl.nn import BatchNorm1d, BatchNorm2d, Dropout, GroupNorm, LayerNorm, LogSoftmax, Module, Parameter, Softmax, run_stages
+from minidl.nn import (
+    BatchNorm1d,
+    BatchNorm2d,
+    Dropout,
+    GroupNorm,
+    LayerNorm,
+    LogSoftmax,
+    Module,
+    Parameter,
+    Softmax,
+    run_stages,
+)
 from minidl.parallel.tensor.convolution import ColumnConv2d, RowConv2d, ShardedBatchNorm
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
