@@ -53,7 +53,7 @@ def parse(text: str) -> tuple[parallel.Strategy, dict[str, float]]:
     }
     given: dict[str, Any] = {}
     if issubclass(cls, parallel.Pipeline):
-        if re.search(r"[./]", typed.named.get("schedule", "")):  # no name of a schedule has them
+        if re.search(r"/|\.[A-Za-z]\w*['\"]?$", typed.named.get("schedule", "")):  # a file: no name is like this
             given["schedule"] = read_csv(typed.named.pop("schedule").strip("'\""))
         if "layout" in own and "layout" in typed.named:
             given["layout"] = _layout(typed.named.pop("layout"))

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 from minidl import functional as F
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
-from minidl.nn import Conv2d, Module, Shard
+from minidl.nn import Conv2d, Shard
 from minidl.nn.normalization import BatchNorm
 from minidl.parallel.tensor.collectives import copied, summed
 from minidl.parallel.tensor.linear import check_kind, cut
 from minidl.tensor import Tensor
 
 
-class _ShardedConv2d(Module):
+class _ShardedConv2d(Conv2d):
     """A convolution whose weight is cut in place along dimension `dim`, and keeps its name."""
 
     dim: ClassVar[int]
@@ -26,9 +26,6 @@ class _ShardedConv2d(Module):
         vars(self).update(vars(layer))  # its sizes are those of the whole, as the model reads them
         self.comm = comm
         cut(self.weight, Shard("tp", comm.rank, comm.size, self.dim))
-
-    def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        return F.conv2d(x, self.weight, bias, self.stride, self.padding, self.dilation)
 
 
 class ColumnConv2d(_ShardedConv2d):
@@ -54,7 +51,7 @@ class ColumnConv2d(_ShardedConv2d):
             cut(self.bias, Shard("tp", comm.rank, comm.size))
 
     def forward(self, x: Any) -> Tensor:
-        return self.convolved(copied(operand(x), self.comm), self.bias)
+        return super().forward(copied(operand(x), self.comm))
 
 
 class RowConv2d(_ShardedConv2d):
@@ -74,7 +71,8 @@ class RowConv2d(_ShardedConv2d):
     dim = 1
 
     def forward(self, x: Any) -> Tensor:
-        y = summed(self.convolved(operand(x), None), self.comm)
+        shares = F.conv2d(operand(x), self.weight, None, self.stride, self.padding, self.dilation)
+        y = summed(shares, self.comm)
         return y if self.bias is None else y + self.bias.reshape(1, self.out_channels, 1, 1)
 
 

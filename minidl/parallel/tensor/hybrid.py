@@ -144,7 +144,7 @@ class Hybrid(Pipeline):
         return replace(strategy, layout={**self.layout, **self._sharded_layers(job)})
 
     def _sharded_layers(self, job: Job) -> Layout:
-        """The sharded dropouts and batch norms that the layout lacks. Raises ValueError if it does not fit the model."""
+        """The sharded dropouts and batch norms that the layout lacks. ValueError if it does not fit the model."""
         whole = deepcopy(job.build_model())  # a copy: it is changed in place
         divided = self._split(job, deepcopy(whole), RankAndSize(0, self.tp))
         samples = minibatch(job.build_data().train, np.arange(1))[0]
