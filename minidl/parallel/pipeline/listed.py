@@ -5,10 +5,10 @@ The files have PyTorch's format: a row for each stage, a cell for each action, s
 `write_csv` leaves out those at the end of a synchronous schedule, and `read_csv` adds them. `read_csv` also reads what
 PyTorch has written with `_dump_csv` since 2024:
 
-    0F0,,0B0           an empty cell, where a stage waits, is skipped
-    0SEND_F0           communication is skipped, for it follows from the other actions
-    (0F7;7B3)OVERLAP_F_B    two actions of DualPipeV that PyTorch may overlap; here the first is computed first
-    0B0,0W0,1BW0       the letters of 2024 for I, W and B, known by a file that has W or BW but no I
+    0F0,,0B0              an empty cell, where a stage waits, is skipped
+    0SEND_F0              communication is skipped, for it follows from the other actions
+    (0F7;7B3)OVERLAP_F_B  two actions of DualPipeV that PyTorch may overlap; here the first is computed first
+    0B0,0W0,1BW0          the letters of 2024 for I, W and B, known by a file that has W or BW but no I
 
 Cells may be separated by commas, semicolons, tabs or spaces, and may have quotation marks.
 """
@@ -151,7 +151,7 @@ def read_csv(path: str | Path) -> Listed:
 
     Raises
         OSError        the file cannot be read
-        ScheduleError  the file is no text, or has a cell that is no action, or a schedule that cannot be executed; the
+        ScheduleError  the file is no text in UTF-8, or has a cell that is no action, or a schedule that cannot be executed; the
                        message names the file
     """
     try:
