@@ -151,8 +151,8 @@ def read_csv(path: str | Path) -> Listed:
 
     Raises
         OSError        the file cannot be read
-        ScheduleError  the file is no text in UTF-8, or has a cell that is no action, or a schedule that cannot be executed; the
-                       message names the file
+        ScheduleError  the file is no text in UTF-8, or has a cell that is no action, or a schedule that cannot be
+                       executed; the message names the file
     """
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
