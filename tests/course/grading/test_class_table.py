@@ -12,7 +12,7 @@ from course.grading.roster.class_table import Result, class_lines, summary
 from course.grading.roster.gradebooks import write_gradebooks
 from course.grading.roster.lateness import policy
 from course.grading.roster.roster import read_roster
-from tests.course.grading.test_roster import CANVAS, MOODLE, WORKSHEET
+from tests.course.grading.learning_platforms import CANVAS, MOODLE, WORKSHEET
 
 CHAPTER = "04_messages_and_collectives"
 NOON = datetime.fromisoformat("2027-01-31T12:00+00:00")
@@ -57,10 +57,9 @@ def test_who_is_not_on_the_roster_or_fits_two_is_listed_and_gets_into_no_gradebo
     assert sorted(line.status for line in lines) == [
         "handed in", "not handed in", "not handed in", "not on the roster", "several fit",
     ]  # fmt: skip
-    assert next(line.remark for line in lines if line.status == "several fit") == (
-        "fits Ann Lee and Ann Lee: the same name"
-    )
-    assert "  Ann Lee: several fit (fits Ann Lee and Ann Lee: the same name)." in summary(lines)
+    both = "the name 'Ann Lee' is that of Ann Lee (login al) and Ann Lee (login al2)"
+    assert next(line.remark for line in lines if line.status == "several fit") == both
+    assert f"  Ann Lee: several fit ({both})." in summary(lines)
     written, _ = write_gradebooks(lines, roster, folder)
     assert [row[0] for row in read(written[0])] == ["Student", "    Points Possible", "Bo Li"]
 
