@@ -163,7 +163,7 @@ def moodle(assignment: str, lines: Sequence[ClassTableRow], roster: Roster) -> l
 
 def worksheet(lines: Sequence[ClassTableRow], roster: Roster) -> list[list[str]]:
     """Moodle's grading worksheet with the grades filled in, all other cells as they came."""
-    rows = [line.student.row | {roster.used["grade"]: points(line)} for line in lines if line.student]  # type: ignore[operator]
+    rows = [{**line.student.row, roster.used["grade"]: points(line)} for line in lines if line.student]
     return [list(roster.columns), *([row[column] for column in roster.columns] for row in rows)]
 
 
