@@ -122,8 +122,8 @@ def write_class(
     if reports.roster and results and not any(line.result and line.student for line in lines):
         yield (
             f"Nobody in {reports.roster.path} was found in the names of folders and files, such as "
-            f"{results[0].path.relative_to(reports.folder)}. In the roster {reports.roster.looked_for}; its columns are "
-            f"{', '.join(map(repr, reports.roster.columns))}. Give each folder the student's name or an identifier as "
+            f"{results[0].path.relative_to(reports.folder)}. In the roster {reports.roster.looked_for}; its columns "
+            f"are {', '.join(map(repr, reports.roster.columns))}. Give each folder the student's name or an identifier as "
             "the roster has it, or take a roster that has what is in the names."
         )
     if reports.roster:

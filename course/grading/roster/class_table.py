@@ -21,7 +21,8 @@ HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
 """The status of a student's assignment. Only the first has points that go into a gradebook."""
 
 COLUMNS = (
-    "student", *(kind.replace(" ", "_").lower() for kind in Kind), "assignment", "status", "matched_by", "submission", "points", "of",
+    "student", *(kind.replace(" ", "_").lower() for kind in Kind),
+    "assignment", "status", "matched_by", "submission", "points", "of",
     "waiting_by_hand", "handed_in", "handed_in_by", "deadline", "late_hours", "penalty", "points_after_penalty",
     "remark",
 )  # fmt: skip

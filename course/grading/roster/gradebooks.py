@@ -75,7 +75,8 @@ def told_apart(lines: Sequence[ClassTableRow], roster: Roster) -> tuple[list[Cla
     count = Counter(folded(student.name) for student in roster.students)
     known = [
         line for line in lines
-        if line.student and (count[folded(line.student.name)] == 1 or {Kind.CANVAS, Kind.SIS} & {*line.student.identifiers})
+        if (student := line.student)
+        and (count[folded(student.name)] == 1 or {Kind.CANVAS, Kind.SIS} & student.identifiers.keys())
     ]  # fmt: skip
     others = [line.student.told for line in lines if line.student and line not in known]
     return known, [
@@ -170,8 +171,8 @@ def worksheet(lines: Sequence[ClassTableRow], roster: Roster) -> list[list[str]]
 def other_scale(lines: Sequence[ClassTableRow], roster: Roster) -> list[str]:
     """A notice if Moodle's highest grade is not the assignment's, or if Moodle grades it in words."""
     if "scale" in roster.used:
-        return [f"Moodle grades {lines[0].assignment} by a scale ({roster.used['scale']!r}), and would leave out points: "
-                "set the type of the grade to points in Moodle."]  # fmt: skip
+        return [f"Moodle grades {lines[0].assignment} by a scale ({roster.used['scale']!r}), and would leave out "
+                "points: set the type of the grade to points in Moodle."]  # fmt: skip
     column = roster.used.get("maximum grade", "")
     highest = {line.student.row[column].strip() for line in lines if line.student and column}
     wrong = sorted(value for value in highest if is_other(value, lines[0].possible))

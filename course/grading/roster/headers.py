@@ -23,13 +23,13 @@ HEADERS = {
     Kind.SIS: ("SIS user ID", "SIS ID"),
     Kind.PARTICIPANT: (),
     Kind.NUMBER: (
-        "matriculation number", "Matrikelnummer", "Matrikelnr", "Matrikel-Nr.", "Matr.-Nr.", "numéro d’étudiant",
-        "número de matrícula", "student number", "student ID", "ID number", "ID-Nummer", "Numéro d’identification",
+        "matriculation number", "Matrikelnummer", "Matrikelnr", "Matrikel-Nr.", "Matr.-Nr.", "numéro d'étudiant",
+        "número de matrícula", "student number", "student ID", "ID number", "ID-Nummer", "Numéro d'identification",
         "Número de ID", "identifier", "Identifiant", "Identificador", "ID",
     ),
     Kind.LOGIN: (
         "SIS login ID", "login", "login ID", "username", "user", "user ID", "Anmeldename", "Benutzername",
-        "Nutzername", "Nom d’utilisateur", "Nombre de usuario", "usuario",
+        "Nutzername", "Nom d'utilisateur", "Nombre de usuario", "usuario",
     ),
     Kind.EMAIL: (
         "email address", "email", "mail", "E-Mail-Adresse", "Adresse de courriel", "Adresse e-mail", "Courriel",
@@ -37,7 +37,7 @@ HEADERS = {
     ),
     "name": (
         "student", "full name", "name", "student name", "display name", "user full name", "Vollständiger Name",
-        "Nom complet", "Nombre completo", "Nom complet de l’utilisateur", "Nombre completo del usuario",
+        "Nom complet", "Nombre completo", "Nom complet de l'utilisateur", "Nombre completo del usuario",
     ),
     "first name": ("first name", "first name(s)", "given name", "Vorname", "Prénom", "Nombre", "Nombre(s)", "Nombres"),
     "last name": (
@@ -56,7 +56,7 @@ HEADERS = {
         "Última modificación (calificación)",
     ),
 }  # fmt: skip
-"""The headers of a column, by meaning; of two that fit, the earlier one counts.
+"""The headers of a column, by meaning; of two that fit, the earlier one counts. Only letters and digits are compared.
 
 Canvas' are those of lib/gradebook_exporter.rb, which does not translate them; nbgrader's are the columns of its data
 base; Moodle's are the strings of the language packs of Moodle 4.5.
@@ -66,7 +66,7 @@ ABOUT_A_GRADE = ("grade", "maximum grade", "scale", "time of grade")
 """Meanings that only Moodle's grading worksheet has; elsewhere such columns are not used."""
 
 MOODLES = (
-    "email address", "ID number", "E-Mail-Adresse", "ID-Nummer", "Adresse de courriel", "Numéro d’identification",
+    "email address", "ID number", "E-Mail-Adresse", "ID-Nummer", "Adresse de courriel", "Numéro d'identification",
     "Dirección de correo", "Número de ID",
 )  # fmt: skip
 """Headers that tell Moodle's lists of students from others, next to a first and a last name."""

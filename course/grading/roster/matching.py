@@ -137,9 +137,7 @@ def plain_evidence(part: str, assignment: str, roster: Roster) -> Iterator[Evide
     words = words_in(ADDRESS.sub(" ", whole), roster)
     has_two_numbers = sum(word.isdigit() and len(word) >= LONG for word in words) > 1
     values = [whole, *addresses] + [
-        word
-        for word in words
-        if len(word) >= SHORT and not word.isalpha() and not (word.isdigit() and has_two_numbers)
+        word for word in words if len(word) >= SHORT and not word.isalpha() and not (word.isdigit() and has_two_numbers)
     ]
     known = {value.casefold(): value for value in reversed(values) if value.casefold() in roster.by_identifier}
     for key, value in known.items():

@@ -2,8 +2,8 @@
 
 They imitate the code that writes and reads them, at these versions:
 
-- Canvas (github.com/instructure/canvas-lms): lib/gradebook_exporter.rb at 0140a2ef, lib/gradebook_importer.rb at 00b222d7,
-  lib/content_zipper.rb at 05e9653c. Headers are the same in every language; separators and decimals are the user's.
+- Canvas (github.com/instructure/canvas-lms): lib/gradebook_exporter.rb at 0140a2ef, lib/gradebook_importer.rb at
+  00b222d7, lib/content_zipper.rb at 05e9653c. Headers are the same in every language; separators and decimals are the user's.
 - Moodle (github.com/moodle/moodle): mod/assign/gradingtable.php at 003699db, mod/assign/classes/downloader.php at
   2a6fd313, mod/assign/feedback/offline/importgradeslib.php at 452e36fc, grade/export/txt at 04975560; headers from the
   language packs of Moodle 4.5 (github.com/projectestac/moodle-langpacks at 6340d351).
@@ -48,8 +48,8 @@ MOODLE_HEADERS = {
 """The columns of students in Moodle's exports of grades and of participants."""
 
 WORKSHEET_HEADERS = {
-    "en": "Identifier,Full name,Email address,Status,Grade,Maximum grade,Grade can be changed,Last modified (submission),"
-    "Last modified (grade),Feedback comments",
+    "en": "Identifier,Full name,Email address,Status,Grade,Maximum grade,Grade can be changed,"
+    "Last modified (submission),Last modified (grade),Feedback comments",
     "de": "ID,Vollständiger Name,E-Mail-Adresse,Status,Bewertung,Bestwertung,Bewertung kann geändert werden,"
     "Zuletzt geändert (Abgabe),Zuletzt geändert (Bewertung),Feedback als Kommentar",
     "fr": "Identifiant,Nom complet,Adresse de courriel,Statut,Note,Note maximale,La note peut être modifiée,"
@@ -79,7 +79,10 @@ def worksheet(language: str = "en") -> str:
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(WORKSHEET_HEADERS[language].split(","))
     time = "Sunday, 31 January 2027, 5:00 PM"
-    for number, name, email in ((1234567, "Jane Doe", "jane.doe@example.org"), (1234568, "John Doe", "John@example.org")):
+    for number, name, email in (
+        (1234567, "Jane Doe", "jane.doe@example.org"),
+        (1234568, "John Doe", "John@example.org"),
+    ):
         rows.writerow([f"{who}{number}", name, email, "Submitted for grading", "", most, "Yes", time, "-", COMMENT])
     return text.getvalue()
 

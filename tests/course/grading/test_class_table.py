@@ -120,7 +120,9 @@ def test_the_title_in_canvas_is_used_where_there_is_one_alone(classroom):
 
 @pytest.mark.parametrize("possible", ["100", "100,00", "100.00"])
 def test_a_teacher_is_told_which_column_of_canvas_is_filled_and_that_its_scale_is_another(classroom, possible):
-    text = f'Student;ID;SIS Login ID;Section;Chapter 4 (7)\n    Points Possible;;;;{possible}\n"Doe, Jane";1234;jdoe;A;\n'
+    text = (
+        f'Student;ID;SIS Login ID;Section;Chapter 4 (7)\n    Points Possible;;;;{possible}\n"Doe, Jane";1234;jdoe;A;\n'
+    )
     lines, roster, folder = classroom(text, "jdoe/a.ipynb")
     _, sentences = write_gradebooks(lines, roster, folder)
     assert sentences == [
@@ -210,7 +212,9 @@ def test_points_that_wait_for_the_teacher_are_in_no_gradebook(classroom):
     assert summary(lines)[2] == "1 have no final points yet: answers wait to be graded by hand."
 
 
-NAMES = ('=HYPERLINK("http://x")', "+Ann", "-", "@bo", "\tTab", " Blank ", "O'Neil, Zoë", "'quoted'", "007", "a\nb", "王小明")
+NAMES = (
+    '=HYPERLINK("http://x")', "+Ann", "-", "@bo", "\tTab", " Blank ", "O'Neil, Zoë", "'quoted'", "007", "a\nb", "王小明",
+)  # fmt: skip
 
 
 def test_names_and_numbers_go_back_as_they_came_and_only_the_table_for_spreadsheets_is_escaped(classroom, tmp_path):
