@@ -120,8 +120,8 @@ def test_when_nobody_is_found_the_columns_that_were_looked_for_and_those_of_the_
     (told,) = [one for one in written(folder, ["--roster", str(roster)]) if one.startswith("Nobody")]
     assert told.startswith(
         f"Nobody in {roster} was found in the names of folders and files, such as ada/{CHAPTER}/{CHAPTER}.ipynb. In "
-        "the roster 'Courriel' is the email address, 'Nom complet' is the name; its columns are 'Nom complet', 'Groupe', "
-        "'Courriel'."
+        "the roster 'Courriel' is the email address, 'Nom complet' is the name; its columns are 'Nom complet', "
+        "'Groupe', 'Courriel'."
     )
     assert not any(one.startswith("To import") for one in written(folder, ["--roster", str(roster)]))
 

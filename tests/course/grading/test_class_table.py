@@ -213,7 +213,8 @@ def test_points_that_wait_for_the_teacher_are_in_no_gradebook(classroom):
 
 
 NAMES = (
-    '=HYPERLINK("http://x")', "+Ann", "-", "@bo", "\tTab", " Blank ", "O'Neil, Zoë", "'quoted'", "007", "a\nb", "王小明",
+    '=HYPERLINK("http://x")', "+Ann", "-", "@bo", "\tTab", " Blank ", "O'Neil, Zoë", "'quoted'", "007", "a\nb",
+    "王小明",
 )  # fmt: skip
 
 

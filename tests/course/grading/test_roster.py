@@ -75,11 +75,8 @@ def test_each_kind_of_identifier_is_read_from_its_column_in_the_tables_of_canvas
 def test_encodings_separators_and_lines_within_cells_change_nothing(roster, separator, encoding, first):
     text = MOODLE.replace("O'Hara", '"O\'Hara\nLee"').replace(",", separator).replace("\n", "\r\n")
     student = roster(first.format(separator) + text, encoding).students[1]
-    assert (student.name, student.row["Last name"], student.line) == (
-        "Zoë O'Hara Lee",
-        "O'Hara\r\nLee",
-        3 + bool(first),
-    )
+    assert (student.name, student.line) == ("Zoë O'Hara Lee", 3 + bool(first))
+    assert student.row["Last name"] == "O'Hara\r\nLee"
 
 
 NO_ROSTERS = {
@@ -114,8 +111,8 @@ def test_empty_cells_after_the_last_column_and_a_number_of_two_kinds_are_no_mist
 def test_what_each_column_was_taken_for_is_said(roster):
     assert roster(CANVAS_SEMICOLONS).described.partition(": ")[2] == (
         "2 students; Canvas' gradebook, read as UTF-8 with semicolons. 'ID' is the Canvas number, 'SIS User ID' is the "
-        "SIS ID, 'SIS Login ID' is the login, 'Student' is the name. Not used: Section, 04 Messages (991), Final Score. "
-        "2 rows without a student."
+        "SIS ID, 'SIS Login ID' is the login, 'Student' is the name. Not used: Section, 04 Messages (991), Final "
+        "Score. 2 rows without a student."
     )
 
 
