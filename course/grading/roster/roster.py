@@ -91,7 +91,7 @@ class Roster:
         rows = f" {counted(len(self.dropped), 'row')} without a student." if self.dropped else ""
         return (
             f"{self.path}: {counted(len(self.students), 'student')}; {SYSTEMS[self.kind]}, read as {self.form}. "
-            f"{self.looked_for}. Not used: {', '.join(others[:5]) or 'none'}{more}.{rows}"
+            f"{self.looked_for}. Other columns: {', '.join(others[:5]) or 'none'}{more}.{rows}"
         )
 
     @property

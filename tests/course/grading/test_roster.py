@@ -111,7 +111,7 @@ def test_empty_cells_after_the_last_column_and_a_number_of_two_kinds_are_no_mist
 def test_what_each_column_was_taken_for_is_said(roster):
     assert roster(CANVAS_SEMICOLONS).described.partition(": ")[2] == (
         "2 students; Canvas' gradebook, read as UTF-8 with semicolons. 'ID' is the Canvas number, 'SIS User ID' is the "
-        "SIS ID, 'SIS Login ID' is the login, 'Student' is the name. Not used: Section, 04 Messages (991), Final "
+        "SIS ID, 'SIS Login ID' is the login, 'Student' is the name. Other columns: Section, 04 Messages (991), Final "
         "Score. 2 rows without a student."
     )
 
