@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--roster", type=Path, metavar="FILE",
         help="the students: Canvas' exported gradebook, Moodle's participants or grading worksheet, or any CSV "
-        "with headers such as name, id, login, email; files for the gradebook are written",
+        "with headers such as name, student number, login, email, Canvas ID; files for the gradebook are written",
     )  # fmt: skip
     group.add_argument(
         "--deadline", action="append", default=[], metavar="[NN=]TIME",

@@ -25,11 +25,11 @@ HEADERS = {
     Kind.NUMBER: (
         "matriculation number", "Matrikelnummer", "Matrikelnr", "Matrikel-Nr.", "Matr.-Nr.", "numéro d'étudiant",
         "número de matrícula", "student number", "student ID", "ID number", "ID-Nummer", "Numéro d'identification",
-        "Número de ID", "identifier", "Identifiant", "Identificador", "ID",
+        "Número de ID", "SID", "identifier", "Identifiant", "Identificador", "ID",
     ),
     Kind.LOGIN: (
         "SIS login ID", "login", "login ID", "username", "user", "user ID", "Anmeldename", "Benutzername",
-        "Nutzername", "Nom d'utilisateur", "Nombre de usuario", "usuario",
+        "Nutzername", "Benutzerkennung", "NetID", "Nom d'utilisateur", "Nombre de usuario", "usuario",
     ),
     Kind.EMAIL: (
         "email address", "email", "mail", "E-Mail-Adresse", "Adresse de courriel", "Adresse e-mail", "Courriel",
