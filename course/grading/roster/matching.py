@@ -32,8 +32,11 @@ NOBODYS_NAME = ("participant", "teilnehmerin", "participante")
 
 ADDRESS = re.compile(r"[\w.+'-]+@[^\W_](?:[^\W_]|[.-](?=[^\W_]))*")
 
-SHORT = 4
-"""An identifier with fewer characters counts only as the whole name of a folder or file: 04 may be a chapter."""
+LONG_ENOUGH = 4
+"""An identifier with fewer characters counts only as the whole name of the outermost folder or file.
+
+Elsewhere 04 may be a chapter, and 1 an exercise.
+"""
 
 LONG = 5
 """If a name has two numbers with so many digits, such as a student's and a file's, neither counts."""
@@ -95,7 +98,7 @@ def evidence_in(path: PurePath, assignment: str, roster: Roster) -> Iterator[Evi
         elif found := CANVAS.match(f"{part}.") if place == len(parts) - 1 else None:
             yield from canvas_evidence(found, roster)
         else:
-            yield from plain_evidence(part, assignment, roster)
+            yield from plain_evidence(part, assignment, roster, LONG_ENOUGH if place else 1)
             continue
         return
 
@@ -121,13 +124,14 @@ def moodle_evidence(found: re.Match[str], roster: Roster) -> Iterator[Evidence]:
 
 def owner(kind: Kind, value: str, roster: Roster) -> Evidence:
     """Whose an identifier of a certain kind is."""
-    return Evidence(
-        kind, value, tuple(student for known, student in roster.by_identifier.get(value, ()) if known is kind)
-    )
+    owners = roster.by_identifier.get(value.casefold(), ())
+    return Evidence(kind, value, tuple(student for known, student in owners if known is kind))
 
 
-def plain_evidence(part: str, assignment: str, roster: Roster) -> Iterator[Evidence]:
+def plain_evidence(part: str, assignment: str, roster: Roster, least: int) -> Iterator[Evidence]:
     """What the name of a folder or file says that no platform has written.
+
+    least: the fewest characters of an identifier that is the whole name.
 
     An identifier is the whole name, or, if it has a digit, a word of it; an email address may stand anywhere. A name is
     the whole, apart from identifiers and the assignment's number.
@@ -135,15 +139,16 @@ def plain_evidence(part: str, assignment: str, roster: Roster) -> Iterator[Evide
     whole = COPY.sub("", part).strip(" _-.")
     addresses = ADDRESS.findall(whole)
     words = words_in(ADDRESS.sub(" ", whole), roster)
-    has_two_numbers = sum(word.isdigit() and len(word) >= LONG for word in words) > 1
-    values = [whole, *addresses] + [
-        word for word in words if len(word) >= SHORT and not word.isalpha() and not (word.isdigit() and has_two_numbers)
-    ]
+    numbers = [word for word in words if word.isdigit() and len(word) >= LONG]
+    codes = [
+        word for word in words
+        if len(word) >= LONG_ENOUGH and not word.isalpha() and not (word.isdigit() and len(numbers) > 1)
+    ]  # fmt: skip
+    values = [*([whole] if len(whole) >= least else []), *addresses, *codes]
     known = {value.casefold(): value for value in reversed(values) if value.casefold() in roster.by_identifier}
     for key, value in known.items():
-        for kind in Kind:
-            if students := tuple(student for known, student in roster.by_identifier[key] if known is kind):
-                yield Evidence(kind, value, students)
+        for kind in dict.fromkeys(kind for kind, _ in roster.by_identifier[key]):
+            yield owner(kind, value, roster)
     rest = [word for word in words if word.casefold() not in known and word != assignment.partition("_")[0]]
     if students := roster.by_name.get(folded(" ".join(rest))):
         yield Evidence("name", " ".join(rest), tuple(students))

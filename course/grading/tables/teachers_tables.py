@@ -65,7 +65,7 @@ def read_table(path: Path) -> TeachersTable:
         if surplus := [cell for cell in cells[len(columns) :] if cell.strip()]:
             raise TableError(
                 f"{path}, line {line} has {surplus[0][:40]!r} after its last column, {columns[-1]!r}: put text with "
-                "commas or semicolons in quotes, or give the column a header."
+                "commas or semicolons in quotes, or give the column a header in the first line."
             )
         rows.append(dict(zip(columns, cells, strict=False)))
     separator = {",": "commas", ";": "semicolons", "\t": "tabs"}.get(found.separator, repr(found.separator))

@@ -149,6 +149,7 @@ def test_what_each_column_was_taken_for_is_said(roster):
         ("id,name\n4711.0,Ann\n", "4711.ipynb", "Ann", "student number"),
         ("id,name\n4711,Ann\n", f"4711_2027-01-31_{CHAPTER}.ipynb", "Ann", "student number"),
         ("id,name\n04,Ann\n", "04/homework.ipynb", "Ann", "student number"),
+        ("id,name\n1,Ann Lee\n2,Bo Li\n", "Bo Li/1.ipynb", "Bo Li", "name"),
         ("id,name\n007,Ann Lee\n7,Bo Li\n", "007/x.ipynb", "Ann Lee", "student number"),
         ("login,name\nal,Ann Lee\nal2,Ann Lee\n", "al2/Ann Lee.ipynb", "Ann Lee", "login"),
         ("name\n王小明\n", "小明王/x.ipynb", "", ""),  # the words of a name without blanks are not known
@@ -185,6 +186,7 @@ def test_a_submission_is_matched_by_an_identifier_or_its_whole_name_and_the_matc
         (CANVAS, f"homework of Jane Doe, group 2/{CHAPTER}.ipynb", ""),
         (CANVAS, "12345-12346 - J D - Jan 31, 2027/x.ipynb", ""),  # which of the two is a student's is not known
         (CANVAS, "project of jdoe/x.ipynb", ""),  # a login without digits may be any word
+        ("id,name\n1,Ann Lee\n", "somebody/1.ipynb", ""),  # an exercise's number
         ("id,name\n12,Ann\n", "homework 12.ipynb", ""),  # so short a number may be anything
         ("id,name\n12346,Ann\n", f"doejane_12346_1_{CHAPTER}.ipynb", ""),  # Canvas' numbers are not on this roster
         ("id,name\n4711,Ann Lee\n", "Bo Li_4711_assignsubmission_file/x.ipynb", ""),  # nor are Moodle's
