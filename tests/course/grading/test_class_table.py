@@ -132,6 +132,14 @@ def test_a_teacher_is_told_which_column_of_canvas_is_filled_and_that_its_scale_i
     ]
 
 
+def test_columns_of_canvas_that_a_spreadsheet_has_moved_are_where_canvas_looks_for_them(classroom):
+    text = 'Student,Notes,Section,SIS Login ID,ID,Chapter 4 (7)\n"Doe, Jane",,A,jdoe,1234,\n'
+    lines, roster, folder = classroom(text, "jdoe/a.ipynb")
+    (path,), _ = write_gradebooks(lines, roster, folder)
+    assert canvas_takes(path.read_text(encoding="utf-8"), {"1234": {"SIS Login ID": "", "name": ""}}) == {"1234": "18"}
+    assert read(path)[0] == ["Student", "ID", "SIS Login ID", "Section", "Chapter 4 (7)"]
+
+
 def test_canvas_finds_each_student_again_in_the_file_with_separate_names(classroom):
     lines, roster, folder = classroom(CANVAS_NAMES, "jdoe@example.org/a.ipynb", "oneilzoë_LATE_12346_7_a.ipynb")
     (path,), _ = write_gradebooks(lines, roster, folder)
@@ -177,6 +185,16 @@ def test_moodle_gets_the_columns_that_say_who_it_is_and_one_of_points(classroom)
         ["First name", "Last name", "Username", "ID number", "Email address", CHAPTER],
         ["Jane", "Doe", "jdoe", "s100", "jane.doe@example.org", "18"],
     ]
+
+
+@pytest.mark.parametrize("language", MOODLE_HEADERS)
+def test_moodle_gets_no_column_of_the_roster_that_says_nothing_of_who_it_is(classroom, language):
+    headers = MOODLE_HEADERS[language]
+    others = ["grade", "Bewertung", "Note", "Calificación", "submitted", "Institution"]
+    text = f"{headers},{','.join(others)}\nJane,Doe,007,j@x.org,3,3,3,3,2027-01-31 12:00,MIT\n"
+    lines, roster, folder = classroom(text, "j@x.org/a.ipynb")
+    (path,), _ = write_gradebooks(lines, roster, folder)
+    assert read(path) == [[*headers.split(","), CHAPTER], ["Jane", "Doe", "007", "j@x.org", "18"]]
 
 
 @pytest.mark.parametrize("language", MOODLE_HEADERS)

@@ -106,6 +106,7 @@ def test_empty_cells_after_the_last_column_and_a_number_of_two_kinds_are_no_mist
     read = roster("name,id,Canvas ID,\nAnn Lee,7,8,\nBo Li,8,7,,,\n-,-,-,-\n")
     assert [student.name for student in read.students] == ["Ann Lee", "Bo Li"]
     assert len(read.dropped) == 1
+    assert roster("sep=;\nname;points, out of 20, rounded\nAnn;3,5\n").columns[1] == "points, out of 20, rounded"
 
 
 def test_what_each_column_was_taken_for_is_said(roster):
@@ -183,6 +184,7 @@ def test_a_submission_is_matched_by_an_identifier_or_its_whole_name_and_the_matc
         (CANVAS, f"nobody/{CHAPTER}.ipynb", ""),
         (CANVAS, f"anon_x7Rk2_12346_{CHAPTER}.ipynb", ""),  # the number is the file's
         (CANVAS, f"LATE_anon_x7Rk2_12346_{CHAPTER}.ipynb", ""),
+        (CANVAS, "anon_x7Rk2_12346_5_x.ipynb", ""),
         (CANVAS, f"homework of Jane Doe, group 2/{CHAPTER}.ipynb", ""),
         (CANVAS, "12345-12346 - J D - Jan 31, 2027/x.ipynb", ""),  # which of the two is a student's is not known
         (CANVAS, "project of jdoe/x.ipynb", ""),  # a login without digits may be any word
