@@ -58,7 +58,7 @@ class Match:
     student: None if it is uncertain.
     by: what identified the student.
     candidates: all students who fit.
-    problem: why no student was chosen; "" if one was, or if nothing in the path is on the roster.
+    problem: why no student was chosen; "" if one was, or if there is no more to say than that nobody fits.
     """
 
     student: Student | None
@@ -79,9 +79,18 @@ def match(path: PurePath, assignment: str, roster: Roster) -> Match:
     if len(common) == 1:
         return Match(common[0], found[0].by, candidates)
     if not candidates:
-        return Match(None)
+        return Match(None, problem=hint(path))
     said = dict.fromkeys(f"the {one.by} {one.text!r} is that of {named(one.students)}" for one in found)
     return Match(None, "", candidates, "; ".join(said))
+
+
+def hint(path: PurePath) -> str:
+    """What to do about a path in which a learning platform names nobody; "" for any other."""
+    if (found := CANVAS.match(path.name)) and not found["name"]:
+        return "Canvas hides who it is of: end the anonymous grading there, and download again"
+    if any((found := MOODLE.fullmatch(part)) and folded(found["name"]) in NOBODYS_NAME for part in path.parts):
+        return "Moodle hides who it is of: take the grading worksheet of this assignment as the roster"
+    return ""
 
 
 def named(students: Sequence[Student]) -> str:

@@ -206,6 +206,16 @@ def test_nobody_is_chosen_where_it_is_not_certain_and_both_who_fit_are_named(ros
     assert problem in found.problem
 
 
+def test_where_a_platform_hides_whose_a_submission_is_the_match_says_what_to_do(roster):
+    for path, hint in {
+        "anon_x7Rk2_12346_x.ipynb": "Canvas hides who it is of: end the anonymous grading there, and download again",
+        "Participante_77_assignsubmission_file/x.ipynb":
+            "Moodle hides who it is of: take the grading worksheet of this assignment as the roster",
+        "somebody/x.ipynb": "",
+    }.items():  # fmt: skip
+        assert match(PurePath(path), CHAPTER, roster(MOODLE)).problem == hint
+
+
 FIRST = ("Seán", "Anna-Lena", "小明", "José María", "Müller", "Søren", "Zoë", "Ngọc Ánh", "d'Arcy", "Li")
 LAST = ("O'Neil", "García López", "王", "Müller", "Mueller", "van der Berg", "Weiß-Groß", "Li", "Đặng", "Nuñez")
 
