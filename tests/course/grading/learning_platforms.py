@@ -6,7 +6,7 @@ They imitate the code that writes and reads them, at these versions:
   00b222d7, lib/content_zipper.rb at 05e9653c. Headers are the same in every language; separators and decimals are
   the user's.
 - Moodle (github.com/moodle/moodle): mod/assign/gradingtable.php at 003699db, mod/assign/classes/downloader.php at
-  2a6fd313, mod/assign/feedback/offline/importgradeslib.php at 452e36fc, grade/export/txt at 04975560; headers from the
+  da545523, mod/assign/feedback/offline/importgradeslib.php at 452e36fc, grade/export/txt at 04975560; headers from the
   language packs of Moodle 4.5 (github.com/projectestac/moodle-langpacks at 6340d351).
 - nbgrader 0.9.5 (github.com/jupyter/nbgrader at 207a8e54): the columns of `nbgrader db student import` and `export`.
 """
