@@ -85,6 +85,8 @@ def graded_folder(options: argparse.Namespace) -> int:
     if problem:
         print(problem, file=sys.stderr)
         return NOTHING_TO_GRADE
+    if reports.roster:
+        print(reports.roster.described, file=sys.stderr)
     if others := left_alone(options.folder):
         print(others, file=sys.stderr)
     if files := given_to_none(submissions):

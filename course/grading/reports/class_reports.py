@@ -18,7 +18,7 @@ from course.grading.grade import Grade
 from course.grading.reports.statistics import COLUMNS as STATISTICS_COLUMNS
 from course.grading.reports.statistics import tallies
 from course.grading.results.results import writing
-from course.grading.roster.class_table import COLUMNS, Result, class_lines, summary
+from course.grading.roster.class_table import COLUMNS, UNCERTAIN, Result, class_lines, summary
 from course.grading.roster.gradebooks import write_gradebooks
 from course.grading.roster.lateness import Policy, policy
 from course.grading.roster.roster import Roster, read_roster
@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--roster", type=Path, metavar="FILE",
         help="the students: Canvas' exported gradebook, Moodle's participants or grading worksheet, or any CSV "
-        "with headers such as name, id, login, email; files for the gradebook are written",
+        "with headers such as name, student number, login, email, Canvas ID; files for the gradebook are written",
     )  # fmt: skip
     group.add_argument(
         "--deadline", action="append", default=[], metavar="[NN=]TIME",
@@ -119,6 +119,14 @@ def write_class(
     grade_tables.write([line.row for line in lines], reports.to / "class.csv", COLUMNS)
     yield f"The class: {reports.to / 'class.csv'}."
     yield from summary(lines)
+    found = [line for line in lines if line.result and (line.student or line.status == UNCERTAIN)]
+    if reports.roster and results and not found:
+        yield (
+            f"Nobody in {reports.roster.path} was found in the names of folders and files, such as "
+            f"{results[0].path.relative_to(reports.folder)}. In the roster {reports.roster.looked_for}; its columns "
+            f"are {', '.join(map(repr, reports.roster.columns))}. Give each folder the student's name or an identifier "
+            "as the roster has it, or take a roster that has what is in the names."
+        )
     if reports.roster:
         written, sentences = write_gradebooks(lines, reports.roster, reports.to / "gradebook")
         yield from sentences

@@ -68,13 +68,17 @@ def beyond(grade: Grade) -> list[str]:
 
 
 def names_in_table(graded: Iterable[Key]) -> dict[Key, Key]:
-    """Maps the cells of a row to its key. Cells that a spreadsheet has rewritten (007 as 7) count if one key fits."""
+    """Maps the cells of a row to its key.
+
+    Cells that a spreadsheet has rewritten (007 as 7, 王 as ? in the encoding of Windows) count if one key fits.
+    """
     keys: dict[Key, Key] = {}
     several: set[Key] = set()
     for student, assignment in graded:
-        loose = (grade_tables.same_cell(grade_tables.harmless(student)), assignment)
-        several |= {loose} & keys.keys()
-        keys[loose] = student, assignment
+        cell = grade_tables.same_cell(grade_tables.harmless(student))
+        loose = {(one, assignment) for one in (cell, cell.encode("cp1252", "replace").decode("cp1252"))}
+        several |= loose & keys.keys()
+        keys |= dict.fromkeys(loose, (student, assignment))
     for loose in several:
         del keys[loose]
     return keys | {

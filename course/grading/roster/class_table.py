@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from course.grading.roster.headers import Kind
 from course.grading.roster.lateness import UNITS, HandedIn, Policy, handed_in
 from course.grading.roster.matching import CANVAS, Match, match
 from course.grading.roster.roster import Roster, Student
@@ -20,7 +21,8 @@ HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
 """The status of a student's assignment. Only the first has points that go into a gradebook."""
 
 COLUMNS = (
-    "student", "id", "login", "email", "assignment", "status", "matched_by", "submission", "points", "of",
+    "student", *(kind.replace(" ", "_").lower() for kind in Kind),
+    "assignment", "status", "matched_by", "submission", "points", "of",
     "waiting_by_hand", "handed_in", "handed_in_by", "deadline", "late_hours", "penalty", "points_after_penalty",
     "remark",
 )  # fmt: skip
@@ -93,8 +95,9 @@ class ClassTableRow:
         known, result = self.student or Student(self.result.student if self.result else ""), self.result
         deadline = self.policy.deadline(self.assignment) if self.policy else None
         return {
-            "student": known.called, "id": next(iter(known.ids), ""), "login": next(iter(known.logins), ""),
-            "email": known.email, "assignment": self.assignment, "status": self.status, "matched_by": self.matched_by,
+            "student": known.called,
+            **dict(zip(COLUMNS[1:], (known.identifiers.get(kind, "") for kind in Kind), strict=False)),
+            "assignment": self.assignment, "status": self.status, "matched_by": self.matched_by,
             "submission": result.student if result else "",
             "points": rounded(result.points) if result else "", "of": rounded(self.possible),
             "waiting_by_hand": rounded(result.waiting) if result else "",
@@ -169,7 +172,7 @@ def line_of(
     """The line of a submission; `count`: the student's number of submissions for this assignment."""
     status, remark = HANDED_IN, ""
     if has_roster and found.student is None:
-        status, remark = (UNCERTAIN if found.candidates else STRANGER), found.problem if found.candidates else ""
+        status, remark = (UNCERTAIN if found.candidates else STRANGER), found.problem
     elif count > 1:
         status, remark = TWICE, f"{counted(count, 'submission')}: take all but one away, and grade again"
     if result.problem:

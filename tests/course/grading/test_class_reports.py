@@ -106,9 +106,24 @@ def test_with_a_roster_a_class_of_damaged_files_has_its_table(folder, capsys):
     table = rows(folder / "graded" / "class.csv")
     assert [row["status"] for row in table] == ["not gradable", "not gradable", "not handed in"]
     assert "is not a notebook" in table[0]["remark"]
-    told = capsys.readouterr().out
+    told, before = capsys.readouterr()
     assert f"{CHAPTER}: 2 not gradable, 1 not handed in." in told
     assert "Late: 2 (2 by file time)." in told
+    assert (
+        before.count("3 students; a table, read as UTF-8 with commas. 'login' is the login, 'name' is the name.") == 1
+    )
+
+
+def test_when_nobody_is_found_the_columns_that_were_looked_for_and_those_of_the_roster_are_said(folder):
+    roster = folder / "roster.csv"
+    roster.write_text("Nom complet;Groupe;Courriel\nAda Lovelace;A;ada@x.org\n", encoding="utf-8")
+    (told,) = [one for one in written(folder, ["--roster", str(roster)]) if one.startswith("Nobody")]
+    assert told.startswith(
+        f"Nobody in {roster} was found in the names of folders and files, such as ada/{CHAPTER}/{CHAPTER}.ipynb. In "
+        "the roster 'Courriel' is the email address, 'Nom complet' is the name; its columns are 'Nom complet', "
+        "'Groupe', 'Courriel'."
+    )
+    assert not any(one.startswith("To import") for one in written(folder, ["--roster", str(roster)]))
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def edited(path: Path, points: dict[tuple[str, str], str], form: str) -> None:
     if form in ("German Excel", "old Windows"):
         for row in table:
             row["points"], row["of"] = (row[name].removesuffix(".0").replace(".", ",") for name in ("points", "of"))
-    with path.open("w", newline="", encoding=encodings.get(form, "utf-8-sig")) as file:
+    with path.open("w", newline="", encoding=encodings.get(form, "utf-8-sig"), errors="replace") as file:
         file.write("sep=;\r\n" if form == "sep line" else "")
         quoting = csv.QUOTE_ALL if form == "all quoted" else csv.QUOTE_MINIMAL
         end = "\n" if form == "LibreOffice" else "\r\n"
@@ -181,6 +181,15 @@ def test_of_names_that_a_spreadsheet_changes_numbers_without_zeros_are_known_and
     (not_taken,) = graded(tmp_path, "007", "12-05").not_taken
     assert not_taken == f"2026-12-05, why: nobody of that name has handed in {ASSIGNMENT}"
     assert [row["by_hand"] for row in rows(tmp_path / "grades.csv")] == ["2.0", "0.0"]
+
+
+def test_points_of_a_name_that_windows_cannot_write_count_if_one_name_is_left_so(tmp_path):
+    students = ("王 小_7012", "李 明_7013", "王", "李")
+    graded(tmp_path, *students)
+    edited(tmp_path / "exercises.csv", {(student, "why"): "2" for student in students}, "old Windows")
+    assert graded(tmp_path, *students).not_taken == [f"?, why: nobody of that name has handed in {ASSIGNMENT}"] * 2
+    given = {row["student"]: row["by_hand"] for row in rows(tmp_path / "grades.csv")}
+    assert given == {"王 小_7012": "2.0", "李 明_7013": "2.0", "王": "0.0", "李": "0.0"}
 
 
 def test_points_by_hand_in_place_of_a_checks_count_by_their_difference_and_can_be_taken_back(tmp_path):
