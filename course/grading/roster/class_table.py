@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from course.grading.roster.lateness import UNITS, HandedIn, Policy, handed_in
+from course.grading.roster.lateness import UNITS, HandedIn, Policy, as_handed_in, handed_in
 from course.grading.roster.matching import CANVAS, Match, match
 from course.grading.roster.roster import Roster, Student
 from course.plural import counted
@@ -129,10 +129,11 @@ def class_lines(
     folder: the folder of submissions; paths below it are compared with the roster.
     possible: the points of the assignments that are due; those that somebody handed in are added.
     """
-    possible = {**{one.assignment: one.possible for one in results if one.assignment}, **(possible or {})}
-    matches = {one.path: match(one.path.relative_to(folder), one.assignment, roster) if roster else Match(None)
-               for one in results}  # fmt: skip
-    is_from_canvas = all(CANVAS.match(one.path.name) for one in results)
+    by_possible = sorted(results, key=lambda one: one.possible)  # what cannot be graded has 0
+    possible = {**{one.assignment: one.possible for one in by_possible if one.assignment}, **(possible or {})}
+    matches = {one.path: match(as_handed_in(one.path).relative_to(folder), one.assignment, roster) if roster
+               else Match(None) for one in results}  # fmt: skip
+    is_from_canvas = all(CANVAS.match(as_handed_in(one.path).name) for one in results if not one.problem)
     places: dict[tuple[int, str], list[Result]] = {}
     lines, strangers = [], []
     for one in results:
@@ -144,12 +145,11 @@ def class_lines(
     for student in roster.students if roster else ():
         for assignment in sorted(possible):
             theirs = places.get((id(student), assignment), [])
+            count = sum(not one.problem for one in theirs)
             if not theirs:
                 lines.append(ClassTableRow(assignment, MISSING, student, possible=possible[assignment], policy=policy))
             lines += [
-                line_of(
-                    one, matches[one.path], policy, is_from_canvas, count=len(theirs), possible=possible[assignment]
-                )
+                line_of(one, matches[one.path], policy, is_from_canvas, count=count, possible=possible[assignment])
                 for one in theirs
             ]
         for one in places.get((id(student), ""), []):

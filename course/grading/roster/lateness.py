@@ -174,7 +174,7 @@ def handed_in(path: Path, assignment: str, in_roster: str = "", is_from_canvas: 
 
     A time of the first two sources that cannot be read gives a remark.
     """
-    unread = []
+    unread, path = [], as_handed_in(path)
     stamp = stamped(path.with_name("timestamp.txt")) if path.parent.name == assignment else ""
     for source, text in (("roster", in_roster), ("timestamp.txt", stamp)):
         if moment := moment_in(text):
@@ -190,6 +190,11 @@ def handed_in(path: Path, assignment: str, in_roster: str = "", is_from_canvas: 
     if is_from_canvas and marked:
         return HandedIn(changed, "Canvas' file name", bool(marked["late"]), remark)
     return HandedIn(changed, "file time", remark=remark)
+
+
+def as_handed_in(path: Path) -> Path:
+    """The file that a student handed in: for a file in an archive, the archive."""
+    return next((parent for parent in path.parents if parent.is_file()), path)
 
 
 def stamped(path: Path) -> str:
