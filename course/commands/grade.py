@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
 
 
 def graded_folder(options: argparse.Namespace, unpacked: Path) -> int:
-    """Grade the submissions that are not graded yet, and report; `unpacked` is for archives. Raises CannotWriteError."""
+    """Grade the submissions that are not graded yet, and report; `unpacked` takes archives. Raises CannotWriteError."""
     references = {path.parent.name: path for path in sorted((ROOT / "solutions").glob("*/*.ipynb"))}
     chosen = [name for name in references if options.assignment and name.startswith(options.assignment)]
     problem = (

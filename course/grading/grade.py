@@ -11,7 +11,7 @@ import nbformat
 from course.judging import Outcome, Status
 from course.judging.judged_notebook import Judgement
 from course.notebooks.release import settings
-from course.notebooks.roles import role_of, with_roles
+from course.notebooks.roles import is_short_answer, role_of, with_roles
 
 BY_HAND = "to be graded by hand"
 CHECK_FAILED = "the check itself failed"
@@ -142,5 +142,5 @@ def answers_by_hand(student: nbformat.NotebookNode, reference: nbformat.Notebook
     return [
         (role["grade_id"], float(role["points"]), "\n\n".join(texts.get(role["grade_id"], [])))
         for role in map(role_of, reference.cells)
-        if role.get("grade") and role.get("solution")
+        if is_short_answer(role)
     ]

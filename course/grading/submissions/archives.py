@@ -61,7 +61,7 @@ def check_list(archive: Path) -> None:
 
 
 def check(opened: zipfile.ZipFile, packed: int) -> None:
-    """Refuse what is too large, encrypted, packed in an unusual way, or leads out of the folder. Raises ArchiveError."""
+    """Refuse what is too large, encrypted, packed in another way, or leads out of the folder. Raises ArchiveError."""
     members = opened.infolist()
     total = sum(member.file_size for member in members)
     if len(members) > MOST_FILES:

@@ -29,9 +29,6 @@ from course.grading.submissions.submission import (
 
 OTHER_ARCHIVES = {".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
 
-INSTEAD = {".zip", *OTHER_ARCHIVES, ".doc", ".docx", ".odt", ".pages", ".pdf", ".rtf", ".html", ".htm"}
-"""Files that are handed in instead of a notebook. A notebook's code may read others that lie beside it."""
-
 PLATFORMS = re.compile(
     r"(?P<moodle>.+_\d+)_assignsubmission_|"
     r"(?P<canvas>(LATE_)?anon_[^_]+|[^_]\w*?_(LATE_)?\d+)_(\d+_|text\.html$|link\.html$)"
@@ -90,8 +87,7 @@ def without_notebook(
             continue
         if path.parent == home and path.is_file() and names:
             same = {ENDING.sub("", one.path.name).casefold() for one in beside[home]}
-            is_read = len(names) == 1 and path.suffix.lower() not in INSTEAD
-            if is_read or ENDING.sub("", path.name).casefold() in same:
+            if ENDING.sub("", path.name).casefold() in same or (len(names) == 1 and mentions(beside[home], path.stem)):
                 continue
         if path.relative_to(folder).parts[0].startswith(".") or platforms_name(path, folder) in named:
             continue
@@ -100,6 +96,12 @@ def without_notebook(
         of_assignment = [one for one in mine if any(name in one.name for name in assignments)]
         groups[(of_assignment or mine or [path])[0]].append(entry)
     return groups
+
+
+def mentions(submissions: Sequence[Submission], name: str) -> bool:
+    """Whether a file of this name is one that a notebook reads, and not another student's hand-in."""
+    cells = [cell for one in submissions if (notebook := one.notebook) for cell in notebook.cells]
+    return any(re.search(rf"\b{re.escape(name)}\b", cell.source) for cell in cells)
 
 
 def rest_of(place: Path, folder: Path, assignments: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ import pytest
 from course.commands import grade
 from course.grading.grade import BY_HAND, answers_by_hand
 from course.grading.tables import grade_tables
-from course.judging.judged_notebook import remarks_on_missing
+from course.judging.judged_notebook import remarks_on_answers
 from course.notebooks.roles import with_roles
 from tests.course.grading.submitted_class import (
     FIRST,
@@ -183,7 +183,7 @@ def test_from_other_editors_answers_are_known_without_metadata_and_ids_but_not_s
     assert known == [name if editor == "Colab" or name not in short else None for name in names]
     answers = {name: text for name, _, text in answers_by_hand(student, reference)}
     assert answers == dict.fromkeys(short, "because" if editor == "Colab" else "")
-    remarks = list(remarks_on_missing(with_roles(student, reference), reference, ""))
+    remarks = list(remarks_on_answers(with_roles(student, reference), reference, {}, ""))
     assert len(remarks) == (0 if editor == "Colab" else len(short))
     assert all(re.match(r"the cell of the short answer '\w+' is missing: is its text in", one) for one in remarks)
 

@@ -1,4 +1,4 @@
-"""Whoever handed something in has a row: in a zip archive a notebook is graded, and what is no notebook says what it is."""
+"""Whoever handed something in has a row; a notebook in a zip archive is graded, and what is none is named."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import stat
 import zipfile
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from course.commands import grade
@@ -87,6 +88,12 @@ def test_in_a_flat_folder_each_file_without_a_notebook_of_its_name_is_a_row(fold
     assert (there["ada"].problem, there["cyd"].problem) == ("", "")
 
 
+def test_a_file_beside_the_only_notebook_of_a_class_is_the_notebook_s_if_it_is_read_there(folder):
+    reads = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("import mine\nopen('vectors.csv')")])
+    write(folder, {"ada.ipynb": nbformat.writes(reads).encode(), "mine.py": b"", "vectors.csv": b"", "bob.py": b""})
+    assert set(found(folder)) == {"ada", "bob"}
+
+
 def test_the_reason_says_what_to_do(folder):
     write(folder, {f"{place}/{name}": content for place, (name, content) in enumerate(INSTEAD.items())})
     write(folder, {"empty/": b"", "hidden/.DS_Store": b"", "many/": b"", "empty/deeper/": b""})
@@ -97,9 +104,7 @@ def test_the_reason_says_what_to_do(folder):
     assert "text.zip was not opened: it is damaged, or no zip archive" in says["text.zip"]
     assert "twice.zip holds inner.zip; archives in archives are not opened" in says["twice.zip"]
     assert "note.zip holds note.txt" in says["note.zip"]
-    assert says["empty"].endswith("handed in: an empty folder") and says["hidden"].endswith(
-        "handed in: an empty folder"
-    )
+    assert {says[name].rpartition(": ")[2] for name in ("empty", "hidden")} == {"an empty folder"}
     assert says["many"].endswith("0.png, 1.png, 2.png, 3.png and 2 more")
 
 
@@ -161,7 +166,7 @@ HOSTILE = {
     "upwards": (archive_of([(entry("a/../../of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
     "windows": (archive_of([(entry("..\\..\\of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
     "drive": (archive_of([(entry("C:\\of_minidl.ipynb"), NOTEBOOK)]), "leads out of the archive"),
-    "link": (archive_of([(entry("a.ipynb", external_attr=LINK, create_system=3), b"/etc/passwd")]), "a link or a device"),
+    "link": (archive_of([(entry("a.ipynb", external_attr=LINK, create_system=3), b"/etc/hosts")]), "a link or"),
     "through a link": (
         archive_of([(entry("a", external_attr=LINK, create_system=3), b"/tmp"), (entry("a/of_minidl.txt"), b"")]),
         "holds of_minidl.txt",

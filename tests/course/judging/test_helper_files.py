@@ -11,8 +11,8 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from course.commands import grade
-from course.grading.submissions.own_folders import given_to_none, own_folder
 from course.grading.submissions.hand_ins import find
+from course.grading.submissions.own_folders import given_to_none, own_folder
 from course.judging.helper_files import copy_helper_files, helper_files, shadows
 from course.judging.judged_notebook import judge_notebook
 from tests.course.grading.submitted_class import ROOT
