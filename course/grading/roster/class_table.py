@@ -74,11 +74,16 @@ class ClassTableRow:
         return self.arrival.late_by(deadline, UNITS[self.policy.unit])
 
     @property
+    def lateness(self) -> str:
+        """How late it is, in words; "" if it is in time."""
+        return self.policy.in_words(self.assignment, self.late_by) if self.policy and self.late_by else ""
+
+    @property
     def penalty(self) -> float | None:
         """The points that lateness costs; None without a deadline or a submission."""
         if self.policy is None or self.late_by is None or self.result is None:
             return None
-        return self.policy.penalty(self.result.points, self.late_by)
+        return self.policy.penalty(self.result.points, self.assignment, self.late_by)
 
     @property
     def final(self) -> float | None:
@@ -104,7 +109,7 @@ class ClassTableRow:
             "late_hours": "" if self.late_by is None else rounded(self.late_by / timedelta(hours=1)),
             "penalty": "" if self.penalty is None else rounded(self.penalty),
             "points_after_penalty": "" if self.policy is None or self.final is None else rounded(self.final),
-            "remark": self.remark,
+            "remark": "; ".join(filter(None, (self.remark, self.lateness))),
         }  # fmt: skip
 
 
@@ -175,7 +180,9 @@ def line_of(
     if result.problem:
         status, remark = UNGRADABLE, "; ".join(filter(None, (result.problem, remark)))
     in_roster = found.student.handed_in if found.student else ""
-    arrival = handed_in(result.path, result.assignment, in_roster, is_from_canvas)
+    deadline = policy.deadline(result.assignment) if policy else None
+    zone = deadline.tzinfo if deadline else None
+    arrival = handed_in(result.path, result.assignment, in_roster, is_from_canvas, zone)
     if policy and arrival.remark:
         remark = "; ".join(filter(None, (remark, arrival.remark)))
     of = result.possible if possible is None else possible
