@@ -107,6 +107,8 @@ def graded_folder(options: argparse.Namespace, unpacked: Path) -> int:
             print(f"{len(before)} of {len(submissions)} are graded already, and have not changed.", file=sys.stderr)
         grade_all(grading, [place for place, key in enumerate(wanted) if key not in before])
         graded = results.finish()
+        lines = class_reports.lines_of_class(graded, submissions, grading.references, reports)
+        results.show_points(class_reports.points_on_page(lines))
     report(graded, options.to, time.monotonic() - began)
     for sentence in (*of_tables(results, options.folder), *of_points_by_hand(graded)):
         print(sentence)
@@ -117,7 +119,7 @@ def graded_folder(options: argparse.Namespace, unpacked: Path) -> int:
             file=sys.stderr,
         )
         return INTERRUPTED
-    for sentence in class_reports.write(graded, submissions, grading.references, reports):
+    for sentence in class_reports.write(graded, submissions, grading.references, reports, lines):
         print(sentence)
     if unfinished := of_failed_checks(graded):
         print(unfinished, file=sys.stderr)

@@ -8,17 +8,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 
+from course.grading.feedback.page import summary as summary_of_page
 from course.grading.grade import Grade
 from course.grading.reports.statistics import COLUMNS as STATISTICS_COLUMNS
 from course.grading.reports.statistics import tallies
 from course.grading.results.results import writing
-from course.grading.roster.class_table import COLUMNS, Result, class_lines, summary
+from course.grading.roster.class_table import COLUMNS, ClassTableRow, Result, class_lines, summary
 from course.grading.roster.gradebooks import write_gradebooks
 from course.grading.roster.lateness import Policy, policy
 from course.grading.roster.roster import Roster, read_roster
@@ -79,12 +80,13 @@ def write(
     submissions: Sequence[Submission],
     references: Mapping[str, nbformat.NotebookNode],
     reports: Reports,
+    lines: Sequence[ClassTableRow],
 ) -> Iterator[str]:
-    """Write the files; yields a sentence on each. Raises CannotWriteError."""
+    """Write the files, with these lines of the class; yields a sentence on each. Raises CannotWriteError."""
     with writing(reports.to):
         yield from write_statistics(graded, reports.to)
         if reports.roster or reports.policy:
-            yield from write_class(graded, submissions, references, reports)
+            yield from write_class(lines, reports)
         if reports.similarity:
             yield from write_similarity(submissions, references, reports.to)
 
@@ -106,16 +108,33 @@ def write_statistics(graded: Sequence[Grade], to: Path) -> Iterator[str]:
     yield f"Statistics by exercise and part: {to / 'statistics.csv'} and statistics.png."
 
 
-def write_class(
+def lines_of_class(
     graded: Sequence[Grade],
     submissions: Sequence[Submission],
     references: Mapping[str, nbformat.NotebookNode],
     reports: Reports,
-) -> Iterator[str]:
-    """Write class.csv, and the files for the gradebook."""
+) -> list[ClassTableRow]:
+    """The lines of class.csv; none without a roster and a deadline."""
+    if not (reports.roster or reports.policy):
+        return []
     paths = {(one.student, one.assignment): one.path for one in submissions}
     results = [result_of(one, paths[one.student, one.assignment]) for one in graded]
-    lines = class_lines(results, reports.folder, reports.roster, reports.policy, wanted(references, reports))
+    return class_lines(results, reports.folder, reports.roster, reports.policy, wanted(references, reports))
+
+
+def points_on_page(lines: Sequence[ClassTableRow]) -> Callable[[Grade], str]:
+    """The part of a feedback page with the points, by hand and after the penalty of these lines."""
+    known = {(line.result.student, line.assignment): line for line in lines if line.result}
+
+    def section(grade: Grade) -> str:
+        line = known.get((grade.student, grade.assignment))
+        return summary_of_page(grade, line.lateness, line.penalty or 0.0) if line else summary_of_page(grade)
+
+    return section
+
+
+def write_class(lines: Sequence[ClassTableRow], reports: Reports) -> Iterator[str]:
+    """Write class.csv, and the files for the gradebook."""
     grade_tables.write([line.row for line in lines], reports.to / "class.csv", COLUMNS)
     yield f"The class: {reports.to / 'class.csv'}."
     yield from summary(lines)
@@ -132,7 +151,9 @@ def result_of(grade: Grade, path: Path) -> Result:
     missing = sum(one.possible - one.points for one in last if one.exercise in grade.unfinished)
     problem = "" if grade.judgement.outcomes else "; ".join(grade.judgement.remarks)
     possible = grade.possible + grade.possible_by_hand
-    return Result(grade.student, grade.assignment, path, grade.total, possible, grade.waiting + missing, problem)
+    comments = "; ".join(f"{exercise}: {' '.join(text.split())}" for exercise, text in grade.comments.items())
+    waiting = grade.waiting + missing
+    return Result(grade.student, grade.assignment, path, grade.total, possible, waiting, problem, comments)
 
 
 def wanted(references: Mapping[str, nbformat.NotebookNode], reports: Reports) -> dict[str, float]:

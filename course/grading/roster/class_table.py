@@ -40,6 +40,7 @@ class Result:
     points, possible: points reached and possible, those by hand included.
     waiting: possible points that are still to be given by hand.
     problem: why it could not be graded.
+    comments: the teacher's comments.
     """
 
     student: str
@@ -49,6 +50,7 @@ class Result:
     possible: float
     waiting: float = 0.0
     problem: str = ""
+    comments: str = ""
 
 
 @dataclass(frozen=True)

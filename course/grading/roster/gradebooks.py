@@ -133,12 +133,18 @@ def moodle(assignment: str, lines: Sequence[ClassTableRow], roster: Roster) -> l
 
 
 def worksheet(lines: Sequence[ClassTableRow], roster: Roster) -> list[list[str]]:
-    """Moodle's grading worksheet with the column Grade filled in, all other cells unchanged."""
+    """Moodle's grading worksheet with the grades and the teacher's comments, all other cells unchanged."""
     rows = []
     for line in lines:
         assert line.student is not None
-        row = line.student.row
-        rows.append([points(line) if column.lower() == "grade" else row[column] for column in roster.columns])
+        assert line.result is not None
+        row = dict(line.student.row)
+        for column in roster.columns:
+            if column.lower() == "grade":
+                row[column] = points(line)
+            elif column.lower() == "feedback comments" and line.result.comments:
+                row[column] = line.result.comments
+        rows.append([row[column] for column in roster.columns])
     return [list(roster.columns), *rows]
 
 

@@ -50,7 +50,8 @@ def written(folder: Path, options: list[str], is_drawn: bool = False, **given: f
     with pytest.MonkeyPatch.context() as patch:
         if not is_drawn:
             patch.setattr(picture, "save_picture", lambda tallies, path: path.write_bytes(b""))
-        return list(class_reports.write(graded, submissions, {CHAPTER: reference}, reports))
+        lines = class_reports.lines_of_class(graded, submissions, {CHAPTER: reference}, reports)
+        return list(class_reports.write(graded, submissions, {CHAPTER: reference}, reports, lines))
 
 
 def test_a_roster_gives_a_table_of_the_class_and_files_to_import_once_the_points_are_complete(folder):
