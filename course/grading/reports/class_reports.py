@@ -64,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--late", default="", metavar="RATE", help="cost of each begun unit: 10%%/day, 2points/hour")
     group.add_argument("--grace", default="", metavar="SPAN", help="tolerance after the deadline: 15min")
     group.add_argument("--late-at-most", default="", metavar="MOST", help="the most that lateness costs: 50%%")
-    group.add_argument("--similarity", action="store_true", help="list pairs of similar answers")
+    group.add_argument("--similarity", action="store_true", help="list groups of similar answers")
 
 
 def chosen(options: argparse.Namespace) -> Reports:
@@ -180,10 +180,10 @@ def write_similarity(
         if notebook is not None:
             compared += 1
             answers += similarity.answers_in(one.student, one.assignment, notebook, releases[one.assignment])
-    pairs = similarity.similar_pairs(answers)
-    grade_tables.write([pair.row for pair in pairs], to / "similar.csv", similarity.COLUMNS)
-    page = similarity_page.page(pairs, compared).encode("utf-8", "backslashreplace")
+    groups = similarity.similar_groups(answers)
+    rows = [row for number, group in enumerate(groups, 1) for row in group.rows(number)]
+    grade_tables.write(rows, to / "similar.csv", similarity.COLUMNS)
+    page = similarity_page.page(groups, compared).encode("utf-8", "backslashreplace")
     replace(to / "similar.html", page)
-    least = "at least " if len(pairs) == similarity.MOST_PAIRS else ""
-    alike = f"{least}{counted(len(pairs), 'pair')} of similar answers"
+    alike = f"{counted(len(groups), 'group')} of similar answers"
     yield f"Found {alike}, which is a reason to look, not a verdict: {to / 'similar.html'}."
