@@ -18,9 +18,9 @@ hints, or found the only simple solution. Read both answers, and talk with both 
 anything.</p>
 <p>Answers of at least {LEAST_TOKENS} tokens (texts: {LEAST_WORDS} words) are compared, up to {MOST_TOKENS} tokens,
 without the given code, comments and docstrings. A group consists of the students whose answers are connected by
-similarities of at least {THRESHOLD}; 1 means the same program up to names. If a group is large, the answer is the usual
-one. <i>Word for word</i> are the lines that all of a group have and that the given text does not: the same comment, name
-or slip says more than the same formula.</p>
+similarities of at least {THRESHOLD}; 1 means the same program up to names. If a group is large, the answer is the
+usual one. <i>Word for word</i> are the lines that all of a group have and that the given text does not: the same
+comment, name or slip says more than the same formula.</p>
 """
 
 STYLE = (
