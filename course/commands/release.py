@@ -46,8 +46,8 @@ def run(arguments: list[str]) -> int:
     """Copy the students' files into a new folder, all or none; exit code 2 if the folder cannot be made."""
     parser = argparse.ArgumentParser(
         prog="python3 -m course release",
-        description="Write the students' edition: no solutions, no hidden tests. With numbers of chapters (05 11) it has "
-        "the lectures and exercises of these alone.",
+        description="Write the students' edition: no solutions, no hidden tests. With numbers of chapters (05 11) it "
+        "has the lectures and exercises of these alone.",
     )
     parser.add_argument(
         "words", nargs="+", metavar="FOLDER|NN", help=f"a folder that is not there yet ({FOLDER}), and chapters (all)"

@@ -54,7 +54,7 @@ def entries_in(folder: Path) -> Iterator[Entry]:
             within = list(entries_in(path)) if len(path.parts) < MOST_FOLDERS else [Entry(path, TOO_DEEP)]
             yield from within or [Entry(path)]
         elif problem := problem_of(entry):
-            yield from [Entry(path, problem)] if is_notebook(entry) or leads_to_folder(entry) else []
+            yield Entry(path, problem)
         else:
             yield Entry(path, remark=remark_on(entry))
 
@@ -73,14 +73,6 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
-        return False
-
-
-def leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a link to a folder, where notebooks may be."""
-    try:
-        return entry.is_symlink() and entry.is_dir()
-    except OSError:  # such as links in a circle
         return False
 
 

@@ -49,7 +49,7 @@ def find(folder: Path, assignments: Sequence[str], unpacked: Path, chosen: str =
     apart: files and folders that no student handed in: the roster, the results.
     """
     entries = [one for one in entries_in(folder) if not is_below(one.path, apart)]
-    read = [one for one in entries if one.problem or (one.is_notebook and not one.path.is_dir())]
+    read = [one for one in entries if (one.problem if one.path.is_dir() else one.is_notebook)]
     found = [submission(one, folder, assignments, chosen) for one in read]
     others = [one for one in entries if one not in read]
     for number, (place, those) in enumerate(without_notebook(others, found, folder, assignments).items()):
@@ -127,7 +127,7 @@ def opened(those: Sequence[Entry], to: Path) -> tuple[list[Entry], str]:
             problems.append(
                 f"{name} is no zip archive, and was not opened: unpack it into a folder of the student's name"
             )
-        if archive.path.suffix.lower() != ".zip" or not archive.path.is_file():
+        if archive.path.suffix.lower() != ".zip" or archive.problem or archive.path.is_dir():
             continue
         place = to / str(number)
         try:
@@ -154,7 +154,7 @@ def unread(
     first = next((one.path for one in files if one.path.name != "timestamp.txt"), those[0].path)
     assignment = chosen or assignment_in(first.relative_to(folder), assignments)[0]
     misnamed = [printable(one.path.name)[:80] for one in files if ".ipynb." in one.path.name.lower()]
-    why = [f"there is no notebook (*.ipynb) in what was handed in: {listed(files)}", problem]
+    why = [f"there is no notebook (*.ipynb) in what was handed in: {listed(files)}", those[0].problem, problem]
     why += [f"{misnamed[0]} may be one: rename it, so that its name ends in .ipynb"] if misnamed else []
     return Submission(
         printable(student_in(place, assignment)), assignment, first, "; ".join(filter(None, why)),

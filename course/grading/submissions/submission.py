@@ -95,8 +95,12 @@ def submission(entry: Entry, folder: Path, assignments: Sequence[str], chosen: s
         other = f"the notebook says that it answers {said}; it was graded as {chosen}, as --assignment says"
         remark = "; ".join(filter(None, (remark, other)))
     assignment = chosen or said
+    named, is_guess = assignment_in(relative, assignments)
+    if said and not chosen and not is_guess and named != said:
+        other = f"the notebook says that it answers {said}, and was graded as that; its path says {named}"
+        remark = "; ".join(filter(None, (remark, other)))
     if not assignment:
-        assignment, is_guess = assignment_in(relative, assignments)
+        assignment = named
         if is_guess and not problem:
             guess = f"the assignment was guessed from the number in the name {printable(path.name)[:80]!r}"
             remark = "; ".join(filter(None, (remark, guess)))

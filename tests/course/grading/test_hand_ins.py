@@ -94,6 +94,27 @@ def test_a_file_beside_the_only_notebook_of_a_class_is_the_notebook_s_if_it_is_r
     assert set(found(folder, chosen=FIRST)) == {"ada", "bob"}
 
 
+def test_pipes_and_links_are_rows_and_a_link_to_an_archive_is_not_opened(folder):
+    (folder.parent / "hw.zip").write_bytes(zipped({"a.ipynb": NOTEBOOK}))
+    (folder / "ada.zip").symlink_to(folder.parent / "hw.zip")
+    os.mkfifo(folder / "bob.pdf")
+    (folder / "cyd").mkdir()
+    (folder / "cyd" / "a.docx").symlink_to("nowhere")
+    problems = {name: one.problem for name, one in found(folder).items()}
+    assert set(problems) == {"ada", "bob", "cyd"}
+    assert "links are not followed" in problems["ada"]
+    assert "a pipe or a socket" in problems["bob"]
+    assert "links are not followed" in problems["cyd"]
+
+
+def test_a_notebook_of_another_chapter_than_its_path_says_has_a_remark(folder):
+    write(folder, {f"ada/{SECOND}/{SECOND}.ipynb": NOTEBOOK, "bob/02.ipynb": NOTEBOOK})
+    ada, bob = find(folder, list(SOLUTIONS), folder / "unpacked")
+    assert (ada.assignment, bob.assignment) == (FIRST, FIRST)
+    assert ada.remark == f"the notebook says that it answers {FIRST}, and was graded as that; its path says {SECOND}"
+    assert bob.remark == ""  # a number may mean anything
+
+
 def test_the_reason_says_what_to_do(folder):
     write(folder, {f"{place}/{name}": content for place, (name, content) in enumerate(INSTEAD.items())})
     write(folder, {"empty/": b"", "hidden/.DS_Store": b"", "many/": b"", "empty/deeper/": b""})
