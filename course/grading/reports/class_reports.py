@@ -58,8 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--deadline", action="append", default=[], metavar="[NN=]TIME",
-        help="2027-01-31T18:00+01:00, or a day, which ends at 23:59:59; 04=... for one assignment; without a time zone "
-        "it is this computer's",
+        help="2027-01-31T18:00+01:00 or '2027-01-31T18:00 Europe/Berlin', or a day, which ends at 23:59:59; 04=... for "
+        "one assignment; without a time zone it is this computer's",
     )  # fmt: skip
     group.add_argument("--late", default="", metavar="RATE", help="cost of each begun unit: 10%%/day, 2points/hour")
     group.add_argument("--grace", default="", metavar="SPAN", help="tolerance after the deadline: 15min")
