@@ -17,6 +17,7 @@ from pygments.formatters import HtmlFormatter
 
 from course.grading.feedback.markdown import as_html, cleaned
 from course.grading.grade import BY_HAND, Grade, in_words
+from course.judging import Status
 from course.notebooks.roles import as_released
 from course.plural import counted
 
@@ -118,7 +119,8 @@ def summary(grade: Grade, lateness: str = "", penalty: float = 0.0) -> str:
     last = [outcomes[-1] for outcomes in grade.judgement.outcomes.values()]
     rows = [(one.exercise, in_words(one), one.points, one.possible) for one in last]
     rows += [
-        (name, BY_HAND if text else "not attempted", 0.0 if not text else None, of) for name, of, text in grade.by_hand
+        (name, BY_HAND if text else Status.NOT_ATTEMPTED.value, 0.0 if not text else None, of)
+        for name, of, text in grade.by_hand
     ]
     has_comments = bool(grade.comments)
     lines = []
@@ -135,12 +137,15 @@ def summary(grade: Grade, lateness: str = "", penalty: float = 0.0) -> str:
         f'<section id="points"><h1>{html.escape(grade.assignment or "no assignment")}</h1>'
         f"<p><code>{html.escape(grade.student)}</code></p><p>{sums(grade, penalty)}</p>"
         + (f"<p>Late: {html.escape(lateness)}.</p>" if lateness else "")
-        + f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></section>"
+        + (f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>" if lines else "")
+        + "</section>"
     )
 
 
 def sums(grade: Grade, penalty: float) -> str:
     """The points by the checks, those by hand, the penalty, and the final points."""
+    if not grade.judgement.outcomes:
+        return "<b>No points</b>: it could not be graded."
     parts = [f"<b>{grade.points:g} of {grade.possible:g} points</b> by the checks"]
     if grade.given:
         parts.append(f"{grade.points_by_hand:+g} by hand")

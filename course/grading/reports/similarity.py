@@ -236,8 +236,9 @@ def groups_among(answers: Sequence[ComparedAnswer], threshold: float) -> list[Gr
                 continue
             for one, other in ((first, second), (second, first)):
                 nearest[one] = max(nearest.get(one, (0.0, other)), (alike, other), key=lambda known: known[0])
-            joined = group_of[second]
-            group_of = [group_of[first] if group == joined else group for group in group_of]
+            kept, joined = group_of[first], group_of[second]
+            if kept != joined:
+                group_of = [kept if group == joined else group for group in group_of]
     members: dict[int, list[Likeness]] = defaultdict(list)
     for place, (alike, other) in sorted(nearest.items()):
         same_names = Indel.normalized_similarity(answers[place].tokens, answers[other].tokens)

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from course.grading.submissions.archives import ArchiveError, unpack
@@ -28,6 +29,9 @@ from course.grading.submissions.submission import (
 )
 
 OTHER_ARCHIVES = {".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
+
+TABLES = {".csv", ".tsv", ".xlsx", ".ods"}
+"""Among the files of the whole class these are the teacher's: a roster, a worksheet."""
 
 PLATFORMS = re.compile(
     r"(?P<moodle>.+_\d+)_assignsubmission_|"
@@ -79,6 +83,14 @@ def without_notebook(
     def is_of_student(place: Path) -> bool:
         return place != folder and bool(rest_of(place, folder, assignments))
 
+    @cache
+    def read_in(home: Path) -> str:
+        return sources(beside[home])
+
+    def is_mentioned(name: str, home: Path) -> bool:
+        """Whether a file is one that the notebook beside it reads, and not another student's hand-in."""
+        return re.search(rf"\b{re.escape(name)}\b", read_in(home)) is not None
+
     for entry in others:
         path = entry.path
         home = next((parent for parent in path.parents if parent in beside or parent == folder), folder)
@@ -87,9 +99,12 @@ def without_notebook(
             continue
         if path.parent == home and path.is_file() and names:
             same = {ENDING.sub("", one.path.name).casefold() for one in beside[home]}
-            if ENDING.sub("", path.name).casefold() in same or (len(names) == 1 and mentions(beside[home], path.stem)):
+            if ENDING.sub("", path.name).casefold() in same or (len(names) == 1 and is_mentioned(path.stem, home)):
                 continue
-        if path.relative_to(folder).parts[0].startswith(".") or platforms_name(path, folder) in named:
+        platform = platforms_name(path, folder)
+        if platform in named or path.relative_to(folder).parts[0].startswith("."):
+            continue
+        if path.suffix.lower() in TABLES and path.parent == home and not platform:
             continue
         below = [parent for parent in reversed([path, *path.parents]) if home in parent.parents and parent not in above]
         mine = [one for one in below if is_of_student(one) and (one != path or path.is_dir())]
@@ -98,10 +113,9 @@ def without_notebook(
     return groups
 
 
-def mentions(submissions: Sequence[Submission], name: str) -> bool:
-    """Whether a file of this name is one that a notebook reads, and not another student's hand-in."""
-    cells = [cell for one in submissions if (notebook := one.notebook) for cell in notebook.cells]
-    return any(re.search(rf"\b{re.escape(name)}\b", cell.source) for cell in cells)
+def sources(submissions: Sequence[Submission]) -> str:
+    """The cells of these notebooks."""
+    return "\n".join(cell.source for one in submissions if (notebook := one.notebook) for cell in notebook.cells)
 
 
 def rest_of(place: Path, folder: Path, assignments: Sequence[str]) -> str:
@@ -138,6 +152,9 @@ def opened(those: Sequence[Entry], to: Path) -> tuple[list[Entry], str]:
         files = [one for one in entries_in(place) if not one.path.is_dir()]
         notebooks = [replace(one, path=archive.path / one.path.relative_to(place), file=one.path, remark=remark)
                      for one in files if one.is_notebook]  # fmt: skip
+        if len(notebooks) > 1:
+            several = f"one of {len(notebooks)} notebooks in {name}; if it holds those of several students, unpack it"
+            notebooks = [replace(one, remark="; ".join(filter(None, [several, remark]))) for one in notebooks]
         inside += notebooks
         if not notebooks:
             has_archive = any(one.path.suffix.lower() in {".zip", *OTHER_ARCHIVES} for one in files)
