@@ -148,8 +148,8 @@ def test_canvas_files_of_one_student_are_one_hand_in(folder):
     write(folder, {
         "doejane_LATE_1201_88001_04-1.ipynb": NOTEBOOK, "doejane_LATE_1201_88002_report.docx": b"",
         "roejohn_1202_text.html": b"<p>",
-        "poelu_1204_88009_x.csv": b"", "worksheet.xlsx": b"PK", "anon_Xy3bQ_88003_a.ipynb": NOTEBOOK, "anon_Xy3bQ_88004_b.pdf": b"",
-        "poe_1203_88005_b.zip": zipped({"b/mine.ipynb": NOTEBOOK}),
+        "poelu_1204_88009_x.csv": b"", "worksheet.xlsx": b"PK", "anon_Xy3bQ_88003_a.ipynb": NOTEBOOK,
+        "anon_Xy3bQ_88004_b.pdf": b"", "poe_1203_88005_b.zip": zipped({"b/mine.ipynb": NOTEBOOK}),
     })  # fmt: skip
     there = {one.path.relative_to(folder).as_posix(): one.problem for one in found(folder).values()}
     assert {name: bool(problem) for name, problem in there.items()} == {
@@ -200,7 +200,7 @@ HOSTILE = {
     "size": (zipped({f"{place}.bin": ZEROS for place in range(101)}), "would unpack to 101 MB"),
     "number": (zipped({f"{place}": b"" for place in range(archives.MOST_FILES + 1)}), "it holds 1,001 files"),
     "a long list": (zipped({f"{place:060000}"[:60000]: b"" for place in range(20)}), "it holds more than 1,000 files"),
-    "two of one name": (zipped({"a.ipynb": NOTEBOOK, "b.ipynb": NOTEBOOK}).replace(b"b.ipynb", b"a.ipynb"), "two files of the same name"),
+    "two of one name": (zipped({"a": b"", "b": b""}).replace(b"b", b"a"), "two files of the same name"),
     "a file as a folder": (zipped({"a": b"", "a/b.ipynb": NOTEBOOK}), "two files of the same name"),
     "nothing": (b"", "no zip archive"),
     "a long name": (zipped({"x" * 300 + ".ipynb": NOTEBOOK}), "File name too long"),
