@@ -111,10 +111,11 @@ def plain_page(grade: Grade) -> str:
     return finished(grade, [summary(grade), f"<ul>{remarks}</ul>"])
 
 
-def summary(grade: Grade, lateness: str = "", penalty: float = 0.0) -> str:
+def summary(grade: Grade, lateness: str = "", penalty: float = 0.0, doubt: str = "") -> str:
     """The points and the teacher's comments as HTML.
 
     lateness: how late it was handed in, in words; penalty: the points that this costs.
+    doubt: why the points do not count yet.
     """
     last = [outcomes[-1] for outcomes in grade.judgement.outcomes.values()]
     rows = [(one.exercise, in_words(one), one.points, one.possible) for one in last]
@@ -135,14 +136,14 @@ def summary(grade: Grade, lateness: str = "", penalty: float = 0.0) -> str:
     head = "".join(f"<th>{name}</th>" for name in ("exercise", "outcome", "points", "comment")[: 3 + has_comments])
     return (
         f'<section id="points"><h1>{html.escape(grade.assignment or "no assignment")}</h1>'
-        f"<p><code>{html.escape(grade.student)}</code></p><p>{sums(grade, penalty)}</p>"
+        f"<p><code>{html.escape(grade.student)}</code></p><p>{sums(grade, penalty, doubt)}</p>"
         + (f"<p>Late: {html.escape(lateness)}.</p>" if lateness else "")
         + (f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>" if lines else "")
         + "</section>"
     )
 
 
-def sums(grade: Grade, penalty: float) -> str:
+def sums(grade: Grade, penalty: float, doubt: str) -> str:
     """The points by the checks, those by hand, the penalty, and the final points."""
     if not grade.judgement.outcomes:
         return "<b>No points</b>: it could not be graded."
@@ -152,6 +153,8 @@ def sums(grade: Grade, penalty: float) -> str:
     if penalty:
         parts.append(f"{-round(penalty, 2):g} for lateness")
     text = f"{', '.join(parts)}."
+    if doubt:
+        return f"{text} These points do not count yet: {html.escape(doubt)}."
     if grade.to_read or grade.unfinished:
         return f"{text} {counted(grade.to_read + len(grade.unfinished), 'exercise')} still to be graded by hand."
     if len(parts) > 1 or grade.by_hand:

@@ -128,7 +128,9 @@ def points_on_page(lines: Sequence[ClassTableRow]) -> Callable[[Grade], str]:
 
     def section(grade: Grade) -> str:
         line = known.get((grade.student, grade.assignment))
-        return summary_of_page(grade, line.lateness, line.penalty or 0.0) if line else summary_of_page(grade)
+        if line is None:
+            return summary_of_page(grade)
+        return summary_of_page(grade, line.lateness, line.penalty or 0.0, line.status if line.is_uncertain else "")
 
     return section
 

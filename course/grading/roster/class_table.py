@@ -76,6 +76,11 @@ class ClassTableRow:
         return self.arrival.late_by(deadline, UNITS[self.policy.unit])
 
     @property
+    def is_uncertain(self) -> bool:
+        """Whether it is not known whose submission it is, or which of several counts."""
+        return self.status in (STRANGER, UNCERTAIN, TWICE)
+
+    @property
     def lateness(self) -> str:
         """How late it is, in words; "" if it is in time."""
         return self.policy.in_words(self.assignment, self.late_by) if self.policy and self.late_by else ""
@@ -213,7 +218,7 @@ def summary(lines: Sequence[ClassTableRow]) -> list[str]:
         missing = [line.student.called for line in those if line.status == MISSING and line.student]
         if missing and len(missing) < len(those):
             sentences.append(f"  {MISSING}: {listed(missing)}.")
-    uncertain = [line for line in lines if line.status in (STRANGER, UNCERTAIN, TWICE)]
+    uncertain = [line for line in lines if line.is_uncertain]
     sentences += [
         f"  {shortened(line.result.student)}: {line.status}{f' ({line.remark})' if line.remark else ''}."
         for line in uncertain[:MOST_TOLD]

@@ -30,7 +30,7 @@ class Entry:
     @property
     def is_notebook(self) -> bool:
         """Whether the name is that of a notebook."""
-        return self.path.suffix.lower() == ".ipynb"
+        return self.path.name.lower().endswith(".ipynb")
 
 
 def is_left_behind(name: str) -> bool:

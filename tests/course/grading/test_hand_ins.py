@@ -107,6 +107,14 @@ def test_pipes_and_links_are_rows_and_a_link_to_an_archive_is_not_opened(folder)
     assert "links are not followed" in problems["cyd"]
 
 
+def test_a_notebook_without_a_name_before_its_ending_is_one(folder):
+    write(folder, {"ada/.ipynb": NOTEBOOK, "bob/.IPYNB": b""})
+    assert {name: one.problem for name, one in found(folder).items()} == {
+        "ada/.ipynb": "",
+        "bob/.IPYNB": ".IPYNB is empty.",
+    }
+
+
 def test_a_notebook_of_another_chapter_than_its_path_says_has_a_remark(folder):
     write(folder, {f"ada/{SECOND}/{SECOND}.ipynb": NOTEBOOK, "bob/02.ipynb": NOTEBOOK})
     ada, bob = find(folder, list(SOLUTIONS), folder / "unpacked")
@@ -200,7 +208,10 @@ HOSTILE = {
     "size": (zipped({f"{place}.bin": ZEROS for place in range(101)}), "would unpack to 101 MB"),
     "number": (zipped({f"{place}": b"" for place in range(archives.MOST_FILES + 1)}), "it holds 1,001 files"),
     "a long list": (zipped({f"{place:060000}"[:60000]: b"" for place in range(20)}), "it holds more than 1,000 files"),
-    "two of one name": (zipped({"a": b"", "b": b""}).replace(b"b", b"a"), "two files of the same name"),
+    "two of one name": (
+        archive_of([(entry("first"), b""), (entry("other"), b"")]).replace(b"other", b"first"),
+        "two files of the same name",
+    ),
     "a file as a folder": (zipped({"a": b"", "a/b.ipynb": NOTEBOOK}), "two files of the same name"),
     "nothing": (b"", "no zip archive"),
     "a long name": (zipped({"x" * 300 + ".ipynb": NOTEBOOK}), "File name too long"),

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -458,6 +459,15 @@ def test_a_page_shows_points_by_hand_comments_and_what_lateness_costs_and_is_wri
     assert "<p>Late: handed in &lt;after&gt; the deadline.</p>" in text
     assert "<td>Look at the<br>&lt;b&gt;carry&lt;/b&gt; | again</td>" in text
     assert "<td>graded by hand</td><td>1.75 of 3</td><td>=1+1 is no reason; yet -2 is</td>" in text
+
+
+def test_a_page_says_that_points_do_not_count_yet_and_that_there_are_none():
+    given = replace(grade_of("ada"), given={"why": 1.75})
+    assert "Final points: <b>3.75 of 5</b>" in feedback.summary(given)
+    text = feedback.summary(given, doubt="handed in more than once")
+    assert "These points do not count yet: handed in more than once." in text
+    assert "Final points" not in text
+    assert "<b>No points</b>: it could not be graded." in feedback.summary(Grade("ada", "", Judgement(), ()))
 
 
 def write_points(path: Path, points: str) -> None:
