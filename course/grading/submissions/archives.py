@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import stat
@@ -43,9 +44,12 @@ def unpack(archive: Path, to: Path) -> list[str]:
         raise
     except FileExistsError:
         raise ArchiveError("it holds two files of the same name") from None
-    except OSError as error:
-        raise ArchiveError(f"it cannot be unpacked: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, struct.error) as error:
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, struct.error) as error:
+        if isinstance(error, OSError) and error.errno not in (
+            None,
+            errno.EINVAL,
+        ):  # EINVAL: a place before the beginning
+            raise ArchiveError(f"it cannot be unpacked: {error.strerror}") from None
         raise ArchiveError(f"it is damaged, or no zip archive: {' '.join(str(error).split())[:100]}") from None
 
 
@@ -85,7 +89,7 @@ def unpack_member(opened: zipfile.ZipFile, member: zipfile.ZipInfo, to: Path) ->
     name = name_of(member)
     kind = stat.S_IFMT(member.external_attr >> 16) if member.create_system == 3 else 0
     parts = [part for part in name.split("/") if part not in ("", ".")]
-    if member.is_dir() or name.endswith("/") or not parts or any(map(is_left_behind, parts)):
+    if name.endswith("/") or not parts or any(map(is_left_behind, parts)):
         return ""
     if kind not in (0, stat.S_IFREG):
         return f"{name[:80]!r} in the archive is a link or a device, and was left out"

@@ -35,10 +35,14 @@ TABLES = {".csv", ".tsv", ".xlsx", ".ods"}
 
 PLATFORMS = re.compile(
     r"(?P<moodle>.+_\d+)_assignsubmission_|"
+    r"(?P<blackboard>.+_attempt_\d{4}(-\d\d){5})|"
     r"(?P<canvas>(LATE_)?anon_[^_]+|[^_]\w*?_(LATE_)?\d+)_(\d+_|text\.html$|link\.html$)"
 )
-"""How Moodle (mod/assign/classes/downloader.php, 5.0) and Canvas (lib/content_zipper.rb, 2025) name what a student
-handed in: a text that was typed there lies beside the student's notebook, under the same beginning."""
+"""How platforms name all that one student handed in, also a text that was typed there: the same beginning.
+
+Moodle 5.0 (mod/assign/classes/downloader.php), Canvas of 2025 (lib/content_zipper.rb), and Blackboard, as nbgrader 0.9 has
+it for `zip_collect` (plugins/zipcollect.py), which adds a file on each attempt.
+"""
 
 MOST_LISTED = 4
 """Files that a sentence names."""
@@ -127,9 +131,9 @@ def rest_of(place: Path, folder: Path, assignments: Sequence[str]) -> str:
 
 
 def platforms_name(path: Path, folder: Path) -> str:
-    """The beginning of a name from Moodle or Canvas, which all that a student handed in has; "" for other names."""
+    """The beginning of a platform's name, which all that a student handed in has; "" for other names."""
     match = next(filter(None, map(PLATFORMS.match, path.relative_to(folder).parts)), None)
-    return (match["moodle"] or match["canvas"]) if match else ""
+    return next(filter(None, match.groupdict().values())) if match else ""
 
 
 def opened(those: Sequence[Entry], to: Path) -> tuple[list[Entry], str]:

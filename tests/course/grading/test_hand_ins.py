@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 from course.commands import grade
@@ -109,10 +110,7 @@ def test_pipes_and_links_are_rows_and_a_link_to_an_archive_is_not_opened(folder)
 
 def test_a_notebook_without_a_name_before_its_ending_is_one(folder):
     write(folder, {"ada/.ipynb": NOTEBOOK, "bob/.IPYNB": b""})
-    assert {name: one.problem for name, one in found(folder).items()} == {
-        "ada/.ipynb": "",
-        "bob/.IPYNB": ".IPYNB is empty.",
-    }
+    assert sorted(one.problem for one in found(folder).values()) == ["", ".IPYNB is empty."]
 
 
 def test_a_notebook_of_another_chapter_than_its_path_says_has_a_remark(folder):
@@ -164,6 +162,19 @@ def test_canvas_files_of_one_student_are_one_hand_in(folder):
         "doejane_LATE_1201_88001_04-1.ipynb": False, "roejohn_1202_text.html": True,
         "poelu_1204_88009_x.csv": True, "anon_Xy3bQ_88003_a.ipynb": False,
         "poe_1203_88005_b.zip/b/mine.ipynb": False,
+    }  # fmt: skip
+
+
+def test_flat_files_of_moodle_and_blackboard_are_one_hand_in_for_each_student(folder):
+    """Moodle 5.0 without folders (mod/assign/classes/downloader.php); Blackboard as in nbgrader 0.9's zipcollect.py."""
+    write(folder, {
+        "Jane Doe_1203_assignsubmission_file_a.ipynb": NOTEBOOK, "Jane Doe_1203_assignsubmission_file_b.pdf": b"%PDF",
+        "Jo Roe_1204_assignsubmission_onlinetext_onlinetext.html": b"<p>", "ps1_poe_attempt_2026-01-30-15-00-00.txt": b"",
+        "ps1_bit_attempt_2026-01-30-15-00-00_a.ipynb": NOTEBOOK, "ps1_bit_attempt_2026-01-30-15-00-00.txt": b"Name: Bit",
+    })  # fmt: skip
+    there = {one.path.name.split("_")[0 if "assign" in one.path.name else 1]: one for one in found(folder).values()}
+    assert {name: bool(one.problem) for name, one in there.items()} == {
+        "Jane Doe": False, "Jo Roe": True, "bit": False, "poe": True,
     }  # fmt: skip
 
 
@@ -240,6 +251,23 @@ def test_an_archive_that_lies_about_its_sizes_writes_no_more_than_it_says(folder
     write(folder, {"ada.zip": bytes(content)})
     assert "is damaged" in found(folder)["ada"].problem
     assert sum(path.stat().st_size for path in (folder.parent / "unpacked").rglob("*") if path.is_file()) <= 1000
+
+
+def test_an_archive_with_changed_or_lost_bytes_is_unpacked_or_refused_in_a_sentence(tmp_path):
+    whole = zipped({"a/b.ipynb": b"x" * 3000, "ü.txt": bytes(range(256)) * 4, "c/": b""})
+    rng = np.random.default_rng(5)
+    damaged = [whole[:place] + whole[place + lost :] for place in range(0, len(whole), 3) for lost in (1, 30)]
+    for place in range(len(whole)):
+        damaged.append(whole[:place] + rng.integers(256, dtype=np.uint8).tobytes() + whole[place + 1 :])
+        damaged.append(whole[:place] + bytes(1) + whole[place + 1 :])
+    says = set()
+    for number, content in enumerate(damaged):
+        (tmp_path / "x.zip").write_bytes(content)
+        try:
+            archives.unpack(tmp_path / "x.zip", tmp_path / str(number))
+        except archives.ArchiveError as error:
+            says.add(str(error)[:13])
+    assert {"it is damaged", "it is encrypt"} <= says
 
 
 def test_names_in_archives_of_every_system_are_read(folder):
