@@ -167,10 +167,11 @@ def test_canvas_files_of_one_student_are_one_hand_in(folder):
 
 def test_flat_files_of_moodle_and_blackboard_are_one_hand_in_for_each_student(folder):
     """Moodle 5.0 without folders (mod/assign/classes/downloader.php); Blackboard as in nbgrader 0.9's zipcollect.py."""
+    attempt = "attempt_2026-01-30-15-00-00"
     write(folder, {
         "Jane Doe_1203_assignsubmission_file_a.ipynb": NOTEBOOK, "Jane Doe_1203_assignsubmission_file_b.pdf": b"%PDF",
-        "Jo Roe_1204_assignsubmission_onlinetext_onlinetext.html": b"<p>", "ps1_poe_attempt_2026-01-30-15-00-00.txt": b"",
-        "ps1_bit_attempt_2026-01-30-15-00-00_a.ipynb": NOTEBOOK, "ps1_bit_attempt_2026-01-30-15-00-00.txt": b"Name: Bit",
+        "Jo Roe_1204_assignsubmission_onlinetext_onlinetext.html": b"<p>", f"ps1_poe_{attempt}.txt": b"",
+        f"ps1_bit_{attempt}_a.ipynb": NOTEBOOK, f"ps1_bit_{attempt}.txt": b"Name: Bit",
     })  # fmt: skip
     there = {one.path.name.split("_")[0 if "assign" in one.path.name else 1]: one for one in found(folder).values()}
     assert {name: bool(one.problem) for name, one in there.items()} == {
