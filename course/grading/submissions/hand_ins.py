@@ -40,8 +40,8 @@ PLATFORMS = re.compile(
 )
 """How platforms name all that one student handed in, also a text that was typed there: the same beginning.
 
-Moodle 5.0 (mod/assign/classes/downloader.php), Canvas of 2025 (lib/content_zipper.rb), and Blackboard, which adds a file
-on each attempt, as in nbgrader 0.9 (plugins/zipcollect.py).
+Moodle 5.0 (mod/assign/classes/downloader.php), Canvas of 2025 (lib/content_zipper.rb), and Blackboard, which adds a
+file on each attempt, as in nbgrader 0.9 (plugins/zipcollect.py).
 """
 
 MOST_LISTED = 4
