@@ -1,4 +1,4 @@
-"""Points that a teacher wrote into exercises.csv: for short answers, or instead of those of a check."""
+"""What a teacher wrote into exercises.csv: comments, and points for short answers or instead of those of a check."""
 
 from __future__ import annotations
 
@@ -37,6 +37,21 @@ def changes_in(
             if points != (before[0] if before else written[exercise]):
                 is_taken_back = points is None or points == written[exercise]
                 yield key, exercise, None if is_taken_back else points, basis_of(graded[key], exercise)
+
+
+def comments_in(
+    rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade], kept: Mapping[Key, Mapping[str, str]]
+) -> Iterator[tuple[Key, str, str]]:
+    """The comments that a teacher changed in exercises.csv: key, exercise, text; kept: those that are stored."""
+    keys = names_in_table(graded)
+    for row in rows:
+        student, assignment, exercise = (row.get(name, "") for name in ("student", "assignment", "exercise"))
+        key = keys.get((student, assignment)) or keys.get((grade_tables.same_cell(student), assignment))
+        if "comment" not in row or key is None or exercise not in points_written(graded[key]):
+            continue
+        before = kept.get(key, {}).get(exercise, "")
+        if grade_tables.same_cell(row["comment"]) != grade_tables.same_cell(grade_tables.harmless(before)):
+            yield key, exercise, grade_tables.original(row["comment"])
 
 
 def not_taken(rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade]) -> Iterator[str]:

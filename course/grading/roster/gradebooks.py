@@ -163,9 +163,16 @@ def moodle(assignment: str, lines: Sequence[ClassTableRow], roster: Roster) -> l
 
 
 def worksheet(lines: Sequence[ClassTableRow], roster: Roster) -> list[list[str]]:
-    """Moodle's grading worksheet with the grades filled in, all other cells as they came."""
-    rows = [{**line.student.row, roster.used["grade"]: points(line)} for line in lines if line.student]
-    return [list(roster.columns), *([row[column] for column in roster.columns] for row in rows)]
+    """Moodle's grading worksheet with the grades and the teacher's comments filled in, all other cells as they came."""
+    rows = []
+    for line in lines:
+        assert line.student is not None
+        assert line.result is not None
+        row = {**line.student.row, roster.used["grade"]: points(line)}
+        if "comments" in roster.used and line.result.comments:
+            row[roster.used["comments"]] = line.result.comments
+        rows.append([row[column] for column in roster.columns])
+    return [list(roster.columns), *rows]
 
 
 def other_scale(lines: Sequence[ClassTableRow], roster: Roster) -> list[str]:

@@ -51,6 +51,7 @@ HEADERS = {
     "grade": ("grade", "Bewertung", "Note", "Calificación"),
     "maximum grade": ("Maximum grade", "Bestwertung", "Note maximale", "Calificación máxima"),
     "scale": ("Scale", "Skala", "Barème", "Escala"),
+    "comments": ("Feedback comments", "Feedback als Kommentar", "Feedback par commentaires"),
     "time of grade": (
         "Last modified (grade)", "Zuletzt geändert (Bewertung)", "Dernière modification (note)",
         "Última modificación (calificación)",
@@ -62,7 +63,7 @@ Canvas' are those of lib/gradebook_exporter.rb, which does not translate them; n
 base; Moodle's are the strings of the language packs of Moodle 4.5.
 """
 
-ABOUT_A_GRADE = ("grade", "maximum grade", "scale", "time of grade")
+ABOUT_A_GRADE = ("grade", "maximum grade", "scale", "comments", "time of grade")
 """Meanings that only Moodle's grading worksheet has; elsewhere such columns are not used."""
 
 MOODLES = (

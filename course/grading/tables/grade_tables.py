@@ -135,3 +135,9 @@ def harmless(value: Any) -> Any:
         value = f"{value[:MOST_IN_CELL]} … (cut here)"
     value = FORMULA.sub(r"\1'", value)
     return f"'{value}" if value.startswith(("\t", "\r")) else value
+
+
+def original(cell: str) -> str:
+    """The text of a cell without the apostrophe that `harmless` put before it."""
+    text = cell.strip()
+    return text[1:] if text.startswith("'") and harmless(text[1:]) == text else text

@@ -50,7 +50,8 @@ def written(folder: Path, options: list[str], is_drawn: bool = False, **given: f
     with pytest.MonkeyPatch.context() as patch:
         if not is_drawn:
             patch.setattr(picture, "save_picture", lambda tallies, path: path.write_bytes(b""))
-        return list(class_reports.write(graded, submissions, {CHAPTER: reference}, reports))
+        lines = class_reports.lines_of_class(graded, submissions, {CHAPTER: reference}, reports)
+        return list(class_reports.write(graded, submissions, {CHAPTER: reference}, reports, lines))
 
 
 def test_a_roster_gives_a_table_of_the_class_and_files_to_import_once_the_points_are_complete(folder):
@@ -151,8 +152,10 @@ def test_alike_answers_are_listed_with_their_lines(folder):
         notebook = nbformat.read(ROOT / "solutions" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
         nbformat.write(notebook, folder / "class" / student / CHAPTER / f"{CHAPTER}.ipynb")
     told = written(folder, ["--similarity"])
-    pairs = rows(folder / "graded" / "similar.csv")
-    assert {(row["student_1"], row["student_2"], row["similarity"]) for row in pairs} == {("ada", "bob", "1.0")}
-    assert "def is_ring" in next(row["lines_1"] for row in pairs if row["exercise"] == "is_ring")
+    alike = rows(folder / "graded" / "similar.csv")
+    assert {(row["student"], row["most_like"], row["similarity"]) for row in alike} == {
+        ("ada", "bob", "1.0"), ("bob", "ada", "1.0"),
+    }  # fmt: skip
+    assert "def is_ring" in next(row["lines"] for row in alike if row["exercise"] == "is_ring")
     assert "a reason to look, not a verdict" in told[-1]
     assert "a reason to look, not a verdict" in (folder / "graded" / "similar.html").read_text(encoding="utf-8")

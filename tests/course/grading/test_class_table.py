@@ -275,3 +275,25 @@ def test_what_could_not_be_graded_is_in_no_gradebook(classroom):
     lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", points=0.0, problem="a.ipynb is empty.")
     assert (lines[0].status, lines[0].remark) == ("not gradable", "a.ipynb is empty.")
     assert write_gradebooks(lines, roster, folder)[0] == []
+
+
+def test_the_teachers_comments_are_in_the_column_of_moodles_worksheet_for_them(classroom):
+    """Moodle 5.0 finds the column by its name (mod/assign/feedback/offline/importgradeslib.php)."""
+    old = '-1 for style,\n=see "ring"\t+1'
+    for comments, expected in (("ring: look, again", "ring: look, again"), ("", old)):
+        lines, roster, folder = classroom(
+            WORKSHEET, "Jane Doe_1234567_assignsubmission_file/a.ipynb", comments=comments
+        )
+        (path,), _ = write_gradebooks(lines, roster, folder)
+        assert [row[-1] for row in read(path)] == ["Feedback comments", expected]
+
+
+def test_a_file_that_is_no_notebook_does_not_make_a_students_notebook_a_second_one(tmp_path):
+    (tmp_path / "roster.csv").write_text("name\nJane Doe\n", encoding="utf-8")
+    paths = [tmp_path / "jane doe" / name for name in ("a.ipynb", "a.docx")]
+    results = [
+        Result("jane doe", CHAPTER, paths[0], 18.0, 20.0),
+        Result("jane doe/a", CHAPTER, paths[1], 0.0, 0.0, problem="no notebook"),
+    ]
+    lines = class_lines(results, tmp_path, read_roster(tmp_path / "roster.csv"))
+    assert [(line.status, line.possible) for line in lines] == [("handed in", 20.0), ("not gradable", 20.0)]
