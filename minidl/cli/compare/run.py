@@ -257,13 +257,13 @@ class ComparisonProgress(LiveBar):
         if now is None:
             self.done += 1
             how = run.ended or f"{run.accuracy:.2%} after {seconds_text(run.seconds)}"
-            say(self.console, f"{self.done:>3}/{self.runs} {run.network}, {run.entrant.name}{seed}: {how}")
+            self.say(f"{self.done:>3}/{self.runs} {run.network}, {run.entrant.name}{seed}: {how}")
             return
         self.show(
-            self.done * now.epochs + now.epoch - 1,
-            self.runs * now.epochs,
+            self.done + (now.epoch - 1 + now.step / now.steps) / now.epochs,
+            self.runs,
             before=f"run {self.done + 1} of {self.runs}",
-            after=f"{run.entrant.name} on {run.network}{seed}: epoch {now.epoch}, loss {now.loss:.3f}",
+            after=f"{run.entrant.name} on {run.network}{seed}: epoch {now.epoch} of {now.epochs}, loss {now.loss:.3f}",
         )
 
 
