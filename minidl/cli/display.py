@@ -48,9 +48,9 @@ def results_table(title: str, caption: str) -> Table:
 class LiveBar:
     """Progress as one line: a text, a bar, another text, and an estimate of the real time left.
 
-    On a terminal the line is redrawn, at most ten times a second, and is gone at the end. Elsewhere it is printed on
-    standard error, at most every ten seconds, with percents in the place of the bar. Of the copies that mpiexec starts,
-    rank 0 alone shows it. Use it in a `with` statement.
+    On a terminal the line is redrawn, at most ten times a second, and is gone at the end; a terminal of less than 80
+    columns has no bar. Elsewhere the line is printed on standard error, at most every ten seconds, with percents in the
+    place of the bar. Of the copies that mpiexec starts, rank 0 alone shows it. Use it in a `with` statement.
 
     Parameters
         console  the terminal; a quiet one shows no bar
@@ -62,10 +62,12 @@ class LiveBar:
         self._results = results or console
         self._log = Console(stderr=True, quiet=console.quiet or mpi_job.is_silent())
         self._is_redrawn = _can_redraw(console)
+        self._is_narrow = console.width < NARROWEST
+        texts = [TextColumn(f"{{task.fields[{name}]}}", markup=False) for name in ("before", "after")]
         self._bar = Progress(
-            TextColumn("{task.fields[before]}", markup=False),
-            BarColumn(bar_width=BAR_WIDTH),
-            TextColumn("{task.fields[after]}", markup=False),
+            texts[0],
+            *([] if self._is_narrow else [BarColumn(bar_width=BAR_WIDTH)]),
+            texts[1],
             console=console,
             auto_refresh=False,  # a thread would take turns with the simulated ranks, which are in this process
             transient=True,
@@ -73,7 +75,7 @@ class LiveBar:
             redirect_stderr=_can_redraw(Console(stderr=True)),
             disable=self._log.quiet or not self._is_redrawn,
         )
-        self._task = self._bar.add_task("", total=None, before=before, after="")
+        self._task = self._bar.add_task("", total=1, before=before, after="")
         self._drawn = self._begin()
         self._first: tuple[float, float] | None = None  # time and `done` from which the time left is estimated
 
@@ -101,12 +103,16 @@ class LiveBar:
         if now - self._drawn < (REDRAWN_SECONDS if self._is_redrawn else LOG_SECONDS):
             return
         self._drawn, (since, begin) = now, self._first
-        if begin < done < total:
-            after += f", {left_text((now - since) * (total - done) / (done - begin))} left"
-        if self._is_redrawn:
-            self._bar.update(self._task, completed=done, total=total, before=before, after=after, refresh=True)
-        else:
-            say(self._log, f"{before} {f'{done / total:.0%} done':^{BAR_WIDTH}} {after}")
+        remains = (now - since) * (total - done) / (done - begin) if begin < done < total else 0
+        left = f", {left_text(remains)} left" if remains else ""
+        if not self._is_redrawn:
+            say(self._log, f"{before} {f'{done / total:.0%} done':^{BAR_WIDTH}} {after}{left}")
+            return
+        if self._is_narrow:
+            before, after = " ".join(before.split()), " ".join(after.split())
+        room = self._bar.console.width - len(f"{before} {left} ") - (0 if self._is_narrow else BAR_WIDTH + 1)
+        after = after[: max(room, 0)] + left
+        self._bar.update(self._task, completed=done, total=total, before=before, after=after, refresh=True)
 
 
 def left_text(seconds: float) -> str:

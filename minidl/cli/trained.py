@@ -38,8 +38,10 @@ def predict(
     """
     with ending("minidl predict"):
         import numpy as np
+        from rich.console import Console
 
         from minidl import functional as F
+        from minidl.cli.display import LiveBar
         from minidl.data.own_files import read_samples
         from minidl.grad_mode import no_grad
 
@@ -50,8 +52,11 @@ def predict(
             raise ValueError(f"--out {out} has the samples themselves: choose another file")
         x, labels = read_samples(samples, splits)
         x = splits.prepared(x)
-        with no_grad():
-            parts = [F.softmax(model(x[start : start + BATCH]), axis=1).numpy() for start in range(0, len(x), BATCH)]
+        parts = []
+        with no_grad(), LiveBar(Console(stderr=True), "predicting") as bar:
+            for start in range(0, len(x), BATCH):
+                bar.show(start, len(x), "predicting", f"sample {start:,} of {len(x):,}")
+                parts.append(F.softmax(model(x[start : start + BATCH]), axis=1).numpy())
         probabilities = np.concatenate(parts)
         names = splits.classes or tuple(map(str, range(probabilities.shape[1])))
         rows = [(i, names[k], f"{probabilities[i, k]:.4f}") for i, k in enumerate(probabilities.argmax(axis=1))]

@@ -52,10 +52,11 @@ def test_on_a_terminal_train_shows_a_progress_bar_and_leaves_a_line_per_epoch_an
     lines = [line for line in re.split(r"[\r\n]+", CONTROL.sub("", text)) if line.strip()]
     bars = [line for line in lines if "━" in line]
     assert bars[0].startswith("starting the nodes")
-    moving = [line for line in bars if re.match(r"  [1-8]/8 +\d\.\d{4} [━╸╺]{18} +[\d,]+   \d+% / \d+% / \d+%", line)]
+    moving = [line for line in bars if re.match(r"  [1-8]/8 +\d\.\d{4} [━╸╺]{18} +[\d,]+   step \d+/23", line)]
     assert len(moving) > 5  # it is drawn anew below the line of each epoch
+    assert any(line.rstrip().endswith(" s left") for line in moving)
     header = next(line for line in lines if "test loss" in line)
-    assert moving[0].index("%") < header.index("/communicate")
+    assert moving[0].index("step") == header.index("a node's") + 1
     finished = [line for line in lines if re.match(r"  [1-8]/8 .*%  ", line) and "━" not in line]
     assert [line.split()[0] for line in finished] == [f"{epoch}/8" for epoch in range(1, 9)]
     assert any("test accuracy" in line for line in lines)

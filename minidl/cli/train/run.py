@@ -79,11 +79,11 @@ def run(
     )
 
     console = Console(quiet=output.quiet or output.as_json)
+    terminal = Console(stderr=True) if output.as_json and not output.quiet else console
     say(console, title)
     try:
-        compile_kernels(console, on, name_of(options["model"]))
+        compile_kernels(terminal, on, name_of(options["model"]))
         board = parallel.TensorBoard(folder) if output.tensorboard and cluster.is_first(on) else nullcontext()
-        terminal = Console(stderr=True) if output.as_json and not output.quiet else console
         with board as to_board, TrainingProgress(terminal, "starting the nodes", console) as to_console:
 
             def progress(now: parallel.Progress) -> None:
@@ -108,7 +108,7 @@ def run(
     except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
         say(console, summary.how_to_go_on(folder, strategy))
         raise
-    with console.status("drawing the pictures"):
+    with LiveBar(terminal, "drawing the pictures"):
         _save(report, folder)
     for restart in report.restarts:
         say(console, str(restart))
