@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
+from time import monotonic
 from typing import Self
 
 from rich import box
@@ -93,11 +93,11 @@ class LiveBar:
 
     def _begin(self) -> float:
         """The time from which the next drawing waits: a bar is drawn at once, and a log has just got a line."""
-        return -math.inf if self._is_redrawn else time.monotonic()
+        return -math.inf if self._is_redrawn else monotonic()
 
     def show(self, done: float, total: float, before: str, after: str) -> None:
         """Move the bar to `done` of `total`, and replace both texts."""
-        now = time.monotonic()
+        now = monotonic()
         if self._first is None or done < self._first[1]:
             self._first = (now, done)  # not 0 in a run that is resumed
         if now - self._drawn < (REDRAWN_SECONDS if self._is_redrawn else LOG_SECONDS):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -131,7 +131,7 @@ class Session:
         self._begin_schedule(len(self.train))
         self.epoch = self.step = self.steps = 0
         self.finished = False
-        self._last_report = time.monotonic()
+        self._last_report = monotonic()
         self.history: list[HistoryRow] = []
         self._layer_names: dict[Module, str] = {}
         self._epoch_record = EpochRecord()
@@ -390,7 +390,7 @@ class Session:
             self.begin_forward(replica, seed=seed)
             yield batch
             samples += batch.total
-            if self._reports and time.monotonic() - self._last_report > PROGRESS_SECONDS:
+            if self._reports and monotonic() - self._last_report > PROGRESS_SECONDS:
                 self._report(len(loader), per_second(samples * sharers, self.clock() - started))
         self._end_pass()
 
@@ -564,7 +564,7 @@ class Session:
 
     def _report(self, steps: int, samples_per_second: float, row: HistoryRow | None = None) -> None:
         """Send the progress in an epoch of `steps` steps to the caller; with a row, at the end of the epoch."""
-        self._last_report = time.monotonic()
+        self._last_report = monotonic()
         epochs, loss = self.job.epochs, self._epoch_record.mean_loss
         epoch = self.epoch if row else min(self.epoch + 1, epochs)
         shares = self.comm.shares()

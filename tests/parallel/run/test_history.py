@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -10,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from minidl import cluster, data, parallel
+from minidl.parallel.run import session
 from minidl.parallel.run.history import HistoryRow
 from tests.parallel.jobs import blobs, small_job
 from tests.tiers import exhaustively
@@ -34,13 +36,26 @@ def test_rows_are_dicts_with_the_columns_of_history_row_in_report_progress_check
 
 
 @pytest.mark.parametrize("strategy", [parallel.OneShotAveraging(), parallel.ParameterServer(), parallel.Ensemble()])
-def test_progress_estimates_the_rate_of_all_nodes_where_each_has_its_own_minibatches(strategy):
+def test_progress_estimates_the_rate_of_all_nodes_where_each_has_its_own_minibatches(strategy, monkeypatch):
+    monkeypatch.setattr(session, "PROGRESS_SECONDS", 0.0)
     reported: list[parallel.Progress] = []
     slow = cluster.Simulation("infiniband", node=cluster.Node(flops_per_s=1e4, bytes_per_s=1e10))
     report = parallel.train(small_job(epochs=1), strategy, 3, slow, progress=reported.append)
     rates = [one.samples_per_second for one in reported if one.row is None]
     assert rates == pytest.approx([report.history[-1]["samples_per_second"]] * len(rates), rel=0.3)
     assert rates
+
+
+@pytest.mark.parametrize("strategy", [parallel.Synchronous(), parallel.ParameterServer()])
+def test_steps_are_reported_by_real_time_also_where_the_clock_of_the_run_stands_still(strategy, monkeypatch):
+    """A simulation without costs; by real time, each step takes 0.06 seconds, and a message is due every 0.1."""
+    monkeypatch.setattr(session, "monotonic", itertools.count(10.0, 0.06).__next__)
+    reported: list[parallel.Progress] = []
+    parallel.train(small_job(epochs=2), strategy, 1, on="simulation", progress=reported.append)
+    steps = [(one.epoch, one.step) for one in reported if one.row is None]
+    assert {epoch for epoch, _ in steps} == {1, 2}
+    assert len(steps) == 4  # of 8
+    assert all(0 < one.step <= one.steps for one in reported)
 
 
 @pytest.mark.parametrize("strategy", [parallel.Synchronous(), parallel.ParameterServer()])
