@@ -44,7 +44,8 @@ def entry() -> Any:
 def minidl(folder: Path, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
     """Call the command in this process, in `folder`, with numpy's kernels, off a terminal, to its end.
 
-    It prints no progress, however long the machine takes. An error that the command does not answer is raised here. What `--import` has registered is forgotten.
+    It prints no progress, however long it takes. An error that the command does not answer is raised here. What
+    `--import` has registered is forgotten.
     """
     words = [str(argument) for argument in arguments]
     out, err = io.StringIO(), io.StringIO()
