@@ -64,7 +64,8 @@ minidl export runs/FOLDER model.safetensors
 minidl compare --strategies synchronous local_sgd:period=8 --networks 1gbe
 minidl compare --seeds 3 --strategies synchronous \
     'synchronous:compressor=ef(top_k(0.01))'
-minidl compare --strategies synchronous gossip --seeds 5 --format pdf
+minidl compare --strategies synchronous gossip --seeds 5 --format pdf \
+    --title "Two ways to train the digits"
 minidl compare --list
 """,
     "simulate": r"""
