@@ -104,7 +104,7 @@ class LiveBar:
             return
         self._drawn, (since, begin) = now, self._first
         remains = (now - since) * (total - done) / (done - begin) if begin < done < total else 0
-        left = f", {left_text(remains)} left" if remains else ""
+        left = f"{', ' if after else ''}{left_text(remains)} left" if remains else ""
         if not self._is_redrawn:
             say(self._log, f"{before} {f'{done / total:.0%} done':^{BAR_WIDTH}} {after}{left}")
             return
