@@ -77,6 +77,7 @@ class LiveBar:
         )
         self._task = self._bar.add_task("", total=1, before=before, after="")
         self._drawn = self._begin()
+        self._done = -math.inf
         self._first: tuple[float, float] | None = None  # time and `done` from which the time left is estimated
 
     def __enter__(self) -> Self:
@@ -96,9 +97,10 @@ class LiveBar:
         return -math.inf if self._is_redrawn else monotonic()
 
     def show(self, done: float, total: float, before: str, after: str) -> None:
-        """Move the bar to `done` of `total`, and replace both texts."""
+        """Move the bar to `done` of `total`, and replace both texts. It never moves back: work done twice is no progress."""
         now = monotonic()
-        if self._first is None or done < self._first[1]:
+        self._done = done = max(done, self._done)
+        if self._first is None:
             self._first = (now, done)  # not 0 in a run that is resumed
         if now - self._drawn < (REDRAWN_SECONDS if self._is_redrawn else LOG_SECONDS):
             return

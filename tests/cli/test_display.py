@@ -97,12 +97,15 @@ def test_a_quiet_command_and_the_other_copies_under_mpiexec_show_nothing(monkeyp
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_run_that_falls_back_starts_a_new_estimate(capsys):
-    """A fast worker of a parameter server passes over its shard once more; an elastic run repeats an epoch."""
+def test_what_is_done_twice_is_no_progress(capsys):
+    """An elastic run repeats an epoch; the rows of an asynchronous one come at its end, from the first."""
     with LiveBar(Console(file=io.StringIO()), "running") as bar:
-        for done in (1, 2, 9, 4, 5, 6, 7):
-            bar.show(done, 10, "one", "step")
-    assert capsys.readouterr().err.splitlines()[-1].endswith("60% done      step, 16 s left")
+        for done in (1, 2, 5, 3, 4, 6, 7):
+            bar.show(done, 10, f"step {done}", "one")
+    assert [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()] == [
+        "step 5 50% done one, 10 s left",
+        "step 6 60% done one, 16 s left",
+    ]
 
 
 @pytest.mark.parametrize(

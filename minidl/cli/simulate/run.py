@@ -68,7 +68,7 @@ def run(options: dict[str, Any]) -> None:
 def _simulated(cases: list[Case], bar: LiveBar) -> list[SimulatedCase]:
     runs, done, total = [], 0, sum(case.nodes for case in cases)  # each takes a time that grows with its nodes
     for number, case in enumerate(cases, 1):
-        bar.show(done, total, "simulating", f"{case.algorithm} on {case.nodes} nodes ({number} of {len(cases)})")
+        bar.show(done, total, f"simulating {number} of {len(cases)}", f"{case.algorithm} on {case.nodes} nodes")
         runs.append(simulated(case))
         done += case.nodes
     return runs
