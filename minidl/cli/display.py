@@ -97,7 +97,7 @@ class LiveBar:
         return -math.inf if self._is_redrawn else monotonic()
 
     def show(self, done: float, total: float, before: str, after: str) -> None:
-        """Move the bar to `done` of `total`, and replace both texts. It never moves back: work done twice is no progress."""
+        """Move the bar to `done` of `total`, never back, and replace both texts."""
         now = monotonic()
         self._done = done = max(done, self._done)
         if self._first is None:
