@@ -67,7 +67,7 @@ def train(
                     every epoch, the others at the end. In a script under mpiexec rank 0 reads and writes
         resume      checkpoint to go on from, to the same bits as a run that was never stopped; None: from the start.
                     See the notes for another number of nodes
-        progress    called in the caller's process, up to ten times a second and after every epoch
+        progress    called in the caller's process, up to ten times in a real second and after every epoch
         config      kept in the checkpoint for the caller; JSON
         timeout     seconds that a rank may wait in one operation
         deadline    real seconds after which the run ends with a `CommTimeout`, as in `cluster.launch`, even where a
