@@ -26,7 +26,7 @@ from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import Checkpoint
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.elastic_restart import Elastic, Leg
-from minidl.parallel.run.history import Progress
+from minidl.parallel.run.history import HistoryRow, Progress
 from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.run_files import RunFolder
@@ -144,11 +144,14 @@ def train(
         final = _state_evaluated_in_run(ended)
     if final is None:
         readings = strategy.readings(ended.nodes)
+        shares = ended.run.trace.shares(0)
+
+        def tell(row: HistoryRow) -> None:
+            if progress is not None:
+                progress(Progress.of_row(row, job.epochs, shares))
+
         evaluation = partial(evaluated, timed, strategy.combine, ended.records, config, readings)
-        final = _by_the_deadline(deadline, evaluation)
-        if progress is not None:
-            for row in final.history:
-                progress(Progress.of_row(row, job.epochs, ended.run.trace.shares(0)))
+        final = _by_the_deadline(deadline, evaluation, tell)
         files.save(final)
     return Report(
         job, strategy, ended.nodes, final.history, ended.seconds, ended.run.trace, final, ended.run.results,
@@ -175,12 +178,20 @@ def _errors_as_they_are() -> Iterator[None]:
         raise
 
 
-def _by_the_deadline(deadline: float | None, function: Callable[[], _T]) -> _T:
-    """What the function returns, which may run the model in this process; a layer may loop for ever in it."""
+def _by_the_deadline(
+    deadline: float | None, function: Callable[..., _T], *listener: Callable[[HistoryRow], None]
+) -> _T:
+    """What the function returns, which may run the model in this process; a layer may loop for ever in it.
+
+    listener: at most one, which the function can call with rows; it is called in this process.
+    """
     if deadline is None:
-        return function()
+        return function(*listener)
     try:
-        run = cluster.launch(lambda comm: function(), nodes=1, on="simulation", deadline=deadline)
+        run = cluster.launch(
+            lambda comm: function(*[comm.tell] * len(listener)),
+            nodes=1, on="simulation", deadline=deadline, listener=lambda _, row: [hear(row) for hear in listener],
+        )  # fmt: skip
     except cluster.ClusterError as error:
         if error.cause is not None:
             raise error.cause from error

@@ -7,10 +7,11 @@ import itertools
 import json
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from minidl import cluster, data, parallel
+from minidl import cluster, data, nn, parallel
 from minidl.parallel.run import session
 from minidl.parallel.run.history import HistoryRow
 from tests.parallel.jobs import blobs, small_job
@@ -66,3 +67,30 @@ def test_an_empty_test_set_has_the_loss_and_accuracy_nan(strategy):
     assert math.isnan(report.history[0]["test_loss"])
     assert math.isnan(report.history[0]["accuracy"])
     assert report.history[0]["loss"] > 0
+
+
+def test_a_row_that_is_made_after_the_run_is_reported_before_the_next_epoch_is_evaluated(tmp_path):
+    passes = tmp_path / "passes"
+    passes.touch()
+
+    class Noted(nn.Linear):  # of which ranks have copies
+        def forward(self, x):
+            with passes.open("a") as file:
+                file.write("x" * (not self.training))
+            return super().forward(x)
+
+    counts: list[int] = []
+    job = small_job(model=lambda: nn.Sequential(Noted(5, 3)), data=partial(blobs, dtype="float32"), epochs=3)
+    count = lambda now: counts.extend([passes.stat().st_size] * (now.row is not None))  # noqa: E731
+    parallel.train(job, parallel.ParameterServer(), 2, on="simulation", progress=count)
+    assert len(counts) == 3
+    assert counts == sorted(set(counts))
+
+
+def test_rows_that_are_made_after_a_run_with_a_deadline_are_reported_too():
+    reported: list[HistoryRow | None] = []
+    report = parallel.train(
+        small_job(epochs=3), parallel.ParameterServer(), 2, on="simulation", deadline=300.0,
+        progress=lambda now: reported.append(now.row),
+    )  # fmt: skip
+    assert [row for row in reported if row is not None] == report.history
