@@ -187,11 +187,16 @@ def _by_the_deadline(
     """
     if deadline is None:
         return function(*listener)
+    count = len(listener)  # the program is copied to a process of its own, where no listener could go
+
+    def program(comm: Communicator) -> _T:
+        return function(*[comm.tell] * count)
+
+    def hear(rank: int, row: HistoryRow) -> None:
+        listener[0](row)
+
     try:
-        run = cluster.launch(
-            lambda comm: function(*[comm.tell] * len(listener)),
-            nodes=1, on="simulation", deadline=deadline, listener=lambda _, row: [hear(row) for hear in listener],
-        )  # fmt: skip
+        run = cluster.launch(program, nodes=1, on="simulation", deadline=deadline, listener=hear)
     except cluster.ClusterError as error:
         if error.cause is not None:
             raise error.cause from error

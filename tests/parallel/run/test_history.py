@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import math
+import threading
 from dataclasses import replace
 from functools import partial
 
@@ -89,8 +90,14 @@ def test_a_row_that_is_made_after_the_run_is_reported_before_the_next_epoch_is_e
 
 def test_rows_that_are_made_after_a_run_with_a_deadline_are_reported_too():
     reported: list[HistoryRow | None] = []
+    stays_here = threading.Lock()  # in the listener: it cannot be copied to another process
+
+    def hear(now: parallel.Progress) -> None:
+        with stays_here:
+            reported.append(now.row)
+
     report = parallel.train(
         small_job(epochs=3), parallel.ParameterServer(), 2, on="simulation", deadline=300.0,
-        progress=lambda now: reported.append(now.row),
+        progress=hear,
     )  # fmt: skip
     assert [row for row in reported if row is not None] == report.history
