@@ -48,8 +48,12 @@ def run(options: dict[str, Any]) -> None:
     with LiveBar(console, "simulating") as bar:
         runs = cluster.once(lambda: _simulated(cases, bar), on)
     if options["measured"]:
-        with LiveBar(console, "making the calls for real"):
-            runs = list(measured(runs, on))
+        with LiveBar(console, "making the calls for real") as bar:
+            made: list[SimulatedCase] = []
+            for one in measured(runs, on):
+                made.append(one)
+                bar.show(len(made), len(runs), f"{len(made)} of {len(runs)} calls made for real", "")
+            runs = made
     if not cluster.is_first(on):
         return
     drawn = drawn or _fastest_and_slowest(runs)
