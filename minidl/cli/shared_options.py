@@ -1,4 +1,4 @@
-"""The options that several commands have, what the shell offers for their values, and options of several words."""
+"""The options that several commands have, what the shell offers for their values, and how words are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import BadParameter, Option
 from typer.core import TyperCommand
 
-from minidl.arguments import one_of
+from minidl.arguments import OTHER_NAMES, one_of
 from minidl.plots.style import FORMATS
 
 
@@ -102,10 +102,24 @@ def picture_formats(given: list[str] | None) -> tuple[str, ...]:
     return tuple(one_of("--format", name, FORMATS) for name in items("--format", given, "png"))
 
 
-# ---- options of several words ----
+# ---- how a command reads its words ----
 
 
-class SeveralWords(TyperCommand):
+class Command(TyperCommand):
+    """A command that answers an option by which others know one of its own with the name of that: --lr."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # typer does not export NoSuchOption
+            typed = getattr(error, "option_name", None) or ""
+            own = f"--{OTHER_NAMES.get(typed.strip('-').replace('-', '_'))}"
+            if any(own in option.opts for option in self.params):
+                vars(error)["possibilities"] = [own]
+            raise
+
+
+class SeveralWords(Command):
     """A command whose repeatable options take several words each; it must not have positional arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

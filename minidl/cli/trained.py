@@ -38,8 +38,10 @@ def predict(
     """
     with ending("minidl predict"):
         import numpy as np
+        from rich.console import Console
 
         from minidl import functional as F
+        from minidl.cli.display import LiveBar
         from minidl.data.own_files import read_samples
         from minidl.grad_mode import no_grad
 
@@ -50,8 +52,12 @@ def predict(
             raise ValueError(f"--out {out} has the samples themselves: choose another file")
         x, labels = read_samples(samples, splits)
         x = splits.prepared(x)
-        with no_grad():
-            parts = [F.softmax(model(x[start : start + BATCH]), axis=1).numpy() for start in range(0, len(x), BATCH)]
+        parts, done = [], 0
+        with no_grad(), LiveBar(Console(stderr=True), "predicting") as bar:
+            while done < len(x):
+                parts.append(F.softmax(model(x[done : done + BATCH]), axis=1).numpy())
+                done += len(parts[-1])
+                bar.show(done, len(x), "predicting", f"sample {done:,} of {len(x):,}")
         probabilities = np.concatenate(parts)
         names = splits.classes or tuple(map(str, range(probabilities.shape[1])))
         rows = [(i, names[k], f"{probabilities[i, k]:.4f}") for i, k in enumerate(probabilities.argmax(axis=1))]

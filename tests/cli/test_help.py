@@ -113,3 +113,19 @@ def test_without_tensorboardx_the_message_says_what_to_install(tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     assert "pip install 'minidl[tensorboard]'" in refused("train", "--model", "mlp", "--tensorboard")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "own"),
+    [
+        ("train --learning_rate 3", "--lr"),
+        ("compare --strategies serial --learning-rate 3", "--lr"),
+        ("train --workers 2", "--nodes"),
+    ],
+)
+def test_an_option_by_the_name_that_others_give_it_is_answered_with_its_own(words, own):
+    assert f"(Possible options: {own})" in refused(*shlex.split(words))
+
+
+def test_an_option_that_the_command_has_by_no_name_is_answered_without_one():
+    assert refused("schedule", "--learning-rate", 3).strip().endswith("No such option: --learning-rate")

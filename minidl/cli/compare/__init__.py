@@ -79,8 +79,12 @@ def compare(
     ] = 1,
     kernels: Kernels = None,
     target: Annotated[
-        float, Option(help="Test accuracy, from 0 to 1; the time that a strategy takes to reach it is shown.")
-    ] = 0.95,
+        float | None,
+        Option(
+            help="Test accuracy, from 0 to 1; the time that a strategy takes to reach it is shown. By default the "
+            "highest that every run reaches, rounded down to a percent."
+        ),
+    ] = None,
     on: On = "simulation",
     flops: Annotated[float, Option(help="Speed of a simulated node, in floating-point operations per second.")] = 1e9,
     memory: Annotated[float, Option(help="Memory bandwidth of a simulated node, in bytes per second.")] = 1e10,
@@ -91,6 +95,9 @@ def compare(
     slow: Annotated[
         list[str] | None,
         Option(metavar="NODE:FACTOR", help="A slow node: 3:4 makes node 3 take 4 times as long to compute."),
+    ] = None,
+    title: Annotated[
+        str | None, Option(help="Text above the tables and the picture; by default what was trained, and where.")
     ] = None,
     formats: Formats = None,
     imported: Import = None,

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.status import Status
 
 from minidl import cluster
 from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, mpi_job, run_folder
-from minidl.cli.display import say, show
+from minidl.cli.display import LiveBar, say, show
 from minidl.cli.engines import LONGEST, MOST_SIMULATED
 from minidl.cli.quantities import counted, parse_bytes, parse_rate, parse_seconds
 from minidl.cli.shared_options import items
@@ -46,15 +45,19 @@ def run(options: dict[str, Any]) -> None:
     drawn = [_case_of(text, cases) for text in items("--trace-of", options["trace_of"], "")]
     folder = cluster.once(lambda: run_folder.prepare(options["out"], f"simulate-{cases[0].collective}"), on)
     console = Console()
-    with console.status("") as status:
-        runs = cluster.once(lambda: _simulated(cases, status), on)
-        if options["measured"]:
-            status.update("making the calls for real")
-            runs = list(measured(runs, on))
-        if not cluster.is_first(on):
-            return
-        drawn = drawn or _fastest_and_slowest(runs)
-        status.update("drawing the pictures")
+    with LiveBar(console, "simulating") as bar:
+        runs = cluster.once(lambda: _simulated(cases, bar), on)
+    if options["measured"]:
+        with LiveBar(console, "making the calls for real") as bar:
+            made: list[SimulatedCase] = []
+            for one in measured(runs, on):
+                made.append(one)
+                bar.show(len(made), len(runs), f"{len(made)} of {len(runs)} calls made for real", "")
+            runs = made
+    if not cluster.is_first(on):
+        return
+    drawn = drawn or _fastest_and_slowest(runs)
+    with LiveBar(console, "drawing the pictures"):
         _write(runs, drawn, folder)
     for table in report.tables(runs):
         show(console, table)
@@ -66,11 +69,12 @@ def run(options: dict[str, Any]) -> None:
     say(console, run_folder.contents(folder))
 
 
-def _simulated(cases: list[Case], status: Status) -> list[SimulatedCase]:
-    runs = []
+def _simulated(cases: list[Case], bar: LiveBar) -> list[SimulatedCase]:
+    runs, done, total = [], 0, sum(case.nodes for case in cases)  # each takes a time that grows with its nodes
     for number, case in enumerate(cases, 1):
-        status.update(f"simulating {case.algorithm} on {case.nodes} nodes ({number} of {len(cases)})")
+        bar.show(done, total, f"simulating {number} of {len(cases)}", f"{case.algorithm} on {case.nodes} nodes")
         runs.append(simulated(case))
+        done += case.nodes
     return runs
 
 
