@@ -208,7 +208,10 @@ class Network:
         if isinstance(read, network_file.FlatFields):
             return Network(read.alpha, read.beta, read.gamma, measured=tuple(read.measured))
         if isinstance(read, network_file.TopologyFields):
-            return Network.over(parse(read.topology, [read.link.pair()]), read.gamma)
+            try:
+                return Network.over(parse(read.topology, [read.link.pair()]), read.gamma)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
         return Network.tree(read.racks, read.per_rack, read.nic.pair(), read.uplink.pair(), read.gamma)
 
     def save(self, path: str | Path, source: str = "") -> None:
