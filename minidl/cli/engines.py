@@ -77,9 +77,12 @@ def _link(text: str, link: str) -> tuple[float, float]:
 
 
 def check_network(option: str, name: str, on: str) -> None:
-    """Raise ValueError for an unknown network, or for one with MPI, whose messages cross a real network."""
-    if network_of(name) is not None and on == "mpi":
+    """Raise ValueError for an unknown network, for one with MPI, and for shared links outside of a simulation."""
+    network = network_of(name)
+    if network is not None and on == "mpi":
         raise ValueError(f"{option} {name} and --on mpi: MPI's messages cross a real network; leave out {option}")
+    if network is not None and network.topology is not None and on == "processes":
+        raise ValueError(f"{option} {name} has links that messages share, which only a simulation has: --on simulation")
 
 
 def engine_of(on: str, node: cluster.Node | None = None, trace: str = "full") -> str | Engine:

@@ -146,6 +146,32 @@ def test_on_four_machines_of_four_gpus_groups_that_are_machines_win_as_the_formu
     assert "-: there is no formula for links that are shared" in said
 
 
+def test_one_command_says_which_all_reduce_wins_on_which_topology():
+    networks = ("torus:4x4@1us/100Gbit", "fat_tree:4x4", "dragonfly:2x2x2x2@10gbe", "infiniband")
+    rows, said = simulate("--networks", *networks, "--nodes", 16, "--bytes", "1.2MB")
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    for name in networks:
+        here = [row for row in rows if row["network"] == name and row["algorithm"] != "auto"]
+        best = min(here, key=lambda row: number(row, "simulated_seconds"))
+        line = next(line for line in lines if line.startswith(f"{name} 1.2 MB 16 "))
+        assert best["algorithm"] in line
+    assert "hierarchical: 4 x 4" in said  # by default neighbours
+    _, alone = simulate("--network", "infiniband", "--nodes", 4, "--bytes", "1MB")
+    assert "The fastest" in said
+    assert "The fastest" not in alone
+
+
+@pytest.mark.usefixtures("pictures")
+@pytest.mark.parametrize(
+    ("drawn", "own"), [(("ring:5", "pipelined_chain:5"), False), (("ring:5", "parameter_server:5"), True)]
+)
+def test_timelines_of_which_one_takes_over_twice_as_long_have_axes_of_their_own(drawn, own, monkeypatch):
+    asked = []
+    monkeypatch.setattr(report, "plot_traces", lambda *_, own_axes, **__: asked.append(own_axes))
+    simulate("--nodes", 5, "--bytes", "1MB", "--trace-of", *drawn)
+    assert asked == [own]
+
+
 def test_the_network_file_written_for_racks_can_be_given_as_a_network():
     (row,), _ = simulate(*RACKS, "--algorithm", "ring")
     Path("out/network.json").rename("racks.json")

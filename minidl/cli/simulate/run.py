@@ -57,6 +57,9 @@ def run(options: dict[str, Any]) -> None:
     for table in report.tables(runs):
         show(console, table)
         console.print()
+    if len({run.case.network_name for run in runs}) > 1 and len({run.case.algorithm for run in runs}) > 1:
+        show(console, report.winners(runs))
+        console.print()
     for case in drawn:
         say(console, f"Timeline: {case}")
     if not drawn:

@@ -28,7 +28,8 @@ class Dragonfly(Topology):
     adaptive routing, which real dragonflies use when the one cable between two groups is full.
 
     Sources: Kim, Dally, Scott and Abts, Technology-driven, highly-scalable dragonfly topology (2008); Faanes et al.,
-    Cray Cascade (2012), for chassis. SimGrid's DragonflyZone has the same routes between groups; it needs groups <= routers.
+    Cray Cascade (2012), for chassis. SimGrid's DragonflyZone has the same routes between groups, of which it can have as
+    many as there are routers in a chassis.
 
     >>> dragonfly = Dragonfly((3, 2, 4, 2), link=(1e-6, 1e9))
     >>> dragonfly.ranks, len(dragonfly.route(0, 1)), len(dragonfly.route(0, 15)), len(dragonfly.route(15, 47))
