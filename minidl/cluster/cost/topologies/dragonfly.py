@@ -15,8 +15,8 @@ class Dragonfly(Topology):
 
     Parameters
         sizes    (groups, chassis in a group, routers in a chassis, nodes at a router)
-        cables   (between two groups, between two chassis, between two routers of a chassis): one link has the speed of
-                 so many cables; default (1, 1, 1)
+        cables   (between two groups, between two chassis, between two routers of a chassis): a link of n cables is n
+                 times as fast; default (1, 1, 1)
         link     (latency in seconds, bytes per second) of each direction of a cable
 
     A router has a cable to each of its nodes, to every other router of its chassis, and to the router at the same place
@@ -28,8 +28,8 @@ class Dragonfly(Topology):
     adaptive routing, which real dragonflies use when the one cable between two groups is full.
 
     Sources: Kim, Dally, Scott and Abts, Technology-driven, highly-scalable dragonfly topology (2008); Faanes et al.,
-    Cray Cascade (2012), for chassis. SimGrid's DragonflyZone has the same routes between groups, of which it can have as
-    many as there are routers in a chassis.
+    Cray Cascade (2012), for chassis. SimGrid's DragonflyZone has the same routes between groups, of which it has at
+    most as many as routers in a chassis.
 
     >>> dragonfly = Dragonfly((3, 2, 4, 2), link=(1e-6, 1e9))
     >>> dragonfly.ranks, len(dragonfly.route(0, 1)), len(dragonfly.route(0, 15)), len(dragonfly.route(15, 47))

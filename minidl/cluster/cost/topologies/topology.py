@@ -19,7 +19,7 @@ class Topology(ABC):
 
     A cable is two links, one for each direction. Messages that are in flight at the same time share the links of their
     routes (`engines/simulation/flows.py`). Routes are fixed: no message avoids a link because others use it. Switches
-    take no time, and have no limit besides their links.
+    take no time, and only their links limit them.
     """
 
     maker: ClassVar[str]

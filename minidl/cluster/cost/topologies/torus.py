@@ -18,8 +18,8 @@ class Torus(Topology):
         link         (latency in seconds, bytes per second) of each direction of a cable
 
     Messages go along the first dimension until its coordinate is right, then along the next, the shorter way round;
-    at equal distance, upwards. Nodes have no network card besides: a node can use all its links at once, and messages
-    pass a node on their way without slowing down its own, except on the links.
+    at equal distance, upwards. No network card limits a node: it can use all its links at once, and messages that pass
+    a node slow down its own only on the links that they share.
 
     Source: Dally and Seitz, The torus routing chip (1986). SimGrid's TorusZone has the same routes, except that it goes
     downwards from coordinate n/2 to 0.
