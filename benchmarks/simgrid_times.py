@@ -84,7 +84,7 @@ def zone_cases():
 def is_misrouted(topology, src, dst):
     """Whether SimGrid 3.32 sends it over links that do not meet.
 
-    Within a group of a dragonfly, SimGrid takes a message that has changed its place in a chassis to be in the first one.
+    Within a group of a dragonfly, it puts a message that has changed its place in a chassis into the first chassis.
     """
     kind, sizes, *_ = topology.split(":")
     if kind != "dragonfly":
