@@ -81,6 +81,11 @@ def test_on_a_torus_each_coordinate_goes_the_shorter_way_round(torus):
     assert max(len(torus.route(*pair)) for pair in pairs(torus)) == sum(size // 2 for size in torus.dimensions)
 
 
+def test_at_equal_distance_a_message_goes_upwards_on_a_torus():
+    for first, links in ((1, (2, 4, 6)), (4, (8, 10, 0))):  # the links upwards have even numbers
+        assert Torus((6,), LINK).route(first, (first + 3) % 6) == links
+
+
 @pytest.mark.parametrize("torus", [ODD, EVEN], ids=repr)
 def test_an_all_to_all_loads_the_links_of_a_torus_evenly_and_no_less_than_its_bisection_allows(torus):
     n, found = torus.ranks, load(torus, pairs(torus))
