@@ -145,7 +145,7 @@ class Network:
         """Return levels of switches, each with several ways up; all links are (latency, bytes per second).
 
         The settings and the routes are those of `cluster/cost/topologies/fat_tree.py`. By default no level is a
-        bottleneck; here the two switches above each four have a quarter of the speed of the eight nodes below:
+        bottleneck; here a switch of eight nodes has two cables upwards, a quarter of what its nodes can send:
 
         >>> Network.fat_tree((8, 4), up=(1, 2), link=(1e-6, 12.5e9)).ranks
         32
