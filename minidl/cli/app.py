@@ -70,8 +70,8 @@ minidl compare --list
 """,
     "simulate": r"""
 minidl simulate --nodes 2,8,64 --bytes 100MB --network 10gbe
-minidl simulate --racks 8x8 --nic 1us,1200Gbit --uplink 5us,100Gbit \
-    --per-group 8
+minidl simulate --network racks:8x8@1us/1200Gbit@5us/100Gbit
+minidl simulate --networks torus:8x8 fat_tree:8x8 dragonfly:4x2x4x2
 minidl simulate --measured --nodes 2
 """,
     "calibrate": r"""

@@ -31,6 +31,11 @@ ALGORITHMS = offer("minidl.cli.simulate.cases", "ALL_REDUCES")
 NETWORKS = offer("minidl.cluster.cost.network", "PRESETS", more="*.json")
 STRATEGIES = offer("minidl.cli.strategies", "STRATEGIES")
 
+TOPOLOGY = (
+    "racks:8x8@1us/1200Gbit@5us/100Gbit, torus:4x4x2@infiniband, fat_tree:8x8:1x4 or dragonfly:9x2x4x2, with the link "
+    "after @, by default infiniband (minidl networks says what the numbers are)"
+)
+
 Model = Annotated[
     str,
     Option(
@@ -86,7 +91,8 @@ Networks = Annotated[
     Option(
         "--network",
         "--networks",
-        help="1gbe, 10gbe (the default), 100gbe, infiniband, nvlink, or a file like net.json; repeatable.",
+        help="1gbe, 10gbe (the default), 100gbe, infiniband, nvlink, a file like net.json, or a topology: "
+        f"{TOPOLOGY}; repeatable.",
         autocompletion=NETWORKS,
     ),
 ]

@@ -41,7 +41,8 @@ def compare(
         Option(
             "--networks",
             "--network",
-            help="1gbe, 10gbe, 100gbe, infiniband, nvlink, files like net.json, or none. none: messages take no time "
+            help="1gbe, 10gbe, 100gbe, infiniband, nvlink, files like net.json, topologies like "
+            "torus:4x2@10gbe, or none. none: messages take no time "
             "in a simulation, and as long as they take on this machine between processes. By default 1gbe 10gbe "
             "infiniband; on processes and mpi none.",
             autocompletion=NETWORKS,
