@@ -67,16 +67,7 @@ def build(options: Mapping[str, Any]) -> parallel.Job:
     recipe, load = models.recipe(options["model"]), imported.loader(options["data"])
     if recipe.context is not None:
         load = partial(_in_windows, load, recipe.context)
-    try:
-        splits = load()
-    except (OSError, ValueError, ImportError):
-        raise
-    except Exception as error:  # of a function that is not minidl's
-        raise ValueError(f"--data {options['data']}: {type(error).__name__}: {error}") from error
-    if not isinstance(splits, data.Splits):
-        raise ValueError(f"--data {options['data']}: it returns a {type(splits).__name__}, expected data.Splits")
-    if not all(isinstance(part, data.Dataset) for part in splits):
-        raise ValueError(f"--data {options['data']}: it returns Splits of something else than two of data.Dataset")
+    splits = load()
     if options["batch_size"] > len(splits.train):
         raise ValueError(
             f"--batch-size {options['batch_size']} is more than the {len(splits.train)} samples of the training set"

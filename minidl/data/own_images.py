@@ -29,8 +29,8 @@ def images_below(folder: Path) -> list[Path]:
     return images_among(files)
 
 
-def images_by_class(folder: Path, channels: int | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The images (n, channels, height, width) and their classes."""
+def images_by_class(folder: Path, channels: int | None = None) -> tuple[NDArray[Any], NDArray[Any], tuple[str, ...]]:
+    """The images (n, channels, height, width), their classes, and their files within the folder."""
     files = images_below(folder)
     for file in files:
         if file.parent.parent != folder:
@@ -40,7 +40,8 @@ def images_by_class(folder: Path, channels: int | None = None) -> tuple[NDArray[
             )
     if not files:
         raise DataError(f"{folder} has no images in folders that are named by class, such as {folder}/cat/1.png")
-    return pixels_of(files, channels), np.array([file.parent.name for file in files])
+    names = tuple(file.relative_to(folder).as_posix() for file in files)
+    return pixels_of(files, channels), np.array([file.parent.name for file in files]), names
 
 
 def pixels_of(files: Sequence[Path], channels: int | None = None) -> NDArray[Any]:

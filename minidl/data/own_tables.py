@@ -22,6 +22,9 @@ LABELS = ("label", "labels", "class", "target", "y")
 MISSING = ("", "?", "na", "n/a", "nan", "null")
 """What a cell without a value has."""
 
+EXACT = 2**53
+"""Up to here whole numbers are exact in float64."""
+
 ROW_NUMBERS = ("", "id", "index", "unnamed: 0")
 """Names of a column that numbers the samples, which is left out, as is a first column that counts them."""
 
@@ -43,19 +46,38 @@ class Table:
             for i, place in enumerate(places):
                 if (value := self.number_in(cells[place])) is None:
                     raise DataError(
-                        f"{self.path}, line {line}: {self.names[place]} is {cells[place]!r}, which is no number: "
-                        "remove the column or row, or name the column label if it has the classes"
+                        f"{self.path}, line {line}: {self.names[place]} is {cells[place]!r}, which is no number"
+                        f"{self._others(places, place)}: remove the column or row, replace the words by numbers (as "
+                        "pandas.get_dummies does), or name the column label if it has the classes"
                     )
                 x[sample, i] = value
         if all(any(mark in cells[place] for _, cells in self.cells for place in places) for mark in ".,"):
             raise DataError(f"{self.path} has numbers with commas and with points: keep the decimal ones alone")
         return x
 
+    def _others(self, places: Sequence[int], first: int) -> str:
+        """The columns after `first` that have cells without a number, too, in parentheses; "" without any."""
+        names = [
+            self.names[place]
+            for place in places
+            if place != first and any(self.number_in(cells[place]) is None for _, cells in self.cells)
+        ]
+        return f" (nor have all rows one in {', '.join(names)})" if names else ""
+
     def classes(self, place: int) -> NDArray[Any]:
-        """The classes in the column: numbers if all are."""
+        """The classes in the column: numbers if all are, and none is too large to be exact."""
         words = [cells[place].strip() for _, cells in self.cells]
         values: Any = [self.number_in(word) for word in words]
-        return np.array(words if None in values else values)
+        return np.array(words if None in values or max(map(abs, values), default=0) > EXACT else values)
+
+    def one_hot(self) -> list[str]:
+        """The names of the last columns that have a 0 or a 1 in each row, a single 1 together; [] without."""
+        is_one = np.array([[{"0": 0, "1": 1}.get(cell.strip(), 2) for cell in cells] for _, cells in self.cells])
+        for count in range(len(self.names), 1, -1):
+            last = is_one[:, -count:]
+            if last.max(initial=0) == 1 and (last.sum(axis=1) == 1).all() and last.any(axis=0).all():
+                return self.names[-count:]
+        return []
 
 
 def read_table(path: Path) -> Table:

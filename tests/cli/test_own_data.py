@@ -58,7 +58,9 @@ def test_a_function_that_returns_something_else_is_refused():
     Path("my.py").write_text(MINE.replace("Dataset(x[30:], y[30:])", "(x, y)"))
     assert "--data mine: it returns Splits of something else" in refused("train", "--data", "my.py")
     Path("my.py").write_text(MINE.replace("y[:30]", "{}['x']"))
-    assert "--data mine: KeyError: 'x'" in refused("train", "--data", "my.py")
+    assert "--data mine: my.py, line 8: KeyError: 'x'" in refused("train", "--data", "my.py")
+    Path("my.py").write_text(MINE.replace("(40, 3)", "(40, 3)) + np.ones((7, 2)"))
+    assert "--data mine: my.py, line 6: ValueError: operands could not" in refused("train", "--data", "my.py")
 
 
 def unnamed(x: np.ndarray, y: np.ndarray) -> Splits:

@@ -146,8 +146,9 @@ def test_flat_bytes_are_scaled_and_single_numbers_are_samples_of_one(tmp_path: P
     splits = npz(tmp_path, x=x, y=y)
     assert np.abs(splits.train.x).max() < 1
     np.testing.assert_allclose(np.sort(splits.prepared(x), axis=0)[-1], splits.prepared(x[-1:])[0])
-    with pytest.raises(ValueError, match=r"values up to 199, the model was trained on images of 0..1"):
-        splits.prepared(x.astype(np.int64))
+    np.testing.assert_array_equal(splits.prepared(x.astype(np.int64)), splits.prepared(x))
+    with pytest.raises(ValueError, match=r"values up to 199.5, the model was trained on images of 0..1"):
+        splits.prepared(x + 0.5)
     assert npz(tmp_path, x=x[:, 0] * 1.0, y=y).train.x.shape == (16, 1)
 
 
@@ -178,8 +179,9 @@ def test_images_are_read_upright_on_white_and_what_is_hidden_is_left_out(tmp_pat
     splits = data.load(str(tmp_path))
     assert splits.classes == ("cat", "train")
     assert [part.x.shape for part in splits] == [(11, 3, 5, 4), (3, 3, 5, 4)]
-    x, y = read_samples(tmp_path / "cat", splits)
+    x, y, files = read_samples(tmp_path / "cat", splits)
     assert (x.shape, y) == ((7, 3, 5, 4), None)
+    assert files == (*(f"{i}.png" for i in range(5)), "line.png", "turned.png")
     assert np.array_equal(x[5, 0], 255 - np.eye(5, 4) * 255)
     image(tmp_path / "grey" / "train" / "cat" / "1.png", np.zeros((5, 4)))
     image(tmp_path / "grey" / "train" / "dog" / "1.png", np.zeros((5, 4)))
@@ -245,7 +247,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no class": (lambda f: written(f, "a,b,label\n1,2,x\n1,2,\n"), "line 3: the class is '', which is none"),
     "a measurement": (
         lambda f: written(f, "".join(f"{i % 3},7,{10 * i}\n" for i in range(30))),
-        "has 30 labels in 30 samples: minidl's models classify; name the column label if another one",
+        "has 30 numbers as labels of 30 samples, which look like a quantity, but minidl's models classify: name",
     ),
     "one class": (lambda f: written(f, "a,label\n1,x\n2,x\n"), "has the class x alone"),
     "a gap in the first row": (lambda f: written(f, "?,2,x\n1,2,y\n"), r"line 1: column 1 is '\?', which is no number"),

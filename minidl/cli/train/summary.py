@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.table import Table
 
 from minidl import data
@@ -21,8 +22,14 @@ if TYPE_CHECKING:
     from minidl.parallel import Report, Strategy
 
 
-def title(options: Options, model: Module) -> str:
-    """What is trained, on what data, and how, in two lines; a third for a strategy, a simulation or a network."""
+LARGE = 10.0  # values of samples, from which scaling them is worth a hint
+
+
+def title(options: Options, model: Module, splits: data.Splits) -> str:
+    """What is trained, on what data, and how: two lines.
+
+    A third is for a strategy, a simulation or a network, one more for data of one's own: what it was read as.
+    """
     size = sum(parameter.size for parameter in model.parameters())
     nodes = counted(options["nodes"], "node")
     momentum = f", momentum {options['momentum']:g}" if options["momentum"] else ""
@@ -40,8 +47,24 @@ def title(options: Options, model: Module) -> str:
         f"{options['model']} ({size:,} parameters) on {options['data']}, {nodes}, kernels {options['kernels']}",
         f"minibatch {options['batch_size']}, {rate}, seed {options['seed']}",
         ", ".join(third),
+        "" if options["data"] in data.NAMES else read_as(splits),
     ]
     return "\n".join(filter(None, lines))
+
+
+def read_as(splits: data.Splits) -> str:
+    """What was taken for classes, and whether values are large, since neither stops the training; "" for a text."""
+    if splits.train.x.dtype.kind in "iu":
+        return ""
+    names, column = splits.classes, f" of the column {splits.columns[-1]}" if splits.columns else ""
+    some = names if len(names) <= 4 else (*names[:2], "...", names[-1])
+    said = [f"{len(names)} classes{column}: {', '.join(some)}"] if names else []
+    if names and all(name.removeprefix("-").isdecimal() for name in names):
+        said[0] += " (each number is a class: the model does not predict quantities)"
+    largest = np.abs(splits.train.x).max()
+    if largest > LARGE:
+        said.append(f"samples have values up to {largest:g}, and are not scaled: values near 1 train better")
+    return "\n".join(said)
 
 
 def table(report: Report) -> Table:
