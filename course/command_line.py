@@ -42,7 +42,7 @@ COMMANDS = {
     "check": Command("course.commands.check", "check what you wrote, count the points", ("course",), "NN", True),
     "progress": Command("course.commands.progress", "your points in all chapters", ("course",)),
     "result": Command("course.commands.result", "train a network with what you wrote, 1 or 2", ("course",), "PART"),
-    "reference": Command("course.commands.reference", "every class and function of minidl, as web pages", ("reference",)),
+    "reference": Command("course.commands.reference", "all classes and functions, as web pages", ("reference",)),
     "test": Command("course.commands.test", "run the tests; what follows goes to pytest", ("dev",)),
     "lint": Command("course.commands.lint", "check style, types, floors and words of the sources", ("course", "dev")),
     "build": Command("course.commands.build", "make the notebooks from their texts in course/lectures/", ("course",)),

@@ -139,7 +139,9 @@ def _checkpoint(run: Path) -> Checkpoint:
 
     checkpoint = Checkpoint.load(run)
     if "model" not in checkpoint.config or not checkpoint.data:
-        raise CheckpointError(f"{run} was not written by this version of `minidl train`: train anew, or load its weights")
+        raise CheckpointError(
+            f"{run} was not written by this version of `minidl train`: train anew, or load its weights"
+        )
     return checkpoint
 
 

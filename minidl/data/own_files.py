@@ -131,8 +131,8 @@ def _table(path: Path) -> Splits:
         raise DataError(f"{path} is no table: expected rows of numbers and a class, separated by commas")
     if rows.names[at] not in LABELS and (ones := rows.one_hot()):
         raise DataError(
-            f"{path} has a single 1 in each row of its last columns, {', '.join(ones)}: if they stand for classes, write "
-            "the name of the class in one column, label"
+            f"{path} has a single 1 in each row of its last columns, {', '.join(ones)}: if they stand for classes, "
+            "write the name of the class in one column, label"
         )
     x = rows.numbers(places)
     counts_rows = len(x) > 1 and (np.diff(x[:, 0]) == 1).all()
@@ -213,11 +213,11 @@ def _splits(path: Path, train: Pair, test: Pair | None = None, standardise: bool
 
     standardise: columns get the mean 0 and the standard deviation 1 in the training set
     """
-    if _are_images([x for x, _ in filter(None, (train, test))]):
-        train, test = (pair and (pair[0].astype(np.uint8), pair[1]) for pair in (train, test))
-    train = _samples(path, train[0]), _labels(path, train[1])
-    test = (_samples(path, test[0]), _labels(path, test[1])) if test else None
-    for x, y in filter(None, (train, test)):
+    sets = [train, test] if test else [train]
+    as_bytes = _are_images([x for x, _ in sets])
+    sets = [(_samples(path, x.astype(np.uint8) if as_bytes else x), _labels(path, y)) for x, y in sets]
+    train, test = sets[0], sets[1] if test else None
+    for x, y in sets:
         if len(x) != len(y):
             raise DataError(f"{path} has {len(x)} samples but {len(y)} labels: each sample needs one")
     if len(train[0]) < (1 if test else 2) or (test and not len(test[0])):
@@ -227,8 +227,8 @@ def _splits(path: Path, train: Pair, test: Pair | None = None, standardise: bool
         raise DataError(f"{path} has the class {train[1][0]} alone: a model needs two or more to tell apart")
     if train[1].dtype.kind in "iu" and count > max(10, len(train[1]) // SHARE_A_NUMBER):
         raise DataError(
-            f"{path} has {count} numbers as labels of {len(train[1])} samples, which look like a quantity, but minidl's "
-            "models classify: name the column label if another one has the classes, or write these as words"
+            f"{path} has {count} numbers as labels of {len(train[1])} samples, which look like a quantity, but "
+            "minidl's models classify: name the column label if another one has the classes, or write these as words"
         )
     if test is None:
         order = stream(Purpose.TEST_SET, 0).permutation(len(train[0]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -201,6 +202,16 @@ def receive_from_0_within_ranks_0_and_2() -> None:
     assert cluster.launch(program, nodes=3, on="simulation").results == [[], [], [0.3, 0.7, 0.7]]
 
 
+def load_a_run() -> None:
+    with tempfile.TemporaryDirectory() as path:
+        model = parallel.train(small_job(), folder=path).model()
+        model.load_state_dict(parallel.Checkpoint.load(path).model)
+        with np.load(f"{path}/checkpoint.npz") as arrays:
+            for state in (arrays, path, parallel.Checkpoint.load(path)):
+                with pytest.raises((ValueError, TypeError), match=r"parallel\.Checkpoint\.load\(path\)\.model"):
+                    model.load_state_dict(state)
+
+
 LAYOUT = {"0": ColumnLinear, "3": RowLinear}  # of small_job's model
 
 RUNS: dict[str, Callable[[], object]] = {
@@ -226,6 +237,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "QSGD(7)": lambda: [trains(QSGD(7), QuantizedAllReduce(QSGD(7))), Lossless(QSGD(7)).encode(np.ones(600))],
     "SGD(momentum_form='v')": correct_momentum,
     "Sequential(*modules)": apply_in_turn,
+    "parallel.Checkpoint.load(path)": load_a_run,
     "parallel.Synchronous()": lambda: train(parallel.Synchronous()),
     "Synchronous()": lambda: train(parallel.Synchronous()),
     "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),
