@@ -126,6 +126,13 @@ def test_a_constant_column_stays_0_and_close_large_numbers_stay_apart(tmp_path: 
     assert new[0, 1] == train.x[:, 1].max()
 
 
+def test_labels_too_large_for_a_float_are_exact(tmp_path: Path) -> None:
+    large = [2**53 + 1, 2**53, 2**53 + 2]
+    table = "".join(f"{i % 4}.5,{large[i % 3]}\n" for i in range(12))
+    for splits in (written(tmp_path, table), npz(tmp_path, x=X, y=np.array(large)[np.arange(37) % 3])):
+        assert splits.classes == tuple(map(str, sorted(large)))
+
+
 def test_a_class_of_one_sample_is_in_the_training_set(tmp_path: Path) -> None:
     train, test = npz(tmp_path, x=X, y=np.maximum(np.arange(37), 30))
     assert set(train.y) == set(range(7))
@@ -150,6 +157,22 @@ def test_flat_bytes_are_scaled_and_single_numbers_are_samples_of_one(tmp_path: P
     with pytest.raises(ValueError, match=r"values up to 199.5, the model was trained on images of 0..1"):
         splits.prepared(x + 0.5)
     assert npz(tmp_path, x=x[:, 0] * 1.0, y=y).train.x.shape == (16, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.float32, np.uint16])
+def test_pixels_of_any_type_are_scaled_as_bytes_are(dtype: type, tmp_path: Path) -> None:
+    x, y = np.random.default_rng(0).integers(256, size=(20, 6, 7)), np.arange(20) % 2
+    bright, dark = x, x[:4] // 9
+    expected, splits = (
+        npz(tmp_path, x_train=bright.astype(each), y_train=y, x_test=dark.astype(each), y_test=y[:4])
+        for each in (np.uint8, dtype)
+    )
+    for one, other in zip(expected, splits, strict=True):
+        assert np.array_equal(one.x, other.x)
+    np.save(tmp_path / "new.npy", dark.astype(dtype))
+    assert np.array_equal(splits.prepared(read_samples(tmp_path / "new.npy", splits).x), expected.test.x)
+    for kept in (x / 3, x // 9, x - 1):  # not whole, of 5 bits, negative
+        assert npz(tmp_path, x_train=kept, y_train=y, x_test=kept, y_test=y).train.x.sum() == np.float32(kept).sum()
 
 
 def test_folders_of_images_are_classes_with_and_without_a_test_set(tmp_path: Path) -> None:
@@ -245,6 +268,19 @@ BAD: dict[str, tuple[Any, str]] = {
     "an empty cell": (lambda f: written(f, "a,b,label\n1,,x\n1,2,y\n"), "line 2: b is '', which is no number"),
     "a short row": (lambda f: written(f, "a,b,label\n1,2,x\n1,y\n"), "line 3: 2 cells, but the first line has 3"),
     "no class": (lambda f: written(f, "a,b,label\n1,2,x\n1,2,\n"), "line 3: the class is '', which is none"),
+    "a huge label": (lambda f: npz(f, x=X, y=np.arange(37) % 3 * 2.0**53), "label .* is not exact in float64: give"),
+    "one-hot columns": (
+        lambda f: written(f, "a,cat,dog,fish\n1,0,1,0\n2,1,0,0\n3,0,0,1\n5,0,1,0\n"),
+        "has a single 1 in each row of its last columns, cat, dog, fish: if they stand for classes, write the name",
+    ),
+    "words in three columns": (
+        lambda f: written(f, "a,town,c,note,label\n1,Rome,,x,u\n1,Bern,2,y,v\n"),
+        r"2: town is 'Rome', which is no number \(nor have all rows one in c, note\): remove .* pandas.get_dummies",
+    ),
+    "a quantity": (
+        lambda f: written(f, "".join(f"{i % 3},7,{i % 25}\n" for i in range(100))),
+        "has 25 numbers as labels of 100 samples, which look like a quantity, but minidl's models classify",
+    ),
     "a measurement": (
         lambda f: written(f, "".join(f"{i % 3},7,{10 * i}\n" for i in range(30))),
         "has 30 numbers as labels of 30 samples, which look like a quantity, but minidl's models classify: name",
