@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 
 import pytest
@@ -16,7 +15,6 @@ from minidl.cli.models import MODELS
 from minidl.cli.simulate.cases import ALGORITHMS
 from minidl.cluster.cost.network import PRESETS
 from tests.cli.command import minidl, refused, succeeds
-from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -46,28 +44,6 @@ def test_help_fits_the_terminal_names_everything_and_shows_the_examples_unbroken
     assert "Examples:" in page
     for line in EXAMPLES[command].strip().splitlines():
         assert f"  {line}\n" in page
-
-
-QUICK = ("--list", "simulate --nodes", "schedule")  # a fraction of a second each
-LINES = [
-    line.strip()
-    for text in EXAMPLES.values()
-    for line in text.replace("\\\n", " ").splitlines()  # continued lines
-    if line.strip() and not line.startswith("mpiexec")
-]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [line for line in LINES if any(mark in line for mark in QUICK)]
-    + exhaustively(*(line for line in LINES if not any(mark in line for mark in QUICK))),
-)
-def test_every_example_of_help_runs_as_it_is_typed_but_with_less_to_train(line):
-    words = shlex.split(line)[1:]
-    if words[0] in ("train", "compare") and "--list" not in words:
-        less = {"--model": "mlp", "--data": "spirals", "--epochs": 1}
-        words += [word for name, value in less.items() if name not in words for word in (name, str(value))]
-    succeeds(*words)
 
 
 def test_tab_offers_commands_and_values(tmp_path):
