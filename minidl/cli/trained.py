@@ -154,6 +154,8 @@ def _trained(run: Path, imported: list[Path] | None) -> tuple[str, data.Splits, 
     checkpoint = _checkpoint(run)
     register_all(imported, "processes")
     name, splits = checkpoint.config["model"], data.Splits.from_outline(checkpoint.data)
+    if models.name_of(name) not in models.MODELS:
+        raise ValueError(f"{run} is of the model {name}: --import the file that defines it")
     model = models.recipe(name).fit(splits)()
     model.load_state_dict(checkpoint.model)
     return name, splits, model.eval()

@@ -101,6 +101,10 @@ def _load(path: Path, wanted: Sequence[tuple[str, ...]], advice: str, any_name: 
             f"cannot read {path}: {error}; write it by numpy.savez, with arrays x and y of numbers or text, not of "
             "objects"
         ) from None
+    if not names and "tree" in at:
+        raise DataError(
+            f"{path} is the checkpoint of a run, no data: `minidl predict` and parallel.Checkpoint.load read it"
+        )
     if not names:
         raise DataError(f"{path} has the arrays {', '.join(at)}: {advice}")
     for name, array in zip(names, arrays, strict=True):

@@ -45,10 +45,12 @@ class Table:
         for sample, (line, cells) in enumerate(self.cells):
             for i, place in enumerate(places):
                 if (value := self.number_in(cells[place])) is None:
+                    is_missing = cells[place].strip().lower() in MISSING
+                    cure = "fill in a number" if is_missing else "replace words by numbers (pandas.get_dummies does)"
                     raise DataError(
                         f"{self.path}, line {line}: {self.names[place]} is {cells[place]!r}, which is no number"
-                        f"{self._others(places, place)}: remove the column or row, replace the words by numbers (as "
-                        "pandas.get_dummies does), or name the column label if it has the classes"
+                        f"{self._others(places, place)}: remove the column or row, {cure}, or name the column label if "
+                        "it has the classes"
                     )
                 x[sample, i] = value
         if all(any(mark in cells[place] for _, cells in self.cells for place in places) for mark in ".,"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from minidl import data
 from minidl.data import DataError
@@ -275,7 +276,7 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "words in three columns": (
         lambda f: written(f, "a,town,c,note,label\n1,Rome,,x,u\n1,Bern,2,y,v\n"),
-        r"2: town is 'Rome', which is no number \(nor have all rows one in c, note\): remove .* pandas.get_dummies",
+        r"2: town is 'Rome', which is no number \(nor have all rows one in c, note\): remove .*pandas.get_dummies",
     ),
     "a quantity": (
         lambda f: written(f, "".join(f"{i % 3},7,{i % 25}\n" for i in range(100))),
@@ -293,6 +294,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "a huge number": (lambda f: npz(f, x=X * 1e300, y=WORDS), "sample 0 has a value that is not finite in 32 bits"),
     "no numbers": (lambda f: npz(f, x=X[:, :0], y=WORDS), r"samples of shape \(0,\) have no numbers"),
     "a broken archive": (lambda f: broken(f), "cannot read .*broken.npz: Error -3"),
+    "a missing number": (
+        lambda f: written(f, "a,b,label\n1,2,x\n,NA,y\n"),
+        r"line 3: a is '', .* \(nor have all rows one in b\): remove the column or row, fill in a number",
+    ),
     "no table": (lambda f: written(f, "hello\nyou\n"), "is no table"),
     "an empty table": (lambda f: written(f, ""), "is no table"),
     "another encoding": (lambda f: written(f, "größer,1\n", encoding="latin-1"), "no text in UTF-8"),
@@ -308,10 +313,15 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(read: Any, sentence: str, 
 
 
 def test_images_of_two_sizes_and_broken_ones_are_named(tmp_path: Path) -> None:
-    image(tmp_path / "cat" / "1.png", np.zeros((5, 4)))
+    for i in range(3):
+        image(tmp_path / "cat" / f"{i}.png", np.zeros((5, 4)))
     image(tmp_path / "dog" / "1.png", np.zeros((5, 6)))
-    with pytest.raises(DataError, match=r"cat/1.png has 4 x 5 pixels, .*dog/1.png has 6 x 5: give all images one size"):
+    with pytest.raises(DataError) as refusal:
         data.load(str(tmp_path))
+    assert re.search("2 sizes: 3 of 4 x 5 pixels, such as .*cat/0.png; 1 of 6 x 5 .*dog/1.png", str(refusal.value))
+    fit = eval(str(refusal.value).partition(", by PIL.")[2], {"ImageOps": ImageOps, "image": Image.new("L", (6, 5))})
+    fit.save(tmp_path / "dog" / "1.png")
+    assert data.load(str(tmp_path)).train.x.shape == (3, 1, 5, 4)
     Image.fromarray(np.zeros((5, 4), np.uint16)).save(tmp_path / "dog" / "1.png")
     with pytest.raises(DataError, match=r"dog/1.png has more than 8 bits for a pixel"):
         data.load(str(tmp_path))
@@ -319,6 +329,7 @@ def test_images_of_two_sizes_and_broken_ones_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"young/2.png is not where a class has its images, such as .*cat/1.png"):
         data.load(str(tmp_path))
     (tmp_path / "dog" / "young" / "2.png").unlink()
-    (tmp_path / "dog" / "1.png").write_bytes(b"no image")
-    with pytest.raises(DataError, match=r"cannot read the image .*dog/1.png"):
+    for name in ("1.png", "2.jpg"):
+        (tmp_path / "dog" / name).write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"cannot read 2 of 5 images: .*dog/1.png .*dog/2.jpg .*: remove them"):
         data.load(str(tmp_path))

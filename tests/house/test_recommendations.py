@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image, ImageOps
 
 import minidl
 from minidl import Tensor, cluster, compress, data, nn, optim, parallel
@@ -231,6 +232,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
     "ErrorFeedback({})": error_feedback_is_stable,
     "Gossip('none')": lambda: train(parallel.Gossip("none")),
+    "PIL.ImageOps.fit(image, ({}, {}))": lambda: ImageOps.fit(Image.new("L", (6, 5)), (4, 5)).resize((4, 5)),
     "Hybrid(tp=4)": lambda: parallel.train(small_job(), parallel.Hybrid(tp=4, layout=LAYOUT), 4, "simulation"),
     "Job(model=report.model())": train_on,
     "Network(alpha, beta)": lambda: add_one("processes", cluster.Network(1e-5, 1e-9)),
