@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from minidl import data, kernels, optim, parallel
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.cli import imported, models, strategies
@@ -14,6 +16,9 @@ from minidl.cli.components import HOW_TO_IMPORT
 from minidl.data.own_files import fingerprint, is_path
 
 Options = dict[str, Any]
+
+LARGE = 10.0
+"""Values of samples from which scaling them is worth a hint."""
 
 FINGERPRINT = "data_fingerprint"
 """What the configuration of a run has in addition to the options, if its data is a file or a folder."""
@@ -98,6 +103,23 @@ def _in_windows(load: Callable[[], data.Splits], context: int) -> data.Splits:
 def _decay_every_epoch(optimizer: optim.Optimizer, steps_per_epoch: int, factor: float) -> optim.StepLR:
     """Multiply the learning rate by `factor` after every epoch. A run can be resumed for any number of epochs."""
     return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=factor)
+
+
+def read_as(splits: data.Splits) -> str:
+    """What own data was read as: its classes, which may have been meant as a quantity, and values that are large."""
+    x, y, names = splits.train.x, splits.train.y, splits.classes
+    if x.dtype.kind in "iu":
+        return f"a text of {len(names)} different symbols"
+    if y.dtype.kind not in "iu":
+        return f"targets of {y.dtype}"
+    column = f" of the column {splits.columns[-1]}" if splits.columns else ""
+    some = names if len(names) <= 4 else (*names[:2], "...", names[-1])
+    said = f"{len(names)} classes{column}: {', '.join(some)}" if names else f"classes from 0 to {y.max()}"
+    if names and all(name.removeprefix("-").isdecimal() for name in names):
+        said += " (each number is a class: the model does not predict quantities)"
+    if (largest := np.abs(x).max()) > LARGE:
+        said += f"\nsamples have values up to {largest:g}, and are not scaled: values near 1 train better"
+    return said
 
 
 def decay_text(factor: float) -> str:

@@ -315,7 +315,7 @@ def fingerprint(name: str) -> str:
     if path.is_dir():
         described = (f"{file.relative_to(path)} {file.stat().st_size}" for file in images_below(path))
         return hashlib.sha256("\n".join(described).encode()).hexdigest()
-    with open(path, "rb") as file:  # 0.6 s for a GB, a tenth of what reading the samples takes
+    with open(path, "rb") as file:  # 0.7 s for a GB, at most a sixth of what loading takes (measured)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -73,12 +73,15 @@ class Table:
         return np.array(words if None in values or max(map(abs, values), default=0) > EXACT else values)
 
     def one_hot(self) -> list[str]:
-        """The names of the last columns that have a 0 or a 1 in each row, a single 1 together; [] without."""
-        is_one = np.array([[{"0": 0, "1": 1}.get(cell.strip(), 2) for cell in cells] for _, cells in self.cells])
-        for count in range(len(self.names), 1, -1):
-            last = is_one[:, -count:]
-            if last.max(initial=0) == 1 and (last.sum(axis=1) == 1).all() and last.any(axis=0).all():
-                return self.names[-count:]
+        """The names of the last columns, if these have a single 1 in each row and otherwise 0; [] without."""
+        ones = np.zeros(len(self.cells))
+        for place in range(len(self.names) - 1, 0, -1):
+            column = [self.number_in(cells[place]) for _, cells in self.cells]
+            if set(column) != {0.0, 1.0}:
+                break
+            ones += np.array(column, float)
+            if (ones == 1).all():
+                return self.names[place:]
         return []
 
 

@@ -6,12 +6,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.table import Table
 
 from minidl import data
 from minidl.cli import engines
-from minidl.cli.job import decay_text
+from minidl.cli.job import decay_text, read_as
 from minidl.cli.quantities import counted
 from minidl.nn import Module
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
@@ -20,9 +19,6 @@ from minidl.plots.style import bytes_text, seconds_text
 if TYPE_CHECKING:
     from minidl.cli.job import Options
     from minidl.parallel import Report, Strategy
-
-
-LARGE = 10.0  # values of samples, from which scaling them is worth a hint
 
 
 def title(options: Options, model: Module, splits: data.Splits) -> str:
@@ -50,21 +46,6 @@ def title(options: Options, model: Module, splits: data.Splits) -> str:
         "" if options["data"] in data.NAMES else read_as(splits),
     ]
     return "\n".join(filter(None, lines))
-
-
-def read_as(splits: data.Splits) -> str:
-    """What was taken for classes, and whether values are large, since neither stops the training; "" for a text."""
-    if splits.train.x.dtype.kind in "iu":
-        return ""
-    names, column = splits.classes, f" of the column {splits.columns[-1]}" if splits.columns else ""
-    some = names if len(names) <= 4 else (*names[:2], "...", names[-1])
-    said = [f"{len(names)} classes{column}: {', '.join(some)}"] if names else []
-    if names and all(name.removeprefix("-").isdecimal() for name in names):
-        said[0] += " (each number is a class: the model does not predict quantities)"
-    largest = np.abs(splits.train.x).max()
-    if largest > LARGE:
-        said.append(f"samples have values up to {largest:g}, and are not scaled: values near 1 train better")
-    return "\n".join(said)
 
 
 def table(report: Report) -> Table:
