@@ -104,6 +104,7 @@ def test_images_and_classes_of_a_python_file_are_known_without_it(strategy: str)
     Path("my.py").unlink()
     np.save("new.npy", np.uint8(255 * np.eye(3, 5)[[2, 0, 0, 1]])[:, :, None].repeat(7, axis=2))
     assert [row["class"] for row in predicted("new.npy")[0]] == ["2", "0", "0", "1"]
+    assert Checkpoint.load("run").data["x"] == [[1, 5, 7], "float32"]
 
 
 NET = """
@@ -198,7 +199,9 @@ def test_the_weights_leave_by_their_names_and_come_back():
     model.load_state_dict(np.load("model.npz"))
     safetensors = pytest.importorskip("safetensors.numpy")
     succeeds("export", "run/checkpoint.npz", "model.safetensors")
-    for state in (model.state_dict(), safetensors.load_file("model.safetensors")):
+    back = nn.models.ResNet(8, num_classes=10, in_channels=1)
+    back.load_state_dict(safetensors.load_file("model.safetensors"))
+    for state in (model.state_dict(), back.state_dict()):
         assert state.keys() == weights.keys()
         assert all(np.array_equal(state[name], array) for name, array in weights.items())
     refuses(
@@ -209,3 +212,8 @@ def test_the_weights_leave_by_their_names_and_come_back():
             "model.npz other.npz": "is damaged, or no checkpoint",
         },
     )
+    early = Checkpoint.load("run")
+    early.data = {}
+    early.save("early.npz")
+    refuses("predict", {"early.npz new.csv": "early.npz was not written by this version of `minidl train`: train anew"})
+    refuses("sample", {"early.npz": "early.npz was not written by this version"})
