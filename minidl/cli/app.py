@@ -11,7 +11,7 @@ from minidl.cli.calibrate import calibrate
 from minidl.cli.compare import compare
 from minidl.cli.info import info, networks
 from minidl.cli.schedule import schedule
-from minidl.cli.shared_options import SeveralWords
+from minidl.cli.shared_options import SeveralWords, Training
 from minidl.cli.simulate import simulate
 from minidl.cli.train import train
 from minidl.cli.trained import export, predict, sample
@@ -89,7 +89,7 @@ def epilog(command: str) -> str:
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in EXAMPLES[command].strip().splitlines())])
 
 
-app.command(epilog=epilog("train"))(train)
+app.command(cls=Training, epilog=epilog("train"))(train)
 app.command(epilog=epilog("predict"))(predict)
 app.command(epilog=epilog("sample"))(sample)
 app.command(epilog=epilog("export"))(export)

@@ -105,7 +105,17 @@ def picture_formats(given: list[str] | None) -> tuple[str, ...]:
 # ---- options of several words ----
 
 
-class SeveralWords(TyperCommand):
+class Training(TyperCommand):
+    """A command that knows the long name of --lr, which no similarity leads to."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for word in args:
+            if word.partition("=")[0].replace("_", "-") == "--learning-rate":
+                raise BadParameter(f"No such option: {word}: the learning rate is --lr")
+        return super().parse_args(ctx, args)
+
+
+class SeveralWords(Training):
     """A command whose repeatable options take several words each; it must not have positional arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -73,6 +73,12 @@ def test_tab_offers_commands_and_values(tmp_path):
 def test_a_mistyped_command_or_option_is_answered_with_the_nearest():
     assert "Did you mean 'train'?" in refused("trian")
     assert "--nodes" in refused("train", "--ndoes", 4)
+    for words in (
+        ("train", "--learning-rate", 0.1),
+        ("train", "--learning_rate=0.1"),
+        ("compare", "--learning-rate", 1),
+    ):
+        assert "the learning rate is --lr" in refused(*words)
     for words in (("--nodes", "four"), ("--epochs", "2.5"), ("--lr", "fast"), ("--nodes",)):
         assert words[0] in refused("train", *words)
 
