@@ -106,11 +106,12 @@ def picture_formats(given: list[str] | None) -> tuple[str, ...]:
 
 
 class Training(TyperCommand):
-    """A command that knows the long name of --lr, which no similarity leads to."""
+    """A command that knows the long name of --lr, if it has that: no similarity leads there."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        has_lr = any("--lr" in option.opts for option in self.params)
         for word in args:
-            if word.partition("=")[0].replace("_", "-") == "--learning-rate":
+            if has_lr and word.partition("=")[0].replace("_", "-") == "--learning-rate":
                 raise BadParameter(f"No such option: {word}: the learning rate is --lr")
         return super().parse_args(ctx, args)
 

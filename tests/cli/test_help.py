@@ -79,6 +79,7 @@ def test_a_mistyped_command_or_option_is_answered_with_the_nearest():
         ("compare", "--learning-rate", 1),
     ):
         assert "the learning rate is --lr" in refused(*words)
+    assert "--lr" not in refused("simulate", "--learning-rate", 1)
     for words in (("--nodes", "four"), ("--epochs", "2.5"), ("--lr", "fast"), ("--nodes",)):
         assert words[0] in refused("train", *words)
 
