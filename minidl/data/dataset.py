@@ -84,7 +84,7 @@ class Splits:
         return {
             "x": (x.shape[1:], str(x.dtype)),
             "y": (y.shape[1:], str(y.dtype)),
-            "count": max(len(self.classes), int(y.max()) + 1 if y.dtype.kind in "iu" and y.size else 1),
+            "count": max(1, len(self.classes), int(y.max(initial=0)) + 1 if y.dtype.kind in "iu" else 1),
             "is_scaled": self._scaled_to_1(),
             **{name: getattr(self, name) for name in ("classes", "mean", "deviation", "columns")},
         }
@@ -107,9 +107,10 @@ class Splits:
 
     def _scaled_to_1(self) -> bool:
         """Whether the samples are images of 0..1, or were before the mean was subtracted."""
-        if self.is_scaled is not None or self.deviation is not None or not self.train.x.size:
+        x = self.train.x
+        if self.is_scaled is not None or self.deviation is not None or x.dtype.kind != "f" or not x.size:
             return bool(self.is_scaled)
-        return bool((self.train.x if self.mean is None else self.train.x + self.mean).max() < 1.01)
+        return bool((x if self.mean is None else x + self.mean).max() < 1.01)
 
     def prepared(self, x: NDArray[Any]) -> NDArray[np.float32]:
         """Samples as they are in the sets: `mean` subtracted, divided by `deviation`.
