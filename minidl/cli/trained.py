@@ -140,7 +140,8 @@ def _checkpoint(run: Path) -> Checkpoint:
     checkpoint = Checkpoint.load(run)
     if "model" not in checkpoint.config or not checkpoint.data:
         raise CheckpointError(
-            f"{run} was not written by this version of `minidl train`: train anew, or load its weights"
+            f"{run} was not written by this version of `minidl train`: train anew, or take its weights, which "
+            "parallel.Checkpoint.load reads"
         )
     return checkpoint
 
