@@ -200,7 +200,7 @@ OF_MODULES: dict[str, dict[str, str]] = {
         "inf": "type float('inf')",
         "inference_mode": "type no_grad",
         "linspace": "type Tensor(np.linspace(0, 1, 5, dtype=np.float32))",
-        "load": "type model.load_state_dict(np.load('model.npz'))",
+        "load": "type model.load_state_dict(np.load('model.npz')); parallel.Checkpoint.load(path) reads that of a run",
         "multinomial": "minidl.random.generator().choice(len(p), p=p) draws",
         "normal": "type mean + std * randn(2, 3)",
         "pi": "type np.pi",

@@ -136,6 +136,8 @@ def run(options: Options) -> None:
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for line in filter(None, (options["title"], title)):
         say(console, line)
+    if settings.data not in data.NAMES:
+        say(console, job.read_as(entrants[0].job.build_data()))
     try:
         compile_kernels(console, on, name_of(settings.model))
         with ComparisonProgress(console, len(texts) * len(networks) * settings.seeds, settings.seeds) as progress:

@@ -19,6 +19,7 @@ from minidl.cli.display import LiveBar, say
 from minidl.cli.job import Options
 from minidl.cli.models import name_of
 from minidl.cli.train import summary
+from minidl.parallel.job import built_once
 from minidl.parallel.run.tensorboard import summary_writer
 
 HEADER = "  epoch     loss test loss accuracy samples/s  a node's compute/communicate/wait"
@@ -63,7 +64,8 @@ def run(
     kernels.use(options["kernels"])
     on, nodes = options["on"], options["nodes"]
     the_job = mpi_job.on_all_ranks(partial(job.build, options), on)  # a machine may lack the data
-    strategies.check(strategy, rates, the_job, nodes, options["model"])
+    here = built_once(the_job)
+    strategies.check(strategy, rates, here, nodes, options["model"])
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
             f"cannot resume with --strategy {options['strategy']}: its nodes have state that no checkpoint holds; "
@@ -71,8 +73,8 @@ def run(
         )
     is_split = strategy.plan(the_job, nodes).is_split  # then no process has the whole model
     model = the_job.build_held(lambda model: ()) if is_split else the_job.build_model()
-    title = summary.title(options, model)  # before the folder is made: it raises if the model does not fit the data
-    del model
+    title = summary.title(options, model, here.build_data())
+    del here, model  # the nodes need the memory
     folder = cluster.once(
         partial(run_folder.prepare, out, f"{name_of(options['model'])}-{Path(options['data']).stem}-{nodes}", resume),
         on,

@@ -124,7 +124,8 @@ class Session:
             # Progress comes from the one rank of the first replica that has a loss
             self._reports = comm.rank == self.mesh.rank_at(dp=0, pp=self.plan.output_stage, spatial=0, tp=0)
         model = job.build_model() if self._mesh is None else strategy.build(job, self._mesh)
-        self.train, self.test = job.build_data()
+        self.splits = job.build_data()
+        self.train, self.test = self.splits
         self.model = model
         self._slices: Slices | None = None  # on a server: what it holds of each parameter
         self._clip_norm = job.clip_norm
@@ -521,6 +522,7 @@ class Session:
             schedule=None if self.schedule is None else self.schedule.state_dict(),
             history=self.history,
             config=self.config,
+            data=self.splits.outline(),
         )
 
     def _end_epoch(self, steps: int, samples_per_second: float) -> None:

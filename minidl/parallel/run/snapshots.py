@@ -43,7 +43,7 @@ def evaluated(
     job: the model that it builds is overwritten. config: see `Checkpoint`. readings: how often all nodes together read
     each sample in an epoch. tell: called with each row as soon as it is made.
     """
-    train, test = job.build_data()
+    train, test = splits = job.build_data()
     model = job.build_model()
     optimizer = job.build_optimizer(model)
     schedule = job.build_schedule(optimizer, len(train))
@@ -85,6 +85,7 @@ def evaluated(
         schedule=None if schedule is None else schedule.state_dict(),
         history=history,
         config=config,
+        data=splits.outline(),
     )
 
 
