@@ -144,6 +144,7 @@ def folder(few_samples, tmp_path_factory):
         succeeds("train", "--model", "mlp", *made, "runs/images")
         succeeds("train", "--model", "mlp:hidden=4", "--data", "my.csv", *made, "runs/table")
         succeeds("train", "--model", "gpt:layers=1,width=8,context=8", "--data", "my.txt", *made, "runs/text")
+        succeeds("schedule", "zb-h1", "--out", "drawn")
         cluster.Network.preset("10gbe").save("net.json")
     unfinished = Checkpoint.load(folder / "runs/images")
     unfinished.config["epochs"] = 2
