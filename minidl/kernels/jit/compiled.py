@@ -18,6 +18,7 @@ KERNELS: list[Any] = []
 """All functions that are compiled here, as numba's dispatchers."""
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+_SOURCES.append(Path(__file__).parents[1] / "reference" / "convolution_by_loops.py")  # compiled as it is
 _STAMP = tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in _SOURCES)
 
 
