@@ -27,7 +27,7 @@ from functools import cache
 from types import ModuleType, TracebackType
 from typing import Any, NamedTuple
 
-from minidl.kernels.flops import OPERATIONS, UPDATES, WRITTEN
+from minidl.kernels.flops import OPERATIONS, PRODUCTS, UPDATES, WRITTEN
 from minidl.kernels.selection import Array
 from minidl.kernels.sixteen_bit import rounded_once
 
@@ -44,10 +44,11 @@ class Work(NamedTuple):
 class Counter:
     """The count of one context."""
 
-    __slots__ = ("flops", "nbytes", "taken", "within_kernels")
+    __slots__ = ("flops", "multiply_adds", "nbytes", "taken", "within_kernels")
 
     def __init__(self) -> None:
         self.flops = self.nbytes = 0
+        self.multiply_adds = 0  # of matrix products and convolutions alone
         self.taken = Work(0, 0)  # already returned by `take`
         self.within_kernels = False  # the current operation has called a kernel, which counted itself
 
@@ -191,6 +192,7 @@ class CountedKernel:
         self._signature = inspect.signature(kernel)
         self._written = [list(self._signature.parameters).index(argument) for argument in WRITTEN.get(name, ())]
         self._formula = OPERATIONS.get(name) or UPDATES[name]
+        self._products = PRODUCTS.get(name, lambda *args: 0)
         self._of_operation = name in OPERATIONS
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -202,6 +204,7 @@ class CountedKernel:
             written = [args[position] for position in self._written]
             results = result if isinstance(result, tuple) else (result,)
             counter.add(self._formula(result, *args), _nbytes((*args, *written, *results)))
+            counter.multiply_adds += self._products(result, *args)
             counter.within_kernels |= self._of_operation
         return result
 

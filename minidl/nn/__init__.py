@@ -23,6 +23,7 @@ from minidl.nn.checkpointing import checkpointing, stage_costs
 from minidl.nn.clip import clip_grad_norm_
 from minidl.nn.container import ModuleList, Sequential
 from minidl.nn.convolution import Conv1d, Conv2d
+from minidl.nn.counts import count
 from minidl.nn.dropout import Dropout, Dropout2d
 from minidl.nn.linear import Embedding, Flatten, Linear
 from minidl.nn.losses import (
@@ -91,6 +92,7 @@ __all__ = [
     "building",
     "checkpointing",
     "clip_grad_norm_",
+    "count",
     "init",
     "models",
     "replace_layers",

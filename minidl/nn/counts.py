@@ -1,0 +1,202 @@
+"""count: the parameters, activations and arithmetic of a model, by layer, without computing or allocating anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from operator import add
+from typing import Any, NamedTuple
+
+from minidl import kernels
+from minidl.kernels import counting, shapes
+from minidl.kept_arrays import KeptArrays
+from minidl.nn.building import building
+from minidl.nn.module import Module
+from minidl.nn.parameter import Buffer, Parameter
+from minidl.recomputation import unchanged
+from minidl.tape import node_of
+from minidl.tensor import Tensor
+
+COLUMNS = ("parameters", "activations", "multiply_adds", "flops")
+
+
+class LayerCount(NamedTuple):
+    """What one module of a model has and does itself, without the modules inside it.
+
+    name           in the model, "" for the model itself
+    kind           its class
+    shape          of its output
+    parameters     numbers that are trained; a tied parameter counts where it comes first
+    activations    numbers that its operations keep for backward, beside parameters and the model's input, and that no
+                   layer before it keeps
+    multiply_adds  of its matrix products and convolutions
+    flops          floating-point operations of its forward pass; a multiply-add is two
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    parameters: int
+    activations: int
+    multiply_adds: int
+    flops: int
+
+
+class Count:
+    """The layers of a model with what each has and does, and their sums; `print` shows a table.
+
+    layers             a LayerCount for each module with parameters, activations or arithmetic of its own, in the order
+                       in which their outputs were ready
+    parameters, activations, multiply_adds, flops   sums over the layers
+    parameter_bytes, activation_bytes               the memory of these numbers
+    """
+
+    def __init__(self, layers: Sequence[LayerCount], parameter_bytes: int, activation_bytes: int) -> None:
+        self.layers, self.parameter_bytes, self.activation_bytes = list(layers), parameter_bytes, activation_bytes
+        self.parameters, self.activations, self.multiply_adds, self.flops = (
+            sum(getattr(layer, column) for layer in self.layers) for column in COLUMNS
+        )
+
+    def __repr__(self) -> str:
+        rows = [("layer", "output", "parameters", "activations", "multiply-adds", "flops")]
+        for layer in self.layers:
+            name = f"{layer.name} {layer.kind}".strip()
+            shape = " x ".join(map(str, layer.shape))
+            rows.append((name, shape, *(f"{getattr(layer, column):,}" for column in COLUMNS)))
+        rows.append(("sum", "", *(f"{getattr(self, column):,}" for column in COLUMNS)))
+        memory = (self.parameter_bytes, self.activation_bytes)
+        rows.append(("memory", "", *(f"{nbytes / 2**20:,.1f} MiB" for nbytes in memory), "", ""))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if i < 2 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+
+
+def count(model: Module | Callable[[], Module], x: Any) -> Count:
+    """Count the parameters, activations and arithmetic of one forward pass, for every layer of the model.
+
+    Parameters
+        model  a module; or a function that makes one, which then gets no values: GPT-3 takes seconds and a few megabytes
+        x      the shape of float32 samples, such as (1, 3, 224, 224); or the samples, such as tokens of whole numbers
+
+    Nothing is computed: the kernels of numpy get arrays without contents (`kernels/shapes.py`). The model is left as it
+    was. The conventions are those of `kernels.counted`; masked scores count, unless attention skips them (from 2**20
+    scores on). A layer that decides by the numbers it computes cannot be counted.
+
+    Raises
+        TypeError   the model is neither a module nor a function that makes one
+        ValueError  the samples do not fit the model
+
+    >>> from minidl import nn
+    >>> nn.count(nn.Sequential(nn.Linear(20, 50), nn.ReLU(), nn.Linear(50, 10)), (32, 20))
+TABLE
+    """
+    if not isinstance(model, Module):
+        with building(lambda model: []):
+            model = model()
+    if not isinstance(model, Module):
+        raise TypeError(f"count: a Module, or a function that makes one, expected, not {type(model).__name__}")
+    if isinstance(x, tuple):
+        x = Tensor(shapes.empty(x))
+    watch = _Watch(model, x)
+    token = counting.active.set(watch.counter)
+    try:
+        with kernels.use("numpy"), unchanged(), watch.hollow(), watch.called():
+            model(x)
+    finally:
+        counting.active.reset(token)
+        counting.in_use.set(None)
+    nbytes = sum(parameter.data.nbytes for parameter in model.parameters())
+    return Count(watch.layers(), nbytes, sum(watch.activation_bytes))
+
+
+class _Watch:
+    """Runs a model without contents, and notes for every module what is added between its call and its return.
+
+    Work inside a module called by it is that one's: `_own` has the module's numbers, `_inner` those to be taken off.
+    """
+
+    def __init__(self, model: Module, x: Any) -> None:
+        self.counter = counting.Counter()
+        self.activation_bytes: list[int] = []
+        self._names = {module: name for name, module in model.named_modules()}
+        self._kept: KeptArrays
+        self._x = x
+        self._inner = [(0, 0, 0)]  # activations, multiply-adds and flops of finished calls, for each open call
+        self._found: dict[Module, list[Any]] = {}  # shape of the output, and the three numbers
+
+    @contextmanager
+    def hollow(self) -> Iterator[None]:
+        """Within the block, parameters and buffers have no contents."""
+        made: dict[Tensor, Tensor] = {}
+        places = [
+            (vars(module), name, tensor)
+            for module in self._names
+            for name, tensor in vars(module).items()
+            if isinstance(tensor, (Parameter, Buffer))
+        ]
+        for attributes, name, tensor in places:
+            if tensor not in made:
+                kind = Parameter if isinstance(tensor, Parameter) else Buffer
+                made[tensor] = kind(shapes.empty(tensor.shape, tensor.dtype), requires_grad=tensor.requires_grad)
+            attributes[name] = made[tensor]
+        self._kept = KeptArrays([self._x, *made.values()])
+        try:
+            yield
+        finally:
+            for attributes, name, tensor in places:
+                attributes[name] = tensor
+
+    @contextmanager
+    def called(self) -> Iterator[None]:
+        """Within the block, the modules' forward functions are watched."""
+        own = {module: vars(module).get("forward") for module in self._names}
+        for module in self._names:
+            vars(module)["forward"] = partial(self._forward, module, module.forward)
+        try:
+            yield
+        finally:
+            for module, forward in own.items():
+                if forward is None:
+                    del vars(module)["forward"]
+                else:
+                    vars(module)["forward"] = forward
+
+    def _forward(self, module: Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        before = self.counter.multiply_adds, self.counter.flops
+        self._inner.append((0, 0, 0))
+        result = forward(*args, **kwargs)
+        inner = self._inner.pop()
+        tensors = [tensor for tensor in _flat(result) if isinstance(tensor, Tensor)]
+        arrays = self._kept.new([node for node in map(node_of, tensors) if node._vjp is not None])
+        self.activation_bytes += [array.nbytes for array in arrays]
+        added = (
+            inner[0] + sum(array.size for array in arrays),
+            self.counter.multiply_adds - before[0],
+            self.counter.flops - before[1],
+        )
+        found = self._found.setdefault(module, [tensors[0].shape if tensors else (), 0, 0, 0])
+        for i, (total, within) in enumerate(zip(added, inner, strict=True), start=1):
+            found[i] += total - within
+        self._inner[-1] = tuple(map(add, self._inner[-1], added))
+        return result
+
+    def layers(self) -> list[LayerCount]:
+        counted: set[Parameter] = set()
+        layers = []
+        for module, (shape, *numbers) in self._found.items():
+            parameters = {p for p in vars(module).values() if isinstance(p, Parameter)} - counted
+            counted |= parameters
+            layer = LayerCount(self._names[module], type(module).__name__, shape, sum(p.numel() for p in parameters), *numbers)
+            if any(layer[3:]):
+                layers.append(layer)
+        return layers
+
+
+def _flat(result: Any) -> list[Any]:
+    return [each for item in result for each in _flat(item)] if isinstance(result, (tuple, list)) else [result]
