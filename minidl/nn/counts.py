@@ -86,21 +86,27 @@ def count(model: Module | Callable[[], Module], x: Any) -> Count:
 
     Nothing is computed: the kernels of numpy get arrays without contents (`kernels/shapes.py`). The model is left as it
     was. The conventions are those of `kernels.counted`; masked scores count, unless attention skips them (from 2**20
-    scores on). A layer that decides by the numbers it computes cannot be counted.
+    scores on). Copies that numpy makes to reshape a transposed array do not count as activations. A layer that decides
+    by the numbers it computes cannot be counted.
 
     Raises
         TypeError   the model is neither a module nor a function that makes one
-        ValueError  the samples do not fit the model
+        ValueError  the function makes no module; the samples do not fit the model
 
     >>> from minidl import nn
     >>> nn.count(nn.Sequential(nn.Linear(20, 50), nn.ReLU(), nn.Linear(50, 10)), (32, 20))
-TABLE
+    layer     output   parameters  activations  multiply-adds   flops
+    0 Linear  32 x 50       1,050            0         32,000  65,600
+    1 ReLU    32 x 50           0        1,600              0   1,600
+    2 Linear  32 x 10         510            0         16,000  32,320
+    sum                     1,560        1,600         48,000  99,520
+    memory                0.0 MiB      0.0 MiB
     """
     if not isinstance(model, Module):
+        if not callable(model):
+            raise TypeError(f"count: a module, or a function that makes one, expected, not {type(model).__name__}")
         with building(lambda model: []):
             model = model()
-    if not isinstance(model, Module):
-        raise TypeError(f"count: a Module, or a function that makes one, expected, not {type(model).__name__}")
     if isinstance(x, tuple):
         x = Tensor(shapes.empty(x))
     watch = _Watch(model, x)
