@@ -84,7 +84,7 @@ from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, 
 from minidl.functional.powers import pow
 from minidl.functional.products import einsum, matmul, outer
 from minidl.functional.rearrangement import flip, pad, repeat, roll, tril, triu
-from minidl.functional.recurrent import lstm
+from minidl.functional.recurrent import lstm, rnn
 from minidl.functional.reductions import log_softmax, mean, softmax, sum
 from minidl.functional.selection import gather, index_add, index_select, masked_fill, one_hot, scatter_add
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
@@ -180,6 +180,7 @@ __all__ = [
     "remainder",
     "repeat",
     "reshape",
+    "rnn",
     "roll",
     "scaled_dot_product_attention",
     "scatter_add",

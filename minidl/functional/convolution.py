@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from minidl import kernels
 from minidl.arguments import one_of, whole_number
 from minidl.functional.bind import operand
+from minidl.functional.convolution_table import fastest
 from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.pairs import Pair, Single, hashable, pair, single
 from minidl.kernels import Array, array_module
@@ -77,7 +78,9 @@ def conv2d(
     if x._data.dtype is not weight._data.dtype or autocast_dtype.get() is not None:
         x, weight, bias = in_one_type("conv2d", x, weight, bias)
     image, w, b = x.data, weight.data, None if bias is None else bias.data
-    key = hashable(stride), hashable(padding), hashable(dilation), groups, hashable(algorithm)
+    if algorithm is not None:
+        one_of("conv2d: algorithm", algorithm, (*ALGORITHMS, "auto"))
+    key = hashable(stride), hashable(padding), hashable(dilation), groups, algorithm
     geometry = _geometry(image.shape, w.shape, None if b is None else b.shape, *key)
     if image.ndim == 3:
         out = conv2d(x.reshape(1, *image.shape), weight, bias, *key)
@@ -105,6 +108,7 @@ def conv1d(
     padding: Single | str = 0,
     dilation: Single = 1,
     groups: int = 1,
+    algorithm: str | None = None,
 ) -> Tensor:
     """Convolution over sequences: that of images of height 1. The arguments are those of `conv2d`, in one direction.
 
@@ -126,7 +130,7 @@ def conv1d(
         )
     along = padding if isinstance(padding, str) else (0, *single(padding))
     images, filters = x[..., None, :], weight[:, :, None]
-    out = conv2d(images, filters, bias, (1, *single(stride)), along, (1, *single(dilation)), groups)
+    out = conv2d(images, filters, bias, (1, *single(stride)), along, (1, *single(dilation)), groups, algorithm)
     return out[..., 0, :]
 
 
@@ -173,9 +177,10 @@ def _geometry(
             f"{padding}"
         )
     numbers = stride, padding, dilation, groups
+    if algorithm == "auto":
+        algorithm = fastest((*x[:-2], *image[2:]), weight, *numbers)
     if algorithm is None:
         return _Geometry(numbers, overhang)
-    one_of("conv2d: algorithm", algorithm, (*ALGORITHMS, "auto"))
     if algorithm == "winograd" and (not set(window) <= {1, 3} or (stride, dilation) != ((1, 1), (1, 1))):
         raise ValueError(
             f"conv2d: 'winograd' computes windows of 3x3, 1x3 or 3x1 with stride 1 and dilation 1, not of {window} with "

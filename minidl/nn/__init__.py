@@ -40,7 +40,7 @@ from minidl.nn.module import Module
 from minidl.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from minidl.nn.parameter import Buffer, Parameter
 from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
-from minidl.nn.recurrent import LSTM, LSTMCell
+from minidl.nn.recurrent import LSTM, RNN, LSTMCell, RNNCell
 from minidl.nn.replace import replace_layers, using
 from minidl.nn.shard import Shard
 from minidl.nn.stages import Stage, run_stages
@@ -48,6 +48,7 @@ from minidl.nn.stages import Stage, run_stages
 __all__ = [
     "GELU",
     "LSTM",
+    "RNN",
     "AdaptiveAvgPool2d",
     "AdaptiveMaxPool2d",
     "AvgPool2d",
@@ -80,6 +81,7 @@ __all__ = [
     "NLLLoss",
     "Parameter",
     "RMSNorm",
+    "RNNCell",
     "ReLU",
     "Sequential",
     "Shard",

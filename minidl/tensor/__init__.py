@@ -10,11 +10,11 @@ numpy_protocols.py     tensors as arguments of numpy's functions
 
 from minidl.from_pytorch import callable_module
 from minidl.tensor.conversion import as_array
-from minidl.tensor.dependency_graph import dependency_graph
+from minidl.tensor.dependency_graph import dependency_graph, depth
 from minidl.tensor.gradients import backward, grad
 from minidl.tensor.tensor import RemovableHandle, Tensor, record
 
-__all__ = ["RemovableHandle", "Tensor", "as_array", "backward", "dependency_graph", "grad", "record"]
+__all__ = ["RemovableHandle", "Tensor", "as_array", "backward", "dependency_graph", "depth", "grad", "record"]
 
 callable_module(
     __name__,

@@ -621,10 +621,22 @@ case(attention, "a mask and causal, a query that sees nothing", hidden, *THREE, 
 case(attention, "dropout", calling(attention, dropout_p=0.4), *THREE, peer=False)
 
 
+def _both_of(out: Any, h: Any) -> Any:
+    return (out * out).sum() + (h * h).sum()
+
+
 def _all_of(out: Any, h: Any, c: Any) -> Any:
     """One tensor that each of the three results of an LSTM has a part in."""
     return (out * out).sum() + (2 * h * c).sum() + c.sum()
 
+
+for what, nonlinearity, t, biases in (("tanh", "tanh", 4, 2), ("relu, one step, no biases", "relu", 1, 0)):
+    case(
+        "rnn",
+        what,
+        lambda F, *operands, how=nonlinearity: _both_of(*F.rnn(*operands, nonlinearity=how)),
+        *(normal(t, 3, 2), normal(3, 5), normal(5, 2), normal(5, 5), *[normal(5)] * biases),
+    )
 
 for what, t, n, features, units in (
     ("plain", 4, 3, 2, 5),
