@@ -56,6 +56,11 @@ class Counter:
         self.flops += flops
         self.nbytes += nbytes
 
+    def kernel(self, name: str, flops: int, nbytes: int, multiply_adds: int) -> None:
+        """Count the call of a kernel."""
+        self.add(flops, nbytes)
+        self.multiply_adds += multiply_adds
+
     def elementwise(self, read: Sequence[Any], written: Any) -> None:
         """Count an elementwise operation of numpy: one flop for every element of the largest array."""
         self.add(max(array.size for array in (*read, written)), sum(array.nbytes for array in (*read, written)))
@@ -203,8 +208,8 @@ class CountedKernel:
                 args = self._signature.bind(*args, **kwargs).args
             written = [args[position] for position in self._written]
             results = result if isinstance(result, tuple) else (result,)
-            counter.add(self._formula(result, *args), _nbytes((*args, *written, *results)))
-            counter.multiply_adds += self._products(result, *args)
+            nbytes = _nbytes((*args, *written, *results))
+            counter.kernel(self.__name__, self._formula(result, *args), nbytes, self._products(result, *args))
             counter.within_kernels |= self._of_operation
         return result
 

@@ -59,7 +59,7 @@ def dependency_graph(forward: Callable[[], Tensor | Sequence[Tensor]]) -> dict[s
     finally:
         counting.active.reset(token)
         counting.in_use.set(None)
-    names = {node: f"{_operation(vjp)} {i}" for i, (node, vjp) in enumerate(zip(nodes, vjps, strict=True))}
+    names = {node: f"{operation_name(vjp)} {i}" for i, (node, vjp) in enumerate(zip(nodes, vjps, strict=True))}
     leaves: dict[Node, None] = {}
     tasks: dict[str, Task] = {}
     for node, above in zip(nodes, parents, strict=True):
@@ -141,7 +141,7 @@ def _recorded(outputs: Sequence[Node]) -> list[Node]:
     return sorted(nodes, key=lambda node: node._sequence)
 
 
-def _operation(vjp: Vjp | None) -> str:
+def operation_name(vjp: Vjp | None) -> str:
     """Name of the function that recorded the node; if that is private, of its module."""
     name = str(getattr(vjp, "__qualname__", "operation")).partition(".")[0]
     return str(getattr(vjp, "__module__", name)).rpartition(".")[2] if name.startswith("_") else name
