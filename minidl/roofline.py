@@ -125,9 +125,13 @@ def draw(machine: Machine, operations: Sequence[TimedOperation], least_share: fl
     points = []
     for name in dict.fromkeys(each.name for each in operations):
         same = [each for each in operations if each.name == name]
-        flops, nbytes, seconds = (sum(getattr(each, field) for each in same) for field in ("flops", "nbytes", "seconds"))
+        flops, nbytes, seconds = (
+            sum(getattr(each, field) for each in same) for field in ("flops", "nbytes", "seconds")
+        )
         if flops and seconds >= least_share * whole:
-            points.append((seconds, Line(f"{name}, {seconds / whole:.0%}", [flops / nbytes], [flops / seconds], "points")))
+            points.append(
+                (seconds, Line(f"{name}, {seconds / whole:.0%}", [flops / nbytes], [flops / seconds], "points"))
+            )
     shown = [line for _, line in sorted(points, key=lambda point: -point[0])]
     ridge = machine.flops_per_s / machine.bytes_per_s
     ends = [min([0.1, *(line.x[0] for line in shown)]), ridge, max([10 * ridge, *(line.x[0] for line in shown)])]

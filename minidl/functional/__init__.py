@@ -15,6 +15,7 @@ numbers moved      shapes.py views.py rearrangement.py selection.py (by index) c
 products           products.py (matmul, einsum)
 layers             linear.py (and embedding) convolution.py pooling.py attention.py attention_in_blocks.py recurrent.py
                    dropout.py normalization.py (of minibatches, layers, groups)
+                   convolution_table.py (which algorithm is fastest) micro_batches.py (within a workspace limit)
 losses             cross_entropy.py (of classes) losses.py (of two tensors of one shape)
 shared by them     rules.py (operations made of rows) bind.py (operators of Tensor, broadcasting)
                    axes.py (`axis=` and `dim=`) pairs.py (sizes of windows) one_type.py (types of operands)

@@ -54,9 +54,7 @@ def fastest(
     oh, ow = output_size((1, 1, *x[-2:]), weight[2:], stride, padding)
     n = x[0] if len(x) == 4 else 1
     own = (n, weight[1], (oh * ow) ** 0.5, weight[0] / groups, (weight[2] * weight[3]) ** 0.5)
-    nearest = min(
-        timings(), key=lambda row: sum(abs(log(max(a, 1) / b)) for a, b in zip(own, row[:5], strict=True))
-    )
+    nearest = min(timings(), key=lambda row: sum(abs(log(max(a, 1) / b)) for a, b in zip(own, row[:5], strict=True)))
     able = [name for name in TIMED if name != "winograd" or set(weight[2:]) <= {1, 3}]
     best = min(able, key=nearest.seconds.__getitem__)
     return None if best == "none" else best

@@ -11,7 +11,7 @@
 `stages.py` says where a model can be cut, `replace.py` puts other layers or weights in the place of a model's own.
 `checkpointing.py` lets backward recompute activations, by the segments that `segments.py` chooses. `building.py`
 makes only what this rank holds of a model: `placeholder.py` has the tensors that stand for the others, and `shard.py`
-divides a parameter among ranks.
+divides a parameter among ranks. `counts.py` counts parameters, activations and arithmetic of a model by layer.
 """
 
 from minidl.from_pytorch import explain_missing_names

@@ -9,8 +9,8 @@ from operator import add
 from typing import Any, NamedTuple
 
 from minidl import kernels
-from minidl.kernels import counting, shapes
 from minidl.kept_arrays import KeptArrays
+from minidl.kernels import counting, shapes
 from minidl.nn.building import building
 from minidl.nn.module import Module
 from minidl.nn.parameter import Buffer, Parameter
@@ -198,7 +198,9 @@ class _Watch:
         for module, (shape, *numbers) in self._found.items():
             parameters = {p for p in vars(module).values() if isinstance(p, Parameter)} - counted
             counted |= parameters
-            layer = LayerCount(self._names[module], type(module).__name__, shape, sum(p.numel() for p in parameters), *numbers)
+            layer = LayerCount(
+                self._names[module], type(module).__name__, shape, sum(p.numel() for p in parameters), *numbers
+            )
             if any(layer[3:]):
                 layers.append(layer)
         return layers

@@ -4,7 +4,7 @@ tensor.py              Tensor, and `record`, with which every operation ends
 methods.py             the operations that `functional/` binds to Tensor
 conversion.py          the data that a Tensor accepts
 gradients.py           `backward(tensors, gradients)`, which adds to the `.grad` of leaves, and `grad(outputs, inputs)`
-dependency_graph.py    the tasks of a step: what each costs, and what it has to wait for
+dependency_graph.py    the tasks of a step: what each costs, and what it has to wait for; the depth of a graph
 numpy_protocols.py     tensors as arguments of numpy's functions
 """
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import Tensor, functional as F, kernels, nn
+from minidl import Tensor, kernels, nn
+from minidl import functional as F
 from minidl.kernels import reference
 from minidl.kernels.counting_scalars import multiplications
 from minidl.kernels.reference.convolution import ALGORITHMS
@@ -27,8 +28,19 @@ CASES: dict[str, Case] = {
     "depthwise": ((2, 5, 8, 8), (10, 1, 3, 3), {"groups": 5, "padding": 1}),
     "as large as the image": ((4, 2, 6, 5), (3, 2, 6, 5), {}),
     "no images": ((0, 2, 6, 5), (3, 2, 3, 3), {}),
+    "no channels": ((2, 0, 6, 5), (3, 0, 3, 3), {}),
 }
-WINOGRAD = {"plain", "odd outputs, groups", "rows", "columns", "same", "pixels", "depthwise", "no images"}
+WINOGRAD = {
+    "plain",
+    "odd outputs, groups",
+    "rows",
+    "columns",
+    "same",
+    "pixels",
+    "depthwise",
+    "no images",
+    "no channels",
+}
 
 
 def results(case: Case, algorithm: str | None, dtype: Any = np.float64) -> list[np.ndarray]:
@@ -36,8 +48,7 @@ def results(case: Case, algorithm: str | None, dtype: Any = np.float64) -> list[
     shape, filters, options = case
     random = np.random.default_rng(17)
     operands = [
-        Tensor(random.standard_normal(size).astype(dtype), requires_grad=True)
-        for size in (shape, filters, filters[:1])
+        Tensor(random.standard_normal(size).astype(dtype), requires_grad=True) for size in (shape, filters, filters[:1])
     ]
     out = F.conv2d(*operands, **options, algorithm=algorithm)
     out.backward(random.standard_normal(out.shape))

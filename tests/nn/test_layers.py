@@ -291,7 +291,10 @@ def test_recurrent_layers_refuse_what_does_not_fit():
         ),
         (lambda: nn.RNN(3, 4)(np.zeros((5, 2, 3), np.float32), np.zeros((2, 4))), r"RNN: h \(1, 2, 4\) expected, got"),
         (lambda: nn.RNN(3, 4, nonlinearity="gelu"), "RNN: nonlinearity must be 'tanh' or 'relu', got 'gelu'"),
-        (lambda: nn.RNNCell(3, 4)(np.zeros((2, 5), np.float32)), r"RNNCell: x \(n, 3\) or \(3,\) expected, got \(2, 5\)"),
+        (
+            lambda: nn.RNNCell(3, 4)(np.zeros((2, 5), np.float32)),
+            r"RNNCell: x \(n, 3\) or \(3,\) expected, got \(2, 5\)",
+        ),
         (lambda: nn.LSTMCell(3, 4)(np.zeros((5, 2, 3), np.float32)), r"x \(n, 3\) or \(3,\) expected, got \(5, 2, 3\)"),
         (lambda: nn.LSTM(3, 0), "LSTM: hidden_size must be at least 1, got 0"),
         (lambda: F.lstm(*(np.ones(s, np.float32) for s in ((2, 1, 3), (1, 4), (1, 4), (16, 2), (16, 4)))), "weight_ih"),

@@ -325,7 +325,10 @@ def test_layers_are_printed_as_pytorch_s():
         body = m.Sequential(m.Conv2d(1, 2, 3, padding=1), m.ReLU(), m.AvgPool2d(2), m.Flatten(), m.Linear(8, 3))
         lstm = m.LSTM(3, 4, num_layers=2, dropout=0.25, bidirectional=True)
         return m.Sequential(
-            body, m.ModuleList([m.Tanh(), m.Tanh(), m.Embedding(3, 2)]), lstm, m.LSTMCell(3, 4, bias=False),
+            body,
+            m.ModuleList([m.Tanh(), m.Tanh(), m.Embedding(3, 2)]),
+            lstm,
+            m.LSTMCell(3, 4, bias=False),
             *(m.RNN(3, 4, bidirectional=True), m.RNNCell(3, 4, nonlinearity="relu")),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from minidl import depth, Tensor, data, dependency_graph, kernels, nn
+from minidl import Tensor, data, dependency_graph, depth, kernels, nn
 from minidl import functional as F
 from minidl.tensor.dependency_graph import Task
 

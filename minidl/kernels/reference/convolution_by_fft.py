@@ -18,8 +18,9 @@ def convolve(x: Array, weight: Array, stride: Pair, padding: Pair, dilation: Pai
     image, filters = padded(x, padding), spread(weight, dilation)
     size, window = image.shape[2:], filters.shape[2:]
     n, f, channels = len(x), len(weight), weight.shape[1]
-    images = module.fft.rfft2(image).reshape(n, groups, channels, -1)
-    filters = module.fft.rfft2(filters, size).conj().reshape(groups, f // groups, channels, -1)  # conj: not mirrored
+    frequencies = size[0] * (size[1] // 2 + 1)
+    images = module.fft.rfft2(image).reshape(n, groups, channels, frequencies)
+    filters = module.fft.rfft2(filters, size).conj().reshape(groups, f // groups, channels, frequencies)  # not mirrored
     # for each frequency and group (n, c / G) @ (c / G, f / G); contiguous, since BLAS takes no other complex matrices
     images = module.ascontiguousarray(images.transpose(3, 1, 0, 2))
     products = images @ module.ascontiguousarray(filters.transpose(3, 0, 2, 1))

@@ -15,6 +15,7 @@ Source: Winograd, Arithmetic Complexity of Computations (1980); Lavin and Gray (
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from minidl.kernels import Array, array_module
 from minidl.kernels.reference.windows import Pair
@@ -104,5 +105,5 @@ def _both_ways(tiles: Array, window: Pair, transform: Callable[[Numbers], list[A
 
 def _of_groups(tiles: Array, groups: int) -> Array:
     """(rows, columns, c, ...) -> (rows, columns, groups, c / groups, everything else)"""
-    rows, columns, channels = tiles.shape[:3]
-    return tiles.reshape(rows, columns, groups, channels // groups, -1)
+    rows, columns, channels, *rest = tiles.shape
+    return tiles.reshape(rows, columns, groups, channels // groups, prod(rest))
