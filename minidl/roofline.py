@@ -110,7 +110,7 @@ def profile(step: Callable[[], object], repetitions: int = 5) -> list[TimedOpera
             "profile: the steps had different operations: let every call of step() do the same work, on minibatches of "
             "one size"
         )
-    return [TimedOperation(*same[0][:3], min(event.seconds for event in same)) for same in zip(*runs, strict=True)]
+    return [same[0]._replace(seconds=min(event.seconds for event in same)) for same in zip(*runs, strict=True)]
 
 
 def draw(machine: Machine, operations: Sequence[TimedOperation], least_share: float = 0.02) -> Figure:
@@ -125,13 +125,10 @@ def draw(machine: Machine, operations: Sequence[TimedOperation], least_share: fl
     points = []
     for name in dict.fromkeys(each.name for each in operations):
         same = [each for each in operations if each.name == name]
-        flops, nbytes, seconds = (
-            sum(getattr(each, field) for each in same) for field in ("flops", "nbytes", "seconds")
-        )
+        flops, nbytes, seconds = (sum(column) for column in zip(*(each[1:] for each in same), strict=True))
         if flops and seconds >= least_share * whole:
-            points.append(
-                (seconds, Line(f"{name}, {seconds / whole:.0%}", [flops / nbytes], [flops / seconds], "points"))
-            )
+            label = f"{name}, {seconds / whole:.0%}"
+            points.append((seconds, Line(label, [flops / nbytes], [flops / seconds], "points")))
     shown = [line for _, line in sorted(points, key=lambda point: -point[0])]
     ridge = machine.flops_per_s / machine.bytes_per_s
     ends = [min([0.1, *(line.x[0] for line in shown)]), ridge, max([10 * ridge, *(line.x[0] for line in shown)])]

@@ -60,7 +60,7 @@ def test_the_least_time_is_the_larger_one_of_computing_and_moving() -> None:
 
 def test_a_machine_is_measured() -> None:
     machine = roofline.measure_machine(repetitions=1, size=64)
-    assert machine.flops_per_s > 0 and machine.bytes_per_s > 0
+    assert min(machine) > 0
     with pytest.raises(ValueError, match="measure_machine: threads must be at least 1, got 0"):
         roofline.measure_machine(threads=0)
 

@@ -183,8 +183,8 @@ def _geometry(
         return _Geometry(numbers, overhang)
     if algorithm == "winograd" and (not set(window) <= {1, 3} or (stride, dilation) != ((1, 1), (1, 1))):
         raise ValueError(
-            f"conv2d: 'winograd' computes windows of 3x3, 1x3 or 3x1 with stride 1 and dilation 1, not of {window} with "
-            f"stride {stride} and dilation {dilation}: choose 'im2col' or 'fft'"
+            f"conv2d: 'winograd' computes windows of 3x3, 1x3 or 3x1 with stride 1 and dilation 1, not of {window} "
+            f"with stride {stride} and dilation {dilation}: choose 'im2col' or 'fft'"
         )
     return _Geometry((*numbers, algorithm), overhang)
 

@@ -35,10 +35,12 @@ def timings() -> list[Timing]:
     """The rows of the table; its first line says when and where it was measured."""
     lines = files("minidl.functional").joinpath("convolution_times.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines if line[:1].isdigit()]
-    return [
-        Timing(*map(int, row[:5]), dict(zip(TIMED, (float(cell or inf) for cell in row[5:]), strict=True)))
-        for row in rows
-    ]
+    found = []
+    for row in rows:
+        n, channels, size, filters, window = map(int, row[:5])
+        seconds = dict(zip(TIMED, (float(cell or inf) for cell in row[5:]), strict=True))
+        found.append(Timing(n, channels, size, filters, window, seconds))
+    return found
 
 
 def fastest(
@@ -51,7 +53,7 @@ def fastest(
     """
     if (stride, dilation) != ((1, 1), (1, 1)):
         return None
-    oh, ow = output_size((1, 1, *x[-2:]), weight[2:], stride, padding)
+    oh, ow = output_size((1, 1, *x[-2:]), (weight[2], weight[3]), stride, padding)
     n = x[0] if len(x) == 4 else 1
     own = (n, weight[1], (oh * ow) ** 0.5, weight[0] / groups, (weight[2] * weight[3]) ** 0.5)
     nearest = min(timings(), key=lambda row: sum(abs(log(max(a, 1) / b)) for a, b in zip(own, row[:5], strict=True)))

@@ -32,9 +32,9 @@ from minidl.tensor import Tensor
 
 
 class MicroBatch(NamedTuple):
-    """`count` images, convolved by one algorithm: None or a name of `F.conv2d`."""
+    """A number of images, and the algorithm that convolves them: None or a name of `F.conv2d`."""
 
-    count: int
+    images: int
     algorithm: str | None
 
 
@@ -42,7 +42,7 @@ class Measured(NamedTuple):
     """Of a convolution and its two gradients.
 
     seconds    of all three, the least of several measurements
-    workspace  bytes that numpy allocates within one of them, beside the result; the most of the three
+    workspace  bytes that numpy allocates within one of them, without the result; the most of the three
     """
 
     seconds: float
@@ -61,12 +61,12 @@ def measured(
 ) -> Measured:
     """Measure a convolution of float32 arrays of these shapes, and both gradients, with one thread."""
     random = stream(Purpose.BENCHMARK, 0)
-    operands = [Tensor(random.standard_normal(shape, np.float32), requires_grad=True) for shape in (x, weight)]
+    images, filters = (Tensor(random.standard_normal(shape, np.float32), requires_grad=True) for shape in (x, weight))
     seconds, workspace = float("inf"), 0
 
     def step(watch: Callable[[Callable[[], Any]], Any]) -> None:
-        out = watch(partial(conv2d, *operands, None, stride, padding, dilation, groups, algorithm))
-        for operand in operands:
+        out = watch(partial(conv2d, images, filters, None, stride, padding, dilation, groups, algorithm))
+        for operand in (images, filters):
             watch(partial(out.backward, out.data, inputs=[operand], retain_graph=True))
             operand.grad = None
 
@@ -131,14 +131,14 @@ def best_micro_batches(batch: int, times: Mapping[Any, Any], limit: float) -> li
 
     Parameters
         batch  number of images
-        times  maps (count, algorithm) to (seconds, workspace), as `measure_micro_batches` returns
+        times  maps (images, algorithm) to (seconds, workspace), as `measure_micro_batches` returns
 
     Raises
         ValueError  no micro-batches within the limit add up to the batch
 
     >>> times = {(1, "naive"): (5.0, 0), (1, "fft"): (2.5, 100), (2, "fft"): (3.0, 180), (3, "fft"): (3.4, 260)}
     >>> best_micro_batches(3, times, limit=200)
-    [MicroBatch(count=2, algorithm='fft'), MicroBatch(count=1, algorithm='fft')]
+    [MicroBatch(images=2, algorithm='fft'), MicroBatch(images=1, algorithm='fft')]
     """
     whole_number("best_micro_batches: batch", batch, at_least=1)
     real_number("best_micro_batches: limit", limit, at_least=0)
@@ -148,7 +148,7 @@ def best_micro_batches(batch: int, times: Mapping[Any, Any], limit: float) -> li
         choices = [
             (seconds + rest[0], [*rest[1], part])
             for part, seconds in allowed
-            if part.count <= images and (rest := best[images - part.count]) is not None
+            if part.images <= images and (rest := best[images - part.images]) is not None
         ]
         best.append(min(choices, key=lambda choice: choice[0], default=None))
     if (found := best[batch]) is None:
@@ -157,16 +157,16 @@ def best_micro_batches(batch: int, times: Mapping[Any, Any], limit: float) -> li
             f"best_micro_batches: no micro-batches with at most {limit:,.0f} bytes of workspace add up to {batch} "
             f"images: the least workspace that was measured is {least:,} bytes"
         )
-    return sorted(found[1], key=lambda part: -part.count)
+    return sorted(found[1], key=lambda part: -part.images)
 
 
 def conv2d_in_micro_batches(
     x: Any, weight: Any, plan: Sequence[tuple[int, str | None]], bias: Any = None, **options: Any
 ) -> Tensor:
-    """`F.conv2d` of some images after the others; the result and the gradients are those of all at once, but for rounding.
+    """`F.conv2d` of some images after the others; result and gradients are those of all at once, but for rounding.
 
     Parameters
-        plan     (count, algorithm) of every micro-batch, in the order of the images
+        plan     (images, algorithm) of every micro-batch, in the order of the images
         options  stride, padding, dilation and groups of `F.conv2d`
 
     Raises

@@ -15,7 +15,8 @@ imported when the first kernel is called. After that call only `use` changes the
 
 `selection.py` has the name of the selected kernels; `parallel_for.py` runs the loops of compiled kernels in several
 threads; `sixteen_bit.py` makes every kernel accept float16 and bfloat16; `counting.py` counts with the formulas in
-`flops.py`; `shapes.py` has arrays without contents; `counting_scalars.py` counts multiplications one by one; `cache.py` finds the compiled kernels on disk.
+`flops.py`; `counting_scalars.py` counts multiplications one by one; `shapes.py` has arrays without contents; `cache.py`
+finds the compiled kernels on disk.
 """
 
 from __future__ import annotations

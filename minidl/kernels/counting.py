@@ -27,7 +27,7 @@ from functools import cache
 from types import ModuleType, TracebackType
 from typing import Any, NamedTuple
 
-from minidl.kernels.flops import OPERATIONS, PRODUCTS, UPDATES, WRITTEN
+from minidl.kernels.flops import OPERATIONS, PRODUCTS, UPDATES, WRITTEN, Formula
 from minidl.kernels.selection import Array
 from minidl.kernels.sixteen_bit import rounded_once
 
@@ -197,7 +197,7 @@ class CountedKernel:
         self._signature = inspect.signature(kernel)
         self._written = [list(self._signature.parameters).index(argument) for argument in WRITTEN.get(name, ())]
         self._formula = OPERATIONS.get(name) or UPDATES[name]
-        self._products = PRODUCTS.get(name, lambda *args: 0)
+        self._products: Formula = PRODUCTS.get(name, lambda *args: 0)
         self._of_operation = name in OPERATIONS
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Arrays without contents: with `Hollow` operands, the kernels in `reference/` compute shapes and types, and no numbers.
+"""Arrays without contents: with `Hollow` operands, the kernels in `reference/` compute shapes and types, no numbers.
 
 A Hollow array takes the memory of one number, whatever its shape. Views, arithmetic, reductions and products of Hollow
 arrays are Hollow, so that a model of any size can be run to count its work (`nn.count`). `array_module` returns this
@@ -24,8 +24,8 @@ class Hollow(np.ndarray):
     """An array with shape and type, but without contents. Writing into it does nothing; its one number is 0."""
 
     @property
-    def base(self) -> Any:  # type: ignore[override]  # the first Hollow array of its views owns the memory
-        below = np.ndarray.base.__get__(self)  # type: ignore[attr-defined]
+    def base(self) -> Any:  # the first Hollow array of its views owns the memory
+        below = np.ndarray.base.__get__(self)
         return below if isinstance(below, Hollow) else None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:

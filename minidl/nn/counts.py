@@ -28,7 +28,7 @@ class LayerCount(NamedTuple):
     kind           its class
     shape          of its output
     parameters     numbers that are trained; a tied parameter counts where it comes first
-    activations    numbers that its operations keep for backward, beside parameters and the model's input, and that no
+    activations    numbers that its operations keep for backward, without parameters and the model's input, and that no
                    layer before it keeps
     multiply_adds  of its matrix products and convolutions
     flops          floating-point operations of its forward pass; a multiply-add is two
@@ -59,7 +59,7 @@ class Count:
         )
 
     def __repr__(self) -> str:
-        rows = [("layer", "output", "parameters", "activations", "multiply-adds", "flops")]
+        rows: list[tuple[str, ...]] = [("layer", "output", "parameters", "activations", "multiply-adds", "flops")]
         for layer in self.layers:
             name = f"{layer.name} {layer.kind}".strip()
             shape = " x ".join(map(str, layer.shape))
@@ -81,7 +81,7 @@ def count(model: Module | Callable[[], Module], x: Any) -> Count:
     """Count the parameters, activations and arithmetic of one forward pass, for every layer of the model.
 
     Parameters
-        model  a module; or a function that makes one, which then gets no values: GPT-3 takes seconds and a few megabytes
+        model  a module; or a function that makes one, which then gets no values: GPT-3 takes seconds and megabytes
         x      the shape of float32 samples, such as (1, 3, 224, 224); or the samples, such as tokens of whole numbers
 
     Nothing is computed: the kernels of numpy get arrays without contents (`kernels/shapes.py`). The model is left as it
@@ -198,11 +198,9 @@ class _Watch:
         for module, (shape, *numbers) in self._found.items():
             parameters = {p for p in vars(module).values() if isinstance(p, Parameter)} - counted
             counted |= parameters
-            layer = LayerCount(
-                self._names[module], type(module).__name__, shape, sum(p.numel() for p in parameters), *numbers
-            )
-            if any(layer[3:]):
-                layers.append(layer)
+            own = sum(parameter.numel() for parameter in parameters)
+            if own or any(numbers):
+                layers.append(LayerCount(self._names[module], type(module).__name__, shape, own, *numbers))
         return layers
 
 

@@ -151,7 +151,7 @@ class RNN(Recurrent):
         self.nonlinearity = one_of("RNN: nonlinearity", nonlinearity, ("tanh", "relu"))
 
     def steps(self, x: Tensor, states: list[Tensor], weights: list[Tensor]) -> tuple[Tensor, ...]:
-        return F.rnn(x, *states, *weights, nonlinearity=self.nonlinearity)
+        return F.rnn(x, states[0], *weights, nonlinearity=self.nonlinearity)  # type: ignore[misc, arg-type]
 
     def extra_repr(self) -> str:
         return super().extra_repr() + ("" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}")
@@ -267,7 +267,7 @@ def _cell_step(cell: RNNCell | LSTMCell, count: int, x: Any, hx: Any) -> list[Te
     weights = [getattr(cell, name) for name in _names(cell.bias, "")]
     sequence = x.reshape(1, n, cell.input_size)
     if isinstance(cell, RNNCell):
-        _, *after = F.rnn(sequence, *rows, *weights, nonlinearity=cell.nonlinearity)
+        _, *after = F.rnn(sequence, rows[0], *weights, nonlinearity=cell.nonlinearity)  # type: ignore[misc]
     else:
         _, *after = F.lstm(sequence, *rows, *weights)
     return [state.reshape(shape) for state in after]

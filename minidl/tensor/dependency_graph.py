@@ -81,7 +81,7 @@ def dependency_graph(forward: Callable[[], Tensor | Sequence[Tensor]]) -> dict[s
 
 
 def depth(outputs: Tensor | Sequence[Tensor]) -> int:
-    """The number of operations on the longest path to the outputs: so many follow each other, on any number of cores.
+    """The number of operations on the longest path to the outputs, which follow each other on any number of cores.
 
     A recurrent layer's depth grows with the sequence, that of attention does not. An operation that computes several
     steps, as `F.lstm` does, counts them all. Operations without a gradient are not on the tape, and do not count.

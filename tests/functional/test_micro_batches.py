@@ -1,4 +1,4 @@
-"""Micro-batches under a workspace limit: the best division, within the limit, with the gradient of the whole minibatch."""
+"""Micro-batches under a workspace limit: the best division, within the limit, with the gradient of all images."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def brute_force(batch: int, times: Times, limit: float) -> float:
 
     @cache
     def one(count: int) -> float:
-        return min((seconds for part, seconds in allowed.items() if part.count == count), default=float("inf"))
+        return min((seconds for part, seconds in allowed.items() if part.images == count), default=float("inf"))
 
     def all_divisions(left: int) -> Any:
         if not left:
@@ -109,7 +109,7 @@ def test_a_plan_gives_the_result_and_the_gradients_of_the_whole_minibatch() -> N
 def test_a_measured_plan_stays_within_its_limit() -> None:
     shape, weight = (6, 8, 17, 19), (8, 8, 3, 3)
     times = measure_micro_batches(shape, weight, padding=1)
-    assert {part.count for part in times} == {1, 2, 4, 6}
+    assert {part.images for part in times} == {1, 2, 4, 6}
     assert {part.algorithm for part in times} == {None, "im2col", "fft", "winograd"}
     unfolded = 8 * 9 * 17 * 19 * 4  # bytes of one image
     assert times[MicroBatch(4, "im2col")].workspace >= 4 * unfolded

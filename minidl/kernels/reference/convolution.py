@@ -68,7 +68,7 @@ def conv2d_backward_weight(
 def convolved_by_filters(
     convolve: Convolve, g: Array, weight: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
 ) -> Array:
-    """The gradient with respect to x: g, with zeros between its pixels and around them, convolved by mirrored filters."""
+    """The gradient with respect to x: g, with zeros between and around its pixels, convolved by mirrored filters."""
     f, channels, kh, kw = weight.shape
     mirrored = weight.reshape(groups, f // groups, channels, kh, kw)[..., ::-1, ::-1].swapaxes(1, 2)
     mirrored = mirrored.reshape(groups * channels, f // groups, kh, kw)

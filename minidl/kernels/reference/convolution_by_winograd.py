@@ -76,11 +76,11 @@ def backward_weight(g: Array, x: Array, shape: tuple[int, ...], padding: Pair, g
     return module.ascontiguousarray(gradient.transpose(2, 3, 0, 1))
 
 
-def _outputs(x: Array, window: Pair, padding: Pair, axis: int) -> int:
+def _outputs(x: Array, window: tuple[int, ...], padding: Pair, axis: int) -> int:
     return x.shape[2 + axis] + 2 * padding[axis] - window[axis] + 1
 
 
-def _image_tiles(x: Array, window: Pair, padding: Pair) -> Array:
+def _image_tiles(x: Array, window: tuple[int, ...], padding: Pair) -> Array:
     """Return the transformed tiles (rows, columns, c, n, tiles down, tiles across); neighbours overlap by 2 pixels."""
     module = array_module(x)
     steps = [2 if size == 3 else 1 for size in window]
@@ -94,7 +94,7 @@ def _image_tiles(x: Array, window: Pair, padding: Pair) -> Array:
     return _both_ways(module.moveaxis(tiles, (4, 5), (0, 1)), window, of_image)
 
 
-def _both_ways(tiles: Array, window: Pair, transform: Callable[[Numbers], list[Array]]) -> Array:
+def _both_ways(tiles: Array, window: tuple[int, ...], transform: Callable[[Numbers], list[Array]]) -> Array:
     """Transform along the rows and the columns of every tile, where the window has 3 numbers."""
     module = array_module(tiles)
     for axis in (0, 1):

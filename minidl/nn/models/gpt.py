@@ -184,7 +184,7 @@ class GPT(Module):
         x = embedding(tokens)
         weights = []
         for block in self.transformer.h:
-            q, k, _ = block.attn.heads(block.ln_1(x))
+            q, k, _ = block.attn.heads(block.ln_1(x))  # type: ignore[attr-defined]
             weights.append(attention_weights(q, k, None, is_causal=True).numpy())
             x = block(x)
         return np.stack(weights)
