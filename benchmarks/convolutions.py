@@ -19,7 +19,7 @@ SIZES = [(*of_images, window) for of_images, window in [*product(FEW, (1, 3, 5, 
 
 
 def main() -> None:
-    lines = ["# seconds of a convolution and its two gradients, float32, one thread"]
+    lines = ["# seconds of processor time, convolution and both gradients, float32, one thread"]
     lines += [f"# {name}: {value}" for name, value in conditions()]
     lines.append(",".join(["n", "channels", "size", "filters", "window", *TIMED]))
     for n, channels, size, filters, window in SIZES:

@@ -17,6 +17,7 @@ from minidl.functional.pairs import Pair, Single, hashable, pair, single
 from minidl.kernels import Array, array_module
 from minidl.kernels.reference.convolution import ALGORITHMS
 from minidl.kernels.reference.windows import output_size
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
 Padding = Pair | str
@@ -80,6 +81,11 @@ def conv2d(
     image, w, b = x.data, weight.data, None if bias is None else bias.data
     if algorithm is not None:
         one_of("conv2d: algorithm", algorithm, (*ALGORITHMS, "auto"))
+        if algorithm in ("fft", "winograd", "auto") and not is_floating_point(image.dtype):
+            raise TypeError(
+                f"conv2d: {algorithm!r} computes with floating-point numbers, not {image.dtype}: convert x and weight with "
+                ".astype(np.float32), or choose 'im2col'"
+            )
     key = hashable(stride), hashable(padding), hashable(dilation), groups, algorithm
     geometry = _geometry(image.shape, w.shape, None if b is None else b.shape, *key)
     if image.ndim == 3:

@@ -17,6 +17,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ class MicroBatch(NamedTuple):
 class Measured(NamedTuple):
     """Of a convolution and its two gradients.
 
-    seconds    of all three, the least of several measurements
+    seconds    of all three, in processor time, the least of several measurements
     workspace  bytes that numpy allocates within one of them, without the result; the most of the three
     """
 
@@ -62,7 +63,7 @@ def measured(
     """Measure a convolution of float32 arrays of these shapes, and both gradients, with one thread."""
     random = stream(Purpose.BENCHMARK, 0)
     images, filters = (Tensor(random.standard_normal(shape, np.float32), requires_grad=True) for shape in (x, weight))
-    seconds, workspace = float("inf"), 0
+    seconds, workspace = inf, 0
 
     def step(watch: Callable[[Callable[[], Any]], Any]) -> None:
         out = watch(partial(conv2d, images, filters, None, stride, padding, dilation, groups, algorithm))
@@ -81,9 +82,9 @@ def measured(
 
     with threadpool_limits(1):
         for _ in range(1 + repetitions):
-            began = time.perf_counter()
+            began = time.process_time()  # with one thread the time of the work, whatever else the machine does
             step(lambda call: call())
-            seconds = min(seconds, time.perf_counter() - began)
+            seconds = min(seconds, time.process_time() - began)
         is_tracing = tracemalloc.is_tracing()
         if not is_tracing:
             tracemalloc.start()
@@ -141,7 +142,7 @@ def best_micro_batches(batch: int, times: Mapping[Any, Any], limit: float) -> li
     [MicroBatch(images=2, algorithm='fft'), MicroBatch(images=1, algorithm='fft')]
     """
     whole_number("best_micro_batches: batch", batch, at_least=1)
-    real_number("best_micro_batches: limit", limit, at_least=0)
+    real_number("best_micro_batches: limit", limit, at_least=0, at_most=inf)
     allowed = [(MicroBatch(*key), seconds) for key, (seconds, workspace) in times.items() if workspace <= limit]
     best: list[tuple[float, list[MicroBatch]] | None] = [(0.0, [])]
     for images in range(1, batch + 1):
@@ -172,10 +173,9 @@ def conv2d_in_micro_batches(
     Raises
         ValueError  the micro-batches do not add up to the images of x
     """
-    if sum(count for count, _ in plan) != len(x):
-        raise ValueError(
-            f"conv2d_in_micro_batches: the plan has {sum(count for count, _ in plan)} images, and x {len(x)}"
-        )
+    planned = sum(whole_number("conv2d_in_micro_batches: images", count, at_least=1) for count, _ in plan)
+    if planned != len(x):
+        raise ValueError(f"conv2d_in_micro_batches: the plan has {planned} images, and x {len(x)}")
     parts, first = [], 0
     for count, algorithm in plan:
         parts.append(conv2d(x[first : first + count], weight, bias, **options, algorithm=algorithm))

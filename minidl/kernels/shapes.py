@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 class Hollow(np.ndarray):
-    """An array with shape and type, but without contents. Writing into it does nothing; its one number is 0."""
+    """An array with shape and type, but without contents. Writing does nothing; reading a number raises RuntimeError."""
 
     @property
     def base(self) -> Any:  # the first Hollow array of its views owns the memory
@@ -36,6 +36,8 @@ class Hollow(np.ndarray):
         if method == "reduce":
             dtype = options.get("dtype") or _result_type(ufunc, kinds * 2)
             return empty(_reduced(shapes[0], options.get("axis", 0), options.get("keepdims", False)), dtype)
+        if method == "accumulate":
+            return empty(shapes[0], options.get("dtype") or _result_type(ufunc, kinds * 2))
         if method != "__call__":
             return NotImplemented
         if ufunc is np.matmul:
@@ -54,6 +56,14 @@ class Hollow(np.ndarray):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         pass
+
+    def _refuse(self, *args: Any) -> Any:
+        raise RuntimeError(
+            f"the program reads numbers of an array {self.shape} without contents: where shapes alone are computed, as by "
+            "nn.count, nothing may depend on the values"
+        )
+
+    __bool__ = __float__ = __int__ = __index__ = __iter__ = item = tolist = _refuse
 
     def copy(self, order: Any = "C") -> Hollow:
         return empty(self.shape, self.dtype)

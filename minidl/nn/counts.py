@@ -8,7 +8,10 @@ from functools import partial
 from operator import add
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from minidl import kernels
+from minidl.arguments import whole_number
 from minidl.kept_arrays import KeptArrays
 from minidl.kernels import counting, shapes
 from minidl.nn.building import building
@@ -82,16 +85,17 @@ def count(model: Module | Callable[[], Module], x: Any) -> Count:
 
     Parameters
         model  a module; or a function that makes one, which then gets no values: GPT-3 takes seconds and megabytes
-        x      the shape of float32 samples, such as (1, 3, 224, 224); or the samples, such as tokens of whole numbers
+        x      the shape of the samples, such as (1, 3, 224, 224), which then have the parameters' type; or the samples
+               themselves, such as tokens of whole numbers
 
     Nothing is computed: the kernels of numpy get arrays without contents (`kernels/shapes.py`). The model is left as it
     was. The conventions are those of `kernels.counted`; masked scores count, unless attention skips them (from 2**20
-    scores on). Copies that numpy makes to reshape a transposed array do not count as activations. A layer that decides
-    by the numbers it computes cannot be counted.
+    scores on). Copies that numpy makes to reshape a transposed array do not count as activations.
 
     Raises
-        TypeError   the model is neither a module nor a function that makes one
-        ValueError  the function makes no module; the samples do not fit the model
+        TypeError      the model is neither a module nor a function that makes one
+        ValueError     the function makes no module; the samples do not fit the model
+        RuntimeError   a layer reads the numbers that it has computed, to decide by them
 
     >>> from minidl import nn
     >>> nn.count(nn.Sequential(nn.Linear(20, 50), nn.ReLU(), nn.Linear(50, 10)), (32, 20))
@@ -108,7 +112,10 @@ def count(model: Module | Callable[[], Module], x: Any) -> Count:
         with building(lambda model: []):
             model = model()
     if isinstance(x, tuple):
-        x = Tensor(shapes.empty(x))
+        shape = [whole_number("count: each length in the shape x", length, at_least=0) for length in x]
+        x = Tensor(shapes.empty(shape, next((p.dtype for p in model.parameters()), np.float32)))
+    elif not hasattr(x, "shape"):
+        x = Tensor(x)
     watch = _Watch(model, x)
     token = counting.active.set(watch.counter)
     try:

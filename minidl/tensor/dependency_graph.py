@@ -95,6 +95,8 @@ def depth(outputs: Tensor | Sequence[Tensor]) -> int:
     51 12
     """
     outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    if outputs and all(tensor.is_leaf and tensor.requires_grad for tensor in outputs):
+        return 0
     longest: dict[Node, int] = {}
     for node in _recorded(outputs):
         before = max((longest.get(parent, 0) for parent in node._parents), default=0)

@@ -447,6 +447,9 @@ for what, image, filters, geometry in (
     ("one image", (2, 5, 6), (3, 2, 3, 3), {"padding": 1}),
 ):
     case("conv2d", what, calling("conv2d", **geometry), normal(*image), normal(*filters), normal(filters[0]))
+for algorithm in ("naive", "fft", "winograd"):
+    padded = calling("conv2d", padding=(0, 2), groups=2, algorithm=algorithm)
+    case("conv2d", f"by {algorithm}", padded, normal(2, 4, 5, 4), normal(6, 2, 1, 3), normal(6), peer=False)
 for what, sequence, filters, geometry in (
     ("strided, padded, dilated", (2, 3, 11), (4, 3, 3), {"stride": 2, "padding": (1,), "dilation": 2}),
     ("the same size, in groups", (2, 4, 7), (6, 2, 4), {"padding": "same", "groups": 2}),

@@ -9,6 +9,7 @@ import pytest
 
 from minidl import Tensor, kernels, nn
 from minidl import functional as F
+from minidl.functional.convolution_table import fastest, timings
 from minidl.kernels import reference
 from minidl.kernels.counting_scalars import multiplications
 from minidl.kernels.reference.convolution import ALGORITHMS
@@ -101,6 +102,30 @@ def test_what_cannot_be_counted_is_refused() -> None:
 def test_an_unknown_algorithm_is_refused(algorithm: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="'naive', 'im2col', 'fft', 'winograd' or 'auto'"):
         F.conv2d(np.ones((1, 1, 4, 4)), np.ones((1, 1, 3, 3)), algorithm=algorithm)
+
+
+def test_the_table_chooses_what_was_fastest_and_keeps_the_kernels_own_choice_for_the_models_of_the_course() -> None:
+    once = ((1, 1), (2, 2), (1, 1), 1)
+    for row in timings():
+        x, weight = (row.n, row.channels, row.size, row.size), (row.filters, row.channels, row.window, row.window)
+        chosen = fastest(x, weight, (1, 1), (row.window // 2, row.window // 2), (1, 1), 1)
+        assert row.seconds[chosen or "none"] == min(row.seconds.values())
+    for x, weight in (
+        ((64, 1, 28, 28), (6, 1, 5, 5)),
+        ((64, 6, 14, 14), (16, 6, 5, 5)),
+        ((64, 16, 32, 32), (16, 16, 3, 3)),
+    ):
+        assert fastest(x, weight, *once) is None
+    assert fastest((4, 20, 40, 40), (20, 20, 13, 13), *once) == "fft"
+    assert fastest((4, 20, 40, 40), (20, 20, 13, 13), (2, 2), (2, 2), (1, 1), 1) is None  # a stride
+
+
+@pytest.mark.parametrize("algorithm", ["fft", "winograd", "auto"])
+def test_whole_numbers_are_refused_where_they_would_be_rounded(algorithm: str) -> None:
+    x, weight = np.arange(32).reshape(1, 2, 4, 4), np.arange(18).reshape(1, 2, 3, 3)
+    with pytest.raises(TypeError, match="computes with floating-point numbers, not int64"):
+        F.conv2d(x, weight, algorithm=algorithm)
+    np.testing.assert_array_equal(F.conv2d(x, weight, algorithm="naive").data, F.conv2d(x, weight).data)
 
 
 def test_layers_take_the_algorithm_and_say_so() -> None:

@@ -57,7 +57,7 @@ def brute_force(batch: int, times: Times, limit: float) -> float:
 def test_dynamic_programming_finds_the_best_of_all_divisions(seed: int) -> None:
     for batch in range(1, 17):
         times = drawn_times(100 * seed + batch, [*range(1, batch + 1)] if seed else [1, 2, 4, 8, 16])
-        for limit in (0.0, 137.0, 900.0, 1e9):
+        for limit in (0.0, 137.0, 900.0, float("inf")):
             plan = best_micro_batches(batch, times, limit)
             assert sum(count for count, _ in plan) == batch
             assert all(times[part][1] <= limit for part in plan)
@@ -102,8 +102,9 @@ def test_a_plan_gives_the_result_and_the_gradients_of_the_whole_minibatch() -> N
         found.append([out.data, x.grad, weight.grad, bias.grad])
     for mine, whole in zip(*found, strict=True):
         np.testing.assert_allclose(mine, whole, rtol=0, atol=1e-10)
-    with pytest.raises(ValueError, match="the plan has 6 images, and x 7"):
-        conv2d_in_micro_batches(x, weight, plan[:-1], bias, padding=1, groups=2)
+    for wrong, text in ((plan[:-1], "the plan has 6 images, and x 7"), ([(8, None), (-1, None)], "at least 1, got -1")):
+        with pytest.raises(ValueError, match=text):
+            conv2d_in_micro_batches(x, weight, wrong, bias, padding=1, groups=2)
 
 
 def test_a_measured_plan_stays_within_its_limit() -> None:

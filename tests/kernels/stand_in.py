@@ -32,12 +32,13 @@ _NAMES = """
     log1p matmul max maximum mean min minimum moveaxis multiply negative ones ones_like outer pad power prod ravel
     reshape sign sin sort split sqrt square stack subtract sum swapaxes take take_along_axis tanh tensordot tile
     transpose tril triu trunc var vdot where zeros zeros_like lib.stride_tricks.sliding_window_view linalg.norm
+    fft.rfft2 fft.irfft2
 """
 FUNCTIONS = _NAMES.split()
 CONSTANTS = ["inf", "nan", "pi", "newaxis", "float16", "float32", "float64", "int32", "int64", "bool_", "dtype"]
 TYPES = (bool, int, float, np.generic)  # what an operator takes beside arrays
 METHODS = [
-    *("all", "any", "argmax", "argsort", "astype", "clip", "copy", "cumsum", "dot", "fill", "flatten", "max", "mean"),
+    *("all", "any", "argmax", "argsort", "astype", "clip", "conj", "copy", "cumsum", "dot", "fill", "flatten", "max", "mean"),
     *("min", "prod", "ravel", "repeat", "reshape", "sort", "squeeze", "std", "sum", "swapaxes", "take", "transpose"),
     *("var", "view", "argmin"),
 ]

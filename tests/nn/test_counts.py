@@ -118,6 +118,33 @@ def test_a_counted_model_is_left_as_it_was() -> None:
     assert not isinstance(model(np.ones((2, 3, 9, 9), np.float32)).data, shapes.Hollow)
 
 
-def test_what_is_no_model_is_refused() -> None:
-    with pytest.raises(TypeError, match="a function that makes one, expected, not int"):
-        nn.count(3, (2, 4))
+class Deciding(nn.Linear):
+    def forward(self, x: Any) -> Tensor:
+        y = super().forward(x)
+        return y if y.sum().item() > 0 else y * 2
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "error", "text"),
+    [
+        (3, (2, 4), TypeError, "a function that makes one, expected, not int"),
+        (lambda: 3, (2, 4), ValueError, "one model must be made in the block and kept, it has none"),
+        (nn.Linear(3, 2), (2, 4), ValueError, "linear: x has shape"),
+        (nn.Linear(3, 2), (-2, 3), ValueError, "count: each length in the shape x must be at least 0, got -2"),
+        (nn.Linear(3, 2), (2.5, 3), TypeError, "count: each length in the shape x"),
+        (Deciding(3, 2), (5, 3), RuntimeError, "nothing may depend on the values"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(model: Any, x: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=text):
+        nn.count(model, x)
+    assert kernels.counting.active.get() is None
+
+
+def test_samples_may_be_a_shape_a_list_an_array_or_a_tensor_of_the_parameters_type() -> None:
+    model = nn.Sequential(nn.Linear(3, 2), nn.Tanh()).double()
+    rows = np.full((4, 3), 0.7)
+    found = [nn.count(model, x) for x in ((4, 3), rows, Tensor(rows))]
+    assert len({repr(counts) for counts in found}) == 1
+    assert found[0].activation_bytes == 4 * 2 * 8
+    assert nn.count(model.float(), rows.tolist()).flops == found[0].flops

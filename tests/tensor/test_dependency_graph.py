@@ -73,6 +73,7 @@ def test_recurrent_layers_are_as_deep_as_the_sequence_is_long_and_attention_is_n
 def test_depth_is_the_longest_path_and_not_the_number_of_operations() -> None:
     x = Tensor([1.5, -0.5], requires_grad=True)
     short, long = x * 2.0, ((x * 3.0).exp() + x).tanh()
+    assert depth(x) == 0
     assert depth(short) == 1
     assert depth(short + long) == 5
     assert depth([short, long]) == 4
