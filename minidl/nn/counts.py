@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from minidl.nn.building import building
 from minidl.nn.module import Module
 from minidl.nn.parameter import Buffer, Parameter
 from minidl.recomputation import unchanged
-from minidl.tape import node_of
+from minidl.tape import Node, node_of
 from minidl.tensor import Tensor
 
 COLUMNS = ("parameters", "activations", "multiply_adds", "flops")
@@ -116,35 +116,35 @@ def count(model: Module | Callable[[], Module], x: Any) -> Count:
         x = Tensor(shapes.empty(shape, next((p.dtype for p in model.parameters()), np.float32)))
     elif not hasattr(x, "shape"):
         x = Tensor(x)
-    watch = _Watch(model, x)
+    watch = _Watch(model)
     token = counting.active.set(watch.counter)
     try:
-        with kernels.use("numpy"), unchanged(), watch.hollow(), watch.called():
-            model(x)
+        with kernels.use("numpy"), unchanged(), watch.hollow(x), watch.called():
+            nodes = _nodes(model(x))
     finally:
         counting.active.reset(token)
         counting.in_use.set(None)
-    nbytes = sum(parameter.data.nbytes for parameter in model.parameters())
-    return Count(watch.layers(), nbytes, sum(watch.activation_bytes))
+    return watch.count(nodes)
 
 
 class _Watch:
     """Runs a model without contents, and notes for every module what is added between its call and its return.
 
-    Work inside a module called by it is that one's: `_own` has the module's numbers, `_inner` those to be taken off.
+    Work within a call that it makes belongs to the module called.
     """
 
-    def __init__(self, model: Module, x: Any) -> None:
+    def __init__(self, model: Module) -> None:
         self.counter = counting.Counter()
-        self.activation_bytes: list[int] = []
+        self._model = model
         self._names = {module: name for name, module in model.named_modules()}
+        self._inside = [(0, 0)]  # for each open call, the multiply-adds and flops of the calls that it has made
+        self._found: dict[Module, tuple[tuple[int, ...], int, int]] = {}  # shape of the output, multiply-adds, flops
+        self._first: dict[int, Module] = {}  # by the id of a kept array, the module at whose return it was found
+        self._left_out: list[Any]
         self._kept: KeptArrays
-        self._x = x
-        self._inner = [(0, 0, 0)]  # activations, multiply-adds and flops of finished calls, for each open call
-        self._found: dict[Module, list[Any]] = {}  # shape of the output, and the three numbers
 
     @contextmanager
-    def hollow(self) -> Iterator[None]:
+    def hollow(self, x: Any) -> Iterator[None]:
         """Within the block, parameters and buffers have no contents."""
         made: dict[Tensor, Tensor] = {}
         places = [
@@ -158,7 +158,8 @@ class _Watch:
                 kind = Parameter if isinstance(tensor, Parameter) else Buffer
                 made[tensor] = kind(shapes.empty(tensor.shape, tensor.dtype), requires_grad=tensor.requires_grad)
             attributes[name] = made[tensor]
-        self._kept = KeptArrays([self._x, *made.values()])
+        self._left_out = [x, *made.values()]
+        self._kept = KeptArrays(self._left_out)
         try:
             yield
         finally:
@@ -182,33 +183,42 @@ class _Watch:
 
     def _forward(self, module: Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         before = self.counter.multiply_adds, self.counter.flops
-        self._inner.append((0, 0, 0))
+        self._inside.append((0, 0))
         result = forward(*args, **kwargs)
-        inner = self._inner.pop()
-        tensors = [tensor for tensor in _flat(result) if isinstance(tensor, Tensor)]
-        arrays = self._kept.new([node for node in map(node_of, tensors) if node._vjp is not None])
-        self.activation_bytes += [array.nbytes for array in arrays]
-        added = (
-            inner[0] + sum(array.size for array in arrays),
-            self.counter.multiply_adds - before[0],
-            self.counter.flops - before[1],
-        )
-        found = self._found.setdefault(module, [tensors[0].shape if tensors else (), 0, 0, 0])
-        for i, (total, within) in enumerate(zip(added, inner, strict=True), start=1):
-            found[i] += total - within
-        self._inner[-1] = tuple(map(add, self._inner[-1], added))
+        inside = self._inside.pop()
+        added = self.counter.multiply_adds - before[0], self.counter.flops - before[1]
+        shape, products, flops = self._found.get(module, (next(map(np.shape, _flat(result)), ()), 0, 0))
+        self._found[module] = shape, products + added[0] - inside[0], flops + added[1] - inside[1]
+        self._inside[-1] = self._inside[-1][0] + added[0], self._inside[-1][1] + added[1]
+        self._first.update((id(array), module) for array in self._kept.new(_nodes(result)))
         return result
 
-    def layers(self) -> list[LayerCount]:
+    def count(self, outputs: Sequence[Node]) -> Count:
+        """The count, with the activations that the graph of the outputs keeps: checkpointing has dropped others."""
+        kept: dict[Module, int] = defaultdict(int)
+        arrays = KeptArrays(self._left_out).new(outputs)
+        for array in arrays:
+            kept[self._first.get(id(array), self._model)] += array.size
         counted: set[Parameter] = set()
         layers = []
-        for module, (shape, *numbers) in self._found.items():
+        for module in dict.fromkeys([*self._found, *self._names]):
             parameters = {p for p in vars(module).values() if isinstance(p, Parameter)} - counted
             counted |= parameters
-            own = sum(parameter.numel() for parameter in parameters)
-            if own or any(numbers):
-                layers.append(LayerCount(self._names[module], type(module).__name__, shape, own, *numbers))
-        return layers
+            shape, *work = self._found.get(module, ((), 0, 0))
+            numbers = sum(parameter.numel() for parameter in parameters), kept[module], *work
+            if any(numbers):
+                layers.append(LayerCount(self._names[module], type(module).__name__, shape, *numbers))
+        return Count(
+            layers,
+            sum(parameter.data.nbytes for parameter in self._model.parameters()),
+            sum(array.nbytes for array in arrays),
+        )
+
+
+def _nodes(result: Any) -> list[Node]:
+    """The places in the graph of a result's tensors, without leaves: what made them, not their own arrays."""
+    nodes = [node_of(tensor) for tensor in _flat(result) if isinstance(tensor, Tensor)]
+    return [node for node in nodes if node._vjp is not None]
 
 
 def _flat(result: Any) -> list[Any]:

@@ -44,6 +44,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...] | np.ndarray]] =
     "ResNet-50": (lambda: M.ResNet(50, 7), (1, 3, 33, 40)),
     "GPT": (lambda: M.GPT(65, 48, 2, 3, 24), np.arange(2 * 37).reshape(2, 37) % 65),
     "GPT with attention in blocks": (lambda: M.GPT(65, 1100, 1, 2, 6), np.arange(1100).reshape(1, 1100) % 65),
+    "MLP, checkpointed": (lambda: nn.checkpointing(M.MLP(31, 48, 24, 48, 10), 2), (5, 31)),
     "everything": (Everything, (2, 3, 13, 18)),
 }
 
@@ -102,6 +103,22 @@ def test_work_and_parameters_of_a_layer_count_once_where_it_is_used_first() -> N
     assert [(layer.name, layer.parameters, layer.multiply_adds) for layer in counts.layers] == [
         ("0", 49, 2 * 5 * 49),
         ("1", 0, 0),
+    ]
+
+
+def test_parameters_of_a_layer_that_is_not_called_count_too() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            self.embed, self.aside = nn.Linear(6, 4, bias=False), nn.Linear(3, 5)
+
+        def forward(self, x: Any) -> Tensor:
+            return F.linear(x, self.embed.weight)
+
+    counts = nn.count(Tied(), (2, 6))
+    assert [(layer.name, layer.parameters, layer.multiply_adds) for layer in counts.layers] == [
+        ("", 0, 2 * 24),
+        ("embed", 24, 0),
+        ("aside", 20, 0),
     ]
 
 
