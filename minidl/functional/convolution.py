@@ -83,8 +83,8 @@ def conv2d(
         one_of("conv2d: algorithm", algorithm, (*ALGORITHMS, "auto"))
         if algorithm in ("fft", "winograd", "auto") and not is_floating_point(image.dtype):
             raise TypeError(
-                f"conv2d: {algorithm!r} computes with floating-point numbers, not {image.dtype}: convert x and weight with "
-                ".astype(np.float32), or choose 'im2col'"
+                f"conv2d: {algorithm!r} computes with floating-point numbers, not {image.dtype}: convert x and weight "
+                "with .astype(np.float32), or choose 'im2col'"
             )
     key = hashable(stride), hashable(padding), hashable(dilation), groups, algorithm
     geometry = _geometry(image.shape, w.shape, None if b is None else b.shape, *key)

@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 class Hollow(np.ndarray):
-    """An array with shape and type, but without contents. Writing does nothing; reading a number raises RuntimeError."""
+    """An array with shape and type, but no contents. Writing does nothing; reading a number raises RuntimeError."""
 
     @property
     def base(self) -> Any:  # the first Hollow array of its views owns the memory
@@ -59,8 +59,8 @@ class Hollow(np.ndarray):
 
     def _refuse(self, *args: Any) -> Any:
         raise RuntimeError(
-            f"the program reads numbers of an array {self.shape} without contents: where shapes alone are computed, as by "
-            "nn.count, nothing may depend on the values"
+            f"the program reads numbers of an array {self.shape} without contents: where shapes alone are computed, as "
+            "by nn.count, nothing may depend on the values"
         )
 
     __bool__ = __float__ = __int__ = __index__ = __iter__ = item = tolist = _refuse

@@ -38,9 +38,9 @@ FUNCTIONS = _NAMES.split()
 CONSTANTS = ["inf", "nan", "pi", "newaxis", "float16", "float32", "float64", "int32", "int64", "bool_", "dtype"]
 TYPES = (bool, int, float, np.generic)  # what an operator takes beside arrays
 METHODS = [
-    *("all", "any", "argmax", "argsort", "astype", "clip", "conj", "copy", "cumsum", "dot", "fill", "flatten", "max", "mean"),
+    *("all", "any", "argmax", "argsort", "astype", "clip", "copy", "cumsum", "dot", "fill", "flatten", "max", "mean"),
     *("min", "prod", "ravel", "repeat", "reshape", "sort", "squeeze", "std", "sum", "swapaxes", "take", "transpose"),
-    *("var", "view", "argmin"),
+    *("var", "view", "argmin", "conj"),
 ]
 BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"]
 COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
