@@ -14,7 +14,8 @@ from minidl.kernels import Array, array_module
 from minidl.kernels.reference import convolution_by_fft as fft
 from minidl.kernels.reference import convolution_by_loops as loops
 from minidl.kernels.reference import convolution_by_winograd as winograd
-from minidl.kernels.reference.windows import Pair, output_size, padded, spread
+from minidl.kernels.reference.padding import padded, spread
+from minidl.kernels.reference.windows import Pair, output_size
 
 __all__ = ["conv2d", "conv2d_backward_input", "conv2d_backward_weight"]
 

@@ -9,7 +9,8 @@ Source: Mathieu, Henaff, LeCun, Fast Training of Convolutional Networks through 
 from __future__ import annotations
 
 from minidl.kernels import Array, array_module
-from minidl.kernels.reference.windows import Pair, padded, spread
+from minidl.kernels.reference.padding import padded, spread
+from minidl.kernels.reference.windows import Pair
 
 
 def convolve(x: Array, weight: Array, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> Array:

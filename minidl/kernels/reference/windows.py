@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minidl.kernels import Array, array_module
-
 Pair = tuple[int, int]  # vertical, horizontal
 
 
@@ -22,28 +20,6 @@ def output_size(shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pai
         (shape[2] + 2 * padding[0] - dilation[0] * (window[0] - 1) - 1) // stride[0] + 1,
         (shape[3] + 2 * padding[1] - dilation[1] * (window[1] - 1) - 1) // stride[1] + 1,
     )
-
-
-def padded(x: Array, padding: Pair) -> Array:
-    """Return x (n, c, h, w) with zeros around each image; negative padding cuts pixels off."""
-    rows, columns = (max(0, -size) for size in padding)
-    x = x[:, :, rows : x.shape[2] - rows, columns : x.shape[3] - columns]
-    (ph, pw) = (max(0, size) for size in padding)
-    return array_module(x).pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw))) if ph or pw else x
-
-
-def spread(x: Array, distance: Pair, size: Pair | None = None) -> Array:
-    """Return x (n, c, h, w) with its pixels at this distance and zeros between; `size`: height and width, if larger.
-
-    >>> spread(np.ones((1, 1, 1, 3)), (1, 2))
-    array([[[[1., 0., 1., 0., 1.]]]])
-    """
-    if distance == (1, 1) and size in (None, x.shape[2:]):
-        return x
-    height, width = size or tuple(d * (k - 1) + 1 for d, k in zip(distance, x.shape[2:], strict=True))
-    out = array_module(x).zeros((*x.shape[:2], height, width), dtype=x.dtype)
-    out[:, :, : distance[0] * x.shape[2] : distance[0], : distance[1] * x.shape[3] : distance[1]] = x
-    return out
 
 
 class Windows(NamedTuple):
