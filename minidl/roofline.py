@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from minidl.arguments import real_number, whole_number
+from minidl.arguments import whole_number
 from minidl.kernels import counting
 from minidl.plots.lines import Line, Panel
 from minidl.plots.lines import draw as draw_lines
@@ -28,6 +28,9 @@ from minidl.tensor.dependency_graph import operation_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+MOST = 6  # points in a picture, since as many colours remain
 
 
 class Machine(NamedTuple):
@@ -113,26 +116,26 @@ def profile(step: Callable[[], object], repetitions: int = 5) -> list[TimedOpera
     return [same[0]._replace(seconds=min(event.seconds for event in same)) for same in zip(*runs, strict=True)]
 
 
-def draw(machine: Machine, operations: Sequence[TimedOperation], least_share: float = 0.02) -> Figure:
-    """Draw the roof, and operations below it: flops per second against intensity, both logarithmic.
+def draw(machine: Machine, operations: Sequence[TimedOperation]) -> Figure:
+    """Draw the roof, and below it the six kinds of operations that take most time; both axes are logarithmic.
 
-    Parameters
-        least_share  operations of one name are one point; those with a smaller share of the seconds are left out, and
-                     so are those without flops
+    Operations of one name are one point, at their mean intensity and speed; its legend has their share of all seconds.
+    Those without flops are left out. Operations on arrays that stay in the caches can be above the slanted line, which is
+    that of memory.
     """
-    real_number("draw: least_share", least_share, at_least=0, at_most=1)
     whole = sum(each.seconds for each in operations)
-    points = []
-    for name in dict.fromkeys(each.name for each in operations):
-        same = [each for each in operations if each.name == name]
-        flops, nbytes, seconds = (sum(column) for column in zip(*(each[1:] for each in same), strict=True))
-        if flops and seconds >= least_share * whole:
-            label = f"{name}, {seconds / whole:.0%}"
-            points.append((seconds, Line(label, [flops / nbytes], [flops / seconds], "points")))
-    shown = [line for _, line in sorted(points, key=lambda point: -point[0])]
+    sums: dict[str, list[float]] = {}
+    for name, *work in operations:
+        sums[name] = [total + one for total, one in zip(sums.get(name, [0, 0, 0]), work, strict=True)]
+    slowest = sorted((item for item in sums.items() if item[1][0]), key=lambda item: -item[1][2])[:MOST]
+    shown = [
+        Line(f"{name}, {seconds / whole:.0%}", [flops / nbytes], [flops / seconds], "points", tone)
+        for tone, (name, (flops, nbytes, seconds)) in enumerate(slowest)
+    ]
     ridge = machine.flops_per_s / machine.bytes_per_s
-    ends = [min([0.1, *(line.x[0] for line in shown)]), ridge, max([10 * ridge, *(line.x[0] for line in shown)])]
-    roof = Line("roof", ends, [min(x * machine.bytes_per_s, machine.flops_per_s) for x in ends], tone=6)
+    reached = [line.x[0] for line in shown]
+    ends = [min([ridge / 30, *reached]), ridge, max([10 * ridge, *reached])]
+    roof = Line("roof", ends, [min(x * machine.bytes_per_s, machine.flops_per_s) for x in ends], tone=MOST)
     panel = Panel([roof, *shown], "flops per byte", "flops per second", log="xy")
     return draw_lines([panel], source="measured", height=4.2)
 

@@ -76,10 +76,14 @@ def test_operations_of_one_name_are_one_point_below_the_roof() -> None:
     ]
     axes = roofline.draw(machine, operations).axes[0]
     roof, *points = axes.get_lines()
-    assert [line.get_label() for line in points] == ["matmul, 63%", "relu, 16%"]
+    assert [line.get_label() for line in points] == ["matmul, 63%", "relu, 16%", "tiny, 0%"]
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in points] == [
         (pytest.approx(900 / 60), pytest.approx(900 / 1.2e-6)),
         (pytest.approx(30 / 240), pytest.approx(30 / 3e-7)),
+        (pytest.approx(3 / 5), pytest.approx(3 / 1e-9)),
     ]
+    many = [TimedOperation(f"kernel {i}", 10 + i, 20, 1e-6 * (9 - i)) for i in range(9)]
+    looks = {(line.get_color(), line.get_marker()) for line in roofline.draw(machine, many).axes[0].get_lines()}
+    assert len(looks) == 1 + roofline.MOST
     assert list(roof.get_ydata())[1:] == [2e9, 2e9]
     assert roof.get_xdata()[1] == 2.0
