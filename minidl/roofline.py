@@ -120,8 +120,8 @@ def draw(machine: Machine, operations: Sequence[TimedOperation]) -> Figure:
     """Draw the roof, and below it the six kinds of operations that take most time; both axes are logarithmic.
 
     Operations of one name are one point, at their mean intensity and speed; its legend has their share of all seconds.
-    Those without flops are left out. Operations on arrays that stay in the caches can be above the slanted line, which is
-    that of memory.
+    Those without flops are left out. Operations on arrays that stay in the caches can be above the slanted line, since
+    that is the memory's.
     """
     whole = sum(each.seconds for each in operations)
     sums: dict[str, list[float]] = {}
