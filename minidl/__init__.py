@@ -74,5 +74,5 @@ explain_missing_names(
     __name__,
     __all__,
     {name: f"type functional.{name}" for name in functional.__all__},
-    subpackages=("amp", "cluster", "compress", "data", "optim", "parallel", "plots"),
+    subpackages=("amp", "cluster", "compress", "data", "optim", "parallel", "plots", "roofline"),
 )
