@@ -39,21 +39,21 @@ def conv2d(
                       weight[f, c, k, l] x[n, c, i stride + k dilation - padding, j stride + l dilation - padding]
 
     Parameters
-        x         (n, c, h, w), or one image (c, h, w)
-        weight    (f, c / groups, kh, kw)
-        bias      (f,) or None
-        stride    distance between windows, in pixels
-        padding   zeros added on each side; "valid": 0; "same": the size of the image is kept (stride 1 only)
-        dilation  distance between the pixels of a window
-        groups    number of groups of channels and of filters; the filters of a group read only its channels
-        algorithm how the sums and their gradients are computed; default None, the selected kernels' own choice: those
-                  of numpy unfold (im2col); those of numba slide a few filters without unfolding, or unfold in blocks
-                  "naive"     seven loops over the sum above
-                  "im2col"    every window becomes a column of a matrix, multiplied by the filters; the matrix holds
-                              kh kw times as many numbers as x
-                  "fft"       in the frequency domain: time nearly independent of the size of the filters
-                  "winograd"  windows of 3x3, 1x3 or 3x1, stride 1, dilation 1: 16 multiplications for 36
-                  "auto"      the fastest one of these and None in a table of measured sizes (`convolution_choice.py`)
+        x          (n, c, h, w), or one image (c, h, w)
+        weight     (f, c / groups, kh, kw)
+        bias       (f,) or None
+        stride     distance between windows, in pixels
+        padding    zeros added on each side; "valid": 0; "same": the size of the image is kept (stride 1 only)
+        dilation   distance between the pixels of a window
+        groups     number of groups of channels and of filters; the filters of a group read only its channels
+        algorithm  how the sums and their gradients are computed; default None, the selected kernels' own choice: those
+                   of numpy unfold (im2col); those of numba slide a few filters without unfolding, or unfold in blocks
+                   "naive"     seven loops over the sum above
+                   "im2col"    every window becomes a column of a matrix, multiplied by the filters; the matrix holds
+                               kh kw times as many numbers as x
+                   "fft"       in the frequency domain: time nearly independent of the size of the filters
+                   "winograd"  windows of 3x3, 1x3 or 3x1, stride 1, dilation 1: 16 multiplications for 36
+                   "auto"      the fastest one of these and None in a table of measured sizes (`convolution_table.py`)
 
     Stride, padding and dilation are a whole number, or two: (vertical, horizontal).
 
@@ -63,6 +63,7 @@ def conv2d(
     Raises
         ValueError  if the shapes do not fit, the filters are larger than the padded image, or the algorithm cannot
                     compute this window, stride or dilation
+        TypeError   fft, winograd or auto for whole numbers, which they would round
 
     The algorithms add up in different orders: they differ by rounding. fft and winograd spread an infinity or nan of x
     to all outputs of an image or a tile.
