@@ -46,7 +46,7 @@ class LayerCount(NamedTuple):
     flops: int
 
 
-class Count:
+class ModelCount:
     """The layers of a model with what each has and does, and their sums; `print` shows a table.
 
     layers             a LayerCount for each module with parameters, activations or arithmetic of its own, in the order
@@ -80,7 +80,7 @@ class Count:
         )
 
 
-def count(model: Module | Callable[[], Module], x: Any) -> Count:
+def count(model: Module | Callable[[], Module], x: Any) -> ModelCount:
     """Count the parameters, activations and arithmetic of one forward pass, for every layer of the model.
 
     Parameters
@@ -193,7 +193,7 @@ class _Watch:
         self._first.update((id(array), module) for array in self._kept.new(_nodes(result)))
         return result
 
-    def count(self, outputs: Sequence[Node]) -> Count:
+    def count(self, outputs: Sequence[Node]) -> ModelCount:
         """The count, with the activations that the graph of the outputs keeps: checkpointing has dropped others."""
         kept: dict[Module, int] = defaultdict(int)
         arrays = KeptArrays(self._left_out).new(outputs)
@@ -208,7 +208,7 @@ class _Watch:
             numbers = sum(parameter.numel() for parameter in parameters), kept[module], *work
             if any(numbers):
                 layers.append(LayerCount(self._names[module], type(module).__name__, shape, *numbers))
-        return Count(
+        return ModelCount(
             layers,
             sum(parameter.data.nbytes for parameter in self._model.parameters()),
             sum(array.nbytes for array in arrays),
