@@ -250,8 +250,6 @@ OF_MODULES: dict[str, dict[str, str]] = {
         "ModuleDict": "type nn.ModuleList, or assign each module to an attribute",
         "PReLU": "type nn.LeakyReLU",
         "ParameterList": "assign each nn.Parameter to an attribute: setattr(self, f'weight{i}', nn.Parameter(...))",
-        "RNN": "type nn.LSTM",
-        "RNNCell": "type nn.LSTMCell",
         "ReLU6": "x.clamp(0, 6) in a forward does it",
         "Softplus": "F.softplus(x) in a forward does it",
         "TransformerEncoderLayer": "nn.models has a GPT, nn.MultiheadAttention the attention",
