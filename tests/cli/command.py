@@ -84,7 +84,7 @@ def forgetting_own_names() -> Iterator[None]:
 def succeeds(*arguments: object, **changes: str) -> str:
     """What the command, called in this process and in the current folder, prints; it ends with exit code 0."""
     done = minidl(Path(), *arguments, **changes)
-    assert (done.returncode, done.stderr) == (0, ""), arguments
+    assert (done.returncode, done.stderr) == (0, ""), (arguments, done.stderr)
     return done.stdout
 
 
