@@ -88,10 +88,10 @@ def _module(name: str) -> ModuleType:
 
 
 def array_module(array: Array) -> ModuleType:
-    """Return the module of an array: numpy, or cupy for an array on the GPU."""
+    """Return the module of an array: numpy, or cupy for an array on the GPU; while `compiler.trace` runs, its recorder."""
     if isinstance(array, (np.ndarray, np.generic)):
         return np
-    return sys.modules[type(array).__module__.partition(".")[0]]
+    return getattr(array, "recorder", None) or sys.modules[type(array).__module__.partition(".")[0]]
 
 
 def to_numpy(array: Array) -> np.ndarray:
