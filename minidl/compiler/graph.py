@@ -12,7 +12,7 @@ return %3
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,7 +70,7 @@ class Instruction:
     def key(self) -> Any:
         """Equal for two instructions only if their results are equal to the bit: -0.0 is not 0.0, nan is nan."""
         given = self.arguments[0].tobytes() if self.name == "constant" else repr((self.arguments, self.keywords))
-        return self.name, self.function, given, [(value.shape, value.dtype) for value in self.results]
+        return self.name, self.function, given, tuple((value.shape, value.dtype) for value in self.results)
 
     @property
     def number(self) -> int | float | bool | None:
@@ -124,17 +124,8 @@ class Graph:
 
     @property
     def peak_nbytes(self) -> int:
-        """The most bytes of results that are alive at once, if each is freed after its last use."""
-        last, owner = last_uses(self), owners(self)
-        alive = peak = 0
-        for i, one in enumerate(self.instructions):
-            if one.name not in SOURCES:
-                own = [value for value in one.results if owner[value] == value]
-                alive += sum(value.nbytes for value in own)
-                peak = max(peak, alive)
-            freed = {owner[value] for value in (*one.operands, *one.results)}
-            alive -= sum(value.nbytes for value in freed if last[value] <= i and value not in _given(self))
-        return peak
+        """The most bytes of results that are alive at once, if each has memory of its own until its last use."""
+        return peak_nbytes(self)
 
     def run(self, *arrays: Array) -> Any:
         """Execute the instructions one by one with numpy and the kernels; arguments that are written change."""
@@ -214,5 +205,17 @@ def last_uses(graph: Graph) -> dict[Value, int]:
     return last
 
 
-def _given(graph: Graph) -> set[Value]:
-    return {one.results[0] for one in graph.instructions if one.name in SOURCES}
+
+def peak_nbytes(graph: Graph, elsewhere: Container[Value] = ()) -> int:
+    """The most bytes of results that are alive at once; those `elsewhere` do not count."""
+    last, owner = last_uses(graph), owners(graph)
+    ends: dict[int, int] = {}
+    alive = peak = 0
+    for i, one in enumerate(graph.instructions):
+        for value in () if one.name in SOURCES else one.results:
+            if owner[value] == value and value not in elsewhere:
+                alive += value.nbytes
+                ends[last[value]] = ends.get(last[value], 0) + value.nbytes
+        peak = max(peak, alive)
+        alive -= ends.get(i, 0)
+    return peak

@@ -65,6 +65,8 @@ class Recorder:
         """Record a function of numpy."""
         if isinstance(function, type) or not callable(function):  # np.float32(x), np.pi
             return function(*arguments, **keywords)
+        if function is np.asarray and len(arguments) == 1 and isinstance(arguments[0], Traced) and not keywords:
+            return arguments[0]
         name = function.__name__
         is_mask = name == "where" and len(arguments) < 3
         if (not isinstance(function, np.ufunc) and name not in FUNCTIONS) or is_mask or "out" in keywords:
@@ -275,11 +277,13 @@ def trace(function: Callable[..., Any], *arguments: Any) -> Graph:
     return first
 
 
-def places(arguments: Any) -> Iterator[tuple[str, Any, str]]:
-    """Where the arrays of the arguments are kept: (label, Tensor, "_data"), or (label, a parameter's state, its key)."""
+def places(arguments: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Where the arrays of the arguments are kept: (label, Tensor, "_data"), or (label, container, index)."""
     for i, argument in enumerate(arguments):
         if isinstance(argument, Tensor):
             yield f"x{i}", argument, "_data"
+        elif isinstance(argument, np.ndarray):
+            yield f"x{i}", (argument,), 0
         elif isinstance(argument, Module):
             for name, tensor in (*argument.named_parameters(), *argument.named_buffers()):
                 yield name, tensor, "_data"
@@ -295,7 +299,7 @@ def places(arguments: Any) -> Iterator[tuple[str, Any, str]]:
             )
 
 
-def array_at(holder: Any, name: str) -> Any:
+def array_at(holder: Any, name: Any) -> Any:
     return holder._data if isinstance(holder, Tensor) else holder[name]
 
 
