@@ -1,9 +1,9 @@
-"""A program on arrays as data: instructions in the order in which they run, each array written once.
+"""A program on arrays as data: instructions in the order in which they run; every array is made once, and prints as %3.
 
 >>> import numpy as np
 >>> from minidl import compiler
 >>> print(compiler.trace(lambda x: (x * 2.0).relu(), np.ones((3, 2), np.float32)))
-%0 = argument('x0')  # (3, 2) float32
+%0 = argument()  # (3, 2) float32
 %1 = constant(2.0)  # () float32
 %2 = multiply(%0, %1)  # (3, 2) float32
 %3 = relu(%2)  # (3, 2) float32
@@ -12,32 +12,28 @@ return %3
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
-
-import numpy as np
 
 from minidl.kernels import Array
 
 SOURCES = ("argument", "constant")
 """Instructions that compute nothing."""
 
-MAY_SHARE = {"reshape", "ravel", "asarray", "ascontiguousarray", "astype", "getitem", "squeeze", "broadcast_to"}
-"""Operations whose result shares its operand's memory or not, by the operand's layout: the operand is kept meanwhile."""
-
 
 @dataclass(frozen=True)
 class Value:
-    """An array of a graph: its number, shape and dtype; it prints as %3."""
+    """An array of a graph, known before the graph runs by its number, shape and dtype."""
 
     number: int
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: Any
 
     @property
     def nbytes(self) -> int:
-        return int(np.prod(self.shape)) * self.dtype.itemsize
+        return prod(self.shape) * self.dtype.itemsize
 
     def __repr__(self) -> str:
         return f"%{self.number}"
@@ -45,63 +41,55 @@ class Value:
 
 @dataclass(frozen=True)
 class Instruction:
-    """results = function(*arguments, **keywords), where a Value stands for its array.
+    """results = function(*arguments, **settings), where a Value stands for its array.
 
-    Parameters
-        name      what is printed
-        is_view   the result lies in the memory of the first operand: nothing is computed
-        body      the instructions that a fused one stands for; its results are theirs that others need
+    is_view: the result lies in the first operand's memory. body: what a fused instruction does, one after another.
     """
 
     name: str
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
+    settings: dict[str, Any]
     results: tuple[Value, ...]
-    keywords: tuple[tuple[str, Any], ...] = ()
     is_view: bool = False
     body: tuple[Instruction, ...] = ()
 
     @property
     def operands(self) -> tuple[Value, ...]:
-        """The arrays that it reads, each once."""
-        return tuple(dict.fromkeys(values_in((self.arguments, self.keywords))))
+        return tuple(dict.fromkeys(values_in((self.arguments, self.settings))))
 
     @property
     def key(self) -> Any:
-        """Equal for two instructions only if their results are equal to the bit: -0.0 is not 0.0, nan is nan."""
-        given = self.arguments[0].tobytes() if self.name == "constant" else repr((self.arguments, self.keywords))
+        """Equal for two instructions only if their results have equal bits: 0.0 is not -0.0, and nan is nan."""
+        given = self.arguments[0].tobytes() if self.name == "constant" else repr((self.arguments, self.settings))
         return self.name, self.function, given, tuple((value.shape, value.dtype) for value in self.results)
 
     @property
-    def number(self) -> int | float | bool | None:
-        """Of a constant whose elements are all equal: that number; otherwise None."""
-        if self.name != "constant" or not self.arguments[0].size:
-            return None
-        array = self.arguments[0]
-        return array.flat[0].item() if array.tobytes() == array.flat[0].tobytes() * array.size else None
+    def number(self) -> Any:
+        """The number that all elements of a constant are; None if they differ, or this is no constant."""
+        array = self.arguments[0] if self.name == "constant" and self.results[0].nbytes else None
+        is_one = array is not None and array.tobytes() == array.flat[0].tobytes() * array.size
+        return array.flat[0].item() if is_one else None  # type: ignore[union-attr]
 
     def __str__(self) -> str:
-        if self.name == "constant":
-            number = self.number
-            given = "..." if number is None else repr(number)
-        else:
-            given = ", ".join([*map(_text, self.arguments), *(f"{name}={_text(v)}" for name, v in self.keywords)])
-        line = f"{', '.join(map(repr, self.results))} = {self.name}({given})"
+        given = [str(self.number)] if self.name == "constant" else [_text(one) for one in self.arguments]
+        given += [f"{name}={_text(one)}" for name, one in self.settings.items()]
         types = ", ".join(f"{value.shape} {value.dtype}" for value in self.results)
-        return "\n".join([f"{line}  # {types}", *(f"    {one}" for one in self.body)])
+        line = f"{', '.join(map(repr, self.results))} = {self.name}({', '.join(given)})  # {types}"
+        return "\n".join([line, *(f"    {one}" for one in self.body)])
 
 
-def _text(setting: Any) -> str:
-    return setting.__name__ if isinstance(setting, type) else repr(setting)
+def _text(given: Any) -> str:
+    return given.__name__ if isinstance(given, type) else repr(given)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Instructions, what is returned (a Value or a tuple), and what is written into arguments when all has run."""
+    """Instructions, what is returned (a Value or a tuple), and (argument, value): what is written when all has run."""
 
     instructions: tuple[Instruction, ...]
     returns: Any
-    writes: tuple[tuple[Value, Value], ...] = ()
+    writes: tuple[tuple[Value, Value], ...]
 
     @property
     def arguments(self) -> list[Value]:
@@ -109,34 +97,33 @@ class Graph:
 
     @property
     def needed(self) -> list[Value]:
-        """The arrays that are returned or written into arguments."""
-        return [*values_in(self.returns), *(value for _, value in self.writes)]
+        return values_in((self.returns, tuple(value for _, value in self.writes)))
 
     @property
     def nodes(self) -> int:
-        """How many instructions there are besides arguments and constants."""
+        """Instructions that compute: all but arguments and constants."""
         return sum(one.name not in SOURCES for one in self.instructions)
 
     @property
     def launches(self) -> int:
-        """How many instructions go through memory: all but arguments, constants and views."""
+        """Instructions that go through memory: all that compute, but views."""
         return sum(one.name not in SOURCES and not one.is_view for one in self.instructions)
 
     @property
-    def peak_nbytes(self) -> int:
-        """The most bytes of results that are alive at once, if each has memory of its own until its last use."""
-        return peak_nbytes(self)
+    def nbytes(self) -> int:
+        """The bytes of all results, if no memory is used twice."""
+        made = [one for one in self.instructions if one.name not in SOURCES and not one.is_view]
+        return sum(value.nbytes for one in made for value in one.results)
 
     def run(self, *arrays: Array) -> Any:
-        """Execute the instructions one by one with numpy and the kernels; arguments that are written change."""
-        arguments = dict(zip(self.arguments, arrays, strict=True))
-        known: dict[Value, Any] = dict(arguments)
+        """Execute the instructions one by one, without generated code."""
+        known: dict[Value, Any] = dict(zip(self.arguments, arrays, strict=True))
         for one in self.instructions:
             if one.name != "argument":
                 execute(one, known)
         result = with_values(self.returns, lambda value: known[value].copy())
-        for argument, value in [(argument, known[value]) for argument, value in self.writes]:
-            arguments[argument][...] = value
+        for argument, value in self.writes:
+            known[argument][...] = known[value]
         return result
 
     def __str__(self) -> str:
@@ -146,76 +133,31 @@ class Graph:
 
 def execute(one: Instruction, known: dict[Value, Any]) -> None:
     """Compute an instruction's results from the known arrays, and add them."""
-    if one.body:
-        inner = dict(known)
-        for part in one.body:
-            execute(part, inner)
-        known.update({value: inner[value] for value in one.results})
-        return
-    arguments, keywords = with_values((one.arguments, dict(one.keywords)), known.__getitem__)
-    made = one.function(*arguments, **keywords)
-    known.update(zip(one.results, made if isinstance(made, tuple) else (made,), strict=True))
-
-
-def values_in(template: Any) -> Iterator[Value]:
-    """The Values in nested tuples, lists and dicts."""
-    if isinstance(template, Value):
-        yield template
-    elif isinstance(template, (tuple, list)):
-        for item in template:
-            yield from values_in(item)
+    for part in one.body:
+        execute(part, known)
+    if not one.body:
+        arguments, settings = with_values((one.arguments, one.settings), known.__getitem__)
+        made = one.function(*arguments, **settings)
+        known.update(zip(one.results, made if isinstance(made, tuple) else (made,), strict=True))
 
 
 def with_values(template: Any, change: Callable[[Value], Any]) -> Any:
-    """The nested tuples, lists and dicts with every Value replaced."""
-    if isinstance(template, Value):
-        return change(template)
+    """Nested tuples, lists and dicts with every Value changed."""
     if isinstance(template, (tuple, list)):
-        return type(template)(with_values(item, change) for item in template)
+        return type(template)(with_values(one, change) for one in template)
     if isinstance(template, dict):
-        return {key: with_values(item, change) for key, item in template.items()}
-    return template
+        return {name: with_values(one, change) for name, one in template.items()}
+    return change(template) if isinstance(template, Value) else template
 
 
-def renamed(one: Instruction, change: Callable[[Value], Value]) -> Instruction:
+def values_in(template: Any) -> list[Value]:
+    """The Values in nested tuples, lists and dicts."""
+    found: list[Value] = []
+    with_values(template, found.append)
+    return found
+
+
+def renamed(one: Instruction, instead: dict[Value, Value]) -> Instruction:
     """The instruction with other operands."""
-    arguments, keywords = with_values((one.arguments, one.keywords), change)
-    return replace(one, arguments=arguments, keywords=keywords)
-
-
-def owners(graph: Graph) -> dict[Value, Value]:
-    """For each array, the one in whose memory it may lie: itself, or what it is a view of."""
-    owner: dict[Value, Value] = {}
-    for one in graph.instructions:
-        shares = (one.is_view or one.name in MAY_SHARE) and one.operands
-        for value in one.results:
-            owner[value] = owner[one.operands[0]] if shares else value
-    return owner
-
-
-def last_uses(graph: Graph) -> dict[Value, int]:
-    """For each array that owns memory, the position of the last instruction that reads it or a view of it.
-
-    What is returned or written is needed after the last instruction.
-    """
-    owner, last = owners(graph), {}
-    for i, one in enumerate(graph.instructions):
-        last.update({owner[value]: i for value in (*one.results, *one.operands)})
-    last.update({owner[value]: len(graph.instructions) for value in graph.needed})
-    return last
-
-
-
-def peak_nbytes(graph: Graph, elsewhere: Container[Value] = ()) -> int:
-    """The most bytes of results that are alive at once; those `elsewhere` do not count."""
-    last, owner = last_uses(graph), owners(graph)
-    ends: dict[int, int] = {}
-    alive = peak = 0
-    for i, one in enumerate(graph.instructions):
-        for value in () if one.name in SOURCES else one.results:
-            if owner[value] == value and value not in elsewhere:
-                alive += value.nbytes
-                ends[last[value]] = ends.get(last[value], 0) + value.nbytes
-        peak = max(peak, alive)
-        alive -= ends.get(i, 0)
-    return peak
+    arguments, settings = with_values((one.arguments, one.settings), lambda value: instead.get(value, value))
+    return replace(one, arguments=arguments, settings=settings)

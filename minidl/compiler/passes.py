@@ -1,20 +1,20 @@
 """Passes: functions from a graph to an equal one with less to do.
 
-Equal means to the bit, for every argument. So x + 0.0 stays (it turns -0.0 into 0.0), and random numbers are drawn in the
-same order and number, even if nobody reads them.
+Equal means to the bit, for every argument: x + 0.0 stays, since it turns -0.0 into 0.0, and random numbers are drawn even
+if nobody reads them. `plan_buffers` comes last.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from minidl.compiler.graph import Graph, Instruction, Value, execute, renamed, with_values
+from minidl.compiler.graph import SOURCES, Graph, Instruction, Value, execute, renamed, values_in, with_values
 
 KEPT = ("argument", "random")
-"""Never shared, folded or removed."""
+"""Never folded, shared or removed."""
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -22,26 +22,13 @@ def fold_constants(graph: Graph) -> Graph:
     known: dict[Value, Any] = {}
     instructions = []
     for one in graph.instructions:
-        if one.name not in KEPT and all(value in known for value in one.operands):
-            execute(one, known)
-            folded = [
-                Instruction("constant", np.asarray, (np.asarray(known[value]),), (value,)) for value in one.results
-            ]
-            instructions += folded
-        else:
+        if one.name in KEPT or not all(value in known for value in one.operands):
             instructions.append(one)
+            continue
+        execute(one, known)
+        for value in one.results:
+            instructions.append(Instruction("constant", np.asarray, (np.asarray(known[value]),), {}, (value,)))
     return replace(graph, instructions=tuple(instructions))
-
-
-def remove_dead_code(graph: Graph) -> Graph:
-    """Remove every instruction whose results nobody reads, from the last to the first."""
-    needed = set(graph.needed)
-    instructions = []
-    for one in reversed(graph.instructions):
-        if one.name in KEPT or needed.intersection(one.results):
-            needed.update(one.operands)
-            instructions.append(one)
-    return replace(graph, instructions=tuple(reversed(instructions)))
 
 
 def share_subexpressions(graph: Graph) -> Graph:
@@ -50,33 +37,35 @@ def share_subexpressions(graph: Graph) -> Graph:
     instead: dict[Value, Value] = {}
     instructions = []
     for one in graph.instructions:
-        one = renamed(one, lambda value: instead.get(value, value))
-        if one.name not in KEPT and (earlier := first.setdefault(one.key, one.results)) is not one.results:
-            instead.update(zip(one.results, earlier, strict=True))
-        else:
+        one = renamed(one, instead)
+        earlier = one.results if one.name in KEPT else first.setdefault(one.key, one.results)
+        if earlier is one.results:
             instructions.append(one)
+        instead.update(zip(one.results, earlier, strict=True))
     returns, writes = with_values((graph.returns, graph.writes), lambda value: instead.get(value, value))
     return Graph(tuple(instructions), returns, writes)
 
 
+def remove_dead_code(graph: Graph) -> Graph:
+    """Remove every instruction whose results nobody reads, from the last to the first."""
+    needed = set(graph.needed)
+    instructions: list[Instruction] = []
+    for one in reversed(graph.instructions):
+        if one.name in KEPT or needed.intersection(one.results):
+            needed.update(one.operands)
+            instructions.insert(0, one)
+    return replace(graph, instructions=tuple(instructions))
+
 # ---- fusion ----
 
 ARITHMETIC = {
-    "add": "{} + {}",
-    "subtract": "{} - {}",
-    "multiply": "{} * {}",
-    "divide": "{} / {}",
-    "negative": "-{}",
-    "absolute": "abs({})",
-    "sqrt": "sqrt({})",
-    "exp": "exp({})",
+    **{"add": "{} + {}", "subtract": "{} - {}", "multiply": "{} * {}", "divide": "{} / {}"},
+    **{"negative": "-{}", "absolute": "abs({})", "sqrt": "sqrt({})", "exp": "exp({})", "copy": "{}", "astype": "{}"},
     "relu": "{zero} if {0} < {zero} else {0}",
     "relu_backward": "{zero} if {1} <= {zero} else {0}",
     "sigmoid": "sigmoid({0}, {one})",
     "sigmoid_backward": "{0} * ({1} * ({one} - {1}))",
     "tanh_backward": "{0} * ({one} - {1} * {1})",
-    "copy": "{}",
-    "astype": "{}",
 }
 COMPARISONS = {
     **{"less": "{} < {}", "less_equal": "{} <= {}", "greater": "{} > {}", "greater_equal": "{} >= {}"},
@@ -90,7 +79,7 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 def is_elementwise(one: Instruction) -> bool:
     """Whether generated code can compute it number by number, in numpy's type and with numpy's bits."""
-    if one.name not in EXPRESSIONS or one.keywords or (one.name == "copy" and len(one.arguments) > 1):
+    if one.name not in EXPRESSIONS or one.settings or (one.name == "copy" and len(one.arguments) > 1):
         return False
     types = {value.dtype for value in one.operands}
     if one.name in COMPARISONS:
@@ -100,79 +89,154 @@ def is_elementwise(one: Instruction) -> bool:
 
 
 def fuse_elementwise(graph: Graph) -> Graph:
-    """Join elementwise instructions on one shape that read each other into one, which goes through memory once.
+    """Join elementwise instructions of one shape that read each other into one, which goes through memory once.
 
-    Two units are joined only if nothing else lies between them: if a third one read the first and were read by the
-    second, neither order would do.
+    Two units are not joined if a third one reads the first and is read by the second.
     """
-    unit_of: dict[Value, list[Instruction]] = {}
+    unit: dict[Value, list[Instruction]] = {}  # the instructions that are joined with the one that makes a value
     for one in graph.instructions:
-        unit = [one]
-        unit_of.update(dict.fromkeys(one.results, unit))
+        unit.update(dict.fromkeys(one.results, [one]))
         for value in one.operands if is_elementwise(one) else ():
-            other, unit = unit_of[value], unit_of[one.results[0]]
+            mine, other = unit[one.results[0]], unit[value]
             is_alike = is_elementwise(other[0]) and other[0].results[0].shape == one.results[0].shape
-            if other is not unit and is_alike and not _lies_between(other, unit, unit_of):
-                other += unit
-                unit_of.update({value: other for part in unit for value in part.results})
-    return replace(graph, instructions=tuple(_joined(unit, graph) for unit in _ordered(graph, unit_of)))
+            if mine is not other and is_alike and not _is_between(mine, other, unit):
+                unit.update({made: other for part in mine for made in part.results})
+                other += mine
+    order: list[list[Instruction]] = []  # each unit after those that it reads, random numbers in the graph's order
+    waiting = [unit[one.results[0]] for one in sorted(graph.instructions, key=lambda one: one.name not in KEPT)][::-1]
+    while waiting:
+        missing = [other for other in _read(waiting[-1], unit) if all(other is not done for done in order)]
+        unmade = waiting[-1] if missing else waiting.pop()
+        waiting += missing
+        if unmade and not missing and all(unmade is not done for done in order):
+            order.append(unmade)
+    return replace(graph, instructions=tuple(_joined(part, graph) for part in order))
 
 
-def _read(unit: list[Instruction], unit_of: dict[Value, list[Instruction]]) -> list[list[Instruction]]:
+def _read(mine: list[Instruction], unit: dict[Value, list[Instruction]]) -> list[list[Instruction]]:
     """The other units whose results this one reads."""
-    return [unit_of[value] for one in unit for value in one.operands if unit_of[value] is not unit]
+    return [unit[value] for one in mine for value in one.operands if unit[value] is not mine]
 
 
-def _lies_between(first: list[Instruction], second: list[Instruction], unit_of: dict[Value, list[Instruction]]) -> bool:
-    ends = (id(first), id(second))
-    above = [unit for end in (first, second) for unit in _read(end, unit_of) if id(unit) not in ends]
-    seen = {id(unit) for unit in above}
-    for unit in above:  # the list grows while it is read
-        for other in _read(unit, unit_of):
-            if id(other) in ends:
-                return True
-            if id(other) not in seen:
-                seen.add(id(other))
-                above.append(other)
+def _is_between(mine: list[Instruction], other: list[Instruction], unit: dict[Value, list[Instruction]]) -> bool:
+    """Whether a third unit that one of the two reads, directly or not, reads the other."""
+    ends = (id(mine), id(other))
+    above = {id(one): one for end in (mine, other) for one in _read(end, unit) if id(one) not in ends}
+    waiting = list(above.values())
+    for third in waiting:  # the list grows while it is read
+        fresh = {id(one): one for one in _read(third, unit) if id(one) not in above}
+        if fresh.keys() & set(ends):
+            return True
+        above.update(fresh)
+        waiting += fresh.values()
     return False
-
-
-def _ordered(graph: Graph, unit_of: dict[Value, list[Instruction]]) -> list[list[Instruction]]:
-    """The units, each after those that it reads; random numbers are drawn in the order of the graph."""
-    done: set[int] = set()
-    order: list[list[Instruction]] = []
-    for start in sorted(graph.instructions, key=lambda one: one.name not in KEPT):
-        waiting = [unit_of[start.results[0]]]
-        while waiting:
-            unit = waiting[-1]
-            missing = [other for other in _read(unit, unit_of) if id(other) not in done]
-            if missing:
-                waiting += missing
-                continue
-            waiting.pop()
-            if id(unit) not in done:
-                done.add(id(unit))
-                order.append(unit)
-    return order
 
 
 def _joined(unit: list[Instruction], graph: Graph) -> Instruction:
     if len(unit) == 1:
         return unit[0]
-    inside = {value for one in unit for value in one.results}
-    members = {id(one) for one in unit}
-    outside = {value for one in graph.instructions if id(one) not in members for value in one.operands}
-    body = tuple(one for one in graph.instructions if id(one) in members)
+    body = tuple(one for one in graph.instructions if any(one is part for part in unit))
+    inside = {value for one in body for value in one.results}
+    outside = {value for one in graph.instructions if one not in body for value in one.operands}.union(graph.needed)
     read = tuple(dict.fromkeys(value for one in body for value in one.operands if value not in inside))
-    kept = tuple(value for one in body for value in one.results if value in outside.union(graph.needed))
-    return Instruction("fused", tuple, read, kept, body=body)
-
-
-PASSES = (fold_constants, share_subexpressions, remove_dead_code, fuse_elementwise)
+    made = tuple(value for one in body for value in one.results if value in outside)
+    return Instruction("fused", tuple, read, {}, made, body=body)
 
 
 def optimized(graph: Graph) -> Graph:
-    """The graph after all passes, one after another."""
-    for each in PASSES:
-        graph = each(graph)
-    return graph
+    """The graph after all passes."""
+    return fuse_elementwise(remove_dead_code(share_subexpressions(fold_constants(graph))))
+
+
+# ---- memory ----
+
+MAY_SHARE = {"reshape", "ravel", "asarray", "ascontiguousarray", "astype", "getitem", "squeeze"}
+"""Operations whose result lies in the operand's memory or not, by the operand's layout: the operand is kept meanwhile."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where results are written: `buffer` has a number for each, `overwrites` the argument that one replaces at once.
+
+    sizes: the bytes of each buffer. nbytes: of all of them, and of what is allocated outside of them at any time.
+    owner: in whose memory each value lies. last: the position of the last instruction that reads that memory.
+    """
+
+    buffer: dict[Value, int]
+    overwrites: dict[Value, Value]
+    sizes: list[int]
+    nbytes: int
+    owner: dict[Value, Value]
+    last: dict[Value, int]
+
+    def __str__(self) -> str:
+        kept = [[value for value, number in self.buffer.items() if number == i] for i in range(len(self.sizes))]
+        lines = [f"buffer {i}: {size} bytes, {kept[i]}" for i, size in enumerate(self.sizes)]
+        return "\n".join([*lines, *(f"{value} overwrites {other}" for value, other in self.overwrites.items())])
+
+
+def plan_buffers(graph: Graph) -> Plan:
+    """Give every result that can be written into given memory a buffer that is free when it is made.
+
+    An elementwise instruction overwrites an operand of its shape that is read for the last time, number by number.
+    What is returned, and what other functions allocate, has memory of its own.
+    """
+    owner: dict[Value, Value] = {}
+    last: dict[Value, int] = {}
+    for i, one in enumerate(graph.instructions):
+        shares = one.operands and (one.is_view or one.name in MAY_SHARE)
+        owner.update({value: owner[one.operands[0]] if shares else value for value in one.results})
+        last.update({owner[value]: i for value in (*one.results, *one.operands)})
+    returned = {owner[value] for value in values_in(graph.returns)}
+    last.update({owner[value]: len(graph.instructions) for value in graph.needed})
+    overwrites = {value: argument for argument, value in graph.writes if value not in returned}
+    buffer: dict[Value, int] = {}
+    sizes: list[int] = []
+    free: set[int] = set()
+    loose: set[Value] = set()  # alive, and allocated outside
+    most = 0
+    for i, one in enumerate(graph.instructions):
+        ended = {owner[value] for value in (*one.results, *one.operands) if last[owner[value]] == i}
+        for value in one.results:
+            if value in overwrites and not _can_overwrite(one, overwrites[value], i, owner, last):
+                del overwrites[value]
+            if value in overwrites or one.name in SOURCES or owner[value] != value:
+                continue
+            if value in returned or written_by(one) is None:
+                loose.add(value)
+                continue
+            is_product = written_by(one) is np.dot
+            same = [] if is_product else [v for v in ended if v in buffer and v.shape == value.shape]
+            fitting = [buffer[v] for v in same if v.dtype == value.dtype] + sorted(free, key=sizes.__getitem__)
+            number = next((number for number in fitting if sizes[number] >= value.nbytes), len(sizes))
+            sizes += [value.nbytes] if number == len(sizes) else []
+            ended = {v for v in ended if buffer.get(v) != number}
+            free.discard(number)
+            buffer[value] = number
+        most = max(most, sum(value.nbytes for value in loose))
+        loose -= ended
+        free |= {buffer[value] for value in ended if value in buffer}
+    return Plan(buffer, overwrites, sizes, sum(sizes) + most, owner, last)
+
+
+def written_by(one: Instruction) -> Any:
+    """The function that writes the result into an array given last, with the same bits; None if there is none.
+
+    A fused instruction, a ufunc of numpy without conversions, or the product of two matrices.
+    """
+    types = {value.dtype for value in (*one.operands, *one.results)}
+    if one.body:
+        return one.function
+    if len(types) > 1 or one.settings or one.results[0].dtype not in FLOATS:
+        return None
+    if one.name in ("dot", "matmul") and len(one.arguments) == len(one.operands) == 2:
+        return np.dot if all(len(v.shape) == 2 and min(v.shape) > 1 for v in (*one.operands, *one.results)) else None
+    return one.function if isinstance(one.function, np.ufunc) and one.function.nout == 1 else None
+
+
+def _can_overwrite(
+    one: Instruction, argument: Value, i: int, owner: dict[Value, Value], last: dict[Value, int]
+) -> bool:
+    """Whether the argument is read by nothing later, and by this instruction only at the place that it writes."""
+    views = [value for value in one.operands if owner[value] == argument != value]
+    return bool(one.body) and last[argument] <= i and not views
