@@ -21,5 +21,5 @@ from minidl.compiler.passes import optimized as optimized
 from minidl.compiler.passes import plan_buffers as plan_buffers
 from minidl.compiler.passes import remove_dead_code as remove_dead_code
 from minidl.compiler.passes import share_subexpressions as share_subexpressions
-from minidl.compiler.trace import CannotCompile as CannotCompile
+from minidl.compiler.trace import CompilationError as CompilationError
 from minidl.compiler.trace import trace as trace

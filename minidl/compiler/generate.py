@@ -12,9 +12,9 @@ import numpy as np
 from numba import njit
 
 from minidl import kernels
-from minidl.compiler.graph import SOURCES, Graph, Instruction, Value, with_values
+from minidl.compiler.graph import SOURCES, Graph, Instruction, Value, values_in, with_values
 from minidl.compiler.passes import COMPARISONS, EXPRESSIONS, Plan, optimized, plan_buffers, written_by
-from minidl.compiler.trace import CannotCompile, trace
+from minidl.compiler.trace import trace
 from minidl.grad_mode import grad_enabled
 from minidl.kernels import Array
 from minidl.kernels.jit.activations import _sigmoid
@@ -56,46 +56,48 @@ class Program:
         loops = [code.replace("def loop", f"def {name}", 1) for code, name in self._loops.items()]
         self.source = "\n".join([*loops, run])
         self._lock = threading.Lock()
+        self._given = [(value.shape, value.dtype) for value in graph.arguments]
+        self._checked: Any = [None] * len(self._given)  # arrays that do not share memory
+        self.written = [graph.arguments.index(argument) for argument, _ in graph.writes]
 
     def __call__(self, *arrays: Array) -> Any:
+        given = [(array.shape, array.dtype) for array in arrays]
+        if given != self._given:
+            raise ValueError(f"the program was generated for arrays of {self._given}, not {given}")
+        changed = [k for k, array in enumerate(arrays) if array is not self._checked[k]]
+        for i, k in (
+            (i, k) for i in self.written for k in range(len(arrays)) if i != k and (i in changed or k in changed)
+        ):
+            if np.may_share_memory(arrays[i], arrays[k]):
+                raise ValueError(f"argument {i} is written and shares memory with argument {k}: pass a copy of one")
+        self._checked = arrays
         with self._lock:
             return self._names["run"](*arrays)
 
     def _code(self) -> str:
         graph, plan = self.graph, self.plan
         lines: list[str] = []
-        allocated: dict[Value, list[str]] = {}  # names of what other functions allocated, by the owner of its memory
         for i, one in enumerate(graph.instructions):
-            if one.name in SOURCES:
-                continue
-            lines += self._lines(one)
-            for value in one.results:
-                if plan.owner[value] not in plan.buffer and value not in plan.overwrites:
-                    allocated.setdefault(plan.owner[value], []).append(_name(value))
-            ended = {plan.owner[value] for value in (*one.operands, *one.results)}
-            over = [allocated.pop(value) for value in ended if plan.last[value] == i and value in allocated]
-            lines += [f"del {', '.join(names)}" for names in over]
+            lines += [] if one.name in SOURCES else self._lines(one)
+            lines += [f"del {_name(v)}" for v, own in plan.owner.items() if own in plan.outside and plan.last[own] == i]
         later = [(argument, value) for argument, value in graph.writes if value not in plan.overwrites]
         lines += [f"copyto({_name(argument)}, {_name(value)})" for argument, value in later]
-        made = {value for one in graph.instructions if one.name not in SOURCES for value in one.results}
-        returns = with_values(
-            graph.returns, lambda v: _Code(_name(v) if plan.owner[v] in made else f"{_name(v)}.copy()")
-        )
+        copies = {value: "" if plan.owner[value] in plan.outside else ".copy()" for value in values_in(graph.returns)}
+        returns = with_values(graph.returns, lambda value: _Code(_name(value) + copies[value]))
         head = f"def run({', '.join(map(_name, graph.arguments))}):"
         return "\n    ".join([head, *lines, f"return {returns!r}\n"])
 
     def _lines(self, one: Instruction) -> list[str]:
         """The code of one instruction."""
-        overwrites, buffer = self.plan.overwrites, self.plan.buffer
-        lines = [f"{_name(v)} = {_name(overwrites[v])}" for v in one.results if v in overwrites]
-        if written_by(one):
-            new = [v for v in one.results if v not in overwrites and v not in buffer]
-            lines += [f"{_name(v)} = empty({v.shape}, '{v.dtype}')" for v in new]
+        into = written_by(one)
+        lines = [f"{_name(v)} = {_name(self.plan.overwrites[v])}" for v in one.results if v in self.plan.overwrites]
+        if into:
+            lines += [f"{_name(v)} = empty({v.shape}, '{v.dtype}')" for v in one.results if v in self.plan.outside]
         if one.body:
             return [*lines, self._call_of_loop(one)]
         given = [self._setting(given) for given in one.arguments]
         given += [f"{name}={self._setting(given)}" for name, given in one.settings.items()]
-        if into := written_by(one):
+        if into:
             return [*lines, f"{self._named(one.name, into)}({', '.join([*given, _name(one.results[0])])})"]
         call = f"{self._named(one.name, one.function)}({', '.join(given)})"
         if not one.results[0].shape and len(one.results) == 1:
@@ -121,8 +123,10 @@ class Program:
         """The call of the loop for a fused instruction; adds the loop unless there is an equal one."""
         shape = one.results[0].shape
         code: dict[Value, str] = {}  # of each number within the loop
+        loads: list[str] = []
+        steps: list[str] = []
         names: dict[Any, str] = {}  # of each array, by where it lies
-        given, loads, stores = [], [], []
+        given, stores = [], []
         for value in (*one.operands, *one.results):
             if value in self._constants and (number := self._constants[value].number) is not None:
                 code[value] = repr(number)
@@ -138,7 +142,6 @@ class Program:
                 loads.append(f"{code[value]} = {element}")
             else:
                 stores.append((element, value))
-        steps = []
         for part in one.body:
             code[part.results[0]] = f"v{len(loads) + len(steps)}"
             steps.append(f"{code[part.results[0]]} = {_expression(part, code)}")
@@ -185,11 +188,12 @@ def _expression(one: Instruction, code: dict[Value, str]) -> str:
 
 
 class compile:  # noqa: N801  (reads as a verb)
-    """The function as generated code: traced at the first call, and for other shapes, types or kernels of its arguments.
+    """The function as generated code: traced at the first call, and for arrays of another shape or type, other Tensors.
 
-    Arguments and errors are those of `trace`; it returns arrays. What the function does in Python happens while it is
-    traced, and not in later calls: it prints nothing then, leaves nothing in `.grad`, and reads a learning rate or a
-    layer's setting once. A training loop relies on these, so this is a demonstration without a public name.
+    Arguments and errors are those of `trace`: give data as arrays, and what stays, such as parameters, as Tensors. The
+    result is an array. What the function does in Python happens while it is traced, and not in later calls: it prints
+    nothing then, leaves nothing in `.grad`, and reads a learning rate or a layer's setting once. A training loop relies
+    on these, so this is a demonstration without a public name.
 
     >>> softsign = compile(lambda x: x / (1.0 + abs(x)))
     >>> softsign(np.array([-3.0, 0.25]))
@@ -198,22 +202,19 @@ class compile:  # noqa: N801  (reads as a verb)
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.programs: dict[Any, Program] = {}
+        self.programs: dict[Any, tuple[Program, Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
+        tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
         arrays = [argument._data if isinstance(argument, Tensor) else argument for argument in arguments]
-        kind = (kernels.active(), grad_enabled.get(), *[(array.shape, array.dtype) for array in arrays])
-        kind += tuple(isinstance(argument, Tensor) and argument.requires_grad for argument in arguments)
+        kind = (kernels.active(), grad_enabled.get(), *[(id(one), one.requires_grad) for one in tensors])
+        kind += tuple((array.shape, array.dtype) for array in arrays if isinstance(array, np.ndarray))
         if kind not in self.programs:
             graph = optimized(trace(self.function, *arguments))
-            self.programs[kind] = generate(graph, plan_buffers(graph))
-        program = self.programs[kind]
-        written = [program.graph.arguments.index(argument) for argument, _ in program.graph.writes]
-        for i in written:
-            if any(np.may_share_memory(arrays[i], other) for k, other in enumerate(arrays) if k != i):
-                raise CannotCompile(f"argument {i} is written, and shares memory with another one: pass a copy of one")
+            self.programs[kind] = generate(graph, plan_buffers(graph)), tensors  # kept, so that no other gets their id
+        program = self.programs[kind][0]
         result = program(*arrays)
-        for i in written:
+        for i in program.written:
             if isinstance(arguments[i], Tensor):
                 arguments[i].increment_version()
         return result

@@ -13,7 +13,7 @@ return %3
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -141,23 +141,22 @@ def execute(one: Instruction, known: dict[Value, Any]) -> None:
         known.update(zip(one.results, made if isinstance(made, tuple) else (made,), strict=True))
 
 
-def with_values(template: Any, change: Callable[[Value], Any]) -> Any:
-    """Nested tuples, lists and dicts with every Value changed."""
-    if isinstance(template, (tuple, list)):
-        return type(template)(with_values(one, change) for one in template)
-    if isinstance(template, dict):
-        return {name: with_values(one, change) for name, one in template.items()}
-    return change(template) if isinstance(template, Value) else template
+def mapped(given: Any, change: Callable[[Any], Any]) -> Any:
+    """Nested tuples, lists and dicts with everything else in them changed."""
+    if isinstance(given, (tuple, list)):
+        return type(given)(mapped(one, change) for one in given)
+    if isinstance(given, dict):
+        return {name: mapped(one, change) for name, one in given.items()}
+    return change(given)
 
 
-def values_in(template: Any) -> list[Value]:
+def with_values(given: Any, change: Callable[[Value], Any]) -> Any:
+    """The same with every Value changed."""
+    return mapped(given, lambda one: change(one) if isinstance(one, Value) else one)
+
+
+def values_in(given: Any) -> list[Value]:
     """The Values in nested tuples, lists and dicts."""
     found: list[Value] = []
-    with_values(template, found.append)
+    with_values(given, found.append)
     return found
-
-
-def renamed(one: Instruction, instead: dict[Value, Value]) -> Instruction:
-    """The instruction with other operands."""
-    arguments, settings = with_values((one.arguments, one.settings), lambda value: instead.get(value, value))
-    return replace(one, arguments=arguments, settings=settings)

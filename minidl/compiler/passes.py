@@ -1,7 +1,7 @@
 """Passes: functions from a graph to an equal one with less to do.
 
-Equal means to the bit, for every argument: x + 0.0 stays, since it turns -0.0 into 0.0, and random numbers are drawn even
-if nobody reads them. `plan_buffers` comes last.
+Equal means to the bit, for every argument: x + 0.0 stays, since it turns -0.0 into 0.0, and random numbers are drawn
+even if nobody reads them. `plan_buffers` comes last.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minidl.compiler.graph import SOURCES, Graph, Instruction, Value, execute, renamed, values_in, with_values
+from minidl.compiler.graph import SOURCES, Graph, Instruction, Value, execute, values_in, with_values
 
 KEPT = ("argument", "random")
 """Never folded, shared or removed."""
@@ -37,7 +37,8 @@ def share_subexpressions(graph: Graph) -> Graph:
     instead: dict[Value, Value] = {}
     instructions = []
     for one in graph.instructions:
-        one = renamed(one, instead)
+        given = with_values((one.arguments, one.settings), lambda value: instead.get(value, value))
+        one = replace(one, arguments=given[0], settings=given[1])
         earlier = one.results if one.name in KEPT else first.setdefault(one.key, one.results)
         if earlier is one.results:
             instructions.append(one)
@@ -56,11 +57,19 @@ def remove_dead_code(graph: Graph) -> Graph:
             instructions.insert(0, one)
     return replace(graph, instructions=tuple(instructions))
 
+
 # ---- fusion ----
 
 ARITHMETIC = {
-    **{"add": "{} + {}", "subtract": "{} - {}", "multiply": "{} * {}", "divide": "{} / {}"},
-    **{"negative": "-{}", "absolute": "abs({})", "sqrt": "sqrt({})", "exp": "exp({})", "copy": "{}", "astype": "{}"},
+    "add": "{} + {}",
+    "subtract": "{} - {}",
+    "multiply": "{} * {}",
+    "divide": "{} / {}",
+    "negative": "-{}",
+    "absolute": "abs({})",
+    "sqrt": "sqrt({})",
+    "exp": "exp({})",
+    "astype": "{}",
     "relu": "{zero} if {0} < {zero} else {0}",
     "relu_backward": "{zero} if {1} <= {zero} else {0}",
     "sigmoid": "sigmoid({0}, {one})",
@@ -68,8 +77,12 @@ ARITHMETIC = {
     "tanh_backward": "{0} * ({one} - {1} * {1})",
 }
 COMPARISONS = {
-    **{"less": "{} < {}", "less_equal": "{} <= {}", "greater": "{} > {}", "greater_equal": "{} >= {}"},
-    **{"equal": "{} == {}", "not_equal": "{} != {}"},
+    "less": "{} < {}",
+    "less_equal": "{} <= {}",
+    "greater": "{} > {}",
+    "greater_equal": "{} >= {}",
+    "equal": "{} == {}",
+    "not_equal": "{} != {}",
 }
 EXPRESSIONS = {**ARITHMETIC, **COMPARISONS, "where": "{1} if {0} else {2}"}
 """How generated code computes one number of an elementwise operation; zero and one have the type of the result."""
@@ -79,7 +92,7 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 def is_elementwise(one: Instruction) -> bool:
     """Whether generated code can compute it number by number, in numpy's type and with numpy's bits."""
-    if one.name not in EXPRESSIONS or one.settings or (one.name == "copy" and len(one.arguments) > 1):
+    if one.name not in EXPRESSIONS or one.settings:
         return False
     types = {value.dtype for value in one.operands}
     if one.name in COMPARISONS:
@@ -91,55 +104,38 @@ def is_elementwise(one: Instruction) -> bool:
 def fuse_elementwise(graph: Graph) -> Graph:
     """Join elementwise instructions of one shape that read each other into one, which goes through memory once.
 
-    Two units are not joined if a third one reads the first and is read by the second.
+    It runs where the last of them ran. So another one joins only if nothing else has read their results by then.
     """
     unit: dict[Value, list[Instruction]] = {}  # the instructions that are joined with the one that makes a value
+    read: dict[int, bool] = {}  # whether something else has read a unit's results
     for one in graph.instructions:
-        unit.update(dict.fromkeys(one.results, [one]))
-        for value in one.operands if is_elementwise(one) else ():
-            mine, other = unit[one.results[0]], unit[value]
-            is_alike = is_elementwise(other[0]) and other[0].results[0].shape == one.results[0].shape
-            if mine is not other and is_alike and not _is_between(mine, other, unit):
-                unit.update({made: other for part in mine for made in part.results})
-                other += mine
-    order: list[list[Instruction]] = []  # each unit after those that it reads, random numbers in the graph's order
-    waiting = [unit[one.results[0]] for one in sorted(graph.instructions, key=lambda one: one.name not in KEPT)][::-1]
-    while waiting:
-        missing = [other for other in _read(waiting[-1], unit) if all(other is not done for done in order)]
-        unmade = waiting[-1] if missing else waiting.pop()
-        waiting += missing
-        if unmade and not missing and all(unmade is not done for done in order):
-            order.append(unmade)
-    return replace(graph, instructions=tuple(_joined(part, graph) for part in order))
-
-
-def _read(mine: list[Instruction], unit: dict[Value, list[Instruction]]) -> list[list[Instruction]]:
-    """The other units whose results this one reads."""
-    return [unit[value] for one in mine for value in one.operands if unit[value] is not mine]
-
-
-def _is_between(mine: list[Instruction], other: list[Instruction], unit: dict[Value, list[Instruction]]) -> bool:
-    """Whether a third unit that one of the two reads, directly or not, reads the other."""
-    ends = (id(mine), id(other))
-    above = {id(one): one for end in (mine, other) for one in _read(end, unit) if id(one) not in ends}
-    waiting = list(above.values())
-    for third in waiting:  # the list grows while it is read
-        fresh = {id(one): one for one in _read(third, unit) if id(one) not in above}
-        if fresh.keys() & set(ends):
-            return True
-        above.update(fresh)
-        waiting += fresh.values()
-    return False
+        mine = [one]
+        unit.update(dict.fromkeys(one.results, mine))
+        for value in one.operands:
+            other = unit[value]
+            alike = (
+                is_elementwise(one) and is_elementwise(other[0]) and other[0].results[0].shape == one.results[0].shape
+            )
+            if other is mine:
+                continue
+            if alike and not read.get(id(other)):
+                unit.update({made: mine for part in other for made in part.results})
+                mine[:0] = other
+            else:
+                read[id(other)] = True
+    units = [unit[one.results[0]] for one in graph.instructions if unit[one.results[0]][-1] is one]
+    return replace(graph, instructions=tuple(_joined(mine, graph) for mine in units))
 
 
 def _joined(unit: list[Instruction], graph: Graph) -> Instruction:
     if len(unit) == 1:
         return unit[0]
-    body = tuple(one for one in graph.instructions if any(one is part for part in unit))
-    inside = {value for one in body for value in one.results}
-    outside = {value for one in graph.instructions if one not in body for value in one.operands}.union(graph.needed)
-    read = tuple(dict.fromkeys(value for one in body for value in one.operands if value not in inside))
-    made = tuple(value for one in body for value in one.results if value in outside)
+    inside = {value for one in unit for value in one.results}
+    others = [one for one in graph.instructions if not inside.intersection(one.results)]
+    outside = {value for one in others for value in one.operands}.union(graph.needed)
+    read = tuple(dict.fromkeys(value for one in unit for value in one.operands if value not in inside))
+    made = tuple(value for one in unit for value in one.results if value in outside)
+    body = tuple(one for one in graph.instructions if inside.intersection(one.results))
     return Instruction("fused", tuple, read, {}, made, body=body)
 
 
@@ -151,19 +147,20 @@ def optimized(graph: Graph) -> Graph:
 # ---- memory ----
 
 MAY_SHARE = {"reshape", "ravel", "asarray", "ascontiguousarray", "astype", "getitem", "squeeze"}
-"""Operations whose result lies in the operand's memory or not, by the operand's layout: the operand is kept meanwhile."""
+"""Operations whose result lies in the operand's memory or not, by its layout: meanwhile the operand is kept."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Where results are written: `buffer` has a number for each, `overwrites` the argument that one replaces at once.
+    """Where results are written: into a buffer, by its number, over an argument, or into new memory outside.
 
-    sizes: the bytes of each buffer. nbytes: of all of them, and of what is allocated outside of them at any time.
+    sizes: the bytes of each buffer. nbytes: of all buffers, and the most that is outside of them at one time.
     owner: in whose memory each value lies. last: the position of the last instruction that reads that memory.
     """
 
     buffer: dict[Value, int]
     overwrites: dict[Value, Value]
+    outside: set[Value]
     sizes: list[int]
     nbytes: int
     owner: dict[Value, Value]
@@ -193,7 +190,7 @@ def plan_buffers(graph: Graph) -> Plan:
     buffer: dict[Value, int] = {}
     sizes: list[int] = []
     free: set[int] = set()
-    loose: set[Value] = set()  # alive, and allocated outside
+    outside: set[Value] = set()
     most = 0
     for i, one in enumerate(graph.instructions):
         ended = {owner[value] for value in (*one.results, *one.operands) if last[owner[value]] == i}
@@ -203,7 +200,7 @@ def plan_buffers(graph: Graph) -> Plan:
             if value in overwrites or one.name in SOURCES or owner[value] != value:
                 continue
             if value in returned or written_by(one) is None:
-                loose.add(value)
+                outside.add(value)
                 continue
             is_product = written_by(one) is np.dot
             same = [] if is_product else [v for v in ended if v in buffer and v.shape == value.shape]
@@ -213,10 +210,9 @@ def plan_buffers(graph: Graph) -> Plan:
             ended = {v for v in ended if buffer.get(v) != number}
             free.discard(number)
             buffer[value] = number
-        most = max(most, sum(value.nbytes for value in loose))
-        loose -= ended
+        most = max(most, sum(value.nbytes for value in outside if last[value] >= i))
         free |= {buffer[value] for value in ended if value in buffer}
-    return Plan(buffer, overwrites, sizes, sum(sizes) + most, owner, last)
+    return Plan(buffer, overwrites, outside, sizes, sum(sizes) + most, owner, last)
 
 
 def written_by(one: Instruction) -> Any:

@@ -1,7 +1,7 @@
 """trace: run a function with arrays that record what is done with them.
 
-A `Traced` array has real numbers and the Value that stands for them. Whatever numpy or the kernels do with it becomes an
-instruction: forward, backward (vector-Jacobian products are functions of arrays) and update alike. Linear layers and
+A `Traced` array has real numbers and the Value that stands for them. Whatever numpy or the kernels do with it becomes
+an instruction: forward, backward (vector-Jacobian products are functions of arrays) and update alike. Linear layers and
 updates are recorded as the reference's arithmetic, every other kernel as one instruction.
 
 What Python does is not recorded, so a graph is right only if Python would do the same in every call. The function is
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from minidl import kernels, random
-from minidl.compiler.graph import Graph, Instruction, Value
+from minidl.compiler.graph import Graph, Instruction, Value, mapped
 from minidl.kernels import Array, counting, owner, reference
 from minidl.kernels.flops import OPERATIONS, UPDATES
 from minidl.tensor import Tensor
@@ -45,7 +45,7 @@ OVERWRITE = {"attention_softmax", "attention_softmax_backward", "attention_block
 """Kernels that may write into their operands, and therefore get copies."""
 
 
-class CannotCompile(RuntimeError):
+class CompilationError(RuntimeError):
     """The function does what a graph cannot; the message says what it was, and what to do."""
 
 
@@ -69,7 +69,7 @@ class Recorder:
             return arguments[0]
         refused = name not in FUNCTIONS and not isinstance(function, np.ufunc)
         if refused or "out" in settings or (name == "where" and len(arguments) < 3):
-            raise CannotCompile(
+            raise CompilationError(
                 f"np.{name} is none of the functions that are recorded (minidl.compiler.trace.FUNCTIONS), or it writes "
                 "into an array, or the numbers decide the shape of its result: call it outside of the function"
             )
@@ -78,15 +78,17 @@ class Recorder:
     def call(self, name: str, function: Callable[..., Any], arguments: Any, settings: dict[str, Any]) -> Any:
         """Execute and record a function; its results, traced."""
         read: list[Traced] = []
-        template = self.template((tuple(arguments), settings), read)
-        made = function(*_numbers(arguments), **_numbers(settings))
+        mapped((arguments, settings), lambda one: read.append(one) if isinstance(one, Traced) else None)
+        template = mapped((tuple(arguments), settings), self.valued)
+        numbers = mapped((arguments, settings), lambda one: one.array if isinstance(one, Traced) else one)
+        made = function(*numbers[0], **numbers[1])
         arrays = [np.asarray(one) for one in (made if isinstance(made, tuple) else (made,))]
         base = next((one for one in read if owner(arrays[0]) is owner(one.array)), None)
         results = tuple(self.traced(array, base) for array in arrays)
         values = tuple(one.value for one in results)
         if not read:
             name, function, template = "constant", np.asarray, ((arrays[0],), {})
-        self.instructions.append(Instruction(name, function, *template, values, base is not None))
+        self.instructions.append(Instruction(name, function, template[0], template[1], values, base is not None))
         return results if isinstance(made, tuple) else results[0]
 
     def traced(self, array: Array, base: Traced | None = None) -> Traced:
@@ -99,15 +101,10 @@ class Recorder:
         self.instructions.append(Instruction(name, function, arguments, {}, (made.value,)))
         return made
 
-    def template(self, given: Any, read: list[Traced]) -> Any:
-        """What is given, with Values for arrays; the traced ones are added to `read`."""
-        if isinstance(given, (tuple, list)):
-            return type(given)(self.template(one, read) for one in given)
-        if isinstance(given, dict):
-            return {name: self.template(one, read) for name, one in given.items()}
+    def valued(self, given: Any) -> Any:
+        """The Value of an array; anything else as it is."""
         if isinstance(given, Traced):
-            read.append(given.current())
-            return given.value
+            return given.current().value
         if not isinstance(given, np.ndarray):
             return given
         if id(given) not in self.outside:
@@ -121,15 +118,15 @@ class Traced(NDArrayOperatorsMixin):
 
     def __init__(self, recorder: Recorder, value: Value, array: Array, view_of: Traced | None) -> None:
         self.recorder, self.value, self.array = recorder, value, array
-        self.base = view_of.base or view_of if view_of is not None else None
+        self.base: Traced | None = view_of if view_of is None or view_of.base is None else view_of.base
         self.argument: Value | None = None  # whose memory this is
         self.writes = 0  # into this memory
         self.seen = 0 if self.base is None else self.base.writes
 
     def current(self) -> Traced:
-        """This array; CannotCompile if its memory was written otherwise since it was made."""
+        """This array; CompilationError if its memory was written otherwise since it was made."""
         if self.base is not None and self.seen != self.base.writes:
-            raise CannotCompile(
+            raise CompilationError(
                 f"a view of shape {self.array.shape} is used after the array that it is a view of was written: make "
                 "a new array instead of writing, as x = x + y does"
             )
@@ -138,12 +135,12 @@ class Traced(NDArrayOperatorsMixin):
     def write(self, result: Traced) -> None:
         """This memory holds `result` from now on."""
         if self.base is not None:
-            raise CannotCompile(
+            raise CompilationError(
                 f"a view of shape {self.array.shape} is written: write into the whole array, as x[index] = y does"
             )
         if (result.array.shape, result.array.dtype) != (self.array.shape, self.array.dtype):
             result = self.recorder.numpy(np.broadcast_to, result, self.array.shape).astype(self.array.dtype)
-        result = result.copy() if result.base or result.argument else result
+        result = result.copy() if result.base is not None or result.argument else result
         self.value, self.array, self.writes = result.value, result.array, self.writes + 1
         if self.argument:
             self.recorder.writes[self.argument] = self.value
@@ -151,7 +148,7 @@ class Traced(NDArrayOperatorsMixin):
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
         outs = settings.pop("out", ())
         if method == "at" or not all(isinstance(out, Traced) for out in outs):
-            raise CannotCompile(
+            raise CompilationError(
                 f"np.{function.__name__} writes into an array that is not an argument of the function: make it one; a "
                 "gradient from before is removed by zero_grad()"
             )
@@ -174,15 +171,15 @@ class Traced(NDArrayOperatorsMixin):
             return getattr(self.array, name)
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(name)
-        raise CannotCompile(f"x.{name} is not recorded: it writes, or shows numbers to Python")
+        raise CompilationError(f"x.{name} is not recorded: it writes, or shows numbers to Python")
 
     @property
     def T(self) -> Traced:  # noqa: N802
         return self.transpose()
 
     def __getitem__(self, index: Any) -> Traced:
-        if any(getattr(one, "dtype", None) == bool for one in (index if isinstance(index, tuple) else (index,))):
-            raise CannotCompile("x[mask] has a shape that the numbers decide: write where(mask, x, 0)")
+        if any(getattr(one, "dtype", "") == "bool" for one in (index if isinstance(index, tuple) else (index,))):
+            raise CompilationError("x[mask] has a shape that the numbers decide: write where(mask, x, 0)")
         return self.recorder.call("getitem", operator.getitem, (self, index), {})
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -192,7 +189,7 @@ class Traced(NDArrayOperatorsMixin):
         return len(self.array)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise CannotCompile(
+        raise CompilationError(
             f"Python looks at the numbers of an array of shape {self.array.shape}, as float(x), item(), `if x > 0` and "
             "np.array(x) do, and a graph is the same for all numbers: use where(), or do it outside of the function"
         )
@@ -212,15 +209,6 @@ def drawn(shape: tuple[int, ...], dtype: str) -> Array:
     return np.asarray(random.generator().random(shape, dtype=dtype))  # type: ignore[call-overload]
 
 
-def _numbers(given: Any) -> Any:
-    """What is given, with the numbers of traced arrays."""
-    if isinstance(given, (tuple, list)):
-        return type(given)(_numbers(one) for one in given)
-    if isinstance(given, dict):
-        return {name: _numbers(one) for name, one in given.items()}
-    return given.array if isinstance(given, Traced) else given
-
-
 # ---- tracing ----
 
 
@@ -229,7 +217,7 @@ def trace(function: Callable[..., Any], *arguments: Any) -> Graph:
 
     arguments: arrays, which the function gets as Tensors, and Tensors, such as parameters, which it may also know from
     elsewhere. All arrays that it reads or writes are among them; it returns Tensors, arrays, or a tuple of them.
-    Errors: CannotCompile, TypeError for other arguments.
+    Errors: CompilationError, TypeError for other arguments.
 
     >>> w = Tensor([0.5, -2.0])
     >>> print(trace(lambda x, w: (x * w).sum(), np.float32([1, 3]), w))
@@ -246,15 +234,15 @@ def trace(function: Callable[..., Any], *arguments: Any) -> Graph:
     (graph, arrays), (again, others) = _traced(function, tensors), _traced(function, tensors)
     for one, other in zip(graph.instructions, again.instructions, strict=False):
         if one.key != other.key:
-            raise CannotCompile(
+            raise CompilationError(
                 f"two calls differ: {one} and {other}. The function keeps a count, or draws random numbers otherwise "
                 "than by minidl.random.generator().random: pass what differs as an argument"
             )
     if len(graph.instructions) != len(again.instructions) or str(graph) != str(again):
-        raise CannotCompile("two calls differ in the number of their operations: the function keeps a count")
+        raise CompilationError("two calls differ in the number of their operations: the function keeps a count")
     for array, other in zip(arrays, others, strict=True):
         if owner(array) is owner(other):
-            raise CannotCompile(
+            raise CompilationError(
                 f"the function uses an array of shape {array.shape} that is not an argument and may change: make it one"
             )
     return graph
@@ -271,8 +259,8 @@ def _traced(function: Callable[..., Any], tensors: list[Tensor]) -> tuple[Graph,
         with _recording(recorder):
             returns = _values(function(*tensors), recorder)
     finally:
-        for tensor, tensor._data, tensor.grad, tensor._written in before:
-            pass
+        for tensor, array, grad, written in before:
+            tensor._data, tensor.grad, tensor._written = array, grad, written
     graph = Graph(tuple(recorder.instructions), returns, tuple(recorder.writes.items()))
     return graph, [array for array, _ in recorder.outside.values()]
 
@@ -283,8 +271,8 @@ def _values(result: Any, recorder: Recorder) -> Any:
         return tuple(_values(one, recorder) for one in result)
     array = result._data if isinstance(result, Tensor) else result
     if isinstance(array, (Traced, np.ndarray)):
-        return recorder.template(array, [])
-    raise CannotCompile(f"the function returns {type(result).__name__}: Tensors, arrays or a tuple are expected")
+        return recorder.valued(array)
+    raise CompilationError(f"the function returns {type(result).__name__}: Tensors, arrays or a tuple are expected")
 
 
 @contextmanager
@@ -324,4 +312,4 @@ class _Draws:
         return self._recorder.source("random", drawn, array, array.shape, str(array.dtype))
 
     def __getattr__(self, name: str) -> Any:
-        raise CannotCompile(f"generator().{name} is not recorded, only generator().random: pass what is drawn")
+        raise CompilationError(f"generator().{name} is not recorded, only generator().random: pass what is drawn")
