@@ -15,6 +15,7 @@ from minidl import kernels
 from minidl.compiler.graph import SOURCES, Graph, Instruction, Value, values_in, with_values
 from minidl.compiler.passes import COMPARISONS, EXPRESSIONS, Plan, optimized, plan_buffers, written_by
 from minidl.compiler.trace import trace
+from minidl.functional.one_type import autocast_dtype
 from minidl.grad_mode import grad_enabled
 from minidl.kernels import Array
 from minidl.kernels.jit.activations import _sigmoid
@@ -61,9 +62,11 @@ class Program:
         self.written = [graph.arguments.index(argument) for argument, _ in graph.writes]
 
     def __call__(self, *arrays: Array) -> Any:
-        given = [(array.shape, array.dtype) for array in arrays]
+        given = [(array.shape, array.dtype) for array in arrays if isinstance(array, np.ndarray)]
         if given != self._given:
             raise ValueError(f"the program was generated for arrays of {self._given}, not {given}")
+        if not all(arrays[i].flags.writeable for i in self.written):
+            raise ValueError(f"arguments {self.written} are written, and one of them is read-only: pass a copy")
         changed = [k for k, array in enumerate(arrays) if array is not self._checked[k]]
         for i, k in (
             (i, k) for i in self.written for k in range(len(arrays)) if i != k and (i in changed or k in changed)
@@ -114,7 +117,7 @@ class Program:
     def _setting(self, given: Any) -> str:
         if isinstance(given, Value):
             return _name(given)
-        if isinstance(given, (tuple, list)):
+        if type(given) in (tuple, list):
             inner = "".join(f"{self._setting(one)}, " for one in given)
             return f"({inner})" if isinstance(given, tuple) else f"[{inner}]"
         return repr(given) if type(given) in (bool, int, str, slice, type(None)) else self._named("setting", given)
@@ -207,7 +210,12 @@ class compile:  # noqa: N801  (reads as a verb)
     def __call__(self, *arguments: Any) -> Any:
         tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
         arrays = [argument._data if isinstance(argument, Tensor) else argument for argument in arguments]
-        kind = (kernels.active(), grad_enabled.get(), *[(id(one), one.requires_grad) for one in tensors])
+        kind = (
+            kernels.active(),
+            grad_enabled.get(),
+            autocast_dtype.get(),
+            *[(id(one), one.requires_grad) for one in tensors],
+        )
         kind += tuple((array.shape, array.dtype) for array in arrays if isinstance(array, np.ndarray))
         if kind not in self.programs:
             graph = optimized(trace(self.function, *arguments))

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from minidl.kernels import Array
 
 SOURCES = ("argument", "constant")
@@ -72,7 +74,7 @@ class Instruction:
         return array.flat[0].item() if is_one else None  # type: ignore[union-attr]
 
     def __str__(self) -> str:
-        given = [str(self.number)] if self.name == "constant" else [_text(one) for one in self.arguments]
+        given = [_text(one) for one in self.arguments]
         given += [f"{name}={_text(one)}" for name, one in self.settings.items()]
         types = ", ".join(f"{value.shape} {value.dtype}" for value in self.results)
         line = f"{', '.join(map(repr, self.results))} = {self.name}({', '.join(given)})  # {types}"
@@ -80,6 +82,8 @@ class Instruction:
 
 
 def _text(given: Any) -> str:
+    if isinstance(given, np.ndarray):
+        return repr(given.item()) if not given.ndim else f"<{given.size} numbers, the first {given.flat[:1].tolist()}>"
     return given.__name__ if isinstance(given, type) else repr(given)
 
 
@@ -138,14 +142,15 @@ def execute(one: Instruction, known: dict[Value, Any]) -> None:
     if not one.body:
         arguments, settings = with_values((one.arguments, one.settings), known.__getitem__)
         made = one.function(*arguments, **settings)
-        known.update(zip(one.results, made if isinstance(made, tuple) else (made,), strict=True))
+        arrays = map(np.asarray, made if isinstance(made, tuple) else (made,))  # numpy's reductions give numbers
+        known.update(zip(one.results, arrays, strict=True))
 
 
 def mapped(given: Any, change: Callable[[Any], Any]) -> Any:
     """Nested tuples, lists and dicts with everything else in them changed."""
-    if isinstance(given, (tuple, list)):
+    if type(given) in (tuple, list):
         return type(given)(mapped(one, change) for one in given)
-    if isinstance(given, dict):
+    if type(given) is dict:
         return {name: mapped(one, change) for name, one in given.items()}
     return change(given)
 

@@ -57,9 +57,10 @@ class Recorder:
         self.outside: dict[int, tuple[Array, Value]] = {}  # arrays that are not traced, by their id
         self.writes: dict[Value, Value] = {}
         self.made = 0
+        self.is_over = False
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(np, name)
+        found = getattr(np, name.replace("empty", "zeros"))  # so that every call finds the same
         return found if isinstance(found, type) or not callable(found) else partial(self.numpy, found)
 
     def numpy(self, function: Any, *arguments: Any, **settings: Any) -> Any:
@@ -104,6 +105,11 @@ class Recorder:
     def valued(self, given: Any) -> Any:
         """The Value of an array; anything else as it is."""
         if isinstance(given, Traced):
+            if given.recorder is not self or self.is_over:
+                raise CompilationError(
+                    "an array is used that a traced function made and kept, as an optimizer's first step keeps its "
+                    "state: take that step before the function is traced, or pass what is kept as an argument"
+                )
             return given.current().value
         if not isinstance(given, np.ndarray):
             return given
@@ -261,6 +267,7 @@ def _traced(function: Callable[..., Any], tensors: list[Tensor]) -> tuple[Graph,
     finally:
         for tensor, array, grad, written in before:
             tensor._data, tensor.grad, tensor._written = array, grad, written
+    recorder.is_over = True
     graph = Graph(tuple(recorder.instructions), returns, tuple(recorder.writes.items()))
     return graph, [array for array, _ in recorder.outside.values()]
 
