@@ -74,7 +74,7 @@ class Instruction:
         return array.flat[0].item() if is_one else None  # type: ignore[union-attr]
 
     def __str__(self) -> str:
-        given = [_text(one) for one in self.arguments]
+        given = [_text(one) for one in self.arguments] if self.number is None else [repr(self.number)]
         given += [f"{name}={_text(one)}" for name, one in self.settings.items()]
         types = ", ".join(f"{value.shape} {value.dtype}" for value in self.results)
         line = f"{', '.join(map(repr, self.results))} = {self.name}({', '.join(given)})  # {types}"
@@ -83,7 +83,7 @@ class Instruction:
 
 def _text(given: Any) -> str:
     if isinstance(given, np.ndarray):
-        return repr(given.item()) if not given.ndim else f"<{given.size} numbers, the first {given.flat[:1].tolist()}>"
+        return f"<{given.size} numbers>"
     return given.__name__ if isinstance(given, type) else repr(given)
 
 
