@@ -9,6 +9,7 @@ import numpy as np
 
 from minidl import Tensor, no_grad
 from minidl import functional as F
+from minidl.compiler import CompilationError
 
 SHAPES = [(), (1,), (5,), (3, 5), (3, 1), (2, 3, 5), (0, 5), (1, 5), (7, 1, 5)]
 SPECIAL = [np.nan, -0.0, 0.0, np.inf, -np.inf, 1e-40, 3.7]
@@ -22,14 +23,22 @@ def random_program(seed: int) -> tuple[Callable[..., Any], list[np.ndarray]]:
     steps = int(random.integers(1 << 30))
 
     def program(*given: Tensor) -> Any:
-        random, made = np.random.default_rng(steps), list(given)
+        leaf = Tensor(given[2].data, requires_grad=True)
+        random, made = np.random.default_rng(steps), [*given, leaf]
         for _ in range(random.integers(4, 14)):
             a, b = (made[random.integers(len(made))] for _ in range(2))
             try:
                 made.append(OPERATIONS[random.integers(len(OPERATIONS))](a, b, given))
             except (ValueError, IndexError):  # shapes that do not fit, in every call
                 continue
-        return tuple(made[-3:])
+        try:
+            made[-1].sum().backward()
+        except (
+            RuntimeError
+        ) as error:  # nothing requires a gradient, or what a gradient reads was written: in every call
+            if isinstance(error, CompilationError):
+                raise
+        return (*(one.data for one in made[-3:]), *(() if leaf.grad is None else (leaf.grad,)))
 
     return program, arrays
 
