@@ -6,14 +6,14 @@
     graph = remove_dead_code(graph)
     graph = fuse_elementwise(graph)
     plan = plan_buffers(graph)           which results share memory
-    program = generate(graph, plan)      program.source, program(*arrays)
+    program = Program(graph, plan)       program.source, program(*arrays)
     compile(f)                           all of it, at the first call
 
 Read `graph.py`, `trace.py`, `passes.py`, `generate.py`, in this order.
 """
 
+from minidl.compiler.generate import Program as Program
 from minidl.compiler.generate import compile as compile
-from minidl.compiler.generate import generate as generate
 from minidl.compiler.graph import Graph as Graph
 from minidl.compiler.passes import fold_constants as fold_constants
 from minidl.compiler.passes import fuse_elementwise as fuse_elementwise

@@ -1,4 +1,4 @@
-"""generate: from a graph to Python code, with a loop for numba in place of every fused instruction."""
+"""Program: from a graph to Python code, with a loop for numba in place of every fused instruction."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ def _loop(source: str) -> Any:
 class Program:
     """A graph as a function of arrays. source: its code. It writes into its arguments what the graph writes.
 
+    The results have the bits of `Graph.run`, with one exception: numpy adds up in the order of memory, and a buffer is
+    in C order where numpy would make an array in the order of its operands. Nan may have another sign.
     Its buffers are made once: a second thread that calls it waits for the first.
     """
 
@@ -68,11 +70,10 @@ class Program:
         if not all(arrays[i].flags.writeable for i in self.written):
             raise ValueError(f"arguments {self.written} are written, and one of them is read-only: pass a copy")
         changed = [k for k, array in enumerate(arrays) if array is not self._checked[k]]
-        for i, k in (
-            (i, k) for i in self.written for k in range(len(arrays)) if i != k and (i in changed or k in changed)
-        ):
-            if np.may_share_memory(arrays[i], arrays[k]):
-                raise ValueError(f"argument {i} is written and shares memory with argument {k}: pass a copy of one")
+        for i in self.written:
+            for k in range(len(arrays)) if i in changed else changed:
+                if i != k and np.may_share_memory(arrays[i], arrays[k]):
+                    raise ValueError(f"argument {i} is written and shares memory with argument {k}: pass a copy")
         self._checked = arrays
         with self._lock:
             return self._names["run"](*arrays)
@@ -83,7 +84,7 @@ class Program:
         for i, one in enumerate(graph.instructions):
             lines += [] if one.name in SOURCES else self._lines(one)
             lines += [f"del {_name(v)}" for v, own in plan.owner.items() if own in plan.outside and plan.last[own] == i]
-        later = [(argument, value) for argument, value in graph.writes if value not in plan.overwrites]
+        later = [(argument, value) for argument, value in graph.writes if plan.overwrites.get(value) != argument]
         lines += [f"copyto({_name(argument)}, {_name(value)})" for argument, value in later]
         copies = {value: "" if plan.owner[value] in plan.outside else ".copy()" for value in values_in(graph.returns)}
         returns = with_values(graph.returns, lambda value: _Code(_name(value) + copies[value]))
@@ -156,11 +157,6 @@ class Program:
         return f"{name}({', '.join(given)})"
 
 
-def generate(graph: Graph, plan: Plan) -> Program:
-    """The graph as generated code, with its results where the plan puts them."""
-    return Program(graph, plan)
-
-
 class _Code(str):
     """Text that repr leaves as it is."""
 
@@ -172,8 +168,12 @@ def _name(value: Value) -> str:
 
 
 def _axes(own: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Each length of an operand, with the number of the result's axis that it is broadcast to."""
+    """The lengths of an operand, each with the number of the result's axis that it is broadcast to."""
     return list(zip(range(len(shape) - len(own), len(shape)), own, strict=True))
+
+
+def _kind(array: Any) -> Any:
+    return (array.shape, array.dtype) if isinstance(array, np.ndarray) else type(array)
 
 
 def _expression(one: Instruction, code: dict[Value, str]) -> str:
@@ -181,10 +181,10 @@ def _expression(one: Instruction, code: dict[Value, str]) -> str:
     dtype = one.operands[0].dtype if one.name in COMPARISONS else one.results[0].dtype
 
     def typed(given: Any) -> str:
-        if isinstance(given, Value) and (given.dtype == dtype or given.dtype == bool) and code[given][0] == "v":
-            return code[given] if given.dtype == dtype or one.name == "where" else f"{dtype}({code[given]})"
-        number = given.item() if isinstance(given, np.generic) else given
-        return f"{dtype}({code[number] if isinstance(number, Value) else repr(number)})"
+        if not isinstance(given, Value):
+            return f"{dtype}({given.item() if isinstance(given, np.generic) else given!r})"
+        is_right = given.dtype == dtype or (given.dtype == bool and one.name == "where")
+        return code[given] if is_right and code[given][0] == "v" else f"{dtype}({code[given]})"
 
     given = one.arguments[:1] if one.name == "astype" else one.arguments
     return EXPRESSIONS[one.name].format(*map(typed, given), zero=f"{dtype}(0)", one=f"{dtype}(1)")
@@ -210,16 +210,11 @@ class compile:  # noqa: N801  (reads as a verb)
     def __call__(self, *arguments: Any) -> Any:
         tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
         arrays = [argument._data if isinstance(argument, Tensor) else argument for argument in arguments]
-        kind = (
-            kernels.active(),
-            grad_enabled.get(),
-            autocast_dtype.get(),
-            *[(id(one), one.requires_grad) for one in tensors],
-        )
-        kind += tuple((array.shape, array.dtype) for array in arrays if isinstance(array, np.ndarray))
+        modes = kernels.active(), grad_enabled.get(), autocast_dtype.get()
+        kind = *modes, *[(id(one), one.requires_grad) for one in tensors], *map(_kind, arrays)
         if kind not in self.programs:
             graph = optimized(trace(self.function, *arguments))
-            self.programs[kind] = generate(graph, plan_buffers(graph)), tensors  # kept, so that no other gets their id
+            self.programs[kind] = Program(graph, plan_buffers(graph)), tensors  # kept, so that no other gets their id
         program = self.programs[kind][0]
         result = program(*arrays)
         for i in program.written:

@@ -60,31 +60,19 @@ def remove_dead_code(graph: Graph) -> Graph:
 
 # ---- fusion ----
 
-ARITHMETIC = {
-    "add": "{} + {}",
-    "subtract": "{} - {}",
-    "multiply": "{} * {}",
-    "divide": "{} / {}",
-    "negative": "-{}",
-    "absolute": "abs({})",
-    "sqrt": "sqrt({})",
-    "exp": "exp({})",
-    "astype": "{}",
+COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
+SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", **COMPARISONS}
+CALLS = {"negative": "-", "absolute": "abs", "sqrt": "sqrt", "exp": "exp", "astype": ""}
+EXPRESSIONS = {
+    **{name: f"{{}} {sign} {{}}" for name, sign in SIGNS.items()},
+    **{name: f"{called}({{0}})" for name, called in CALLS.items()},
     "relu": "{zero} if {0} < {zero} else {0}",
     "relu_backward": "{zero} if {1} <= {zero} else {0}",
     "sigmoid": "sigmoid({0}, {one})",
     "sigmoid_backward": "{0} * ({1} * ({one} - {1}))",
     "tanh_backward": "{0} * ({one} - {1} * {1})",
+    "where": "{1} if {0} else {2}",
 }
-COMPARISONS = {
-    "less": "{} < {}",
-    "less_equal": "{} <= {}",
-    "greater": "{} > {}",
-    "greater_equal": "{} >= {}",
-    "equal": "{} == {}",
-    "not_equal": "{} != {}",
-}
-EXPRESSIONS = {**ARITHMETIC, **COMPARISONS, "where": "{1} if {0} else {2}"}
 """How generated code computes one number of an elementwise operation; zero and one have the type of the result."""
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -113,12 +101,10 @@ def fuse_elementwise(graph: Graph) -> Graph:
         unit.update(dict.fromkeys(one.results, mine))
         for value in one.operands:
             other = unit[value]
-            alike = (
-                is_elementwise(one) and is_elementwise(other[0]) and other[0].results[0].shape == one.results[0].shape
-            )
+            are_elementwise = is_elementwise(one) and is_elementwise(other[0])
             if other is mine:
                 continue
-            if alike and not read.get(id(other)):
+            if are_elementwise and other[0].results[0].shape == one.results[0].shape and not read.get(id(other)):
                 unit.update({made: mine for part in other for made in part.results})
                 mine[:0] = other
             else:
@@ -186,7 +172,7 @@ def plan_buffers(graph: Graph) -> Plan:
         last.update({owner[value]: i for value in (*one.results, *one.operands)})
     returned = {owner[value] for value in values_in(graph.returns)}
     last.update({owner[value]: len(graph.instructions) for value in graph.needed})
-    overwrites = {value: argument for argument, value in graph.writes if value not in returned}
+    overwrites = {value: argument for argument, value in graph.writes if value not in returned}  # if possible
     buffer: dict[Value, int] = {}
     sizes: list[int] = []
     free: set[int] = set()
@@ -195,16 +181,17 @@ def plan_buffers(graph: Graph) -> Plan:
     for i, one in enumerate(graph.instructions):
         ended = {owner[value] for value in (*one.results, *one.operands) if last[owner[value]] == i}
         for value in one.results:
-            if value in overwrites and not _can_overwrite(one, overwrites[value], i, owner, last):
+            over = overwrites.get(value)
+            if over and not (one.body and last[over] <= i and _is_read_in_place(one, over, owner)):
                 del overwrites[value]
             if value in overwrites or one.name in SOURCES or owner[value] != value:
                 continue
             if value in returned or written_by(one) is None:
                 outside.add(value)
                 continue
-            is_product = written_by(one) is np.dot
-            same = [] if is_product else [v for v in ended if v in buffer and v.shape == value.shape]
-            fitting = [buffer[v] for v in same if v.dtype == value.dtype] + sorted(free, key=sizes.__getitem__)
+            same = [v for v in ended if v in buffer and (v.shape, v.dtype) == (value.shape, value.dtype)]
+            fitting = [buffer[v] for v in same if _is_read_in_place(one, v, owner)]
+            fitting += sorted(free, key=sizes.__getitem__)
             number = next((number for number in fitting if sizes[number] >= value.nbytes), len(sizes))
             sizes += [value.nbytes] if number == len(sizes) else []
             ended = {v for v in ended if buffer.get(v) != number}
@@ -230,9 +217,6 @@ def written_by(one: Instruction) -> Any:
     return one.function if isinstance(one.function, np.ufunc) and one.function.nout == 1 else None
 
 
-def _can_overwrite(
-    one: Instruction, argument: Value, i: int, owner: dict[Value, Value], last: dict[Value, int]
-) -> bool:
-    """Whether the argument is read by nothing later, and by this instruction only at the place that it writes."""
-    views = [value for value in one.operands if owner[value] == argument != value]
-    return bool(one.body) and last[argument] <= i and not views
+def _is_read_in_place(one: Instruction, old: Value, owner: dict[Value, Value]) -> bool:
+    """Whether each number of the result is computed from the number of `old` at the same place, and from no other."""
+    return written_by(one) is not np.dot and all(value == old for value in one.operands if owner[value] == old)

@@ -11,7 +11,7 @@ from minidl import Tensor, no_grad
 from minidl import functional as F
 from minidl.compiler import CompilationError
 
-SHAPES = [(), (1,), (5,), (3, 5), (3, 1), (2, 3, 5), (0, 5), (1, 5), (7, 1, 5)]
+SHAPES = [(), (1,), (5,), (3, 5), (3, 1), (2, 3, 5), (0, 5), (1, 5), (7, 1, 5), (4, 4), (4, 4)]
 SPECIAL = [np.nan, -0.0, 0.0, np.inf, -np.inf, 1e-40, 3.7]
 
 
@@ -76,7 +76,13 @@ OPERATIONS: list[Callable[[Tensor, Tensor, tuple[Tensor, ...]], Tensor]] = [
     *[lambda a, b, _: F.sqrt(a), lambda a, b, _: F.tanh(a), lambda a, b, _: F.gelu(a), lambda a, b, _: F.square(a)],
     *[lambda a, b, _: F.where(a > b, a, b), lambda a, b, _: a * (a == b), lambda a, b, _: F.dropout(a, 0.3)],
     *[lambda a, b, _: a.sum(), lambda a, b, _: a.mean(axis=-1, keepdims=True), lambda a, b, _: a.sum(axis=0)],
-    *[lambda a, b, _: a.reshape(-1), lambda a, b, _: a[..., :1], lambda a, b, _: a[::2], lambda a, b, _: a.T],
+    *[
+        lambda a, b, _: a.reshape(-1),
+        lambda a, b, _: a[..., :1],
+        lambda a, b, _: a[::2],
+        lambda a, b, _: a.T,
+        lambda a, b, _: a.T * a,
+    ],
     *[lambda a, b, _: _written(a, b), lambda a, b, _: _written(a, 0.5, ...), lambda a, b, _: _written(a, 0.5, 0)],
     *[lambda a, b, _: Tensor([0.3]) * Tensor([0.7]) * a, lambda a, b, _: a.softmax(-1), _argument_written],
 ]
