@@ -172,7 +172,7 @@ def plan_buffers(graph: Graph) -> Plan:
         last.update({owner[value]: i for value in (*one.results, *one.operands)})
     returned = {owner[value] for value in values_in(graph.returns)}
     last.update({owner[value]: len(graph.instructions) for value in graph.needed})
-    overwrites = {value: argument for argument, value in graph.writes if value not in returned}  # if possible
+    overwrites = {value: argument for argument, value in graph.writes}  # as far as it is possible
     buffer: dict[Value, int] = {}
     sizes: list[int] = []
     free: set[int] = set()

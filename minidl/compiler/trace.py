@@ -146,7 +146,6 @@ class Traced(NDArrayOperatorsMixin):
             )
         if (result.array.shape, result.array.dtype) != (self.array.shape, self.array.dtype):
             result = self.recorder.numpy(np.broadcast_to, result, self.array.shape).astype(self.array.dtype)
-        result = result.copy() if result.base is not None or result.argument else result
         self.value, self.array, self.writes = result.value, result.array, self.writes + 1
         if self.argument:
             self.recorder.writes[self.argument] = self.value
@@ -189,7 +188,8 @@ class Traced(NDArrayOperatorsMixin):
         return self.recorder.call("getitem", operator.getitem, (self, index), {})
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.write(self.recorder.call("setitem", assigned, (self, index, value), {}))
+        is_whole = index is Ellipsis and isinstance(value, Traced)
+        self.write(value if is_whole else self.recorder.call("setitem", assigned, (self, index, value), {}))
 
     def __len__(self) -> int:
         return len(self.array)

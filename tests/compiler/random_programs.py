@@ -84,5 +84,6 @@ OPERATIONS: list[Callable[[Tensor, Tensor, tuple[Tensor, ...]], Tensor]] = [
         lambda a, b, _: a.T * a,
     ],
     *[lambda a, b, _: _written(a, b), lambda a, b, _: _written(a, 0.5, ...), lambda a, b, _: _written(a, 0.5, 0)],
+    *[lambda a, b, _: _written(a, b, ...), lambda a, b, _: _written(a, a.T, ...)],
     *[lambda a, b, _: Tensor([0.3]) * Tensor([0.7]) * a, lambda a, b, _: a.softmax(-1), _argument_written],
 ]
