@@ -120,7 +120,7 @@ class Recorder:
 
 
 class Traced(NDArrayOperatorsMixin):
-    """An array whose uses are recorded: numpy's interface, as far as a graph can have it."""
+    """An array whose uses are recorded: with as much of numpy's interface as a graph can have."""
 
     def __init__(self, recorder: Recorder, value: Value, array: Array, view_of: Traced | None) -> None:
         self.recorder, self.value, self.array = recorder, value, array
@@ -255,7 +255,7 @@ def trace(function: Callable[..., Any], *arguments: Any) -> Graph:
 
 
 def _traced(function: Callable[..., Any], tensors: list[Tensor]) -> tuple[Graph, list[Array]]:
-    """The graph of one call, and the arrays that it uses besides its arguments."""
+    """The graph of one call, and the arrays in it that are no arguments."""
     recorder = Recorder()
     before = [(tensor, tensor._data, tensor.grad, tensor._written) for tensor in tensors]
     try:

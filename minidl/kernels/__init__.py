@@ -88,7 +88,7 @@ def _module(name: str) -> ModuleType:
 
 
 def array_module(array: Array) -> ModuleType:
-    """Return the module of an array: numpy, or cupy for an array on the GPU; while `compiler.trace` runs, its recorder."""
+    """Return the module of an array: numpy, cupy on the GPU, or what an array of `compiler.trace` calls its own."""
     if isinstance(array, (np.ndarray, np.generic)):
         return np
     return getattr(array, "recorder", None) or sys.modules[type(array).__module__.partition(".")[0]]
