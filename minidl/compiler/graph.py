@@ -45,7 +45,7 @@ class Value:
 class Instruction:
     """results = function(*arguments, **settings), where a Value stands for its array.
 
-    is_view: the result lies in the first operand's memory. body: what a fused instruction does, one after another.
+    is_view: the result lies in the first operand's memory. body: what one loop over the numbers does, in order.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Instruction:
         given += [f"{name}={_text(one)}" for name, one in self.settings.items()]
         types = ", ".join(f"{value.shape} {value.dtype}" for value in self.results)
         line = f"{', '.join(map(repr, self.results))} = {self.name}({', '.join(given)})  # {types}"
-        return "\n".join([line, *(f"    {one}" for one in self.body)])
+        return "\n".join([line, *(f"    {one}" for one in self.body if self.name == "fused")])
 
 
 def _text(given: Any) -> str:

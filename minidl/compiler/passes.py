@@ -114,8 +114,8 @@ def fuse_elementwise(graph: Graph) -> Graph:
 
 
 def _joined(unit: list[Instruction], graph: Graph) -> Instruction:
-    if len(unit) == 1:
-        return unit[0]
+    if len(unit) == 1:  # a loop of its own, if nothing else can write it into given memory
+        return replace(unit[0], body=() if written_by(unit[0]) or not is_elementwise(unit[0]) else (unit[0],))
     inside = {value for one in unit for value in one.results}
     others = [one for one in graph.instructions if not inside.intersection(one.results)]
     outside = {value for one in others for value in one.operands}.union(graph.needed)
