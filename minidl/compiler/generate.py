@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -39,9 +38,8 @@ def _loop(source: str) -> Any:
 class Program:
     """A graph as a function of arrays. source: its code. It writes into its arguments what the graph writes.
 
-    The results have the bits of `Graph.run`, with one exception: numpy adds up in the order of memory, and a buffer is
-    in C order where numpy would make an array in the order of its operands. Nan may have another sign.
-    Its buffers are made once: a second thread that calls it waits for the first.
+    The results have the bits of `Graph.run`, with one exception: numpy adds up in the order of memory, and a program's
+    arrays are in C order where numpy would take over the order of the operands. Nan may have another sign.
     """
 
     def __init__(self, graph: Graph, plan: Plan) -> None:
@@ -49,16 +47,12 @@ class Program:
         self._names: dict[str, Any] = {"empty": np.empty, "asarray": np.asarray, "copyto": np.copyto}
         self._constants = {one.results[0]: one for one in graph.instructions if one.name == "constant"}
         self._names.update({_name(value): one.arguments[0] for value, one in self._constants.items()})
-        memory = [np.empty(size, np.uint8) for size in plan.sizes]
-        for value, i in plan.buffer.items():
-            self._names[_name(value)] = memory[i][: value.nbytes].view(value.dtype).reshape(value.shape)
         self._loops: dict[str, str] = {}  # the code of each, and its name
         run = self._code()
         self._names.update({name: _loop(code) for code, name in self._loops.items()})
         exec(run, self._names)
         loops = [code.replace("def loop", f"def {name}", 1) for code, name in self._loops.items()]
         self.source = "\n".join([*loops, run])
-        self._lock = threading.Lock()
         self._given = [(value.shape, value.dtype) for value in graph.arguments]
         self._checked: Any = [None] * len(self._given)  # arrays that do not share memory
         self.written = [graph.arguments.index(argument) for argument, _ in graph.writes]
@@ -75,28 +69,31 @@ class Program:
                 if i != k and np.may_share_memory(arrays[i], arrays[k]):
                     raise ValueError(f"argument {i} is written and shares memory with argument {k}: pass a copy")
         self._checked = arrays
-        with self._lock:
-            return self._names["run"](*arrays)
+        return self._names["run"](*arrays)
 
     def _code(self) -> str:
         graph, plan = self.graph, self.plan
         lines: list[str] = []
+        computed: list[Value] = []
         for i, one in enumerate(graph.instructions):
-            lines += [] if one.name in SOURCES else self._lines(one)
-            lines += [f"del {_name(v)}" for v, own in plan.owner.items() if own in plan.outside and plan.last[own] == i]
-        later = [(argument, value) for argument, value in graph.writes if plan.overwrites.get(value) != argument]
+            if one.name not in SOURCES:
+                lines += self._lines(one)
+                computed += one.results
+                lines += [f"del {_name(value)}" for value in computed if plan.last[plan.owner[value]] == i]
+        later = [(argument, value) for argument, value in graph.writes if plan.over.get(value) != argument]
         lines += [f"copyto({_name(argument)}, {_name(value)})" for argument, value in later]
-        copies = {value: "" if plan.owner[value] in plan.outside else ".copy()" for value in values_in(graph.returns)}
+        copies = {value: "" if plan.owner[value] in plan.own else ".copy()" for value in values_in(graph.returns)}
         returns = with_values(graph.returns, lambda value: _Code(_name(value) + copies[value]))
         head = f"def run({', '.join(map(_name, graph.arguments))}):"
         return "\n    ".join([head, *lines, f"return {returns!r}\n"])
 
     def _lines(self, one: Instruction) -> list[str]:
         """The code of one instruction."""
-        into = written_by(one)
-        lines = [f"{_name(v)} = {_name(self.plan.overwrites[v])}" for v in one.results if v in self.plan.overwrites]
-        if into:
-            lines += [f"{_name(v)} = empty({v.shape}, '{v.dtype}')" for v in one.results if v in self.plan.outside]
+        into, over = written_by(one), self.plan.over
+        lines = [
+            f"{_name(v)} = " + (_name(over[v]) if v in over else f"empty({v.shape}, '{v.dtype}')")
+            for v in (one.results if into else ())
+        ]
         if one.body:
             return [*lines, self._call_of_loop(one)]
         given = [self._setting(given) for given in one.arguments]
@@ -135,7 +132,7 @@ class Program:
             if value in self._constants and (number := self._constants[value].number) is not None:
                 code[value] = repr(number)
                 continue
-            place = self.plan.buffer.get(value, self.plan.overwrites.get(value, value)), value.shape
+            place = self.plan.over.get(value, value) if value in one.results else value
             if place not in names:
                 names[place] = f"x{len(names)}"
                 given.append(_name(value))

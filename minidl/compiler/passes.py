@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minidl.compiler.graph import SOURCES, Graph, Instruction, Value, execute, values_in, with_values
+from minidl.compiler.graph import SOURCES, Graph, Instruction, Value, execute, with_values
 
 KEPT = ("argument", "random")
 """Never folded, shared or removed."""
@@ -138,31 +138,30 @@ MAY_SHARE = {"reshape", "ravel", "asarray", "ascontiguousarray", "astype", "geti
 
 @dataclass(frozen=True)
 class Plan:
-    """Where results are written: into a buffer, by its number, over an argument, or into new memory outside.
+    """Where results are written, and until when they are kept.
 
-    sizes: the bytes of each buffer. nbytes: of all buffers, and the most that is outside of them at one time.
+    over: for a result, the array that it replaces in memory: an operand, or the argument that is to hold it.
+    own: the results in memory of the program's own, which is neither an argument's nor a constant's.
     owner: in whose memory each value lies. last: the position of the last instruction that reads that memory.
+    nbytes: the most bytes of results that are alive at one time.
     """
 
-    buffer: dict[Value, int]
-    overwrites: dict[Value, Value]
-    outside: set[Value]
-    sizes: list[int]
-    nbytes: int
+    over: dict[Value, Value]
+    own: set[Value]
     owner: dict[Value, Value]
     last: dict[Value, int]
+    nbytes: int
 
     def __str__(self) -> str:
-        kept = [[value for value, number in self.buffer.items() if number == i] for i in range(len(self.sizes))]
-        lines = [f"buffer {i}: {size} bytes, {kept[i]}" for i, size in enumerate(self.sizes)]
-        return "\n".join([*lines, *(f"{value} overwrites {other}" for value, other in self.overwrites.items())])
+        lines = [f"{value} is written over {old}" for value, old in self.over.items()]
+        return "\n".join([*lines, f"at most {self.nbytes:,} bytes of results are alive"])
 
 
 def plan_buffers(graph: Graph) -> Plan:
-    """Give every result that can be written into given memory a buffer that is free when it is made.
+    """Find the last use of every result, after which it is freed, or overwritten by the next result.
 
-    An elementwise instruction overwrites an operand of its shape that is read for the last time, number by number.
-    What is returned, and what other functions allocate, has memory of its own.
+    An elementwise operation writes over an operand of its shape that is read for the last time, number by number, and
+    an update over the argument that is updated.
     """
     owner: dict[Value, Value] = {}
     last: dict[Value, int] = {}
@@ -170,36 +169,31 @@ def plan_buffers(graph: Graph) -> Plan:
         shares = one.operands and (one.is_view or one.name in MAY_SHARE)
         owner.update({value: owner[one.operands[0]] if shares else value for value in one.results})
         last.update({owner[value]: i for value in (*one.results, *one.operands)})
-    returned = {owner[value] for value in values_in(graph.returns)}
     last.update({owner[value]: len(graph.instructions) for value in graph.needed})
-    overwrites = {value: argument for argument, value in graph.writes}  # as far as it is possible
-    buffer: dict[Value, int] = {}
-    sizes: list[int] = []
-    free: set[int] = set()
-    outside: set[Value] = set()
-    most = 0
+    arguments = {value: argument for argument, value in graph.writes}
+    over: dict[Value, Value] = {}
+    own: set[Value] = set()
+    writable: set[Value] = set()  # results that were written into memory that the program has made
+    nbytes = 0
     for i, one in enumerate(graph.instructions):
-        ended = {owner[value] for value in (*one.results, *one.operands) if last[owner[value]] == i}
-        for value in one.results:
-            over = overwrites.get(value)
-            if over and not (one.body and last[over] <= i and _is_read_in_place(one, over, owner)):
-                del overwrites[value]
-            if value in overwrites or one.name in SOURCES or owner[value] != value:
-                continue
-            if value in returned or written_by(one) is None:
-                outside.add(value)
-                continue
-            same = [v for v in ended if v in buffer and (v.shape, v.dtype) == (value.shape, value.dtype)]
-            fitting = [buffer[v] for v in same if _is_read_in_place(one, v, owner)]
-            fitting += sorted(free, key=sizes.__getitem__)
-            number = next((number for number in fitting if sizes[number] >= value.nbytes), len(sizes))
-            sizes += [value.nbytes] if number == len(sizes) else []
-            ended = {v for v in ended if buffer.get(v) != number}
-            free.discard(number)
-            buffer[value] = number
-        most = max(most, sum(value.nbytes for value in outside if last[value] >= i))
-        free |= {buffer[value] for value in ended if value in buffer}
-    return Plan(buffer, overwrites, outside, sizes, sum(sizes) + most, owner, last)
+        ended = {value for value in (*one.results, *one.operands) if last[owner[value]] <= i}
+        for value in one.results if one.name not in SOURCES and written_by(one) else ():
+            argument = arguments.get(value)
+            free = [argument] if argument and one.body and last[argument] <= i else []
+            free += [v for v in ended & writable if (v.shape, v.dtype) == (value.shape, value.dtype)]
+            in_place = [v for v in free if all(read == v for read in one.operands if owner[read] == v)]
+            if in_place and written_by(one) is not np.dot:
+                over[value] = in_place[0]
+                ended.discard(in_place[0])
+                writable.discard(in_place[0])
+            if over.get(value) != argument or argument is None:
+                writable.add(value)
+        mine = {value for value in one.results if one.name not in SOURCES and owner[value] == value}
+        own |= {value for value in mine if over.get(value) not in graph.arguments}
+        taken = {over[value] for value in one.results if value in over}
+        alive = [v for v in own if last[v] >= i and v not in taken]
+        nbytes = max(nbytes, sum(value.nbytes for value in alive))
+    return Plan(over, own, owner, last, nbytes)
 
 
 def written_by(one: Instruction) -> Any:
@@ -215,8 +209,3 @@ def written_by(one: Instruction) -> Any:
     if one.name in ("dot", "matmul") and len(one.arguments) == len(one.operands) == 2:
         return np.dot if all(len(v.shape) == 2 and min(v.shape) > 1 for v in (*one.operands, *one.results)) else None
     return one.function if isinstance(one.function, np.ufunc) and one.function.nout == 1 else None
-
-
-def _is_read_in_place(one: Instruction, old: Value, owner: dict[Value, Value]) -> bool:
-    """Whether each number of the result is computed from the number of `old` at the same place, and from no other."""
-    return written_by(one) is not np.dot and all(value == old for value in one.operands if owner[value] == old)
