@@ -102,12 +102,10 @@ def fuse_elementwise(graph: Graph) -> Graph:
         for value in one.operands:
             other = unit[value]
             are_elementwise = is_elementwise(one) and is_elementwise(other[0])
-            if other is mine:
-                continue
             if are_elementwise and other[0].results[0].shape == one.results[0].shape and not read.get(id(other)):
                 unit.update({made: mine for part in other for made in part.results})
-                mine[:0] = other
-            else:
+                mine[:0] = other if other is not mine else []
+            elif other is not mine:
                 read[id(other)] = True
     units = [unit[one.results[0]] for one in graph.instructions if unit[one.results[0]][-1] is one]
     return replace(graph, instructions=tuple(_joined(mine, graph) for mine in units))
@@ -166,7 +164,7 @@ def plan_buffers(graph: Graph) -> Plan:
     owner: dict[Value, Value] = {}
     last: dict[Value, int] = {}
     for i, one in enumerate(graph.instructions):
-        shares = one.operands and (one.is_view or one.name in MAY_SHARE)
+        shares = one.operands and not one.body and (one.is_view or one.name in MAY_SHARE)
         owner.update({value: owner[one.operands[0]] if shares else value for value in one.results})
         last.update({owner[value]: i for value in (*one.results, *one.operands)})
     last.update({owner[value]: len(graph.instructions) for value in graph.needed})
@@ -176,18 +174,16 @@ def plan_buffers(graph: Graph) -> Plan:
     writable: set[Value] = set()  # results that were written into memory that the program has made
     nbytes = 0
     for i, one in enumerate(graph.instructions):
-        ended = {value for value in (*one.results, *one.operands) if last[owner[value]] <= i}
+        ended = [value for value in one.operands if value in writable and last[value] == i]
         for value in one.results if one.name not in SOURCES and written_by(one) else ():
             argument = arguments.get(value)
             free = [argument] if argument and one.body and last[argument] <= i else []
-            free += [v for v in ended & writable if (v.shape, v.dtype) == (value.shape, value.dtype)]
+            free += [v for v in ended if (v.shape, v.dtype) == (value.shape, value.dtype)]
             in_place = [v for v in free if all(read == v for read in one.operands if owner[read] == v)]
             if in_place and written_by(one) is not np.dot:
                 over[value] = in_place[0]
-                ended.discard(in_place[0])
-                writable.discard(in_place[0])
-            if over.get(value) != argument or argument is None:
-                writable.add(value)
+                ended = [v for v in ended if v != in_place[0]]
+            writable.add(value)
         mine = {value for value in one.results if one.name not in SOURCES and owner[value] == value}
         own |= {value for value in mine if over.get(value) not in graph.arguments}
         taken = {over[value] for value in one.results if value in over}

@@ -178,7 +178,7 @@ def test_no_instruction_joins_another_whose_result_was_read_in_between() -> None
 def test_memory_is_not_written_while_a_view_of_it_is_read() -> None:
     def program(x: Tensor) -> Tensor:
         y = x * 0.3 + 1.1
-        z = y.T * 0.7 + 0.1  # not over y, although y is square and read for the last time
+        z = y.T * 0.7 + y  # not over y, although y is square and read for the last time
         rows = (z * z - 0.2)[1:]
         w = x * 0.9 - 0.4  # not over the array of which `rows` is a view
         return w[1:] * rows
@@ -206,6 +206,16 @@ def test_an_argument_keeps_its_values_until_they_are_read_for_the_last_time() ->
     want = program(Tensor(a.copy()), Tensor(b))
     assert_same_bits(compiler.compile(program)(a, b), want)
     np.testing.assert_allclose(a, X - b * np.float32(0.3), rtol=1e-6)
+
+    @compiler.compile
+    def antisymmetric(a: Tensor) -> Tensor:
+        with no_grad():
+            a -= a.T * 1.0
+        return a.sum()
+
+    a = X[:5].copy()
+    antisymmetric(a)
+    assert_same_bits(a, X[:5] - X[:5].T)
 
 
 def test_what_is_returned_shares_memory_with_no_argument_and_with_no_later_result() -> None:
