@@ -136,7 +136,8 @@ class Program:
             if place not in names:
                 names[place] = f"x{len(names)}"
                 given.append(_name(value))
-            index = [f"i{k}" if n > 1 or n == shape[k] else "0" for k, n in _axes(value.shape, shape)]
+            axes = enumerate(value.shape, len(shape) - len(value.shape))  # those of the result
+            index = [f"i{k}" if n > 1 or n == shape[k] else "0" for k, n in axes]
             element = f"{names[place]}[{', '.join(index) or '()'}]"
             if value in one.operands:
                 code[value] = f"v{len(loads)}"
@@ -162,11 +163,6 @@ class _Code(str):
 
 def _name(value: Value) -> str:
     return f"v{value.number}"
-
-
-def _axes(own: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple[int, int]]:
-    """The lengths of an operand, each with the number of the result's axis that it is broadcast to."""
-    return list(zip(range(len(shape) - len(own), len(shape)), own, strict=True))
 
 
 def _kind(array: Any) -> Any:

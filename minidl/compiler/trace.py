@@ -34,7 +34,8 @@ METHODS = {
 }
 FUNCTIONS = METHODS | {
     *("where", "concatenate", "stack", "broadcast_to", "expand_dims", "moveaxis", "take_along_axis", "tril", "triu"),
-    *("pad", "flip", "asarray", "ascontiguousarray", "einsum", "zeros_like", "ones_like", "zeros", "ones", "arange"),
+    *("pad", "flip", "clip", "asarray", "ascontiguousarray", "einsum", "zeros_like", "ones_like"),
+    *("zeros", "ones", "arange"),
 }
 """Functions that write into no operand, and whose results have a shape that the numbers do not decide."""
 
@@ -54,7 +55,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
-        self.outside: dict[int, tuple[Array, Value]] = {}  # arrays that are not traced, by their id
+        self.outside: dict[Any, tuple[Array, Value]] = {}  # arrays that are not traced
         self.writes: dict[Value, Value] = {}
         self.made = 0
         self.is_over = False
@@ -113,10 +114,11 @@ class Recorder:
             return given.current().value
         if not isinstance(given, np.ndarray):
             return given
-        if id(given) not in self.outside:
+        key = id(given), given.tobytes()  # it may change while the function runs
+        if key not in self.outside:
             copy = given.copy()
-            self.outside[id(given)] = given, self.source("constant", np.asarray, copy, copy).value
-        return self.outside[id(given)][1]
+            self.outside[key] = given, self.source("constant", np.asarray, copy, copy).value
+        return self.outside[key][1]
 
 
 class Traced(NDArrayOperatorsMixin):

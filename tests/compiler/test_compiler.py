@@ -311,6 +311,16 @@ def test_a_written_argument_may_have_gaps_and_its_tensor_knows_that_it_was_writt
         loss.backward()
 
 
+def test_an_array_that_changes_while_the_function_runs_is_a_new_constant_each_time() -> None:
+    def program(x: Tensor) -> Tensor:
+        steps = np.full(5, 0.3, np.float32)
+        y = x * steps
+        steps += 0.4
+        return y + steps
+
+    assert_same_bits(compiler.compile(program)(X), program(Tensor(X)))
+
+
 def test_one_result_may_be_written_into_two_arguments() -> None:
     @compiler.compile
     def twice(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
