@@ -5,7 +5,7 @@
     graph = share_subexpressions(graph)
     graph = remove_dead_code(graph)
     graph = fuse_elementwise(graph)
-    plan = plan_buffers(graph)           which results share memory
+    plan = plan_buffers(graph)           when each result is overwritten or freed; plan.nbytes
     program = Program(graph, plan)       program.source, program(*arrays)
     compile(f)                           all of it, at the first call
 

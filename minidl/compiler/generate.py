@@ -38,8 +38,9 @@ def _loop(source: str) -> Any:
 class Program:
     """A graph as a function of arrays. source: its code. It writes into its arguments what the graph writes.
 
-    The results have the bits of `Graph.run`, with one exception: numpy adds up in the order of memory, and a program's
-    arrays are in C order where numpy would take over the order of the operands. Nan may have another sign.
+    The results have the bits of `Graph.run` with the numba kernels, with one exception: numpy adds up numbers in the
+    order of memory, and a program's arrays are in C order where numpy would take over the order of the operands. Nan
+    may have another sign.
     """
 
     def __init__(self, graph: Graph, plan: Plan) -> None:
