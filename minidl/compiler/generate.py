@@ -45,7 +45,7 @@ class Program:
 
     def __init__(self, graph: Graph, plan: Plan) -> None:
         self.graph, self.plan = graph, plan
-        self._names: dict[str, Any] = {"empty": np.empty, "asarray": np.asarray, "copyto": np.copyto}
+        self._names: dict[str, Any] = {"np": np, "empty": np.empty, "asarray": np.asarray, "copyto": np.copyto}
         self._constants = {one.results[0]: one for one in graph.instructions if one.name == "constant"}
         self._names.update({_name(value): one.arguments[0] for value, one in self._constants.items()})
         self._loops: dict[str, str] = {}  # the code of each, and its name
