@@ -16,12 +16,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from minidl.arguments import one_of
 
 Classes = Mapping[str, type]
-LONGEST = 300  # characters
+LONGEST = 1000  # characters
 HOW_TO_IMPORT = "one of your own needs --import FILE.py"
 _HEAD = re.compile(r"(?P<name>[^\W\d][\w-]*)\s*(?::(?P<settings>.*)|\((?P<inside>.*)\))?")
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|.""")
 _SETTING = re.compile(r"(?P<name>\w[\w-]*)\s*=(?!=)\s*(?P<value>.*)")
-_WORD = re.compile(r"[^\W\d]\w*(-[^\W\d]\w*)*|\d+[a-z]\w*")  # ring, zb-h1, 1f1b
+_WORD = re.compile(r"[^\W\d]\w*(-[^\W\d]\w*)*|\d+[A-Za-z]\w*")  # ring, zb-h1, 1f1b
 
 
 class UnreadableError(ValueError):

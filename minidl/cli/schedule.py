@@ -44,7 +44,10 @@ def schedule(
     ] = None,
     file: Annotated[
         Path | None,
-        Option(help="CSV file of a schedule, a row for each stage, instead of kinds and the options above."),
+        Option(
+            help="CSV file of a schedule, a row for each stage, also as PyTorch writes it, instead of kinds and the "
+            "options above."
+        ),
     ] = None,
     forward: Annotated[float, Option(help="Time of a stage's forward, in any unit.")] = 1.0,
     input: Annotated[float, Option(help="Time of its backward for the inputs.")] = 1.0,

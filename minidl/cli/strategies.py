@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -15,9 +16,12 @@ from minidl import compress, nn, optim, parallel
 from minidl.arguments import real_number
 from minidl.cli import components
 from minidl.cli.models import MODELS, name_of, recipe
+from minidl.parallel import tensor
+from minidl.parallel.pipeline import read_csv
 
 STRATEGIES = components.classes(parallel, parallel.Strategy)
 COMPRESSORS = components.classes(compress, compress.Compressor, (compress.Quantizer, compress.Sparse))
+LAYERS = components.classes(tensor, nn.Module)
 OPTIMIZERS = {name.replace("_", ""): cls for name, cls in components.classes(optim, optim.Optimizer).items()}
 RATES = ("lr", "momentum")
 """Settings of the optimizer. A user can type them with every strategy that does not define them, and as options."""
@@ -25,6 +29,13 @@ RATES = ("lr", "momentum")
 
 def parse(text: str) -> tuple[parallel.Strategy, dict[str, float]]:
     """The strategy, and the learning rate and the momentum that are typed as its settings but are the optimizer's.
+
+    A pipeline's schedule may be a CSV file, and the layout of hybrid maps layers to kinds of divided layers, such as
+    {fc*: column_linear}.
+
+    Raises
+        OSError     the file of a schedule cannot be read
+        ValueError  a name, a setting or a value that there is not, a schedule that cannot be executed
 
     >>> parse("serial:shards=2,lr=0.5")
     (Serial(shards=2, micro_batches=1), {'lr': 0.5})
@@ -40,10 +51,40 @@ def parse(text: str) -> tuple[parallel.Strategy, dict[str, float]]:
         for name in RATES
         if name in typed.named and name not in own
     }
+    given: dict[str, Any] = {}
+    if issubclass(cls, parallel.Pipeline):
+        if re.search(r"/|\.[A-Za-z]\w*['\"]?$", typed.named.get("schedule", "")):  # a file: no name is like this
+            given["schedule"] = read_csv(typed.named.pop("schedule").strip("'\""))
+        if "layout" in own and "layout" in typed.named:
+            given["layout"] = _layout(typed.named.pop("layout"))
     strategy = components.build("strategy", typed, STRATEGIES, COMPRESSORS, RATES)
+    strategy = replace(strategy, **given) if given else strategy
     if "lr" in rates:
         real_number(f"{text}: lr", rates["lr"], above=0)
     return strategy, rates
+
+
+def _layout(text: str) -> dict[str, Callable[..., nn.Module]]:
+    """The layout that is typed as {layers.0: column_linear, *.fc: column_linear(gather=always)}.
+
+    Raises ValueError for a text that is no layout, and for a layer or a setting that there is not.
+    """
+    rules = _RULE.findall(text[1:-1])
+    if not rules or "{" + "".join(whole for whole, *_ in rules) + "}" != text:
+        raise ValueError(f"hybrid: layout must be {{layer: kind, ...}}, such as {{fc1: column_linear}}, got {text}")
+    return {name: _divided(name, kind) for _, name, kind in rules}
+
+
+_RULE = re.compile(r"""(\s*['"]?([\w.*?-]+)['"]?\s*:\s*([\w-]+(?:\([^()]*\))?)\s*(?:,|$))""")
+
+
+def _divided(layer: str, kind: str) -> Callable[..., nn.Module]:
+    """The function that makes the divided layer of a rule of a layout."""
+    typed = components.parse("kind of layer", kind)
+    cls = components.find(f"hybrid: layout: {layer}", typed.name, LAYERS, hint="")
+    settings = dict(list(components.settings(cls).items())[2:])  # without the layer and the communicator
+    values = components.values_of(cls, typed, settings, {})
+    return partial(cls, **values) if values else cls
 
 
 def check(strategy: parallel.Strategy, rates: Mapping[str, float], job: parallel.Job, nodes: int, model: str) -> None:

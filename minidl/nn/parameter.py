@@ -13,29 +13,23 @@ on_new: ContextVar[Callable[[Any], None] | None] = ContextVar("minidl_on_new", d
 """Called with every new Parameter and Module of this context, as soon as it exists; None: nothing is called."""
 
 
-class Parameter(Tensor):
-    """A tensor that is trained; as an attribute of a module it is one of the module's parameters.
+class ModelTensor(Tensor):
+    """What Parameter and Buffer have in common: of a tensor of a module, a rank may hold a shard, or nothing.
 
     Attributes
         held     whether this rank has its values; False for what `nn.building` left out
         shard    the `Shard` that this rank holds; None: the whole
-
-    >>> Parameter([1.0, 2.0]).requires_grad
-    True
     """
 
     __slots__ = ("shard",)
 
     held = True
     _left_out = False  # not held, and no open block of `nn.building` will make it
-    is_parameter = True
     shard: Shard | None
 
-    def __init__(self, data: Any, requires_grad: bool = True, **options: Any) -> None:
+    def __init__(self, data: Any, requires_grad: bool = False, **options: Any) -> None:
         super().__init__(data, requires_grad, **options)
         self.shard = None
-        if (notify := on_new.get()) is not None:
-            notify(self)
 
     def cut(self, shard: Shard) -> Self:
         """Keep only this rank's shard of the values and the gradient; returns self.
@@ -48,7 +42,7 @@ class Parameter(Tensor):
         (3, 4)
         """
         if self.shard is not None:
-            raise ValueError(f"cut: this parameter is {self.shard} already; cut the whole one")
+            raise ValueError(f"cut: this {type(self).__name__.lower()} is {self.shard} already; cut the whole one")
         if self.held:
             self.data = shard.cut(self.data)
             self.grad = None if self.grad is None else shard.cut(self.grad)
@@ -62,13 +56,24 @@ class Parameter(Tensor):
         return made if self.shard is None else (*made, (None, {"shard": self.shard}))
 
 
-class Buffer(Tensor):
-    """A tensor that belongs to a module's state but is not trained, such as the running mean of batch norm.
+class Parameter(ModelTensor):
+    """A tensor that is trained; as an attribute of a module it is one of the module's parameters.
 
-    `held`: whether this rank has its values; False for what `nn.building` left out.
+    >>> Parameter([1.0, 2.0]).requires_grad
+    True
     """
 
     __slots__ = ()
 
-    held = True
-    _left_out = False
+    is_parameter = True
+
+    def __init__(self, data: Any, requires_grad: bool = True, **options: Any) -> None:
+        super().__init__(data, requires_grad, **options)
+        if (notify := on_new.get()) is not None:
+            notify(self)
+
+
+class Buffer(ModelTensor):
+    """A tensor that belongs to a module's state but is not trained, such as the running mean of batch norm."""
+
+    __slots__ = ()

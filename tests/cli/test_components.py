@@ -160,9 +160,9 @@ WRONG = [
     ("synchronous:compressor=ef(topk:0.1)", "is written with parentheses, as in compressor=top_k(0.01)"),
     ("synchronous:*[1]", "synchronous: bucket_mb must be a number, got *[1]"),
     ("synchronous:**{}", "synchronous: bucket_mb must be a number, got **{}"),
-    ("synchronous:" + "(" * 250, "cannot be read"),
-    ("synchronous:bucket_mb=" + "-" * 270 + "1", "bucket_mb must be a number"),
-    ("s" * 400, "is no strategy"),
+    ("synchronous:" + "(" * 900, "cannot be read"),
+    ("synchronous:bucket_mb=" + "-" * 900 + "1", "bucket_mb must be a number"),
+    ("s" * 1001, "is no strategy"),
 ]
 
 

@@ -1,6 +1,10 @@
 """`minidl train --plan`: the axes of the mesh, the cuts of a pipeline, recomputation."""
 
+import csv
 import json
+from pathlib import Path
+
+import pytest
 
 from tests.cli.command import QUICK, assert_same_bits, refuses, succeeds
 
@@ -27,7 +31,52 @@ def test_a_plan_may_order_its_axes_which_changes_no_bit(tmp_path):
     assert_same_bits(tmp_path / "ordered", tmp_path / "usual")
 
 
+def test_a_plan_may_name_a_file_of_a_schedule_with_which_it_has_the_bits_of_the_kind_in_the_file(tmp_path):
+    succeeds("schedule", "zb-h1", "--stages", 2, "--micro-batches", 3, "--out", "drawn by us")
+    for name, schedule in {"kind": "zb-h1,micro_batches=3", "file": "drawn by us/zb-h1.csv"}.items():
+        succeeds(*TRAIN, "--plan", f"pp=2,dp=2,schedule={schedule}", "--out", name)
+    assert_same_bits(tmp_path / "file", tmp_path / "kind")
+    assert json.loads((tmp_path / "file" / "config.json").read_text())["nodes"] == 4
+    succeeds("train", "--resume", "file", "--epochs", 2)  # with the same file
+
+
+def test_a_plan_may_say_which_layers_are_divided_how(tmp_path):
+    layouts = {
+        "usual": "",
+        "typed": ",layout={'layers.0': ColumnLinear, layers.1: row-linear}",
+        "whole outputs": ",layout={*.0: column_linear(gather=always)}",
+    }
+    for name, setting in layouts.items():
+        succeeds(*TRAIN, "--plan", f"tp=2,micro_batches=2{setting}", "--out", name)
+    assert_same_bits(tmp_path / "typed", tmp_path / "usual")
+    sent = [sum_of_bytes(tmp_path / name) for name in ("usual", "whole outputs")]
+    assert sent[0] != sent[1]
+
+
+def sum_of_bytes(folder: Path) -> int:
+    return sum(int(row["bytes"]) for row in csv.DictReader((folder / "metrics.csv").open()))
+
+
+@pytest.mark.parametrize("model", ["resnet", "lenet"])
+def test_the_layers_of_the_default_model_and_of_lenet_are_divided(model):
+    few = ("--import", few_digits(), "--data", "few", "--model", model, "--epochs", 1)
+    said = succeeds("train", *few, "--on", "simulation", "--plan", "dp=2,pp=2,tp=2", "--batch-size", 32, "--out", model)
+    assert f"{model} (" in said
+
+
+def few_digits() -> str:
+    Path("few.py").write_text(
+        "from minidl import data\n"
+        "def few() -> data.Splits:\n"
+        "    return data.Splits(*(data.Dataset(part.x[:40], part.y[:40]) for part in data.digits()))\n"
+    )
+    return "few.py"
+
+
 def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
+    Path("three.csv").write_text("0F0,0B0\n1F0,1B0\n2F0,2B0\n")
+    Path("bad.csv").write_text("0F0\n1F0\n")
+    Path("updates.csv").write_text("0F0,0B0,0U0,0F1,0B1,0U1\n")
     refuses(
         f"train {' '.join(QUICK)} --batch-size 32 --on simulation --plan",
         {
@@ -42,6 +91,7 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "pp=2,tp": "--plan 'pp=2,tp' is no plan: write the extent of each axis",
             "pp:2": "--plan 'pp:2' is no plan: write the extent of each axis",
             "pp=2,schedule=1fb1": "did you mean '1f1b'",
+            "pp=2,schedule=1F1B": "got '1F1B': did you mean '1f1b'",
             "pp=2,schedule=interleaved,micro_batches=3": "use a multiple of 2",
             "pp=2,schedule=pipedream,micro_batches=4": "leave out micro_batches",
             "pp=2,cuts=secs": "cuts must be 'flops' or 'seconds', got 'secs'",
@@ -50,6 +100,23 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "pp=2,cuts=[1,2]": "cuts must be 1 rising number from 1 to",
             "pp=2,recompute=maybe": "recompute must be True or False, got maybe",
             "pp=2,recompute=true,schedule=pipedream,weight_versions=latest": "recompute=True needs the weights of the",
+            "pp=2,micro_batches=4,schedule=three.csv": "Hybrid: the schedule has stages=3, not 2: give pp=3",
+            "pp=3,micro_batches=4,schedule=three.csv": "has micro_batches=1, not 4: leave out micro_batches",
+            "pp=3,chunks_per_stage=2,schedule=three.csv": "has chunks_per_stage=1, not 2: leave out chunks_per_stage",
+            "pp=3,schedule=none.csv": "cannot read or write none.csv: No such file or directory",
+            "pp=3,schedule=./.": "cannot read or write .: Is a directory",
+            "pp=2,schedule=bad.csv": "bad.csv: stage 0: U0 (update) needs B0 or W0, which is missing",
+            "pp=2,schedule=three": "got 'three': or give the schedule of a CSV file",
+            "schedule=updates.csv": "can be drawn and simulated only: use schedule='pipedream'",
+            "tp=2,layout=columns": "layout must be {layer: kind, ...}, such as {fc1: column_linear}, got columns",
+            "tp=2,'layout={layers.0}'": "layout must be {layer: kind, ...}, such as {fc1: column_linear}, got {lay",
+            "tp=2,'layout={layers.0: columlinear}'": "hybrid: layout: layers.0 must be 'column_conv2d', 'column_li",
+            "tp=2,'layout={layers.0: Column-Linear(gahter=always)}'": "did you mean 'gather'?",
+            "tp=2,'layout={layers.0: column_linear(gather=no)}'": "gather must be 'never', 'evaluation' or 'always'",
+            "tp=2,'layout={layer.0: column_linear}'": "no such layer: those with parameters are layers.0, layers.1",
+            "tp=2,'layout={layers.*: row_conv2d}'": "layers.0 cannot be divided by 2 ranks: RowConv2d divides a",
+            "tp=2,'layout={*: row_linear}'": "the model cannot be divided by 2 ranks: RowLinear divides a la",
+            "tp=2,layot=none": "did you mean 'layout'?",
             "tp=7": "layers.0 cannot be divided by 7 ranks",
             "tp=2,tp=2": "tp is given twice",
             "dp=2,axes=[dp,tp]": "Hybrid: axes must name dp, pp, tp, each once and in any order, got ('dp', 'tp')",

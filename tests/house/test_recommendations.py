@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image, ImageOps
 
 import minidl
 from minidl import Tensor, cluster, compiler, compress, data, nn, optim, parallel
@@ -213,6 +215,16 @@ def graph_without_earlier_gradients() -> None:
     assert compiler.compile(program)(w).shape == ROWS.shape
 
 
+def load_a_run() -> None:
+    with tempfile.TemporaryDirectory() as path:
+        model = parallel.train(small_job(), folder=path).model()
+        model.load_state_dict(parallel.Checkpoint.load(path).model)
+        with np.load(f"{path}/checkpoint.npz") as arrays:
+            for state in (arrays, path, parallel.Checkpoint.load(path)):
+                with pytest.raises((ValueError, TypeError), match=r"parallel\.Checkpoint\.load\(path\)\.model"):
+                    model.load_state_dict(state)
+
+
 LAYOUT = {"0": ColumnLinear, "3": RowLinear}  # of small_job's model
 
 RUNS: dict[str, Callable[[], object]] = {
@@ -235,12 +247,14 @@ RUNS: dict[str, Callable[[], object]] = {
     "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
     "ErrorFeedback({})": error_feedback_is_stable,
     "Gossip('none')": lambda: train(parallel.Gossip("none")),
+    "PIL.ImageOps.fit(image, ({}, {}))": lambda: ImageOps.fit(Image.new("L", (6, 5)), (4, 5)).resize((4, 5)),
     "Hybrid(tp=4)": lambda: parallel.train(small_job(), parallel.Hybrid(tp=4, layout=LAYOUT), 4, "simulation"),
     "Job(model=report.model())": train_on,
     "Network(alpha, beta)": lambda: add_one("processes", cluster.Network(1e-5, 1e-9)),
     "QSGD(7)": lambda: [trains(QSGD(7), QuantizedAllReduce(QSGD(7))), Lossless(QSGD(7)).encode(np.ones(600))],
     "SGD(momentum_form='v')": correct_momentum,
     "Sequential(*modules)": apply_in_turn,
+    "parallel.Checkpoint.load(path)": load_a_run,
     "parallel.Synchronous()": lambda: train(parallel.Synchronous()),
     "Synchronous()": lambda: train(parallel.Synchronous()),
     "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),

@@ -63,8 +63,8 @@ def train(
         str | None,
         Option(
             help="Split the model: dp=2,pp=2,tp=2 makes two replicas of a pipeline of two stages, whose layers are "
-            "divided by two nodes each, on eight nodes. With micro_batches=8,schedule=gpipe,recompute=true and so on, "
-            "as the settings of the strategy hybrid."
+            "divided by two nodes each, on eight nodes. With the settings of the strategy hybrid: micro_batches=8, "
+            "schedule=gpipe or schedule=FILE.csv, 'layout={fc1: column_linear, fc2: row_linear}' and so on."
         ),
     ] = None,
     on: On = "processes",
@@ -74,7 +74,8 @@ def train(
             "--network",
             "--networks",
             help="1gbe, 10gbe, 100gbe, infiniband, nvlink, or a file like net.json: messages take as long as on it, "
-            "also between processes. none: as long as they take on this machine, and no time in a simulation.",
+            "also between processes; in a simulation also a topology like torus:4x4x2@10gbe. none: as long as they "
+            "take on this machine, and no time in a simulation.",
             autocompletion=NETWORKS,
         ),
     ] = "none",

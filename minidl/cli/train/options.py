@@ -169,7 +169,6 @@ def _as_yaml(text: object) -> str:
 # ---- --plan ----
 
 AXES = ("dp", "pp", "tp")
-SETTINGS = ("axes", "sequence", "micro_batches", "schedule", "chunks_per_stage", "cuts", "weight_versions", "recompute")
 
 
 def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> dict[str, Any]:
@@ -189,7 +188,7 @@ def with_plan(plan: str, options: Mapping[str, Any], asked: Collection[str]) -> 
         raise ValueError(f"--plan {plan!r} is no plan: write the extent of each axis, such as pp=4,dp=2")
     nodes = 1
     for name, text in typed.named.items():
-        one_of("--plan: an axis or a setting", name, (*AXES, *SETTINGS))
+        one_of("--plan: an axis or a setting", name, dict.fromkeys((*AXES, *components.settings(parallel.Hybrid))))
         if name in AXES:
             extent = components.value_of("--plan", name, text, int, {})
             nodes *= whole_number(f"--plan {plan}: {name}", extent, at_least=1)

@@ -2,9 +2,15 @@
 
 The files have PyTorch's format: a row for each stage, a cell for each action, such as 0F0. PyTorch's
 `_PipelineScheduleRuntime._load_csv(file, format="compute_only")` reads rows of F, B, I and W, without updates:
-`write_csv` leaves out those at the end of a synchronous schedule, and `read_csv` adds them. What PyTorch's
-`_dump_csv` writes is read too: its empty cells, where a stage waits, and its communication, such as 1RECV_F0 or
-0REDUCE_GRAD, are skipped, for it follows from the other actions.
+`write_csv` leaves out those at the end of a synchronous schedule, and `read_csv` adds them. `read_csv` also reads what
+PyTorch has written with `_dump_csv` since 2024:
+
+    0F0,,0B0              an empty cell, where a stage waits, is skipped
+    0SEND_F0              communication is skipped, for it follows from the other actions
+    (0F7;7B3)OVERLAP_F_B  two actions of DualPipeV that PyTorch may overlap; here the first is computed first
+    0B0,0W0,1BW0          the letters of 2024 for I, W and B, known by a file that has W or BW but no I
+
+Cells may be separated by commas, semicolons, tabs or spaces, and may have quotation marks.
 """
 
 from __future__ import annotations
@@ -118,8 +124,13 @@ def _micro_batches(parsed: Sequence[Sequence[Action]], chunks: int) -> int:
     return max(counted, default=0) + 1
 
 
-COMMUNICATION = re.compile(r"[0-9]+(SEND_F|RECV_F|SEND_B|RECV_B|UNSHARD|RESHARD|REDUCE_GRAD)[0-9]*")
-"""PyTorch's names of actions that compute nothing."""
+_MESSAGE = r"[0-9]+(SEND_F|RECV_F|SEND_B|RECV_B|UNSHARD|RESHARD|REDUCE_GRAD)[0-9]*"
+COMMUNICATION = re.compile(rf"{_MESSAGE}(_{_MESSAGE})?")
+"""PyTorch's names of actions that compute nothing; in 2024 it wrote two at once, such as 0SEND_F1_1RECV_B0."""
+
+OVERLAPPED = re.compile(r"\(([^()]*)\)OVERLAP_F_B")
+
+OF_2024 = {"BW": "B", "B": "I"}
 
 
 def write_csv(schedule: Schedule, path: str | Path) -> None:
@@ -140,22 +151,30 @@ def read_csv(path: str | Path) -> Listed:
 
     Raises
         OSError        the file cannot be read
-        ScheduleError  the file is no text, has a cell that is no action, or a schedule that cannot be executed; the
-                       message names the file
+        ScheduleError  the file is no text in UTF-8, or has a cell that is no action, or a schedule that cannot be
+                       executed; the message names the file
     """
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            rows = [[cell.strip() for cell in row if cell.strip()] for row in csv.reader(file, strict=True)]
-    except (UnicodeDecodeError, csv.Error):
-        raise ScheduleError(f"{path}: no CSV file of text: write a row for each stage, such as 0F0,0B0") from None
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        raise ScheduleError(f"{path}: no text in UTF-8: write a row for each stage, such as 0F0,0B0") from None
     try:
-        listed = Listed.read(
-            [" ".join(cell for cell in row if not COMMUNICATION.fullmatch(cell)) for row in rows if row]
-        )
+        listed = Listed.read(_rows(lines))
         if not any(action.kind == "U" for line in listed.lines for action in line):
-            lines = [(*line, *listed.updates(stage)) for stage, line in enumerate(listed.lines)]
-            listed = replace(listed, lines=tuple(lines))
+            with_updates = [(*line, *listed.updates(stage)) for stage, line in enumerate(listed.lines)]
+            listed = replace(listed, lines=tuple(with_updates))
         validate(listed)
     except ValueError as error:
         raise ScheduleError(f"{path}: {error}") from None
     return listed
+
+
+def _rows(lines: Sequence[str]) -> list[str]:
+    """The lines of a file that have cells, with the actions alone, in today's letters."""
+    unquoted = (re.sub('"([^"]*)"', r"\1", line) for line in lines)
+    rows = [re.split(r"[,;\s]+", OVERLAPPED.sub(r"\1", line).strip(",; \t")) for line in unquoted]
+    rows = [[cell for cell in row if not COMMUNICATION.fullmatch(cell)] for row in rows if row != [""]]
+    kinds = {cell.strip("0123456789") for row in rows for cell in row}
+    if kinds & {"W", "BW"} and "I" not in kinds:
+        rows = [[re.sub("[A-Z]+", lambda kind: OF_2024.get(kind[0], kind[0]), cell) for cell in row] for row in rows]
+    return [" ".join(row) for row in rows]

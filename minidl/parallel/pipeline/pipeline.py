@@ -94,13 +94,14 @@ class Pipeline(Strategy):
     overlap: bool | None = None
     is_resumable: ClassVar[bool] = True
     resumes_from: ClassVar[str] = "checkpoint"
+    setting_of_stages: ClassVar[str] = "stages"
 
     def __post_init__(self) -> None:
         self.check_whole(stages=1)
         optional = ("micro_batches", "replicas", "chunks_per_stage")
         self.check_whole(**{name: 1 for name in optional if getattr(self, name) is not None})
         if not isinstance(self.schedule, Schedule):
-            one_of("Pipeline: schedule", self.schedule, SCHEDULES)
+            one_of("Pipeline: schedule", self.schedule, SCHEDULES, hint="or give the schedule of a CSV file")
         one_of("Pipeline: weight_versions", self.weight_versions, ("stashing", "vertical_sync", "latest"))
         if isinstance(self.cuts, str) or not isinstance(self.cuts, Iterable):
             one_of("Pipeline: cuts", self.cuts, UNITS, hint="or give the cuts, such as (2, 4) for three chunks")
@@ -128,7 +129,8 @@ class Pipeline(Strategy):
         for name in ("stages", "micro_batches", "chunks_per_stage"):
             own, given = getattr(self, name), getattr(self.schedule, name)
             if own not in (None, given):
-                raise ValueError(f"Pipeline: the schedule has {name}={given}, expected {own}: leave out {name}")
+                advice = f"give {self.setting_of_stages}={given}" if name == "stages" else f"leave out {name}"
+                raise ValueError(f"{type(self).__name__}: the schedule has {name}={given}, not {own}: {advice}")
         return self.schedule
 
     def plan(self, job: Job, nodes: int) -> ParallelPlan:

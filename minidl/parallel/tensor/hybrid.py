@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from minidl.parallel.run.session import Session
 from minidl.parallel.tensor.layouts import Layout, layout_of, split_layers
 from minidl.parallel.tensor.linear import ColumnLinear
 from minidl.parallel.tensor.loss import vocabulary_cross_entropy
-from minidl.parallel.tensor.sharded_features import sharded_dropouts
+from minidl.parallel.tensor.sharded_features import sharded_layers
 
 AXES = ("dp", "pp", "tp")
 """The axes along which a Hybrid divides the work, in their default order."""
@@ -69,10 +69,11 @@ class Hybrid(Pipeline):
         pp        stages of the pipeline
         tp        nodes that share each layer
         layout    how each layer is sharded: `{name: ColumnLinear, ...}`, default: the model's. `split_layers` says
-                  what to do with widths that are not a multiple of tp. A Dropout of sharded features, between a
-                  ColumnLinear and a RowLinear, becomes a ShardedDropout; a softmax, a norm or a layer with weights is
-                  refused there. The model's own code there is not checked: it must treat every feature by itself and
-                  draw no random numbers, so it must call neither F.softmax nor F.dropout
+                  what to do with widths that are not a multiple of tp. A Dropout or batch norm of sharded features,
+                  between a ColumnLinear and a RowLinear, becomes a ShardedDropout or ShardedBatchNorm; a softmax,
+                  another norm or a layer with weights is refused there. The model's own code there is not checked: it
+                  must treat every feature by itself and draw no random numbers, so it must call neither F.softmax nor
+                  F.dropout
         sequence  True: between sharded layers, each node along "tp" has a slice of the positions: norms and dropout
                   are computed once instead of tp times, for the same number of words in messages
         axes      order of the axes in the mesh, outermost first. Nodes along the last one have consecutive ranks, so
@@ -97,6 +98,7 @@ class Hybrid(Pipeline):
     layout: Layout | None = None
     sequence: bool = False
     axes: Sequence[str] = AXES
+    setting_of_stages: ClassVar[str] = "pp"
 
     def __post_init__(self) -> None:
         for name, own in (("dp", "replicas"), ("pp", "stages"), ("tp", "tp")):
@@ -121,7 +123,7 @@ class Hybrid(Pipeline):
             if self.layout is None:
                 job.build_held(partial(self._nothing_of_the_split, job))
             else:
-                self._sharded_dropouts(job)
+                self._sharded_layers(job)
             if self.sequence and self.layout is None:  # a GPT, whose samples are rows of positions
                 self._check_positions(job)
 
@@ -135,18 +137,18 @@ class Hybrid(Pipeline):
                 )
 
     def prepared(self, job: Job, nodes: int) -> Self:
-        """Add the best cuts, and to the layout the ShardedDropouts of sharded features."""
+        """Add the best cuts, and to the layout the dropouts and batch norms of sharded features."""
         strategy = super().prepared(job, nodes)
         if self.tp == 1 or self.layout is None:
             return strategy
-        return replace(strategy, layout={**self.layout, **self._sharded_dropouts(job)})
+        return replace(strategy, layout={**self.layout, **self._sharded_layers(job)})
 
-    def _sharded_dropouts(self, job: Job) -> Layout:
-        """The ShardedDropouts that the layout lacks. Raises ValueError if the layout does not fit the model."""
+    def _sharded_layers(self, job: Job) -> Layout:
+        """The sharded dropouts and batch norms that the layout lacks. ValueError if it does not fit the model."""
         whole = deepcopy(job.build_model())  # a copy: it is changed in place
         divided = self._split(job, deepcopy(whole), RankAndSize(0, self.tp))
         samples = minibatch(job.build_data().train, np.arange(1))[0]
-        return {} if self.layout is None else sharded_dropouts(whole, divided, samples)
+        return {} if self.layout is None else sharded_layers(whole, divided, samples)
 
     def _split(self, job: Job, model: Module, comm: Any) -> Module:
         layout = layout_of(model, self.sequence) if self.layout is None else self.layout

@@ -9,12 +9,17 @@ from typing import Any
 
 from minidl.cluster.comm import Communicator
 from minidl.nn import Module, models, replace_layers
+from minidl.parallel.tensor.convolution import ColumnConv2d, RowConv2d, ShardedBatchNorm
 from minidl.parallel.tensor.dropout import ShardedDropout
 from minidl.parallel.tensor.embedding import PositionEmbedding, VocabularyEmbedding
 from minidl.parallel.tensor.linear import ColumnLinear, RowLinear
 
 Layout = Mapping[str, Callable[[Any, Communicator], Module]]
 """For the names of layers, `*` stands for any text: a function `(layer, comm)` that makes the divided layer."""
+
+
+MOST_NAMED = 12
+"""Layers of a model in the message about one that it does not have."""
 
 
 def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
@@ -43,19 +48,29 @@ def gpt_layout(model: models.GPT, sequence: bool = False) -> Layout:
 
 
 def layout_of(model: Module, sequence: bool = False) -> Layout:
-    """The layout of a model of `nn.models`: GPT's, or of an MLP two layers each, by columns and then by rows.
+    """The layout of a model of `nn.models`: in pairs, a layer divided by its outputs, then one by its inputs.
+
+    A ResNet's pairs are the first two convolutions of each block; its stem, its head and the rest of a bottleneck stay
+    whole. `sequence` is for GPT.
 
     Raises
         ValueError    no layout is known
     """
     if isinstance(model, models.GPT):
         return gpt_layout(model, sequence)
-    if isinstance(model, models.MLP) and not sequence:
-        pairs = len(model.layers) // 2  # the last of an odd number stays whole
-        return {f"layers.{i}": RowLinear if i % 2 else ColumnLinear for i in range(2 * pairs)}
-    which = "with slices of the positions" if sequence else "of its layers"
+    if sequence:
+        raise ValueError(f"slices of the positions are for a GPT, not for {type(model).__name__}: leave out sequence")
+    match model:
+        case models.MLP():
+            pairs = len(model.layers) // 2  # the last of an odd number stays whole
+            return {f"layers.{i}": RowLinear if i % 2 else ColumnLinear for i in range(2 * pairs)}
+        case models.LeNet():
+            return {"conv1": ColumnConv2d, "conv2": RowConv2d, "fc1": ColumnLinear, "fc2": RowLinear}
+        case models.ResNet():
+            return {"layer*.conv1": ColumnConv2d, "layer*.bn1": ShardedBatchNorm, "layer*.conv2": RowConv2d}
     raise ValueError(
-        f"no layout {which} is known for {type(model).__name__}: give layout={{name: ColumnLinear or RowLinear, ...}}"
+        f"no layout is known for {type(model).__name__}, but for GPT, MLP, LeNet and ResNet: give one, "
+        "layout={name: ColumnLinear or RowLinear, ...}"
     )
 
 
@@ -72,8 +87,9 @@ def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
     rank has it whole: a `ColumnLinear` and its `RowLinear` together.
 
     Raises
-        ValueError    a pattern that fits no layer; a size that the ranks do not divide: the message names the layer
-        TypeError     no layout; a function that divides another type of layer: the message names the layer
+        ValueError    a pattern that fits no layer; a size that the ranks do not divide, or a function that divides
+                      another type of layer: the message names the layer
+        TypeError     no layout
 
     >>> from minidl import cluster, nn
     >>> def program(comm):
@@ -85,6 +101,7 @@ def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
     if not isinstance(layout, Mapping) or not all(map(callable, layout.values())):
         raise TypeError(f"a layout is {{name: ColumnLinear or RowLinear, ...}}, got {layout!r}")
     unused = dict.fromkeys(layout)
+    named = dict.fromkeys(name.rpartition(".")[0] for name, _ in model.named_parameters())
 
     def rule(name: str, module: Module) -> Module | None:
         for pattern, divided in layout.items():
@@ -92,13 +109,17 @@ def split_layers(model: Module, comm: Communicator, layout: Layout) -> Module:
                 unused.pop(pattern, None)
                 try:
                     return divided(module, comm)
-                except ValueError as error:
-                    raise ValueError(f"{name} cannot be divided by {comm.size} ranks: {error}") from error
-                except TypeError as error:
-                    raise TypeError(f"{name} cannot be divided: {error}") from error
+                except (TypeError, ValueError) as error:
+                    raise ValueError(
+                        f"{name or 'the model'} cannot be divided by {comm.size} ranks: {error}"
+                    ) from error
         return None
 
     replace_layers(model, rule)
     if unused:
-        raise ValueError(f"the layout names {next(iter(unused))!r}, but the model has no such layer")
+        some = [*list(named)[:MOST_NAMED], *["..."] * (len(named) > MOST_NAMED)]
+        raise ValueError(
+            f"the layout names {next(iter(unused))!r}, but the model has no such layer: those with parameters are "
+            f"{', '.join(some)}"
+        )
     return model

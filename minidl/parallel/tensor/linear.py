@@ -8,7 +8,8 @@ from minidl import functional as F
 from minidl.arguments import one_of
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
-from minidl.nn import Linear, Module, Parameter, Shard
+from minidl.nn import Linear, Module, Shard
+from minidl.nn.parameter import ModelTensor
 from minidl.parallel.tensor.collectives import copied, gathered, gathered_whole, summed, summed_sliced
 from minidl.tensor import Tensor
 
@@ -103,8 +104,8 @@ def check_kind(name: str, layer: object, kind: type[Module]) -> None:
         raise TypeError(f"{name} divides a layer of type {kind.__name__}, got {type(layer).__name__}")
 
 
-def cut(parameter: Parameter, shard: Shard) -> None:
-    """Keep this rank's shard of a parameter; of one that two layers share, the first has cut it.
+def cut(parameter: ModelTensor, shard: Shard) -> None:
+    """Keep this rank's shard of a parameter or buffer; of one that two layers share, the first has cut it.
 
     Raises ValueError if the other layer has cut it in another way.
     """

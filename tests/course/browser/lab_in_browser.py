@@ -144,8 +144,12 @@ class OpenNotebook:
         return self.found(".jp-Notebook .jp-Cell")[number]
 
     def is_idle(self) -> bool:
-        """Whether the kernel has nothing to do."""
-        return bool(self.found('.jp-Notebook-ExecutionIndicator[data-status="idle"]'))
+        """Whether the page is connected to a kernel that has nothing to do.
+
+        JupyterLab's own indicator says so before the page is connected; a cell that is run then opens the dialog
+        that asks for a kernel.
+        """
+        return bool(self.driver.execute_script(CONNECTED_AND_IDLE))
 
     def run(self, number: int) -> None:
         """Select a cell and run it: a click and Ctrl-Enter, again if the page was not ready to take the keys."""
@@ -159,18 +163,6 @@ class OpenNotebook:
             return False
 
         wait_for(has_begun)
-
-    def run_until(self, number: int, words: str) -> None:
-        """Run a cell until its output has these words: again if a page that was reloaded lost what was asked."""
-
-        def has_them() -> bool:
-            wait_for(lambda: self.is_selected(number))
-            ActionChains(self.driver).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
-            with contextlib.suppress(AssertionError):
-                return bool(wait_for(lambda: words in self.output(number), 5 * SECONDS_FOR_KEYS))
-            return False
-
-        wait_for(has_them)
 
     def is_selected(self, number: int) -> bool:
         """Click before a cell; whether the keyboard is the cell's then."""
@@ -231,6 +223,11 @@ class OpenNotebook:
         else:
             self.choose(number)
 
+
+CONNECTED_AND_IDLE = """
+const context = window.jupyterapp?.shell.currentWidget?.sessionContext, kernel = context?.session?.kernel;
+return context?.isReady && kernel?.connectionStatus === "connected" && kernel.status === "idle";
+"""
 
 PIXELS = """
 const image = arguments[0].querySelector("img.widget-image");

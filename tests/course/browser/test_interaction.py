@@ -101,13 +101,17 @@ def test_a_guess_survives_a_reload_and_a_page_reloaded_while_one_waits_goes_on(n
         notebook.run(number)
     wait_for(lambda: "First your guess: Which is faster?" in notebook.output(4))
     notebook.reload()
-    notebook.run_until(4, "First your guess: Which is faster?")
-    notebook.run_until(3, "Which is faster?")
+    for number in (4, 3):
+        notebook.run(number)
+    wait_for(lambda: "First your guess: Which is faster?" in notebook.output(4))
+    wait_for(lambda: "Which is faster?" in notebook.output(3))
     notebook.press(3, "tree")
     wait_for(lambda: "Your guess: tree." in notebook.output(3))
     notebook.reload()
-    notebook.run_until(3, "Your guess: tree.")
-    notebook.run_until(4, "tree: wrong, it is ring")
+    for number in (3, 4):
+        notebook.run(number)
+    wait_for(lambda: "Your guess: tree." in notebook.output(3))
+    wait_for(lambda: "tree: wrong, it is ring" in notebook.output(4))
 
 
 def test_the_slider_and_the_list_of_a_what_if_panel_change_its_picture(notebook: OpenNotebook) -> None:

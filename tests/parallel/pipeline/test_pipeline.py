@@ -255,7 +255,7 @@ def test_a_hundred_steps_keep_nothing(kind: str, monkeypatch):
         ({"stages": 2, "micro_batches": 3, "schedule": "interleaved"}, 2, r"3 micro-batches cannot be divided"),
         ({"stages": 2, "cuts": (0,)}, 2, r"cuts must be 1 rising number from 1 to 4"),
         ({"stages": 2, "micro_batches": 2, "schedule": "pipedream"}, 2, r"leave out micro_batches"),
-        ({"stages": 2, "schedule": pipeline.GPipe(3, 4)}, 2, r"the schedule has stages=3, expected 2"),
+        ({"stages": 2, "schedule": pipeline.GPipe(3, 4)}, 2, "the schedule has stages=3, not 2: give stages=3"),
         (
             {"stages": 1, "schedule": pipeline.Listed.read(["F0 B0 U0 F1 B1 U1"])},
             1,

@@ -80,6 +80,22 @@ def test_pytorch_reads_our_files_and_we_read_those_that_it_writes(kind, stages, 
     assert "REDUCE_GRAD" in path.read_text()
 
 
+@pytest.mark.parametrize(("stages", "micro_batches"), [(2, 5), (3, 7)])
+def test_dual_pipe_v_as_pytorch_writes_it_is_read_with_its_overlapped_actions_one_after_the_other(
+    stages, micro_batches, tmp_path
+):
+    path, made = tmp_path / "schedule.csv", runtime(pipeline.ZeroBubbleV(stages, micro_batches))
+    of_stage = theirs.ScheduleDualPipeV._calculate_single_rank_operations
+    actions = {stage: of_stage(made, stage) for stage in range(stages)}
+    made.pipeline_order = actions
+    made._prepare_schedule_with_comms(actions)
+    for how in ("compute_only", "compute_comms"):
+        made._dump_csv(path, format=how)
+        assert ")OVERLAP_F_B" in path.read_text()
+        flat = [[str(one) for each in row if each for one in each.sub_actions or [each]] for row in actions.values()]
+        assert ours(pipeline.read_csv(path)) == flat
+
+
 def runtime(schedule: pipeline.Schedule):
     """PyTorch's executor of listed schedules, without processes and models."""
     made = object.__new__(theirs._PipelineScheduleRuntime)

@@ -15,15 +15,17 @@ from minidl.cluster import Communicator
 from minidl.data import Dataset, Splits
 from minidl.parallel import Hybrid, Job, Pipeline, Serial, pipeline
 from minidl.parallel.tensor import (
+    ColumnConv2d,
     ColumnLinear,
     RowLinear,
+    ShardedBatchNorm,
     ShardedDropout,
     VocabularyEmbedding,
     layout_of,
     split_layers,
     vocabulary_cross_entropy,
 )
-from tests.parallel.jobs import small_job, two_groups
+from tests.parallel.jobs import blobs, small_job, two_groups, two_layers
 from tests.parallel.test_split_models import JOBS, assert_same_run, decay
 from tests.tiers import exhaustively
 
@@ -218,9 +220,7 @@ def test_dropout_of_sharded_features_draws_the_mask_of_one_node():
     assert report.strategy.layout == layout | {"2": ShardedDropout}  # not the one of whole features
 
 
-@pytest.mark.parametrize(
-    "layer", [nn.Softmax(), nn.LogSoftmax(1), nn.LayerNorm(12), nn.GroupNorm(3, 12), nn.BatchNorm1d(12, affine=False)]
-)
+@pytest.mark.parametrize("layer", [nn.Softmax(), nn.LogSoftmax(1), nn.LayerNorm(12), nn.GroupNorm(3, 12)])
 def test_a_layer_that_needs_all_features_is_refused_by_name_where_they_are_divided(layer: nn.Module):
     job, layout = small_job(model=partial(with_between, layer)), {"0": ColumnLinear, "2": RowLinear}
     with pytest.raises(ValueError, match=rf"1 cannot be divided: {type(layer).__name__} needs all features of a samp"):
@@ -235,7 +235,7 @@ def test_a_dropout_of_divided_and_of_whole_features_is_refused():
         setattr(made, "3", getattr(made, "1"))
         return made
 
-    with pytest.raises(ValueError, match="1 drops sharded features in one place and whole ones in another"):
+    with pytest.raises(ValueError, match="1 gets sharded features in one place and whole ones in another"):
         Hybrid(tp=2, layout={"0": ColumnLinear, "2": RowLinear}).check(small_job(model=model), 2)
 
 
@@ -266,9 +266,38 @@ class Heads(nn.Module):
         return self.drop(self.norm(x.reshape(len(x), -1, 3))).reshape(x.shape)
 
 
-def test_a_model_may_read_the_sizes_of_a_layer_that_is_divided():
-    layout = {"fc1": ColumnLinear, "fc2": RowLinear}
-    assert_trains_as_one_node(replace(JOBS["LeNet"], epochs=1), hybrid(1, 1, 2, layout=layout))
+@pytest.mark.parametrize(
+    ("name", "dims"), [("LeNet", (1, 1, 3)), ("ResNet", (1, 2, 2)), *exhaustively(("ResNet", (2, 2, 4)))]
+)
+def test_the_convolutions_of_lenet_and_resnet_are_divided_without_a_layout(name: str, dims: tuple[int, int, int]):
+    """With running statistics of batch norm, which are divided too, and a frozen stem."""
+    assert_trains_as_one_node(replace(JOBS[name], epochs=1), hybrid(*dims))
+
+
+def test_a_batch_norm_of_sharded_channels_divides_its_statistics_which_a_checkpoint_has_whole(tmp_path):
+    model = partial(with_between, nn.BatchNorm1d(12), nn.Tanh())
+    job, layout = small_job(model=model, epochs=2), {"0": ColumnLinear, "3": RowLinear}
+    report = parallel.train(replace(job, epochs=1), hybrid(1, 1, 3, layout=layout), 3, on="simulation", folder=tmp_path)
+    assert report.strategy.layout == layout | {"1": ShardedBatchNorm}
+    path = tmp_path / "checkpoint.npz"
+    truth = parallel.train(job, Serial(micro_batches=2), on="simulation")
+    assert_same_run(parallel.train(job, Serial(micro_batches=2), on="simulation", resume=path), truth)
+    again = hybrid(1, 2, 2, layout=layout)
+    assert_same_run(parallel.train(job, again, 4, on="simulation", resume=path), truth)
+
+
+def images_of_blobs() -> Splits:
+    return Splits(*(Dataset(part.x[:, None, :, None] * np.ones(4), part.y) for part in blobs()))
+
+
+def test_an_own_network_of_convolutions_is_divided_up_to_its_linear_layer():
+    def model() -> nn.Module:
+        layers = nn.Conv2d(1, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten()
+        return nn.Sequential(*layers, nn.Linear(24, 3)).double()
+
+    job = small_job(model=model, data=images_of_blobs, epochs=1)
+    report = assert_trains_as_one_node(job, hybrid(1, 2, 3, layout={"0": ColumnConv2d, "5": RowLinear}))
+    assert report.strategy.layout["1"] is ShardedBatchNorm
 
 
 @pytest.mark.parametrize(("loss", "gather"), [(None, "evaluation"), (squared_error, "evaluation"), (None, "always")])
@@ -291,8 +320,15 @@ def one_layer() -> nn.Module:
         (gpt, {"tp": 5}, 5, r"cannot be divided by 5 ranks: Shard: dimension 0 of shape \(24, 48\) must be a"),
         (partial(gpt, n_head=3), {"tp": 2}, 2, "attn.c_attn cannot be divided by 2 ranks: 3 units of 16 outputs, such"),
         (gpt, {"dp": 2, "pp": 2, "tp": 2}, 6, "Hybrid: dp=2, pp=2, tp=2 need 8 nodes, got 6"),
-        (partial(nn.models.LeNet, size=8), {"tp": 2}, 2, "no layout of its layers is known for LeNet: give layout="),
-        (gpt, {"tp": 2, "layout": {"wte": ColumnLinear}}, 2, "the layout names 'wte', but the model has no such"),
+        (partial(nn.models.LeNet, size=8), {"tp": 4}, 4, r"conv1 cannot be divided by 4 ranks: .* make it 8 wide, or"),
+        (two_layers, {"tp": 2}, 2, "no layout is known for Sequential, but for GPT, MLP, LeNet and ResNet: give one, "),
+        (mlp, {"tp": 2, "sequence": True}, 2, "slices of the positions are for a GPT, not for MLP: leave out sequence"),
+        (
+            gpt,
+            {"tp": 2, "layout": {"wte": ColumnLinear}},
+            2,
+            "the layout names 'wte', but the model has no such layer: those .* are transformer.wte, ",
+        ),
         (partial(nn.models.GPT, 24, 12, 0, 4, 16), {"tp": 2}, 2, "a GPT without blocks has no layers to divide"),
     ],
 )
@@ -303,18 +339,27 @@ def test_what_does_not_fit_is_refused_in_one_sentence_before_the_run(model, sett
 
 
 @pytest.mark.parametrize(
-    ("layout", "message"),
+    ("layout", "error", "message"),
     [
-        ({"lm_head": "columns"}, "a layout is {name: ColumnLinear or RowLinear, ...}, got {'lm_head': 'columns'}"),
+        (
+            {"lm_head": "columns"},
+            TypeError,
+            "a layout is {name: ColumnLinear or RowLinear, ...}, got {'lm_head': 'columns'}",
+        ),
         (
             {"*.wte": ColumnLinear},
-            "transformer.wte cannot be divided: ColumnLinear divides a layer of type Linear, got",
+            ValueError,
+            "transformer.wte cannot be divided by 2 ranks: ColumnLinear divides a layer of type Linear, got",
         ),
-        ({"lm_head": VocabularyEmbedding}, "VocabularyEmbedding divides a layer of type Embedding, got Linear"),
+        (
+            {"lm_head": VocabularyEmbedding},
+            ValueError,
+            "VocabularyEmbedding divides a layer of type Embedding, got Linear",
+        ),
     ],
 )
-def test_a_layout_that_is_none_is_refused_before_the_run(layout, message):
-    with pytest.raises(TypeError, match=re.escape(message)):
+def test_a_layout_that_is_none_is_refused_before_the_run(layout, error, message):
+    with pytest.raises(error, match=re.escape(message)):
         Hybrid(tp=2, layout=layout).check(JOB, 2)
 
 

@@ -15,7 +15,16 @@ from minidl import functional as F
 from minidl.cluster import Communicator
 from minidl.kept_arrays import kept_bytes
 from minidl.parallel import tensor
-from minidl.parallel.tensor import ColumnLinear, RowLinear, ShardedDropout, VocabularyEmbedding, split_layers
+from minidl.parallel.tensor import (
+    ColumnConv2d,
+    ColumnLinear,
+    RowConv2d,
+    RowLinear,
+    ShardedBatchNorm,
+    ShardedDropout,
+    VocabularyEmbedding,
+    split_layers,
+)
 
 WIDTH = 12  # can be divided by 2, 3, 4 and 6 ranks
 ON = cluster.Simulation("10gbe")
@@ -63,6 +72,35 @@ def test_columns_then_rows_are_the_whole_network_with_one_all_reduce_each_way(p:
     if p > 1:
         for ledger in run.trace.ledger():
             assert {name: traffic.calls for name, traffic in ledger.items()} == {"all_reduce": 2}
+
+
+@pytest.mark.parametrize(("p", "bias"), [(3, True), (2, False)])
+def test_filters_then_channels_are_the_whole_convolutions_with_one_all_reduce_each_way(p: int, bias: bool) -> None:
+    model = nn.Sequential(
+        nn.Conv2d(3, WIDTH, (3, 2), stride=2, padding=1, bias=bias),
+        nn.BatchNorm2d(WIDTH, affine=bias),
+        nn.Conv2d(WIDTH, 5, 3, padding="same", dilation=2, bias=bias),
+    ).double()
+    layout = {"0": ColumnConv2d, "1": ShardedBatchNorm, "2": RowConv2d}
+    run = assert_divided_is_whole(model, layout, np.random.default_rng(0).normal(size=(4, 3, 7, 9)), p)
+    for ledger in run.trace.ledger():
+        assert {name: traffic.calls for name, traffic in ledger.items()} == {"all_reduce": 2}
+
+
+def test_a_divided_convolution_has_no_groups_and_divides_only_convolutions() -> None:
+    def program(comm: Communicator) -> None:
+        with pytest.raises(
+            ValueError, match=r"0 cannot be divided by 2 ranks: its groups=3 read channels of their own"
+        ):
+            split_layers(nn.Sequential(nn.Conv2d(6, WIDTH, 3, groups=3)), comm, {"0": ColumnConv2d})
+        with pytest.raises(
+            ValueError, match="0 cannot be divided by 2 ranks: RowConv2d divides a layer of type Conv2d, got Linear"
+        ):
+            split_layers(nn.Sequential(nn.Linear(6, WIDTH)), comm, {"0": RowConv2d})
+        with pytest.raises(ValueError, match=r"0 cannot be divided by 2 ranks: .* must be a multiple of 2"):
+            split_layers(nn.Sequential(nn.BatchNorm2d(5)), comm, {"0": ShardedBatchNorm})
+
+    simulated(program, 2)
 
 
 @pytest.mark.parametrize(("p", "gather"), [(3, "always"), (4, "never")])
