@@ -189,9 +189,11 @@ class compile:  # noqa: N801  (reads as a verb)
 
     Arguments and errors are those of `trace`: give data as arrays, and what stays, such as parameters, as Tensors. The
     result is an array. What the function does in Python happens while it is traced, and not in later calls: it prints
-    nothing then, counts no flops, leaves nothing in `.grad`, and reads a learning rate or a layer's setting once. A training loop relies
-    on these, and not every model has a graph: MLP, LeNet and ResNet with SGD do; `embedding` looks at its indices, LSTM
-    and attention's backward write into views, Adam counts its steps. So this is a demonstration without a public name.
+    nothing then, counts no flops, leaves nothing in `.grad`, and reads a learning rate or a layer's setting once.
+
+    A training loop relies on these, and not every model has a graph: MLP, LeNet and ResNet with SGD do; `embedding`
+    looks at its indices, LSTM and attention's backward write into views, Adam counts its steps. So this is a
+    demonstration without a public name.
 
     >>> softsign = compile(lambda x: x / (1.0 + abs(x)))
     >>> softsign(np.array([-3.0, 0.25]))
