@@ -128,7 +128,7 @@ class Program:
         loads: list[str] = []
         steps: list[str] = []
         names: dict[Any, str] = {}  # of each array, by where it lies
-        given, stores = [], []
+        given, stores = list[str](), list[tuple[str, Value]]()
         for value in (*one.operands, *one.results):
             if value in self._constants and (number := self._constants[value].number) is not None:
                 code[value] = repr(number)
@@ -164,10 +164,6 @@ class _Code(str):
 
 def _name(value: Value) -> str:
     return f"v{value.number}"
-
-
-def _kind(array: Any) -> Any:
-    return (array.shape, array.dtype) if isinstance(array, np.ndarray) else type(array)
 
 
 def _expression(one: Instruction, code: dict[Value, str]) -> str:
@@ -208,7 +204,8 @@ class compile:  # noqa: N801  (reads as a verb)
         tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
         arrays = [argument._data if isinstance(argument, Tensor) else argument for argument in arguments]
         modes = kernels.active(), grad_enabled.get(), autocast_dtype.get()
-        kind = *modes, *[(id(one), one.requires_grad) for one in tensors], *map(_kind, arrays)
+        kind = *modes, *[(id(one), one.requires_grad) for one in tensors]
+        kind += tuple((array.shape, array.dtype) for array in arrays if isinstance(array, np.ndarray))
         if kind not in self.programs:
             graph = optimized(trace(self.function, *arguments))
             self.programs[kind] = Program(graph, plan_buffers(graph)), tensors  # kept, so that no other gets their id
