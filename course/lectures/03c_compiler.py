@@ -10,6 +10,12 @@
 # Here is a line of numpy, in three steps to be readable. It applies ten operations to every number of an array.
 
 # %%
+from course.interaction import explore, guess, step_through, warm_up
+
+warm_up()
+
+# %% source_hidden=true
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +23,21 @@ from types import SimpleNamespace
 
 import numpy as np
 from numba import njit
+from threadpoolctl import threadpool_limits
 
-from course.interaction import explore, guess, step_through, warm_up
+import course
+from course.figures.page import say, see, table
 from minidl import Tensor, compiler, manual_seed, nn, optim
 from minidl import functional as F
+from minidl.compiler import CompilationError
+from minidl.compiler.graph import SOURCES
+from minidl.kernels.jit.elementary import exp as exp_of_minidl
+from minidl.plots import style
 
-warm_up()
+one_core = threadpool_limits(1)  # does everything on this page
 
 
+# %%
 def line(x, f):
     """Ten elementwise operations; f has relu, sqrt and exp."""
     y = f.relu(x * 1.7 + 0.3)
@@ -43,19 +56,6 @@ guess_copy = guess("How many times as long as x.copy() does the line take?", uni
 
 # %% source_hidden=true
 # measured: differs from run to run
-import time
-
-import course
-from course.figures.page import say, see, table
-from minidl.compiler.graph import SOURCES, values_in
-from minidl.compiler.trace import CompilationError
-from minidl.kernels.jit.elementary import exp as exp_of_minidl
-from minidl.plots import lines, style
-from threadpoolctl import threadpool_limits
-
-threadpool_limits(1)  # one core does everything on this page
-
-
 def times(rounds, **sides):
     """The median seconds of the processor that each side takes, measured in turns."""
     spent = {name: [] for name in sides}
@@ -118,11 +118,25 @@ for result, name, operands in code:
 
 # %% source_hidden=true
 of_minidl = compiler.trace(lambda x: line(x, F), x)
-print(of_minidl)
+print(*str(of_minidl).splitlines()[:6], "...", *str(of_minidl).splitlines()[-2:], sep="\n")
 theirs = [one.name.replace("relu", "maximum") for one in of_minidl.instructions if one.name not in SOURCES]
 theirs = ["exp" if "exp" in name else name for name in theirs]
 say(f"The operations are {'the same' if theirs == [name for _, name, _ in code] else 'others'}, one by one; minidl has "
     "a relu of its own, and writes constants down as instructions.")  # fmt: skip
+
+# %% [markdown]
+# On such a graph can be counted what goes through memory. A constant is a number in the code and does not count:
+
+
+# %%
+def bytes_moved(graph):
+    """What all launches read and write."""
+    constants = [one.results[0] for one in compiler.fold_constants(graph).instructions if one.name == "constant"]
+    launches = [one for one in graph.instructions if one.name not in SOURCES and not one.is_view]
+    return sum(value.nbytes for one in launches for value in (*one.operands, *one.results) if value not in constants)
+
+
+say(f"The line reads or writes {bytes_moved(of_minidl) / x.nbytes:.0f} arrays, the copy 2.")
 
 # %% [markdown]
 # ## Two passes
@@ -172,8 +186,7 @@ table(
 )  # fmt: skip
 
 # %% [markdown]
-# Order matters: had the sum been read by dead code only, sharing first would still have been right, but a pass can make
-# work for another one. A compiler runs its passes in an order that works well, or until nothing changes.
+# Each pass is a function from a program to an equal one, so passes can be combined in any order.
 #
 # ## One loop
 #
@@ -216,25 +229,26 @@ taken = times(25, **sides)
 loop(x, out)
 quick(x, other)
 want = line(x.astype(np.float64), in_numpy)
+of_one_loop = compiler.optimized(of_minidl)
 off = {"numpy's line": line(x, in_numpy), "our loop": out, "our loop, exp of sums and products": other,
        "minidl.compiler": compiled(x)}  # fmt: skip
-counts = {name: (10, 21) if name == "numpy's line" else (1, 2) for name in sides}
+counts = [[graph.launches, f"{bytes_moved(graph) / x.nbytes:.0f}"] for graph in (of_minidl, *3 * [of_one_loop])]
 faster = {name: taken["numpy's line"] / taken[name] for name in sides}
 table(
     ["", "launches", "arrays read or written", "ms", "times as fast", "error"],
-    [[name, *counts[name], f"{1e3 * taken[name]:.2f}", f"{faster[name]:.1f}", f"{abs(off[name] - want).max():.0e}"]
-     for name in sides],
+    [[name, *count, f"{1e3 * taken[name]:.2f}", f"{faster[name]:.1f}", f"{abs(off[name] - want).max():.0e}"]
+     for name, count in zip(sides, counts, strict=True)],
     "measured in turns on one core; launches and arrays counted; error: largest difference from float64; "
     f"your guess: {guess_loop.against(faster['our loop'])}",
 )  # fmt: skip
 
 # %% [markdown]
-# Fewer launches and a tenth of the bytes are not enough. Numpy's loops compute 8 or 16 numbers per instruction of the
-# processor: these are *vector instructions*. Numba does so, too, but not in a loop that calls a function which it cannot
-# see into, and `np.exp` is such a call, one per number, into the library of mathematics. (With Intel's library SVML
-# numba has a vector form of it.) The third row has the same loop with an $e^x$ made of sums, products and shifts, as
-# numpy's own is. Now nothing stops the vectors, and the loop is fast. So a compiler needs two things: to see the whole
-# line, and to generate code that the processor likes.
+# The second and the third row have equal launches and equal bytes. What differs is $e^x$. Numpy's loops compute several
+# numbers with one instruction of the processor, a *vector instruction*. Numba's loops do so, too, unless they call a
+# function into which numba cannot see, and `np.exp` is such a call, one per number. (Where Intel's library SVML is
+# installed, numba has a vector form of it, and the two rows are alike.) In the third row $e^x$ is made of sums, products
+# and shifts, so nothing stops the vectors. A compiler needs both: to see the whole line, and to generate code that suits
+# the processor.
 #
 # ## A layer with its gradient
 #
@@ -252,6 +266,7 @@ def gradient(x, w):
     return w.grad
 
 
+# %% source_hidden=true
 rng = np.random.default_rng(1)
 samples = rng.standard_normal((4096, 64), dtype=np.float32)
 w = Tensor(rng.standard_normal((64, 64), dtype=np.float32) / 8, requires_grad=True)
@@ -268,20 +283,14 @@ guess_launches = guess(f"Of {traced.launches} launches, how many are left after 
 
 # %%
 PASSES = {
-    "constants folded": compiler.fold_constants,
-    "subexpressions shared": compiler.share_subexpressions,
-    "dead code removed": compiler.remove_dead_code,
-    "fused": compiler.fuse_elementwise,
+    "folding": compiler.fold_constants,
+    "sharing": compiler.share_subexpressions,
+    "removing dead code": compiler.remove_dead_code,
+    "fusing": compiler.fuse_elementwise,
 }
-after = {"traced": traced}
+after = {"tracing": traced}
 for name, each in PASSES.items():
     after[name] = each(list(after.values())[-1])
-
-
-def bytes_moved(graph):
-    """What all launches read and write."""
-    launches = [one for one in graph.instructions if one.name not in SOURCES and not one.is_view]
-    return sum(value.nbytes for one in launches for value in (*one.operands, *one.results))
 
 
 # %% source_hidden=true
@@ -296,26 +305,21 @@ def gone(before, now):
 
 graphs = list(after.values())
 table(
-    ["after the pass", "nodes", "launches", "MB through memory", "MB of results", "MB alive", "what went"],
+    ["after", "nodes", "launches", "MB through memory", "MB of results", "MB alive", "what went"],
     [[name, graph.nodes, graph.launches, f"{bytes_moved(graph) / 1e6:.1f}", f"{graph.nbytes / 1e6:.1f}",
       f"{compiler.plan_buffers(graph).nbytes / 1e6:.1f}",
-      "-" if not k else f"{graphs[k - 1].nodes - graph.nodes} joined" if name == "fused" else gone(graphs[k - 1], graph)]
+      "-" if not k else f"{graphs[k - 1].nodes - graph.nodes} joined" if name == "fusing" else gone(graphs[k - 1], graph)]
      for k, (name, graph) in enumerate(after.items())],
     f"counted; alive: at most at one time; your guess: {guess_launches.against(graphs[-1].launches)}",
 )  # fmt: skip
 
 # %% [markdown]
 # *Constant folding* computes now what is the same in every call: backward starts with $1/n$, spread over the shape of
-# $y$. Once the two sigmoids are one, and the two equal products of backward are one, they are read twice. Dead code is
-# the mean itself: whoever wants the gradient does not need the loss. Fusion does the rest. What is left:
-
-# %% source_hidden=true
-print(graphs[-1])
-
-# %% [markdown]
-# One product, one loop with all that is elementwise, forward and backward alike, and one product. Fusion stops at the
-# products: each of their results is a sum over many numbers, so it needs more than the numbers at its own place. It
-# also must not join two operations if something between them needs the result of the first and gives to the second.
+# $y$. Sharing leaves one sigmoid of two, and one of two equal products in the gradient of $y^2$. Dead code are the mean
+# and the square: whoever wants the gradient does not need the loss. Fusion joins all that is elementwise, of forward and
+# backward alike, into one loop between the two products. It stops at the products, since each number of their results
+# is a sum over many numbers, and not only of the one at its own place. Two operations also stay apart if something else
+# reads the first and is read by the second.
 #
 # ## Who needs memory when
 #
@@ -325,6 +329,9 @@ print(graphs[-1])
 
 
 # %% source_hidden=true
+mean = next(one.results[0] for one in traced.instructions if one.name == "mean")  # where backward begins
+
+
 def lives(axes, frame):
     """A bar for each result that is no number, from its launch to the last one that reads it; a row is a buffer."""
     graph = after[frame]
@@ -347,22 +354,23 @@ def lives(axes, frame):
                 k = next(k for k, each in enumerate(graph.instructions) if taken_over[0] in each.results)
                 end = moment[k]
             free[row[value]] = end
-            axes.barh(row[value], end - begin, left=begin, height=0.8, color=style.SERIES[5], **style.BORDER)
-            axes.text((begin + end) / 2, row[value], repr(value), fontsize=6, ha="center", va="center")
-    axes.set(xlabel="launch", ylabel="buffer", yticks=range(len(free)))
-    axes.set_title(f"{graph.launches} launches, {plan.nbytes / 1e6:.1f} MB alive at most", fontsize=8, loc="right")
+            colour = style.PIPELINE["forward" if value.number < mean.number else "backward"]
+            axes.barh(row[value], end - begin, left=begin, height=0.8, color=colour, **style.BORDER)
+            axes.text((begin + end) / 2, row[value], value.number, fontsize=6, color="white", ha="center", va="center")
+    axes.set(ylabel="buffers", yticks=[])
+    axes.set_xlabel(f"launch; at most {plan.nbytes / 1e6:.1f} MB are alive", fontsize=8)
 
 
 step_through(
     lives,
-    "a bar is a result, from the launch that makes it to the last one that reads it, and a row is a buffer. A bar that "
-    "begins where another one ends, in its row, uses the same memory. What forward makes and backward reads has long "
-    "bars. After fusion hardly anything is left to keep: what was a bar is a number in a register.",
+    "a bar is a result, with its number in the program, from the launch that makes it to the last one that reads it. A "
+    "row is a buffer, used by one result after another. Blue is made in forward, green in backward. Blue bars that "
+    "reach into backward are what a gradient needs memory for. After fusing they are gone: what was a bar is a number "
+    "in a register.",
     frames=list(after),
-    multiples=["traced", "dead code removed", "fused"],
+    multiples=["tracing", "removing dead code", "fusing"],
     name="after",
     height=3.2,
-    shared=True,
     source="formula",
 )
 
@@ -414,17 +422,24 @@ def turn(axes, fold, share, dead, fuse):
 
 explore(
     turn,
-    "each bar is relative to the program without passes. Folding, sharing and removing dead code take away some "
-    "launches; fusion takes away most of them, and most of the bytes. The time that is left is mostly the two products "
-    "and the sigmoid, which no pass makes cheaper.",
+    "each bar is relative to the program without passes. Without fusing the others take away some launches. Fusing "
+    "takes away most of them, but more if the others have run before: dead code that reads what forward makes keeps "
+    "forward and backward in two loops, and everything between them in memory.",
     fold=["on", "off"],
     share=["on", "off"],
     dead=["on", "off"],
     fuse=["on", "off"],
-    multiples=[{"fuse": "off"}, {"fold": "off", "share": "off", "dead": "off"}, {}],
-    height=3.0,
+    multiples=[{"fuse": "off"}, {"dead": "off"}, {"share": "off"}, {}],
+    height=2.4,
     source=("measured", "formula"),
 )
+
+# %% source_hidden=true
+# measured: differs from run to run
+rest = samples @ w.data
+floor = times(30, products=lambda: (samples @ w.data, samples.T @ rest), whole=lambda: program(samples, w.data))
+say(f"With all passes the two products take {floor['products'] / floor['whole']:.0%} of the time that is left "
+    "(measured). No pass makes them cheaper.")  # fmt: skip
 
 # %% [markdown]
 # ## A whole training step as one function
@@ -461,9 +476,8 @@ for _ in range(20):
     step(*batch, *weights)
     compiled_step(images, labels, *others)
 apart = max(abs(one.data - other.data).max() for one, other in zip(weights, others, strict=True))
-whole, small = compiler.trace(same, images, labels, *others), compiler.optimized(
-    compiler.trace(same, images, labels, *others)
-)
+whole = compiler.trace(same, images, labels, *others)
+small = compiler.optimized(whole)
 of_step = times(300, eager=lambda: step(*batch, *weights), compiled=lambda: compiled_step(images, labels, *others))
 speedup = of_step["eager"] / of_step["compiled"]
 say(f"After 20 steps the weights differ by {apart:g}. The graph has {whole.launches} launches, and {small.launches} "
@@ -471,42 +485,44 @@ say(f"After 20 steps the weights differ by {apart:g}. The graph has {whole.launc
     f"after. The compiled step is **{speedup:.1f} times as fast** (measured).")  # fmt: skip
 
 # %% [markdown]
-# Here the arrays are small. Every one fits into the caches, so the bytes matter little, and most launches stay:
-# products, sums, the cross entropy. What is saved is Python: the tape, the objects, the closures of backward are there
-# while the step is traced, and gone when it runs.
+# Here the arrays are small, so the bytes matter little, and most launches stay: products, sums, the cross entropy. What
+# is saved is Python: the tape, the tensors and the functions of backward are there while the step is traced, and gone
+# when it runs.
 #
 # That has a price. What Python does is *not in the graph*. A step that prints, counts, reads a learning rate from a
 # schedule or asks for a number does so once, while it is traced. minidl traces twice and refuses what differs, and what
 # looks at numbers:
 
-# %%
+# %% source_hidden=true
 try:
     compiler.trace(lambda x: x * 2.0 if x.sum() > 0 else x, x)
 except CompilationError as refused:
-    print(refused)
+    say(f"`lambda x: x * 2.0 if x.sum() > 0 else x` is refused: *{refused}*")
 
 # %% [markdown]
-# A training loop relies on such things, so minidl offers its compiler as a demonstration only. PyTorch and JAX live with
-# it: PyTorch compiles what lies between two such places, JAX forbids them.
+# Training loops rely on such things, so minidl's compiler is a demonstration, and no part of `minidl train`. PyTorch
+# divides a program at such a place and compiles the parts. JAX refuses to show a number to Python, and does everything
+# else of this kind once, while it traces.
 #
 # ## Break it: what a compiler must not change
 #
 # Algebra offers more passes. Each of these holds for real numbers. Which holds to the bit for *floating-point* numbers?
 
 # %%
-guess_rule = guess("Which may a compiler apply to every float?", ["x + 0 → x", "x * 1 → x", "x - x → 0", "x * 0 → 0"])
+guess_rule = guess("Which may a compiler apply to every float?", ["x + 0 → x", "1x → x", "x - x → 0", "0x → 0"])
 
-# %%
+# %% source_hidden=true
 special = np.float32([2.5, -0.0, np.inf, np.nan])
 with np.errstate(invalid="ignore"):  # inf - inf and inf * 0 are what we want to see
     RULES = {  # what is computed, and what the rule says
         "x + 0 → x": (special + np.float32(0), special),
-        "x * 1 → x": (special * np.float32(1), special),
+        "1x → x": (special * np.float32(1), special),
         "x - x → 0": (special - special, 0 * np.ones(4, np.float32)),
-        "x * 0 → 0": (special * np.float32(0), 0 * np.ones(4, np.float32)),
+        "0x → 0": (special * np.float32(0), 0 * np.ones(4, np.float32)),
     }
 
-# %% source_hidden=true
+
+
 def same_bits(computed, claimed):
     return (np.isnan(computed) & np.isnan(claimed)) | ((computed == claimed) & (np.signbit(computed) == np.signbit(claimed)))
 
@@ -521,8 +537,8 @@ table(
 )  # fmt: skip
 
 # %% [markdown]
-# $-0$ matters as soon as somebody divides by it, and a NaN that a compiler replaced by 0 hides a model that diverges.
-# For the same reason sums are not reordered.
+# $-0$ matters as soon as somebody divides by it, and a NaN that is replaced by 0 hides a model that diverges. Sums are
+# not reordered either, since $(a + b) + c$ and $a + (b + c)$ round differently.
 #
 # **The planted mistake.** *Dropout* multiplies each number by 2 or by 0, at random, half each. A model adds two dropouts
 # of one array of ones. Somebody's compiler treats `random` as an operation like any other. Then it runs the pass that
@@ -570,6 +586,8 @@ table(["two dropouts", "arrays of random numbers", "sums of 0", "of 2", "of 4"],
 
 # %%
 both = trace(lambda x: 1.0 / (x * 0.0) - 1.0 / (x * -0.0))
+
+# %% source_hidden=true
 _, as_written = fused(*both)
 _, as_shared = fused(*share(*both))
 results = np.empty((2, 1), np.float32)
