@@ -54,6 +54,7 @@ x = np.random.default_rng(0).standard_normal(10**6, dtype=np.float32)
 # %%
 guess_copy = guess("How many times as long as x.copy() does the line take?", unit="times")
 
+
 # %% source_hidden=true
 # measured: differs from run to run
 def times(rounds, **sides):
@@ -114,18 +115,16 @@ for result, name, operands in code:
 # there is to know about a result. Drawn as points and arrows the list is the *graph* of chapter 01, and an entry is a
 # *node*.
 #
-# `minidl.compiler.trace` does the same with minidl's functions, and adds shapes and types:
+# `minidl.compiler.trace` does the same with minidl's functions, and notes shapes and types.
 
 # %% source_hidden=true
 of_minidl = compiler.trace(lambda x: line(x, F), x)
-print(*str(of_minidl).splitlines()[:6], "...", *str(of_minidl).splitlines()[-2:], sep="\n")
 theirs = [one.name.replace("relu", "maximum") for one in of_minidl.instructions if one.name not in SOURCES]
 theirs = ["exp" if "exp" in name else name for name in theirs]
-say(f"The operations are {'the same' if theirs == [name for _, name, _ in code] else 'others'}, one by one; minidl has "
-    "a relu of its own, and writes constants down as instructions.")  # fmt: skip
+say(f"Its operations are {'the same' if theirs == [name for _, name, _ in code] else 'others'}, one by one.")
 
 # %% [markdown]
-# On such a graph can be counted what goes through memory. A constant is a number in the code and does not count:
+# From such a graph we can count what goes through memory. A constant is a number in the code and does not count:
 
 
 # %%
@@ -365,8 +364,8 @@ step_through(
     lives,
     "a bar is a result, with its number in the program, from the launch that makes it to the last one that reads it. A "
     "row is a buffer, used by one result after another. Blue is made in forward, green in backward. Blue bars that "
-    "reach into backward are what a gradient needs memory for. After fusing they are gone: what was a bar is a number "
-    "in a register.",
+    "reach into backward are what a gradient needs memory for. After fusing, only the products and the loop have bars: "
+    "what was another bar is a number in a register.",
     frames=list(after),
     multiples=["tracing", "removing dead code", "fusing"],
     name="after",
@@ -413,18 +412,18 @@ def turn(axes, fold, share, dead, fuse):
         "alive": (without[1].plan.nbytes / 1e6, chosen[1].plan.nbytes / 1e6, "{:.1f} MB"),
         "time": (1e3 * spent["off"], 1e3 * spent["on"], "{:.1f} ms"),
     }
-    for row, (before, now, form) in enumerate(values.values()):
+    for row, (before, now, form) in enumerate(reversed(values.values())):
         axes.barh(row, 100 * now / before, color=style.SERIES[row], **style.BORDER)
         axes.text(100 * now / before + 2, row, form.format(now), va="center", fontsize=8)
-    axes.set(xlim=(0, 140), xlabel="% of the program without passes", yticks=range(4), yticklabels=list(values))
-    axes.invert_yaxis()
+    axes.set(xlim=(0, 140), xlabel="% of the program without passes", yticks=range(4), yticklabels=list(values)[::-1])
 
 
 explore(
     turn,
     "each bar is relative to the program without passes. Without fusing the others take away some launches. Fusing "
     "takes away most of them, but more if the others have run before: dead code that reads what forward makes keeps "
-    "forward and backward in two loops, and everything between them in memory.",
+    "forward and backward in two loops, and everything between them in memory. In one loop equal work costs no memory, "
+    "and what computes it twice may still be shared by numba.",
     fold=["on", "off"],
     share=["on", "off"],
     dead=["on", "off"],
@@ -522,9 +521,9 @@ with np.errstate(invalid="ignore"):  # inf - inf and inf * 0 are what we want to
     }
 
 
-
 def same_bits(computed, claimed):
-    return (np.isnan(computed) & np.isnan(claimed)) | ((computed == claimed) & (np.signbit(computed) == np.signbit(claimed)))
+    same_sign = np.signbit(computed) == np.signbit(claimed)
+    return (np.isnan(computed) & np.isnan(claimed)) | ((computed == claimed) & same_sign)
 
 
 right = [rule for rule, (computed, claimed) in RULES.items() if same_bits(computed, claimed).all()]
