@@ -128,7 +128,7 @@ class Program:
         loads: list[str] = []
         steps: list[str] = []
         names: dict[Any, str] = {}  # of each array, by where it lies
-        given, stores = [], []
+        given, stores = list[str](), list[tuple[str, Value]]()
         for value in (*one.operands, *one.results):
             if value in self._constants and (number := self._constants[value].number) is not None:
                 code[value] = repr(number)
@@ -166,10 +166,6 @@ def _name(value: Value) -> str:
     return f"v{value.number}"
 
 
-def _kind(array: Any) -> Any:
-    return (array.shape, array.dtype) if isinstance(array, np.ndarray) else type(array)
-
-
 def _expression(one: Instruction, code: dict[Value, str]) -> str:
     """The code of an elementwise operation, whose operands have the type in which numpy computes."""
     dtype = one.operands[0].dtype if one.name in COMPARISONS else one.results[0].dtype
@@ -189,8 +185,11 @@ class compile:  # noqa: N801  (reads as a verb)
 
     Arguments and errors are those of `trace`: give data as arrays, and what stays, such as parameters, as Tensors. The
     result is an array. What the function does in Python happens while it is traced, and not in later calls: it prints
-    nothing then, leaves nothing in `.grad`, and reads a learning rate or a layer's setting once. A training loop relies
-    on these, so this is a demonstration without a public name.
+    nothing then, counts no flops, leaves nothing in `.grad`, and reads a learning rate or a layer's setting once.
+
+    A training loop relies on these, and not every model has a graph: MLP, LeNet and ResNet with SGD do; `embedding`
+    looks at its indices, LSTM and attention's backward write into views, Adam counts its steps. So this is a
+    demonstration without a public name.
 
     >>> softsign = compile(lambda x: x / (1.0 + abs(x)))
     >>> softsign(np.array([-3.0, 0.25]))
@@ -205,7 +204,8 @@ class compile:  # noqa: N801  (reads as a verb)
         tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
         arrays = [argument._data if isinstance(argument, Tensor) else argument for argument in arguments]
         modes = kernels.active(), grad_enabled.get(), autocast_dtype.get()
-        kind = *modes, *[(id(one), one.requires_grad) for one in tensors], *map(_kind, arrays)
+        kind = *modes, *[(id(one), one.requires_grad) for one in tensors]
+        kind += tuple((array.shape, array.dtype) for array in arrays if isinstance(array, np.ndarray))
         if kind not in self.programs:
             graph = optimized(trace(self.function, *arguments))
             self.programs[kind] = Program(graph, plan_buffers(graph)), tensors  # kept, so that no other gets their id

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minidl
 from benchmarks.peers.memory import peak_of_arrays
 from minidl import Tensor, compiler, kernels, manual_seed, nn, no_grad, optim
 from minidl import functional as F
@@ -399,6 +400,7 @@ def test_what_a_graph_cannot_do_is_refused_by_a_sentence() -> None:
         (x * w).sum().backward()
         return x
 
+    recurrent = nn.LSTM(5, 3)
     trained = Tensor(np.full(5, 0.3, np.float32), requires_grad=True)
     trained.grad = np.ones(5, np.float32)
     adam = optim.Adam([Tensor(np.full(5, 0.3, np.float32), requires_grad=True)])
@@ -423,6 +425,9 @@ def test_what_a_graph_cannot_do_is_refused_by_a_sentence() -> None:
         (lambda x: np.add.at(x.data, 0, 1.3), "np.add writes"),
         (writes_a_view, "a view of shape"),
         (lambda x: 0.7, "returns float"),
+        (lambda x: F.embedding((x > 0).long(), np.ones((2, 3), np.float32)), "Python looks at the numbers"),
+        (lambda x: recurrent(x.reshape(67, 1, 5))[0], "a view of shape"),
+        (lambda x: x * minidl.randn(5), r"generator\(\)\..* is not recorded"),
     ]
     assert_refused((lambda f=f: compiler.trace(f, X), CompilationError, text) for f, text in refused)
     update = compiler.compile(lambda w, g: w.add_(g))
