@@ -2,7 +2,7 @@
 # # 03c. Why is a line of numpy slower than it needs to be, and what does a compiler do about it?
 #
 # *Chapter 03, third part. Before it: [03b](03b_cost.ipynb), where the seconds and the bytes go. After it:
-# [04a](04a_messages.ipynb). Reading time: about 20 minutes. Figures are* measured *on the computer that ran this page,*
+# [04a](04a_messages.ipynb). Reading time: about 26 minutes. Figures are* measured *on the computer that ran this page,*
 # counted, *or come from a* formula.
 #
 # ## The question
@@ -30,8 +30,6 @@ from course.figures.page import say, see, table
 from minidl import Tensor, compiler, manual_seed, nn, optim
 from minidl import functional as F
 from minidl.compiler import CompilationError
-from minidl.compiler.graph import SOURCES
-from minidl.kernels.jit.elementary import exp as exp_of_minidl
 from minidl.plots import style
 
 one_core = threadpool_limits(1)  # does everything on this page
@@ -119,15 +117,18 @@ for result, name, operands in code:
 
 # %% source_hidden=true
 of_minidl = compiler.trace(lambda x: line(x, F), x)
-theirs = [one.name.replace("relu", "maximum") for one in of_minidl.instructions if one.name not in SOURCES]
-theirs = ["exp" if "exp" in name else name for name in theirs]
+theirs = [one.name.replace("relu", "maximum") for one in of_minidl.instructions if one.operands]
 say(f"Its operations are {'the same' if theirs == [name for _, name, _ in code] else 'others'}, one by one.")
 
 # %% [markdown]
-# From such a graph we can count what goes through memory. A constant is a number in the code and does not count:
+# From such a graph we can count what goes through memory. Arguments and constants are nothing to compute, and a *view*
+# is another shape of the same memory. What depends on constants alone is a number in the code, and does not count.
 
 
 # %%
+SOURCES = ("argument", "constant")
+
+
 def bytes_moved(graph):
     """What all launches read and write."""
     constants = [one.results[0] for one in compiler.fold_constants(graph).instructions if one.name == "constant"]
@@ -169,7 +170,7 @@ def remove_dead(code, last):
 
 def clumsy(x):
     norm = np.sqrt(x * x + 1.0)
-    unused = np.exp(norm)  # from an experiment of last week
+    np.exp(norm)  # from an experiment of last week
     return norm / (x * x + 1.0)
 
 
@@ -195,14 +196,14 @@ table(
 
 
 # %%
-def fused(code, last, **instead):
-    """The source of one loop that does all operations, and the compiled loop; instead: other functions by name."""
+def fused(code, last):
+    """The source of one loop that does all operations, and the compiled loop."""
     source = "def loop(v0s, out):\n    for i in range(v0s.size):\n        v0 = v0s[i]\n"
     for result, name, operands in code:
         given = [one if isinstance(one, str) else f"float32({one})" for one in operands]
         source += f"        {result} = {name}({', '.join(given)})\n"
     source += f"        out[i] = {last}\n"
-    names = {**vars(np), **instead}
+    names = dict(vars(np))
     exec(source, names)
     return source, njit(names["loop"])
 
@@ -215,27 +216,25 @@ guess_loop = guess("One loop instead of ten: how many times as fast as numpy's l
 
 # %% source_hidden=true
 # measured: differs from run to run
-out, other = np.empty_like(x), np.empty_like(x)
-_, quick = fused(code, last, exp=exp_of_minidl)
 compiled = compiler.compile(lambda x: line(x, F))
-sides = {
-    "numpy's line": lambda: line(x, in_numpy),
-    "our loop": lambda: loop(x, np.empty_like(x)),
-    "our loop, exp of sums and products": lambda: quick(x, np.empty_like(x)),
-    "minidl.compiler": lambda: compiled(x),
-}
+
+
+def in_our_loop():
+    out = np.empty_like(x)
+    loop(x, out)
+    return out
+
+
+sides = {"numpy's line": lambda: line(x, in_numpy), "our loop": in_our_loop, "minidl.compiler": lambda: compiled(x)}
+exact = line(x.astype(np.float64), in_numpy)
+off = {name: abs(run() - exact).max() for name, run in sides.items()}
 taken = times(25, **sides)
-loop(x, out)
-quick(x, other)
-want = line(x.astype(np.float64), in_numpy)
+faster = {name: taken["numpy's line"] / each for name, each in taken.items()}
 of_one_loop = compiler.optimized(of_minidl)
-off = {"numpy's line": line(x, in_numpy), "our loop": out, "our loop, exp of sums and products": other,
-       "minidl.compiler": compiled(x)}  # fmt: skip
-counts = [[graph.launches, f"{bytes_moved(graph) / x.nbytes:.0f}"] for graph in (of_minidl, *3 * [of_one_loop])]
-faster = {name: taken["numpy's line"] / taken[name] for name in sides}
+counts = [[graph.launches, f"{bytes_moved(graph) / x.nbytes:.0f}"] for graph in (of_minidl, of_one_loop, of_one_loop)]
 table(
     ["", "launches", "arrays read or written", "ms", "times as fast", "error"],
-    [[name, *count, f"{1e3 * taken[name]:.2f}", f"{faster[name]:.1f}", f"{abs(off[name] - want).max():.0e}"]
+    [[name, *count, f"{1e3 * taken[name]:.2f}", f"{faster[name]:.1f}", f"{off[name]:.0e}"]
      for name, count in zip(sides, counts, strict=True)],
     "measured in turns on one core; launches and arrays counted; error: largest difference from float64; "
     f"your guess: {guess_loop.against(faster['our loop'])}",
@@ -245,9 +244,8 @@ table(
 # The second and the third row have equal launches and equal bytes. What differs is $e^x$. Numpy's loops compute several
 # numbers with one instruction of the processor, a *vector instruction*. Numba's loops do so, too, unless they call a
 # function into which numba cannot see, and `np.exp` is such a call, one per number. (Where Intel's library SVML is
-# installed, numba has a vector form of it, and the two rows are alike.) In the third row $e^x$ is made of sums, products
-# and shifts, so nothing stops the vectors. A compiler needs both: to see the whole line, and to generate code that suits
-# the processor.
+# installed, numba has a vector form of it.) minidl's loop has an $e^x$ made of sums, products and shifts, so nothing
+# stops the vectors. A compiler needs both: to see the whole line, and to generate code that suits the processor.
 #
 # ## A layer with its gradient
 #
@@ -298,6 +296,8 @@ def names(graph):
 
 
 def gone(before, now):
+    if now.launches < before.launches // 2:
+        return f"{before.nodes - now.nodes} joined others"
     left = names(before) - names(now)
     return ", ".join(name if count == 1 else f"{count} {name}" for name, count in left.items()) or "-"
 
@@ -307,18 +307,18 @@ table(
     ["after", "nodes", "launches", "MB through memory", "MB of results", "MB alive", "what went"],
     [[name, graph.nodes, graph.launches, f"{bytes_moved(graph) / 1e6:.1f}", f"{graph.nbytes / 1e6:.1f}",
       f"{compiler.plan_buffers(graph).nbytes / 1e6:.1f}",
-      "-" if not k else f"{graphs[k - 1].nodes - graph.nodes} joined" if name == "fusing" else gone(graphs[k - 1], graph)]
-     for k, (name, graph) in enumerate(after.items())],
+      gone(before, graph)]
+     for before, (name, graph) in zip([traced, *graphs], after.items(), strict=False)],
     f"counted; alive: at most at one time; your guess: {guess_launches.against(graphs[-1].launches)}",
 )  # fmt: skip
 
 # %% [markdown]
 # *Constant folding* computes now what is the same in every call: backward starts with $1/n$, spread over the shape of
-# $y$. Sharing leaves one sigmoid of two, and one of two equal products in the gradient of $y^2$. Dead code are the mean
-# and the square: whoever wants the gradient does not need the loss. Fusion joins all that is elementwise, of forward and
+# $y$. Sharing leaves one sigmoid of two, and one of two equal products in the gradient of $y^2$. The mean and the
+# square are dead code: whoever wants the gradient does not need the loss. Fusion joins all that is elementwise, of forward and
 # backward alike, into one loop between the two products. It stops at the products, since each number of their results
-# is a sum over many numbers, and not only of the one at its own place. Two operations also stay apart if something else
-# reads the first and is read by the second.
+# is a sum over many numbers. Two operations also stay apart if something else reads the first and is read by the
+# second.
 #
 # ## Who needs memory when
 #
@@ -374,7 +374,8 @@ step_through(
 )
 
 # %% [markdown]
-# From the graph and its buffers minidl generates Python, with a loop for numba in place of the fused instruction:
+# From the graph and its buffers minidl generates Python, with a loop for numba in place of the fused instruction.
+# `wide_vectors()` asks for the processor's longest vector instructions.
 
 # %%
 program = compiler.Program(graphs[-1], compiler.plan_buffers(graphs[-1]))
@@ -539,8 +540,8 @@ table(
 # $-0$ matters as soon as somebody divides by it, and a NaN that is replaced by 0 hides a model that diverges. Sums are
 # not reordered either, since $(a + b) + c$ and $a + (b + c)$ round differently.
 #
-# **The planted mistake.** *Dropout* multiplies each number by 2 or by 0, at random, half each. A model adds two dropouts
-# of one array of ones. Somebody's compiler treats `random` as an operation like any other. Then it runs the pass that
+# **The planted mistake.** *Dropout* multiplies each number by 2 or by 0, at random, half each. Two dropouts of an array
+# of ones are added. Somebody's compiler treats `random` as an operation like any other, and then runs the pass that
 # shares.
 
 
@@ -587,8 +588,7 @@ table(["two dropouts", "arrays of random numbers", "sums of 0", "of 2", "of 4"],
 both = trace(lambda x: 1.0 / (x * 0.0) - 1.0 / (x * -0.0))
 
 # %% source_hidden=true
-_, as_written = fused(*both)
-_, as_shared = fused(*share(*both))
+(_, as_written), (_, as_shared) = fused(*both), fused(*share(*both))
 results = np.empty((2, 1), np.float32)
 as_written(ones[:1], results[0])
 as_shared(ones[:1], results[1])
