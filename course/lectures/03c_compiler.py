@@ -408,7 +408,7 @@ without = made("off", "off", "off", "off")
 
 def turn(axes, fold, share, dead, fuse):
     chosen = made(fold, share, dead, fuse)
-    spent = times(9, off=lambda: without[1](samples, w.data), on=lambda: chosen[1](samples, w.data))
+    spent = times(41, off=lambda: without[1](samples, w.data), on=lambda: chosen[1](samples, w.data))
     values = {
         "launches": (without[0].launches, chosen[0].launches, "{:.0f}"),
         "through memory": (bytes_moved(without[0]) / 1e6, bytes_moved(chosen[0]) / 1e6, "{:.1f} MB"),
