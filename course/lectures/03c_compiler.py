@@ -626,13 +626,13 @@ table(["", "minidl, compiled", "compared with", "which takes", "ratio of the tim
       "measured on another day, on the machine that `benchmarks/README.md` names")  # fmt: skip
 
 # %% [markdown]
-# The others' compilers do much more: they fuse into sums and products, choose tiles, and generate code for GPUs.
-#
 # **Ansel et al. (2024)**, PyTorch 2 (ASPLOS), report 2.27 times the speed of eager PyTorch for inference and 1.41 times
-# for training, as the geometric mean of more than 180 models on an A100. These are whole models, in which products and
-# convolutions take most of the time. **Chen et al. (2018)**, TVM (arXiv:1802.04799, section 3), report 1.2 to 2 times
-# from fusion, for combinations of a few operations on a GPU. Neither contradicts the larger ratio of our line: it has
-# nothing but elementwise operations.
+# for training, as the geometric mean of more than 180 models on an A100. That is less than for our line. These are whole
+# models, in which products and convolutions take much of the time, while our line has nothing but elementwise
+# operations.
+#
+# **Chen et al. (2018)**, TVM (arXiv:1802.04799, section 3), fuse more than we do: a sum with the elementwise operations
+# before it, a convolution with those after it. They also choose tiles (03b), and generate code for GPUs.
 #
 # The idea to give every name one value is *static single assignment*: **Cytron et al. (1991)**, ACM TOPLAS 13(4).
 #
