@@ -192,8 +192,8 @@ table(
 # ## One loop
 #
 # Our line of ten operations contains nothing twice and nothing dead. But all ten can be done in *one* loop, number by
-# number. What lies between them stays in a register of the processor and never goes to memory. This is *fusion*, and
-# the code for it can be generated as text:
+# number. What lies between them stays in a *register*, a place for one number inside the processor, and never goes to
+# memory. This is *fusion*, and the code for it can be generated as text:
 
 
 # %%
@@ -319,8 +319,8 @@ table(
 # $y$. Sharing leaves one sigmoid of two, and one of two equal products in the gradient of $y^2$. The mean and the
 # square are dead code: whoever wants the gradient does not need the loss. Fusion joins all that is elementwise, of
 # forward and backward alike, into one loop between the two products. It stops at the products, since each number of
-# their results is a sum over many numbers. Two operations also stay apart if something else reads the first and is read
-# by the second.
+# their results is a sum over many numbers. Two operations also stay apart if one that cannot join, such as a product,
+# reads the first and is read by the second.
 #
 # ## Who needs memory when
 #
@@ -626,10 +626,10 @@ table(["", "minidl, compiled", "compared with", "which takes", "ratio of the tim
       "measured on another day, on the machine that `benchmarks/README.md` names")  # fmt: skip
 
 # %% [markdown]
-# **Ansel et al. (2024)**, PyTorch 2 (ASPLOS), report 2.27 times the speed of eager PyTorch for inference and 1.41 times
-# for training, as the geometric mean of more than 180 models on an A100. That is less than for our line. These are whole
-# models, in which products and convolutions take much of the time, while our line has nothing but elementwise
-# operations.
+# **Ansel et al. (2024)**, PyTorch 2 (ASPLOS), compare with eager PyTorch, which executes one operation at a time: 2.27
+# times its speed for inference, 1.41 times for training, as geometric means of more than 180 models on an A100. That is
+# less than for our line. These are whole models, in which products and convolutions take much of the time, while our
+# line has nothing but elementwise operations.
 #
 # **Chen et al. (2018)**, TVM (arXiv:1802.04799, section 3), fuse more than we do: a sum with the elementwise operations
 # before it, a convolution with those after it. They also choose tiles (03b), and generate code for GPUs.
