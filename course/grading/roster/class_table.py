@@ -11,8 +11,9 @@ from typing import Any
 
 from course.grading.roster.headers import Kind
 from course.grading.roster.lateness import UNITS, HandedIn, Policy, as_handed_in, handed_in
-from course.grading.roster.matching import CANVAS, Match, match
+from course.grading.roster.matching import Match, match
 from course.grading.roster.roster import Roster, Student
+from course.grading.submissions.platforms import are_from_canvas
 from course.plural import counted
 
 HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
@@ -148,7 +149,7 @@ def class_lines(
     possible = {**{one.assignment: one.possible for one in by_possible if one.assignment}, **(possible or {})}
     matches = {one.path: match(as_handed_in(one.path).relative_to(folder), one.assignment, roster) if roster
                else Match(None) for one in results}  # fmt: skip
-    is_from_canvas = all(CANVAS.match(as_handed_in(one.path).name) for one in results if not one.problem)
+    is_from_canvas = are_from_canvas(as_handed_in(one.path).name for one in results if not one.problem)
     places: dict[tuple[int, str], list[Result]] = {}
     lines, strangers = [], []
     for one in results:

@@ -20,7 +20,7 @@ from pathlib import Path
 from babel.dates import get_month_names
 from dateutil import tz
 
-from course.grading.roster.matching import CANVAS
+from course.grading.submissions.platforms import CANVAS
 from course.plural import counted
 
 UNITS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}

@@ -9,23 +9,8 @@ from pathlib import PurePath
 
 from course.grading.roster.headers import Kind, folded
 from course.grading.roster.roster import Roster, Student
+from course.grading.submissions.platforms import CANVAS, MOODLE
 from course.grading.submissions.submission import COPY
-
-CANVAS = re.compile(
-    r"(?:(?!(?:late_)?anon_)(?P<name>.+?)_)?(?P<late>late_)?(?(name)(?P<id>\d+)|anon_[^\W_]+)_(?P<file>\d+)_.",
-    re.IGNORECASE,
-)
-"""The names of files from Canvas: doejane_LATE_12345_67890_NAME.ipynb, where 12345 is the student and 67890 the file.
-
-If the grading is anonymous: anon_x7Rk2_67890_NAME.ipynb, which names nobody. (lib/content_zipper.rb)
-"""
-
-MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]+(?:_.*)?")
-"""The names of folders or files from Moodle: Jane Doe_1234567_assignsubmission_file, with the participant number.
-
-If the grading is anonymous, the name is "Participant"; for a group, name and number are the group's.
-(mod/assign/classes/downloader.php)
-"""
 
 NOBODYS_NAME = ("participant", "teilnehmerin", "participante")
 """What Moodle writes for the name if the grading is anonymous, folded."""
@@ -104,7 +89,7 @@ def evidence_in(path: PurePath, assignment: str, roster: Roster) -> Iterator[Evi
     for place, part in enumerate(parts):
         if found := MOODLE.fullmatch(part):
             yield from moodle_evidence(found, roster)
-        elif found := CANVAS.match(f"{part}.") if place == len(parts) - 1 else None:
+        elif found := CANVAS.match(path.name) if place == len(parts) - 1 else None:
             yield from canvas_evidence(found, roster)
         else:
             yield from plain_evidence(part, assignment, roster, LONG_ENOUGH if place else 1)
