@@ -14,7 +14,7 @@ from course.grading.roster.lateness import UNITS, HandedIn, Policy, as_handed_in
 from course.grading.roster.matching import Match, match
 from course.grading.roster.roster import Roster, Student
 from course.grading.submissions.platforms import are_from_canvas
-from course.plural import counted
+from course.plural import counted, listed
 
 HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
     "handed in", "not handed in", "not on the roster", "several fit", "handed in more than once", "not gradable",
@@ -107,6 +107,8 @@ class ClassTableRow:
         """The row of the file; uncertain points are left out."""
         known, result = self.student or Student(self.result.student if self.result else ""), self.result
         deadline = self.policy.deadline(self.assignment) if self.policy else None
+        at = self.arrival.at if self.arrival else None
+        at = at and at.astimezone(deadline.tzinfo if deadline else None)
         return {
             "student": known.called,
             **dict(zip(COLUMNS[1:], (known.identifiers.get(kind, "") for kind in Kind), strict=False)),
@@ -114,7 +116,7 @@ class ClassTableRow:
             "submission": result.student if result else "",
             "points": rounded(result.points) if result else "", "of": rounded(self.possible),
             "waiting_by_hand": rounded(result.waiting) if result else "",
-            "handed_in": f"{self.arrival.at:%Y-%m-%d %H:%M:%S%z}" if self.arrival and self.arrival.at else "",
+            "handed_in": f"{at:%Y-%m-%d %H:%M:%S%z}" if at else "",
             "handed_in_by": self.arrival.source if self.arrival else "",
             "deadline": f"{deadline:%Y-%m-%d %H:%M:%S%z}" if deadline else "",
             "late_hours": "" if self.late_by is None else rounded(self.late_by / timedelta(hours=1)),
@@ -200,12 +202,6 @@ def line_of(
     return ClassTableRow(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
 
 
-def listed(names: Sequence[str]) -> str:
-    """The first names, and the number of the others."""
-    more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
-    return "; ".join(names[:MOST_TOLD]) + more
-
-
 def shortened(name: str) -> str:
     """A name, shortened to fit on a line."""
     return name if len(name) <= 80 else f"{name[:50]} … {name[-27:]}"
@@ -221,7 +217,7 @@ def summary(lines: Sequence[ClassTableRow]) -> list[str]:
         sentences.append(f"{assignment or 'no assignment'}: {counts}.")
         missing = [line.student.called for line in those if line.status == MISSING and line.student]
         if missing and len(missing) < len(those):
-            sentences.append(f"  {MISSING}: {listed(missing)}.")
+            sentences.append(f"  {MISSING}: {listed(missing, MOST_TOLD, '; ')}.")
     uncertain = [line for line in lines if line.is_uncertain]
     sentences += [
         f"  {shortened(line.result.student)}: {line.status}{f' ({line.remark})' if line.remark else ''}."

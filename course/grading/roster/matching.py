@@ -64,16 +64,19 @@ def match(path: PurePath, assignment: str, roster: Roster) -> Match:
     if len(common) == 1:
         return Match(common[0], found[0].by, candidates)
     if not candidates:
-        return Match(None, problem=hint(path))
+        return Match(None, problem=hint(path, roster))
     said = dict.fromkeys(f"the {one.by} {one.text!r} is that of {named(one.students)}" for one in found)
     return Match(None, "", candidates, "; ".join(said))
 
 
-def hint(path: PurePath) -> str:
+def hint(path: PurePath, roster: Roster) -> str:
     """What to do about a path in which a learning platform names nobody; "" for any other."""
     if (found := CANVAS.match(path.name)) and not found["name"]:
         return "Canvas hides who it is of: end the anonymous grading there, and download again"
-    if any((found := MOODLE.fullmatch(part)) and folded(found["name"]) in NOBODYS_NAME for part in path.parts):
+    moodles = [found for part in path.parts if (found := MOODLE.fullmatch(part))]
+    if moodles and Kind.PARTICIPANT in roster.used:
+        return f"{roster.path} has no participant {moodles[0]['id']}: it may be another assignment's, or the number a group's"
+    if any(folded(found["name"]) in NOBODYS_NAME for found in moodles):
         return "Moodle hides who it is of: take the grading worksheet of this assignment as the roster"
     return ""
 
@@ -132,18 +135,19 @@ def plain_evidence(part: str, assignment: str, roster: Roster, least: int) -> It
     """
     whole = COPY.sub("", part).strip(" _-.")
     addresses = ADDRESS.findall(whole)
-    words = words_in(ADDRESS.sub(" ", whole), roster)
+    number = assignment.partition("_")[0]
+    words = [word for word in words_in(ADDRESS.sub(" ", whole), roster) if word != number or word == whole]
     numbers = [word for word in words if word.isdigit() and len(word) >= LONG]
     codes = [
         word for word in words
         if len(word) >= LONG_ENOUGH and not word.isalpha() and not (word.isdigit() and len(numbers) > 1)
     ]  # fmt: skip
-    values = [*([whole] if len(whole) >= least else []), *addresses, *codes]
+    values = [value for value in (whole, " ".join(words)) if len(value) >= least] + addresses + codes
     known = {value.casefold(): value for value in reversed(values) if value.casefold() in roster.by_identifier}
     for key, value in known.items():
         for kind in dict.fromkeys(kind for kind, _ in roster.by_identifier[key]):
             yield owner(kind, value, roster)
-    rest = [word for word in words if word.casefold() not in known and word != assignment.partition("_")[0]]
+    rest = [word for word in words if word.casefold() not in known]
     if students := roster.by_name.get(folded(" ".join(rest))):
         yield Evidence("name", " ".join(rest), tuple(students))
 

@@ -29,6 +29,7 @@ from course.grading.submissions.submission import (
     with_distinct_names,
     with_remark,
 )
+from course.plural import listed
 
 OTHER_ARCHIVES = {".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
 
@@ -56,7 +57,7 @@ def find(folder: Path, assignments: Sequence[str], unpacked: Path, chosen: str =
     others = [one for one in entries if one not in read]
     groups, beside = without_notebook(others, found, folder, assignments)
     found = [
-        with_remark(one, f"handed in beside it, and not graded: {listed(beside[one.path])}") if one.path in beside else one
+        with_remark(one, f"handed in beside it, and not graded: {names_of(beside[one.path])}") if one.path in beside else one
         for one in found
     ]
     for number, (place, those) in enumerate(groups.items()):
@@ -173,7 +174,7 @@ def opened(those: Sequence[Entry], to: Path) -> tuple[list[Entry], str]:
         if not notebooks:
             has_archive = any(one.path.suffix.lower() in {".zip", *OTHER_ARCHIVES} for one in files)
             more = "; archives in archives are not opened" if has_archive else ""
-            problems.append("; ".join(filter(None, [f"{name} holds {listed(files)}{more}", remark])))
+            problems.append("; ".join(filter(None, [f"{name} holds {names_of(files)}{more}", remark])))
     return inside, "; ".join(problems[:MOST_LISTED])
 
 
@@ -185,7 +186,7 @@ def unread(
     first = next((one.path for one in files if one.path.name != "timestamp.txt"), those[0].path)
     assignment = chosen or assignment_in(first.relative_to(folder), assignments)[0]
     misnamed = [printable(one.path.name)[:80] for one in files if is_misnamed(one.path)]
-    why = [f"there is no notebook (*.ipynb) in what was handed in: {listed(files)}", those[0].problem, problem]
+    why = [f"there is no notebook (*.ipynb) in what was handed in: {names_of(files)}", those[0].problem, problem]
     why += [f"{misnamed[0]} may be one: rename it, so that its name ends in .ipynb"] if misnamed else []
     return Submission(
         printable(student_in(place, assignment)), assignment, first, "; ".join(filter(None, why)),
@@ -197,11 +198,10 @@ def is_misnamed(path: Path) -> bool:
     return ".ipynb." in path.name.lower()
 
 
-def listed(files: Sequence[Entry]) -> str:
+def names_of(files: Sequence[Entry]) -> str:
     """The names of the first files."""
     names = [printable(one.path.name)[:80] for one in files]
-    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return f"{', '.join(names[:MOST_LISTED])}{more}" if names else "an empty folder"
+    return listed(names, MOST_LISTED) or "an empty folder"
 
 
 def with_only_assignment(submissions: list[Submission]) -> list[Submission]:

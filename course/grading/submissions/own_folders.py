@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from course.grading.submissions.submission import Submission
 from course.judging.helper_files import helper_files
+from course.plural import listed
 
 
 def own_folder(submission: Submission, submissions: Sequence[Submission]) -> str | None:
@@ -35,8 +36,7 @@ def given_to_none(submissions: Sequence[Submission]) -> str:
     files = [name for folder in shared for name in helper_files(folder)]
     if not files:
         return ""
-    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
     return (
-        f"No answer is given {', '.join(files[:3])}{more}: notebooks of several students lie in the same folder. "
+        f"No answer is given {listed(files, most=3)}: notebooks of several students lie in the same folder. "
         "Put each student's files into a folder of their own if answers need them."
     )

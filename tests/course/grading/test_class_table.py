@@ -215,6 +215,30 @@ def test_moodles_worksheet_comes_back_as_it_was_with_the_grade_filled_in(classro
     ]
 
 
+@pytest.mark.parametrize("language", MOODLE_HEADERS)
+def test_a_teachers_comments_go_into_moodles_worksheet_and_are_announced_where_they_replace_others_or_have_no_column(
+    classroom, language
+):
+    text = worksheet(language).replace("20,00", "20.00")
+    lines, roster, folder = classroom(text, "john@example.org/a.ipynb", comments="=why: 0,5 off")
+    (path,), sentences = write_gradebooks(lines, roster, folder)
+    number = next(student.row[text.split(",")[0]] for student in roster.students if student.name == "John Doe")
+    assert moodle_takes(path.read_bytes().decode(), language)[number[-7:]] == (18.0, "=why: 0,5 off")
+    assert sentences == ["Your comments replace those that Moodle has for John Doe."]
+    column = text.splitlines()[0].split(",")[-1]
+    lines, roster, folder = classroom(text.replace(column, "other"), "john@example.org/a.ipynb", comments="-1")
+    (path,), (sentence,) = write_gradebooks(lines, roster, folder)
+    assert "has no column for comments" in sentence
+    assert read(path)[1][-1] == COMMENT
+
+
+def test_who_is_excused_in_canvas_is_named_before_points_are_imported(classroom):
+    text = CANVAS.replace('"Doe, Jane",12345,s100,jdoe,Section 1,,', '"Doe, Jane",12345,s100,jdoe,Section 1,EX,')
+    lines, roster, folder = classroom(text, "jdoe/a.ipynb", "rroe/a.ipynb")
+    _, sentences = write_gradebooks(lines, roster, folder)
+    assert "Excused in Canvas' column '04 Messages (991)' until the file is imported: Doe, Jane." in sentences
+
+
 def test_points_for_an_assignment_that_moodle_grades_in_words_are_announced_as_lost(classroom):
     lines, roster, folder = classroom(WORKSHEET.replace("Maximum grade", "Scale"), "john@example.org/a.ipynb")
     _, (sentence,) = write_gradebooks(lines, roster, folder)
