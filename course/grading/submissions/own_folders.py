@@ -33,7 +33,8 @@ def rest_of_name(submission: Submission) -> str:
 def given_to_none(submissions: Sequence[Submission]) -> str:
     """A notice about files that no answer may read, since several students share their folder; "" if there are none."""
     shared = {one.file.parent: one for one in submissions if own_folder(one, submissions) is None}
-    files = [name for folder in shared for name in helper_files(folder)]
+    handed_in = {place for one in submissions for place in (one.path, *one.path.parents)}
+    files = [name for folder in shared for name in helper_files(folder) if folder / name not in handed_in]
     if not files:
         return ""
     return (
