@@ -11,6 +11,11 @@ NEVER = {".ipynb_checkpoints", ".git", "__MACOSX", "__pycache__", ".DS_Store", "
 LEFTOVERS = ("._", ".~", "~$")
 """What operating systems and editors leave in a folder: whole names, and beginnings of names."""
 
+OTHER_ARCHIVES = {".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
+
+ANSWERS = {".zip", *OTHER_ARCHIVES, ".doc", ".docx", ".odt", ".pages", ".pdf", ".rtf"}
+"""Beside a notebook, these may hold answers that are not in it; other files may be data and modules that it reads."""
+
 
 @dataclass(frozen=True)
 class Entry:

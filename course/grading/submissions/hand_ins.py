@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from course.grading.submissions.archives import ArchiveError, unpack
-from course.grading.submissions.files import Entry, entries_in
+from course.grading.submissions.files import ANSWERS, OTHER_ARCHIVES, Entry, entries_in
 from course.grading.submissions.own_folders import rest_of_name
 from course.grading.submissions.platforms import whose
 from course.grading.submissions.submission import (
@@ -31,13 +31,8 @@ from course.grading.submissions.submission import (
 )
 from course.plural import listed
 
-OTHER_ARCHIVES = {".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
-
 TABLES = {".csv", ".tsv", ".xlsx", ".ods"}
 """Among the files of the whole class these are the teacher's: a roster, a worksheet."""
-
-ANSWERS = {".zip", *OTHER_ARCHIVES, ".doc", ".docx", ".odt", ".pages", ".pdf", ".rtf"}
-"""Beside a notebook, these may hold answers that are not in it; other files may be data and modules that it reads."""
 
 MOST_LISTED = 4
 """Files that a sentence names."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from course.grading.submissions.files import ANSWERS
 from course.grading.submissions.submission import Submission
 from course.judging.helper_files import helper_files
 from course.plural import listed
@@ -33,8 +35,7 @@ def rest_of_name(submission: Submission) -> str:
 def given_to_none(submissions: Sequence[Submission]) -> str:
     """A notice about files that no answer may read, since several students share their folder; "" if there are none."""
     shared = {one.file.parent: one for one in submissions if own_folder(one, submissions) is None}
-    handed_in = {place for one in submissions for place in (one.path, *one.path.parents)}
-    files = [name for folder in shared for name in helper_files(folder) if folder / name not in handed_in]
+    files = [name for folder in shared for name in helper_files(folder) if Path(name).suffix.lower() not in ANSWERS]
     if not files:
         return ""
     return (
