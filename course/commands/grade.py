@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -171,7 +170,7 @@ def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
 
 def report(graded: list[Grade], to: Path, seconds: float) -> None:
     """Print a table with one row per assignment, and where the results are."""
-    table = Table(title=f"{counted(len(graded), 'submission')} in {seconds:.0f} s", box=box.SIMPLE_HEAD)
+    table = Table(title=f"{counted(len(graded), 'submission')} in {seconds:.0f} s", box=None, pad_edge=False)
     table.add_column("assignment", no_wrap=True)
     for name in ("handed in", "mean points", "all points", "none", "not gradable"):
         table.add_column(name, justify="right")

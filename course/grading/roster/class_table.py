@@ -161,17 +161,19 @@ def class_lines(
         else:
             places.setdefault((id(found.student), one.assignment), []).append(one)
     for student in roster.students if roster else ():
+        unknown = places.get((id(student), ""), [])
         for assignment in sorted(possible):
             theirs = places.get((id(student), assignment), [])
             count = sum(not one.problem for one in theirs)
             if not theirs:
-                lines.append(ClassTableRow(assignment, MISSING, student, possible=possible[assignment], policy=policy))
+                remark = f"look at {listed([one.path.name for one in unknown])}, for no known assignment" if unknown else ""
+                lines.append(ClassTableRow(assignment, MISSING, student, possible=possible[assignment], policy=policy,
+                                           remark=remark))  # fmt: skip
             lines += [
                 line_of(one, matches[one.path], policy, is_from_canvas, count=count, possible=possible[assignment])
                 for one in theirs
             ]
-        for one in places.get((id(student), ""), []):
-            lines.append(line_of(one, matches[one.path], policy, is_from_canvas))
+        lines += [line_of(one, matches[one.path], policy, is_from_canvas) for one in unknown]
     return lines + sorted(strangers, key=lambda line: (line.assignment, line.result.student if line.result else ""))
 
 
@@ -215,7 +217,10 @@ def summary(lines: Sequence[ClassTableRow]) -> list[str]:
         count = Counter(line.status for line in those)
         counts = ", ".join(f"{number} {status}" for status, number in count.most_common())
         sentences.append(f"{assignment or 'no assignment'}: {counts}.")
-        missing = [line.student.called for line in those if line.status == MISSING and line.student]
+        missing = [
+            f"{line.student.called}{f' ({line.remark})' if line.remark else ''}"
+            for line in those if line.status == MISSING and line.student
+        ]  # fmt: skip
         if missing and len(missing) < len(those):
             sentences.append(f"  {MISSING}: {listed(missing, MOST_TOLD, '; ')}.")
     uncertain = [line for line in lines if line.is_uncertain]

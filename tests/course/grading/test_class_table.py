@@ -64,6 +64,16 @@ def test_who_has_not_handed_in_has_a_row_without_points(classroom):
     assert summary(lines) == [f"{CHAPTER}: 1 handed in, 1 not handed in.", "  not handed in: Roe, Richard Karl."]
 
 
+def test_who_handed_in_something_for_no_known_assignment_is_not_called_missing_without_a_word(tmp_path, classroom):
+    _, roster, _ = classroom(CANVAS)
+    essay = Result("jdoe", "", tmp_path / "submissions" / "jdoe" / "essay.docx", 0.0, 0.0, problem="no notebook")
+    lines = class_lines([essay], tmp_path / "submissions", roster, None, {CHAPTER: 20.0})
+    assert [(line.assignment, line.status) for line in lines if line.student.called == "Doe, Jane"] == [
+        (CHAPTER, "not handed in"), ("", "not gradable"),
+    ]  # fmt: skip
+    assert "look at essay.docx, for no known assignment" in lines[0].row["remark"]
+
+
 def test_who_is_not_on_the_roster_or_fits_two_is_listed_and_gets_into_no_gradebook(classroom):
     lines, roster, folder = classroom(
         "name,login\nAnn Lee,al\nAnn Lee,al2\nBo Li,bl\n", "Ann Lee/x.ipynb", "Who/x.ipynb", "Bo Li/x.ipynb"
@@ -275,11 +285,12 @@ def test_names_and_numbers_go_back_as_they_came_and_only_the_table_for_spreadshe
 
 
 def test_a_penalty_has_columns_of_its_own_and_names_its_source(classroom):
-    rule = policy(["2027-01-31T11:00+00:00"], "10%/day", grace="5min")
+    rule = policy(["2027-01-31T12:00 Europe/Berlin"], "10%/day", grace="5min")
     lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", rule=rule)
     row = lines[0].row
     assert (row["points"], row["penalty"], row["points_after_penalty"]) == ("18", "1.8", "16.2")
     assert (row["late_hours"], row["handed_in_by"]) == ("1", "file time")
+    assert (row["handed_in"], row["deadline"]) == ("2027-01-31 13:00:00+0100", "2027-01-31 12:00:00+0100")
     (path,), _ = write_gradebooks(lines, roster, folder)
     assert read(path)[-1][-1] == "16.2"
     assert summary(lines)[-1] == "Late: 1 (1 by file time)."
@@ -289,6 +300,8 @@ def test_a_penalty_has_columns_of_its_own_and_names_its_source(classroom):
 def test_a_file_that_a_student_named_as_canvas_does_is_still_late(classroom):
     rule = policy(["2027-01-31T11:00+00:00"], "10%/day")
     lines, _, _ = classroom("", "jane/jane_1_2_a.ipynb", "bob/a.ipynb", rule=rule)
+    assert [line.row["penalty"] for line in lines] == ["1.8", "1.8"]
+    lines, _, _ = classroom("", "jane_4_1_a.ipynb", "bob_4_2_a.ipynb", rule=rule)  # chapter 4
     assert [line.row["penalty"] for line in lines] == ["1.8", "1.8"]
     lines, _, _ = classroom("", "jane_1_2_a.ipynb", "bob_LATE_3_4_a.ipynb", rule=rule)
     assert sorted(line.row["penalty"] for line in lines) == ["0", "1.8"]
