@@ -161,10 +161,9 @@ def result_of(grade: Grade, path: Path) -> Result:
     last = [outcomes[-1] for outcomes in grade.judgement.outcomes.values()]
     missing = sum(one.possible - one.points for one in last if one.exercise in grade.unfinished)
     problem = "" if grade.judgement.outcomes else "; ".join(grade.judgement.remarks)
-    possible = grade.possible + grade.possible_by_hand
     comments = "; ".join(f"{exercise}: {' '.join(text.split())}" for exercise, text in grade.comments.items())
     waiting = grade.waiting + missing
-    return Result(grade.student, grade.assignment, path, grade.total, possible, waiting, problem, comments)
+    return Result(grade.student, grade.assignment, path, grade.total, grade.total_possible, waiting, problem, comments)
 
 
 def wanted(references: Mapping[str, nbformat.NotebookNode], reports: Reports) -> dict[str, float]:

@@ -11,6 +11,7 @@ from course.grading.results.results import Results
 from course.plural import counted, listed
 from course.setup.bootstrap import ROOT
 
+
 def in_the_way(*folders: Path) -> str:
     """Why a folder cannot hold submissions or results: answers may not read there, but must read the course."""
     needed = (ROOT / "course", ROOT / "minidl", Path(sys.prefix), Path(sys.base_prefix))
@@ -59,4 +60,3 @@ def of_failed_checks(graded: Sequence[Grade]) -> str:
         f"Checks of {counted(len(unfinished), 'submission')} failed through no fault of the answer, so that points are "
         f"missing: {names}. The remarks say why; the same command makes these checks again, or give points by hand."
     )
-

@@ -166,7 +166,9 @@ def class_lines(
             theirs = places.get((id(student), assignment), [])
             count = sum(not one.problem for one in theirs)
             if not theirs:
-                remark = f"look at {listed([one.path.name for one in unknown])}, for no known assignment" if unknown else ""
+                remark = (
+                    f"look at {listed([one.path.name for one in unknown])}, for no known assignment" if unknown else ""
+                )
                 lines.append(ClassTableRow(assignment, MISSING, student, possible=possible[assignment], policy=policy,
                                            remark=remark))  # fmt: skip
             lines += [

@@ -147,7 +147,9 @@ def canvas_column(assignment: str, lines: Sequence[ClassTableRow], roster: Roste
     sentences = []
     excused = [line.student.called for line in lines if line.student and line.student.row[title].strip() == "EX"]
     if excused:
-        sentences.append(f"Excused in Canvas' column {title!r} until the file is imported: {listed(excused, between='; ')}.")
+        sentences.append(
+            f"Excused in Canvas' column {title!r} until the file is imported: {listed(excused, between='; ')}."
+        )
     if ITS_NUMBER.sub("", title) != assignment:
         sentences.append(f"Points for {assignment} go to Canvas' column {title!r}.")
     of = points_possible(title, roster)

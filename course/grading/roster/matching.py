@@ -75,7 +75,8 @@ def hint(path: PurePath, roster: Roster) -> str:
         return "Canvas hides who it is of: end the anonymous grading there, and download again"
     moodles = [found for part in path.parts if (found := MOODLE.fullmatch(part))]
     if moodles and Kind.PARTICIPANT in roster.used:
-        return f"{roster.path} has no participant {moodles[0]['id']}: it may be another assignment's, or the number a group's"
+        number = moodles[0]["id"]
+        return f"{roster.path} has no participant {number}: it may be another assignment's, or the number a group's"
     if any(folded(found["name"]) in NOBODYS_NAME for found in moodles):
         return "Moodle hides who it is of: take the grading worksheet of this assignment as the roster"
     return ""
@@ -142,7 +143,8 @@ def plain_evidence(part: str, assignment: str, roster: Roster, least: int) -> It
         word for word in words
         if len(word) >= LONG_ENOUGH and not word.isalpha() and not (word.isdigit() and len(numbers) > 1)
     ]  # fmt: skip
-    values = [value for value in (whole, " ".join(words)) if len(value) >= least] + addresses + codes
+    least_of = {" ".join(words): LONG_ENOUGH, whole: least}
+    values = [value for value, length in least_of.items() if len(value) >= length] + addresses + codes
     known = {value.casefold(): value for value in reversed(values) if value.casefold() in roster.by_identifier}
     for key, value in known.items():
         for kind in dict.fromkeys(kind for kind, _ in roster.by_identifier[key]):

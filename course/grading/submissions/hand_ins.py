@@ -51,10 +51,9 @@ def find(folder: Path, assignments: Sequence[str], unpacked: Path, chosen: str =
     found = [submission(one, folder, assignments, chosen) for one in read]
     others = [one for one in entries if one not in read]
     groups, beside = without_notebook(others, found, folder, assignments)
-    found = [
-        with_remark(one, f"handed in beside it, and not graded: {names_of(beside[one.path])}") if one.path in beside else one
-        for one in found
-    ]
+    for place, one in enumerate(found):
+        if those := beside.get(one.path):
+            found[place] = with_remark(one, f"handed in beside it, and not graded: {names_of(those)}")
     for number, (place, those) in enumerate(groups.items()):
         inside, problem = opened(those, unpacked / str(number))
         found += [submission(one, folder, assignments, chosen) for one in inside]

@@ -1,7 +1,7 @@
 """How learning platforms name what a student handed in.
 
-Canvas of 2025 (lib/content_zipper.rb), Moodle 5.0 (mod/assign/classes/downloader.php), and Blackboard, which adds a file
-on each attempt, as in nbgrader 0.9 (plugins/zipcollect.py).
+Canvas of 2025 (lib/content_zipper.rb), Moodle 5.0 (mod/assign/classes/downloader.php), and Blackboard, which adds a
+file on each attempt, as in nbgrader 0.9 (plugins/zipcollect.py).
 """
 
 from __future__ import annotations
@@ -51,8 +51,5 @@ def are_from_canvas(names: Iterable[str]) -> bool:
     """
     found = [CANVAS.match(name) for name in names]
     known = [one for one in found if one]
-    students = {(one["name"], one["id"]) for one in known}
-    return (
-        len(known) == len(found) == len({one["file"] for one in known})
-        and len(students) == len({number for _, number in students})
-    )
+    files, students = {one["file"] for one in known}, {(one["name"], one["id"]) for one in known}
+    return len(known) == len(found) == len(files) and len(students) == len({number for _, number in students})

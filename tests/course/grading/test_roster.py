@@ -83,9 +83,7 @@ def test_each_kind_of_identifier_is_read_from_its_column_in_the_tables_of_canvas
         ("SURNAME;Forename(s);Reg. No.", "Doe;Jane;s17", "Jane Doe", "NUMBER"),
     ],
 )
-def test_teachers_own_headers_are_understood_and_such_a_table_is_no_list_from_moodle(
-    roster, headers, row, name, kinds
-):
+def test_teachers_own_headers_are_understood_and_such_a_table_is_no_list_from_moodle(roster, headers, row, name, kinds):
     read = roster(f"{headers}\n{row}\n")
     (student,) = read.students
     assert (read.kind, student.name) == ("plain", name)
@@ -217,6 +215,8 @@ def test_a_submission_is_matched_by_an_identifier_or_its_whole_name_and_the_matc
         (CANVAS, "12345-12346 - J D - Jan 31, 2027/x.ipynb", ""),  # which of the two is a student's is not known
         (CANVAS, "project of jdoe/x.ipynb", ""),  # a login without digits may be any word
         ("id,name\n1,Ann Lee\n", "somebody/1.ipynb", ""),  # an exercise's number
+        ("login,name\n2,Ann\nv2,Bo\n", "04_2.ipynb", ""),  # an exercise's, or a second version
+        ("login,name\n2,Ann\nv2,Bo\n", "04_v2.ipynb", ""),
         ("id,name\n12,Ann\n", "homework 12.ipynb", ""),  # so short a number may be anything
         ("id,name\n12346,Ann\n", f"doejane_12346_1_{CHAPTER}.ipynb", ""),  # Canvas' numbers are not on this roster
         ("id,name\n4711,Ann Lee\n", "Bo Li_4711_assignsubmission_file/x.ipynb", ""),  # nor are Moodle's
