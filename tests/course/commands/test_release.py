@@ -247,6 +247,7 @@ def test_an_edition_of_chosen_chapters_has_their_lectures_and_exercises_and_link
             env={**os.environ, "MINIDL_NO_VENV": "1"},
         )  # fmt: skip
         assert says in ended.stdout + ended.stderr
+    assert "Today chapters 05, 11 are there" in (edition / "README.md").read_text(encoding="utf-8")
     assert start.count("ipynb") < (ROOT / "notebooks" / "00_start_here.ipynb").read_text("utf-8").count("ipynb")
 
 
