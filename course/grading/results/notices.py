@@ -35,7 +35,8 @@ def of_tables(results: Results, folder: Path) -> Iterator[str]:
     if results.not_taken:
         yield f"Points by hand that were not taken: {listed(results.not_taken, between='; ')}."
     if results.kept_files:
-        yield f"What was there before is kept: {', '.join(path.name for path in results.kept_files)}"
+        names = ", ".join(path.name for path in results.kept_files)
+        yield f"A table held more than is read from it (points and comments of known rows), and was renamed: {names}."
 
 
 def of_not_gradable(graded: Sequence[Grade]) -> Iterator[str]:
