@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from course.grading.roster.headers import Kind, folded
 from course.grading.roster.roster import Roster, Student
-from course.grading.submissions.platforms import CANVAS, MOODLE
+from course.grading.submissions.platforms import BLACKBOARD, CANVAS, MOODLE
 from course.grading.submissions.submission import COPY
 
 NOBODYS_NAME = ("participant", "teilnehmerin", "participante")
@@ -95,6 +95,8 @@ def evidence_in(path: PurePath, assignment: str, roster: Roster) -> Iterator[Evi
             yield from moodle_evidence(found, roster)
         elif found := CANVAS.match(path.name) if place == len(parts) - 1 else None:
             yield from canvas_evidence(found, roster)
+        elif found := BLACKBOARD.match(part):
+            yield owner(Kind.LOGIN, found["login"], roster)
         else:
             yield from plain_evidence(part, assignment, roster, LONG_ENOUGH if place else 1)
             continue

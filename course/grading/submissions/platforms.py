@@ -28,7 +28,8 @@ MOODLE = re.compile(r"(?P<whose>(?P<name>.+?)_(?P<id>\d+))_assignsubmission_[a-z
 If the grading is anonymous, the name is "Participant"; for a group, name and number are the group's.
 """
 
-BLACKBOARD = re.compile(r"(?P<whose>.+_attempt_\d{4}(?:-\d\d){5})")
+BLACKBOARD = re.compile(r"(?P<whose>.+_(?P<login>[^_]+)_attempt_\d{4}(?:-\d\d){5})")
+"""A file from Blackboard: NAME_jdoe_attempt_2027-01-31-18-00-00_mine.ipynb."""
 
 
 def whose(path: PurePath) -> str:

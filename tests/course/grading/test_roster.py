@@ -177,6 +177,12 @@ def test_what_each_column_was_taken_for_is_said(roster):
         ("id,name\n007,Ann Lee\n7,Bo Li\n", "007/x.ipynb", "Ann Lee", "student number"),
         ("login,name\nal,Ann Lee\nal2,Ann Lee\n", "al2/Ann Lee.ipynb", "Ann Lee", "login"),
         ("login,name\njdoe,Jane Doe\n", "jdoe_04.ipynb", "Jane Doe", "login"),
+        (
+            "Username,Student ID,Name\njdoe,roe,Jane Doe\nroe,7,Jo Roe\n",
+            "hw_roe_attempt_2027-01-31-18-00-00_jdoe.ipynb",
+            "Jo Roe",
+            "login",
+        ),
         ("name\nJörg Groß\n", "gross_joerg/x.ipynb", "Jörg Groß", "name"),
         ("name\nMax Müller\nMax Mueller\n", "Max Mueller.ipynb", "Max Mueller", "name"),
         ("name\n王小明\n", "小明王/x.ipynb", "", ""),  # the words of a name without blanks are not known
