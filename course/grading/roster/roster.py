@@ -136,7 +136,7 @@ def read_roster(path: Path) -> Roster:
     if not {"name", "first name", "last name", *Kind} & used.keys():
         raise TableError(
             f"{path} has no column with names, ids, logins or email addresses: its first line is "
-            f"{', '.join(table.columns)!r}; write headers such as name, id, login, email there, with no line above them."
+            f"{', '.join(table.columns)!r}; write headers like name, id, login, email there, with nothing above them."
         )
     halves = [half for half in ("first name", "last name") if half in used]
     if "name" not in used and len(halves) == 1:
