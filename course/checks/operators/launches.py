@@ -145,7 +145,8 @@ def drawn(size: int, shares: tuple[float, float], seed: int, name: str = "") -> 
         program.append((arguments[0] if kind == "in place" else result, kind, operation, arguments))
         if kind != "in place":
             known.append(result)
-    return program, rng.sample(known, min(3, len(known)))
+    used = [name for name in known if any(name in (result, *of) for result, _, _, of in program)]
+    return program, rng.sample(used, min(3, len(used)))
 
 
 def chain(size: int) -> tuple[Program, list[str]]:

@@ -97,10 +97,11 @@ def compare_patches(given: Images, seen: dict[str, Any]) -> None:
         ),
         "The rows are in the order (c, s, r): the row of the filter comes before its column.": given.matrix("csr"),
         "The patches are the columns of B, not its rows.": want.T,
-        "The zeros around the image are missing.": given.matrix(padding=0),
         "Zeros are only above and to the left of the image: they belong on all four sides.": one_sided(given),
         "The stride is missing: neighbouring patches begin `stride` rows or columns apart.": given.matrix(stride=1),
     }
+    if all(length >= of_filter for length, of_filter in zip(given.x.shape[2:], given.w.shape[2:], strict=True)):
+        mistakes["The zeros around the image are missing."] = given.matrix(padding=0)
     expect.array(
         got, want, f"{given.called}: B of product(A, B)", mistakes=mistakes, dtype=given.x.dtype.type,
         **rounding(given, want),
@@ -131,7 +132,7 @@ def compare_result(given: Images, seen: dict[str, Any]) -> None:
 
 
 def compare_product(given: Images, seen: dict[str, Any]) -> None:
-    """Raise Wrong unless one product has all filters and all patches."""
+    """Raise Wrong unless product was called once."""
     calls = seen["calls"]
     N, F, C, R, S = len(given.x), *given.w.shape
     causes = {
@@ -143,13 +144,6 @@ def compare_product(given: Images, seen: dict[str, Any]) -> None:
     }
     expect.true(
         calls == 1, f"{given.called}: expected one call of product, got {counted(calls, 'call')}.", causes.get(calls, "")
-    )
-    A, B = seen["factors"][0]
-    wanted = (F, C * R * S), given.matrix().shape
-    expect.true(
-        (A.shape, B.shape) == wanted,
-        f"{given.called}: expected product(A, B) of shapes {wanted[0]} and {wanted[1]}, got {A.shape} and {B.shape}.",
-        "Columns that are no patch of this convolution need not be computed." if B.size > given.matrix().size else "",
     )
 
 
@@ -165,8 +159,11 @@ def compare_lines(answer: Answer, small: Images, large: Images) -> None:
     )
 
 
-def of_all(cases: Sequence[Case], seed: int) -> list[Images]:
-    """The cases, and two of them in float32 and in another order in memory."""
-    found = [images(tuple(case), seed) for case in cases]  # type: ignore[arg-type]
-    first = tuple(cases[0])
-    return [*found, images(first, seed, np.float32), images(first, seed, order="F")]  # type: ignore[arg-type]
+def of_all(simple: Case, cases: Sequence[Case], seed: int) -> list[Images]:
+    """The simple case, the others, and the first of these in float32 and in another order in memory.
+
+    simple: one image and filter, no padding, stride 1, where an answer that confuses axes of the result is right.
+    """
+    first, *_ = cases
+    found = [images(case, seed) for case in (simple, *cases)]
+    return [*found, images(first, seed, np.float32), images(first, seed, order="F")]
