@@ -124,13 +124,13 @@ def micro_batches(
         for B, rows, limit in batch_plans.TRAPS:
             batch_plans.judge(answer, B, list(rows), limit)
         for B in small:
-            batch_plans.judge(answer, B, *batch_plans.measured(B, seed))
+            batch_plans.judge(answer, B, *batch_plans.measured(B, seed, is_small=True))
     with part(1, "no sample, nothing possible, a limit that is just reached"):
         for B, rows, limit in batch_plans.corners(seed):
             batch_plans.judge(answer, B, rows, limit)
     with part(2, "large batches, within 6 B n operations"):
         for B in large:
-            rows, limit = batch_plans.measured(B, seed, "large")
+            rows, limit = batch_plans.measured(B, seed, is_small=False)
             batch_plans.judge(answer, B, rows, limit, 6 * B * len(rows))
 
 

@@ -96,18 +96,17 @@ def run(answer: Answer, x: list[float], w: list[float]) -> dict[str, int]:
 
 def compare_products(x: Sequence[float], seen: dict[str, int]) -> None:
     """Raise Wrong if the outputs took more than 4 multiplications for two, or fewer than is possible."""
-    got, outputs, tiles = seen["with_x"], len(x) - 2, most(len(x)) // 4
+    got, outputs = seen["with_x"], len(x) - 2
     if outputs > 0 and got < len(x):
         raise Wrong(
             f"{called(x)}: {counted(got, 'multiplication')} counted, which cannot be: {outputs} outputs need {len(x)}.",
             "Multiply the numbers of x as they are given; converted to another type, they do not count.",
         )
-    causes = {
-        3 * outputs: "This is the direct sum, three multiplications for each output.",
-        6 * tiles: "Each product was halved, which is a multiplication, too: halve the transformed weights instead.",
-    }
-    cause = causes.get(got, "A sum such as x[1] + x[2] is multiplied once, by a transformed weight.")
-    cause = "The outputs of a tile share its four products." if got == 8 * tiles and outputs > 1 else cause
+    cause = "A sum such as x[1] + x[2] is multiplied once, by a transformed weight."
+    if got == 3 * outputs:
+        cause = "These are as many as the direct sum needs, three for each output. A product that is halved counts twice."
+    elif got == 8 * (outputs // 2) + 3 * (outputs % 2):
+        cause = "The outputs of a tile share its four products."
     expect.true(
         got <= most(len(x)),
         f"{called(x)}: expected at most {counted(most(len(x)), 'multiplication')} or divisions of numbers that depend "
