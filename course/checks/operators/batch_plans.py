@@ -157,7 +157,7 @@ def judge(answer: Answer, B: int, rows: Table, limit: int, most_operations: int 
     total = sum(times[pair] for pair in plan)
     expect.true(
         total <= want,
-        f"{called}: {plan if len(plan) <= 8 else counted(len(plan), 'micro-batch')} take {total} microseconds, "
+        f"{called}: {plan if len(plan) <= 8 else counted(len(plan), 'micro-batch', 'micro-batches')} take {total} microseconds, "
         f"{want} are possible.",
         next((sentence for sentence, time in shortcuts(B, rows, limit).items() if time == total), ""),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,7 @@ def as_launches(got: Any, program: Program, called: str) -> list[Launch]:
     for i in range(len(program)):
         expect.true(
             found.count(i) == 1,
-            f"{called}: instruction {i} is in {counted(found.count(i), 'launch')}, expected 1.",
+            f"{called}: instruction {i} is in {counted(found.count(i), 'launch', 'launches')}, expected 1.",
             "Each instruction is executed once, whether or not its result is used." if i not in found else "",
         )
     expect.true(len(found) == len(program), f"{called}: there are {len(program)} instructions, got {sorted(found)}.")
@@ -266,7 +267,7 @@ def judge(answer: Answer, program: Program, results: list[str], aims: str = "") 
         want = fewest(program)
         expect.true(
             len(launches) <= want,
-            f"{called}: expected {counted(want, 'launch')}, got {len(launches)}.",
+            f"{called}: expected {counted(want, 'launch', 'launches')}, got {len(launches)}.",
             cause_of(program, launches),
         )
     if "stored" in aims:
@@ -287,9 +288,7 @@ def cause_of(program: Program, launches: Sequence[Launch]) -> str:
     sizes = [len(positions) for positions, _ in launches]
     if max(sizes, default=1) == 1:
         return "No two instructions share a launch."
-    runs = 1 + sum(
-        not (a[1] == b[1] == "elementwise") for a, b in zip(program, program[1:], strict=False)
-    )
-    if len(launches) == runs:
+    runs = [list(group) for _, group in groupby(range(len(program)), lambda i: program[i][1] == "elementwise" or -i)]
+    if sorted(positions for positions, _ in launches) == runs:
         return "Only neighbours in the program were fused: instructions may change places if none waits for the other."
     return "Instructions that do not read each other's results may share a launch, too: all arrays are equally long."
