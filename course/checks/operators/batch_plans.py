@@ -37,7 +37,7 @@ def measured(B: int, seed: int, is_small: bool) -> tuple[Table, int]:
     is_small: few rows, so that all possibilities can be tried.
     """
     rng = stream(Purpose.MANUAL, seed, "measured convolutions", B)
-    tables = (drawn(B, rng, is_small) for _ in range(60))
+    tables = (drawn(B, rng, is_small) for _ in range(20))
     return max(tables, key=lambda one: sum(time != least(B, *one) for time in shortcuts(B, *one).values()))
 
 

@@ -160,10 +160,10 @@ def compare_lines(answer: Answer, small: Images, large: Images) -> None:
 
 
 def of_all(simple: Case, cases: Sequence[Case], seed: int) -> list[Images]:
-    """The simple case, the others, and the first of these in float32 and in another order in memory.
+    """The simple case, the others, and the first of these in float32, and with other numbers in another order in memory.
 
     simple: one image and filter, no padding, stride 1, where an answer that confuses axes of the result is right.
     """
     first, *_ = cases
     found = [images(case, seed) for case in (simple, *cases)]
-    return [*found, images(first, seed, np.float32), images(first, seed, order="F")]
+    return [*found, images(first, seed, np.float32), images(first, seed + 1, order="F")]
