@@ -170,7 +170,10 @@ def micro_batches(B, measured, limit):
     """
     ### BEGIN SOLUTION
     rows = [row for row in measured if row[3] <= limit]
-    best, last = [0] + [None] * B, [None] * (B + 1)  # for b samples: the least time, and the row of its last micro-batch
+    best, last = (
+        [0] + [None] * B,
+        [None] * (B + 1),
+    )  # for b samples: the least time, and the row of its last micro-batch
     for b in range(1, B + 1):
         for row in rows:
             size, _, time, _ = row

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from course.judging import Answer, Wrong, expect
-from course.plural import counted
 from course.probes.operators import planned_counted
 from minidl.random import Purpose, stream
 
@@ -157,7 +156,7 @@ def judge(answer: Answer, B: int, rows: Table, limit: int, most_operations: int 
     total = sum(times[pair] for pair in plan)
     expect.true(
         total <= want,
-        f"{called}: {plan if len(plan) <= 8 else counted(len(plan), 'micro-batch', 'micro-batches')} take {total} microseconds, "
+        f"{called}: {plan if len(plan) <= 8 else f'{len(plan)} micro-batches'} take {total} microseconds, "
         f"{want} are possible.",
         next((sentence for sentence, time in shortcuts(B, rows, limit).items() if time == total), ""),
     )

@@ -104,7 +104,9 @@ def compare_products(x: Sequence[float], seen: dict[str, int]) -> None:
         )
     cause = "A sum such as x[1] + x[2] is multiplied once, by a transformed weight."
     if got == 3 * outputs:
-        cause = "These are as many as the direct sum needs, three for each output. A product that is halved counts twice."
+        cause = (
+            "These are as many as the direct sum needs, three for each output. A product that is halved counts twice."
+        )
     elif got == 8 * (outputs // 2) + 3 * (outputs % 2):
         cause = "The outputs of a tile share its four products."
     expect.true(

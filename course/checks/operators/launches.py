@@ -88,9 +88,7 @@ def levels(program: Program) -> list[int]:
     for i, (result, kind, _, arguments) in enumerate(program):
         before = [writer[name] for name in (*arguments, result) if name in writer] + readers.get(result, [])
         own = kind == "elementwise"
-        found.append(
-            max((found[j] + (own and program[j][1] != "elementwise") for j in before), default=0) or int(own)
-        )
+        found.append(max((found[j] + (own and program[j][1] != "elementwise") for j in before), default=0) or int(own))
         for name in arguments:
             readers.setdefault(name, []).append(i)
         if kind == "in place":
@@ -110,11 +108,7 @@ def needed(program: Program, results: Sequence[str], launches: Sequence[Launch])
     found = []
     for number, (positions, _) in enumerate(launches):
         read_elsewhere = {
-            name
-            for other, (its, _) in enumerate(launches)
-            for i in its
-            for name in program[i][3]
-            if other != number
+            name for other, (its, _) in enumerate(launches) for i in its for name in program[i][3] if other != number
         }
         made = {program[i][0] for i in positions}
         found.append(made & (read_elsewhere | set(results)))
@@ -174,7 +168,9 @@ TWO_SUMS = plain(
     ["s = sum(x)", "h = neg(x)", "t = sum(h)", "k = square(y)", "v = mul(k, s)", "z = add(v, t)", "o = sub(h, y)"],
     "z o",
 )
-NO_WAY_BACK = plain(["a = neg(x)", "b = flip(a)", "c = add(a, b)", "d = flip(c)", "e = add(c, d)", "f = mul(a, e)"], "f")
+NO_WAY_BACK = plain(
+    ["a = neg(x)", "b = flip(a)", "c = add(a, b)", "d = flip(c)", "e = add(c, d)", "f = mul(a, e)"], "f"
+)
 DEAD = plain(["a = neg(x)", "s = sum(a)", "b = square(x)", "c = add(a, x)"], "c")
 LATE_READER = plain(["t = neg(x)", "x = add_(x, y)", "u = square(x)", "v = mul(t, u)"], "v x")
 OLD_AND_NEW = plain(["t = neg(x)", "s = sum(t)", "x = mul_(x, y)", "u = square(s)", "v = add(u, x)"], "v")
@@ -205,7 +201,7 @@ def as_launches(got: Any, program: Program, called: str) -> list[Launch]:
     for i in sorted({*range(len(program)), *found}):
         expect.true(
             found[i] == int(0 <= i < len(program)),
-            f"{called}: instruction {i} is in {counted(found[i], 'launch', 'launches')}, of {len(program)} instructions.",
+            f"{called}: instruction {i} of {len(program)} is in {counted(found[i], 'launch', 'launches')}.",
             "Each instruction is executed once, whether or not its result is used." if not found[i] else "",
         )
     return launches
@@ -277,9 +273,7 @@ def judge(answer: Answer, program: Program, results: list[str], aims: str = "") 
                 f"{called}: launch {number} stores {', '.join(more)}, which nobody reads there.",
                 "A value that is read in its own launch only stays in a register.",
             )
-            expect.true(
-                len(stored) == len(set(stored)), f"{called}: launch {number} stores a value twice: {stored}."
-            )
+            expect.true(len(stored) == len(set(stored)), f"{called}: launch {number} stores a value twice: {stored}.")
 
 
 def cause_of(program: Program, launches: Sequence[Launch]) -> str:

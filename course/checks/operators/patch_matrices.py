@@ -35,9 +35,7 @@ class Images:
     @property
     def called(self) -> str:
         kind = "" if self.x.dtype == float else f" of {self.x.dtype}"
-        return (
-            f"im2col of x {self.x.shape}{kind} and w {self.w.shape}, stride {self.stride}, padding {self.padding}"
-        )
+        return f"im2col of x {self.x.shape}{kind} and w {self.w.shape}, stride {self.stride}, padding {self.padding}"
 
     @property
     def filters(self) -> Array:
@@ -143,7 +141,9 @@ def compare_product(given: Images, seen: dict[str, Any]) -> None:
         R * S: "This is a product for each position of the filter; a column of B has all numbers of a patch.",
     }
     expect.true(
-        calls == 1, f"{given.called}: expected one call of product, got {counted(calls, 'call')}.", causes.get(calls, "")
+        calls == 1,
+        f"{given.called}: expected one call of product, got {counted(calls, 'call')}.",
+        causes.get(calls, ""),
     )
 
 
@@ -160,7 +160,7 @@ def compare_lines(answer: Answer, small: Images, large: Images) -> None:
 
 
 def of_all(simple: Case, cases: Sequence[Case], seed: int) -> list[Images]:
-    """The simple case, the others, and the first of these in float32, and with other numbers in another order in memory.
+    """The simple case, the others, and the first of these in float32 and, with other numbers, in Fortran's order.
 
     simple: one image and filter, no padding, stride 1, where an answer that confuses axes of the result is right.
     """

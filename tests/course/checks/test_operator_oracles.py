@@ -13,7 +13,13 @@ from minidl.random import Purpose, stream
 
 
 @pytest.mark.parametrize(
-    "case", [(2, 3, 7, 6, 4, 3, 2, 1, 0), (3, 2, 8, 9, 3, 2, 3, 3, 2), (1, 2, 2, 1, 2, 4, 5, 1, 2), (2, 1, 5, 8, 1, 1, 1, 2, 1)]
+    "case",
+    [
+        (2, 3, 7, 6, 4, 3, 2, 1, 0),
+        (3, 2, 8, 9, 3, 2, 3, 3, 2),
+        (1, 2, 2, 1, 2, 4, 5, 1, 2),
+        (2, 1, 5, 8, 1, 1, 1, 2, 1),
+    ],
 )
 def test_the_convolution_of_the_check_is_that_of_the_library(case: patch_matrices.Case) -> None:
     given = patch_matrices.images(case, seed=4)

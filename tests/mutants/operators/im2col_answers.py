@@ -53,7 +53,8 @@ def im2col(x, w, stride, padding, product):
 === wrong: patches times filters :: patches, product :: expected an array of shape
 -    y = product(w.reshape(F, C * R * S), B)
 +    y = product(B.T, w.reshape(F, C * R * S).T).T
-=== wrong: the zeros around the image are forgotten :: patches, result, product :: The zeros around the image are missing
+=== wrong: the zeros around the image are forgotten :: patches, result, product
+:: The zeros around the image are missing
 +    y = product(w.reshape(F, C * R * S), B)
 -    p = padding
 +    p = 0
@@ -122,7 +123,7 @@ def im2col(x, w, stride, padding, product):
 +    A, B = w.reshape(F, C * R * S), B.reshape(C * R * S, N * h * v)
 +    return np.array([product(A[f : f + 1], B).reshape(N, h, v) for f in range(F)]).transpose(1, 0, 2, 3)
 === wrong: a product for each position of the filter :: patches, product :: expected an array of shape
-+    y = [product(w[:, :, r, s], B[:, r, s].reshape(C, -1)) for r in range(R) for s in range(S) if N] or [np.zeros((F, 0))]
++    y = [product(w[:, :, r, s], B[:, r, s].reshape(C, N * h * v)) for r in range(R) for s in range(S)]
 +    return sum(y).reshape(F, N, h, v).transpose(1, 0, 2, 3)
 === wrong: numpy's product instead :: patches, product :: product was not called
 +    return np.tensordot(w, B, 3).transpose(1, 0, 2, 3)

@@ -57,7 +57,8 @@ def micro_batches(B, measured, limit):
 === wrong: None for a batch without samples :: corners :: A batch of 0 samples has no micro-batch
 -    return plans[B][1] if B in plans else None
 +    return plans[B][1] or None if B in plans else None
-=== wrong: an empty list where nothing is possible :: corners :: The sizes of the rows within the limit cannot add up to B
+=== wrong: an empty list where nothing is possible :: corners
+:: The sizes of the rows within the limit cannot add up to B
 +    return plans[B][1] if B in plans else []
 === wrong: an error where nothing is possible :: corners :: KeyError :: raised
 +    return plans[B][1]

@@ -74,12 +74,13 @@ def winograd(x, w):
 +        m4 = (x[i + 1] - x[i + 3]) * w[2]
 +        m1 = (x[i] - x[i + 2]) * w[0]
 +        y.append(m2 - m3 - m4)
-=== wrong: pairs are computed directly but for one product :: products, filter :: multiplied once, by a transformed weight
+=== wrong: pairs share one product only :: products, filter :: multiplied once, by a transformed weight
 def winograd(x, w):
     y = []
     for i in range(0, len(x) - 3, 2):
         both = (x[i + 1] + x[i + 2]) * w[1]
-        y += [x[i] * w[0] + x[i + 1] * w[1] + x[i + 2] * w[2], both - x[i + 1] * w[1] + x[i + 1] * w[0] + x[i + 3] * w[2]]
+        y.append(x[i] * w[0] + x[i + 1] * w[1] + x[i + 2] * w[2])
+        y.append(both - x[i + 1] * w[1] + x[i + 1] * w[0] + x[i + 3] * w[2])
     return y + [x[-3] * w[0] + x[-2] * w[1] + x[-1] * w[2] for _ in range(len(x) % 2 and len(x) > 2)]
 === wrong: tiles overlap by one too few :: all :: expected
 -    for i in range(0, len(x) - 3, 2):
