@@ -42,7 +42,8 @@ def im2col(x, w, stride, padding, product):
             The columns are in the order (n, i, j) of images, rows and columns of the result: j runs fastest.
     Returns: an array y of shape (N, F, H', W'), with H' = (H + 2 padding - R) // stride + 1 and
         W' = (W + 2 padding - S) // stride + 1. If X are the images with zeros around them, y[n, f, i, j] is
-        the sum over c, r and s of w[f, c, r, s] X[n, c, i stride + r, j stride + s].
+        the sum over c, r and s of w[f, c, r, s] X[n, c, i stride + r, j stride + s]. The numbers of y are those of
+        the product, to the bit: neither more nor fewer were computed.
     Python: the number of lines that are executed does not depend on N, H and W. Loops over c, r and s are allowed,
         loops over images, rows or pixels are not.
 

@@ -20,10 +20,10 @@ Convolution = tuple[Array, Array, int, int]
 
 
 class Product:
-    """The matrix product that an answer is given; it records its factors."""
+    """The matrix product that an answer is given; it records A, B and their product."""
 
     def __init__(self) -> None:
-        self.factors: list[tuple[Array, Array]] = []
+        self.matrices: list[tuple[Array, Array, Array]] = []
 
     def __call__(self, A: Array, B: Array) -> Array:
         for name, factor in (("A", A), ("B", B)):
@@ -32,15 +32,16 @@ class Product:
                 raise ValueError(f"product(A, B): {name} is a matrix, an array with two axes; got {got}")
         if A.shape[1] != B.shape[0]:
             raise ValueError(f"product(A, B): A has {A.shape[1]} columns, but B has {B.shape[0]} rows")
-        self.factors.append((A.copy(), B.copy()))
-        return A @ B
+        C = A @ B
+        self.matrices.append((A.copy(), B.copy(), C.copy()))
+        return C
 
 
 def convolved(function: Callable[..., Any], x: Array, w: Array, stride: int, padding: int) -> dict[str, Any]:
-    """Probe: what function(x, w, stride, padding, product) returns, how often it calls product, and with what first."""
+    """Probe: what function(x, w, stride, padding, product) returns, how often it calls product, and its first call."""
     product = Product()
     y = function(x, w, stride, padding, product)
-    return {"y": y, "calls": len(product.factors), "factors": product.factors[:1]}
+    return {"y": y, "calls": len(product.matrices), "first": product.matrices[:1]}
 
 
 def lines_executed(function: Callable[..., Any], cases: Sequence[Convolution]) -> list[int]:

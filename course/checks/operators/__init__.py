@@ -130,9 +130,9 @@ def micro_batches(
         for B, rows, limit in batch_plans.corners(seed):
             batch_plans.judge(answer, B, rows, limit)
     with part(2, "large batches, within 6 B n operations"):
-        for B in large:
-            rows, limit = batch_plans.measured(B, seed, is_small=False)
-            batch_plans.judge(answer, B, rows, limit, 6 * B * len(rows))
+        tables = [(B, *batch_plans.measured(B, seed, is_small=False)) for B in large]
+        for B, rows, limit in [*batch_plans.LARGE_TRAPS, *tables]:
+            batch_plans.judge(answer, B, list(rows), limit, 6 * B * len(rows))
 
 
 @chapter.exercise(
@@ -157,11 +157,8 @@ def fuse(
     seed: int = 0,
 ) -> None:
     """The programs' results; three fifths are for few launches, few stored values, and writes in place."""
-    simple = [launches.CHAIN, launches.AROUND_A_SUM, launches.TWO_SUMS, launches.NO_WAY_BACK, launches.DEAD, ([], [])]
-    written = [
-        launches.LATE_READER, launches.OLD_AND_NEW, launches.TWO_WRITES, launches.OWN_WRITE, launches.ARGUMENT_WRITTEN,
-    ]  # fmt: skip
-    programs = simple + [launches.drawn(size, (0.3, 0.0), seed, name) for size in pure for name in ("a", "b")]
+    programs = [*launches.PURE, *(launches.drawn(size, (0.3, 0.0), seed, name) for size in pure for name in ("a", "b"))]
+    written = [*launches.WRITING]
     written += [launches.drawn(size, (0.15, 0.25), seed, name) for size in writing for name in ("a", "b", "c")]
     with part(1, "without writes in place: the program's results"):
         for program, results in programs:

@@ -24,10 +24,19 @@ TRAPS: tuple[tuple[int, Table, int], ...] = (
     (12, [(6, "fft", 50, 70), (5, "fft", 38, 70), (1, "loops", 15, 0), (4, "im2col", 31, 70)], 70),
     (7, [(7, "fft", 20, 101), (7, "loops", 90, 0), (3, "winograd", 30, 100), (4, "im2col", 35, 100)], 100),
     (5, [(5, "im2col", 70, 40), (2, "im2col", 20, 40), (3, "winograd", 31, 41), (1, "loops", 30, 0)], 80),
+    (7, [(1, "fft", 60, 1), *((size, name, 5 + size, size) for size in (6, 4) for name in ALGORITHMS)], 9),
+    (31, [(15, "fft", 40, 55), (10, "im2col", 52, 44), (6, "winograd", 47, 33)], 60),
     (9, [(2, "fft", 9, 30), (3, "im2col", 50, 30), (5, "loops", 55, 0)], 30),
 )
 """Tables for which these are not best: the largest size first, the best rate first, a row above the limit, equal sizes,
-one algorithm, one micro-batch, workspaces that are added up; and a batch that the best rates do not add up to."""
+one algorithm, one micro-batch, workspaces that are added up, the six best rates, two rows; and a batch that the
+best rates do not add up to."""
+
+LARGE_TRAPS: tuple[tuple[int, Table, int], ...] = (
+    (300, [(24, "fft", 240, 80), (23, "winograd", 232, 80), (1, "loops", 90, 0)], 80),
+    (290, [(4, "fft", 37, 60), (3, "im2col", 31, 60), (1, "loops", 70, 0)], 60),
+)
+"""Tables for which these are not best: the best rate for all but some tens of samples, a few dozen micro-batches."""
 
 
 def measured(B: int, seed: int, is_small: bool) -> tuple[Table, int]:
@@ -88,6 +97,7 @@ def shortcuts(B: int, rows: Sequence[Row], limit: int) -> dict[str, int | None]:
     """The times that known mistakes lead to, by the sentence that explains each; None where they lead nowhere."""
     times = fastest(tuple(rows), limit)
     of_each = [least(B, [row for row in rows if row[1] == algorithm], limit) for algorithm in ALGORITHMS]
+    best_rates = sorted((row for row in rows if row[3] <= limit), key=lambda row: row[2] / row[0])[:4]
     equal = [time * (B // size) for size, time in times.items() if B % size == 0]
     return {
         "A row whose workspace is the limit may be used.": least(B, rows, limit - 1),
@@ -96,6 +106,7 @@ def shortcuts(B: int, rows: Sequence[Row], limit: int) -> dict[str, int | None]:
         "Taking the size with the shortest time for a sample each time is not always best.": greedy(
             B, times, lambda size: times[size] / size
         ),
+        "A row with a longer time for a sample may be needed, too.": least(B, best_rates, limit),
         "The micro-batches may have different sizes.": min(equal, default=None),
         "Each micro-batch may have another algorithm.": min((time for time in of_each if time), default=None),
     }

@@ -149,34 +149,40 @@ def chain(size: int) -> tuple[Program, list[str]]:
     return [(f"v{i + 1}", "elementwise", "square", (f"v{i}",)) for i in range(size)], [f"v{size}"]
 
 
-def plain(lines: Sequence[str], results: str) -> tuple[Program, list[str]]:
-    """A program from lines such as "t = add(x, y)"; an operation in place has its first argument as its result."""
-    program = []
-    for line in lines:
-        result, _, call = line.partition(" = ")
-        operation, _, of = call.rstrip(")").partition("(")
-        kind = next(kind for kind, known in OPERATIONS.items() if operation in known)
-        program.append((result, kind, operation, tuple(of.split(", "))))
-    return program, results.split()
+def programs(text: str) -> list[tuple[Program, list[str]]]:
+    """The programs of lines such as "what it is for | t = add(x, y); x = add_(x, t) | results"."""
+    found = []
+    for line in text.strip().splitlines():
+        _, instructions, results = line.split("|")
+        program = []
+        for each in filter(None, map(str.strip, instructions.split(";"))):
+            result, _, call = each.partition(" = ")
+            operation, _, of = call.rstrip(")").partition("(")
+            kind = next(kind for kind, known in OPERATIONS.items() if operation in known)
+            program.append((result, kind, operation, tuple(of.split(", "))))
+        found.append((program, results.split()))
+    return found
 
 
-CHAIN = plain(["b = neg(a)", "c = mul(b, a)", "d = add(c, b)", "e = square(d)"], "e")
-AROUND_A_SUM = plain(
-    ["m = mul(x, y)", "s = sum(m)", "p = neg(x)", "q = add(p, s)", "r = square(p)", "u = mul(q, r)"], "u p"
-)
-TWO_SUMS = plain(
-    ["s = sum(x)", "h = neg(x)", "t = sum(h)", "k = square(y)", "v = mul(k, s)", "z = add(v, t)", "o = sub(h, y)"],
-    "z o",
-)
-NO_WAY_BACK = plain(
-    ["a = neg(x)", "b = flip(a)", "c = add(a, b)", "d = flip(c)", "e = add(c, d)", "f = mul(a, e)"], "f"
-)
-DEAD = plain(["a = neg(x)", "s = sum(a)", "b = square(x)", "c = add(a, x)"], "c")
-LATE_READER = plain(["t = neg(x)", "x = add_(x, y)", "u = square(x)", "v = mul(t, u)"], "v x")
-OLD_AND_NEW = plain(["t = neg(x)", "s = sum(t)", "x = mul_(x, y)", "u = square(s)", "v = add(u, x)"], "v")
-TWO_WRITES = plain(["x = add_(x, y)", "x = flip_(x)", "t = neg(y)", "u = mul(t, x)", "x = mul_(x, u)"], "x")
-OWN_WRITE = plain(["t = neg(x)", "u = square(t)", "t = add_(t, u)", "v = mul(t, u)", "w = sub(v, x)"], "w")
-ARGUMENT_WRITTEN = plain(["t = neg(x)", "y = add_(y, t)", "u = mul(t, y)", "y = flip_(y)", "v = add(u, x)"], "v y")
+PURE = programs("""
+nothing | |
+a chain | b = neg(a); c = mul(b, a); d = add(c, b); e = square(d) | e
+read inside, needed outside | m = mul(x, y); s = sum(m); p = neg(x); q = add(p, s); r = square(p); u = mul(q, r) | u p
+several sums | s = sum(x); h = neg(x); t = sum(h); k = square(y); v = mul(k, s); z = add(v, t); o = sub(h, y) | z o
+on two ways | a = neg(x); b = flip(a); c = add(a, b); d = flip(c); e = add(c, d); f = mul(a, e) | f
+no result | a = neg(x); s = sum(a); b = add(s, a) |
+results that nobody reads | a = neg(x); s = sum(a); b = square(x); c = add(a, x) | c
+""")
+
+WRITING = programs("""
+old contents, kept | t = neg(x); x = add_(x, y); u = square(x); v = mul(t, u) | v x
+old contents, summed | t = neg(x); s = sum(t); x = mul_(x, y); u = square(s); v = add(u, x) | v
+several writes | x = add_(x, y); x = flip_(x); t = neg(y); u = mul(t, x); x = mul_(x, u) | x
+an own result | t = neg(x); u = square(t); t = add_(t, u); v = mul(t, u); w = sub(v, x) | w
+an argument, twice | t = neg(x); y = add_(y, t); u = mul(t, y); y = flip_(y); v = add(u, x) | v y
+old contents, read by an operation of another kind | t = neg(z); s = convolve(t, x); x = mul_(x, y); u = add(s, x) | u
+old contents, read by another write | t = neg(z); t = mul_(t, x); x = flip_(x); u = sub(y, x) | t u
+""")
 
 
 def as_launches(got: Any, program: Program, called: str) -> list[Launch]:
@@ -271,7 +277,9 @@ def judge(answer: Answer, program: Program, results: list[str], aims: str = "") 
             expect.true(
                 not more or program[launches[number][0][0]][1] == "in place",
                 f"{called}: launch {number} stores {', '.join(more)}, which nobody reads there.",
-                "A value that is read in its own launch only stays in a register.",
+                "A value that is read in its own launch only stays in a register."
+                if any(name in program[i][3] for name in more for i in launches[number][0])
+                else "",
             )
             expect.true(len(stored) == len(set(stored)), f"{called}: launch {number} stores a value twice: {stored}.")
 

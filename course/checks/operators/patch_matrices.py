@@ -66,13 +66,13 @@ def images(case: Case, seed: int, kind: type = float, order: str = "C") -> Image
     rng = stream(Purpose.MANUAL, seed, "images", *case)
     x, w = rng.normal(size=(N, C, H, W)), rng.normal(size=(F, C, R, S))
     w[-1] *= 1e-8
-    return Images(np.array(x, kind, order=order), w.astype(kind), stride, padding)  # type: ignore[call-overload]
+    return Images(np.array(x, kind, order=order), np.array(w, kind, order=order), stride, padding)  # type: ignore[call-overload]
 
 
 def run(answer: Answer, given: Images) -> dict[str, Any]:
     """What the answer returned, and the products that it called."""
     seen = answer.run(convolved, given.x, given.w, given.stride, given.padding)
-    if not isinstance(seen, dict) or not {"y", "calls", "factors"} <= seen.keys():
+    if not isinstance(seen, dict) or not {"y", "calls", "first"} <= seen.keys():
         raise Wrong(f"{given.called}: it cannot be seen what product was called with.")
     return seen  # type: ignore[no-any-return]
 
@@ -85,7 +85,7 @@ def rounding(given: Images, want: Array, scale: Array | float = 1.0) -> dict[str
 def compare_patches(given: Images, seen: dict[str, Any]) -> None:
     """Raise Wrong unless B of the first product has a patch in each column."""
     expect.true(seen["calls"] > 0, f"{given.called}: product was not called.", "The result is product(A, B).")
-    _, got = seen["factors"][0]
+    _, got, _ = seen["first"][0]
     want = given.matrix()
     mistakes = {
         "The rows are in the order (r, s, c): the channel comes first.": given.matrix("rsc"),
@@ -130,7 +130,7 @@ def compare_result(given: Images, seen: dict[str, Any]) -> None:
 
 
 def compare_product(given: Images, seen: dict[str, Any]) -> None:
-    """Raise Wrong unless product was called once."""
+    """Raise Wrong unless product was called once, and the result has its numbers, in any order."""
     calls = seen["calls"]
     N, F, C, R, S = len(given.x), *given.w.shape
     causes = {
@@ -144,6 +144,13 @@ def compare_product(given: Images, seen: dict[str, Any]) -> None:
         calls == 1,
         f"{given.called}: expected one call of product, got {counted(calls, 'call')}.",
         causes.get(calls, ""),
+    )
+    _, _, of_product = seen["first"][0]
+    y = expect.number_array(expect.from_list(seen["y"], of_product), given.called, "an array")
+    expect.true(
+        np.array_equal(np.sort(np.ravel(y)), np.sort(np.ravel(of_product))),
+        f"{given.called}: the result does not have the numbers of product(A, B), to the bit.",
+        "Computing the result again, or rows and columns that are thrown away, costs as much as the product.",
     )
 
 

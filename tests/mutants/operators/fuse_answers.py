@@ -87,6 +87,18 @@ def fuse(program, results):
 === wrong: only the last reader before a write in place counts :: writes :: before it is overwritten in place
 -            needs[i].update(read[result])
 +            needs[i].update([j for j in read[result] if j != i][-1:])
+=== wrong: only elementwise readers must come before a write in place :: writes :: before it is overwritten in place
+             needs[i].update(read[result])
+             needs[i].discard(i)
++            needs[i] -= {j for j in read[result] if program[j][1] != "elementwise"} - {last.get(result)}
+=== wrong: other operations that read an array may come after a write in place :: writes :: overwritten in place
+             needs[i].update(read[result])
+             needs[i].discard(i)
++            needs[i] -= {j for j in read[result] if program[j][1] == "other"} - {last.get(result)}
+=== wrong: other writes in place that read an array may come after a write in place :: writes :: overwritten in place
+             needs[i].update(read[result])
+             needs[i].discard(i)
++            needs[i] -= {j for j in read[result] if program[j][1] == "in place"} - {last.get(result)}
 === wrong: readers after a write in place may come before it :: writes :: before it is overwritten in place
 -        last[result] = i
 +        if kind != "in place":
@@ -119,6 +131,10 @@ def fuse(program, results):
 === wrong: what is read in the own launch is stored, too :: stored :: A value that is read in its own launch only
 -            if name in results or any(name in program[j][3] and where[j] != g for j in range(n)):
 +            if name in results or any(name in program[j][3] for j in range(n)):
+=== wrong: a sum always stores its result :: stored :: which nobody reads there
+-            if name in results or any(name in program[j][3] and where[j] != g for j in range(n)):
++            kept = name in results or program[i][1] == "other"
++            if kept or any(name in program[j][3] and where[j] != g for j in range(n)):
 === wrong: only results are stored :: all :: which did not store it
 -            if name in results or any(name in program[j][3] and where[j] != g for j in range(n)):
 +            if name in results:

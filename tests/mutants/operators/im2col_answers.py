@@ -66,7 +66,7 @@ def im2col(x, w, stride, padding, product):
 === wrong: the stride is forgotten :: patches, result :: The stride is missing
 -    windows = np.lib.stride_tricks.sliding_window_view(wide, (R, S), axis=(2, 3))[:, :, ::stride, ::stride]
 +    windows = np.lib.stride_tricks.sliding_window_view(wide, (R, S), axis=(2, 3))
-=== wrong: computed for all strides, thrown away afterwards :: patches :: The stride is missing
+=== wrong: computed for all strides, thrown away afterwards :: patches, product :: The stride is missing
 +    windows = np.lib.stride_tricks.sliding_window_view(wide, (R, S), axis=(2, 3))
 -    return np.moveaxis(y.reshape(F, N, h, v), 0, 1)
 +    return np.moveaxis(y.reshape(F, N, h, v), 0, 1)[:, :, ::stride, ::stride]
@@ -137,6 +137,28 @@ def im2col(x, w, stride, padding, product):
 -    X = np.pad(x, [(0, 0), (0, 0), (padding, padding), (padding, padding)])
 +    X = np.pad(x, [(0, 0), (0, 0), (padding, padding), (padding, padding)])
 +    x[:, :, 0] = 0
+=== base
+def im2col(x, w, stride, padding, product):
+    (N, C, _, _), (F, _, R, S), p = x.shape, w.shape, padding
+    P = np.pad(x, [(0, 0), (0, 0), (p, p), (p, p)])
+    P = np.lib.stride_tricks.sliding_window_view(P, (R, S), (2, 3))[:, :, ::stride, ::stride]
+    A, B = w.reshape(F, -1), P.transpose(1, 4, 5, 0, 2, 3).reshape(C * R * S, N * P.shape[2] * P.shape[3])
+    y = product(A, B)
+    return y.reshape(F, N, *P.shape[2:4]).swapaxes(0, 1)
+=== wrong: the result is computed once more :: product :: does not have the numbers of product(A, B)
+-    return y.reshape(F, N, *P.shape[2:4]).swapaxes(0, 1)
++    return np.einsum("nchvrs,fcrs->nfhv", P, w)
+=== wrong: rows of A that are thrown away :: product :: rows and columns that are thrown away
+-    y = product(A, B)
++    y = product(np.concatenate([A, A]), B)[:F]
+=== wrong: the filters in the order of their memory :: result :: expected
+-    A, B = w.reshape(F, -1), P.transpose(1, 4, 5, 0, 2, 3).reshape(C * R * S, N * P.shape[2] * P.shape[3])
++    A, B = w.ravel("K").reshape(F, -1), P.transpose(1, 4, 5, 0, 2, 3).reshape(C * R * S, N * P.shape[2] * P.shape[3])
+=== wrong: no product for no images :: patches, product :: product was not called
+-    y = product(A, B)
++    if N == 0:
++        return np.zeros((0, F, *P.shape[2:4]))
++    y = product(A, B)
 === right: numbers of places as arrays of indices
 def im2col(x, w, stride, padding, product):
     (N, C, H, W), (F, _, R, S) = x.shape, w.shape

@@ -54,6 +54,9 @@ def micro_batches(B, measured, limit):
 === wrong: each row is used once only :: all :: expected a list of micro-batches, got None
 -                if b not in plans or before + time < plans[b][0]:
 +                if (size, algorithm) not in plan and (b not in plans or before + time < plans[b][0]):
+=== wrong: at most forty micro-batches :: large :: expected
+-                if b not in plans or before + time < plans[b][0]:
++                if len(plan) < 40 and (b not in plans or before + time < plans[b][0]):
 === wrong: None for a batch without samples :: corners :: A batch of 0 samples has no micro-batch
 -    return plans[B][1] if B in plans else None
 +    return plans[B][1] or None if B in plans else None
@@ -126,6 +129,36 @@ def micro_batches(B, measured, limit):
     if not ways:
         return None if B else []
     return [row[:2] for row in min(ways, key=lambda way: sum(row[2] for row in way))]
+=== wrong: two rows at most :: small, large :: expected
+def micro_batches(B, measured, limit):
+    rows = [row for row in measured if row[3] <= limit]
+    ways = [(i, a, (B - i * a[0]) // b[0], b) for a in rows for b in rows for i in range(B // a[0] + 1)
+            if (B - i * a[0]) % b[0] == 0]
+    if not ways or not B:
+        return None if B else []
+    i, a, j, b = min(ways, key=lambda way: way[0] * way[1][2] + way[2] * way[3][2])
+    return [a[:2]] * i + [b[:2]] * j
+=== wrong: the best rate until few samples are left :: large :: possible
+def micro_batches(B, measured, limit):
+    rows, plan = [row for row in measured if row[3] <= limit], []
+    while rows and B > 40:
+        plan.append(min(rows, key=lambda row: row[2] / row[0])[:2])
+        B -= plan[-1][0]
+    plans = {0: (0, plan)}
+    for b in range(1, B + 1):
+        for size, name, time, _ in rows:
+            if b - size in plans and (b not in plans or plans[b - size][0] + time < plans[b][0]):
+                plans[b] = plans[b - size][0] + time, plans[b - size][1] + [(size, name)]
+    return plans[B][1] if B in plans else None
+=== wrong: the four best rates only :: small, large :: expected a list of micro-batches, got None
+def micro_batches(B, measured, limit):
+    rows = sorted((row for row in measured if row[3] <= limit), key=lambda row: row[2] / row[0])[:4]
+    plans = {0: (0, [])}
+    for b in range(1, B + 1):
+        for size, name, time, _ in rows:
+            if b - size in plans and (b not in plans or plans[b - size][0] + time < plans[b][0]):
+                plans[b] = plans[b - size][0] + time, plans[b - size][1] + [(size, name)]
+    return plans[B][1] if B in plans else None
 === wrong: all lists are tried :: large :: more than 6 B n operations :: raised
 def micro_batches(B, measured, limit):
     rows = [row for row in measured if row[3] <= limit]
