@@ -120,7 +120,7 @@ def micro_batches(B, measured, limit):
         if B in plans and (best is None or plans[B][0] < best[0]):
             best = plans[B]
     return [] if not B else best and best[1]
-=== wrong: one micro-batch, or two :: small, large :: possible
+=== wrong: one micro-batch, or two :: small, large :: expected
 def micro_batches(B, measured, limit):
     rows = [row for row in measured if row[3] <= limit]
     ways = [[row] for row in rows if row[0] == B] + [[a, b] for a in rows for b in rows if a[0] + b[0] == B]
