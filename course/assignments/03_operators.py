@@ -150,7 +150,7 @@ check.winograd(
 def micro_batches(B, measured, limit):
     """Return the sizes and algorithms of micro-batches that take the least time, with a limited workspace.
 
-    B: number of samples of the batch, from 0 to 300.
+    B: number of samples of the batch, from 0 to 500.
     measured: a list of n tuples (size, algorithm, microseconds, nbytes): a micro-batch of `size` samples by
         `algorithm`, a string, takes so many microseconds, and so many bytes of workspace. size and microseconds
         are whole numbers from 1 on, nbytes from 0 on. The list is in any order, may be empty, and has each
@@ -211,7 +211,7 @@ check.micro_batches(micro_batches, small=[7, 10, 16, 9, 14], large=[110, 280, 41
 def fuse(program, results):
     """Return the launches of a program, as few as possible, and what each of them stores.
 
-    program: a list of up to 1500 instructions (result, kind, operation, arguments), for example
+    program: a list of up to 2000 instructions (result, kind, operation, arguments), for example
         ("c", "elementwise", "add", ("a", "b")). result: the name of an array. arguments: a tuple of names. A name that
         no earlier instruction wrote is an input, and in memory from the beginning. Different names are
         different arrays; all are equally long. The kind is
@@ -289,11 +289,11 @@ check.fuse(fuse, pure=[8, 21, 50], writing=[9, 23, 52], long=1300, seed=34)
 #
 # Reasons why Winograd gains less than 2.25 (1 point for two of them):
 #
-# - The transformations of image and result cost additions, which take as long as multiplications.
+# - The transformations of image and result cost additions. Those of a matrix product are free: a processor multiplies
+#   and adds in one instruction.
 # - The transformed numbers are written to memory and read again: more bytes for each multiplication, so the layer may
 #   be limited by memory instead of arithmetic.
-# - A large matrix product runs near the peak of the machine. Winograd's products are 16 smaller ones, and processors
-#   multiply and add in one instruction.
+# - A large matrix product runs near the peak of the machine. Winograd's are 16 smaller ones, which reach less of it.
 # - Tiles at the border are partly wasted if the size of the result is odd.
 #
 # Bias and ReLU do one operation for each number, but read and write it: they take as long as memory needs. Fused, they
