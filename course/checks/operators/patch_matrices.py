@@ -133,17 +133,18 @@ def compare_product(given: Images, seen: dict[str, Any]) -> None:
     """Raise Wrong unless product was called once, and the result has its numbers, in any order."""
     calls = seen["calls"]
     N, F, C, R, S = len(given.x), *given.w.shape
-    causes = {
-        0: "The result is product(A, B).",
-        N: "All images together are one product: the columns of B are the patches of all.",
-        F: "All filters together are one product: each is a row of A.",
-        C: "All channels together are one product: a column of B has the patch's numbers of every channel.",
-        R * S: "This is a product for each position of the filter; a column of B has all numbers of a patch.",
-    }
+    causes = (
+        (0, "The result is product(A, B)."),
+        (N, "All images together are one product: the columns of B are the patches of all."),
+        (F, "All filters together are one product: each is a row of A."),
+        (C, "All channels together are one product: a column of B has the patch's numbers of every channel."),
+        (R * S, "This is a product for each position of the filter; a column of B has all numbers of a patch."),
+    )
+    fits = [sentence for number, sentence in causes if number == calls]
     expect.true(
         calls == 1,
         f"{given.called}: expected one call of product, got {counted(calls, 'call')}.",
-        causes.get(calls, ""),
+        fits[0] if len(fits) == 1 else "",
     )
     _, _, of_product = seen["first"][0]
     y = expect.number_array(expect.from_list(seen["y"], of_product), given.called, "an array")
