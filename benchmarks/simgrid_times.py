@@ -1,4 +1,4 @@
-"""Reference times from SimGrid: when transfers on a tree finish, in 20 patterns, for the tests of `Network.tree`.
+"""Reference times from SimGrid: when transfers on racks and other topologies finish, for the tests of the simulation.
 
     python3 benchmarks/simgrid_times.py tests/cluster/engines/simulation/files/simgrid_times.json
 
@@ -6,6 +6,9 @@ Needs only an interpreter with SimGrid, such as /usr/bin/python3 with Debian's p
 network is CM02 without corrections. CM02 divides a link in proportion to 1 / latency of the routes, which is max-min
 fair only where all routes have the same latency. There the links have the latency ("links"); elsewhere the
 sender sleeps for it before the flow begins, and the links have none ("slept").
+
+The zones are SimGrid's own torus, fat tree and dragonfly, whose routes it gives too. Their links have a latency where
+all routes of a case are as long, and otherwise none.
 
 A transfer is [src, dst, bytes, start, [transfers that finish before it]]. SimGrid has one engine a process, so each
 case has a process of its own: this program, started again with `--case`.
@@ -48,6 +51,47 @@ class Case:
     nic: tuple[float, float]
     uplink: tuple[float, float]
     transfers: list[Transfer]
+
+
+@dataclass
+class ZoneCase:
+    """Transfers on one of SimGrid's zones, typed as in minidl/cluster/cost/topologies/text.py, with all its lists."""
+
+    name: str
+    topology: str
+    link: tuple[float, float]
+    transfers: list[Transfer]
+    latency: str = "links"
+
+
+def zone_cases():
+    """For each topology a message to the last rank, alone, and two random permutations at once."""
+    for topology, ranks in (
+        ("torus:5x3x2", 30),
+        ("fat_tree:4x3:1x3:1x1", 12),
+        ("fat_tree:3x2x3:1x2x2:1x1x2", 18),
+        ("fat_tree:6:2:2", 6),
+        ("dragonfly:4x1x4x2:1x1x1", 32),
+        ("dragonfly:2x3x3x1:2x1x3", 18),
+    ):
+        rng = random.Random(topology)
+        both = [(i, j) for _ in range(2) for i, j in enumerate(permutation(rng, ranks))]
+        sent = [[i, j, rng.randrange(1, 4_000_000), 0.0, []] for i, j in both if not is_misrouted(topology, i, j)]
+        yield ZoneCase(f"alone on {topology}", topology, SLOW, [[0, ranks - 1, 1_234_567, 0.0, []]])
+        yield ZoneCase(f"two random permutations on {topology}", topology, (0.0, 125e6), sent)
+
+
+def is_misrouted(topology, src, dst):
+    """Whether SimGrid 3.32 sends it over links that do not meet.
+
+    Within a group of a dragonfly, it puts a message that has changed its place in a chassis into the first chassis.
+    """
+    kind, sizes, *_ = topology.split(":")
+    if kind != "dragonfly":
+        return False
+    _, chassis, routers, nodes = map(int, sizes.split("x"))
+    (src, dst), group = (src // nodes, dst // nodes), chassis * routers
+    return src // group == dst // group and src % group >= routers and src % routers != dst % routers
 
 
 def cases():
@@ -165,7 +209,7 @@ def finish_times(case):
     from simgrid import Actor, Comm, Engine, Semaphore, this_actor
 
     engine = Engine(["times", "--log=root.thres:warning", *(f"--cfg={setting}" for setting in SETTINGS)])
-    hosts = tree(case)
+    hosts = zone(case) if isinstance(case, ZoneCase) else tree(case)
     finished = [None] * len(case.transfers)
     done = [Semaphore(0) for _ in finished]
     followers = [sum(k in before for *_, before in case.transfers) for k in range(len(finished))]
@@ -190,7 +234,44 @@ def finish_times(case):
     engine.run()
     if None in finished:
         raise RuntimeError(f"{case.name}: transfer {finished.index(None)} never finished")
-    return finished
+    return {"finished": finished} | ({"routes": routes(case, hosts)} if case.name.startswith("alone on ") else {})
+
+
+def routes(case, hosts):
+    """The source, the destination and the links of each route; links are numbered as they appear."""
+    numbers = {}
+    return [
+        (i, j, [numbers.setdefault(link.name, len(numbers)) for link in src.route_to(dst)[0]])
+        for i, src in enumerate(hosts)
+        for j, dst in enumerate(hosts)
+        if i != j and not is_misrouted(case.topology, i, j)
+    ]
+
+
+def zone(case):
+    """The hosts of the case's zone, whose links are all like the case's."""
+    from simgrid import ClusterCallbacks, DragonflyParams, FatTreeParams, Link, NetZone
+
+    kind, *lists = case.topology.split(":")
+    sizes = [[int(size) for size in one.split("x")] for one in lists]
+    hosts = []
+
+    def host(zone, _, number):
+        hosts.append(zone.create_host(f"rank{number}", 1e9).seal())
+        return hosts[-1].netpoint, None
+
+    callbacks = ClusterCallbacks(host, None, None)
+    link = case.link[1], case.link[0], Link.SharingPolicy.SPLITDUPLEX
+    if kind == "torus":
+        made = NetZone.create_torus_zone("zone", None, sizes[0], callbacks, *link)
+    elif kind == "fat_tree":
+        made = NetZone.create_fatTree_zone("zone", None, FatTreeParams(len(sizes[0]), *sizes), callbacks, *link)
+    else:
+        (groups, chassis, routers, nodes), (blue, black, green) = sizes
+        params = DragonflyParams((groups, blue), (chassis, black), (routers, green), nodes)
+        made = NetZone.create_dragonfly_zone("zone", None, params, callbacks, *link)
+    made.seal()
+    return hosts
 
 
 def tree(case):
@@ -233,15 +314,16 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     if sys.argv[1] == "--case":
-        print(MARK + json.dumps(finish_times(Case(**json.loads(sys.stdin.read())))))
+        given = json.loads(sys.stdin.read())
+        print(MARK + json.dumps(finish_times((ZoneCase if "topology" in given else Case)(**given))))
         return
     import simgrid
 
     lines = []
-    for case in cases():
-        finished = finish_times_in_a_process(case)
-        print(f"{max(finished):.6f} s  {case.name}")
-        lines.append(json.dumps({**asdict(case), "finished": finished}, separators=(",", ":")))
+    for case in (*cases(), *zone_cases()):
+        found = finish_times_in_a_process(case)
+        print(f"{max(found['finished']):.6f} s  {case.name}")
+        lines.append(json.dumps({**asdict(case), **found}, separators=(",", ":")))
     version = simgrid.simgrid_version
     version = version if isinstance(version, str) else ".".join(map(str, version))
     about = json.dumps(f"SimGrid {version}, {' '.join(SETTINGS)}")

@@ -42,16 +42,16 @@ COMMANDS = {
     "check": Command("course.commands.check", "check what you wrote, count the points", ("course",), "NN", True),
     "progress": Command("course.commands.progress", "your points in all chapters", ("course",)),
     "result": Command("course.commands.result", "train a network with what you wrote, 1 or 2", ("course",), "PART"),
+    "reference": Command("course.commands.reference", "all classes and functions, as web pages", ("reference",)),
     "test": Command("course.commands.test", "run the tests; what follows goes to pytest", ("dev",)),
     "lint": Command("course.commands.lint", "check style, types, floors and words of the sources", ("course", "dev")),
     "build": Command("course.commands.build", "make the notebooks from their texts in course/lectures/", ("course",)),
-    "reference": Command("course.commands.reference", "make the API reference from the docstrings"),
     "grade": Command("course.commands.grade", "grade a folder of submissions", ("course",), "FOLDER", True),
     "redraw": Command("course.commands.redraw", "draw the hidden tests of an assignment anew", ("course",), "NN"),
     "release": Command("course.commands.release", "the students' edition, without solutions", ("course",), "FOLDER"),
 }
 
-FOR_STUDENTS = ("demo", "lab", "start", "check", "progress", "result")
+FOR_STUDENTS = ("demo", "lab", "start", "check", "progress", "result", "reference")
 
 USAGE = """\
 usage: python3 -m course [COMMAND] [ARGUMENTS]

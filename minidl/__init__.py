@@ -36,7 +36,7 @@ from minidl.grad_mode import enable_grad, is_grad_enabled, no_grad  # noqa: E402
 from minidl.gradcheck import gradcheck  # noqa: E402
 from minidl.random import manual_seed  # noqa: E402
 from minidl.recomputation import checkpoint  # noqa: E402
-from minidl.tensor import Tensor, backward, dependency_graph, grad  # noqa: E402
+from minidl.tensor import Tensor, backward, dependency_graph, depth, grad  # noqa: E402
 
 __version__ = "0.1.0"  # read by pyproject.toml, too
 
@@ -47,6 +47,7 @@ __all__ = [
     "backward",
     "checkpoint",
     "dependency_graph",
+    "depth",
     "enable_grad",
     "eye",
     "full",
@@ -73,5 +74,5 @@ explain_missing_names(
     __name__,
     __all__,
     {name: f"type functional.{name}" for name in functional.__all__},
-    subpackages=("amp", "cluster", "compress", "data", "optim", "parallel", "plots"),
+    subpackages=("amp", "cluster", "compress", "data", "optim", "parallel", "plots", "roofline"),
 )

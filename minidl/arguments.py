@@ -19,7 +19,10 @@ _T = TypeVar("_T")
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 
-OTHER_NAMES = {"learning_rate": "lr", "all_reduce": "algorithm", "dense": "mlp", "cnn": "lenet", "transformer": "gpt"}
+OTHER_NAMES = {
+    "learning_rate": "lr", "workers": "nodes", "all_reduce": "algorithm", "dense": "mlp", "cnn": "lenet",
+    "transformer": "gpt",
+}  # fmt: skip
 """What others call it."""
 
 

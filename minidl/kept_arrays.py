@@ -28,21 +28,33 @@ def kept_bytes(outputs: Iterable[Any], left_out: Iterable[Any]) -> int:
     >>> kept_bytes([layer(x)], [x, *layer.parameters()])
     24
     """
-    excluded = {id(owner(array)) for array in map(_array, left_out) if _is_array(array)}
-    found: dict[int, Array] = {}
-    seen: dict[int, Any] = {}  # keeps the objects alive, since the id of a freed one may be reused
-    rest: list[Any] = list(outputs)
-    while rest:
-        value = rest.pop()
-        if id(value) in seen:
-            continue
-        seen[id(value)] = value
-        if _is_array(value):
-            whole = owner(value)
-            found[id(whole)] = whole
-        else:
-            rest += _referred_to(value)
-    return sum(whole.nbytes for key, whole in found.items() if key not in excluded)
+    return sum(array.nbytes for array in KeptArrays(left_out).new(outputs))
+
+
+class KeptArrays:
+    """Finds the arrays that graphs keep for backward, each once over all calls of `new`."""
+
+    def __init__(self, left_out: Iterable[Any]) -> None:
+        self._found: dict[int, Array] = {
+            id(whole): whole for whole in (owner(array) for array in map(_array, left_out) if _is_array(array))
+        }
+        self._seen: dict[int, Any] = {}  # keeps the objects alive, since the id of a freed one may be reused
+
+    def new(self, outputs: Iterable[Any]) -> list[Array]:
+        """The arrays that the outputs and the graphs above them keep, without those of earlier calls."""
+        before = len(self._found)
+        rest: list[Any] = list(outputs)
+        while rest:
+            value = rest.pop()
+            if id(value) in self._seen:
+                continue
+            self._seen[id(value)] = value
+            if _is_array(value):
+                whole = owner(value)
+                self._found[id(whole)] = whole
+            else:
+                rest += _referred_to(value)
+        return list(self._found.values())[before:]
 
 
 def _referred_to(value: Any) -> Iterable[Any]:

@@ -49,7 +49,7 @@ class Purpose(Enum):
     SPIRALS = "points on spirals: none"
     GLYPHS = "distorted letters: set (training or test)"
     SPARSE_ROWS = "generated sparse rows: none"
-    BENCHMARK = "minibatches that `python -m benchmarks` trains on: none"
+    BENCHMARK = "minibatches that `python -m benchmarks` trains on, arrays of operations that are timed: none"
     GRADCHECK = "directions of finite differences: none"
 
 

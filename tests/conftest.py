@@ -40,7 +40,7 @@ LONGEST_FIRST = (
     "cluster/engines/processes/test_fork_server.py",
     "course/judging/test_checking_notebooks.py",
     "cluster/test_failures.py",
-    "house/test_for_engineers.py",
+    "cli/test_commands_of_pages.py",
     "functional/test_gradients.py",
     "course/grading/test_grading.py",
     "parallel/tensor/test_hybrid.py",

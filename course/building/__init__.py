@@ -15,6 +15,4 @@ named_mistakes.py      what a check says of each mistake that it knows
 redrawing.py           all of that, for `course redraw`
 imports.py             which files a file imports
 pictures.py            smaller PNGs, so that notebooks stay small
-reference.py           the API reference, with Sphinx
-docstring_markup.py    docstrings as Sphinx reads them
 """

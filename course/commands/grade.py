@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -22,10 +23,11 @@ from course.grading.grader import Grading, grade_all
 from course.grading.reports import class_reports
 from course.grading.results.notices import in_the_way, of_failed_checks, of_points_by_hand, of_tables
 from course.grading.results.results import CannotWriteError, Results
+from course.grading.submissions.hand_ins import find
 from course.grading.submissions.own_folders import given_to_none
-from course.grading.submissions.submission import find, left_alone
 from course.notebooks.notebook_file import read_notebook
 from course.plural import counted, there_are
+from course.sandbox import scratch
 from course.sandbox.limits import Limits
 from course.setup.bootstrap import ROOT
 from minidl.cores import cores
@@ -48,7 +50,8 @@ def run(arguments: list[str]) -> int:
     if options.container and options.folder.is_dir():
         return outside.grade(parser(), options)
     try:
-        return graded_folder(options)
+        with tempfile.TemporaryDirectory(prefix=scratch.prefix(os.getpid()), ignore_cleanup_errors=True) as unpacked:
+            return graded_folder(options, Path(unpacked))
     except CannotWriteError as error:
         print(error, file=sys.stderr)
         return NOTHING_TO_GRADE if error.is_before else CANNOT_WRITE
@@ -57,8 +60,8 @@ def run(arguments: list[str]) -> int:
         return INTERRUPTED
 
 
-def graded_folder(options: argparse.Namespace) -> int:
-    """Grade the submissions that are not graded yet, and report. Raises CannotWriteError."""
+def graded_folder(options: argparse.Namespace, unpacked: Path) -> int:
+    """Grade the submissions that are not graded yet, and report; `unpacked` takes archives. Raises CannotWriteError."""
     references = {path.parent.name: path for path in sorted((ROOT / "solutions").glob("*/*.ipynb"))}
     chosen = [name for name in references if options.assignment and name.startswith(options.assignment)]
     problem = (
@@ -72,9 +75,11 @@ def graded_folder(options: argparse.Namespace) -> int:
         if options.assignment and len(chosen) != 1
         else ""
     )
-    submissions = [] if problem else find(options.folder, list(references), chosen[0] if chosen else "")
+    apart = [options.to, *filter(None, [options.roster])]
+    assignment = chosen[0] if chosen else ""
+    submissions = [] if problem else find(options.folder, list(references), unpacked, assignment, apart)
     if not problem and not submissions:
-        problem = f"There is no notebook (*.ipynb) in {options.folder}."
+        problem = f"Nothing was handed in: {options.folder} is empty."
     students = sorted({one.student for one in submissions})
     if unknown := sorted({*options.again} - {*students, "all"}):
         problem = problem or f"Nobody is called {unknown[0]!r}: {there_are(students[:20])}."
@@ -85,8 +90,8 @@ def graded_folder(options: argparse.Namespace) -> int:
     if problem:
         print(problem, file=sys.stderr)
         return NOTHING_TO_GRADE
-    if others := left_alone(options.folder):
-        print(others, file=sys.stderr)
+    if reports.roster:
+        print(reports.roster.described, file=sys.stderr)
     if files := given_to_none(submissions):
         print(files, file=sys.stderr)
     began = time.monotonic()
@@ -94,7 +99,7 @@ def graded_folder(options: argparse.Namespace) -> int:
         grading = Grading(
             submissions, places_of(submissions), {name: read_notebook(path) for name, path in references.items()},
             results, Limits(seconds=options.seconds), options.workers,
-            [options.folder, options.to, *filter(None, [options.roster])],
+            [options.folder, unpacked, *apart],
             {"seconds": options.seconds}, threading.Event(),
         )  # fmt: skip
         wanted = {(one.student, one.assignment): grading.fingerprint(one, one.digest) for one in submissions}
@@ -104,6 +109,8 @@ def graded_folder(options: argparse.Namespace) -> int:
             print(f"{len(before)} of {len(submissions)} are graded already, and have not changed.", file=sys.stderr)
         grade_all(grading, [place for place, key in enumerate(wanted) if key not in before])
         graded = results.finish()
+        lines = class_reports.lines_of_class(graded, submissions, grading.references, reports)
+        results.show_points(class_reports.points_on_page(lines))
     report(graded, options.to, time.monotonic() - began)
     for sentence in (*of_tables(results, options.folder), *of_points_by_hand(graded)):
         print(sentence)
@@ -114,7 +121,7 @@ def graded_folder(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return INTERRUPTED
-    for sentence in class_reports.write(graded, submissions, grading.references, reports):
+    for sentence in class_reports.write(graded, submissions, grading.references, reports, lines):
         print(sentence)
     if unfinished := of_failed_checks(graded):
         print(unfinished, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`python3 -m course release FOLDER`: write the students' edition, the course without the teacher's files."""
+"""`python3 -m course release FOLDER [NN ...]`: write the students' edition, of all chapters or of some."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course.building.imports import imported, reached
+from course.chapters import Chapter, UnknownChapterError, chapter_with_exercises
 from course.command_line import COMMANDS, FOR_STUDENTS
 from course.setup.bootstrap import ROOT
 
@@ -28,16 +29,39 @@ ONLY_IF_REACHED = ("course/grading/", "course/notebooks/")
 """Of these folders students get only what their own commands import."""
 
 LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)")
+NOTEBOOK_LINK = re.compile(r"\[([^\[\]]*)\]\(([\w./]+\.ipynb)\)")
+OF_CHAPTER = re.compile(r"(?:notebooks|exercises|course/lectures)/(\d\d)[a-z]?_")
+"""A lecture or an exercise, with its chapter's number."""
+
+NUMBER = re.compile(r"\d{1,2}")
+"""How a chapter is chosen."""
+
+FOLDER = "students"
+"""The edition's folder if none is named."""
+
 ROW_OF_FOLDERS = re.compile(r"^\| `([\w/]+)/`")
 
 
 def run(arguments: list[str]) -> int:
     """Copy the students' files into a new folder, all or none; exit code 2 if the folder cannot be made."""
     parser = argparse.ArgumentParser(
-        prog="python3 -m course release", description="Write the students' edition: no solutions, no hidden tests."
+        prog="python3 -m course release",
+        description="Write the students' edition: no solutions, no hidden tests. With numbers of chapters (05 11) it "
+        "has the lectures and exercises of these alone.",
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder that is not there yet")
-    folder = parser.parse_args(arguments).folder
+    parser.add_argument(
+        "words", nargs="+", metavar="FOLDER|NN", help=f"a folder that is not there yet ({FOLDER}), and chapters (all)"
+    )
+    words = parser.parse_args(arguments).words
+    folders = [word for word in words if not NUMBER.fullmatch(word)]
+    if len(folders) > 1:
+        parser.error(f"one folder is written, and {' and '.join(folders)} are {len(folders)}: chapters are numbers")
+    folder = Path(*folders or [FOLDER])
+    try:
+        chapters = [chapter_with_exercises(word, ROOT) for word in words if NUMBER.fullmatch(word)]
+    except UnknownChapterError as error:
+        print(error, file=sys.stderr)
+        return 2
     if folder.exists():
         print(f"{folder} is already there: name a folder that is not.", file=sys.stderr)
         return 2
@@ -45,7 +69,7 @@ def run(arguments: list[str]) -> int:
         print("This is a students' edition already.", file=sys.stderr)
         return 2
     try:
-        files = students_files({name: ROOT / name for name in tracked(ROOT)})
+        files = of_chapters(students_files({name: ROOT / name for name in tracked(ROOT)}), chapters)
     except (OSError, subprocess.CalledProcessError):
         print(f"{ROOT} is not a git clone: the edition is made of the files that git knows.", file=sys.stderr)
         return 2
@@ -54,7 +78,11 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         print(f"{folder} cannot be written: {error.strerror}.", file=sys.stderr)
         return 2
-    print(f"{len(files)} files are in {folder}/, none of the teacher's side. Students start with: python3 -m course")
+    chosen = f" Chapters: {', '.join(chapter.number for chapter in chapters)}." if chapters else ""
+    print(
+        f"{len(files)} files are in {folder}/, none of the teacher's side.{chosen} "
+        "Students start with: python3 -m course"
+    )
     return 0
 
 
@@ -70,6 +98,11 @@ def copy(files: Sequence[str], folder: Path) -> None:
             if name.endswith(".md"):
                 page = (ROOT / name).read_text(encoding="utf-8")
                 (unfinished / name).write_text(students_page(page, files, posixpath.dirname(name)), encoding="utf-8")
+            elif name.endswith(".ipynb"):
+                text = (ROOT / name).read_text(encoding="utf-8")
+                linked = students_notebook(text, files, posixpath.dirname(name))
+                if linked != text:
+                    (unfinished / name).write_text(linked, encoding="utf-8")
         unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -91,6 +124,21 @@ def students_page(page: str, files: Sequence[str], folder: str = "") -> str:
         elif leads_on(paragraph):
             paragraphs.append(paragraph)
     return "\n\n".join(paragraphs)
+
+
+def students_notebook(text: str, files: Sequence[str], folder: str) -> str:
+    """A notebook's JSON, in which links to notebooks that are not in the edition are their texts alone."""
+
+    def linked(found: re.Match[str]) -> str:
+        return found[0] if posixpath.normpath(posixpath.join(folder, found[2])) in files else found[1]
+
+    return NOTEBOOK_LINK.sub(linked, text)
+
+
+def of_chapters(files: Sequence[str], chapters: Sequence[Chapter]) -> list[str]:
+    """The files without the lectures and exercises of other chapters; all files if no chapter is chosen."""
+    numbers = {"00", *(chapter.number for chapter in chapters)}
+    return [name for name in files if not chapters or not (found := OF_CHAPTER.match(name)) or found[1] in numbers]
 
 
 def tracked(root: Path) -> list[str]:

@@ -16,7 +16,6 @@ from itertools import count
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from course.chapters import chapter_called
@@ -28,6 +27,7 @@ from course.results.history import History, Row
 from course.results.parts import PARTS, Function, Part
 from course.setup.bootstrap import ROOT
 from minidl import cluster
+from minidl.cli.display import LiveBar
 
 LIBRARY = "library"
 LIBRARYS_OWN = "the library's own function"
@@ -111,17 +111,13 @@ def chosen(part: Part, by: str | None, root: Path, console: Console) -> tuple[Fu
 @contextmanager
 def running(console: Console, steps: int) -> Iterator[Callable[[int, Row | None], None]]:
     """A progress bar. Yields a function to call with each step that is done, and with the row of an evaluation."""
-    columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("starting", total=steps)
+    with LiveBar(console, "starting") as bar:
 
         def tell(step: int, row: Row | None) -> None:
-            progress.update(task, completed=step)
             if row is not None:
-                words = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in row.items())
-                progress.update(task, description=words)
-                if not console.is_terminal:
-                    console.print(words)
+                _, *measures = (f"{name.replace('_', ' ')} {value:g}" for name, value in row.items())
+                bar.say(", ".join([f"step {step:,} of {steps:,}", *measures]))
+            bar.show(step, steps, f"step {step:,} of {steps:,}", "")
 
         yield tell
 

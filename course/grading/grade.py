@@ -11,7 +11,7 @@ import nbformat
 from course.judging import Outcome, Status
 from course.judging.judged_notebook import Judgement
 from course.notebooks.release import settings
-from course.notebooks.roles import role_of, with_roles
+from course.notebooks.roles import is_short_answer, role_of, with_roles
 
 BY_HAND = "to be graded by hand"
 CHECK_FAILED = "the check itself failed"
@@ -19,7 +19,7 @@ CHECK_FAILED = "the check itself failed"
 COLUMNS = (
     "student", "assignment", "points", "of", "by_hand", "by_hand_of", "to_read", "total", "total_of", "remarks",
 )  # fmt: skip
-EXERCISE_COLUMNS = ("student", "assignment", "exercise", "outcome", "points", "of", "message")
+EXERCISE_COLUMNS = ("student", "assignment", "exercise", "outcome", "points", "of", "message", "comment")
 """The columns of grades.csv and exercises.csv."""
 
 
@@ -30,6 +30,7 @@ class Grade:
     judgement: the outcomes of the checks.
     by_hand: the short answers: name, possible points, the student's text.
     given: the teacher's points by exercise, for a short answer or instead of those of a check.
+    comments: the teacher's comments by exercise.
     remarks: what is odd about the teacher's points.
     """
 
@@ -38,6 +39,7 @@ class Grade:
     judgement: Judgement
     by_hand: Sequence[tuple[str, float, str]]
     given: Mapping[str, float] = field(default_factory=dict)
+    comments: Mapping[str, str] = field(default_factory=dict)
     remarks: Sequence[str] = ()
 
     @property
@@ -117,12 +119,15 @@ class Grade:
             yield one | {
                 "exercise": outcome.exercise, "outcome": in_words(outcome),
                 "points": self.given.get(outcome.exercise, outcome.points), "of": outcome.possible,
-                "message": fault.message if fault else "",
+                "message": fault.message if fault else "", "comment": self.comments.get(outcome.exercise, ""),
             }  # fmt: skip
         for name, points, answer in self.by_hand:
             outcome, earned = (BY_HAND, "") if answer else (Status.NOT_ATTEMPTED.value, 0.0)
             earned = self.given.get(name, earned)
-            yield one | {"exercise": name, "outcome": outcome, "points": earned, "of": points, "message": answer}
+            yield one | {
+                "exercise": name, "outcome": outcome, "points": earned, "of": points, "message": answer,
+                "comment": self.comments.get(name, ""),
+            }  # fmt: skip
 
 
 def in_words(outcome: Outcome) -> str:
@@ -142,5 +147,5 @@ def answers_by_hand(student: nbformat.NotebookNode, reference: nbformat.Notebook
     return [
         (role["grade_id"], float(role["points"]), "\n\n".join(texts.get(role["grade_id"], [])))
         for role in map(role_of, reference.cells)
-        if role.get("grade") and role.get("solution")
+        if is_short_answer(role)
     ]

@@ -23,7 +23,8 @@ from course.judging.process.hidden import TEACHERS
 from course.judging.process.student_session import StudentSession
 from course.judging.process.warm_parent import PREPARED
 from course.notebooks.node import Node
-from course.notebooks.roles import as_released, role_of, with_roles
+from course.notebooks.roles import as_released, is_short_answer, role_of, with_roles
+from course.plural import counted
 from course.sandbox.errors.ending import Died, TooLong
 from course.sandbox.errors.sources import as_compiled
 from course.sandbox.limits import Limits
@@ -36,6 +37,9 @@ NOTEBOOK_SECONDS = 600.0
 DEFINITION = re.compile(r"^(?:async )?def (\w+)|^class (\w+)|^(\w+) *=", re.MULTILINE)
 
 MOST_REMARKS = 30
+
+SETTINGS = ("grade", "locked", "points", "solution")
+"""The settings of a cell in nbgrader's metadata."""
 
 Cell = tuple[str, str]
 """Its name (the grade_id, or "cell 7") and its source."""
@@ -107,6 +111,7 @@ def judge_notebook(
             except DefectiveCheckError as defective:
                 judgement.outcomes[grade_id] = [defective.outcome]
                 judgement.remarks.append(f"{defective}; its points have to be given by hand")
+    judgement.remarks += remarks_on_answers(student, reference, judgement.outcomes, only)
     more = len(judgement.remarks) - MOST_REMARKS
     if more > 0:
         judgement.remarks[MOST_REMARKS:] = [f"and {more} more"]
@@ -159,47 +164,84 @@ def code_cells(student: Node, reference: Node, remarks: list[str], only: str = "
         for cell in reference.cells
         if cell.cell_type == "code" and role_of(cell).get("locked") and not role_of(cell).get("grade")
     }
-    cells = list(students_cells(student, given, check_cells(reference), remarks, only))
+    cells = list(students_cells(student, reference, given, check_cells(reference), remarks, only))
     there = {name for name, _ in cells}
     missing = [(name, source) for name, source in given.items() if name not in there]
     remarks.extend(f"the given cell {name!r} was missing and was put back in front" for name, _ in missing)
-    remarks.extend(remarks_on_missing(student, reference, only))
+    remarks.extend(remarks_on_checks(student, reference, only))
     return missing + cells
 
 
-def remarks_on_missing(student: Node, reference: Node, only: str) -> Iterator[str]:
-    """A sentence for each check, answer and short answer whose cell is not in the student's notebook.
+def remarks_on_checks(student: Node, reference: Node, only: str) -> Iterator[str]:
+    """A sentence for each check cell that is missing, text, or there twice, and for each cell with changed settings.
 
-    An answer may be in another cell: then there is none for it. only: see code_cells.
+    None of these costs points. only: see code_cells.
     """
-    there = {role_of(cell).get("grade_id") for cell in student.cells}
+    roles = [role_of(cell) for cell in student.cells]
+    count = Counter(role.get("grade_id") for role in roles)
+    code = {role_of(cell).get("grade_id") for cell in student.cells if cell.cell_type == "code"}
+    for original in map(role_of, reference.cells):
+        name = original.get("grade_id", "")
+        if not name or (only and name not in (only, only.removeprefix("check_"))):
+            continue
+        if original.get("grade") and not original.get("solution"):
+            if name not in count:
+                yield f"the check {name!r} was missing: the original was run, which costs nothing"
+            elif name not in code:
+                yield f"the check {name!r} was turned into text: the original was run, which costs nothing"
+            elif count[name] > 1:
+                yield f"{count[name]} cells are called {name!r}: the original was run, once, which costs nothing"
+        changed = sorted({
+            setting for role in roles if role.get("grade_id") == name
+            for setting in SETTINGS if role.get(setting, original.get(setting)) != original.get(setting)
+        })  # fmt: skip
+        if changed:
+            yield (
+                f"settings of the cell {name!r} were changed ({', '.join(changed)}): those of the original count, "
+                "which costs nothing"
+            )
+
+
+def remarks_on_answers(student: Node, reference: Node, outcomes: Mapping[str, list[Outcome]], only: str
+                       ) -> Iterator[str]:  # fmt: skip
+    """A sentence for each answer and short answer whose cell is missing or of the wrong kind, with what it cost.
+
+    An answer may be in another cell: then there is none for it. outcomes: see Judgement. only: see code_cells.
+    """
+    kinds: dict[str, set[str]] = {}
+    for cell in student.cells:
+        kinds.setdefault(role_of(cell).get("grade_id", ""), set()).add(cell.cell_type)
     code = "\n".join(cell.source for cell in student.cells if cell.cell_type == "code")
     elsewhere = {"".join(names) for names in DEFINITION.findall(code)}
-    for role in map(role_of, reference.cells):
-        name = role.get("grade_id", "")
-        if not name or name in there or (only and name not in (only, only.removeprefix("check_"))):
+    for cell in reference.cells:
+        role, name = role_of(cell), role_of(cell).get("grade_id", "")
+        if not role.get("solution") or (only and name != only.removeprefix("check_")):
             continue
-        if role.get("grade") and role.get("solution"):
-            yield f"the cell of the short answer {name!r} is missing: is its text in another cell?"
-        elif role.get("grade"):
-            yield f"the check {name!r} was missing: the original was run"
-        elif role.get("solution") and name not in elsewhere:
-            yield f"the cell of the answer {name!r} is missing"
+        if role.get("grade"):
+            if name not in kinds:
+                yield f"the cell of the short answer {name!r} is missing: is its text in another cell?"
+            elif "code" in kinds[name]:
+                yield f"the short answer {name!r} was turned into code: it was not run, and counts as text"
+        elif "code" not in kinds.get(name, ()) and name not in elsewhere:
+            lost = sum(made[-1].possible - made[-1].points for made in outcomes.values() if made[-1].exercise == name)
+            what = "was turned into text, and text is not run" if name in kinds else "is missing"
+            yield f"the cell of the answer {name!r} {what}" + (f": this cost {counted(lost, 'point')}" if lost else "")
 
 
 def students_cells(
-    student: Node, given: Mapping[str, str], checks: Mapping[str, str], remarks: list[str], only: str
+    student: Node, reference: Node, given: Mapping[str, str], checks: Mapping[str, str], remarks: list[str], only: str
 ) -> Iterator[Cell]:
-    """The student's code cells in order, without checks."""
+    """The student's code cells in order, without checks and short answers."""
+    short_answers = {role_of(cell).get("grade_id") for cell in reference.cells if is_short_answer(role_of(cell))}
     seen: Counter[str] = Counter()
     for number, cell in enumerate(student.cells):
-        if cell.cell_type != "code":
-            continue
         name = role_of(cell).get("grade_id") or f"cell {number + 1}"
+        if cell.cell_type != "code" or name in short_answers:
+            continue
         if name in checks:
             is_changed = as_released(cell.source) != as_released(checks[name])  # nbgrader may have put hidden tests in
             if is_changed and only in ("", name):
-                remark(remarks, f"the check {short(name)!r} was changed: the original was run")
+                remark(remarks, f"the check {short(name)!r} was changed: the original was run, which costs nothing")
             continue
         seen[name] += 1
         if seen[name] > 1:

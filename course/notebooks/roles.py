@@ -22,6 +22,11 @@ def role_of(cell: Node) -> Mapping[str, Any]:
     return role if isinstance(role, Mapping) and isinstance(role.get("grade_id"), str) else {}
 
 
+def is_short_answer(role: Mapping[str, Any]) -> bool:
+    """Whether it is the role of an answer in words, which a teacher grades."""
+    return bool(role.get("grade") and role.get("solution"))
+
+
 def with_roles(student: Node, reference: Node) -> Node:
     """The student's notebook; cells that lost their metadata get those of the same cell of `reference`.
 
@@ -42,11 +47,9 @@ def with_roles(student: Node, reference: Node) -> Node:
 def name_among(cell: Node, lost: Mapping[str, Node]) -> str:
     """The name of the lost cell that a cell is; "" if none."""
     for name, original in lost.items():
-        if cell.cell_type != original.cell_type:
-            continue
         if name in (cell.get("id"), cell.metadata.get("id")):
             return name
-        is_given = role_of(original).get("locked") and cell.cell_type == "code"
+        is_given = role_of(original).get("locked") and cell.cell_type == original.cell_type == "code"
         if is_given and as_released(cell.source) == as_released(original.source):
             return name
     return ""

@@ -11,7 +11,7 @@ from minidl.cli.calibrate import calibrate
 from minidl.cli.compare import compare
 from minidl.cli.info import info, networks
 from minidl.cli.schedule import schedule
-from minidl.cli.shared_options import SeveralWords
+from minidl.cli.shared_options import Command, SeveralWords
 from minidl.cli.simulate import simulate
 from minidl.cli.train import train
 from minidl.cli.trained import export, predict, sample
@@ -64,13 +64,14 @@ minidl export runs/FOLDER model.safetensors
 minidl compare --strategies synchronous local_sgd:period=8 --networks 1gbe
 minidl compare --seeds 3 --strategies synchronous \
     'synchronous:compressor=ef(top_k(0.01))'
-minidl compare --strategies synchronous gossip --seeds 5 --format pdf
+minidl compare --strategies synchronous gossip --seeds 5 --format pdf \
+    --title "Two ways to train the digits"
 minidl compare --list
 """,
     "simulate": r"""
 minidl simulate --nodes 2,8,64 --bytes 100MB --network 10gbe
-minidl simulate --racks 8x8 --nic 1us,1200Gbit --uplink 5us,100Gbit \
-    --per-group 8
+minidl simulate --network racks:8x8@1us/1200Gbit@5us/100Gbit
+minidl simulate --networks torus:8x8 fat_tree:8x8 dragonfly:4x2x4x2
 minidl simulate --measured --nodes 2
 """,
     "calibrate": r"""
@@ -89,7 +90,7 @@ def epilog(command: str) -> str:
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in EXAMPLES[command].strip().splitlines())])
 
 
-app.command(epilog=epilog("train"))(train)
+app.command(cls=Command, epilog=epilog("train"))(train)
 app.command(epilog=epilog("predict"))(predict)
 app.command(epilog=epilog("sample"))(sample)
 app.command(epilog=epilog("export"))(export)

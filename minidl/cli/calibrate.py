@@ -14,7 +14,7 @@ from rich.table import Table
 from typer import Option
 
 from minidl.arguments import one_of, whole_number
-from minidl.cli.display import results_table, say, show
+from minidl.cli.display import LiveBar, results_table, say, show
 from minidl.cli.ending import ending
 from minidl.cli.quantities import size_text
 from minidl.cli.shared_options import offer
@@ -61,7 +61,7 @@ def calibrate(
         repetitions = whole_number("--repetitions", repetitions, at_least=1)
         cluster.once(partial(_check_files, output, picture), on)  # files are written on the machine of rank 0
         console = Console()
-        with console.status(f"sending messages between {nodes} nodes on {on}"):
+        with LiveBar(console, f"sending messages between {nodes} nodes on {on}"):
             network = cluster.calibrate(nodes, on, repetitions=repetitions, pattern=pattern)
         if not cluster.is_first(on):
             return

@@ -26,7 +26,7 @@ def compile_kernels(console: Console, on: str, model: str) -> None:
         return
     from minidl.kernels.jit.first_calls import warm_up
 
-    with LiveBar(console, DOING, "(once per computer)") as bar:
+    with LiveBar(console, f"{DOING} (once per computer)") as bar:
 
         def show(done: int, steps: int) -> None:
             bar.show(done, steps, DOING, f"{done} of {steps} groups (once per computer)")

@@ -21,7 +21,7 @@ HOW_TO_IMPORT = "one of your own needs --import FILE.py"
 _HEAD = re.compile(r"(?P<name>[^\W\d][\w-]*)\s*(?::(?P<settings>.*)|\((?P<inside>.*)\))?")
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|.""")
 _SETTING = re.compile(r"(?P<name>\w[\w-]*)\s*=(?!=)\s*(?P<value>.*)")
-_WORD = re.compile(r"[^\W\d]\w*(-[^\W\d]\w*)*|\d+[a-z]\w*")  # ring, zb-h1, 1f1b
+_WORD = re.compile(r"[^\W\d]\w*(-[^\W\d]\w*)*|\d+[A-Za-z]\w*")  # ring, zb-h1, 1f1b
 
 
 class UnreadableError(ValueError):

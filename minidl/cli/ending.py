@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ def ending(command: str) -> Iterator[None]:
     try:
         with raising_dropped_signals():
             yield
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise  # nobody reads on, as in `minidl predict ... | head`: click ends the command in silence
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except (ValueError, ImportError, OSError) as error:

@@ -7,8 +7,9 @@ import math
 from minidl import cluster
 from minidl.arguments import one_of, real_number
 from minidl.cli import mpi_job
-from minidl.cli.quantities import counted
+from minidl.cli.quantities import counted, parse_rate, parse_seconds
 from minidl.cluster.cost.network import PRESETS, Network
+from minidl.cluster.cost.topologies.text import parse
 from minidl.cluster.engines.processes.shared_page import MAX_NODES as MOST_PROCESSES
 from minidl.cluster.engines.protocol import Engine
 
@@ -16,7 +17,7 @@ ENGINES = ("processes", "simulation", "mpi")
 REAL = ("processes", "mpi")  # where messages take real time
 NO_NETWORK = "none"
 FLOPS_PER_S, BYTES_PER_S = 1e9, 1e10  # of a simulated node: slow enough for small models to have something to compute
-MOST_SIMULATED = 1024  # nodes of a job, or in racks, whose messages are simulated one by one
+MOST_SIMULATED = 1024  # nodes of a job, or of a topology, whose messages are simulated one by one
 LONGEST = 1e12  # virtual seconds
 
 
@@ -34,18 +35,54 @@ def check(on: str, nodes: int, servers: int = 0) -> None:
 
 
 def network_of(name: str) -> Network | None:
-    """The preset of that name, or the network in that file, whose name ends in .json; None for "none"."""
-    if name.lower().endswith(".json"):
-        return Network.load(name)
-    hint = "or give a file .json"
-    name = one_of("network", name.lower(), (*PRESETS, NO_NETWORK), hint)
-    return None if name == NO_NETWORK else Network.preset(name)
+    """The network that is typed; None for "none"."""
+    return None if name.lower() == NO_NETWORK else named_network(name, NO_NETWORK)
+
+
+def named_network(text: str, *others: str) -> Network:
+    """The preset of that name; the network in that file, whose name ends in .json; or a topology with its links.
+
+    A topology is KIND:SIZES@LINK, such as torus:4x4x2@1us/100Gbit; the link is a latency and a speed, or like that of a
+    preset, and by default of InfiniBand. Racks may have a second link, their uplink.
+
+    Parameters
+        others  other words that the user may type here, for messages
+
+    Raises
+        ValueError  says what is wrong and what there is
+        OSError     a file that cannot be read
+    """
+    if text.lower().endswith(".json"):
+        return Network.load(text)
+    shape, *links = text.split("@")
+    if ":" not in shape:
+        hint = "or give a file .json, or a topology such as torus:4x4x2"
+        return Network.preset(one_of("network", text.lower(), (*PRESETS, *others), hint))
+    topology = parse(shape, [_link(text, link) for link in links or ["infiniband"]])
+    if topology.ranks > MOST_SIMULATED:
+        raise ValueError(f"{text} has {topology.ranks:,} nodes: at most {MOST_SIMULATED:,} are simulated")
+    return Network.over(topology)
+
+
+def _link(text: str, link: str) -> tuple[float, float]:
+    """The link that is typed in the text of a topology."""
+    if link.lower() in PRESETS:
+        alpha, beta, _ = PRESETS[link.lower()]
+        return alpha, 1 / beta
+    latency, _, speed = link.partition("/")
+    try:
+        return parse_seconds(latency), parse_rate(speed)
+    except ValueError as error:
+        raise ValueError(f"{text}: the link {link!r} must be like 1us/100Gbit or like infiniband: {error}") from None
 
 
 def check_network(option: str, name: str, on: str) -> None:
-    """Raise ValueError for an unknown network, or for one with MPI, whose messages cross a real network."""
-    if network_of(name) is not None and on == "mpi":
+    """Raise ValueError for an unknown network, for one with MPI, and for shared links outside of a simulation."""
+    network = network_of(name)
+    if network is not None and on == "mpi":
         raise ValueError(f"{option} {name} and --on mpi: MPI's messages cross a real network; leave out {option}")
+    if network is not None and network.topology is not None and on == "processes":
+        raise ValueError(f"{option} {name} has links that messages share, which only a simulation has: --on simulation")
 
 
 def engine_of(on: str, node: cluster.Node | None = None, trace: str = "full") -> str | Engine:

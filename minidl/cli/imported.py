@@ -23,7 +23,7 @@ from minidl.cli.strategies import COMPRESSORS, STRATEGIES
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.data import Splits
 
-DATA: dict[str, Callable[[], Splits]] = {}
+DATA: dict[str, types.FunctionType] = {}
 """Functions that return data sets and that `--import` has brought, by name."""
 
 _PREFIX = "minidl_own_"  # of the names of imported modules
@@ -96,7 +96,22 @@ def register(path: Path) -> None:
 
 def loader(name: str) -> Callable[[], Splits]:
     """A function that loads the data set of that name, imported or minidl's, also in another process."""
-    return DATA[name] if name in DATA else partial(data.load, name)
+    return partial(_made, name, DATA[name]) if name in DATA else partial(data.load, name)
+
+
+def _made(name: str, make: types.FunctionType) -> Splits:
+    """The data set that an imported function makes. Raises ValueError with the line of whatever it raises."""
+    try:
+        splits = make()
+    except Exception as error:
+        path = Path(make.__code__.co_filename)
+        where = f"{path.name}{_line_of(error, path)}"
+        raise ValueError(f"--data {name}: {where}: {type(error).__name__}: {error}") from error
+    if not isinstance(splits, Splits):
+        raise ValueError(f"--data {name}: it returns a {type(splits).__name__}, expected data.Splits")
+    if not all(isinstance(part, data.Dataset) for part in splits):
+        raise ValueError(f"--data {name}: it returns Splits of something else than two of data.Dataset")
+    return splits
 
 
 def about(value: object) -> str:
@@ -163,6 +178,12 @@ def _add(path: Path, name: str, value: Any, known: dict[str, Any], minidls: Iter
     known[typed] = value
 
 
+def _line_of(error: BaseException, path: Path) -> str:
+    """The last line of the file that the error came through, as ", line 3"; "" if it came through none."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
+    return f", line {lines[-1]}" if lines else ""
+
+
 def _module_name(path: Path) -> str:
     return f"{_PREFIX}{path.stem}"
 
@@ -188,10 +209,6 @@ def _run(path: Path) -> types.ModuleType:
         is_other = error.filename is not None and Path(error.filename) != path.resolve()  # a file that it imports
         raise ValueError(f"{error.filename if is_other else path}, line {error.lineno}: {error.msg}") from None
     except (Exception, SystemExit) as error:
-        frames = [
-            frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.resolve()
-        ]
-        line = f", line {frames[-1].lineno}" if frames else ""
-        raise ValueError(f"{path}{line}: {type(error).__name__}: {error}") from None
+        raise ValueError(f"{path}{_line_of(error, path.resolve())}: {type(error).__name__}: {error}") from None
     cloudpickle.register_pickle_by_value(module)  # other processes do not import the file
     return module

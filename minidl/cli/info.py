@@ -108,10 +108,14 @@ def _mpi() -> str:
 def networks() -> None:
     """Show the networks that --network names: seconds per message, speed, and where the numbers come from."""
     with ending("minidl networks"):
+        from minidl.cluster.cost.topologies.text import FORMS  # here, so that --help comes at once
+
         show(Console(), table_of_networks())
         say(
             Console(),
-            "--network also takes a file, which minidl calibrate and minidl simulate --racks write and you may write "
+            "--network also takes a topology, whose links messages share; the link is after @, by default infiniband:\n"
+            + "".join(f"  {form.example}@1us/100Gbit  {form.meaning}\n" for form in FORMS.values())
+            + "and a file, which minidl calibrate and minidl simulate write and you may write "
             'yourself:\n  {"alpha": 20e-6, "beta": 0.8e-9}  in seconds per message and per byte, or\n'
             '  {"racks": 8, "per_rack": 8, "nic": {"latency": 1e-6, "bytes_per_second": 150e9}, '
             '"uplink": {"latency": 5e-6, "bytes_per_second": 12.5e9}}',

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from minidl import data, kernels, optim, parallel
 from minidl.arguments import one_of, real_number, whole_number
 from minidl.cli import imported, models, strategies
@@ -14,6 +16,9 @@ from minidl.cli.components import HOW_TO_IMPORT
 from minidl.data.own_files import fingerprint, is_path
 
 Options = dict[str, Any]
+
+LARGE = 10.0
+"""Values of samples from which scaling them is worth a hint."""
 
 FINGERPRINT = "data_fingerprint"
 """What the configuration of a run has in addition to the options, if its data is a file or a folder."""
@@ -67,16 +72,7 @@ def build(options: Mapping[str, Any]) -> parallel.Job:
     recipe, load = models.recipe(options["model"]), imported.loader(options["data"])
     if recipe.context is not None:
         load = partial(_in_windows, load, recipe.context)
-    try:
-        splits = load()
-    except (OSError, ValueError, ImportError):
-        raise
-    except Exception as error:  # of a function that is not minidl's
-        raise ValueError(f"--data {options['data']}: {type(error).__name__}: {error}") from error
-    if not isinstance(splits, data.Splits):
-        raise ValueError(f"--data {options['data']}: it returns a {type(splits).__name__}, expected data.Splits")
-    if not all(isinstance(part, data.Dataset) for part in splits):
-        raise ValueError(f"--data {options['data']}: it returns Splits of something else than two of data.Dataset")
+    splits = load()
     if options["batch_size"] > len(splits.train):
         raise ValueError(
             f"--batch-size {options['batch_size']} is more than the {len(splits.train)} samples of the training set"
@@ -107,6 +103,23 @@ def _in_windows(load: Callable[[], data.Splits], context: int) -> data.Splits:
 def _decay_every_epoch(optimizer: optim.Optimizer, steps_per_epoch: int, factor: float) -> optim.StepLR:
     """Multiply the learning rate by `factor` after every epoch. A run can be resumed for any number of epochs."""
     return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=factor)
+
+
+def read_as(splits: data.Splits) -> str:
+    """What own data was read as: its classes, which may have been meant as a quantity, and values that are large."""
+    x, y, names = splits.train.x, splits.train.y, splits.classes
+    if x.dtype.kind in "iu":
+        return f"a text of {len(names)} different symbols"
+    if y.dtype.kind not in "iu":
+        return f"targets of {y.dtype}"
+    column = f" of the column {splits.columns[-1]}" if splits.columns else ""
+    some = names if len(names) <= 4 else (*names[:2], "...", names[-1])
+    said = f"{len(names)} classes{column}: {', '.join(some)}" if names else f"classes from 0 to {y.max()}"
+    if names and all(name.removeprefix("-").isdecimal() for name in names):
+        said += " (each number is a class: the model does not predict quantities)"
+    if (largest := np.abs(x).max()) > LARGE:
+        said += f"\nsamples have values up to {largest:g}, and are not scaled: values near 1 train better"
+    return said
 
 
 def decay_text(factor: float) -> str:

@@ -1,4 +1,4 @@
-"""The options that several commands have, what the shell offers for their values, and options of several words."""
+"""The options that several commands have, what the shell offers for their values, and how words are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import BadParameter, Option
 from typer.core import TyperCommand
 
-from minidl.arguments import one_of
+from minidl.arguments import OTHER_NAMES, one_of
 from minidl.plots.style import FORMATS
 
 
@@ -30,6 +30,11 @@ def offer(module: str, name: str, *, more: str = "") -> Callable[[str], list[str
 ALGORITHMS = offer("minidl.cli.simulate.cases", "ALL_REDUCES")
 NETWORKS = offer("minidl.cluster.cost.network", "PRESETS", more="*.json")
 STRATEGIES = offer("minidl.cli.strategies", "STRATEGIES")
+
+TOPOLOGY = (
+    "racks:8x8@1us/1200Gbit@5us/100Gbit, torus:4x4x2@infiniband, fat_tree:8x8:1x4 or dragonfly:9x2x4x2, with the link "
+    "after @, by default infiniband (minidl networks says what the numbers are)"
+)
 
 Model = Annotated[
     str,
@@ -86,7 +91,8 @@ Networks = Annotated[
     Option(
         "--network",
         "--networks",
-        help="1gbe, 10gbe (the default), 100gbe, infiniband, nvlink, or a file like net.json; repeatable.",
+        help="1gbe, 10gbe (the default), 100gbe, infiniband, nvlink, a file like net.json, or a topology: "
+        f"{TOPOLOGY}; repeatable.",
         autocompletion=NETWORKS,
     ),
 ]
@@ -102,10 +108,24 @@ def picture_formats(given: list[str] | None) -> tuple[str, ...]:
     return tuple(one_of("--format", name, FORMATS) for name in items("--format", given, "png"))
 
 
-# ---- options of several words ----
+# ---- how a command reads its words ----
 
 
-class SeveralWords(TyperCommand):
+class Command(TyperCommand):
+    """A command that answers an option by which others know one of its own with the name of that: --lr."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # typer does not export NoSuchOption
+            typed = getattr(error, "option_name", None) or ""
+            own = f"--{OTHER_NAMES.get(typed.strip('-').replace('-', '_'))}"
+            if any(own in option.opts for option in self.params):
+                vars(error)["possibilities"] = [own]
+            raise
+
+
+class SeveralWords(Command):
     """A command whose repeatable options take several words each; it must not have positional arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -15,7 +15,6 @@ from minidl.cli.shared_options import Import
 
 if TYPE_CHECKING:  # each function imports what it calls, so that --help starts at once
     from minidl import data, nn
-    from minidl.cli.job import Options
     from minidl.parallel import Checkpoint
 
 Run = Annotated[Path, Argument(help="Folder of a run, or its checkpoint.")]
@@ -27,34 +26,47 @@ ENDINGS = (".npz", ".safetensors")
 
 def predict(
     run: Run,
-    samples: Annotated[Path, Argument(help="NAME.npz, NAME.csv, an image, or a folder of images, as for --data.")],
+    samples: Annotated[Path, Argument(help="NAME.csv, NAME.npz, NAME.npy, an image, or a folder of images.")],
     out: Annotated[Path | None, Option("--out", "-o", help="CSV file; by default the rows are printed.")] = None,
     imported: Import = None,
 ) -> None:
     """Predict the classes of samples with the model of a run.
 
-    A row for each sample: its number from 0, the likeliest class, and the probability of it. The samples are prepared
-    as those that the model was trained on. If the file has labels, the last line on stderr says how many are right.
+    A row for each sample: its number from 0, or the file of an image; the likeliest class; and the probability of it.
+    The samples are prepared as those that the model was trained on, which need not be there any more. If the file has
+    labels, the last line on stderr says how many are right.
     """
     with ending("minidl predict"):
         import numpy as np
+        from rich.console import Console
 
         from minidl import functional as F
+        from minidl.cli.display import LiveBar
         from minidl.data.own_files import read_samples
         from minidl.grad_mode import no_grad
 
-        options, splits, model = _trained(run, imported)
+        name, splits, model = _trained(run, imported)
         if not splits.train.x.dtype.kind == "f":
-            raise ValueError(f"{options['model']} continues texts: minidl sample {run}")
+            raise ValueError(f"{name} continues texts: minidl sample {run}")
         if out is not None and out.exists() and out.samefile(samples):
             raise ValueError(f"--out {out} has the samples themselves: choose another file")
-        x, labels = read_samples(samples, splits)
+        x, labels, files = read_samples(samples, splits)
         x = splits.prepared(x)
-        with no_grad():
-            parts = [F.softmax(model(x[start : start + BATCH]), axis=1).numpy() for start in range(0, len(x), BATCH)]
+        parts, done = [], 0
+        with no_grad(), LiveBar(Console(stderr=True), "predicting") as bar:
+            while done < len(x):
+                parts.append(F.softmax(model(x[done : done + BATCH]), axis=1).numpy())
+                done += len(parts[-1])
+                bar.show(done, len(x), "predicting", f"sample {done:,} of {len(x):,}")
         probabilities = np.concatenate(parts)
+        if np.isnan(probabilities).any():
+            raise ValueError(
+                f"{name} predicts nan: its weights are, or it computes with the samples of `splits`, which a run does "
+                "not keep: keep what it needs of them in a buffer"
+            )
         names = splits.classes or tuple(map(str, range(probabilities.shape[1])))
-        rows = [(i, names[k], f"{probabilities[i, k]:.4f}") for i, k in enumerate(probabilities.argmax(axis=1))]
+        best = probabilities.argmax(axis=1)
+        rows = [(files[i] if files else i, names[k], f"{probabilities[i, k]:.4f}") for i, k in enumerate(best)]
         with open(out, "w", newline="", encoding="utf-8") if out else nullcontext(sys.stdout) as file:
             csv.writer(file, lineterminator="\n").writerows([("sample", "class", "probability"), *rows])
         if labels is not None:
@@ -84,9 +96,9 @@ def sample(
 
         whole_number("--length", length, at_least=1)
         real_number("--temperature", temperature, at_least=0)
-        options, splits, model = _trained(run, imported)
+        name, splits, model = _trained(run, imported)
         if not hasattr(model, "generate"):
-            raise ValueError(f"{options['model']} predicts classes and continues no text: minidl predict {run} FILE")
+            raise ValueError(f"{name} predicts classes and continues no text: minidl predict {run} FILE")
         token_of = {symbol: token for token, symbol in enumerate(splits.classes)}
         if unknown := [symbol for symbol in prompt if symbol not in token_of]:
             raise ValueError(f"--prompt has {unknown[0]!r}, which the text that {run} was trained on has not")
@@ -131,27 +143,26 @@ def _checkpoint(run: Path) -> Checkpoint:
     """The checkpoint of a run's folder, or the one in a file. Raises CheckpointError."""
     from minidl.parallel import Checkpoint, CheckpointError
 
-    path = run / "checkpoint.npz" if run.is_dir() else run
-    checkpoint = Checkpoint.load(path)
-    if not {"model", "data"} <= checkpoint.config.keys():
-        raise CheckpointError(f"{path} was not written by `minidl train`: it does not hold the options of a run")
+    checkpoint = Checkpoint.load(run)
+    if "model" not in checkpoint.config or not checkpoint.data:
+        raise CheckpointError(
+            f"{run} was not written by this version of `minidl train`: train anew, or take its weights, which "
+            "parallel.Checkpoint.load reads"
+        )
     return checkpoint
 
 
-def _trained(run: Path, imported: list[Path] | None) -> tuple[Options, data.Splits, nn.Module]:
-    """The options of a run, its data, and its model in the mode for evaluation."""
-    from minidl.cli import job
+def _trained(run: Path, imported: list[Path] | None) -> tuple[str, data.Splits, nn.Module]:
+    """The name of a run's model, its data without the samples, and the model in the mode for evaluation."""
+    from minidl import data
+    from minidl.cli import models
     from minidl.cli.imported import register_all
-    from minidl.data import DataError
 
     checkpoint = _checkpoint(run)
     register_all(imported, "processes")
-    options = job.completed(checkpoint.config)
-    try:
-        the_job = job.build(options)
-    except DataError as error:
-        raise DataError(f"{error}: a model needs the data of its training, where it was then") from None
-    job.check_unchanged(options)
-    model = the_job.build_model()
+    name, splits = checkpoint.config["model"], data.Splits.from_outline(checkpoint.data)
+    if models.name_of(name) not in models.MODELS:
+        raise ValueError(f"{run} is of the model {name}: --import the file that defines it")
+    model = models.recipe(name).fit(splits)()
     model.load_state_dict(checkpoint.model)
-    return options, the_job.build_data(), model.eval()
+    return name, splits, model.eval()

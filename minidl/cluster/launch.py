@@ -46,7 +46,8 @@ def launch(
                     "continue"  only operations that need the failed rank raise; `run.failures` says what happened
         faults      a `cluster.FaultPlan` of failures to inject
         seed        seeds each rank's generator `comm.rng` (together with the rank's number) and jitter
-        listener    called in this process as `listener(rank, obj)` for each `comm.tell(obj)`
+        listener    called as `listener(rank, obj)` for each `comm.tell(obj)`, in this process; in a script under
+                    mpiexec, only in that of rank 0
 
     What ranks print appears here when the run ends, in the order of the ranks; the first 1,048,576 characters of each.
     No rank outlives the call, whatever happens. A program must itself end the processes that it starts.

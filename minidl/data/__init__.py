@@ -68,8 +68,11 @@ def load(name: str, **options: Any) -> Splits:
     Notes
         Of a file, x becomes float32, y int64: class k has the label classes[k], in sorted order.
         If there is no test set, a fifth of the samples, drawn with a fixed seed, is for testing.
-        Arrays of uint8 are scaled to 0..1, and the mean of the training set is subtracted. The columns of a table get
-        the mean 0 and the standard deviation 1 in the training set. Other arrays keep their values.
+        Labels that are numbers must be whole, and at most ten or shared by five samples on average: others look like a
+        quantity and are refused.
+        Arrays of uint8, and images of whole numbers 0..255 of any type, are scaled to 0..1, and the training set's mean
+        is subtracted. The columns of a table get the mean 0 and the standard deviation 1 in the training set. Other
+        arrays keep their values.
         Images become (n, channels, height, width), upright, on white where they are transparent. A column named id or
         index, and a first column that counts the rows, are left out.
         A text's symbols are its characters; windows have 64 of them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,7 @@ class Splits:
         mean           array that was subtracted from every sample, so that x + mean can be plotted; or None
         deviation      array by which every sample was then divided; or None
         columns        names of a table's columns, in the order of x, and that of the classes at the end; or ()
+        is_scaled      whether pixels of 0..255 were scaled to 0..1; None: if no number is larger than 1
     """
 
     train: Dataset
@@ -68,6 +69,7 @@ class Splits:
     mean: NDArray[np.floating] | None = None
     deviation: NDArray[np.floating] | None = None
     columns: tuple[str, ...] = ()
+    is_scaled: bool | None = None
 
     def __iter__(self) -> Iterator[Dataset]:
         yield self.train
@@ -76,18 +78,50 @@ class Splits:
     def __repr__(self) -> str:
         return f"{self.train!r}\n{self.test!r}"
 
+    def outline(self) -> dict[str, Any]:
+        """All but the samples, as a checkpoint keeps it; `from_outline` reads it."""
+        x, y = self.train.x, self.train.y
+        return {
+            "x": (x.shape[1:], str(x.dtype)),
+            "y": (y.shape[1:], str(y.dtype)),
+            "count": max(1, len(self.classes), int(y.max(initial=0)) + 1 if y.dtype.kind in "iu" else 1),
+            "is_scaled": self._scaled_to_1(),
+            **{name: getattr(self, name) for name in ("classes", "mean", "deviation", "columns")},
+        }
+
+    @classmethod
+    def from_outline(cls, outline: Mapping[str, Any]) -> Splits:
+        """Splits that prepare new samples as those of `outline` do, and that fit the same models.
+
+        Both sets have one sample of each class. Its numbers are nan, so that a result made from them is seen.
+        """
+        count, (x_shape, x_type), (y_shape, y_type) = outline["count"], outline["x"], outline["y"]
+        number = np.zeros((), x_type) if np.dtype(x_type).kind in "biu" else np.full((), np.nan, x_type)
+        classes = np.arange(count).astype(y_type).reshape(count, *(1 for _ in y_shape))
+        names = tuple(outline["classes"])
+        part = Dataset(
+            np.broadcast_to(number, (count, *x_shape)), np.broadcast_to(classes, (count, *y_shape)), classes=names
+        )
+        columns = tuple(outline["columns"])
+        return cls(part, part, names, outline["mean"], outline["deviation"], columns, outline["is_scaled"])
+
+    def _scaled_to_1(self) -> bool:
+        """Whether the samples are images of 0..1, or were before the mean was subtracted."""
+        x = self.train.x
+        if self.is_scaled is not None or self.deviation is not None or x.dtype.kind != "f" or not x.size:
+            return bool(self.is_scaled)
+        return bool((x if self.mean is None else x + self.mean).max() < 1.01)
+
     def prepared(self, x: NDArray[Any]) -> NDArray[np.float32]:
         """Samples as they are in the sets: `mean` subtracted, divided by `deviation`.
 
-        Bytes are scaled to 0..1 before, if those of the sets were. Raises ValueError for samples of another shape than
-        those of the training set, and for larger numbers than 0..1 where images of 0..1 are expected.
+        Pixels of 0..255 are scaled to 0..1 before, if those of the sets were. Raises ValueError for samples of another
+        shape than those of the training set, and for larger numbers than 0..1 where images of 0..1 are expected.
         """
         if x.shape[1:] != self.train.x.shape[1:]:
             raise ValueError(f"samples have shape {x.shape[1:]}, but the model was trained on {self.train.x.shape[1:]}")
-        is_scaled = (
-            self.deviation is None and (self.train.x if self.mean is None else self.train.x + self.mean).max() < 1.01
-        )
-        if is_scaled and x.dtype == np.uint8:
+        is_scaled = self._scaled_to_1()
+        if is_scaled and (x.dtype == np.uint8 or (self.mean is not None and are_pixels(x, brightest=2))):
             x = x.astype(np.float32) / np.float32(255)
         elif is_scaled and self.mean is not None and x.max() > 2:
             raise ValueError(
@@ -95,6 +129,11 @@ class Splits:
             )
         x = x if self.mean is None else x - self.mean
         return (x if self.deviation is None else x / self.deviation).astype(np.float32)
+
+
+def are_pixels(x: NDArray[Any], brightest: int) -> bool:
+    """Whether these are whole numbers of 0..255, the largest of them at least `brightest`."""
+    return bool(x.size and x.min() >= 0 and brightest <= x.max() <= 255 and (x == np.floor(x)).all())
 
 
 def image_splits(
@@ -121,6 +160,7 @@ def image_splits(
         Dataset(x_test, y_test.astype(np.int64), f"{name}, test set", classes),
         tuple(classes),
         mean,
+        is_scaled=True,
     )
 
 

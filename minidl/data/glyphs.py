@@ -74,7 +74,8 @@ def _draw(n_train: int, n_test: int, seed: int) -> dict[str, NDArray[np.uint8]]:
     from rich.progress import Progress
 
     arrays: dict[str, NDArray[np.uint8]] = {}
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("drawing glyphs", total=n_train + n_test)
         sets = (("train", TRAIN_FONTS, n_train), ("test", TEST_FONTS, n_test))
         for name, fonts, n in sets:

@@ -29,8 +29,8 @@ def images_below(folder: Path) -> list[Path]:
     return images_among(files)
 
 
-def images_by_class(folder: Path, channels: int | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The images (n, channels, height, width) and their classes."""
+def images_by_class(folder: Path, channels: int | None = None) -> tuple[NDArray[Any], NDArray[Any], tuple[str, ...]]:
+    """The images (n, channels, height, width), their classes, and their files within the folder."""
     files = images_below(folder)
     for file in files:
         if file.parent.parent != folder:
@@ -40,7 +40,8 @@ def images_by_class(folder: Path, channels: int | None = None) -> tuple[NDArray[
             )
     if not files:
         raise DataError(f"{folder} has no images in folders that are named by class, such as {folder}/cat/1.png")
-    return pixels_of(files, channels), np.array([file.parent.name for file in files])
+    names = tuple(file.relative_to(folder).as_posix() for file in files)
+    return pixels_of(files, channels), np.array([file.parent.name for file in files]), names
 
 
 def pixels_of(files: Sequence[Path], channels: int | None = None) -> NDArray[Any]:
@@ -48,12 +49,15 @@ def pixels_of(files: Sequence[Path], channels: int | None = None) -> NDArray[Any
     from PIL import Image, ImageOps
 
     pixels, is_grey = [], True
+    unreadable: list[str] = []
+    of_size: dict[tuple[int, int], list[Path]] = {}
     for file in files:
         try:
             with Image.open(file) as opened:
                 image = ImageOps.exif_transpose(opened)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            raise DataError(f"cannot read the image {file}: {error}") from None
+            unreadable.append(f"{file} ({error})")
+            continue
         if image.mode[0] in "IF":
             raise DataError(
                 f"{file} has more than 8 bits for a pixel (mode {image.mode}): convert it, or give NAME.npz"
@@ -63,7 +67,17 @@ def pixels_of(files: Sequence[Path], channels: int | None = None) -> NDArray[Any
             image = image.convert("RGBA")
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
         pixels.append(np.asarray((image.convert("L") if channels == 1 else image).convert("RGB")))
-        if pixels[-1].shape != pixels[0].shape:
-            sizes = (" x ".join(map(str, each.shape[1::-1])) for each in (pixels[0], pixels[-1]))
-            raise DataError(f"{files[0]} has {next(sizes)} pixels, {file} has {next(sizes)}: give all images one size")
+        of_size.setdefault(image.size, []).append(file)
+    if unreadable:
+        raise DataError(
+            f"cannot read {len(unreadable)} of {len(files)} images: {', '.join(unreadable[:5])}: remove them"
+        )
+    if len(of_size) > 1:
+        sizes = sorted(of_size.items(), key=lambda item: -len(item[1]))
+        (width, height), _ = sizes[0]
+        described = (f"{len(those)} of {w} x {h} pixels, such as {those[0]}" for (w, h), those in sizes[:3])
+        raise DataError(
+            f"images of {len(of_size)} sizes: {'; '.join(described)}: give all one size, by PIL.ImageOps.fit(image, "
+            f"({width}, {height}))"
+        )
     return np.stack(pixels).transpose(0, 3, 1, 2)[:, : channels or (1 if is_grey else 3)]

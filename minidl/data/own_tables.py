@@ -22,6 +22,9 @@ LABELS = ("label", "labels", "class", "target", "y")
 MISSING = ("", "?", "na", "n/a", "nan", "null")
 """What a cell without a value has."""
 
+EXACT = 2**53
+"""Up to here whole numbers are exact in float64."""
+
 ROW_NUMBERS = ("", "id", "index", "unnamed: 0")
 """Names of a column that numbers the samples, which is left out, as is a first column that counts them."""
 
@@ -42,20 +45,44 @@ class Table:
         for sample, (line, cells) in enumerate(self.cells):
             for i, place in enumerate(places):
                 if (value := self.number_in(cells[place])) is None:
+                    is_missing = cells[place].strip().lower() in MISSING
+                    cure = "fill in a number" if is_missing else "replace words by numbers (pandas.get_dummies does)"
                     raise DataError(
-                        f"{self.path}, line {line}: {self.names[place]} is {cells[place]!r}, which is no number: "
-                        "remove the column or row, or name the column label if it has the classes"
+                        f"{self.path}, line {line}: {self.names[place]} is {cells[place]!r}, which is no number"
+                        f"{self._others(places, place)}: remove the column or row, {cure}, or name the column label if "
+                        "it has the classes"
                     )
                 x[sample, i] = value
         if all(any(mark in cells[place] for _, cells in self.cells for place in places) for mark in ".,"):
             raise DataError(f"{self.path} has numbers with commas and with points: keep the decimal ones alone")
         return x
 
+    def _others(self, places: Sequence[int], first: int) -> str:
+        """The columns after `first` that have cells without a number, too, in parentheses; "" without any."""
+        names = [
+            self.names[place]
+            for place in places
+            if place != first and any(self.number_in(cells[place]) is None for _, cells in self.cells)
+        ]
+        return f" (nor have all rows one in {', '.join(names)})" if names else ""
+
     def classes(self, place: int) -> NDArray[Any]:
-        """The classes in the column: numbers if all are."""
+        """The classes in the column: numbers if all are, and none is too large to be exact."""
         words = [cells[place].strip() for _, cells in self.cells]
         values: Any = [self.number_in(word) for word in words]
-        return np.array(words if None in values else values)
+        return np.array(words if None in values or max(map(abs, values), default=0) > EXACT else values)
+
+    def one_hot(self) -> list[str]:
+        """The names of the last columns, if these have a single 1 in each row and otherwise 0; [] without."""
+        ones = np.zeros(len(self.cells))
+        for place in range(len(self.names) - 1, 0, -1):
+            column = [self.number_in(cells[place]) for _, cells in self.cells]
+            if set(column) != {0.0, 1.0}:
+                break
+            ones += np.array(column, float)
+            if (ones == 1).all():
+                return self.names[place:]
+        return []
 
 
 def read_table(path: Path) -> Table:

@@ -15,6 +15,7 @@ numbers moved      shapes.py views.py rearrangement.py selection.py (by index) c
 products           products.py (matmul, einsum)
 layers             linear.py (and embedding) convolution.py pooling.py attention.py attention_in_blocks.py recurrent.py
                    dropout.py normalization.py (of minibatches, layers, groups)
+                   convolution_table.py (which algorithm is fastest) micro_batches.py (within a workspace limit)
 losses             cross_entropy.py (of classes) losses.py (of two tensors of one shape)
 shared by them     rules.py (operations made of rows) bind.py (operators of Tensor, broadcasting)
                    axes.py (`axis=` and `dim=`) pairs.py (sizes of windows) one_type.py (types of operands)
@@ -84,7 +85,7 @@ from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, 
 from minidl.functional.powers import pow
 from minidl.functional.products import einsum, matmul, outer
 from minidl.functional.rearrangement import flip, pad, repeat, roll, tril, triu
-from minidl.functional.recurrent import lstm
+from minidl.functional.recurrent import lstm, rnn
 from minidl.functional.reductions import log_softmax, mean, softmax, sum
 from minidl.functional.selection import gather, index_add, index_select, masked_fill, one_hot, scatter_add
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
@@ -180,6 +181,7 @@ __all__ = [
     "remainder",
     "repeat",
     "reshape",
+    "rnn",
     "roll",
     "scaled_dot_product_attention",
     "scatter_add",

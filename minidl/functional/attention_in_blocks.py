@@ -132,7 +132,7 @@ class Blocks:
 
     def _heads(self) -> Iterable[tuple[int, ...]]:
         """The indices of the matrices: one at a time, so that a block stays in the cache; on a GPU all at once."""
-        return np.ndindex(self.q.shape[:-2]) if isinstance(self.q, np.ndarray) else [()]
+        return np.ndindex(self.q.shape[:-2]) if type(self.q) is np.ndarray else [()]
 
     def _scores(self, head: tuple[int, ...], queries: Array, k: Array, rows: slice, columns: slice) -> Array:
         scores = kernels.current().matmul(queries, k[..., columns, :].swapaxes(-1, -2))

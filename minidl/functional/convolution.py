@@ -9,12 +9,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from minidl import kernels
-from minidl.arguments import whole_number
+from minidl.arguments import one_of, whole_number
 from minidl.functional.bind import operand
+from minidl.functional.convolution_table import fastest
 from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.pairs import Pair, Single, hashable, pair, single
 from minidl.kernels import Array, array_module
+from minidl.kernels.reference.convolution import ALGORITHMS
 from minidl.kernels.reference.windows import output_size
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
 Padding = Pair | str
@@ -28,6 +31,7 @@ def conv2d(
     padding: Padding = 0,
     dilation: Pair = 1,
     groups: int = 1,
+    algorithm: str | None = None,
 ) -> Tensor:
     """Every output is the sum of a window of x, weighted by a filter: a linear layer that slides over the image.
 
@@ -35,13 +39,21 @@ def conv2d(
                       weight[f, c, k, l] x[n, c, i stride + k dilation - padding, j stride + l dilation - padding]
 
     Parameters
-        x         (n, c, h, w), or one image (c, h, w)
-        weight    (f, c / groups, kh, kw)
-        bias      (f,) or None
-        stride    distance between windows, in pixels
-        padding   zeros added on each side; "valid": 0; "same": the size of the image is kept (stride 1 only)
-        dilation  distance between the pixels of a window
-        groups    number of groups of channels and of filters; the filters of a group read only its channels
+        x          (n, c, h, w), or one image (c, h, w)
+        weight     (f, c / groups, kh, kw)
+        bias       (f,) or None
+        stride     distance between windows, in pixels
+        padding    zeros added on each side; "valid": 0; "same": the size of the image is kept (stride 1 only)
+        dilation   distance between the pixels of a window
+        groups     number of groups of channels and of filters; the filters of a group read only its channels
+        algorithm  how the sums and their gradients are computed; default None, the selected kernels' own choice: those
+                   of numpy unfold (im2col); those of numba slide a few filters without unfolding, or unfold in blocks
+                   "naive"     seven loops over the sum above
+                   "im2col"    every window becomes a column of a matrix, multiplied by the filters; the matrix holds
+                               kh kw times as many numbers as x
+                   "fft"       in the frequency domain: time nearly independent of the size of the filters
+                   "winograd"  windows of 3x3, 1x3 or 3x1, stride 1, dilation 1: 16 multiplications for 36
+                   "auto"      the fastest one of these and None in a table of measured sizes (`convolution_table.py`)
 
     Stride, padding and dilation are a whole number, or two: (vertical, horizontal).
 
@@ -49,7 +61,12 @@ def conv2d(
         (n, f, oh, ow), oh = (h + 2 padding - dilation (kh - 1) - 1) // stride + 1
 
     Raises
-        ValueError  if the shapes do not fit, or the filters are larger than the padded image
+        ValueError  if the shapes do not fit, the filters are larger than the padded image, or the algorithm cannot
+                    compute this window, stride or dilation
+        TypeError   fft, winograd or auto for whole numbers, which they would round
+
+    The algorithms add up in different orders: they differ by rounding. fft and winograd spread an infinity or nan of x
+    to all outputs of an image or a tile.
 
     >>> conv2d([[[[1.0, 2.0, 4.0]]]], weight=[[[[-1.0, 1.0]]]])  # differences of neighbours
     Tensor([[[[1., 2.]]]], float32)
@@ -63,7 +80,14 @@ def conv2d(
     if x._data.dtype is not weight._data.dtype or autocast_dtype.get() is not None:
         x, weight, bias = in_one_type("conv2d", x, weight, bias)
     image, w, b = x.data, weight.data, None if bias is None else bias.data
-    key = hashable(stride), hashable(padding), hashable(dilation), groups
+    if algorithm is not None:
+        one_of("conv2d: algorithm", algorithm, (*ALGORITHMS, "auto"))
+        if algorithm in ("fft", "winograd", "auto") and not is_floating_point(image.dtype):
+            raise TypeError(
+                f"conv2d: {algorithm!r} computes with floating-point numbers, not {image.dtype}: convert x and weight "
+                "with .astype(np.float32), or choose 'im2col'"
+            )
+    key = hashable(stride), hashable(padding), hashable(dilation), groups, algorithm
     geometry = _geometry(image.shape, w.shape, None if b is None else b.shape, *key)
     if image.ndim == 3:
         out = conv2d(x.reshape(1, *image.shape), weight, bias, *key)
@@ -91,6 +115,7 @@ def conv1d(
     padding: Single | str = 0,
     dilation: Single = 1,
     groups: int = 1,
+    algorithm: str | None = None,
 ) -> Tensor:
     """Convolution over sequences: that of images of height 1. The arguments are those of `conv2d`, in one direction.
 
@@ -112,12 +137,12 @@ def conv1d(
         )
     along = padding if isinstance(padding, str) else (0, *single(padding))
     images, filters = x[..., None, :], weight[:, :, None]
-    out = conv2d(images, filters, bias, (1, *single(stride)), along, (1, *single(dilation)), groups)
+    out = conv2d(images, filters, bias, (1, *single(stride)), along, (1, *single(dilation)), groups, algorithm)
     return out[..., 0, :]
 
 
 class _Geometry(NamedTuple):
-    numbers: tuple[tuple[int, int], tuple[int, int], tuple[int, int], int]  # stride, padding, dilation, groups
+    numbers: tuple[Any, ...]  # stride, padding, dilation, each in both directions; groups; algorithm, if one is given
     overhang: tuple[int, int]  # extra rows of zeros below, columns to the right
 
 
@@ -130,6 +155,7 @@ def _geometry(
     padding: Padding,
     dilation: Pair,
     groups: int,
+    algorithm: str | None,
 ) -> _Geometry:
     """Stride, padding and dilation in both directions. Errors: ValueError if they or the three shapes do not fit."""
     _check_channels(x, weight, groups)
@@ -157,7 +183,17 @@ def _geometry(
             f"conv2d: a window of {window} with dilation {dilation} does not fit an image of {x[-2:]} with padding "
             f"{padding}"
         )
-    return _Geometry((stride, padding, dilation, groups), overhang)
+    numbers = stride, padding, dilation, groups
+    if algorithm == "auto":
+        algorithm = fastest((*x[:-2], *image[2:]), weight, *numbers)
+    if algorithm is None:
+        return _Geometry(numbers, overhang)
+    if algorithm == "winograd" and (not set(window) <= {1, 3} or (stride, dilation) != ((1, 1), (1, 1))):
+        raise ValueError(
+            f"conv2d: 'winograd' computes windows of 3x3, 1x3 or 3x1 with stride 1 and dilation 1, not of {window} "
+            f"with stride {stride} and dilation {dilation}: choose 'im2col' or 'fft'"
+        )
+    return _Geometry((*numbers, algorithm), overhang)
 
 
 def _check_channels(x: tuple[int, ...], weight: tuple[int, ...], groups: int) -> None:

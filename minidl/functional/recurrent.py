@@ -1,15 +1,56 @@
-"""Long short-term memory over a sequence, as one node."""
+"""Recurrent layers over a sequence: a simple one, step by step, and long short-term memory, as one node."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from minidl import kernels
+from minidl.arguments import one_of
 from minidl.functional.bind import operand
+from minidl.functional.elementwise import relu, tanh
+from minidl.functional.linear import linear
 from minidl.functional.one_type import autocast_dtype, in_one_type
+from minidl.functional.shapes import stack
 from minidl.kernels import Array, array_module
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
+
+
+def rnn(
+    x: Any,
+    h: Any,
+    weight_ih: Any,
+    weight_hh: Any,
+    bias_ih: Any = None,
+    bias_hh: Any = None,
+    nonlinearity: str = "tanh",
+) -> tuple[Tensor, Tensor]:
+    """A simple recurrent layer: h = tanh(x_t weight_ih^T + bias_ih + h weight_hh^T + bias_hh) at each step t.
+
+    Parameters
+        x                 (t, n, features): t >= 1 steps of n sequences
+        h                 (n, hidden): output before the first step
+        weight_ih         (hidden, features)
+        weight_hh         (hidden, hidden)
+        bias_ih, bias_hh  (hidden,) each, or None for both
+        nonlinearity      "tanh", or "relu" in its place
+
+    Returns the outputs of all steps, (t, n, hidden), and the last one, (n, hidden).
+    Errors: ValueError if the shapes do not fit.
+    Source: Elman, Finding Structure in Time (1990).
+
+    One matrix product serves the inputs of all steps; the other has to wait for the step before.
+    """
+    x, h, weight_ih, weight_hh = operand(x), operand(h), operand(weight_ih), operand(weight_hh)
+    activation = {"tanh": tanh, "relu": relu}[one_of("rnn: nonlinearity", nonlinearity, ("tanh", "relu"))]
+    biases = _both_or_none("rnn", bias_ih, bias_hh)
+    _check_shapes("rnn", 1, x, [h], weight_ih, weight_hh, biases)
+    inputs = linear(x, weight_ih, *biases[:1])
+    outputs = []
+    for t in range(x.shape[0]):
+        h = activation(inputs[t] + linear(h, weight_hh, *biases[1:]))
+        outputs.append(h)
+    return stack(outputs), h
 
 
 def lstm(
@@ -37,14 +78,11 @@ def lstm(
     * each step keeps only its four gates, its cell and its output.
     """
     operands: list[Any] = [operand(x), operand(h), operand(c), operand(weight_ih), operand(weight_hh)]
-    if (bias_ih is None) != (bias_hh is None):
-        raise ValueError("lstm: give both biases, or none")
-    if bias_ih is not None:
-        operands += [operand(bias_ih), operand(bias_hh)]
+    operands += _both_or_none("lstm", bias_ih, bias_hh)
     if autocast_dtype.get() is not None or len({tensor._data.dtype for tensor in operands}) > 1:
         operands = in_one_type("lstm", *operands)
     inputs, first_h, first_c, w_ih, w_hh, *biases = [tensor.data for tensor in operands]
-    _check_shapes(inputs, first_h, first_c, w_ih, w_hh, biases)
+    _check_shapes("lstm", 4, inputs, [first_h, first_c], w_ih, w_hh, biases)
     (steps, n, features), hidden = inputs.shape, w_hh.shape[1]
     kernel, module = kernels.current(), array_module(inputs)
     rows = inputs.reshape(steps * n, features)
@@ -76,21 +114,27 @@ def lstm(
         ]
         return (*gradients, *(need and kernel.sum_rows(flat) for need in needs[5:]))
 
+    vjp.depth = steps  # type: ignore[attr-defined]  # for `minidl.depth`: so many steps follow each other
     both = record(states, tuple(operands), vjp, saved=(0, 1, 2, 3, 4, OUTPUT))
     return both[0], both[0, -1], both[1, -1]
 
 
-def _check_shapes(x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, biases: list[Array]) -> None:
+def _both_or_none(name: str, bias_ih: Any, bias_hh: Any) -> list[Tensor]:
+    if (bias_ih is None) != (bias_hh is None):
+        raise ValueError(f"{name}: give both biases, or none")
+    return [] if bias_ih is None else [operand(bias_ih), operand(bias_hh)]
+
+
+def _check_shapes(name: str, gates: int, x: Any, states: list[Any], w_ih: Any, w_hh: Any, biases: list[Any]) -> None:
     hidden = w_hh.shape[-1]
     if x.ndim != 3 or not len(x):
-        raise ValueError(f"lstm: x (t, n, features) with t >= 1 expected, got {x.shape}")
+        raise ValueError(f"{name}: x (t, n, features) with t >= 1 expected, got {x.shape}")
     expected = {
-        "h": (h, (x.shape[1], hidden)),
-        "c": (c, (x.shape[1], hidden)),
-        "weight_ih": (w_ih, (4 * hidden, x.shape[2])),
-        "weight_hh": (w_hh, (4 * hidden, hidden)),
-        **{name: (bias, (4 * hidden,)) for name, bias in zip(("bias_ih", "bias_hh"), biases, strict=False)},
+        **{state: (array, (x.shape[1], hidden)) for state, array in zip("hc", states, strict=False)},
+        "weight_ih": (w_ih, (gates * hidden, x.shape[2])),
+        "weight_hh": (w_hh, (gates * hidden, hidden)),
+        **{name: (bias, (gates * hidden,)) for name, bias in zip(("bias_ih", "bias_hh"), biases, strict=False)},
     }
-    for name, (array, shape) in expected.items():
+    for operand_name, (array, shape) in expected.items():
         if array.shape != shape:
-            raise ValueError(f"lstm: {name} {shape} expected for x {x.shape}, got {array.shape}")
+            raise ValueError(f"{name}: {operand_name} {shape} expected for x {x.shape}, got {array.shape}")

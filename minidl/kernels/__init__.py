@@ -15,7 +15,8 @@ imported when the first kernel is called. After that call only `use` changes the
 
 `selection.py` has the name of the selected kernels; `parallel_for.py` runs the loops of compiled kernels in several
 threads; `sixteen_bit.py` makes every kernel accept float16 and bfloat16; `counting.py` counts with the formulas in
-`flops.py`; `cache.py` finds the compiled kernels on disk.
+`flops.py`; `counting_scalars.py` counts multiplications one by one; `shapes.py` has arrays without contents; `cache.py`
+finds the compiled kernels on disk.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from minidl.arguments import one_of
-from minidl.kernels import counting
+from minidl.kernels import counting, shapes
 from minidl.kernels.counting import counted as counted
 from minidl.kernels.counting import owner as owner
 from minidl.kernels.selection import NAMES as NAMES
@@ -88,10 +89,10 @@ def _module(name: str) -> ModuleType:
 
 
 def array_module(array: Array) -> ModuleType:
-    """Return the module of an array: numpy, or cupy for an array on the GPU."""
+    """Return the module of an array: numpy, cupy on the GPU, `shapes` without contents, a recorder in `compiler`."""
     if isinstance(array, (np.ndarray, np.generic)):
-        return np
-    return sys.modules[type(array).__module__.partition(".")[0]]
+        return shapes if type(array) is shapes.Hollow else np
+    return getattr(array, "recorder", None) or sys.modules[type(array).__module__.partition(".")[0]]
 
 
 def to_numpy(array: Array) -> np.ndarray:

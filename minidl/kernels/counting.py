@@ -27,7 +27,7 @@ from functools import cache
 from types import ModuleType, TracebackType
 from typing import Any, NamedTuple
 
-from minidl.kernels.flops import OPERATIONS, UPDATES, WRITTEN
+from minidl.kernels.flops import OPERATIONS, PRODUCTS, UPDATES, WRITTEN, Formula
 from minidl.kernels.selection import Array
 from minidl.kernels.sixteen_bit import rounded_once
 
@@ -44,16 +44,22 @@ class Work(NamedTuple):
 class Counter:
     """The count of one context."""
 
-    __slots__ = ("flops", "nbytes", "taken", "within_kernels")
+    __slots__ = ("flops", "multiply_adds", "nbytes", "taken", "within_kernels")
 
     def __init__(self) -> None:
         self.flops = self.nbytes = 0
+        self.multiply_adds = 0  # of matrix products and convolutions alone
         self.taken = Work(0, 0)  # already returned by `take`
         self.within_kernels = False  # the current operation has called a kernel, which counted itself
 
     def add(self, flops: int, nbytes: int) -> None:
         self.flops += flops
         self.nbytes += nbytes
+
+    def kernel(self, name: str, flops: int, nbytes: int, multiply_adds: int) -> None:
+        """Count the call of a kernel."""
+        self.add(flops, nbytes)
+        self.multiply_adds += multiply_adds
 
     def elementwise(self, read: Sequence[Any], written: Any) -> None:
         """Count an elementwise operation of numpy: one flop for every element of the largest array."""
@@ -191,6 +197,7 @@ class CountedKernel:
         self._signature = inspect.signature(kernel)
         self._written = [list(self._signature.parameters).index(argument) for argument in WRITTEN.get(name, ())]
         self._formula = OPERATIONS.get(name) or UPDATES[name]
+        self._products: Formula = PRODUCTS.get(name, lambda *args: 0)
         self._of_operation = name in OPERATIONS
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -201,7 +208,8 @@ class CountedKernel:
                 args = self._signature.bind(*args, **kwargs).args
             written = [args[position] for position in self._written]
             results = result if isinstance(result, tuple) else (result,)
-            counter.add(self._formula(result, *args), _nbytes((*args, *written, *results)))
+            nbytes = _nbytes((*args, *written, *results))
+            counter.kernel(self.__name__, self._formula(result, *args), nbytes, self._products(result, *args))
             counter.within_kernels |= self._of_operation
         return result
 

@@ -4,7 +4,7 @@ The conventions:
 
 * An addition, multiplication, division, maximum, square root or elementary function (exp, tanh, ...) is one flop, so a
   multiply-add is two, as for LINPACK and in PyTorch's FlopCounterMode. Others count a multiply-add as one: the 3.8
-  billion of ResNet-50 in He et al. (arXiv:1512.03385, table 1) are 7.6 billion here.
+  billion of ResNet-50 in He et al. (arXiv:1512.03385, table 1) are 7.6 billion here. `PRODUCTS` counts as they do.
 * A function of one number (relu, tanh, gelu and their derivatives) is one flop, however it is computed.
 * Copies, comparisons and index arithmetic count nothing. Work per row or per channel (the logarithm of a sum) is
   neglected against work per element; a sum of n numbers is n flops.
@@ -52,15 +52,33 @@ def each(count: int) -> Formula:
     return lambda out, first, *args: count * first.size
 
 
-OPERATIONS: dict[str, Formula] = {
+PRODUCTS: dict[str, Formula] = {
     # each number of a result sums as many products as a row of `a` or of the weight has, or a window of the group
-    "matmul": lambda out, a, *others: 2 * out.size * a.shape[-1],
-    "linear": lambda out, x, weight, bias: 2 * out.size * weight.shape[1] + (bias is not None) * out.size,
-    "conv2d": lambda out, x, weight, bias, *geometry: (
-        2 * out.size * prod(weight.shape[1:]) + (bias is not None) * out.size
-    ),
-    "conv2d_backward_input": lambda out, g, weight, *geometry: 2 * g.size * prod(weight.shape[1:]),
-    "conv2d_backward_weight": lambda out, g, x, shape, *geometry: 2 * g.size * prod(shape[1:]),
+    "matmul": lambda out, a, *others: out.size * a.shape[-1],
+    "linear": lambda out, x, weight, bias: out.size * weight.shape[1],
+    "conv2d": lambda out, x, weight, bias, *geometry: out.size * prod(weight.shape[1:]),
+    "conv2d_backward_input": lambda out, g, weight, *geometry: g.size * prod(weight.shape[1:]),
+    "conv2d_backward_weight": lambda out, g, x, shape, *geometry: g.size * prod(shape[1:]),
+}
+"""Kernels of matrix products and convolutions: their multiply-adds, which are two flops each."""
+
+
+def product(name: str) -> Formula:
+    return lambda out, *args: 2 * PRODUCTS[name](out, *args)
+
+
+def with_bias(name: str) -> Formula:
+    return lambda out, x, weight, bias, *args: (
+        2 * PRODUCTS[name](out, x, weight, bias, *args) + (bias is not None) * out.size
+    )
+
+
+OPERATIONS: dict[str, Formula] = {
+    "matmul": product("matmul"),
+    "linear": with_bias("linear"),
+    "conv2d": with_bias("conv2d"),
+    "conv2d_backward_input": product("conv2d_backward_input"),
+    "conv2d_backward_weight": product("conv2d_backward_weight"),
     "max_pool2d": max_pool2d,
     "max_pool2d_backward": each(1),  # every element of g is added once
     "avg_pool2d": avg_pool2d,

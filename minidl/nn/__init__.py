@@ -11,7 +11,7 @@
 `stages.py` says where a model can be cut, `replace.py` puts other layers or weights in the place of a model's own.
 `checkpointing.py` lets backward recompute activations, by the segments that `segments.py` chooses. `building.py`
 makes only what this rank holds of a model: `placeholder.py` has the tensors that stand for the others, and `shard.py`
-divides a parameter among ranks.
+divides a parameter among ranks. `counts.py` counts parameters, activations and arithmetic of a model by layer.
 """
 
 from minidl.from_pytorch import explain_missing_names
@@ -23,6 +23,7 @@ from minidl.nn.checkpointing import checkpointing, stage_costs
 from minidl.nn.clip import clip_grad_norm_
 from minidl.nn.container import ModuleList, Sequential
 from minidl.nn.convolution import Conv1d, Conv2d
+from minidl.nn.counts import count
 from minidl.nn.dropout import Dropout, Dropout2d
 from minidl.nn.linear import Embedding, Flatten, Linear
 from minidl.nn.losses import (
@@ -39,7 +40,7 @@ from minidl.nn.module import Module
 from minidl.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from minidl.nn.parameter import Buffer, Parameter
 from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
-from minidl.nn.recurrent import LSTM, LSTMCell
+from minidl.nn.recurrent import LSTM, RNN, LSTMCell, RNNCell
 from minidl.nn.replace import replace_layers, using
 from minidl.nn.shard import Shard
 from minidl.nn.stages import Stage, run_stages
@@ -47,6 +48,7 @@ from minidl.nn.stages import Stage, run_stages
 __all__ = [
     "GELU",
     "LSTM",
+    "RNN",
     "AdaptiveAvgPool2d",
     "AdaptiveMaxPool2d",
     "AvgPool2d",
@@ -79,6 +81,7 @@ __all__ = [
     "NLLLoss",
     "Parameter",
     "RMSNorm",
+    "RNNCell",
     "ReLU",
     "Sequential",
     "Shard",
@@ -91,6 +94,7 @@ __all__ = [
     "building",
     "checkpointing",
     "clip_grad_norm_",
+    "count",
     "init",
     "models",
     "replace_layers",

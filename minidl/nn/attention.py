@@ -96,7 +96,7 @@ class MultiheadAttention(Module):
         generator = random.layer_generator(self) if dropout else None
         weights = None
         if need_weights:
-            probabilities = _attention_weights(q, k, mask, is_causal)
+            probabilities = attention_weights(q, k, mask, is_causal)
             if dropout:
                 probabilities = F.dropout(probabilities, dropout, generator=generator)
             weights = probabilities.mean(axis=1) if average_attn_weights else probabilities
@@ -142,7 +142,7 @@ class MultiheadAttention(Module):
         return heads.transpose(0, 2, 1, 3) if self.batch_first else heads.transpose(1, 2, 0, 3)
 
 
-def _attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
+def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
     """Return softmax(q k^T / sqrt(d) + mask), which the fused attention does not return; its zeros are here, too."""
     scores = (q @ k.transpose(2, 3)) * (1 / sqrt(q.shape[-1]))
     if is_causal:

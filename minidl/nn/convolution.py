@@ -28,6 +28,7 @@ class Conv2d(Module):
         groups        groups of channels; a filter reads its group only: groups=in_channels is depthwise convolution
         bias          whether a bias is added
         padding_mode  "zeros"; PyTorch's other modes are refused
+        algorithm     how it is computed: None, "naive", "im2col", "fft", "winograd" or "auto", see `F.conv2d`
 
     Shapes: x (n, in_channels, h, w) -> (n, out_channels, oh, ow); weight (out_channels, in_channels / groups, kh, kw),
     bias (out_channels,). oh = (h + 2 padding - dilation (kh - 1) - 1) // stride + 1, and likewise ow.
@@ -49,6 +50,7 @@ class Conv2d(Module):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
+        algorithm: str | None = None,
     ) -> None:
         channels = _checked("Conv2d", in_channels, out_channels, groups, padding_mode)
         self.in_channels, self.out_channels, self.groups = channels
@@ -56,13 +58,16 @@ class Conv2d(Module):
         self.padding = padding if isinstance(padding, str) else pair(padding)
         self.weight = Parameter(empty(self.out_channels, self.in_channels // self.groups, *self.kernel_size))
         self.bias = Parameter(empty(self.out_channels)) if bias else None
+        self.algorithm = algorithm
         reset_weight_and_bias(self.weight, self.bias)
 
     def forward(self, x: Any) -> Tensor:
-        return F.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        return F.conv2d(
+            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups, self.algorithm
+        )
 
     def extra_repr(self) -> str:
-        return _described(self, {"padding": (0, 0), "dilation": (1, 1), "groups": 1})
+        return _described(self, {"padding": (0, 0), "dilation": (1, 1), "groups": 1, "algorithm": None})
 
 
 class Conv1d(Module):
@@ -88,6 +93,7 @@ class Conv1d(Module):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
+        algorithm: str | None = None,
     ) -> None:
         channels = _checked("Conv1d", in_channels, out_channels, groups, padding_mode)
         self.in_channels, self.out_channels, self.groups = channels
@@ -95,13 +101,16 @@ class Conv1d(Module):
         self.padding = padding if isinstance(padding, str) else single(padding)
         self.weight = Parameter(empty(self.out_channels, self.in_channels // self.groups, *self.kernel_size))
         self.bias = Parameter(empty(self.out_channels)) if bias else None
+        self.algorithm = algorithm
         reset_weight_and_bias(self.weight, self.bias)
 
     def forward(self, x: Any) -> Tensor:
-        return F.conv1d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        return F.conv1d(
+            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups, self.algorithm
+        )
 
     def extra_repr(self) -> str:
-        return _described(self, {"padding": (0,), "dilation": (1,), "groups": 1})
+        return _described(self, {"padding": (0,), "dilation": (1,), "groups": 1, "algorithm": None})
 
 
 def _checked(name: str, in_channels: int, out_channels: int, groups: int, padding_mode: str) -> tuple[int, int, int]:

@@ -204,7 +204,10 @@ class Module:
         """
         if not hasattr(state_dict, "keys"):
             given = type(state_dict).__name__
-            raise TypeError(f"a dict of names and arrays is expected, as state_dict() gives, not a {given}")
+            raise TypeError(
+                f"a dict of names and arrays is expected, such as state_dict() or, of a run, "
+                f"parallel.Checkpoint.load(path).model, not a {given}"
+            )
         tensors = dict(self._named_tensors())
         unexpected = [name for name in state_dict if name not in tensors]
         tensors = {name: tensor for name, tensor in tensors.items() if not tensor._left_out}
@@ -226,6 +229,8 @@ class Module:
                 if arrays[name].shape != tensors[name].shape:
                     problems.append(f"{name}: has shape {arrays[name].shape}, the model needs {tensors[name].shape}")
         if problems:
+            if advice := _behind_a_prefix(list(tensors), list(map(str, state_dict))):
+                problems = [advice]
             raise ValueError(f"this state does not fit {type(self).__name__}:\n  " + "\n  ".join(problems))
         for name, array in arrays.items():
             tensors[name].copy_(array)
@@ -363,6 +368,19 @@ def _once(named: Iterator[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
         if value not in seen:
             seen.add(value)
             yield name, value
+
+
+def _behind_a_prefix(wanted: list[str], given: list[str]) -> str:
+    """What to load instead, if names have a prefix: those of a run's checkpoint, or of PyTorch's wrappers; else ""."""
+    if "tree" in given and any(name.startswith("model.") for name in given):
+        return "it is the checkpoint of a run: load parallel.Checkpoint.load(path).model"
+    for prefix in {name.removesuffix(wanted[0]) for name in given if wanted and name.endswith(f".{wanted[0]}")}:
+        if {name.removeprefix(prefix) for name in given} >= {name for name in wanted if not name.endswith(_LATER)}:
+            return (
+                f"its names begin with {prefix}, as a wrapper writes them: load "
+                f"{{name.removeprefix({prefix!r}): state[name] for name in state}}"
+            )
+    return ""
 
 
 add_hints(Module, OF_LAYERS)

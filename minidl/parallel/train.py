@@ -26,7 +26,7 @@ from minidl.parallel.plan import ParallelPlan
 from minidl.parallel.run.checkpoint import Checkpoint
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.elastic_restart import Elastic, Leg
-from minidl.parallel.run.history import Progress
+from minidl.parallel.run.history import HistoryRow, Progress
 from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.run_files import RunFolder
@@ -67,7 +67,7 @@ def train(
                     every epoch, the others at the end. In a script under mpiexec rank 0 reads and writes
         resume      checkpoint to go on from, to the same bits as a run that was never stopped; None: from the start.
                     See the notes for another number of nodes
-        progress    called in the caller's process, up to ten times a second and after every epoch
+        progress    called in the caller's process, up to ten times in a real second and after every epoch
         config      kept in the checkpoint for the caller; JSON
         timeout     seconds that a rank may wait in one operation
         deadline    real seconds after which the run ends with a `CommTimeout`, as in `cluster.launch`, even where a
@@ -144,11 +144,14 @@ def train(
         final = _state_evaluated_in_run(ended)
     if final is None:
         readings = strategy.readings(ended.nodes)
+        shares = ended.run.trace.shares(0)
+
+        def tell(row: HistoryRow) -> None:
+            if progress is not None:
+                progress(Progress.of_row(row, job.epochs, shares))
+
         evaluation = partial(evaluated, timed, strategy.combine, ended.records, config, readings)
-        final = _by_the_deadline(deadline, evaluation)
-        if progress is not None:
-            for row in final.history:
-                progress(Progress.of_row(row, job.epochs, ended.run.trace.shares(0)))
+        final = _by_the_deadline(deadline, evaluation, tell)
         files.save(final)
     return Report(
         job, strategy, ended.nodes, final.history, ended.seconds, ended.run.trace, final, ended.run.results,
@@ -175,12 +178,25 @@ def _errors_as_they_are() -> Iterator[None]:
         raise
 
 
-def _by_the_deadline(deadline: float | None, function: Callable[[], _T]) -> _T:
-    """What the function returns, which may run the model in this process; a layer may loop for ever in it."""
+def _by_the_deadline(
+    deadline: float | None, function: Callable[..., _T], *listener: Callable[[HistoryRow], None]
+) -> _T:
+    """What the function returns, which may run the model in this process; a layer may loop for ever in it.
+
+    listener: at most one, which the function can call with rows; it is called in this process.
+    """
     if deadline is None:
-        return function()
+        return function(*listener)
+    count = len(listener)  # the program is copied to a process of its own, where no listener could go
+
+    def program(comm: Communicator) -> _T:
+        return function(*[comm.tell] * count)
+
+    def hear(rank: int, row: HistoryRow) -> None:
+        listener[0](row)
+
     try:
-        run = cluster.launch(lambda comm: function(), nodes=1, on="simulation", deadline=deadline)
+        run = cluster.launch(program, nodes=1, on="simulation", deadline=deadline, listener=hear)
     except cluster.ClusterError as error:
         if error.cause is not None:
             raise error.cause from error

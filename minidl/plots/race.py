@@ -86,6 +86,7 @@ def draw(
         _log_axis(timed[place], "x", all_seconds)
         timed[place].set_xlabel("time (s)")
         counted[place].set_xlabel("samples, all nodes")
+        counted[place].locator_params(axis="x", nbins=4)  # more numbers of five digits would touch
     for first in (timed[0], counted[0]):
         first.set_ylabel(ylabel)
     legend_lines = _add_legend(figure, handles, _labels(places))

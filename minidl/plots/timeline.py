@@ -29,6 +29,7 @@ MESSAGE_HEIGHT = 0.122  # inches for each line of a message's label
 HEADING = 105  # characters of a line above a run: more are wider than the picture
 UNLABELLED = ("send", "receive", "reduce", "wait", "fault")  # messages have labels of their own
 HAIR = 1e-9  # share of the picture's width: shorter bars come from rounding and are not drawn
+MOST_ROWS = 24  # ranks in a picture's height: more are drawn closer together
 MANY_RANKS = 16  # above, there is no room for labels
 
 
@@ -90,7 +91,11 @@ def draw(
 
 @style.applied()
 def compare(
-    panels: Sequence[Panel], start: float = 0.0, end: float | None = None, row_height: float = ROW_HEIGHT
+    panels: Sequence[Panel],
+    start: float = 0.0,
+    end: float | None = None,
+    row_height: float = ROW_HEIGHT,
+    own_axes: bool = False,
 ) -> Figure:
     """Draw several runs one above the other, with one time axis and one legend, and return the figure.
 
@@ -98,30 +103,34 @@ def compare(
         panels        one run each
         start, end    interval to show, in seconds; default from 0 to the end of the longest run
         row_height    inches between two ranks; 0.17 for small charts that show the shape only
+        own_axes      give each run a time axis of its own, so that a short one can be read below a long one
 
     >>> rows = [(0, "compute", 0.0, 1.0, "forward")]
     >>> figure = compare([Panel(rows, 1, "measured"), Panel(rows, 1, "simulated")])
     """
-    if end is None:
-        end = max(panel.end for panel in panels)
-    if end <= start:
-        end = start + 1.0
-    heights = [row_height * min(max(panel.ranks, 2), 24) for panel in panels]
-    figure, all_axes = style.new_figure(9.0, 1.0 + 0.45 * len(panels) + sum(heights), heights=heights, sharex=True)
-    factor, unit = style.time_unit(end - start)
+    longest = max(panel.end for panel in panels) if end is None else end
+    heights = [row_height * min(max(panel.ranks, 2), MOST_ROWS) for panel in panels]
+    height = 1.0 + (0.75 if own_axes else 0.45) * len(panels) + sum(heights)
+    figure, all_axes = style.new_figure(9.0, height, heights=heights, sharex=not own_axes)
     is_dense = False
     for axes, panel in zip(all_axes, panels, strict=True):
-        is_dense |= _draw_panel(axes, panel, start, end, factor, MESSAGE_HEIGHT / row_height)
+        last = panel.end if own_axes and end is None else longest
+        if last <= start:
+            last = start + 1.0
+        factor, unit = style.time_unit(last - start)
+        is_dense |= _draw_panel(axes, panel, start, last, factor, MESSAGE_HEIGHT / row_height)
         if len(panels) > 1:
             axes.set_title(style.in_lines(_heading(panel, factor, unit), HEADING), fontsize=9)
-    margin = 0.003 * (end - start) if any(panel.outline for panel in panels) else 0.0  # room for the frame's lines
-    all_axes[-1].set_xlim((start - margin) * factor, (end + margin) * factor)
-    all_axes[-1].set_xlabel(f"time ({unit})")
-    _legend(figure, panels, HAIR * (end - start))
+        if own_axes or axes is all_axes[-1]:
+            margin = 0.003 * (last - start) if any(panel.outline for panel in panels) else 0.0  # for the frame's lines
+            axes.set_xlim((start - margin) * factor, (last + margin) * factor)
+            axes.set_xlabel(f"time ({unit})")
+    _legend(figure, panels, HAIR * (longest - start))
     if len(panels) == 1 and panels[0].title:
         figure.suptitle(style.in_lines(panels[0].title, HEADING), x=0.01, ha="left", fontsize=10, fontweight="bold")
     hint = "where bars are too many to tell apart, colours are stacked by their share of the time" if is_dense else ""
-    notes = [panels[0].note, hint] if len(panels) == 1 else [hint]
+    axes_hint = "each run has a time axis of its own" if own_axes and len(panels) > 1 else ""
+    notes = [panels[0].note, hint] if len(panels) == 1 else [axes_hint, hint]
     sources = list(dict.fromkeys(panel.source for panel in panels))
     style.label_source(figure, sources, "; ".join(note for note in notes if note))
     return figure
@@ -143,7 +152,8 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
         lines += bars.gaps(track, geometry, end - start)
     _fill(axes, polygons, panel.colours, lines, factor)
     for track in tracks.values():
-        _borders(axes, track, geometry, end - start, factor)
+        if panel.ranks <= MOST_ROWS:  # of thinner bars little but the borders would be seen
+            _borders(axes, track, geometry, end - start, factor)
     if panel.ranks <= MANY_RANKS:
         for (_, lane), track in tracks.items():
             if lane == 0:

@@ -8,6 +8,7 @@ import numpy as np
 
 from minidl import kernels
 from minidl.kernels import Array
+from minidl.kernels.shapes import Hollow
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tape import Node
 
@@ -19,8 +20,10 @@ def as_array(value: Any) -> Array:
     """
     if isinstance(value, Node):
         return value._data
+    if hasattr(value, "recorder"):  # while `compiler.trace` runs
+        return value
     module = kernels.new_array_module()
-    if type(value) is np.ndarray and module is np:
+    if type(value) in (np.ndarray, Hollow) and module is np:
         array = value
     elif isinstance(value, np.ndarray):  # of a subclass, which may refuse: `nn.placeholder.Absent` has no values
         array = module.asarray(value.view(np.ndarray))

@@ -59,7 +59,7 @@ def dependency_graph(forward: Callable[[], Tensor | Sequence[Tensor]]) -> dict[s
     finally:
         counting.active.reset(token)
         counting.in_use.set(None)
-    names = {node: f"{_operation(vjp)} {i}" for i, (node, vjp) in enumerate(zip(nodes, vjps, strict=True))}
+    names = {node: f"{operation_name(vjp)} {i}" for i, (node, vjp) in enumerate(zip(nodes, vjps, strict=True))}
     leaves: dict[Node, None] = {}
     tasks: dict[str, Task] = {}
     for node, above in zip(nodes, parents, strict=True):
@@ -78,6 +78,30 @@ def dependency_graph(forward: Callable[[], Tensor | Sequence[Tensor]]) -> dict[s
     for i, leaf in enumerate(leaves):
         _sum(tasks, f"sum of gradient {i}", received[leaf], leaf._data.size)
     return tasks
+
+
+def depth(outputs: Tensor | Sequence[Tensor]) -> int:
+    """The number of operations on the longest path to the outputs, which follow each other on any number of cores.
+
+    A recurrent layer's depth grows with the sequence, that of attention does not. An operation that computes several
+    steps, as `F.lstm` does, counts them all. Operations without a gradient are not on the tape, and do not count.
+
+    >>> from minidl import Tensor, depth, nn
+    >>> layer, attention = nn.LSTM(4, 4), nn.MultiheadAttention(4, 2)
+    >>> for length in (5, 50):
+    ...     x = Tensor([[[0.1, 0.2, 0.3, 0.4]]] * length)
+    ...     print(depth(layer(x)[0]), depth(attention(x, x, x)[0]))
+    6 12
+    51 12
+    """
+    outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    if outputs and all(tensor.is_leaf and tensor.requires_grad for tensor in outputs):
+        return 0
+    longest: dict[Node, int] = {}
+    for node in _recorded(outputs):
+        before = max((longest.get(parent, 0) for parent in node._parents), default=0)
+        longest[node] = before + getattr(node._vjp, "depth", 1)
+    return max(longest.values())
 
 
 class Log(counting.Counter):
@@ -110,7 +134,7 @@ def _recorded(outputs: Sequence[Node]) -> list[Node]:
     """The nodes that the outputs were computed from, in the order of execution."""
     found = dict.fromkeys(node for node in map(node_of, outputs) if node._vjp is not None)
     if not found:
-        raise RuntimeError("dependency_graph: the outputs of the forward function do not require a gradient")
+        raise RuntimeError("the outputs do not require a gradient: nothing about them is on the tape")
     nodes = list(found)
     for node in nodes:  # the list grows while it is read
         fresh = [parent for parent in dict.fromkeys(node._parents) if parent._vjp is not None and parent not in found]
@@ -119,7 +143,7 @@ def _recorded(outputs: Sequence[Node]) -> list[Node]:
     return sorted(nodes, key=lambda node: node._sequence)
 
 
-def _operation(vjp: Vjp | None) -> str:
+def operation_name(vjp: Vjp | None) -> str:
     """Name of the function that recorded the node; if that is private, of its module."""
     name = str(getattr(vjp, "__qualname__", "operation")).partition(".")[0]
     return str(getattr(vjp, "__module__", name)).rpartition(".")[2] if name.startswith("_") else name

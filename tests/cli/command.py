@@ -6,7 +6,9 @@ import contextlib
 import contextvars
 import functools
 import io
+import math
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -20,7 +22,7 @@ import numpy as np
 import pytest
 import typer
 
-from minidl.cli import app, imported
+from minidl.cli import app, display, imported
 from minidl.cli.models import MODELS
 from minidl.cli.simulate.cases import IMPORTED_ALL_REDUCES
 from minidl.cli.strategies import COMPRESSORS, STRATEGIES
@@ -42,7 +44,8 @@ def entry() -> Any:
 def minidl(folder: Path, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
     """Call the command in this process, in `folder`, with numpy's kernels, off a terminal, to its end.
 
-    An error that the command does not answer is raised here. What `--import` has registered is forgotten.
+    It prints no progress, however long it takes. An error that the command does not answer is raised here. What
+    `--import` has registered is forgotten.
     """
     words = [str(argument) for argument in arguments]
     out, err = io.StringIO(), io.StringIO()
@@ -52,6 +55,7 @@ def minidl(folder: Path, *arguments: object, **changes: str) -> subprocess.Compl
             patch.delenv(name, raising=False)
         for name, value in ({"MINIDL_KERNELS": "numpy"} | changes).items():
             patch.setenv(name, value)
+        patch.setattr(display, "LOG_SECONDS", math.inf)
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         with pytest.raises(SystemExit) as ending:
@@ -80,7 +84,7 @@ def forgetting_own_names() -> Iterator[None]:
 def succeeds(*arguments: object, **changes: str) -> str:
     """What the command, called in this process and in the current folder, prints; it ends with exit code 0."""
     done = minidl(Path(), *arguments, **changes)
-    assert (done.returncode, done.stderr) == (0, ""), arguments
+    assert (done.returncode, done.stderr) == (0, ""), (arguments, done.stderr)
     return done.stdout
 
 
@@ -142,6 +146,11 @@ def start(folder: Path, *arguments: object, **changes: str) -> subprocess.Popen[
     )
     STARTED.append(process)
     return process
+
+
+def without_progress(errors: str) -> str:
+    """What a started command has written to standard error, without the lines by which a slow machine is bridged."""
+    return re.sub(r"^.* \d+% done .*\n", "", errors, flags=re.MULTILINE)
 
 
 STARTED: list[subprocess.Popen[str]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -153,9 +154,48 @@ def test_the_table_has_means_and_standard_deviations_over_the_seeds():
 
 def test_the_table_counts_the_seeds_that_reach_the_target_and_has_a_mean_time_only_if_all_do():
     group = OverSeeds([run_of(0, [0.8, 0.9, 0.90]), run_of(1, [0.9, 0.9, 0.94]), run_of(2, [0.9, 0.9, 0.95])])
-    assert [group.cells(target)[4] for target in (0.94, 0.96)] == ["3 s\n2 of 3", "never"]
+    assert [group.cells(target)[4] for target in (0.94, 0.96)] == ["3 s\n2 of 3", "only 95.00%"]
     assert [group.mean_seconds_to(target) for target in (0.94, 0.96)] == [None, None]
     assert [run_of(0, [0.5, 0.9, 0.8]).seconds_to(target) for target in (0.5, 0.7, 0.9, 0.95)] == [1, 2, 2, None]
+
+
+def compared(*runs: ComparedRun, asked: float | None = None) -> parallel.Comparison:
+    return parallel.Comparison("", "simulated", range(2), asked, runs=list(runs))
+
+
+def test_unless_it_is_asked_for_the_target_is_the_highest_percent_that_every_run_reaches_that_did_not_diverge():
+    lost = run_of(2, [0.21], "diverged in epoch 2")
+    one = compared(run_of(0, [0.8, 0.947, 0.93]), run_of(1, [0.9, 0.936, 0.951]), lost)
+    assert one.target == 0.94
+    (table,) = one.tables()
+    assert (table.columns[4], table.rows[0][4]) == ("to 0.94", "2.5 s\n± 0.71 s\n2 of 3")
+    assert one.legend.startswith("to 0.94: time to the test accuracy that all runs reach; sent")
+    assert compared(lost).target is None
+
+
+def test_a_row_that_does_not_reach_the_target_has_its_best_accuracy_and_the_legend_says_so():
+    one = compared(run_of(0, [0.8, 0.9472, 0.93]), asked=0.95)
+    (table,) = one.tables()
+    assert (table.rows[0][4], table.first) == ("only 94.72%", None)
+    assert "only: the highest test accuracy of a strategy that does not reach it" in one.legend
+    assert "only:" not in compared(run_of(0, [0.8, 0.9472, 0.93]), asked=0.91).legend
+
+
+def test_without_accuracies_there_is_no_target():
+    """Targets may be no classes."""
+    one = compared(run_of(0, [math.nan] * 3))
+    (table,) = one.tables()
+    assert (one.target, table.columns[4], table.rows[0][4]) == (None, "to target", "-")
+    assert "only:" not in one.legend
+    assert [one.rows()[0][name] for name in ("target", "seconds_to_target")] == [None, None]
+
+
+def test_a_title_is_above_the_tables_and_the_picture():
+    words = ("--strategies", "serial", "--networks", "none", "--title", "What [x] costs: $5 or $6", "--out", "out")
+    lines = succeeds("compare", *SMALL, *words).splitlines()
+    assert lines[0] == "What [x] costs: $5 or $6"
+    assert lines[1].startswith("mlp on spirals, 4 nodes")
+    assert "What [x] costs: $5 or $6, none: simulated" in [line.strip() for line in lines]
 
 
 def test_seeds_that_diverge_are_counted_and_not_averaged():

@@ -16,7 +16,6 @@ from minidl.cli.models import MODELS
 from minidl.cli.simulate.cases import ALGORITHMS
 from minidl.cluster.cost.network import PRESETS
 from tests.cli.command import minidl, refused, succeeds
-from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -48,28 +47,6 @@ def test_help_fits_the_terminal_names_everything_and_shows_the_examples_unbroken
         assert f"  {line}\n" in page
 
 
-QUICK = ("--list", "simulate --nodes", "schedule")  # a fraction of a second each
-LINES = [
-    line.strip()
-    for text in EXAMPLES.values()
-    for line in text.replace("\\\n", " ").splitlines()  # continued lines
-    if line.strip() and not line.startswith("mpiexec")
-]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [line for line in LINES if any(mark in line for mark in QUICK)]
-    + exhaustively(*(line for line in LINES if not any(mark in line for mark in QUICK))),
-)
-def test_every_example_of_help_runs_as_it_is_typed_but_with_less_to_train(line):
-    words = shlex.split(line)[1:]
-    if words[0] in ("train", "compare") and "--list" not in words:
-        less = {"--model": "mlp", "--data": "spirals", "--epochs": 1}
-        words += [word for name, value in less.items() if name not in words for word in (name, str(value))]
-    succeeds(*words)
-
-
 def test_tab_offers_commands_and_values(tmp_path):
     (tmp_path / "net.json").write_text("{}")
     offered = {
@@ -97,6 +74,7 @@ def test_tab_offers_commands_and_values(tmp_path):
 def test_a_mistyped_command_or_option_is_answered_with_the_nearest():
     assert "Did you mean 'train'?" in refused("trian")
     assert "--nodes" in refused("train", "--ndoes", 4)
+    assert "--lr" not in refused("simulate", "--learning-rate", 1)
     for words in (("--nodes", "four"), ("--epochs", "2.5"), ("--lr", "fast"), ("--nodes",)):
         assert words[0] in refused("train", *words)
 
@@ -113,3 +91,19 @@ def test_without_tensorboardx_the_message_says_what_to_install(tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     assert "pip install 'minidl[tensorboard]'" in refused("train", "--model", "mlp", "--tensorboard")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "own"),
+    [
+        ("train --learning_rate=3", "--lr"),
+        ("compare --strategies serial --learning-rate 3", "--lr"),
+        ("train --workers 2", "--nodes"),
+    ],
+)
+def test_an_option_by_the_name_that_others_give_it_is_answered_with_its_own(words, own):
+    assert f"(Possible options: {own})" in refused(*shlex.split(words))
+
+
+def test_an_option_that_the_command_has_by_no_name_is_answered_without_one():
+    assert refused("schedule", "--learning-rate", 3).strip().endswith("No such option: --learning-rate")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from minidl.cluster.cost.network import PRESETS, Network
+from minidl.cluster.cost.topologies.text import FORMS
 from tests.cli.command import refused, refuses, succeeds
 
 pytestmark = pytest.mark.timeout(300)
@@ -21,6 +22,18 @@ def test_every_network_is_listed_with_its_numbers_and_their_source():
     assert "10 Gbit/s" in usual
     assert "…" not in usual
     assert narrow == usual  # a terminal that is too narrow breaks the lines: no number is cut
+
+
+@pytest.mark.usefixtures("pictures")
+def test_topologies_stand_for_networks_in_training_and_comparisons_and_are_listed():
+    listed = succeeds("networks", COLUMNS="200")
+    assert all(f"{form.example}@1us/100Gbit" in listed for form in FORMS.values())
+    words = ("--model", "mlp", "--data", "spirals", "--epochs", 1, "--nodes", 4)
+    there = ("--network", "torus:3x2@1gbe")
+    assert "network torus:3x2@1gbe" in succeeds("train", *words, *there, "--on", "simulation")
+    assert "which only a simulation has: --on simulation" in refused("train", *words, *there)
+    said = succeeds("compare", *words, "--networks", "torus:3x2@1gbe", "1gbe", "--strategies", "synchronous")
+    assert "torus:3x2@1gbe: simulated" in said
 
 
 @pytest.mark.usefixtures("pictures")

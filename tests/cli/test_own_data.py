@@ -33,6 +33,24 @@ def test_a_table_trains_and_is_compared_and_its_run_goes_on():
     succeeds("compare", *own, "--epochs", 1, "--strategies", "synchronous", "--networks", "none")
 
 
+def test_what_own_data_was_read_as_is_said_before_the_training():
+    small = ("--model", "mlp:hidden=2", "--epochs", 1, "--batch-size", 9)
+    Path("wine.csv").write_text("a,quality\n" + "".join(f"{i % 7}.25,{i % 6 + 3}\n" for i in range(60)))
+    said = (
+        "6 classes of the column quality: 3, 4, ..., 8 (each number is a class: the model does not predict quantities)"
+    )
+    assert said in succeeds("train", "--data", "wine.csv", *small, "--on", "simulation")
+    assert said in succeeds("compare", "--data", "wine.csv", *small, "--nodes", 2, "--strategies", "synchronous")
+    np.savez("large.npz", x=np.outer(np.arange(60), [17.5, 3]), y=np.array(["a", "b"])[np.arange(60) % 2])
+    lines = succeeds("train", "--data", "large.npz", *small, "--on", "simulation").splitlines()
+    at = lines.index("2 classes: a, b")
+    assert lines[at + 1] == "samples have values up to 1015, and are not scaled: values near 1 train better"
+    Path("my.txt").write_text("abc\n" * 200)
+    text = ("train", "--data", "my.txt", "--model", "gpt:layers=1,width=8,context=8", "--epochs", 1)
+    assert "a text of 4 different symbols\n" in succeeds(*text, "--on", "simulation")
+    assert "classes" not in succeeds("train", "--data", "spirals", *small, "--on", "simulation").partition("epoch")[0]
+
+
 def test_a_python_file_is_data_if_it_defines_one_set():
     Path("my.py").write_text(MINE)
     succeeds("train", "--data", "my.py", "--model", "mlp", "--epochs", 1, "--batch-size", 10, "--out", "run")
@@ -58,7 +76,9 @@ def test_a_function_that_returns_something_else_is_refused():
     Path("my.py").write_text(MINE.replace("Dataset(x[30:], y[30:])", "(x, y)"))
     assert "--data mine: it returns Splits of something else" in refused("train", "--data", "my.py")
     Path("my.py").write_text(MINE.replace("y[:30]", "{}['x']"))
-    assert "--data mine: KeyError: 'x'" in refused("train", "--data", "my.py")
+    assert "--data mine: my.py, line 8: KeyError: 'x'" in refused("train", "--data", "my.py")
+    Path("my.py").write_text(MINE.replace("(40, 3)", "(40, 3)) + np.ones((7, 2)"))
+    assert "--data mine: my.py, line 6: ValueError: operands could not" in refused("train", "--data", "my.py")
 
 
 def unnamed(x: np.ndarray, y: np.ndarray) -> Splits:

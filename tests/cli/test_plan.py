@@ -91,6 +91,7 @@ def test_a_plan_that_no_mesh_can_follow_ends_with_a_sentence():
             "pp=2,tp": "--plan 'pp=2,tp' is no plan: write the extent of each axis",
             "pp:2": "--plan 'pp:2' is no plan: write the extent of each axis",
             "pp=2,schedule=1fb1": "did you mean '1f1b'",
+            "pp=2,schedule=1F1B": "got '1F1B': did you mean '1f1b'",
             "pp=2,schedule=interleaved,micro_batches=3": "use a multiple of 2",
             "pp=2,schedule=pipedream,micro_batches=4": "leave out micro_batches",
             "pp=2,cuts=secs": "cuts must be 'flops' or 'seconds', got 'secs'",

@@ -127,7 +127,7 @@ def test_alpha_and_beta_take_the_place_of_the_presets():
     assert number(row, "simulated_seconds") == pytest.approx(2 * 400 + 2 * 400, rel=1e-9)
 
 
-RACKS = ("--racks", "4x4", "--nic", "1us,1200Gbit", "--uplink", "5us,100Gbit")
+RACKS = ("--network", "racks:4x4@1us/1200Gbit@5us/100Gbit")
 
 
 def test_on_four_machines_of_four_gpus_groups_that_are_machines_win_as_the_formula_says():
@@ -144,6 +144,32 @@ def test_on_four_machines_of_four_gpus_groups_that_are_machines_win_as_the_formu
     assert ordered["formula_seconds"] == ""
     assert "hierarchical: 4 x 4 " in said
     assert "-: there is no formula for links that are shared" in said
+
+
+def test_one_command_says_which_all_reduce_wins_on_which_topology():
+    networks = ("torus:4x4@1us/100Gbit", "fat_tree:4x4", "dragonfly:2x2x2x2@10gbe", "infiniband")
+    rows, said = simulate("--networks", *networks, "--nodes", 16, "--bytes", "1.2MB")
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    for name in networks:
+        here = [row for row in rows if row["network"] == name and row["algorithm"] != "auto"]
+        best = min(here, key=lambda row: number(row, "simulated_seconds"))
+        line = next(line for line in lines if line.startswith(f"{name} 1.2 MB 16 "))
+        assert best["algorithm"] in line
+    assert "hierarchical: 4 x 4" in said  # by default neighbours
+    _, alone = simulate("--network", "infiniband", "--nodes", 4, "--bytes", "1MB")
+    assert "The fastest" in said
+    assert "The fastest" not in alone
+
+
+@pytest.mark.usefixtures("pictures")
+@pytest.mark.parametrize(
+    ("drawn", "own"), [(("ring:5", "pipelined_chain:5"), False), (("ring:5", "parameter_server:5"), True)]
+)
+def test_timelines_of_which_one_takes_over_twice_as_long_have_axes_of_their_own(drawn, own, monkeypatch):
+    asked = []
+    monkeypatch.setattr(report, "plot_traces", lambda *_, own_axes, **__: asked.append(own_axes))
+    simulate("--nodes", 5, "--bytes", "1MB", "--trace-of", *drawn)
+    assert asked == [own]
 
 
 def test_the_network_file_written_for_racks_can_be_given_as_a_network():
@@ -251,26 +277,26 @@ def test_the_picture_is_against_nodes_or_bytes_and_says_simulated():
 
 
 def test_bad_input_is_refused_in_one_sentence_before_there_is_a_folder():
-    racks = "--racks 8x8 --nic 1us,1200Gbit"
-    uplink = f"{racks} --uplink 5us,100Gbit"
+    racks = "--network racks:8x8@1us/1200Gbit"
     refuses(
         "simulate --out out",
         {
             "--collective allreduce": "or 'barrier', got 'allreduce': did you mean 'all_reduce'?",
             "--algorithm rign": "or 'auto', got 'rign': did you mean 'ring'?",
             "--collective broadcast --algorithm ring": "broadcast is always done by 'tree': leave out --algo",
-            "--network none": "--network must be '1gbe', '10gbe'",
-            "--racks 8": "--racks takes the number of racks and of nodes in each, such as 8x8, got '8'",
-            "--racks 8x8": "--racks needs --nic too: the latency and the speed of that link, such as",
-            f"{racks} --uplink 5us": "--uplink takes a latency and a speed, such as 5us,100Gbit, got '5us'",
-            f"{racks} --uplink 5us,9": "--uplink 5us,9: '9' is no speed: write it as 100Gbit or 12.5GB/s",
-            f"{racks} --uplink 5\N{LATIN SMALL LETTER LONG S},1Gbit": "' is no time: write it as 5us, 1.5ms",
-            f"{uplink} --racks 100000x100000": "has 10,000,000,000 nodes: at most 1,024 are simulated",
-            f"{uplink} --nodes 65": "65 nodes have no place in",
-            f"{uplink} --nodes 2,2000": "--nodes 2000: at most 1,024 nodes in racks are simulated",
-            f"{uplink} --network 1gbe": "--racks describes the network by --nic and --uplink: leave out --network",
-            f"{uplink} --beta 0": "--racks describes the network by --nic and --uplink: leave out --beta",
-            "--nic 1us,1Gbit": "--nic is a link of racks: give --racks too, such as --racks 8x8",
+            "--network none": "network must be '1gbe', '10gbe'",
+            "--network racks:8": "racks:8: racks takes two numbers, as in racks:8x8: racks, nodes in each",
+            f"{racks}@5us": "the link '5us' must be like 1us/100Gbit or like infiniband: '' is no speed: write it as",
+            f"{racks}@5us/9": "the link '5us/9' must be like 1us/100Gbit or like infiniband: '9' is no speed: write",
+            f"{racks}@5\N{LATIN SMALL LETTER LONG S}/1Gbit": "' is no time: write it as 5us, 1.5ms",
+            f"{racks}@10gbe@10gbe": "racks takes at most two links after @, got 3",
+            "--network racks:100000x100000": "has 10,000,000,000 nodes: at most 1,024 are simulated",
+            "--network torus:8x8x17": "torus:8x8x17 has 1,088 nodes: at most 1,024 are simulated",
+            "--network torus": "or 'nvlink', got 'torus': or give a file .json, or a topology such as torus:4x4x2",
+            "--network tours:8x8": "the kind of a topology must be 'racks', 'torus', 'fat_tree' or 'dragonfly', got",
+            "--network torus:8x8 --nodes 65": "65 nodes have no place in",
+            f"{racks} --nodes 2,2000": "--nodes 2000: at most 1,024 nodes of a topology are simulated",
+            f"{racks} --beta 0": "--alpha and --beta cannot replace the links of racks:8x8@1us/1200Gbit: write them as",
             "--per-group 3 --nodes 8": "per_group must divide the number of ranks, 8; got 3",
             "--per-group 2 --algorithm ring": "--per-group is for hierarchical: leave it out, or add",
             "--on mpi": "--on says where --measured makes the calls for real: give --measured too",

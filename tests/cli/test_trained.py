@@ -11,7 +11,7 @@ from PIL import Image
 
 from minidl import data, nn
 from minidl.parallel import Checkpoint
-from tests.cli.command import minidl, refused, refuses, succeeds
+from tests.cli.command import minidl, read_until, refused, refuses, start, succeeds
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -57,6 +57,7 @@ def test_new_samples_are_prepared_as_those_of_training_and_labels_are_counted():
     Path("narrow.csv").write_text("a,size\n1,large\n")
     Path("nameless.csv").write_text("1,2,large\n")
     np.savez("short.npz", x=x, y=words[:3])
+    Path("my.txt").write_text("1,2\n")
     refuses(
         "predict run",
         {
@@ -65,7 +66,8 @@ def test_new_samples_are_prepared_as_those_of_training_and_labels_are_counted():
             "nameless.csv": "nameless.csv has no column a",
             "short.npz": "short.npz has 90 samples and 3 labels",
             "new.csv --out new.csv": "--out new.csv has the samples themselves",
-            "gone.csv": "there are no samples at gone.csv",
+            "gone.csv": "there is no data at gone.csv",
+            "my.txt": "my.txt has no samples: give NAME.csv, NAME.npz, NAME.npy, an image, or a folder of images",
             "new.csv --import gone.py": "gone.py: there is no such file",
         },
     )
@@ -74,21 +76,74 @@ def test_new_samples_are_prepared_as_those_of_training_and_labels_are_counted():
     assert "mlp:hidden=8 predicts classes and continues no text: minidl predict" in refused("sample", "run")
 
 
-def test_a_run_is_refused_once_its_data_is_gone_or_has_changed():
+def test_a_run_predicts_without_its_data_and_goes_on_with_the_same_data_alone():
     rows = "".join(f"{i % 7},{i % 5},{'ab'[i % 7 > 3]}\n" for i in range(60))
     Path("my.csv").write_text(rows)
     train("--data", "my.csv", "--model", "mlp:hidden=2", "--epochs", 1, "--batch-size", 8)
     [accuracy] = [row["accuracy"] for row in csv.DictReader(Path("run/metrics.csv").read_text().splitlines())]
     splits = data.load("my.csv")
     np.savez("test.npz", x=splits.test.x * splits.deviation + splits.mean, y=np.array(splits.classes)[splits.test.y])
-    assert predicted("test.npz")[1].endswith(f"{float(accuracy):.2%}")
+    before = predicted("test.npz")
+    assert before[1].endswith(f"{float(accuracy):.2%}")
     Path("my.csv").write_text(rows.replace("a", "c"))
     changed = "my.csv has changed since the run began: restore it, or train anew"
-    assert changed in refused("predict", "run", "test.npz")
     assert changed in refused("train", "--resume", "run", "--epochs", 2)
-    succeeds("train", "--config", "run/config.json", "--out", "again")
+    assert predicted("test.npz") == before
     Path("my.csv").unlink()
-    assert "a model needs the data of its training, where it was then" in refused("predict", "run", "test.npz")
+    assert predicted("test.npz") == before
+
+
+@pytest.mark.parametrize("strategy", ["synchronous", "ensemble"])
+def test_images_and_classes_of_a_python_file_are_known_without_it(strategy: str):
+    Path("my.py").write_text(
+        "import numpy as np\nfrom minidl.data import Dataset, Splits\n\ndef mine() -> Splits:\n"
+        "    y = np.arange(60) % 3\n    x = (np.eye(3, 5)[y][:, None, :, None] * np.ones(7)).astype(np.float32)\n"
+        "    return Splits(Dataset(x, y), Dataset(x, y))\n"
+    )
+    train("--data", "my.py", "--model", "mlp", "--epochs", 15, "--batch-size", 10, "--nodes", 2, "--strategy", strategy)
+    Path("my.py").unlink()
+    np.save("new.npy", np.uint8(255 * np.eye(3, 5)[[2, 0, 0, 1]])[:, :, None].repeat(7, axis=2))
+    assert [row["class"] for row in predicted("new.npy")[0]] == ["2", "0", "0", "1"]
+    assert Checkpoint.load("run").data["x"] == [[1, 5, 7], "float32"]
+
+
+NET = """
+from minidl import nn
+from minidl.data import Splits
+
+class Scaled(nn.Module):
+    def __init__(self, splits: Splits):
+        super().__init__()
+        self.linear = nn.Linear(splits.train.x[0].size, int(splits.train.y.max()) + 1)
+        KEEP
+    def forward(self, x):
+        return self.linear(x * self.scale)
+"""
+
+
+def test_what_a_model_takes_from_the_samples_must_be_in_a_buffer():
+    train_it = ("--data", "spirals", "--import", "net.py", "--model", "scaled", "--epochs", 1)
+    Path("net.py").write_text(NET.replace("KEEP", "self.register_buffer('scale', splits.train.x.std(axis=0))"))
+    train(*train_it)
+    np.save("new.npy", data.load("spirals").test.x)
+    done = minidl(Path(), "predict", "run", "new.npy", "--import", "net.py")
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 1 + len(data.load("spirals").test))
+    assert "run is of the model scaled: --import the file" in refused("predict", "run", "new.npy")
+    assert "checkpoint of a run, no data" in refused("predict", "run", "run/checkpoint.npz", "--import", "net.py")
+    Path("net.py").write_text(NET.replace("KEEP", "self.scale = splits.train.x.std(axis=0)"))
+    succeeds("train", *train_it, "--on", "simulation", "--out", "again")
+    assert "keep what it needs of them in a buffer" in refused("predict", "again", "new.npy", "--import", "net.py")
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_that_nobody_reads_ends_predict_in_silence():
+    train("--data", "spirals", "--model", "mlp:hidden=2", "--epochs", 1)
+    np.save("new.npy", np.zeros((70_000, 2)))
+    process = start(Path(), "predict", "run", "new.npy")
+    read_until(process, "sample,class,probability")
+    process.stdout.close()  # type: ignore[union-attr]
+    assert process.stderr.read() == ""  # type: ignore[union-attr]
+    assert process.wait(50) == 1
 
 
 def test_images_are_predicted_one_by_one_in_a_folder_and_by_class():
@@ -101,6 +156,7 @@ def test_images_are_predicted_one_by_one_in_a_folder_and_by_class():
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.round(255 * (test.x[i] + whole.mean)[0]).astype(np.uint8)).save(path)
     rows, counted = predicted("images")
+    assert [row["sample"] for row in rows] == [path.relative_to("images").as_posix() for path in paths()]
     assert counted.startswith(
         f"{sum(r['class'] == p.parent.name for r, p in zip(rows, paths(), strict=True))} of 12 right"
     )
@@ -109,7 +165,7 @@ def test_images_are_predicted_one_by_one_in_a_folder_and_by_class():
         with Image.open(paths()[5]) as grey:
             grey.convert(mode).save("one.png")
         [row], _ = predicted("one.png")
-        assert row["class"] == rows[5]["class"]
+        assert (row["sample"], row["class"]) == ("one.png", rows[5]["class"])
 
 
 def paths() -> list[Path]:
@@ -143,7 +199,9 @@ def test_the_weights_leave_by_their_names_and_come_back():
     model.load_state_dict(np.load("model.npz"))
     safetensors = pytest.importorskip("safetensors.numpy")
     succeeds("export", "run/checkpoint.npz", "model.safetensors")
-    for state in (model.state_dict(), safetensors.load_file("model.safetensors")):
+    back = nn.models.ResNet(8, num_classes=10, in_channels=1)
+    back.load_state_dict(safetensors.load_file("model.safetensors"))
+    for state in (model.state_dict(), back.state_dict()):
         assert state.keys() == weights.keys()
         assert all(np.array_equal(state[name], array) for name, array in weights.items())
     refuses(
@@ -154,3 +212,8 @@ def test_the_weights_leave_by_their_names_and_come_back():
             "model.npz other.npz": "is damaged, or no checkpoint",
         },
     )
+    early = Checkpoint.load("run")
+    early.data = {}
+    early.save("early.npz")
+    refuses("predict", {"early.npz new.csv": "early.npz was not written by this version of `minidl train`: train anew"})
+    refuses("sample", {"early.npz": "early.npz was not written by this version"})

@@ -31,7 +31,7 @@ SOURCES = [
     for name in TRACKED
     if re.match(r"(minidl|course|benchmarks)/.*\.py$|tests/.*/?conftest\.py$|nbgrader_config\.py$", name)
 ]
-ROOM = re.compile(r"course/(building|figures|grading|interaction|notebooks|results|setup|student)")
+ROOM = re.compile(r"course/(building|figures|grading|interaction|notebooks|reference|results|setup|student)")
 ROOMS = [package for package in PACKAGES if ROOM.match(package.relative_to(ROOT).as_posix())]
 
 QUOTED = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/?)`")

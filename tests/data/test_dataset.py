@@ -39,3 +39,35 @@ def test_splits_unpack_into_train_and_test_and_survive_pickling() -> None:
     train, test = pickle.loads(pickle.dumps(splits))
     assert (len(train), len(test)) == (6, 2)
     assert repr(splits) == "a: 6 samples of 2 (float64)\nb: 2 samples of 2 (float64)"
+
+
+R = np.random.default_rng(7)
+CONTENTS = {
+    "images": (R.random((9, 1, 3, 5)).astype(np.float32), Y.repeat(2)[:9], {"mean": np.full((1, 3, 5), 0.4)}),
+    "a table": (
+        R.normal(size=(9, 4)),
+        Y.repeat(2)[:9],
+        {"deviation": np.array([0.3, 2, 7, 1]), "columns": tuple("abcdy")},
+    ),
+    "tokens": (R.integers(0, 31, (9, 8)), R.integers(0, 31, (9, 8)), {"classes": tuple(map(chr, range(65, 96)))}),
+    "quantities": (R.normal(size=(9, 2)), R.normal(size=(9, 1)), {}),
+    "padding alone": (R.normal(size=(9, 2)), np.full(9, -100), {}),
+    "words": (np.array(["to", "be"] * 4), np.array(["or", "not"] * 4), {}),
+    "nothing": (X[:0], Y[:0], {}),
+}
+
+
+@pytest.mark.parametrize(("x", "y", "more"), CONTENTS.values(), ids=list(CONTENTS))
+def test_an_outline_keeps_all_but_the_samples(x: np.ndarray, y: np.ndarray, more: dict) -> None:
+    splits = Splits(Dataset(x, y), Dataset(x, y), **more)
+    outline = splits.outline()
+    if x.dtype.kind != "U":  # no model reads words
+        again = Splits.from_outline(outline)
+        assert {name: str(value) for name, value in again.outline().items()} == {
+            name: str(value) for name, value in outline.items()
+        }
+        if len(x) and x.dtype.kind == "f":
+            assert np.isnan(again.train.x).all()
+            np.testing.assert_array_equal(again.prepared(x[:2]), splits.prepared(x[:2]))
+        if len(x) and y.dtype.kind == "i" and y.max() > 0 and not splits.classes:
+            assert again.train.y.max() == y.max()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from minidl import data
 from minidl.data import DataError
@@ -126,6 +127,13 @@ def test_a_constant_column_stays_0_and_close_large_numbers_stay_apart(tmp_path: 
     assert new[0, 1] == train.x[:, 1].max()
 
 
+def test_labels_too_large_for_a_float_are_exact(tmp_path: Path) -> None:
+    large = [2**53 + 1, 2**53, 2**53 + 2]
+    table = "".join(f"{i % 4}.5,{large[i % 3]}\n" for i in range(12))
+    for splits in (written(tmp_path, table), npz(tmp_path, x=X, y=np.array(large)[np.arange(37) % 3])):
+        assert splits.classes == tuple(map(str, sorted(large)))
+
+
 def test_a_class_of_one_sample_is_in_the_training_set(tmp_path: Path) -> None:
     train, test = npz(tmp_path, x=X, y=np.maximum(np.arange(37), 30))
     assert set(train.y) == set(range(7))
@@ -146,9 +154,26 @@ def test_flat_bytes_are_scaled_and_single_numbers_are_samples_of_one(tmp_path: P
     splits = npz(tmp_path, x=x, y=y)
     assert np.abs(splits.train.x).max() < 1
     np.testing.assert_allclose(np.sort(splits.prepared(x), axis=0)[-1], splits.prepared(x[-1:])[0])
-    with pytest.raises(ValueError, match=r"values up to 199, the model was trained on images of 0..1"):
-        splits.prepared(x.astype(np.int64))
+    np.testing.assert_array_equal(splits.prepared(x.astype(np.int64)), splits.prepared(x))
+    with pytest.raises(ValueError, match=r"values up to 199.5, the model was trained on images of 0..1"):
+        splits.prepared(x + 0.5)
     assert npz(tmp_path, x=x[:, 0] * 1.0, y=y).train.x.shape == (16, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.float32, np.uint16])
+def test_pixels_of_any_type_are_scaled_as_bytes_are(dtype: type, tmp_path: Path) -> None:
+    x, y = np.random.default_rng(0).integers(256, size=(20, 6, 7)), np.arange(20) % 2
+    bright, dark = x, x[:4] // 9
+    expected, splits = (
+        npz(tmp_path, x_train=bright.astype(each), y_train=y, x_test=dark.astype(each), y_test=y[:4])
+        for each in (np.uint8, dtype)
+    )
+    for one, other in zip(expected, splits, strict=True):
+        assert np.array_equal(one.x, other.x)
+    np.save(tmp_path / "new.npy", dark.astype(dtype))
+    assert np.array_equal(splits.prepared(read_samples(tmp_path / "new.npy", splits).x), expected.test.x)
+    for kept in (x / 3, x // 9, x - 1):  # not whole, of 5 bits, negative
+        assert npz(tmp_path, x_train=kept, y_train=y, x_test=kept, y_test=y).train.x.sum() == np.float32(kept).sum()
 
 
 def test_folders_of_images_are_classes_with_and_without_a_test_set(tmp_path: Path) -> None:
@@ -178,8 +203,9 @@ def test_images_are_read_upright_on_white_and_what_is_hidden_is_left_out(tmp_pat
     splits = data.load(str(tmp_path))
     assert splits.classes == ("cat", "train")
     assert [part.x.shape for part in splits] == [(11, 3, 5, 4), (3, 3, 5, 4)]
-    x, y = read_samples(tmp_path / "cat", splits)
+    x, y, files = read_samples(tmp_path / "cat", splits)
     assert (x.shape, y) == ((7, 3, 5, 4), None)
+    assert files == (*(f"{i}.png" for i in range(5)), "line.png", "turned.png")
     assert np.array_equal(x[5, 0], 255 - np.eye(5, 4) * 255)
     image(tmp_path / "grey" / "train" / "cat" / "1.png", np.zeros((5, 4)))
     image(tmp_path / "grey" / "train" / "dog" / "1.png", np.zeros((5, 4)))
@@ -243,9 +269,22 @@ BAD: dict[str, tuple[Any, str]] = {
     "an empty cell": (lambda f: written(f, "a,b,label\n1,,x\n1,2,y\n"), "line 2: b is '', which is no number"),
     "a short row": (lambda f: written(f, "a,b,label\n1,2,x\n1,y\n"), "line 3: 2 cells, but the first line has 3"),
     "no class": (lambda f: written(f, "a,b,label\n1,2,x\n1,2,\n"), "line 3: the class is '', which is none"),
+    "a huge label": (lambda f: npz(f, x=X, y=np.arange(37) % 3 * 2.0**53), "label .* is not exact in float64: give"),
+    "one-hot columns": (
+        lambda f: written(f, "a,cat,dog,fish\n1,0,1,0\n2,1,0,0\n3,0,0,1\n5,0,1,0\n"),
+        "has a single 1 in each row of its last columns, cat, dog, fish: if they stand for classes, write the name",
+    ),
+    "words in three columns": (
+        lambda f: written(f, "a,town,c,note,label\n1,Rome,,x,u\n1,Bern,2,y,v\n"),
+        r"2: town is 'Rome', which is no number \(nor have all rows one in c, note\): remove .*pandas.get_dummies",
+    ),
+    "a quantity": (
+        lambda f: written(f, "".join(f"{i % 3},7,{i % 25}\n" for i in range(100))),
+        "has 25 numbers as labels of 100 samples, which look like a quantity, but minidl's models classify",
+    ),
     "a measurement": (
         lambda f: written(f, "".join(f"{i % 3},7,{10 * i}\n" for i in range(30))),
-        "has 30 labels in 30 samples: minidl's models classify; name the column label if another one",
+        "has 30 numbers as labels of 30 samples, which look like a quantity, but minidl's models classify: name",
     ),
     "one class": (lambda f: written(f, "a,label\n1,x\n2,x\n"), "has the class x alone"),
     "a gap in the first row": (lambda f: written(f, "?,2,x\n1,2,y\n"), r"line 1: column 1 is '\?', which is no number"),
@@ -255,6 +294,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "a huge number": (lambda f: npz(f, x=X * 1e300, y=WORDS), "sample 0 has a value that is not finite in 32 bits"),
     "no numbers": (lambda f: npz(f, x=X[:, :0], y=WORDS), r"samples of shape \(0,\) have no numbers"),
     "a broken archive": (lambda f: broken(f), "cannot read .*broken.npz: Error -3"),
+    "a missing number": (
+        lambda f: written(f, "a,b,label\n1,2,x\n,NA,y\n"),
+        r"line 3: a is '', .* \(nor have all rows one in b\): remove the column or row, fill in a number",
+    ),
     "no table": (lambda f: written(f, "hello\nyou\n"), "is no table"),
     "an empty table": (lambda f: written(f, ""), "is no table"),
     "another encoding": (lambda f: written(f, "größer,1\n", encoding="latin-1"), "no text in UTF-8"),
@@ -270,10 +313,15 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(read: Any, sentence: str, 
 
 
 def test_images_of_two_sizes_and_broken_ones_are_named(tmp_path: Path) -> None:
-    image(tmp_path / "cat" / "1.png", np.zeros((5, 4)))
+    for i in range(3):
+        image(tmp_path / "cat" / f"{i}.png", np.zeros((5, 4)))
     image(tmp_path / "dog" / "1.png", np.zeros((5, 6)))
-    with pytest.raises(DataError, match=r"cat/1.png has 4 x 5 pixels, .*dog/1.png has 6 x 5: give all images one size"):
+    with pytest.raises(DataError) as refusal:
         data.load(str(tmp_path))
+    assert re.search("2 sizes: 3 of 4 x 5 pixels, such as .*cat/0.png; 1 of 6 x 5 .*dog/1.png", str(refusal.value))
+    fit = eval(str(refusal.value).partition(", by PIL.")[2], {"ImageOps": ImageOps, "image": Image.new("L", (6, 5))})
+    fit.save(tmp_path / "dog" / "1.png")
+    assert data.load(str(tmp_path)).train.x.shape == (3, 1, 5, 4)
     Image.fromarray(np.zeros((5, 4), np.uint16)).save(tmp_path / "dog" / "1.png")
     with pytest.raises(DataError, match=r"dog/1.png has more than 8 bits for a pixel"):
         data.load(str(tmp_path))
@@ -281,6 +329,7 @@ def test_images_of_two_sizes_and_broken_ones_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"young/2.png is not where a class has its images, such as .*cat/1.png"):
         data.load(str(tmp_path))
     (tmp_path / "dog" / "young" / "2.png").unlink()
-    (tmp_path / "dog" / "1.png").write_bytes(b"no image")
-    with pytest.raises(DataError, match=r"cannot read the image .*dog/1.png"):
+    for name in ("1.png", "2.jpg"):
+        (tmp_path / "dog" / name).write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"cannot read 2 of 5 images: .*dog/1.png .*dog/2.jpg .*: remove them"):
         data.load(str(tmp_path))

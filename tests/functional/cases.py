@@ -447,6 +447,9 @@ for what, image, filters, geometry in (
     ("one image", (2, 5, 6), (3, 2, 3, 3), {"padding": 1}),
 ):
     case("conv2d", what, calling("conv2d", **geometry), normal(*image), normal(*filters), normal(filters[0]))
+for algorithm in ("naive", "fft", "winograd"):
+    padded = calling("conv2d", padding=(0, 2), groups=2, algorithm=algorithm)
+    case("conv2d", f"by {algorithm}", padded, normal(2, 4, 5, 4), normal(6, 2, 1, 3), normal(6), peer=False)
 for what, sequence, filters, geometry in (
     ("strided, padded, dilated", (2, 3, 11), (4, 3, 3), {"stride": 2, "padding": (1,), "dilation": 2}),
     ("the same size, in groups", (2, 4, 7), (6, 2, 4), {"padding": "same", "groups": 2}),
@@ -621,10 +624,22 @@ case(attention, "a mask and causal, a query that sees nothing", hidden, *THREE, 
 case(attention, "dropout", calling(attention, dropout_p=0.4), *THREE, peer=False)
 
 
+def _both_of(out: Any, h: Any) -> Any:
+    return (out * out).sum() + (h * h).sum()
+
+
 def _all_of(out: Any, h: Any, c: Any) -> Any:
     """One tensor that each of the three results of an LSTM has a part in."""
     return (out * out).sum() + (2 * h * c).sum() + c.sum()
 
+
+for what, nonlinearity, t, biases in (("two steps", "tanh", 2, 2), ("relu, one step, no biases", "relu", 1, 0)):
+    case(
+        "rnn",
+        what,
+        lambda F, *operands, how=nonlinearity: _both_of(*F.rnn(*operands, nonlinearity=how)),
+        *(normal(t, 3, 2), normal(3, 5), normal(5, 2), normal(5, 5), *[normal(5)] * biases),
+    )
 
 for what, t, n, features, units in (
     ("plain", 4, 3, 2, 5),

@@ -104,6 +104,12 @@ def lstm(x: Tensor, h: Tensor, c: Tensor, *weights: Tensor) -> tuple[Tensor, Ten
     return out, h[0], c[0]
 
 
+def rnn(x: Tensor, h: Tensor, *weights: Tensor, nonlinearity: str = "tanh") -> tuple[Tensor, Tensor]:
+    layer = torch.rnn_tanh if nonlinearity == "tanh" else torch.rnn_relu
+    out, h = layer(x, h[None], list(weights), len(weights) == 4, 1, 0.0, True, False, False)
+    return out, h[0]
+
+
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     return nn.softmax(x, axis)
 

@@ -33,7 +33,7 @@ EXAMPLE = re.compile(
 EXAMPLES = [
     (match["program"], match["output"])
     for name, page in PAGES.items()
-    if name != "minidl/for_engineers.md"  # test_for_engineers.py does what that page says
+    if name != "minidl/for_engineers.md"  # test_commands_of_pages.py does what that page says
     for match in EXAMPLE.finditer(page)
 ]
 """The programs, each with the output printed below it."""

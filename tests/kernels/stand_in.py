@@ -32,6 +32,7 @@ _NAMES = """
     log1p matmul max maximum mean min minimum moveaxis multiply negative ones ones_like outer pad power prod ravel
     reshape sign sin sort split sqrt square stack subtract sum swapaxes take take_along_axis tanh tensordot tile
     transpose tril triu trunc var vdot where zeros zeros_like lib.stride_tricks.sliding_window_view linalg.norm
+    fft.rfft2 fft.irfft2
 """
 FUNCTIONS = _NAMES.split()
 CONSTANTS = ["inf", "nan", "pi", "newaxis", "float16", "float32", "float64", "int32", "int64", "bool_", "dtype"]
@@ -39,7 +40,7 @@ TYPES = (bool, int, float, np.generic)  # what an operator takes beside arrays
 METHODS = [
     *("all", "any", "argmax", "argsort", "astype", "clip", "copy", "cumsum", "dot", "fill", "flatten", "max", "mean"),
     *("min", "prod", "ravel", "repeat", "reshape", "sort", "squeeze", "std", "sum", "swapaxes", "take", "transpose"),
-    *("var", "view", "argmin"),
+    *("var", "view", "argmin", "conj"),
 ]
 BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"]
 COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]

@@ -289,6 +289,12 @@ def test_recurrent_layers_refuse_what_does_not_fit():
             lambda: nn.LSTM(3, 4)(np.zeros((5, 2, 3), np.float32), (np.zeros((2, 4)), np.zeros((2, 4)))),
             r"h and c \(1, 2, 4\) expected, got \(2, 4\)",
         ),
+        (lambda: nn.RNN(3, 4)(np.zeros((5, 2, 3), np.float32), np.zeros((2, 4))), r"RNN: h \(1, 2, 4\) expected, got"),
+        (lambda: nn.RNN(3, 4, nonlinearity="gelu"), "RNN: nonlinearity must be 'tanh' or 'relu', got 'gelu'"),
+        (
+            lambda: nn.RNNCell(3, 4)(np.zeros((2, 5), np.float32)),
+            r"RNNCell: x \(n, 3\) or \(3,\) expected, got \(2, 5\)",
+        ),
         (lambda: nn.LSTMCell(3, 4)(np.zeros((5, 2, 3), np.float32)), r"x \(n, 3\) or \(3,\) expected, got \(5, 2, 3\)"),
         (lambda: nn.LSTM(3, 0), "LSTM: hidden_size must be at least 1, got 0"),
         (lambda: F.lstm(*(np.ones(s, np.float32) for s in ((2, 1, 3), (1, 4), (1, 4), (16, 2), (16, 4)))), "weight_ih"),
@@ -343,6 +349,25 @@ def test_a_bidirectional_lstm_of_two_layers_is_four_lstms():
         read = np.concatenate(outputs, axis=2)
     np.testing.assert_allclose(out.data, read, rtol=1e-12)
     np.testing.assert_allclose(np.stack([h.data, c.data], axis=1), states, rtol=1e-12)
+
+
+def test_an_rnn_and_its_cell_follow_their_equation():
+    minidl.manual_seed(0)
+    x, h = numbers(5, 2, 3), numbers(2, 4, seed=1)
+    for nonlinearity, function in (("tanh", np.tanh), ("relu", lambda y: np.maximum(y, 0))):
+        rnn = nn.RNN(3, 4, nonlinearity=nonlinearity).double()
+        cell = nn.RNNCell(3, 4, nonlinearity=nonlinearity).double()
+        w, u, b, c = (parameter.data for parameter in rnn.parameters())
+        for mine, theirs in zip(cell.parameters(), rnn.parameters(), strict=True):
+            mine.copy_(theirs.data)
+        expected, stepped, right = [], h, h
+        for t in range(5):
+            right = function(x[t] @ w.T + b + right @ u.T + c)
+            expected.append(right)
+            stepped = cell(x[t], stepped)
+        out, last = rnn(x, h[None])
+        np.testing.assert_allclose(out.data, expected, rtol=1e-12)
+        np.testing.assert_allclose([last.data[0], stepped.data], [right, right], rtol=1e-12)
 
 
 def test_an_lstm_and_its_cell_follow_their_equations():

@@ -229,9 +229,10 @@ class Joined:
     """Outputs and both states as one array, so that the gradients are those of a loss that all three have a part in."""
 
     def forward(self, x, *state):
-        out, (h, c) = super().forward(x, state or None)
+        is_simple = isinstance(self, (nn.RNN, torch.nn.RNN))
+        out, last = super().forward(x, (state[0] if is_simple else state) if state else None)
         cat = minidl.functional.cat if isinstance(self, nn.Module) else torch.cat
-        return cat([y.reshape(-1) for y in (out, h * 2, c * 3)], 0)
+        return cat([y.reshape(-1) * k for k, y in enumerate((out, *((last,) if is_simple else last)), 1)], 0)
 
 
 class OurLSTM(Joined, nn.LSTM):
@@ -253,6 +254,24 @@ def test_lstm_equals_pytorch_s():
             compare(OurLSTM(3, 4, **options), TheirLSTM(3, 4, **options), dtype, x, *state)
 
 
+class OurRNN(Joined, nn.RNN):
+    pass
+
+
+class TheirRNN(Joined, torch.nn.RNN):
+    pass
+
+
+def test_rnn_equals_pytorch_s():
+    minidl.manual_seed(0)
+    for options, nonlinearity in zip(RECURRENT, ["tanh", "relu"] * 3, strict=True):
+        with naming(options, nonlinearity):
+            options = options | {"nonlinearity": nonlinearity}
+            rows = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+            x, h = numbers(5, 6, 3), numbers(rows, 5 if options.get("batch_first") else 6, 4, seed=1)
+            compare(OurRNN(3, 4, **options), TheirRNN(3, 4, **options), "float64", x, h)
+
+
 def test_lstm_of_a_single_sequence_equals_pytorch_s():
     for given in [True, False]:
         with naming(given):
@@ -268,7 +287,10 @@ def test_lstm_of_a_single_sequence_equals_pytorch_s():
 class Stepping:
     def forward(self, x, h, c):
         for _ in range(3):
-            h, c = super().forward(x, (h, c))
+            if isinstance(self, (nn.RNNCell, torch.nn.RNNCell)):
+                h = super().forward(x, h) + c
+            else:
+                h, c = super().forward(x, (h, c))
         return (minidl.functional.cat if isinstance(self, nn.Module) else torch.cat)([h, c], -1)
 
 
@@ -280,11 +302,22 @@ class TheirCell(Stepping, torch.nn.LSTMCell):
     pass
 
 
-def test_lstm_cell_equals_pytorch_s():
+class OurSimpleCell(Stepping, nn.RNNCell):
+    pass
+
+
+class TheirSimpleCell(Stepping, torch.nn.RNNCell):
+    pass
+
+
+def test_cells_equal_pytorch_s():
     for bias, shape in product([True, False], [(5, 3), (3,)]):
         state = [numbers(*shape[:-1], 4, seed=seed) for seed in (1, 2)]
         with naming(bias, shape):
             compare(OurCell(3, 4, bias), TheirCell(3, 4, bias), "float64", numbers(*shape), *state)
+            options = {"bias": bias, "nonlinearity": "relu" if bias else "tanh"}
+            simple = OurSimpleCell(3, 4, **options), TheirSimpleCell(3, 4, **options)
+            compare(*simple, "float64", numbers(*shape), *state)
 
 
 def test_layers_are_printed_as_pytorch_s():
@@ -292,7 +325,11 @@ def test_layers_are_printed_as_pytorch_s():
         body = m.Sequential(m.Conv2d(1, 2, 3, padding=1), m.ReLU(), m.AvgPool2d(2), m.Flatten(), m.Linear(8, 3))
         lstm = m.LSTM(3, 4, num_layers=2, dropout=0.25, bidirectional=True)
         return m.Sequential(
-            body, m.ModuleList([m.Tanh(), m.Tanh(), m.Embedding(3, 2)]), lstm, m.LSTMCell(3, 4, bias=False)
+            body,
+            m.ModuleList([m.Tanh(), m.Tanh(), m.Embedding(3, 2)]),
+            lstm,
+            m.LSTMCell(3, 4, bias=False),
+            *(m.RNN(3, 4, bidirectional=True), m.RNNCell(3, 4, nonlinearity="relu")),
         )
 
     assert repr(tree(nn)) == repr(tree(torch.nn))

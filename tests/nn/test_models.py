@@ -114,6 +114,20 @@ def test_gpt_has_nanogpt_s_names_and_one_weight_for_both_ends():
 # ---- starts ----
 
 
+def test_the_attention_of_a_gpt_can_be_read():
+    model = GPT(vocab_size=11, block_size=9, n_layer=3, n_head=2, n_embd=8).eval()
+    tokens = np.array([[3, 7, 1, 10, 4, 4], [0, 2, 9, 9, 5, 8]])
+    weights = model.attention(tokens)
+    assert weights.shape == (3, 2, 2, 6, 6)
+    np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-6)
+    assert (np.triu(weights, 1) == 0).all()
+    block = model.transformer.h[2]  # the last block's output is made with these weights
+    x = model.transformer.h[1](model.transformer.h[0](model.stages()[0](tokens)))
+    *_, values = block.attn.heads(block.ln_1(x)).data
+    mixed = (weights[2] @ values).transpose(0, 2, 1, 3).reshape(2, 6, 8)
+    np.testing.assert_allclose(block.attn.c_proj(Tensor(mixed)).data, block.attn(block.ln_1(x)).data, atol=1e-6)
+
+
 def test_gpt_starts_as_nanogpt_does_and_predicts_nothing_yet():
     minidl.manual_seed(0)
     model = GPT(vocab_size=65, block_size=32, n_layer=4, n_head=4, n_embd=128)

@@ -107,6 +107,19 @@ def test_a_state_that_does_not_fit_is_refused_with_all_reasons_and_nothing_is_wr
         np.testing.assert_array_equal(module.state_dict()[name], array)
 
 
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "net.encoder."])
+def test_names_behind_the_prefix_of_a_wrapper_are_refused_with_what_to_load(prefix: str):
+    model, other = (nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)) for _ in range(2))
+    state = {f"{prefix}{name}": array for name, array in model.state_dict().items()}
+    with pytest.raises(ValueError, match="as a wrapper writes them: load ") as refusal:
+        other.load_state_dict(state)
+    other.load_state_dict(eval(str(refusal.value).partition(": load ")[2], {"state": state}))
+    assert np.array_equal(other.state_dict()["0.weight"], model.state_dict()["0.weight"])
+    del state[f"{prefix}0.bias"]
+    with pytest.raises(ValueError, match=r"missing: 0\.weight, 0\.bias"):
+        other.load_state_dict(state)
+
+
 def test_not_strict_loads_what_is_there_and_returns_the_rest():
     module = nn.Linear(3, 2)
     missing, unexpected = module.load_state_dict({"bias": np.ones(2), "extra": np.zeros(1)}, strict=False)
@@ -270,7 +283,7 @@ def test_frequent_slips_are_told_what_to_type():
             lambda: nn.Sequential([nn.Linear(2, 2), nn.ReLU()]),
             r"not a list: give its items one by one, Sequential\(\*mod",
         ),
-        (lambda: nn.Linear(2, 2).load_state_dict("weights.npz"), r"as state_dict\(\) gives, not a str"),
+        (lambda: nn.Linear(2, 2).load_state_dict("weights.npz"), r"such as state_dict\(\) or, .*, not a str"),
         (lambda: nn.clip_grad_norm_(nn.Linear(2, 2), 1.0), r"not of a Linear: give model.parameters\(\)"),
     ]:
         with naming(message), pytest.raises(TypeError, match=message):

@@ -237,6 +237,25 @@ def test_runs_one_above_the_other_share_their_scale_and_each_says_what_it_is() -
     assert all(text.get_window_extent().x1 <= figure.bbox.x1 for text in headings)
 
 
+def test_runs_with_axes_of_their_own_fill_the_width_each_in_its_unit_and_the_caption_says_so() -> None:
+    runs = [[(0, "compute", 0.0, 3.7e-6, "")], [(0, "compute", 0.0, 0.41, "")]]
+    panels = [timeline.Panel(rows, 1, "simulated") for rows in runs]
+    for own_axes in (True, False):
+        figure = timeline.compare(panels, own_axes=own_axes)
+        figure.draw_without_rendering()
+        ends = [axes.transData.inverted().transform(axes.bbox.max)[0] for axes in figure.axes]
+        assert ends == pytest.approx([3.7, 410.0] if own_axes else [410.0, 410.0])
+        assert [axes.get_xlabel() for axes in figure.axes] == ["time (µs)" if own_axes else "", "time (ms)"]
+        assert ("each run has a time axis of its own" in figure.get_supxlabel()) == own_axes
+
+
+def test_more_ranks_than_rows_have_no_borders_because_little_else_would_be_seen() -> None:
+    for ranks, dark in ((timeline.MOST_ROWS, True), (256, False)):
+        rows = [(rank, "send", 0.0, 1.0, "") for rank in range(ranks)]
+        picture = pixels(timeline.draw(rows, ranks=ranks, source="simulated"))
+        assert (area(picture[100:-150, 200:-100], "0.2") > 0) == dark
+
+
 def test_bars_of_one_activity_that_touch_are_one_bar_with_its_label() -> None:
     layers = [(0, "compute", k / 64, (k + 1) / 64, "forward" if k < 32 else "backward") for k in range(64)]
     axes = timeline.draw(layers, ranks=1, source="simulated").axes[0]

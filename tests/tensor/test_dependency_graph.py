@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from minidl import Tensor, data, dependency_graph, kernels, nn
+from minidl import Tensor, data, dependency_graph, depth, kernels, nn
 from minidl import functional as F
 from minidl.tensor.dependency_graph import Task
 
@@ -53,6 +53,32 @@ def test_no_gradient_is_changed_and_counting_ends() -> None:
     dependency_graph(lambda: model(np.ones((1, 2), np.float32)).sum())
     assert all(parameter.grad is None for parameter in model.parameters())
     assert kernels.counting.active.get() is None
+
+
+def test_recurrent_layers_are_as_deep_as_the_sequence_is_long_and_attention_is_not() -> None:
+    layers = {
+        "rnn": nn.RNN(6, 6),
+        "lstm": nn.LSTM(6, 6, num_layers=2),
+        "attention": nn.MultiheadAttention(6, 2),
+    }
+
+    def depth_of(name: str, length: int) -> int:
+        x = Tensor(np.ones((length, 3, 6), np.float32))
+        return depth(layers[name](*[x] * (3 if name == "attention" else 1))[0])
+
+    growth = {name: [depth_of(name, length) - depth_of(name, 7) for length in (8, 27)] for name in layers}
+    assert growth == {"rnn": [3, 60], "lstm": [2, 40], "attention": [0, 0]}
+
+
+def test_depth_is_the_longest_path_and_not_the_number_of_operations() -> None:
+    x = Tensor([1.5, -0.5], requires_grad=True)
+    short, long = x * 2.0, ((x * 3.0).exp() + x).tanh()
+    assert depth(x) == 0
+    assert depth(short) == 1
+    assert depth(short + long) == 5
+    assert depth([short, long]) == 4
+    with pytest.raises(RuntimeError, match="do not require a gradient"):
+        depth(Tensor([1.0]))
 
 
 def test_something_without_a_gradient_is_refused() -> None:

@@ -1,7 +1,7 @@
-"""Pairs of similar answers: programs that differ in little more than names, comments and layout.
+"""Groups of similar answers: programs that differ in little more than names, comments and layout.
 
 Similarity is a reason to look, not a verdict. Short answers are similar by necessity: answers of fewer than
-LEAST_TOKENS tokens are not compared, and each pair says how many other students have an answer as similar.
+LEAST_TOKENS tokens are not compared. A large group has the usual answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import builtins
 import io
 import keyword
 import tokenize
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,21 +27,24 @@ THRESHOLD = 0.85
 MOST_TOKENS = 4000
 """Tokens of one answer; the rest is not compared."""
 
-MOST_PAIRS = 1000
-"""Rows that are kept: if a class copied one answer from the internet, every pair is similar."""
+LEAST_OF_LINE = 4
+"""Characters of a line that students may be said to share; shorter ones are brackets."""
 
 COLUMNS = (
-    "assignment", "student_1", "student_2", "exercises_alike", "exercise", "similarity", "same_names", "tokens",
-    "others_as_like", "lines_1", "lines_2",
+    "assignment", "exercise", "group", "students", "exercises_alike", "student", "most_like", "similarity",
+    "same_names", "tokens", "shared", "lines",
 )  # fmt: skip
-"""The columns of similar.csv."""
+"""The columns of similar.csv: a row for each student of each group."""
 
 OTHER_CELLS = "(other cells)"
 
 
 @dataclass(frozen=True)
 class ComparedAnswer:
-    """A student's answer to an exercise, a program or a text: as tokens or words, and as it was written."""
+    """A student's answer to an exercise, a program or a text: as tokens or words, and as it was written.
+
+    own: its lines that are not in the given text.
+    """
 
     student: str
     assignment: str
@@ -49,6 +52,7 @@ class ComparedAnswer:
     is_code: bool
     tokens: tuple[str, ...]
     text: str
+    own: tuple[str, ...] = ()
 
     @property
     def is_long(self) -> bool:
@@ -57,37 +61,55 @@ class ComparedAnswer:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two similar answers.
+class Likeness:
+    """An answer of a group, and the one of the group that is most like it.
 
     similarity      from 0 to 1; names of variables do not matter
     same_names      the same, but names matter
-    others          number of other students with an answer as similar to one of these two
-    exercises       number of exercises of the assignment in which these two students are similar
     """
 
-    first: ComparedAnswer
-    second: ComparedAnswer
+    answer: ComparedAnswer
+    most_like: str
     similarity: float
     same_names: float
-    others: int = 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Students whose answers to one exercise are similar, each to at least one other's of the group.
+
+    members: ordered by student.
+    exercises: number of exercises of the assignment in which a group has all of these students.
+    """
+
+    members: tuple[Likeness, ...]
     exercises: int = 1
 
     @property
-    def students(self) -> tuple[str, str, str]:
-        """The assignment and the two."""
-        return self.first.assignment, self.first.student, self.second.student
+    def first(self) -> ComparedAnswer:
+        return self.members[0].answer
 
     @property
-    def row(self) -> dict[str, Any]:
-        """The row in similar.csv."""
-        return {
-            "assignment": self.first.assignment, "student_1": self.first.student, "student_2": self.second.student,
-            "exercises_alike": self.exercises, "exercise": self.first.exercise,
-            "similarity": round(self.similarity, 3), "same_names": round(self.same_names, 3),
-            "tokens": min(len(self.first.tokens), len(self.second.tokens)), "others_as_like": self.others,
-            "lines_1": self.first.text, "lines_2": self.second.text,
-        }  # fmt: skip
+    def students(self) -> list[str]:
+        return [one.answer.student for one in self.members]
+
+    @property
+    def shared(self) -> list[str]:
+        """The lines that all have word for word, beyond the given text."""
+        own = [set(one.answer.own) for one in self.members]
+        lines = dict.fromkeys(self.first.own)
+        return [line for line in lines if len(line) >= LEAST_OF_LINE and all(line in those for those in own)]
+
+    def rows(self, number: int) -> Iterator[dict[str, Any]]:
+        """The rows in similar.csv of the group with this number."""
+        for one in self.members:
+            yield {
+                "assignment": self.first.assignment, "exercise": self.first.exercise, "group": number,
+                "students": len(self.members), "exercises_alike": self.exercises, "student": one.answer.student,
+                "most_like": one.most_like, "similarity": round(one.similarity, 3),
+                "same_names": round(one.same_names, 3), "tokens": len(one.answer.tokens),
+                "shared": "\n".join(self.shared), "lines": one.answer.text,
+            }  # fmt: skip
 
 
 def answers_in(
@@ -99,6 +121,11 @@ def answers_in(
     """
     given = {role_of(cell).get("grade_id", cell.get("id")): cell for cell in release.cells}
     released = {cell.source.strip() for cell in release.cells}
+    given_lines = {line.strip() for cell in release.cells for line in cell.source.splitlines()}
+
+    def own(text: str) -> tuple[str, ...]:
+        return tuple(line for line in map(str.strip, text.splitlines()) if line not in given_lines)
+
     added = []
     for cell in with_roles(notebook, release).cells:
         role = role_of(cell)
@@ -110,10 +137,11 @@ def answers_in(
             continue
         is_code = cell.cell_type == "code"
         tokens = without_head(code_tokens(cell.source)) if is_code else tuple(cell.source.lower().split())
-        yield ComparedAnswer(student, assignment, role["grade_id"], is_code, tokens[:MOST_TOKENS], cell.source.strip())
+        text = cell.source.strip()
+        yield ComparedAnswer(student, assignment, role["grade_id"], is_code, tokens[:MOST_TOKENS], text, own(text))
     if added:
-        text = "\n".join(added)
-        yield ComparedAnswer(student, assignment, OTHER_CELLS, True, code_tokens(text)[:MOST_TOKENS], text.strip())
+        text = "\n".join(added).strip()
+        yield ComparedAnswer(student, assignment, OTHER_CELLS, True, code_tokens(text)[:MOST_TOKENS], text, own(text))
 
 
 def without_head(tokens: tuple[str, ...]) -> tuple[str, ...]:
@@ -171,46 +199,48 @@ def renamed(tokens: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def similar_pairs(answers: Iterable[ComparedAnswer], threshold: float = THRESHOLD) -> list[Pair]:
-    """All pairs of answers to one exercise whose similarity is at least `threshold`.
+def similar_groups(answers: Iterable[ComparedAnswer], threshold: float = THRESHOLD) -> list[Group]:
+    """The groups of answers to one exercise that are connected by similarities of at least `threshold`.
 
     The similarity of answers with m and n tokens is 1 - d / (m + n), where d tokens must be inserted or deleted to turn
     one answer into the other.
 
-    Pairs of students who are similar in most exercises come first, then those with the fewest `others`. At most
-    MOST_PAIRS are kept.
+    Groups whose students are together in most exercises come first, then the smallest.
     """
     by_exercise: dict[tuple[str, str], list[ComparedAnswer]] = defaultdict(list)
     for answer in sorted(answers, key=lambda answer: answer.student):
         if answer.is_long:
             by_exercise[answer.assignment, answer.exercise].append(answer)
-    found: list[Pair] = []
-    for those in by_exercise.values():
-        found += with_company(list(pairs_among(those, threshold)))
-    together = Counter(pair.students for pair in found)
-    found = [replace(pair, exercises=together[pair.students]) for pair in found]
-    return sorted(found, key=lambda pair: (-pair.exercises, pair.others, pair.students, -pair.similarity))[:MOST_PAIRS]
+    found = [group for those in by_exercise.values() for group in groups_among(those, threshold)]
+    found = [
+        replace(group, exercises=len({
+            other.first.exercise for other in found
+            if other.first.assignment == group.first.assignment and set(group.students) <= set(other.students)
+        }))
+        for group in found
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: (-one.exercises, len(one.members), one.first.assignment, one.students))
 
 
-def pairs_among(answers: Sequence[ComparedAnswer], threshold: float) -> Iterator[Pair]:
-    """The pairs of one exercise."""
+def groups_among(answers: Sequence[ComparedAnswer], threshold: float) -> list[Group]:
+    """The groups of one exercise: the connected components of the similar pairs."""
     forms = [renamed(answer.tokens) if answer.is_code else answer.tokens for answer in answers]
-    for place, one in enumerate(answers):
-        for before, other in enumerate(answers[:place]):
-            if one.student == other.student:
+    nearest: dict[int, tuple[float, int]] = {}
+    group_of = list(range(len(answers)))
+    for second in range(len(answers)):
+        for first in range(second):
+            if answers[first].student == answers[second].student:
                 continue
-            alike = Indel.normalized_similarity(forms[before], forms[place], score_cutoff=threshold)
-            if alike >= threshold:
-                yield Pair(other, one, alike, Indel.normalized_similarity(other.tokens, one.tokens))
-
-
-def with_company(pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs of one exercise with their number of `others`."""
-    alike: dict[str, set[str]] = defaultdict(set)
-    for pair in pairs:
-        alike[pair.first.student].add(pair.second.student)
-        alike[pair.second.student].add(pair.first.student)
-    return [
-        replace(pair, others=len((alike[pair.first.student] | alike[pair.second.student]) - set(pair.students[1:])))
-        for pair in pairs
-    ]
+            alike = Indel.normalized_similarity(forms[first], forms[second], score_cutoff=threshold)
+            if alike < threshold:
+                continue
+            for one, other in ((first, second), (second, first)):
+                nearest[one] = max(nearest.get(one, (0.0, other)), (alike, other), key=lambda known: known[0])
+            kept, joined = group_of[first], group_of[second]
+            if kept != joined:
+                group_of = [kept if group == joined else group for group in group_of]
+    members: dict[int, list[Likeness]] = defaultdict(list)
+    for place, (alike, other) in sorted(nearest.items()):
+        same_names = Indel.normalized_similarity(answers[place].tokens, answers[other].tokens)
+        members[group_of[place]].append(Likeness(answers[place], answers[other].student, alike, same_names))
+    return [Group(tuple(those)) for those in members.values()]

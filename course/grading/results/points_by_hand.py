@@ -1,4 +1,4 @@
-"""Points that a teacher wrote into exercises.csv: for short answers, or instead of those of a check."""
+"""What a teacher wrote into exercises.csv: comments, and points for short answers or instead of those of a check."""
 
 from __future__ import annotations
 
@@ -39,6 +39,21 @@ def changes_in(
                 yield key, exercise, None if is_taken_back else points, basis_of(graded[key], exercise)
 
 
+def comments_in(
+    rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade], kept: Mapping[Key, Mapping[str, str]]
+) -> Iterator[tuple[Key, str, str]]:
+    """The comments that a teacher changed in exercises.csv: key, exercise, text; kept: those that are stored."""
+    keys = names_in_table(graded)
+    for row in rows:
+        student, assignment, exercise = (row.get(name, "") for name in ("student", "assignment", "exercise"))
+        key = keys.get((student, assignment)) or keys.get((grade_tables.same_cell(student), assignment))
+        if "comment" not in row or key is None or exercise not in points_written(graded[key]):
+            continue
+        before = kept.get(key, {}).get(exercise, "")
+        if grade_tables.same_cell(row["comment"]) != grade_tables.same_cell(grade_tables.harmless(before)):
+            yield key, exercise, grade_tables.original(row["comment"])
+
+
 def not_taken(rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade]) -> Iterator[str]:
     """One sentence for each entry that is no number, or that is for a student without a submission."""
     keys = names_in_table(graded)
@@ -68,13 +83,17 @@ def beyond(grade: Grade) -> list[str]:
 
 
 def names_in_table(graded: Iterable[Key]) -> dict[Key, Key]:
-    """Maps the cells of a row to its key. Cells that a spreadsheet has rewritten (007 as 7) count if one key fits."""
+    """Maps the cells of a row to its key.
+
+    Cells that a spreadsheet has rewritten (007 as 7, 王 as ? in the encoding of Windows) count if one key fits.
+    """
     keys: dict[Key, Key] = {}
     several: set[Key] = set()
     for student, assignment in graded:
-        loose = (grade_tables.same_cell(grade_tables.harmless(student)), assignment)
-        several |= {loose} & keys.keys()
-        keys[loose] = student, assignment
+        cell = grade_tables.same_cell(grade_tables.harmless(student))
+        loose = {(one, assignment) for one in (cell, cell.encode("cp1252", "replace").decode("cp1252"))}
+        several |= loose & keys.keys()
+        keys |= dict.fromkeys(loose, (student, assignment))
     for loose in several:
         del keys[loose]
     return keys | {

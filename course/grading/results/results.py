@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -19,9 +19,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from course import whole_file
+from course.grading.feedback.page import with_points
 from course.grading.grade import COLUMNS, EXERCISE_COLUMNS, Grade
 from course.grading.results.leftovers import remove_leftovers
-from course.grading.results.points_by_hand import basis_of, beyond, changes_in, not_taken
+from course.grading.results.points_by_hand import basis_of, beyond, changes_in, comments_in, not_taken
 from course.grading.results.state import Graded, Key, State
 from course.grading.tables import grade_tables
 
@@ -120,6 +121,17 @@ class Results:
             self._write()
         return self._in_order()
 
+    def show_points(self, section: Callable[[Grade], str]) -> None:
+        """Write the teacher's points and comments on the pages: `section` makes the part of a page that shows them."""
+        with writing(self.folder):
+            for key, kept in self._state.graded().items():
+                page = self.folder / kept.page
+                if key in self.grades and kept.page and page.is_file():
+                    before = page.read_text(encoding="utf-8")
+                    after = with_points(before, section(self.grades[key]))
+                    if after != before:
+                        whole_file.replace(page, after.encode("utf-8", "backslashreplace"))
+
     def _in_order(self) -> list[Grade]:
         return sorted(self.grades.values(), key=lambda one: (one.assignment, one.student))
 
@@ -151,6 +163,7 @@ class Results:
         graded = {key: kept.grade for key, kept in self._state.graded().items()}
         self.not_taken += not_taken(rows, graded)
         self._state.give(changes_in(rows, graded, self._state.given()))
+        self._state.comment(list(comments_in(rows, graded, self._state.comments())))
 
     def _with_points_by_hand(self, grade: Grade) -> Grade:
         given = self._state.given().get((grade.student, grade.assignment), {})
@@ -160,7 +173,8 @@ class Results:
         grade = replace(grade, given={name: given[name][0] for name in given if name in known})
         if odd := beyond(grade):
             remarks.append(f"points by hand are less than 0, or more than there are: {', '.join(odd)}")
-        return replace(grade, remarks=remarks)
+        comments = self._state.comments().get((grade.student, grade.assignment), {})
+        return replace(grade, remarks=remarks, comments={name: comments[name] for name in comments if name in known})
 
 
 @contextmanager
@@ -182,10 +196,10 @@ def rows_of(grades: Iterable[Grade], name: str) -> Iterator[Mapping[str, Any]]:
 
 
 def row_hash(row: Mapping[str, Any], name: str) -> str:
-    """A hash of a row that a spreadsheet does not change; points that a teacher may enter do not count."""
+    """A hash of a row that a spreadsheet does not change; what a teacher may enter does not count."""
     cells = {column: grade_tables.same_cell(grade_tables.harmless(value)) for column, value in row.items()}
     if name == "exercises.csv":
-        cells.pop("points", None)
+        cells = {name: cell for name, cell in cells.items() if name not in ("points", "comment")}
     return sha256(json.dumps([name, sorted(cell for cell in cells.items() if cell[1])]).encode()).hexdigest()
 
 

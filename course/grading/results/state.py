@@ -21,6 +21,12 @@ from course.judging.judged_notebook import Judgement
 LAYOUT = 1
 """The version of the tables below; a file with another version is not read."""
 
+COMMENTS = """
+    CREATE TABLE IF NOT EXISTS comments
+        (student, assignment, exercise, text, PRIMARY KEY (student, assignment, exercise))
+"""
+"""A table that older files do not have."""
+
 TABLES = """
     CREATE TABLE graded (student, assignment, fingerprint, page, grade, PRIMARY KEY (student, assignment));
     CREATE TABLE given (student, assignment, exercise, points, basis, PRIMARY KEY (student, assignment, exercise));
@@ -41,11 +47,17 @@ class Graded:
 
 
 class State:
-    """The file. Tables: `graded`, the grades; `given`, points by hand; `written`, hashes of rows of the CSV tables."""
+    """The file.
+
+    Tables: `graded`, the grades; `given`, points by hand; `comments`, the teacher's comments; `written`, hashes of rows
+    of the CSV tables.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = opened(path)
+        with self._connection:
+            self._connection.execute(COMMENTS)
 
     def close(self) -> None:
         self._connection.close()
@@ -83,6 +95,20 @@ class State:
                 if points is not None:
                     row = (*key, exercise, points, basis)
                     self._connection.execute("INSERT INTO given VALUES (?, ?, ?, ?, ?)", row)
+
+    def comments(self) -> dict[Key, dict[str, str]]:
+        """The teacher's comments, by key and exercise."""
+        found: dict[Key, dict[str, str]] = {}
+        for student, assignment, exercise, text in self._connection.execute("SELECT * FROM comments"):
+            found.setdefault((student, assignment), {})[exercise] = text
+        return found
+
+    def comment(self, changes: Iterable[tuple[Key, str, str]]) -> None:
+        """Store changed comments: key, exercise, text ("" takes it back)."""
+        with self._connection:
+            rows = [(*key, exercise, text) for key, exercise, text in changes]
+            self._connection.executemany("INSERT OR REPLACE INTO comments VALUES (?, ?, ?, ?)", rows)
+            self._connection.execute("DELETE FROM comments WHERE text = ''")
 
     def written(self) -> set[str]:
         """The hashes of all rows that the grader ever wrote into a table."""

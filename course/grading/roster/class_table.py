@@ -9,7 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from course.grading.roster.lateness import UNITS, HandedIn, Policy, handed_in
+from course.grading.roster.headers import Kind
+from course.grading.roster.lateness import UNITS, HandedIn, Policy, as_handed_in, handed_in
 from course.grading.roster.matching import CANVAS, Match, match
 from course.grading.roster.roster import Roster, Student
 from course.plural import counted
@@ -20,7 +21,8 @@ HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
 """The status of a student's assignment. Only the first has points that go into a gradebook."""
 
 COLUMNS = (
-    "student", "id", "login", "email", "assignment", "status", "matched_by", "submission", "points", "of",
+    "student", *(kind.replace(" ", "_").lower() for kind in Kind),
+    "assignment", "status", "matched_by", "submission", "points", "of",
     "waiting_by_hand", "handed_in", "handed_in_by", "deadline", "late_hours", "penalty", "points_after_penalty",
     "remark",
 )  # fmt: skip
@@ -40,6 +42,7 @@ class Result:
     points, possible: points reached and possible, those by hand included.
     waiting: possible points that are still to be given by hand.
     problem: why it could not be graded.
+    comments: the teacher's comments.
     """
 
     student: str
@@ -49,6 +52,7 @@ class Result:
     possible: float
     waiting: float = 0.0
     problem: str = ""
+    comments: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,21 @@ class ClassTableRow:
         return self.arrival.late_by(deadline, UNITS[self.policy.unit])
 
     @property
+    def is_uncertain(self) -> bool:
+        """Whether it is not known whose submission it is, or which of several counts."""
+        return self.status in (STRANGER, UNCERTAIN, TWICE)
+
+    @property
+    def lateness(self) -> str:
+        """How late it is, in words; "" if it is in time."""
+        return self.policy.in_words(self.assignment, self.late_by) if self.policy and self.late_by else ""
+
+    @property
     def penalty(self) -> float | None:
         """The points that lateness costs; None without a deadline or a submission."""
         if self.policy is None or self.late_by is None or self.result is None:
             return None
-        return self.policy.penalty(self.result.points, self.late_by)
+        return self.policy.penalty(self.result.points, self.assignment, self.late_by)
 
     @property
     def final(self) -> float | None:
@@ -93,8 +107,9 @@ class ClassTableRow:
         known, result = self.student or Student(self.result.student if self.result else ""), self.result
         deadline = self.policy.deadline(self.assignment) if self.policy else None
         return {
-            "student": known.called, "id": next(iter(known.ids), ""), "login": next(iter(known.logins), ""),
-            "email": known.email, "assignment": self.assignment, "status": self.status, "matched_by": self.matched_by,
+            "student": known.called,
+            **dict(zip(COLUMNS[1:], (known.identifiers.get(kind, "") for kind in Kind), strict=False)),
+            "assignment": self.assignment, "status": self.status, "matched_by": self.matched_by,
             "submission": result.student if result else "",
             "points": rounded(result.points) if result else "", "of": rounded(self.possible),
             "waiting_by_hand": rounded(result.waiting) if result else "",
@@ -104,7 +119,7 @@ class ClassTableRow:
             "late_hours": "" if self.late_by is None else rounded(self.late_by / timedelta(hours=1)),
             "penalty": "" if self.penalty is None else rounded(self.penalty),
             "points_after_penalty": "" if self.policy is None or self.final is None else rounded(self.final),
-            "remark": self.remark,
+            "remark": "; ".join(filter(None, (self.remark, self.lateness))),
         }  # fmt: skip
 
 
@@ -129,10 +144,11 @@ def class_lines(
     folder: the folder of submissions; paths below it are compared with the roster.
     possible: the points of the assignments that are due; those that somebody handed in are added.
     """
-    possible = {**{one.assignment: one.possible for one in results if one.assignment}, **(possible or {})}
-    matches = {one.path: match(one.path.relative_to(folder), one.assignment, roster) if roster else Match(None)
-               for one in results}  # fmt: skip
-    is_from_canvas = all(CANVAS.match(one.path.name) for one in results)
+    by_possible = sorted(results, key=lambda one: one.possible)  # what cannot be graded has 0
+    possible = {**{one.assignment: one.possible for one in by_possible if one.assignment}, **(possible or {})}
+    matches = {one.path: match(as_handed_in(one.path).relative_to(folder), one.assignment, roster) if roster
+               else Match(None) for one in results}  # fmt: skip
+    is_from_canvas = all(CANVAS.match(as_handed_in(one.path).name) for one in results if not one.problem)
     places: dict[tuple[int, str], list[Result]] = {}
     lines, strangers = [], []
     for one in results:
@@ -144,12 +160,11 @@ def class_lines(
     for student in roster.students if roster else ():
         for assignment in sorted(possible):
             theirs = places.get((id(student), assignment), [])
+            count = sum(not one.problem for one in theirs)
             if not theirs:
                 lines.append(ClassTableRow(assignment, MISSING, student, possible=possible[assignment], policy=policy))
             lines += [
-                line_of(
-                    one, matches[one.path], policy, is_from_canvas, count=len(theirs), possible=possible[assignment]
-                )
+                line_of(one, matches[one.path], policy, is_from_canvas, count=count, possible=possible[assignment])
                 for one in theirs
             ]
         for one in places.get((id(student), ""), []):
@@ -169,13 +184,15 @@ def line_of(
     """The line of a submission; `count`: the student's number of submissions for this assignment."""
     status, remark = HANDED_IN, ""
     if has_roster and found.student is None:
-        status, remark = (UNCERTAIN if found.candidates else STRANGER), found.problem if found.candidates else ""
+        status, remark = (UNCERTAIN if found.candidates else STRANGER), found.problem
     elif count > 1:
         status, remark = TWICE, f"{counted(count, 'submission')}: take all but one away, and grade again"
     if result.problem:
         status, remark = UNGRADABLE, "; ".join(filter(None, (result.problem, remark)))
     in_roster = found.student.handed_in if found.student else ""
-    arrival = handed_in(result.path, result.assignment, in_roster, is_from_canvas)
+    deadline = policy.deadline(result.assignment) if policy else None
+    zone = deadline.tzinfo if deadline else None
+    arrival = handed_in(result.path, result.assignment, in_roster, is_from_canvas, zone)
     if policy and arrival.remark:
         remark = "; ".join(filter(None, (remark, arrival.remark)))
     of = result.possible if possible is None else possible
@@ -204,7 +221,7 @@ def summary(lines: Sequence[ClassTableRow]) -> list[str]:
         missing = [line.student.called for line in those if line.status == MISSING and line.student]
         if missing and len(missing) < len(those):
             sentences.append(f"  {MISSING}: {listed(missing)}.")
-    uncertain = [line for line in lines if line.status in (STRANGER, UNCERTAIN, TWICE)]
+    uncertain = [line for line in lines if line.is_uncertain]
     sentences += [
         f"  {shortened(line.result.student)}: {line.status}{f' ({line.remark})' if line.remark else ''}."
         for line in uncertain[:MOST_TOLD]

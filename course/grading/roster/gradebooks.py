@@ -8,13 +8,15 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from course.chapters import CHAPTERS
 from course.grading.roster.class_table import ClassTableRow, rounded
-from course.grading.roster.roster import HEADERS, Roster
-from course.grading.tables.grade_tables import harmless
+from course.grading.roster.headers import Kind, folded
+from course.grading.roster.roster import Roster
+from course.grading.tables.grade_tables import number
 from course.plural import counted
 from course.whole_file import replace
 
@@ -23,9 +25,6 @@ CANVAS_STUDENT = (
     "Section",
 )  # fmt: skip
 """The columns with which Canvas identifies a student; all others are assignments, or calculated."""
-
-SIGNS = ("-", "+")
-"""Cells that hold a sign only: Moodle's mark for an empty cell, not a formula."""
 
 ITS_NUMBER = re.compile(r"\s\(\d+\)$")
 """The number that Canvas appends to an assignment's title."""
@@ -53,18 +52,37 @@ def write_gradebooks(lines: Sequence[ClassTableRow], roster: Roster, folder: Pat
             continue
         tables = {}
         if roster.kind in ("canvas", "plain"):
-            tables["canvas"] = canvas(assignment, done, roster)
-            sentences += canvas_column(assignment, done, roster)
+            known, namesakes = told_apart(done, roster)
+            tables["canvas"] = canvas(assignment, known, roster)
+            sentences += [*namesakes, *canvas_column(assignment, done, roster)]
         if roster.kind in ("moodle", "plain"):
             tables["moodle"] = moodle(assignment, done, roster)
         if roster.kind == "moodle worksheet":
             tables["moodle"] = worksheet(done, roster)
-            sentences += other_scale(done)
+            sentences += other_scale(done, roster)
         for system, table in tables.items():
             path = folder / f"{system}_{assignment}.csv"
             write_table(table, path)
             written.append(path)
     return written, sentences
+
+
+def told_apart(lines: Sequence[ClassTableRow], roster: Roster) -> tuple[list[ClassTableRow], list[str]]:
+    """The lines whose students Canvas tells apart, and a notice on the others.
+
+    Canvas looks for a number, a SIS ID and a login, and else takes the first student of the name.
+    """
+    count = Counter(folded(student.name) for student in roster.students)
+    known = [
+        line for line in lines
+        if (student := line.student)
+        and (count[folded(student.name)] == 1 or {Kind.CANVAS, Kind.SIS} & student.identifiers.keys())
+    ]  # fmt: skip
+    others = [line.student.told for line in lines if line.student and line not in known]
+    return known, [
+        f"Not in Canvas' file, since others have the same name: {', '.join(others)}. Give them a column 'Canvas ID' or "
+        "'SIS user ID' in the roster."
+    ] if others else []  # fmt: skip
 
 
 def canvas(assignment: str, lines: Sequence[ClassTableRow], roster: Roster) -> list[list[str]]:
@@ -73,23 +91,35 @@ def canvas(assignment: str, lines: Sequence[ClassTableRow], roster: Roster) -> l
     A title of the roster, such as "04 Messages (991)", is kept, so that the points go to that assignment. Without one
     Canvas offers to make a new assignment.
     """
-    columns = [column for column in roster.columns if column in CANVAS_STUDENT]
+    columns = [column for column in CANVAS_STUDENT if column in roster.columns]
     if roster.kind != "canvas":
         columns = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
     title = title_among(roster.columns, assignment)
-    of = rounded(lines[0].possible)
-    for row in roster.dropped if title else ():
-        if "points possible" in row[roster.columns[0]].lower():
-            of = row[title] or of
+    of = points_possible(title, roster) or rounded(lines[0].possible)
     table = [[*columns, title or assignment], ["    Points Possible", *[""] * (len(columns) - 1), of]]
     for line in lines:
         student = line.student
         assert student is not None
-        own = {"Student": student.called, "SIS User ID": next(iter(student.ids), ""),
-               "SIS Login ID": next(iter(student.logins), student.email)}  # fmt: skip
+        known = student.identifiers
+        own = {"Student": student.called, "ID": known.get(Kind.CANVAS, ""), "SIS User ID": known.get(Kind.SIS, ""),
+               "SIS Login ID": known.get(Kind.LOGIN) or known.get(Kind.EMAIL, "")}  # fmt: skip
         row = student.row if roster.kind == "canvas" else own
         table.append([*(row.get(column, "") for column in columns), points(line)])
     return table
+
+
+def points_possible(title: str, roster: Roster) -> str:
+    """Canvas' points possible for the column of an assignment; "" if they are unknown."""
+    rows = (row for row in roster.dropped if "Points Possible" in row[roster.columns[0]])
+    return next((row[title].strip() for row in rows if title), "")
+
+
+def is_other(written: str, possible: float) -> bool:
+    """Whether a number of points, with a decimal point or comma, is another than the assignment's."""
+    try:
+        return (value := number(written)) is not None and value != possible
+    except ValueError:
+        return False
 
 
 def title_among(columns: Sequence[str], assignment: str) -> str:
@@ -117,8 +147,8 @@ def canvas_column(assignment: str, lines: Sequence[ClassTableRow], roster: Roste
     sentences = []
     if ITS_NUMBER.sub("", title) != assignment:
         sentences.append(f"Points for {assignment} go to Canvas' column {title!r}.")
-    of = next((row[title] for row in roster.dropped if "points possible" in row[roster.columns[0]].lower()), "")
-    if re.fullmatch(r"\d+(\.\d+)?", of) and float(of) != lines[0].possible:
+    of = points_possible(title, roster)
+    if is_other(of, lines[0].possible):
         sentences.append(f"Canvas' points possible are {of} there, and {assignment} has {rounded(lines[0].possible)} "
                          "points: change them in Canvas; the points are not scaled.")  # fmt: skip
     return sentences
@@ -126,27 +156,33 @@ def canvas_column(assignment: str, lines: Sequence[ClassTableRow], roster: Roste
 
 def moodle(assignment: str, lines: Sequence[ClassTableRow], roster: Roster) -> list[list[str]]:
     """What Moodle's grade import reads: the roster's identifying columns, and one of points."""
-    known = {header for kind, headers in HEADERS.items() if kind != "handed_in" for header in headers}
-    columns = [column for column in roster.columns if column.lower() in known]
+    identifying = {column for meaning, column in roster.used.items() if meaning != "time of submission"}
+    columns = [column for column in roster.columns if column in identifying]
     rows = [[*(line.student.row[column] for column in columns), points(line)] for line in lines if line.student]
     return [[*columns, assignment], *rows]
 
 
 def worksheet(lines: Sequence[ClassTableRow], roster: Roster) -> list[list[str]]:
-    """Moodle's grading worksheet with the column Grade filled in, all other cells unchanged."""
+    """Moodle's grading worksheet with the grades and the teacher's comments filled in, all other cells as they came."""
     rows = []
     for line in lines:
         assert line.student is not None
-        row = line.student.row
-        rows.append([points(line) if column.lower() == "grade" else row[column] for column in roster.columns])
+        assert line.result is not None
+        row = {**line.student.row, roster.used["grade"]: points(line)}
+        if "comments" in roster.used and line.result.comments:
+            row[roster.used["comments"]] = line.result.comments
+        rows.append([row[column] for column in roster.columns])
     return [list(roster.columns), *rows]
 
 
-def other_scale(lines: Sequence[ClassTableRow]) -> list[str]:
-    """A notice if Moodle's highest grade is not the assignment's."""
-    highest = {value for line in lines if line.student for column, value in line.student.row.items()
-               if column.lower() == "maximum grade" and value}  # fmt: skip
-    wrong = [value for value in highest if re.fullmatch(r"[\d.]+", value) and float(value) != lines[0].possible]
+def other_scale(lines: Sequence[ClassTableRow], roster: Roster) -> list[str]:
+    """A notice if Moodle's highest grade is not the assignment's, or if Moodle grades it in words."""
+    if "scale" in roster.used:
+        return [f"Moodle grades {lines[0].assignment} by a scale ({roster.used['scale']!r}), and would leave out "
+                "points: set the type of the grade to points in Moodle."]  # fmt: skip
+    column = roster.used.get("maximum grade", "")
+    highest = {line.student.row[column].strip() for line in lines if line.student and column}
+    wrong = sorted(value for value in highest if is_other(value, lines[0].possible))
     if not wrong:
         return []
     return [f"Moodle's maximum grade is {wrong[0]}, and {lines[0].assignment} has {rounded(lines[0].possible)} points: "
@@ -160,7 +196,10 @@ def points(line: ClassTableRow) -> str:
 
 
 def write_table(table: Sequence[Sequence[str]], path: Path) -> None:
-    """Write a CSV file, whole or not at all, without a byte order mark: Canvas does not expect one."""
+    """Write a CSV file for Canvas or Moodle, whole or not at all: in UTF-8 with commas, names and ids as they came.
+
+    It has no byte order mark, and nothing is escaped against formulas: both would not be recognised there.
+    """
     text = io.StringIO(newline="")
-    csv.writer(text).writerows([cell if cell in SIGNS else harmless(cell) for cell in row] for row in table)
-    replace(path, text.getvalue().encode("utf-8", "backslashreplace"))
+    csv.writer(text).writerows(table)
+    replace(path, text.getvalue().encode())

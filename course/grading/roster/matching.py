@@ -3,20 +3,52 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from course.grading.roster.roster import Roster, Student, names_of, one_word, sorted_words
+from course.grading.roster.headers import Kind, folded
+from course.grading.roster.roster import Roster, Student
+from course.grading.submissions.submission import COPY
 
-CANVAS = re.compile(r"(?P<name>[^_/]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<file>\d+)_")
-"""The names of files from Canvas: "doejane_LATE_12345_67890_NAME.ipynb": 12345 is the student, 67890 the file."""
+CANVAS = re.compile(
+    r"(?:(?!(?:late_)?anon_)(?P<name>.+?)_)?(?P<late>late_)?(?(name)(?P<id>\d+)|anon_[^\W_]+)_(?P<file>\d+)_.",
+    re.IGNORECASE,
+)
+"""The names of files from Canvas: doejane_LATE_12345_67890_NAME.ipynb, where 12345 is the student and 67890 the file.
 
-MOODLE = re.compile(r"(?P<name>[^/]+?)_(?P<id>\d+)_assignsubmission_")
-"""The names of folders or files from Moodle: "Jane Doe_1234567_assignsubmission_file", with the participant number."""
+If the grading is anonymous: anon_x7Rk2_67890_NAME.ipynb, which names nobody. (lib/content_zipper.rb)
+"""
 
-SHORT = 4
-"""An id with fewer characters counts only as the whole name of a folder or file: 04 may be a chapter."""
+MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]+(?:_.*)?")
+"""The names of folders or files from Moodle: Jane Doe_1234567_assignsubmission_file, with the participant number.
+
+If the grading is anonymous, the name is "Participant"; for a group, name and number are the group's.
+(mod/assign/classes/downloader.php)
+"""
+
+NOBODYS_NAME = ("participant", "teilnehmerin", "participante")
+"""What Moodle writes for the name if the grading is anonymous, folded."""
+
+ADDRESS = re.compile(r"[\w.+'-]+@[^\W_](?:[^\W_]|[.-](?=[^\W_]))*")
+
+LONG_ENOUGH = 4
+"""An identifier with fewer characters counts only as the whole name of the outermost folder or file.
+
+Elsewhere 04 may be a chapter, and 1 an exercise.
+"""
+
+LONG = 5
+"""If a name has two numbers with so many digits, such as a student's and a file's, neither counts."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a part of a path says: by a kind of identifier or the name, its text, and whose it is."""
+
+    by: str
+    text: str
+    students: tuple[Student, ...]
 
 
 @dataclass(frozen=True)
@@ -26,83 +58,119 @@ class Match:
     student: None if it is uncertain.
     by: what identified the student.
     candidates: all students who fit.
+    problem: why no student was chosen; "" if one was, or if there is no more to say than that nobody fits.
     """
 
     student: Student | None
     by: str = ""
     candidates: tuple[Student, ...] = ()
-
-    @property
-    def problem(self) -> str:
-        """Why no student was chosen; "" if one was."""
-        if self.student is not None:
-            return ""
-        if not self.candidates:
-            return "not on the roster"
-        return f"fits {' and '.join(one.called for one in self.candidates[:4])}: {self.by}"
+    problem: str = ""
 
 
 def match(path: PurePath, assignment: str, roster: Roster) -> Match:
     """The student on the roster whom a path (relative to the folder of submissions) names.
 
-    Ids, logins and email addresses come first, then names. A match needs exactly one candidate. If an id and a name
-    belong to two students, both are listed and neither is chosen.
+    Everything in the path that is a student's must be the same student's. The names of a learning platform count as it
+    writes them; what a student named below counts no more.
     """
+    found = list(evidence_in(path, assignment, roster))
+    candidates = tuple(dict.fromkeys(student for one in found for student in one.students))
+    common = [student for student in candidates if all(student in one.students for one in found)]
+    if len(common) == 1:
+        return Match(common[0], found[0].by, candidates)
+    if not candidates:
+        return Match(None, problem=hint(path))
+    said = dict.fromkeys(f"the {one.by} {one.text!r} is that of {named(one.students)}" for one in found)
+    return Match(None, "", candidates, "; ".join(said))
+
+
+def hint(path: PurePath) -> str:
+    """What to do about a path in which a learning platform names nobody; "" for any other."""
+    if (found := CANVAS.match(path.name)) and not found["name"]:
+        return "Canvas hides who it is of: end the anonymous grading there, and download again"
+    if any((found := MOODLE.fullmatch(part)) and folded(found["name"]) in NOBODYS_NAME for part in path.parts):
+        return "Moodle hides who it is of: take the grading worksheet of this assignment as the roster"
+    return ""
+
+
+def named(students: Sequence[Student]) -> str:
+    """Up to four students."""
+    return " and ".join(student.told for student in students[:4]) or "nobody on the roster"
+
+
+def evidence_in(path: PurePath, assignment: str, roster: Roster) -> Iterator[Evidence]:
+    """What a path says of its student, certain kinds first."""
     parts = [part.replace(assignment, " ") if assignment else part for part in (*path.parts[:-1], path.stem)]
-    found = [(by, fits) for by, fits in levels(parts, path.as_posix(), roster) if fits]
-    if not found:
-        return Match(None)
-    by, fits = found[0]
-    if len(fits) > 1:
-        return Match(None, f"the same {by}", tuple(fits))
-    for other, others in found[1:]:
-        if fits[0] not in others:
-            return Match(None, f"the {by} and the {other} say different things", (fits[0], *others))
-    return Match(fits[0], by)
+    for place, part in enumerate(parts):
+        if found := MOODLE.fullmatch(part):
+            yield from moodle_evidence(found, roster)
+        elif found := CANVAS.match(f"{part}.") if place == len(parts) - 1 else None:
+            yield from canvas_evidence(found, roster)
+        else:
+            yield from plain_evidence(part, assignment, roster, LONG_ENOUGH if place else 1)
+            continue
+        return
 
 
-def levels(parts: Sequence[str], path: str, roster: Roster) -> list[tuple[str, list[Student]]]:
-    """The kinds of evidence, strongest first, each with the students for whom it is in the path."""
-    canvas, moodle = CANVAS.search(path), MOODLE.search(path)
-    numbers, names = set(words_of(parts)), list(parts)
-    if canvas:  # a student may choose a file's name, so the folder counts too
-        numbers, names = {canvas["id"], *words_of(parts[:-1])}, [canvas["name"], *parts[:-1]]
-    elif moodle:
-        numbers, names = ({moodle["id"]} if roster.kind == "moodle worksheet" else set()), [moodle["name"]]
-    whole = {part.strip(" _-.").casefold() for part in parts}
-    lower = path.casefold()
-    return [
-        ("id", [one for one in roster.students if any(is_named(number, numbers, whole) for number in one.ids)]),
-        ("login", [one for one in roster.students if any(is_named(login, numbers, whole) for login in one.logins)]),
-        ("email address", [one for one in roster.students if one.email and has_word(lower, one.email.casefold())]),
-        ("name", by_name(names, roster)),
-    ]
+def canvas_evidence(found: re.Match[str], roster: Roster) -> Iterator[Evidence]:
+    """What the name of a file from Canvas says."""
+    by_number = owner(Kind.CANVAS, found["id"] or "", roster)
+    by_name = Evidence("name", found["name"] or "", tuple(roster.by_name.get(folded(found["name"] or ""), ())))
+    if by_number.students or (by_name.students and Kind.CANVAS in roster.used):
+        yield by_number
+    if by_name.students:
+        yield by_name
 
 
-def words_of(parts: Sequence[str]) -> list[str]:
-    """The words of a path in lower case: split at blanks, underscores and brackets, and also at dots."""
-    pieces = [piece.casefold() for part in parts for piece in re.split(r"[\s_,()\[\]]+", part) if piece]
-    return [*pieces, *(bit for piece in pieces for bit in re.split(r"[.\-]", piece) if bit)]
+def moodle_evidence(found: re.Match[str], roster: Roster) -> Iterator[Evidence]:
+    """What a name from Moodle says; the number may be a group's, so the name has to agree."""
+    name = folded(found["name"])
+    if Kind.PARTICIPANT in roster.used:
+        yield owner(Kind.PARTICIPANT, found["id"], roster)
+    if name not in NOBODYS_NAME and ("name" in roster.used or "last name" in roster.used):
+        yield Evidence("name", found["name"], tuple(roster.by_name.get(name, ())))
 
 
-def is_named(code: str, words: set[str], whole: set[str]) -> bool:
-    """Whether an id or login is among the words of a path; a short one must be a whole name."""
-    code = code.casefold()
-    return code in (words if len(code) >= SHORT else whole)
+def owner(kind: Kind, value: str, roster: Roster) -> Evidence:
+    """Whose an identifier of a certain kind is."""
+    owners = roster.by_identifier.get(value.casefold(), ())
+    return Evidence(kind, value, tuple(student for known, student in owners if known is kind))
 
 
-def has_word(text: str, word: str) -> bool:
-    """Whether a text contains a word, not within a longer one."""
-    return re.search(rf"(?<![\w.]){re.escape(word)}(?![\w@])", text) is not None
+def plain_evidence(part: str, assignment: str, roster: Roster, least: int) -> Iterator[Evidence]:
+    """What the name of a folder or file says that no platform has written.
+
+    least: the fewest characters of an identifier that is the whole name.
+
+    An identifier is the whole name, or, if it has a digit, a word of it; an email address may stand anywhere. A name is
+    the whole, apart from identifiers and the assignment's number.
+    """
+    whole = COPY.sub("", part).strip(" _-.")
+    addresses = ADDRESS.findall(whole)
+    words = words_in(ADDRESS.sub(" ", whole), roster)
+    numbers = [word for word in words if word.isdigit() and len(word) >= LONG]
+    codes = [
+        word for word in words
+        if len(word) >= LONG_ENOUGH and not word.isalpha() and not (word.isdigit() and len(numbers) > 1)
+    ]  # fmt: skip
+    values = [*([whole] if len(whole) >= least else []), *addresses, *codes]
+    known = {value.casefold(): value for value in reversed(values) if value.casefold() in roster.by_identifier}
+    for key, value in known.items():
+        for kind in dict.fromkeys(kind for kind, _ in roster.by_identifier[key]):
+            yield owner(kind, value, roster)
+    rest = [word for word in words if word.casefold() not in known and word != assignment.partition("_")[0]]
+    if students := roster.by_name.get(folded(" ".join(rest))):
+        yield Evidence("name", " ".join(rest), tuple(students))
 
 
-def by_name(parts: Sequence[str], roster: Roster) -> list[Student]:
-    """The students with exactly this name; if there are none, those all of whose names are in one path component."""
-    words = [sorted_words(part) for part in parts]
-    joined = {one_word(part) for part in parts}
-    named = [one for one in roster.students if one.name]
-    same = [one for one in named if sorted_words(one.name) in words or joined & set(names_of(one))]
-    if same:
-        return same
-    within = [one for one in named if len(sorted_words(one.name)) > 1]
-    return [one for one in within if any(set(sorted_words(one.name)) <= set(part) for part in words)]
+def words_in(text: str, roster: Roster) -> list[str]:
+    """The words of a text, split at blanks, underscores and brackets, and at other signs unless one is an identifier.
+
+    >>> from course.grading.roster.roster import Roster
+    >>> words_in("Doe-Jane_47-11 (2)", Roster((Student("Jane Doe", {Kind.NUMBER: "47-11"}),), (), "plain", None, {}))
+    ['Doe', 'Jane', '47-11', '2']
+    """
+    words = []
+    for word in re.split(r"[\s_,;()\[\]]+", text):
+        words += [word] if word.casefold() in roster.by_identifier else re.findall(r"[^\W_]+", word)
+    return [word for word in words if word]

@@ -1,157 +1,176 @@
 """The students of a class, read from the teacher's table.
 
-The table may be Canvas' exported gradebook, Moodle's list of participants, its grading worksheet, or any table. Columns
-are recognised by their headers.
+The table may be Canvas' exported gradebook, Moodle's list of participants, its grading worksheet, nbgrader's list of
+students, or any table. Columns are recognised by their headers.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
+from course.grading.roster.headers import Kind, columns_of, folded, kind_of
 from course.grading.tables.teachers_tables import TableError, TeachersTable, read_table
+from course.plural import counted
 
-HEADERS = {
-    "name": ("student", "name", "full name", "fullname", "student name", "display name"),
-    "first": ("first name", "firstname", "given name", "first name(s)"),
-    "last": ("last name", "lastname", "surname", "family name"),
-    "id": (
-        "id", "id number", "idnumber", "student id", "student number", "sis user id", "matriculation number",
-        "identifier",
-    ),
-    "login": ("login", "username", "user name", "sis login id", "user", "login id", "user id"),
-    "email": ("email", "e-mail", "email address", "e-mail address", "mail"),
-    "handed_in": ("submitted", "handed in", "last modified (submission)", "submission time", "timestamp"),
+SYSTEMS = {
+    "canvas": "Canvas' gradebook", "moodle worksheet": "Moodle's grading worksheet", "moodle": "a list from Moodle",
+    "plain": "a table",
 }  # fmt: skip
-"""For each property of a student: its possible headers, in lower case."""
 
-NOT_A_STUDENT = re.compile(r"points possible|student,\s*test|test student", re.IGNORECASE)
-"""The first cell of rows that Canvas adds."""
+PARTICIPANT = re.compile(r"\D*?(\d+)")
+"""How Moodle's grading worksheet writes the number in the name of a submission's folder: "Participant 1234567",
+"Teilnehmer/in1234567"."""
 
-PARTICIPANT = re.compile(r"participant (\d+)", re.IGNORECASE)
-"""How Moodle's grading worksheet writes the number that is in the name of a submission's folder."""
+EXCEL_NUMBER = re.compile(r"(\d+)\.0+")
+"""A number that a spreadsheet has taken for one with decimals: 4711.0."""
+
+NO_ENTRY = ("", "-", "n/a", "none", "null")
 
 
 @dataclass(frozen=True)
 class Student:
     """One student.
 
-    ids: every number and code of this student.
-    row: the roster's row, by header.
+    identifiers: by kind, without blanks around them.
+    row: the roster's row, by header, as it is in the file.
+    line: its line in the file; 0 if the student is not from a file.
     """
 
     name: str
-    ids: tuple[str, ...] = ()
-    logins: tuple[str, ...] = ()
-    email: str = ""
+    identifiers: Mapping[Kind, str] = field(default_factory=dict, hash=False)
     handed_in: str = ""
-    row: dict[str, str] = field(default_factory=dict, hash=False, compare=False)
+    row: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    line: int = 0
 
     @property
     def called(self) -> str:
-        """The name, else the login, the email address or the number."""
-        return self.name or next(filter(None, (*self.logins, self.email, *self.ids)))
+        """The name, else an identifier."""
+        return self.name or next(iter(self.identifiers.values()))
+
+    @property
+    def told(self) -> str:
+        """The name with an identifier, or with the line in the roster, which tells two students of one name apart."""
+        known = next((f"{kind} {value}" for kind, value in self.identifiers.items()), f"line {self.line}")
+        return f"{self.called} ({known})"
+
+    @property
+    def names(self) -> set[str]:
+        """The name as "First Last" and as "Last, First", folded: any word may be the first of the last name."""
+        words = [key for word in self.name.replace(",", " ").split() if (key := folded(word))]
+        return {"".join([*words[cut:], *words[:cut]]) for cut in range(len(words))}
 
 
 @dataclass(frozen=True)
 class Roster:
     """The students in the order of the file.
 
+    columns: the headers.
     kind: "canvas", "moodle worksheet", "moodle" or "plain".
+    used: the column for each meaning: a kind of identifier, "name", "grade", ...
     dropped: rows of the file that are no students, such as Canvas' row of possible points.
+    form: the file's encoding and separator.
     """
 
     students: tuple[Student, ...]
     columns: tuple[str, ...]
     kind: str
     path: Path
+    used: Mapping[str, str]
     dropped: tuple[dict[str, str], ...] = ()
+    form: str = ""
+
+    @property
+    def described(self) -> str:
+        """Which file was read, and what each column was taken for, in a paragraph."""
+        others = [column for column in self.columns if column not in self.used.values()]
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        rows = f" {counted(len(self.dropped), 'row')} without a student." if self.dropped else ""
+        return (
+            f"{self.path}: {counted(len(self.students), 'student')}; {SYSTEMS[self.kind]}, read as {self.form}. "
+            f"{self.looked_for}. Other columns: {', '.join(others[:5]) or 'none'}{more}.{rows}"
+        )
+
+    @property
+    def looked_for(self) -> str:
+        """The columns that were found, with their meanings."""
+        return ", ".join(f"{column!r} is the {meaning}" for meaning, column in self.used.items())
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Student]]:
+        """The students by each of their folded names."""
+        found: dict[str, list[Student]] = {}
+        for student in self.students:
+            for name in student.names:
+                found.setdefault(name, []).append(student)
+        return found
+
+    @cached_property
+    def by_identifier(self) -> dict[str, list[tuple[Kind, Student]]]:
+        """The kinds and students of each identifier in lower case."""
+        found: dict[str, list[tuple[Kind, Student]]] = {}
+        for student in self.students:
+            for kind, value in student.identifiers.items():
+                found.setdefault(value.casefold(), []).append((kind, student))
+        return found
 
 
 def read_roster(path: Path) -> Roster:
-    """The students in a CSV file. Raises TableError for a file that is no table, or that has no students."""
+    """The students in a CSV file.
+
+    Raises TableError for a file that is no table, that has no students, or in which two have the same identifier.
+    """
     table = read_table(path)
-    columns = {known: columns_for(table, known) for known in HEADERS}
-    if not any(columns[known] for known in ("name", "last", "id", "login", "email")):
+    kind = kind_of(table.columns)
+    used = columns_of(table.columns, kind)
+    if not {"name", "first name", "last name", *Kind} & used.keys():
         raise TableError(
             f"{path} has no column with names, ids, logins or email addresses: its first line is "
             f"{', '.join(table.columns)!r}; write headers such as name, id, login, email there."
         )
     students, dropped = [], []
-    for row in table.rows:
-        first_cell = row[table.columns[0]]
-        if NOT_A_STUDENT.search(first_cell):
-            dropped.append(row)
-            continue
-        student = Student(
-            name=name_in(row, columns),
-            ids=tuple(number for column in columns["id"] if (number := bare(row[column]))),
-            logins=tuple(row[column] for column in columns["login"] if row[column]),
-            email=next((row[column] for column in columns["email"] if row[column]), ""),
-            handed_in=next((row[column] for column in columns["handed_in"] if row[column]), ""),
-            row=row,
-        )
-        if student.name or student.ids or student.logins or student.email:
+    for line, row in zip(table.lines, table.rows, strict=True):
+        student = student_in(row, line, used)
+        if (student.name or student.identifiers) and not (kind == "canvas" and is_canvas_own(row, table)):
             students.append(student)
+        else:
+            dropped.append(row)
     if not students:
         raise TableError(f"{path} has no students: no row under its header names one.")
-    return Roster(tuple(students), table.columns, kind_of(table), path, tuple(dropped))
+    roster = Roster(tuple(students), table.columns, kind, path, used, tuple(dropped), table.form)
+    for value, owners in roster.by_identifier.items():
+        for one, (known, student) in enumerate(owners):
+            if other := next((before for before_kind, before in owners[:one] if before_kind == known), None):
+                raise TableError(
+                    f"{path}, lines {other.line} and {student.line}: {other.called} and {student.called} have the same "
+                    f"{known}, {value!r}: correct it, or remove a row that is there twice."
+                )
+    return roster
 
 
-def columns_for(table: TeachersTable, known: str) -> list[str]:
-    """The columns with one property of a student, the most usual header first."""
-    written = {column.strip().lower(): column for column in table.columns}
-    return [written[header] for header in HEADERS[known] if header in written]
+def student_in(row: Mapping[str, str], line: int, used: Mapping[str, str]) -> Student:
+    """The student of a row."""
+    cells = {meaning: " ".join(row[column].split()) for meaning, column in used.items()}
+    cells = {meaning: "" if cell.casefold() in NO_ENTRY else cell for meaning, cell in cells.items()}
+    identifiers = {kind: bare(cells[kind], kind) for kind in Kind if cells.get(kind)}
+    first, last, name = (cells.get(meaning, "") for meaning in ("first name", "last name", "name"))
+    if first and not last and folded(first) not in folded(name):  # German lists: Name;Vorname
+        last = name
+    name = f"{first} {last}" if first and last else name or first or last
+    return Student(name, identifiers, cells.get("time of submission", ""), row, line)
 
 
-def name_in(row: dict[str, str], columns: dict[str, list[str]]) -> str:
-    """A student's full name, or first and last name joined."""
-    if columns["first"] and columns["last"]:
-        name = f"{row[columns['first'][0]]} {row[columns['last'][0]]}".strip()
-    else:
-        name = next((row[column] for column in (*columns["name"], *columns["last"]) if row[column]), "")
-    return " ".join(name.split())
+def bare(identifier: str, kind: Kind) -> str:
+    """An identifier as in file names: "Participant 1234567" is 1234567, and Excel's 4711.0 is 4711."""
+    written = {Kind.PARTICIPANT: PARTICIPANT, Kind.LOGIN: None, Kind.EMAIL: None}.get(kind, EXCEL_NUMBER)
+    found = written.fullmatch(identifier) if written else None
+    return found[1] if found else identifier
 
 
-def bare(number: str) -> str:
-    """A number as in file names: "Participant 1234567" is 1234567, and Excel's 4711.0 is 4711."""
-    if named := PARTICIPANT.fullmatch(number):
-        return named[1]
-    return re.sub(r"^(\d+)\.0+$", r"\1", number)
-
-
-def kind_of(table: TeachersTable) -> str:
-    """Which system wrote the table."""
-    headers = [column.lower() for column in table.columns]
-    if headers[:1] == ["student"] and "id" in headers and "section" in headers:
-        return "canvas"
-    if headers[:1] == ["identifier"] and "grade" in headers:
-        return "moodle worksheet"
-    if {"email address", "id number"} & set(headers):
-        return "moodle"
-    return "plain"
-
-
-def sorted_words(name: str) -> tuple[str, ...]:
-    """The words of a name in lower case, sorted: "Doe, Jane" and "Jane Doe" are the same."""
-    return tuple(sorted(re.findall(r"\w+", same_letters(name).replace("_", " "))))
-
-
-def one_word(name: str) -> str:
-    """A name as Canvas writes it into the names of files: "Doe, Jane" is "doejane"."""
-    return re.sub(r"\W", "", same_letters(name).replace("_", ""))
-
-
-def same_letters(name: str) -> str:
-    """A name in lower case and in one Unicode form: macOS decomposes accents in file names."""
-    return unicodedata.normalize("NFKC", name).casefold()
-
-
-def names_of(student: Student) -> Sequence[str]:
-    """The ways in which Canvas may write a student's name."""
-    words = student.name.replace(",", " ").split()
-    turned = [" ".join([*words[cut:], *words[:cut]]) for cut in range(len(words))]
-    return list(dict.fromkeys(map(one_word, [student.name, *turned])))
+def is_canvas_own(row: Mapping[str, str], table: TeachersTable) -> bool:
+    """Whether Canvas adds a row of a gradebook: possible points, or the test student."""
+    first, second = (row[column].strip() for column in table.columns[:2])
+    return "Points Possible" in first or first == "Student, Test" or (first, second) == ("Student", "Test")

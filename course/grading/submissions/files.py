@@ -7,26 +7,39 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-NEVER = {".ipynb_checkpoints", ".git", "__MACOSX"}
-LEFTOVERS = ("._", ".~")
+NEVER = {".ipynb_checkpoints", ".git", "__MACOSX", "__pycache__", ".DS_Store", "Thumbs.db", "desktop.ini"}
+LEFTOVERS = ("._", ".~", "~$")
 """What operating systems and editors leave in a folder: whole names, and beginnings of names."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file in a folder of submissions.
+    """A file in a folder of submissions, or a folder without files.
 
+    path: the path; for a file in an archive the archive's path, followed by that within it.
     problem: why it is not read; empty if it can be.
     remark: what is odd about it.
+    file: where it is unpacked, if it is in an archive.
     """
 
     path: Path
     problem: str = ""
     remark: str = ""
+    file: Path | None = None
+
+    @property
+    def is_notebook(self) -> bool:
+        """Whether the name is that of a notebook."""
+        return self.path.name.lower().endswith(".ipynb")
+
+
+def is_left_behind(name: str) -> bool:
+    """Whether a system or an editor made this file or folder, and not a student."""
+    return name in NEVER or name.startswith(LEFTOVERS)
 
 
 def entries_in(folder: Path) -> Iterator[Entry]:
-    """The files under a folder, ordered by name."""
+    """The files under a folder, and folders without files, ordered by name."""
     try:
         with os.scandir(folder) as listing:
             inside = sorted(listing, key=lambda entry: entry.name)
@@ -34,16 +47,14 @@ def entries_in(folder: Path) -> Iterator[Entry]:
         yield Entry(folder, f"the folder cannot be read: {error.strerror}")
         return
     for entry in inside:
-        if entry.name in NEVER or entry.name.startswith(LEFTOVERS):
+        if is_left_behind(entry.name):
             continue
         path = Path(entry.path)
         if is_folder(entry):
             within = list(entries_in(path)) if len(path.parts) < MOST_FOLDERS else [Entry(path, TOO_DEEP)]
-            if is_notebook(entry) and not within:
-                within = [Entry(path, "it is a folder, and there is no notebook in it")]
-            yield from within
+            yield from within or [Entry(path)]
         elif problem := problem_of(entry):
-            yield from [Entry(path, problem)] if is_notebook(entry) or leads_to_folder(entry) else []
+            yield Entry(path, problem)
         else:
             yield Entry(path, remark=remark_on(entry))
 
@@ -62,14 +73,6 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
-        return False
-
-
-def leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a link to a folder, where notebooks may be."""
-    try:
-        return entry.is_symlink() and entry.is_dir()
-    except OSError:  # such as links in a circle
         return False
 
 

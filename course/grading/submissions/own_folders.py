@@ -15,7 +15,7 @@ def own_folder(submission: Submission, submissions: Sequence[Submission]) -> str
     """
     folder = submission.path.parent
     names = {rest_of_name(one) for one in submissions if one.path.parent == folder}
-    return str(folder) if len(names) == 1 else None
+    return str(submission.file.parent) if len(names) == 1 else None
 
 
 def rest_of_name(submission: Submission) -> str:
@@ -31,7 +31,7 @@ def rest_of_name(submission: Submission) -> str:
 
 def given_to_none(submissions: Sequence[Submission]) -> str:
     """A notice about files that no answer may read, since several students share their folder; "" if there are none."""
-    shared = {one.path.parent: one for one in submissions if own_folder(one, submissions) is None}
+    shared = {one.file.parent: one for one in submissions if own_folder(one, submissions) is None}
     files = [name for folder in shared for name in helper_files(folder)]
     if not files:
         return ""

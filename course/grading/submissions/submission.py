@@ -16,11 +16,8 @@ from pathlib import Path
 
 import nbformat
 
-from course.grading.submissions.files import Entry, entries_in
+from course.grading.submissions.files import Entry
 from course.notebooks.notebook_file import NotANotebookError, NotebookFile, read_file
-from course.plural import counted
-
-ARCHIVES = {".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
 
 DATE = re.compile(r"(?<!\d)(\d{4}[-_. ]?\d{2}[-_. ]?\d{2}|\d{1,2}[-_. ]\d{1,2}[-_. ](\d{4}|\d{2}))(?!\d)")
 """A date in a file's name; its numbers are not those of an assignment."""
@@ -31,6 +28,15 @@ CONTROLS = ("Cc", "Cs", "Zl", "Zp")
 COPY = re.compile(r"[ _-]*(\(\d+\)|copy ?\d*)$", re.IGNORECASE)
 """What a browser, Jupyter or the system adds to the name of a second file: "x (1)", "x-Copy1", "x copy 2"."""
 
+ENDING = re.compile(
+    r"(?<=.)(\.(ipynb|zip|tar|gz|tgz|bz2|xz|7z|rar|docx?|odt|pages|pdf|rtf|txt|html?|md|py))+$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What the name of a file that is handed in ends with; other letters after a dot belong to the name ("J.Doe")."""
+
+UNKNOWN_ASSIGNMENT = "its assignment is not known: name it with --assignment"
+"""The problem of a notebook that can be read."""
+
 REORDERING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "?")
 """Characters that change the order in which a name is displayed."""
 
@@ -40,9 +46,11 @@ class Submission:
     """A student's answer to an assignment. The file itself is read when it is needed.
 
     assignment: empty if it is unknown.
+    path: the path below the folder of submissions; for a file in an archive see Entry.
     problem: why it cannot be graded; empty if it can be.
     remark: what is odd about it.
     digest: a hash of the file's content.
+    unpacked: where the file is, if it was in an archive.
     """
 
     student: str
@@ -51,10 +59,16 @@ class Submission:
     problem: str = ""
     remark: str = ""
     digest: str = ""
+    unpacked: Path | None = None
+
+    @property
+    def file(self) -> Path:
+        """Where the file can be read."""
+        return self.unpacked or self.path
 
     def read(self) -> NotebookFile:
         """The file as it is now; its problem is this submission's, if it has one."""
-        return NotebookFile(self.path, problem=self.problem) if self.problem else read_file(self.path, False)
+        return NotebookFile(self.path, problem=self.problem) if self.problem else read_file(self.file, False)
 
     @property
     def notebook(self) -> nbformat.NotebookNode | None:
@@ -65,60 +79,35 @@ class Submission:
             return None
 
 
-def find(folder: Path, assignments: Sequence[str], chosen: str = "") -> list[Submission]:
-    """Every notebook under `folder`; with `chosen`, all are taken as answers to that assignment.
-
-    Links and files that cannot be read are included, with a problem.
-    """
-    found = [
-        submission(entry, folder, assignments, chosen)
-        for entry in entries_in(folder)
-        if entry.problem or entry.path.suffix.lower() == ".ipynb"
-    ]
-    return with_alike_remarked(with_distinct_names(found, folder))
-
-
-def left_alone(folder: Path) -> str:
-    """A notice about archives and misnamed files, which may hold notebooks; "" if there are none."""
-    others = [entry.path for entry in entries_in(folder) if entry.path.suffix.lower() != ".ipynb" and not entry.problem]
-    archives = [shown_place(path, folder) for path in others if path.suffix.lower() in ARCHIVES]
-    sentences = []
-    if archives:
-        more = f" and {len(archives) - 3} more" if len(archives) > 3 else ""
-        sentences.append(
-            f"{counted(len(archives), 'archive')} not opened ({', '.join(archives[:3])}{more}): unpack each "
-            "into a folder of the student's name, and grade again."
-        )
-    misnamed = [shown_place(path, folder) for path in others if ".ipynb." in path.name.lower()]
-    if misnamed:
-        sentences.append(f"Not taken for notebooks, since their names do not end in .ipynb: {', '.join(misnamed[:5])}.")
-    return "\n".join(sentences)
-
-
 def submission(entry: Entry, folder: Path, assignments: Sequence[str], chosen: str = "") -> Submission:
     """The submission in one file."""
     path, notebook, problem, remark, digest = entry.path, None, entry.problem, entry.remark, ""
     if not problem:
-        file = read_file(path, follow_links=False)
+        file = read_file(entry.file or path, follow_links=False)
         digest = file.digest
         try:
             notebook = file.notebook()
         except NotANotebookError as error:
-            problem = printable(" ".join(str(error).replace(str(path), path.name).split()))[:300]
+            problem = printable(" ".join(str(error).replace(str(file.path), path.name).split()))[:300]
     relative = path.relative_to(folder)
     said = assignment_of(notebook, assignments)
     if chosen and said not in ("", chosen):
         other = f"the notebook says that it answers {said}; it was graded as {chosen}, as --assignment says"
         remark = "; ".join(filter(None, (remark, other)))
     assignment = chosen or said
+    named, is_guess = assignment_in(relative, assignments)
+    if said and not chosen and not is_guess and named != said:
+        other = f"the notebook says that it answers {said}, and was graded as that; its path says {named}"
+        remark = "; ".join(filter(None, (remark, other)))
     if not assignment:
-        assignment, is_guess = assignment_in(relative, assignments)
+        assignment = named
         if is_guess and not problem:
             guess = f"the assignment was guessed from the number in the name {printable(path.name)[:80]!r}"
             remark = "; ".join(filter(None, (remark, guess)))
     if not assignment and not problem:
-        problem = "its assignment is not known: name it with --assignment"
-    return Submission(printable(student_in(relative, assignment)), assignment, path, problem, remark, digest)
+        problem = UNKNOWN_ASSIGNMENT
+    student = printable(student_in(relative, assignment))
+    return Submission(student, assignment, path, problem, remark, digest, entry.file)
 
 
 def without_outputs(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -149,10 +138,14 @@ def assignment_in(path: Path, assignments: Sequence[str]) -> tuple[str, bool]:
 
 
 def student_in(path: Path, assignment: str) -> str:
-    """The student: the path without the assignment's name."""
-    parts = [*path.parts[:-1], path.stem]
+    """The student: the path without the assignment's name and without the endings of files.
+
+    >>> student_in(Path("Jane Doe.zip/04_messages/mine.ipynb"), "04_messages"), student_in(Path("J. R. Doe"), "")
+    ('Jane Doe/mine', 'J. R. Doe')
+    """
+    parts = [ENDING.sub("", part) for part in path.parts]
     words = [part.replace(assignment, "").strip(" _-.") if assignment else part for part in parts]
-    return "/".join(word for word in words if word) or path.stem
+    return "/".join(word for word in words if word) or parts[-1]
 
 
 def with_distinct_names(submissions: list[Submission], folder: Path) -> list[Submission]:

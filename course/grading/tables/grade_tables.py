@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from course.grading.tables.lines import lines_in
 from course.whole_file import replace
 
 MOST_IN_CELL = 30_000
@@ -80,52 +81,25 @@ def read(path: Path) -> GradeTable:
     Separators, quotes, line ends and the encoding may have changed.
     """
     try:
-        text = text_of(path.read_bytes()).removeprefix("\ufeff")
+        lines = lines_in(path.read_bytes())
     except FileNotFoundError:
         return GradeTable()
-    except OSError:
+    except (OSError, csv.Error):
         return GradeTable(is_one=False)
-    head, rest = first_line(text)
-    if head.strip('"').startswith("sep="):  # a line of Excel that names the separator
-        text = rest
-    try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter(text))
-        rows = [row for row in reader if any(row.values())]
-    except csv.Error:
+    if not lines.rows:
+        return GradeTable()
+    (_, head), *rest = lines.rows
+    if "student" not in head:
         return GradeTable(is_one=False)
-    if text.strip() and "student" not in (reader.fieldnames or ()):
-        return GradeTable(is_one=False)
-    filled = [{name or "more": value or "" for name, value in row.items()} for row in rows]
-    is_cut = rows and (None in rows[-1].values() or not text.endswith(("\r", "\n")) or text.count('"') % 2)
-    return GradeTable(filled[:-1], {"of": "", **filled[-1]}) if is_cut else GradeTable(filled)
-
-
-def first_line(text: str) -> tuple[str, str]:
-    """The first line, and what follows."""
-    line, *rest = re.split(r"\r\n|\r|\n", text, maxsplit=1)
-    return line, "".join(rest)
-
-
-def delimiter(text: str) -> str:
-    """The separator: the most frequent of comma, semicolon and tab in the first line, outside of quotes."""
-    first, is_quoted = [], False
-    for character in text.lstrip():
-        is_quoted ^= character == '"'
-        if character in "\r\n" and not is_quoted:
-            break
-        if not is_quoted:
-            first.append(character)
-    return max(",;\t", key=first.count)
-
-
-def text_of(data: bytes) -> str:
-    """Bytes as text: UTF-8, UTF-16 with a byte order mark, or Windows-1252."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")
+    rows = [
+        dict.fromkeys(head, "") | dict(zip(head, cells, strict=False))
+        | ({"more": str(cells[len(head) :])} if len(cells) > len(head) else {})
+        for _, cells in rest
+    ]  # fmt: skip
+    is_cut = rows and (
+        len(rest[-1][1]) < len(head) or not lines.text.endswith(("\r", "\n")) or lines.text.count('"') % 2
+    )
+    return GradeTable(rows[:-1], {"of": "", **rows[-1]}) if is_cut else GradeTable(rows)
 
 
 def number(cell: str) -> float | None:
@@ -161,3 +135,9 @@ def harmless(value: Any) -> Any:
         value = f"{value[:MOST_IN_CELL]} … (cut here)"
     value = FORMULA.sub(r"\1'", value)
     return f"'{value}" if value.startswith(("\t", "\r")) else value
+
+
+def original(cell: str) -> str:
+    """The text of a cell without the apostrophe that `harmless` put before it."""
+    text = cell.strip()
+    return text[1:] if text.startswith("'") and harmless(text[1:]) == text else text

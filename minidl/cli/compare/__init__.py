@@ -41,7 +41,8 @@ def compare(
         Option(
             "--networks",
             "--network",
-            help="1gbe, 10gbe, 100gbe, infiniband, nvlink, files like net.json, or none. none: messages take no time "
+            help="1gbe, 10gbe, 100gbe, infiniband, nvlink, files like net.json, topologies like "
+            "torus:4x2@10gbe, or none. none: messages take no time "
             "in a simulation, and as long as they take on this machine between processes. By default 1gbe 10gbe "
             "infiniband; on processes and mpi none.",
             autocompletion=NETWORKS,
@@ -79,8 +80,12 @@ def compare(
     ] = 1,
     kernels: Kernels = None,
     target: Annotated[
-        float, Option(help="Test accuracy, from 0 to 1; the time that a strategy takes to reach it is shown.")
-    ] = 0.95,
+        float | None,
+        Option(
+            help="Test accuracy, from 0 to 1; the time that a strategy takes to reach it is shown. By default the "
+            "highest that every run reaches, rounded down to a percent."
+        ),
+    ] = None,
     on: On = "simulation",
     flops: Annotated[float, Option(help="Speed of a simulated node, in floating-point operations per second.")] = 1e9,
     memory: Annotated[float, Option(help="Memory bandwidth of a simulated node, in bytes per second.")] = 1e10,
@@ -91,6 +96,9 @@ def compare(
     slow: Annotated[
         list[str] | None,
         Option(metavar="NODE:FACTOR", help="A slow node: 3:4 makes node 3 take 4 times as long to compute."),
+    ] = None,
+    title: Annotated[
+        str | None, Option(help="Text above the tables and the picture; by default what was trained, and where.")
     ] = None,
     formats: Formats = None,
     imported: Import = None,

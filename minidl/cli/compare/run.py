@@ -41,7 +41,6 @@ class Settings:
     Parameters
         batch_size  samples of one minibatch, over all nodes
         node        speed of the simulated nodes; None: the nodes are real
-        target      test accuracy; the time that a strategy takes to reach it is reported
         slow        maps a rank to the factor by which its computing takes longer
         seeds       runs of every strategy, with seeds seed, seed + 1, ...
         formats     formats of the picture: png, svg, pdf
@@ -59,7 +58,6 @@ class Settings:
     kernels: str
     momentum: float
     node: cluster.Node | None
-    target: float = 0.95
     slow: dict[int, float] = field(default_factory=dict)
     seeds: int = 1
     formats: tuple[str, ...] = ("png",)
@@ -118,13 +116,14 @@ def run(options: Options) -> None:
         slow=dict(_slow(text, options["nodes"]) for text in items("--slow", options["slow"], "")),
         seeds=whole_number("--seeds", options["seeds"], at_least=1),
         formats=picture_formats(options["formats"]),
-        target=real_number("--target", options["target"], above=0, at_most=1),
     )
     names = items("--networks", options["networks"], DEFAULT_NETWORKS[on])
     for name in names:
         engines.check_network("--networks", name, on)
     networks = {name: engines.network_of(name) for name in names}
-    out = options["out"]
+    target, out = options["target"], options["out"]
+    if target is not None:
+        real_number("--target", target, above=0, at_most=1)
 
     kernels.use(settings.kernels)
     all_entered = mpi_job.on_all_ranks(lambda: [entered(text, settings) for text in texts], on)
@@ -135,7 +134,10 @@ def run(options: Options) -> None:
     is_writer = cluster.is_first(on)
     title = title_of(settings, entrants, is_emulated=on == "processes" and any(networks.values()))
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
-    say(console, title)
+    for line in filter(None, (options["title"], title)):
+        say(console, line)
+    if settings.data not in data.NAMES:
+        say(console, job.read_as(entrants[0].job.build_data()))
     try:
         compile_kernels(console, on, name_of(settings.model))
         with ComparisonProgress(console, len(texts) * len(networks) * settings.seeds, settings.seeds) as progress:
@@ -146,13 +148,13 @@ def run(options: Options) -> None:
                 on=engines.engine_of(on, settings.node, trace="ledger"),
                 networks=networks,
                 seeds=settings.seeds,
-                target=settings.target,
+                target=target,
                 slow=settings.slow,
                 deadline=options["deadline"],
                 folder=folder,
                 formats=settings.formats,
                 progress=progress,
-                title=title,
+                title=options["title"] or title,
                 settings=settings.columns,
             )
     except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
@@ -161,7 +163,7 @@ def run(options: Options) -> None:
         raise
     if not is_writer:
         return
-    for table in tables(comparison):
+    for table in tables(comparison, options["title"]):
         show(console, table)
     say(console, run_folder.contents(folder))
 
@@ -220,11 +222,12 @@ def title_of(settings: Settings, entrants: Sequence[Entrant], is_emulated: bool 
     )
 
 
-def tables(comparison: Comparison) -> Iterator[Table]:
+def tables(comparison: Comparison, title: str | None) -> Iterator[Table]:
     """A table for each network, with a row for each strategy; the first to reach the target is bold."""
     for one in comparison.tables():
         table = results_table(
-            f"{one.network}: {comparison.source}", f"{comparison.legend}; bold: the first at the target"
+            escape(f"{f'{title}, ' if title else ''}{one.network}: {comparison.source}"),
+            f"{comparison.legend}; bold: the first at the target",
         )
         table.add_column("strategy", overflow="fold")
         for name in one.columns[1:]:
@@ -257,13 +260,13 @@ class ComparisonProgress(LiveBar):
         if now is None:
             self.done += 1
             how = run.ended or f"{run.accuracy:.2%} after {seconds_text(run.seconds)}"
-            say(self.console, f"{self.done:>3}/{self.runs} {run.network}, {run.entrant.name}{seed}: {how}")
+            self.say(f"{self.done:>3}/{self.runs} {run.network}, {run.entrant.name}{seed}: {how}")
             return
         self.show(
-            self.done * now.epochs + now.epoch - 1,
-            self.runs * now.epochs,
+            self.done + (now.epoch - 1 + now.step / now.steps) / now.epochs,
+            self.runs,
             before=f"run {self.done + 1} of {self.runs}",
-            after=f"{run.entrant.name} on {run.network}{seed}: epoch {now.epoch}, loss {now.loss:.3f}",
+            after=f"{run.entrant.name} on {run.network}{seed}: epoch {now.epoch} of {now.epochs}, loss {now.loss:.3f}",
         )
 
 

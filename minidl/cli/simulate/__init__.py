@@ -31,7 +31,7 @@ def simulate(
     ] = None,
     nodes: Annotated[
         list[str] | None,
-        Option(help="Numbers of nodes; by default 2,4,8,16,32, all of the --racks, or 2,4 if --measured."),
+        Option(help="Numbers of nodes; by default 2,4,8,16,32, all of a topology, or 2,4 if --measured."),
     ] = None,
     nbytes: Annotated[
         list[str] | None,
@@ -43,20 +43,12 @@ def simulate(
     alpha: Annotated[float | None, Option(help="Seconds per message; replaces the network's.")] = None,
     beta: Annotated[float | None, Option(help="Seconds per byte; replaces the network's.")] = None,
     gamma: Annotated[float | None, Option(help="Seconds per reduced byte; replaces the network's.")] = None,
-    racks: Annotated[
-        str | None, Option(metavar="RxN", help="R racks of N nodes each, such as 8x8, in place of --network.")
-    ] = None,
-    nic: Annotated[
-        str | None,
-        Option(metavar="LATENCY,SPEED", help="Network card of each node in a rack, such as 1us,1200Gbit or 1us,150GB."),
-    ] = None,
-    uplink: Annotated[
-        str | None,
-        Option(metavar="LATENCY,SPEED", help="Link of each rack to the others, such as 5us,100Gbit."),
-    ] = None,
     per_group: Annotated[
         int | None,
-        Option(help="Nodes in a group of the hierarchical all_reduce; by default a rack, or about sqrt(nodes)."),
+        Option(
+            help="Nodes in a group of the hierarchical all_reduce; by default neighbours, such as a rack, or about "
+            "sqrt(nodes)."
+        ),
     ] = None,
     measured: Annotated[bool, Option("--measured", help="Make each call for real too, and show both times.")] = False,
     on: Annotated[
@@ -84,8 +76,8 @@ def simulate(
     """Simulate a collective on many nodes, and compare algorithms, networks and sizes.
 
     Several values of an option are separated by commas or spaces. Each run is simulated on a virtual clock (nodes
-    compute in no time, except for --gamma) and compared with its formula: up to 16,384 nodes, or 1,024 in racks. The
-    folder gets the table as CSV, a picture of the times, and timelines: all in one picture, and each as a trace for
+    compute in no time, except for --gamma) and compared with its formula: up to 16,384 nodes, or 1,024 of a topology.
+    The folder gets the table as CSV, a picture of the times, and timelines: all in one picture, and each as a trace for
     Perfetto.
     """
     with ending("minidl simulate"):

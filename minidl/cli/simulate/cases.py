@@ -51,10 +51,11 @@ class Case:
 
     @property
     def group(self) -> int:
-        """Ranks per group: per_group; or else a rack if all racks are full; or else the divisor nearest sqrt(nodes)."""
-        tree = self.network.topology
-        is_of_racks = tree is not None and self.per_group is None and self.nodes % tree.per_rack == 0
-        return group_size(self.nodes, tree.per_rack if tree is not None and is_of_racks else self.per_group)
+        """Ranks per group: per_group; or else neighbours, such as a rack; or else the divisor nearest sqrt(nodes)."""
+        topology = self.network.topology
+        if topology is not None and self.per_group is None and self.nodes % topology.neighbours == 0:
+            return group_size(self.nodes, topology.neighbours)
+        return group_size(self.nodes, self.per_group)
 
     @property
     def is_imported(self) -> bool:

@@ -22,10 +22,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+MOST_UNEVEN = 2  # ratio of the longest timeline to the shortest, beyond which each has a time axis of its own
+
+
 def tables(runs: Sequence[SimulatedCase]) -> Iterator[Table]:
     """A table for each network and size, with a row for each run."""
     for _, group in groupby(runs, lambda run: (run.case.network_name, run.case.nbytes)):
         yield _table(list(group))
+
+
+def winners(runs: Sequence[SimulatedCase]) -> Table:
+    """A table of the fastest algorithm on each network, for each size and number of nodes."""
+    result = results_table(f"The fastest {runs[0].case.collective}: simulated", "")
+    for name in ("network", "bytes", "nodes", "fastest"):
+        result.add_column(name, justify="left" if name in ("network", "fastest") else "right", overflow="fold")
+    for _, group in groupby(runs, lambda run: (run.case.network_name, run.case.nbytes, run.case.nodes)):
+        rows = list(group)
+        case, times = rows[0].case, {row.case.named(" "): row.seconds for row in rows if row.case.algorithm != AUTO}
+        result.add_row(case.network_name, size_text(case.nbytes), str(case.nodes), scaling.fastest(times))
+    return result
 
 
 def _table(runs: Sequence[SimulatedCase]) -> Table:
@@ -142,7 +157,9 @@ def picture(runs: Sequence[SimulatedCase], source: str = "simulated") -> Figure:
 
 def draw_timelines(cases: Sequence[Case], folder: Path) -> None:
     """Simulate the cases again with all events; draw the timelines in one picture, and write each for Perfetto."""
-    traces = [case.simulate(trace="full").trace for case in cases]
-    plot_traces(traces, folder / "timeline.png", titles=[str(case) for case in cases])
-    for case, trace in zip(cases, traces, strict=True):
-        trace.to_chrome(folder / f"trace-{case.algorithm}-{case.nodes}.json")
+    runs = [case.simulate(trace="full") for case in cases]
+    seconds, titles = [run.seconds for run in runs], [str(case) for case in cases]
+    is_uneven = max(seconds) > MOST_UNEVEN * min(seconds)
+    plot_traces([run.trace for run in runs], folder / "timeline.png", titles=titles, own_axes=is_uneven)
+    for case, run in zip(cases, runs, strict=True):
+        run.trace.to_chrome(folder / f"trace-{case.algorithm}-{case.nodes}.json")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.status import Status
 
 from minidl import cluster
 from minidl.arguments import one_of, whole_number
 from minidl.cli import engines, mpi_job, run_folder
-from minidl.cli.display import say, show
+from minidl.cli.display import LiveBar, say, show
 from minidl.cli.engines import LONGEST, MOST_SIMULATED
-from minidl.cli.quantities import counted, parse_bytes, parse_rate, parse_seconds
+from minidl.cli.quantities import parse_bytes
 from minidl.cli.shared_options import items
 from minidl.cli.simulate import report
 from minidl.cli.simulate.cases import (
@@ -33,10 +31,9 @@ from minidl.cluster.cost.network import PRESETS, Network
 
 MAX_PANELS = 12
 MOST_DRAWN = 64  # nodes of a timeline that was not asked for
-MOST_IN_A_COLLECTIVE = 16_384  # nodes without racks; their ring, half a billion messages, takes over a minute
+MOST_IN_A_COLLECTIVE = 16_384  # nodes without shared links; their ring, half a billion messages, takes over a minute
 MOST_IN_AN_ALL_TO_ALL = 4_096  # nodes; estimated: the lists of 16,384 nodes would take 8 GB
 Named = tuple[str, Network]
-_RACKS = re.compile(r"\s*(\d+)\s*[x×*]\s*(\d+)\s*", re.IGNORECASE)  # noqa: RUF001  # × is what it says
 
 
 def run(options: dict[str, Any]) -> None:
@@ -46,18 +43,25 @@ def run(options: dict[str, Any]) -> None:
     drawn = [_case_of(text, cases) for text in items("--trace-of", options["trace_of"], "")]
     folder = cluster.once(lambda: run_folder.prepare(options["out"], f"simulate-{cases[0].collective}"), on)
     console = Console()
-    with console.status("") as status:
-        runs = cluster.once(lambda: _simulated(cases, status), on)
-        if options["measured"]:
-            status.update("making the calls for real")
-            runs = list(measured(runs, on))
-        if not cluster.is_first(on):
-            return
-        drawn = drawn or _fastest_and_slowest(runs)
-        status.update("drawing the pictures")
+    with LiveBar(console, "simulating") as bar:
+        runs = cluster.once(lambda: _simulated(cases, bar), on)
+    if options["measured"]:
+        with LiveBar(console, "making the calls for real") as bar:
+            made: list[SimulatedCase] = []
+            for one in measured(runs, on):
+                made.append(one)
+                bar.show(len(made), len(runs), f"{len(made)} of {len(runs)} calls made for real", "")
+            runs = made
+    if not cluster.is_first(on):
+        return
+    drawn = drawn or _fastest_and_slowest(runs)
+    with LiveBar(console, "drawing the pictures"):
         _write(runs, drawn, folder)
     for table in report.tables(runs):
         show(console, table)
+        console.print()
+    if len({run.case.network_name for run in runs}) > 1 and len({run.case.algorithm for run in runs}) > 1:
+        show(console, report.winners(runs))
         console.print()
     for case in drawn:
         say(console, f"Timeline: {case}")
@@ -66,11 +70,12 @@ def run(options: dict[str, Any]) -> None:
     say(console, run_folder.contents(folder))
 
 
-def _simulated(cases: list[Case], status: Status) -> list[SimulatedCase]:
-    runs = []
+def _simulated(cases: list[Case], bar: LiveBar) -> list[SimulatedCase]:
+    runs, done, total = [], 0, sum(case.nodes for case in cases)  # each takes a time that grows with its nodes
     for number, case in enumerate(cases, 1):
-        status.update(f"simulating {case.algorithm} on {case.nodes} nodes ({number} of {len(cases)})")
+        bar.show(done, total, f"simulating {number} of {len(cases)}", f"{case.algorithm} on {case.nodes} nodes")
         runs.append(simulated(case))
+        done += case.nodes
     return runs
 
 
@@ -122,7 +127,7 @@ def _cases(options: dict[str, Any], on: str) -> list[Case]:
     if per_group is not None and HIERARCHICAL not in algorithms:
         raise ValueError("--per-group is for hierarchical: leave it out, or add --algorithm hierarchical")
     sizes = _sizes(collective, options["nbytes"], "1MB" if is_measured else "100MB")
-    fits = is_measured and all(options[name] is None for name in ("network", "racks", "alpha", "beta"))
+    fits = is_measured and all(options[name] is None for name in ("network", "alpha", "beta"))
     found = [] if fits else networks(options, items("--network", options["network"], "10gbe"))
     if is_measured and len(found) > 1:
         raise ValueError("--measured is set beside one network: give at most one --network with it")
@@ -151,7 +156,7 @@ def _cases(options: dict[str, Any], on: str) -> list[Case]:
 
 
 def _nodes_by_default(is_measured: bool, on: str, found: list[Named]) -> str:
-    """As many as mpiexec has started; all that the racks have; otherwise several numbers."""
+    """As many as mpiexec has started; all that the topology has; otherwise several numbers."""
     if is_measured:
         return str((on == "mpi" and mpi_job.nodes_by_mpiexec(0)) or "2,4")
     ranks = [network.ranks for _, network in found if network.ranks is not None]
@@ -196,9 +201,9 @@ def _nodes(text: str) -> int:
 
 def _check_most(nodes: int, collective: str, found: list[Named], imported: list[str]) -> None:
     """Raise ValueError if this collective would take hours or many gigabytes with this number of nodes."""
-    has_racks = any(network.topology is not None for _, network in found)
-    if (has_racks or imported) and nodes > MOST_SIMULATED:
-        what = "nodes in racks" if has_racks else f"nodes by {imported[0]}"
+    has_links = any(network.topology is not None for _, network in found)
+    if (has_links or imported) and nodes > MOST_SIMULATED:
+        what = "nodes of a topology" if has_links else f"nodes by {imported[0]}"
         why = f"at most {MOST_SIMULATED:,} {what} are simulated, because their messages are played one by one"
         raise ValueError(f"--nodes {nodes}: {why}")
     if collective == "all_to_all" and nodes > MOST_IN_AN_ALL_TO_ALL:
@@ -216,7 +221,7 @@ def _case_of(text: str, cases: list[Case]) -> Case:
     raise ValueError(f"--trace-of {text} is none of the runs: name one of them by ALGORITHM:NODES, such as {example}")
 
 
-# ---- the networks: with a name, from a file, by their constants, or racks of machines ----
+# ---- the networks: with a name, from a file, by their constants, or a topology ----
 
 
 def networks(options: dict[str, Any], names: list[str]) -> list[Named]:
@@ -227,15 +232,7 @@ def networks(options: dict[str, Any], names: list[str]) -> list[Named]:
         OSError     a file that cannot be read
     """
     alpha, beta, gamma = options["alpha"], options["beta"], options["gamma"]
-    if options["racks"] is not None:
-        for flag, given in (("--network", options["network"]), ("--alpha", alpha), ("--beta", beta)):
-            if given is not None:
-                raise ValueError(f"--racks describes the network by --nic and --uplink: leave out {flag}")
-        return [racks(options["racks"], options["nic"], options["uplink"], gamma or 0.0)]
-    for flag in ("nic", "uplink"):
-        if options[flag] is not None:
-            raise ValueError(f"--{flag} is a link of racks: give --racks too, such as --racks 8x8")
-    found = [(name, _named(name)) for name in names]
+    found = [(name, engines.named_network(name)) for name in names]
     if gamma is not None:
         found = [(name, replace(one, gamma=gamma)) for name, one in found]
     if alpha is None and beta is None:
@@ -244,40 +241,8 @@ def networks(options: dict[str, Any], names: list[str]) -> list[Named]:
         raise ValueError("--alpha and --beta describe one network: give at most one --network with them")
     name, base = found[0]
     if base.topology is not None:
-        raise ValueError(f"--alpha and --beta cannot replace the links of the racks in {name}")
+        raise ValueError(
+            f"--alpha and --beta cannot replace the links of {name}: write them as KIND:SIZES@LATENCY/SPEED"
+        )
     typed = Network(base.alpha if alpha is None else alpha, base.beta if beta is None else beta, base.gamma)
     return [(f"alpha {typed.alpha:g}, beta {typed.beta:g}", typed)]
-
-
-def racks(text: str, nic: str | None, uplink: str | None, gamma: float) -> Named:
-    """The network of RACKSxPER_RACK nodes whose links are LATENCY,SPEED.
-
-    >>> racks("8x8", "1us,1200Gbit", "5us,100Gbit", 0.0)[0]
-    '8 racks of 8'
-    """
-    match = _RACKS.fullmatch(text)
-    if match is None:
-        raise ValueError(f"--racks takes the number of racks and of nodes in each, such as 8x8, got {text!r}")
-    count, per_rack = map(int, match.groups())
-    if count * per_rack > MOST_SIMULATED:
-        raise ValueError(f"--racks {text} has {count * per_rack:,} nodes: at most {MOST_SIMULATED:,} are simulated")
-    links = (_link("--nic", nic, "1us,1200Gbit"), _link("--uplink", uplink, "5us,100Gbit"))
-    return f"{counted(count, 'rack')} of {per_rack}", Network.tree(count, per_rack, *links, gamma=gamma)
-
-
-def _link(flag: str, text: str | None, example: str) -> tuple[float, float]:
-    if text is None:
-        raise ValueError(f"--racks needs {flag} too: the latency and the speed of that link, such as {flag} {example}")
-    latency, comma, speed = text.partition(",")
-    if not comma:
-        raise ValueError(f"{flag} takes a latency and a speed, such as {example}, got {text!r}")
-    try:
-        return parse_seconds(latency), parse_rate(speed)
-    except ValueError as error:
-        raise ValueError(f"{flag} {text}: {error}") from None
-
-
-def _named(name: str) -> Network:
-    if name.lower().endswith(".json"):
-        return Network.load(name)
-    return Network.preset(one_of("--network", name.lower(), PRESETS, "or give a file .json"))

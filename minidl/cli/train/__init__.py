@@ -74,7 +74,8 @@ def train(
             "--network",
             "--networks",
             help="1gbe, 10gbe, 100gbe, infiniband, nvlink, or a file like net.json: messages take as long as on it, "
-            "also between processes. none: as long as they take on this machine, and no time in a simulation.",
+            "also between processes; in a simulation also a topology like torus:4x4x2@10gbe. none: as long as they "
+            "take on this machine, and no time in a simulation.",
             autocompletion=NETWORKS,
         ),
     ] = "none",

@@ -19,6 +19,7 @@ from minidl.cli.display import LiveBar, say
 from minidl.cli.job import Options
 from minidl.cli.models import name_of
 from minidl.cli.train import summary
+from minidl.parallel.job import built_once
 from minidl.parallel.run.tensorboard import summary_writer
 
 HEADER = "  epoch     loss test loss accuracy samples/s  a node's compute/communicate/wait"
@@ -63,7 +64,8 @@ def run(
     kernels.use(options["kernels"])
     on, nodes = options["on"], options["nodes"]
     the_job = mpi_job.on_all_ranks(partial(job.build, options), on)  # a machine may lack the data
-    strategies.check(strategy, rates, the_job, nodes, options["model"])
+    here = built_once(the_job)
+    strategies.check(strategy, rates, here, nodes, options["model"])
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
             f"cannot resume with --strategy {options['strategy']}: its nodes have state that no checkpoint holds; "
@@ -71,19 +73,20 @@ def run(
         )
     is_split = strategy.plan(the_job, nodes).is_split  # then no process has the whole model
     model = the_job.build_held(lambda model: ()) if is_split else the_job.build_model()
-    title = summary.title(options, model)  # before the folder is made: it raises if the model does not fit the data
-    del model
+    title = summary.title(options, model, here.build_data())
+    del here, model  # the nodes need the memory
     folder = cluster.once(
         partial(run_folder.prepare, out, f"{name_of(options['model'])}-{Path(options['data']).stem}-{nodes}", resume),
         on,
     )
 
     console = Console(quiet=output.quiet or output.as_json)
+    terminal = Console(stderr=True) if output.as_json and not output.quiet else console
     say(console, title)
     try:
-        compile_kernels(console, on, name_of(options["model"]))
+        compile_kernels(terminal, on, name_of(options["model"]))
         board = parallel.TensorBoard(folder) if output.tensorboard and cluster.is_first(on) else nullcontext()
-        with board as to_board, TrainingProgress(console) as to_console:
+        with board as to_board, TrainingProgress(terminal, "starting the nodes", console) as to_console:
 
             def progress(now: parallel.Progress) -> None:
                 to_console(now)
@@ -107,7 +110,7 @@ def run(
     except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
         say(console, summary.how_to_go_on(folder, strategy))
         raise
-    with console.status("drawing the pictures"):
+    with LiveBar(terminal, "drawing the pictures"):
         _save(report, folder)
     for restart in report.restarts:
         say(console, str(restart))
@@ -129,24 +132,21 @@ def _save(report: parallel.Report, folder: Path) -> None:
 class TrainingProgress(LiveBar):
     """Shows the messages of `parallel.train(progress=...)`; use it in a `with` statement.
 
-    A line is printed after every epoch. On a terminal the line of the current epoch changes with every step; a bar for
-    the whole run stands in the columns of the test set, whose values are not known yet. No line is wider than 80
-    columns.
+    A line is printed after every epoch. The line of the current epoch changes with every step; a bar for the whole run
+    is in the columns of the test set, whose values are not known yet. No line is wider than 80 columns.
     """
 
-    def __init__(self, console: Console) -> None:
-        super().__init__(console, "starting the nodes")
-
     def __enter__(self) -> Self:
-        say(self.console, HEADER)
+        self.say(HEADER)
         return super().__enter__()
 
     def __call__(self, now: parallel.Progress) -> None:
-        loss = now.loss if now.row is None else now.row["loss"]
-        shares = f"{now.shares.compute:.0%} / {now.shares.communication:.0%} / {now.shares.waiting:.0%}"
-        before = f"{now.epoch:>3}/{now.epochs:<3} {loss:>8.4f}"
-        after = f"{now.samples_per_second:>9,.0f}   {shares}"
-        self.show((now.epoch - 1) * now.steps + now.step, now.epochs * now.steps, before, after)
-        if now.row is not None:
-            of_test_set = f"{now.row['test_loss']:>9.4f} {now.row['accuracy']:>8.2%}"
-            say(self.console, f"{before} {of_test_set} {after}")
+        row = now.row
+        before = f"{now.epoch:>3}/{now.epochs:<3} {now.loss if row is None else row['loss']:>8.4f}"
+        after = f"{now.samples_per_second:>9,.0f}   "
+        if row is not None:
+            of_test_set = f"{row['test_loss']:>9.4f} {row['accuracy']:>8.2%}"
+            shares = f"{now.shares.compute:.0%} / {now.shares.communication:.0%} / {now.shares.waiting:.0%}"
+            self.say(f"{before} {of_test_set} {after}{shares}")
+        done = now.epoch - 1 + now.step / now.steps
+        self.show(done, now.epochs, before, f"{after}step {now.step:,}/{now.steps:,}")

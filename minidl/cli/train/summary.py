@@ -10,7 +10,7 @@ from rich.table import Table
 
 from minidl import data
 from minidl.cli import engines
-from minidl.cli.job import decay_text
+from minidl.cli.job import decay_text, read_as
 from minidl.cli.quantities import counted
 from minidl.nn import Module
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from minidl.parallel import Report, Strategy
 
 
-def title(options: Options, model: Module) -> str:
-    """What is trained, on what data, and how, in two lines; a third for a strategy, a simulation or a network."""
+def title(options: Options, model: Module, splits: data.Splits) -> str:
+    """What is trained, on what data, and how: two lines.
+
+    A third is for a strategy, a simulation or a network, one more for data of one's own: what it was read as.
+    """
     size = sum(parameter.size for parameter in model.parameters())
     nodes = counted(options["nodes"], "node")
     momentum = f", momentum {options['momentum']:g}" if options["momentum"] else ""
@@ -40,6 +43,7 @@ def title(options: Options, model: Module) -> str:
         f"{options['model']} ({size:,} parameters) on {options['data']}, {nodes}, kernels {options['kernels']}",
         f"minibatch {options['batch_size']}, {rate}, seed {options['seed']}",
         ", ".join(third),
+        "" if options["data"] in data.NAMES else read_as(splits),
     ]
     return "\n".join(filter(None, lines))
 

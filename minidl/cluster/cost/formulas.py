@@ -76,16 +76,16 @@ def all_reduce(
 def all_reduce_on(network: Network, algorithm: str, p: int, nbytes: int, itemsize: int = 4, **options: Any) -> float:
     """Return the seconds that an all-reduce among ranks 0 to p - 1 of a network takes, shared links included.
 
-    On a `Network.tree` messages of the same round share its links. That is an estimate, not a bound;
+    On a topology, such as `Network.tree`, messages of the same round share links. That is an estimate, not a bound;
     `shared_links.py` says when it is exact, too high or too low. On any other network the formula is used.
 
     Parameters
         network     as in `cluster.launch`
-        algorithm   as in `comm.all_reduce`; on a tree not "parameter_server" and "ordered"
+        algorithm   as in `comm.all_reduce`; on a topology not "parameter_server" and "ordered"
         p, nbytes, itemsize, options   as in `all_reduce`
 
     Raises
-        ValueError   an algorithm that is unknown, or has no rounds; p above the ranks of the tree
+        ValueError   an algorithm that is unknown, or has no rounds; p above the ranks of the topology
 
     >>> machines = Network.tree(8, 8, nic=(1e-6, 150e9), uplink=(5e-6, 12.5e9))
     >>> f"{all_reduce_on(machines, 'hierarchical', 64, 10**8, per_group=8) * 1e3:.1f} ms"
@@ -100,14 +100,14 @@ def all_reduce_on(network: Network, algorithm: str, p: int, nbytes: int, itemsiz
     ranks = tuple(range(p))
     if algorithm == "auto":
         algorithm, options = shared_links.best_all_reduce(network, ranks, nbytes, itemsize)
-    one_of("algorithm, on a tree of racks", algorithm, ["auto", *shared_links.ALL_REDUCE])
+    one_of("algorithm, on a topology", algorithm, ["auto", *shared_links.ALL_REDUCE])
     return shared_links.all_reduce(algorithm, network, ranks, nbytes, itemsize, **options)
 
 
 def best_all_reduce(p: int, nbytes: int, network: Network | None = None, itemsize: int = 4) -> str:
     """Return the name of the algorithm that is fastest on this network by the formulas, with default options.
 
-    This is what "auto" chooses, except on a `Network.tree`: there "auto" knows the shared links, and this function only
+    This is what "auto" chooses, except on a topology: there "auto" knows the shared links, and this function only
     the longest path. Without a network, that of a laptop is assumed.
 
     >>> best_all_reduce(8, 100, Network.preset("1gbe")), best_all_reduce(8, 10**8, Network.preset("1gbe"))
@@ -120,7 +120,7 @@ def best_all_reduce(p: int, nbytes: int, network: Network | None = None, itemsiz
 def fastest_all_reduce(
     network: Network | None, ranks: tuple[int, ...], nbytes: int, itemsize: int
 ) -> tuple[str, dict[str, int]]:
-    """Return the algorithm and its options: by rounds of messages on a tree of racks, else by the formulas."""
+    """Return the algorithm and its options: by rounds of messages on a topology, else by the formulas."""
     if network is not None and network.topology is not None:
         return shared_links.best_all_reduce(network, ranks, nbytes, itemsize)
     return best_all_reduce(len(ranks), nbytes, network, itemsize), {}

@@ -1,13 +1,14 @@
-"""The cost of messages: alpha + n beta seconds, or a tree of racks with shared links; networks that have a name."""
+"""The cost of messages: alpha + n beta seconds, or a topology with shared links; networks that have a name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from minidl.arguments import one_of, real_number, whole_number
+from minidl.arguments import one_of, real_number
+from minidl.cluster.cost.topologies import Dragonfly, FatTree, Link, Topology, Torus, Tree
+from minidl.cluster.cost.topologies.text import parse, written
 
 
 class Preset(NamedTuple):
@@ -47,68 +48,6 @@ PRESETS = {
 }
 
 
-Link = tuple[float, float]  # latency in seconds, bytes per second
-
-
-@dataclass(frozen=True)
-class Tree:
-    """Racks of nodes, a switch in each, and one core switch between the racks.
-
-    Parameters
-        racks      number of racks
-        per_rack   nodes in each
-        nic        (latency in seconds, bytes per second) of each node's network card
-        uplink     the same for each rack's link to the core switch
-
-    Each direction of a cable is a link of its own. Links are numbered: card out and card in of rank 0, of rank 1, ...,
-    then up and down of rack 0, of rack 1, ... The switches themselves take no time.
-
-    Raises TypeError or ValueError for counts below 1, latencies below 0, and speeds that are not above 0.
-
-    >>> Tree(racks=2, per_rack=2, nic=(1e-6, 1e9), uplink=(5e-6, 2e9)).path(1, 2)
-    (1.2e-05, (2, 8, 11, 5))
-    """
-
-    racks: int
-    per_rack: int
-    nic: Link
-    uplink: Link
-
-    def __post_init__(self) -> None:
-        for name in ("racks", "per_rack"):
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least=1))
-        for name in ("nic", "uplink"):
-            object.__setattr__(self, name, _link(name, getattr(self, name)))
-
-    @property
-    def ranks(self) -> int:
-        """Number of ranks in the tree."""
-        return self.racks * self.per_rack
-
-    @cached_property
-    def capacities(self) -> tuple[float, ...]:
-        """Bytes per second of each link."""
-        return (self.nic[1],) * (2 * self.ranks) + (self.uplink[1],) * (2 * self.racks)
-
-    def path(self, src: int, dst: int) -> tuple[float, tuple[int, ...]]:
-        """The latency of a message in seconds and the numbers of the links on its path; none from a rank to itself."""
-        if src == dst:
-            return 0.0, ()
-        out, into = 2 * src, 2 * dst + 1
-        source_rack, target_rack = src // self.per_rack, dst // self.per_rack
-        if source_rack == target_rack:
-            return 2 * self.nic[0], (out, into)
-        up, down = 2 * (self.ranks + source_rack), 2 * (self.ranks + target_rack) + 1
-        return 2 * self.nic[0] + 2 * self.uplink[0], (out, up, down, into)
-
-
-def _link(name: str, value: Any) -> Link:
-    if not isinstance(value, tuple | list) or len(value) != 2:
-        raise TypeError(f"{name} must be a pair (latency in seconds, bytes per second), got {value!r}")
-    latency = real_number(f"the latency of {name} (seconds)", value[0], at_least=0)
-    return latency, real_number(f"the speed of {name} (bytes per second)", value[1], above=0)
-
-
 @dataclass(frozen=True)
 class Network:
     """The cost of a message of n bytes between two ranks: alpha + n beta seconds.
@@ -117,12 +56,13 @@ class Network:
         alpha      seconds per message
         beta       seconds per byte
         gamma      seconds per byte of a reduction
-        topology   a tree of racks, from `Network.tree`; None: every rank is connected to every other
+        topology   links that messages share, from `Network.tree`, `torus`, `fat_tree` or `dragonfly`; None: every rank
+                   is connected to every other
         measured   pairs (bytes, seconds per message) to which `calibrate` fitted the network; see `residuals`
 
     Every rank has one output port and one input port (full duplex, single port). A transfer occupies the sender's
-    output and the receiver's input for its whole time. In a tree there are links instead of ports, and concurrent
-    messages share them.
+    output and the receiver's input for its whole time. In a topology there are links instead of ports, and concurrent
+    messages share them max-min fairly: a message first waits for the latencies of its links, then its bytes flow.
 
     Raises TypeError or ValueError for anything but finite numbers that are at least 0.
 
@@ -139,7 +79,7 @@ class Network:
     alpha: float
     beta: float
     gamma: float = 0.0
-    topology: Tree | None = None
+    topology: Topology | None = None
     measured: tuple[tuple[int, float], ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -158,8 +98,8 @@ class Network:
         cls,
         racks: int,
         per_rack: int,
-        nic: tuple[float, float],
-        uplink: tuple[float, float],
+        nic: Link,
+        uplink: Link,
         gamma: float = 0.0,
     ) -> Network:
         """Return a network of racks under one core switch, whose links concurrent messages share max-min fairly.
@@ -171,17 +111,72 @@ class Network:
             uplink     the same for each rack's link to the core switch
             gamma      seconds per byte of a reduction
 
-        Cards and uplinks are full duplex. A message first waits for the latencies of its path: two cards, between racks
-        also two uplinks. Then its bytes flow. alpha and beta of the result are those of a message alone on the longest
-        path; `algorithm="auto"` takes the shared links into account.
+        Cards and uplinks are full duplex. The path within a rack is two cards, between racks also two uplinks. alpha
+        and beta of the result are those of a message alone on the longest path; `algorithm="auto"` takes the shared
+        links into account.
 
         >>> network = Network.tree(2, 4, nic=(1e-6, 1e9), uplink=(5e-6, 2e9))
         >>> network.ranks, network.alpha, network.beta
         (8, 1.2e-05, 1e-09)
         """
-        topology = Tree(racks, per_rack, nic, uplink)
-        latency, links = topology.path(0, topology.ranks - 1)
-        slowest = min((topology.capacities[link] for link in links), default=topology.nic[1])
+        return cls.over(Tree(racks, per_rack, nic, uplink), gamma)
+
+    @classmethod
+    def torus(cls, dimensions: tuple[int, ...], link: Link, gamma: float = 0.0) -> Network:
+        """Return a grid of nodes whose dimensions are closed to rings; all links are (latency, bytes per second).
+
+        The settings and the routes are those of `cluster/cost/topologies/torus.py`.
+
+        >>> Network.torus((4, 4, 2), link=(1e-6, 12.5e9)).ranks
+        32
+        """
+        return cls.over(Torus(dimensions, link), gamma)
+
+    @classmethod
+    def fat_tree(
+        cls,
+        down: tuple[int, ...],
+        up: tuple[int, ...] = (),
+        parallel: tuple[int, ...] = (),
+        *,
+        link: Link,
+        gamma: float = 0.0,
+    ) -> Network:
+        """Return levels of switches, each with several ways up; all links are (latency, bytes per second).
+
+        The settings and the routes are those of `cluster/cost/topologies/fat_tree.py`. By default no level is a
+        bottleneck; here a switch of eight nodes has two cables upwards, a quarter of what its nodes can send:
+
+        >>> Network.fat_tree((8, 4), up=(1, 2), link=(1e-6, 12.5e9)).ranks
+        32
+        """
+        return cls.over(FatTree(down, up, parallel, link=link), gamma)
+
+    @classmethod
+    def dragonfly(
+        cls,
+        sizes: tuple[int, int, int, int],
+        cables: tuple[int, int, int] = (1, 1, 1),
+        *,
+        link: Link,
+        gamma: float = 0.0,
+    ) -> Network:
+        """Return groups of chassis of routers of nodes, a cable between any two groups; a link is one of a cable.
+
+        The settings and the routes are those of `cluster/cost/topologies/dragonfly.py`.
+
+        >>> Network.dragonfly((9, 2, 4, 2), link=(1e-6, 12.5e9)).ranks
+        144
+        """
+        return cls.over(Dragonfly(sizes, cables, link=link), gamma)
+
+    @classmethod
+    def over(cls, topology: Topology, gamma: float = 0.0) -> Network:
+        """Return the network of a topology; alpha and beta are those of a message alone on its longest route."""
+        paths = [topology.path(topology.ranks - 1, dst) for dst in range(topology.ranks)]
+        # in none of the topologies a longer route begins elsewhere
+        latency, links = max(paths, key=lambda path: (path[0], len(path[1])))
+        slowest = min((topology.capacities[link] for link in links), default=topology.capacities[0])
         return cls(latency, 1 / slowest, gamma, topology)
 
     @staticmethod
@@ -200,7 +195,8 @@ class Network:
         """Return the network in a JSON file.
 
         The file has the keys alpha and beta, and gamma if it is not 0; or, for a tree, racks, per_rack, nic and uplink,
-        the last two with the keys latency and bytes_per_second. "source" says where the numbers come from.
+        the last two with the keys latency and bytes_per_second; or topology, such as "torus:4x4x2", and link. "source"
+        says where the numbers come from.
 
         Raises
             OSError      the file cannot be read
@@ -211,8 +207,12 @@ class Network:
         read = network_file.read(path)
         if isinstance(read, network_file.FlatFields):
             return Network(read.alpha, read.beta, read.gamma, measured=tuple(read.measured))
-        nic, uplink = ((link.latency, link.bytes_per_second) for link in (read.nic, read.uplink))
-        return Network.tree(read.racks, read.per_rack, nic, uplink, read.gamma)
+        if isinstance(read, network_file.TopologyFields):
+            try:
+                return Network.over(parse(read.topology, [read.link.pair()]), read.gamma)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
+        return Network.tree(read.racks, read.per_rack, read.nic.pair(), read.uplink.pair(), read.gamma)
 
     def save(self, path: str | Path, source: str = "") -> None:
         """Write a JSON file that `load` reads and whose path may replace a network's name. Raises OSError.
@@ -221,14 +221,16 @@ class Network:
         """
         from minidl.cluster.cost import network_file as files  # here, because pydantic is slow to import
 
-        tree, fields = self.topology, dict[str, Any](gamma=self.gamma, source=source)
-        if tree is None:
+        topology, fields = self.topology, dict[str, Any](gamma=self.gamma, source=source)
+        if topology is None:
             flat = files.FlatFields(alpha=self.alpha, beta=self.beta, measured=list(self.measured), **fields)
             return files.write(flat, path)
-        nic, uplink = (files.LinkFields(latency=link[0], bytes_per_second=link[1]) for link in (tree.nic, tree.uplink))
-        return files.write(
-            files.TreeFields(racks=tree.racks, per_rack=tree.per_rack, nic=nic, uplink=uplink, **fields), path
-        )
+        if isinstance(topology, Tree):
+            nic, uplink = map(files.LinkFields.of, (topology.nic, topology.uplink))
+            tree = files.TreeFields(racks=topology.racks, per_rack=topology.per_rack, nic=nic, uplink=uplink, **fields)
+            return files.write(tree, path)
+        link = files.LinkFields.of(topology.links[0])
+        return files.write(files.TopologyFields(topology=written(topology), link=link, **fields), path)
 
     @property
     def ranks(self) -> int | None:
@@ -238,12 +240,10 @@ class Network:
     def check(self, nodes: int) -> None:
         """Raise ValueError if the network connects fewer than `nodes` ranks."""
         if self.ranks is not None and nodes > self.ranks:
-            raise ValueError(
-                f"{nodes} nodes have no place in {self!r}, which has {self.ranks}: add racks, or ranks to them"
-            )
+            raise ValueError(f"{nodes} nodes have no place in {self!r}, which has {self.ranks}: make it larger")
 
     def time(self, nbytes: float) -> float:
-        """Seconds for one message of `nbytes` while no other is sent; in a tree, on the longest path."""
+        """Seconds for one message of `nbytes` while no other is sent; in a topology, on the longest path."""
         return self.alpha + nbytes * self.beta
 
     @property
@@ -255,5 +255,4 @@ class Network:
         gamma = f", gamma={self.gamma}" if self.gamma else ""
         if self.topology is None:
             return f"Network(alpha={self.alpha}, beta={self.beta}{gamma})"
-        tree = self.topology
-        return f"Network.tree({tree.racks}, {tree.per_rack}, nic={tree.nic}, uplink={tree.uplink}{gamma})"
+        return f"{repr(self.topology)[:-1]}{gamma})"

@@ -22,10 +22,17 @@ class _Strict(BaseModel):
 
 
 class LinkFields(_Strict):
-    """A network card or an uplink."""
+    """A network card, an uplink, or any other link."""
 
     latency: Seconds
     bytes_per_second: Rate
+
+    @classmethod
+    def of(cls, link: tuple[float, float]) -> LinkFields:
+        return cls(latency=link[0], bytes_per_second=link[1])
+
+    def pair(self) -> tuple[float, float]:
+        return self.latency, self.bytes_per_second
 
 
 class FlatFields(_Strict):
@@ -49,7 +56,19 @@ class TreeFields(_Strict):
     source: str = ""
 
 
-def read(path: str | Path) -> FlatFields | TreeFields:
+class TopologyFields(_Strict):
+    """A network whose links are all alike; `topology` as in `topologies/text.py`."""
+
+    topology: str
+    link: LinkFields
+    gamma: Seconds = 0.0
+    source: str = ""
+
+
+Fields = FlatFields | TreeFields | TopologyFields
+
+
+def read(path: str | Path) -> Fields:
     """Return the contents of a file.
 
     Raises
@@ -63,14 +82,16 @@ def read(path: str | Path) -> FlatFields | TreeFields:
         raise ValueError(f"{path} is no JSON file: {error}") from None
     if not isinstance(found, Mapping):
         raise ValueError(f'{path} must hold one object, such as {{"alpha": 5e-5, "beta": 8e-9}}')
-    fields: type[FlatFields | TreeFields] = TreeFields if {"racks", "nic", "uplink"} & found.keys() else FlatFields
+    fields: type[Fields] = TreeFields if {"racks", "nic", "uplink"} & found.keys() else FlatFields
+    if "topology" in found:
+        fields = TopologyFields
     try:
         return fields.model_validate_json(json.dumps(found))
     except ValidationError as error:
         raise ValueError(f"{path}: {_sentence(error, fields)}") from None
 
 
-def write(fields: FlatFields | TreeFields, path: str | Path) -> None:
+def write(fields: Fields, path: str | Path) -> None:
     """Write the file that `read` reads. Raises OSError if it cannot be written."""
     with written_whole(Path(path), "w", encoding="utf-8") as file:
         file.write(fields.model_dump_json(indent=2, exclude_defaults=True) + "\n")

@@ -1,4 +1,4 @@
-"""The time of an all-reduce on a tree of racks, where concurrent messages share links.
+"""The time of an all-reduce on a topology, where concurrent messages share links.
 
 The messages are the rounds of `cluster/collectives/rounds.py`, where all messages of a round count as large as the
 largest. A message starts when both ranks have finished the previous round, and takes
@@ -28,7 +28,8 @@ from typing import NamedTuple
 
 from minidl.cluster.collectives import rounds
 from minidl.cluster.collectives.partition import chain_segments, chunk_bytes
-from minidl.cluster.cost.network import Network, Tree
+from minidl.cluster.cost.network import Network
+from minidl.cluster.cost.topologies import Topology
 
 Pair = tuple[int, int]  # sender, receiver
 
@@ -79,17 +80,18 @@ def _pairs(one: rounds.Round) -> list[Pair]:
 def best_all_reduce(
     network: Network, ranks: tuple[int, ...], nbytes: int, itemsize: int = 4
 ) -> tuple[str, dict[str, int]]:
-    """Return the fastest algorithm for these ranks of the tree, and its options.
+    """Return the fastest algorithm for these ranks of the topology, and its options.
 
-    It compares all algorithms with their default options, and the hierarchical one also with one group per rack.
+    It compares all algorithms with their default options, and the hierarchical one also with groups of neighbours, such
+    as racks.
 
     >>> thin = Network.tree(2, 4, nic=(1e-6, 1e9), uplink=(1e-6, 2e8))
     >>> best_all_reduce(thin, tuple(range(8)), 10**7)
     ('hierarchical', {'per_group': 4})
     """
-    tree, p = _tree_of(network), len(ranks)
+    topology, p = _topology_of(network), len(ranks)
     choices: list[tuple[str, dict[str, int]]] = [(name, {}) for name in ALL_REDUCE]
-    together = sum(rank // tree.per_rack == ranks[0] // tree.per_rack for rank in ranks)
+    together = sum(rank // topology.neighbours == ranks[0] // topology.neighbours for rank in ranks)
     if p % together == 0:
         choices.append(("hierarchical", {"per_group": together}))
     return min(choices, key=lambda choice: all_reduce(choice[0], network, ranks, nbytes, itemsize, **choice[1]))
@@ -98,12 +100,12 @@ def best_all_reduce(
 def all_reduce(
     algorithm: str, network: Network, ranks: tuple[int, ...], nbytes: int, itemsize: int = 4, **options: int
 ) -> float:
-    """Return the seconds that an all-reduce of nbytes among these ranks of the tree takes."""
-    tree = _tree_of(network)
+    """Return the seconds that an all-reduce of nbytes among these ranks of the topology takes."""
+    topology = _topology_of(network)
     clock = [0.0] * len(ranks)
     for times, pairs, size, reduced in message_rounds(algorithm, len(ranks), nbytes, itemsize, **options):
         if times and pairs:
-            lasting = [seconds + reduced * network.gamma for seconds in _seconds(tree, ranks, pairs, size)]
+            lasting = [seconds + reduced * network.gamma for seconds in _seconds(topology, ranks, pairs, size)]
             ends = [max(clock[src], clock[dst]) + t for (src, dst), t in zip(pairs, lasting, strict=True)]
             for (src, dst), end in zip(pairs, ends, strict=True):
                 clock[src], clock[dst] = max(clock[src], end), max(clock[dst], end)
@@ -112,15 +114,15 @@ def all_reduce(
     return max(clock)
 
 
-def _seconds(tree: Tree, ranks: tuple[int, ...], pairs: list[Pair], nbytes: int) -> list[float]:
+def _seconds(topology: Topology, ranks: tuple[int, ...], pairs: list[Pair], nbytes: int) -> list[float]:
     """Seconds that each message of a round takes."""
-    paths = [tree.path(ranks[src], ranks[dst]) for src, dst in pairs]
+    paths = [topology.path(ranks[src], ranks[dst]) for src, dst in pairs]
     load = Counter(link for _, links in paths for link in links)
-    slowness = {link: messages / tree.capacities[link] for link, messages in load.items()}  # seconds per byte
+    slowness = {link: messages / topology.capacities[link] for link, messages in load.items()}  # seconds per byte
     return [latency + nbytes * max(slowness[link] for link in links) for latency, links in paths]
 
 
-def _tree_of(network: Network) -> Tree:
+def _topology_of(network: Network) -> Topology:
     if network.topology is None:
         raise ValueError(f"{network!r} has no links that messages share: ask cost.best_all_reduce")
     return network.topology

@@ -186,6 +186,7 @@ def plot_traces(
     critical_path: bool = False,
     row_height: float = timeline.ROW_HEIGHT,
     by: str = "activity",
+    own_axes: bool = False,
 ) -> Figure:
     """Draw the Gantt charts of several runs, for example measured and simulated, one above the other on one time axis.
 
@@ -193,6 +194,7 @@ def plot_traces(
         traces       the traces of the runs
         titles       a title for each trace
         row_height   inches between two ranks
+        own_axes     give each run a time axis of its own, so that a short one can be read below a long one
 
     The other parameters are those of `Trace.plot`.
     """
@@ -200,7 +202,7 @@ def plot_traces(
     if len(titles) != len(traces):
         raise ValueError(f"titles must have one for each of the {len(traces)} traces, got {len(titles)}")
     panels = [trace._panel(start, end, title, critical_path, by) for trace, title in zip(traces, titles, strict=True)]
-    figure = timeline.compare(panels, start, end, row_height)
+    figure = timeline.compare(panels, start, end, row_height, own_axes)
     if path is not None:
         figure.savefig(path)
     return figure

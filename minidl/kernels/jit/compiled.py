@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +17,26 @@ INNER_OPTIONS = KERNEL_OPTIONS | {"no_cpython_wrapper": True}  # a wrapper takes
 KERNELS: list[Any] = []
 """All functions that are compiled here, as numba's dispatchers."""
 
-_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
-_STAMP = tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in _SOURCES)
+
+def _times(paths: Iterable[Path]) -> tuple[tuple[str, float, int], ...]:
+    return tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in paths)
+
+
+_STAMP = _times(sorted(Path(__file__).parent.glob("*.py")))
 
 
 def compiled(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile the decorated function at its first call, or load it from the cache on disk.
 
     Numba considers a cached function current if its own file has not changed. But the functions that it calls are
-    compiled into it, and some are in other files. So the time stamp that numba compares is that of the whole folder.
+    compiled into it, and some are in other files. So the time stamp that numba compares is that of the whole folder,
+    and of the function's own file, which may be one of `reference/`.
     The function releases the interpreter's lock. Division by zero gives inf as in numpy, so that loops are vectorised.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
         kernel: Any = njit(cache=True, fastmath=fastmath, **KERNEL_OPTIONS)(function)
-        kernel._cache._cache_file._source_stamp = _STAMP
+        kernel._cache._cache_file._source_stamp = _STAMP + _times([Path(function.__code__.co_filename)])
         KERNELS.append(kernel)
         return kernel
 

@@ -3,6 +3,8 @@
 convolution_by_sliding.py   few filters: the windows are never unfolded
 convolution_by_product.py   many filters: unfolding is cheap compared to the product, which BLAS computes
 this file                   chooses; where a window is one pixel, it multiplies matrices without unfolding
+
+With `algorithm`, the reference computes; its seven loops are compiled here.
 """
 
 from __future__ import annotations
@@ -17,11 +19,14 @@ from minidl.kernels.jit import convolution_by_sliding as sliding
 from minidl.kernels.jit.compiled import compiled
 from minidl.kernels.jit.eligible import contiguous
 from minidl.kernels.jit.reductions import sum as sum_of
+from minidl.kernels.reference import convolution_by_loops
 
 __all__ = ["conv2d", "conv2d_backward_input", "conv2d_backward_weight"]
 
 Pair = tuple[int, int]
 Shape = tuple[int, ...]
+
+add_products = compiled()(convolution_by_loops.add_products)
 
 MANY_FILTERS = 128
 """Filters per group from which on the product is faster. Measured on one core with AVX-512, 16 images of 16x16,
@@ -30,9 +35,12 @@ weights; 148 and 160 forward for 256 -> 256 channels of 4x4, 169 and 124 for 64 
 
 
 def conv2d(
-    x: Array, weight: Array, bias: Array | None, stride: Pair, padding: Pair, dilation: Pair, groups: int
-) -> Array:
+    x: Array, weight: Array, bias: Array | None, stride: Pair, padding: Pair, dilation: Pair, groups: int,
+    algorithm: str | None = None,
+) -> Array:  # fmt: skip
     """x (n, c, h, w), weight (f, c / groups, kh, kw), bias (f,) -> (n, f, oh, ow)."""
+    if algorithm is not None:
+        return reference.conv2d(x, weight, bias, stride, padding, dilation, groups, algorithm)
     arrays = contiguous(x, weight)
     if arrays is None or (bias is not None and bias.dtype != x.dtype):
         return reference.conv2d(x, weight, bias, stride, padding, dilation, groups)
@@ -43,9 +51,12 @@ def conv2d(
 
 
 def conv2d_backward_input(
-    g: Array, weight: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
-) -> Array:
+    g: Array, weight: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int,
+    algorithm: str | None = None,
+) -> Array:  # fmt: skip
     """g (n, f, oh, ow) -> the gradient with respect to x, of the given shape."""
+    if algorithm is not None:
+        return reference.conv2d_backward_input(g, weight, shape, stride, padding, dilation, groups, algorithm)
     arrays = contiguous(g, weight)
     if arrays is None:
         return reference.conv2d_backward_input(g, weight, shape, stride, padding, dilation, groups)
@@ -56,9 +67,12 @@ def conv2d_backward_input(
 
 
 def conv2d_backward_weight(
-    g: Array, x: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
-) -> Array:
+    g: Array, x: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int,
+    algorithm: str | None = None,
+) -> Array:  # fmt: skip
     """g (n, f, oh, ow), x (n, c, h, w) -> the gradient with respect to the weight, of the given shape."""
+    if algorithm is not None:
+        return reference.conv2d_backward_weight(g, x, shape, stride, padding, dilation, groups, algorithm)
     arrays = contiguous(g, x)
     if arrays is None:
         return reference.conv2d_backward_weight(g, x, shape, stride, padding, dilation, groups)

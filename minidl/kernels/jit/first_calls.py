@@ -22,7 +22,7 @@ from minidl.cores import cores
 from minidl.kernels import Array, cache, jit
 from minidl.kernels.jit import conversions
 from minidl.kernels.jit.compiled import KERNELS
-from minidl.kernels.jit.convolution import MANY_FILTERS
+from minidl.kernels.jit.convolution import MANY_FILTERS, add_products
 from minidl.kernels.jit.side_by_side import Progress, compile_side_by_side
 from minidl.kernels.reference.windows import sliding_windows
 
@@ -82,6 +82,11 @@ def _convolve(dtype: str, filters: int) -> None:
     g = jit.conv2d(image, weight, None, ONCE, ONCE, ONCE, 1)
     jit.conv2d_backward_input(g, weight, image.shape, ONCE, ONCE, ONCE, 1)
     jit.conv2d_backward_weight(g, image, weight.shape, ONCE, ONCE, ONCE, 1)
+
+
+def _convolve_by_loops(dtype: str) -> None:
+    ones = np.ones((1, 1, 1, 1), dtype)
+    add_products(ones, ones, ones.copy(), ONCE, (0, 0), ONCE, 1)
 
 
 def _convolve_pixels(dtype: str) -> None:
@@ -280,6 +285,7 @@ OTHER_FAMILIES: tuple[Family, ...] = (
         "other_activations": lambda dtype: _other_activations(_rows(dtype)),
         "powers_and_remainders": lambda dtype: _powers_and_remainders(_rows(dtype)),
         "sixteen_bits": lambda dtype: _sixteen_bits(),
+        "convolution_by_loops": _convolve_by_loops,
         "lstm": lambda dtype: _lstm(_rows(dtype)),
         "sparse": lambda dtype: _sparse(np.ones(4, dtype)),
     },

@@ -12,6 +12,7 @@ from minidl import random
 from minidl.arguments import whole_number
 from minidl.grad_mode import no_grad
 from minidl.nn import init
+from minidl.nn.attention import attention_weights
 from minidl.nn.container import ModuleList
 from minidl.nn.dropout import Dropout
 from minidl.nn.linear import Embedding, Linear
@@ -30,13 +31,18 @@ class CausalSelfAttention(Module):
         self.c_proj = Linear(n_embd, n_embd, bias)
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def heads(self, x: Tensor) -> Tensor:
+        """Query, key and value of every head: (3, n, heads, t, head_size)."""
         projected = self.c_attn(x)
         n, t, width = projected.shape
         count = width // (3 * self.head_size)  # of heads: this rank may have a share of them
-        heads = projected.reshape(n, t, 3, count, self.head_size).transpose(2, 0, 3, 1, 4)
+        return projected.reshape(n, t, 3, count, self.head_size).transpose(2, 0, 3, 1, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        heads = self.heads(x)
         out = F.scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=True)  # (n, heads, t, head_size)
-        return self.dropout(self.c_proj(out.transpose(1, 2).reshape(n, t, width // 3)))
+        n, count, t, size = out.shape
+        return self.dropout(self.c_proj(out.transpose(1, 2).reshape(n, t, count * size)))
 
 
 class FeedForward(Module):
@@ -162,6 +168,26 @@ class GPT(Module):
             return logits
 
         return [Stage(embed, *embedding.modules), *blocks, Stage(predict, *norm.modules, self.lm_head)]
+
+    @no_grad()
+    def attention(self, tokens: np.ndarray) -> np.ndarray:
+        """How much each position of the texts attends to each: the weights that the forward pass sums values with.
+
+        Returns (n_layer, n, n_head, t, t); row i of a matrix sums to one and is zero after i. Call `eval()` first to
+        switch dropout off.
+
+        >>> model = GPT(vocab_size=65, block_size=32, n_layer=2, n_head=2, n_embd=16)
+        >>> model.attention(np.arange(3)[None]).shape
+        (2, 1, 2, 3, 3)
+        """
+        embedding, *_ = self.stages()
+        x = embedding(tokens)
+        weights = []
+        for block in self.transformer.h:
+            q, k, _ = block.attn.heads(block.ln_1(x))  # type: ignore[attr-defined]
+            weights.append(attention_weights(q, k, None, is_causal=True).numpy())
+            x = block(x)
+        return np.stack(weights)
 
     @no_grad()
     def generate(self, tokens: np.ndarray, max_new_tokens: int, temperature: float = 1.0) -> np.ndarray:

@@ -33,7 +33,7 @@ def compare(
     on: str | Engine = "simulation",
     networks: Sequence[str] | Mapping[str, str | Network | None] | None = None,
     seeds: int = 1,
-    target: float = 0.95,
+    target: float | None = None,
     slow: Mapping[int, float] | None = None,
     folder: str | Path | None = None,
     formats: Sequence[str] = ("png",),
@@ -56,7 +56,8 @@ def compare(
                     infiniband in a simulation, and elsewhere none: messages take their real time
         seeds       runs of every strategy on every network, with the seeds job.seed, job.seed + 1, ...; an Ensemble's
                     members have a seed each, so the seeds of its runs differ by its number of members
-        target      test accuracy; the time that a strategy takes to reach it is reported
+        target      test accuracy; the time that a strategy takes to reach it is reported. None: the highest that every
+                    run reaches, rounded down to a percent
         slow        maps a rank to the factor by which its computing takes longer
         folder      where `Comparison.save` writes: the CSV files after every run, the picture at the end; None: nowhere
         formats     formats of the picture: "png", "svg", "pdf"
@@ -92,7 +93,8 @@ def compare(
     [('every step', 3), ('every 4 steps', 3)]
     """
     nodes, seeds = whole_number("nodes", nodes, at_least=1), whole_number("seeds", seeds, at_least=1)
-    target = real_number("target", target, above=0, at_most=1)
+    if target is not None:
+        target = real_number("target", target, above=0, at_most=1)
     check_formats(formats)
     _check_slow(slow or {}, nodes)
     engine = on

@@ -42,6 +42,11 @@ class ComparedRun:
         return float(self.history[-1]["accuracy"]) if self.history else float("nan")
 
     @property
+    def best_accuracy(self) -> float:
+        """The highest accuracy on the test set after an epoch; nan without one."""
+        return max((float(row["accuracy"]) for row in self.history), default=float("nan"))
+
+    @property
     def seconds(self) -> float:
         """Time of training until the end of the last epoch, in seconds."""
         return float(self.history[-1]["seconds"]) if self.history else 0.0

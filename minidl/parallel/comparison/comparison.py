@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 RUNS, HISTORY, SUMMARY = "runs.csv", "history.csv", "summary.csv"
 OF_AN_EPOCH = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accuracy")  # columns of history.csv
-OF_A_STRATEGY = ("accuracy", "steps", "time", "to {:.3g}", "sent", "busy", "stale")  # columns of a table
+OF_A_STRATEGY = ("accuracy", "steps", "time", "to {}", "sent", "busy", "stale")  # columns of a table
 WIDTH = 100  # characters, of the text below the tables
 
+MISSED = "only: the highest test accuracy of a strategy that does not reach it; "
 SPREAD = "±: standard deviation over the seeds (n - 1)"
 BARS = "lines: geometric means over {} seeds; error bars: standard deviation of the loss's logarithm (n - 1)"
 FREE = "compressing takes no simulated time, unless CodingTime charges it"
@@ -51,7 +53,7 @@ class Comparison:
     title      text above the picture
     source     "simulated" or "measured"
     seeds      the seeds with which every strategy runs
-    target     test accuracy; the time that a strategy takes to reach it is reported
+    asked      the test accuracy whose time is reported; None: the one that every run reaches
     settings   settings shared by all runs, as further columns of runs.csv
     is_writer  whether `save` writes; in a script under mpiexec only rank 0 does
 
@@ -61,10 +63,22 @@ class Comparison:
     title: str
     source: str
     seeds: range
-    target: float
+    asked: float | None
     settings: Mapping[str, Any] = field(default_factory=dict)
     runs: list[ComparedRun] = field(default_factory=list)
     is_writer: bool = field(default=True, repr=False)
+
+    @property
+    def target(self) -> float | None:
+        """The test accuracy to which the time is reported; None if it was not asked for and no run has one.
+
+        Unless asked for, it is the highest that every run reaches, rounded down to a percent. Runs that diverged do not
+        count.
+        """
+        if self.asked is not None:
+            return self.asked
+        best = [run.best_accuracy for run in self.runs if not run.ended]
+        return math.floor(100 * min(best)) / 100 if best and not math.isnan(sum(best)) else None
 
     def over_seeds(self) -> Iterator[tuple[str, list[OverSeeds]]]:
         """For each network, the runs of each strategy."""
@@ -86,7 +100,7 @@ class Comparison:
 
     def tables(self) -> Iterator[Table]:
         """For each network, a table as `print(comparison)` shows it."""
-        columns = ["strategy", *(name.format(self.target) for name in OF_A_STRATEGY)]
+        columns = ["strategy", *(name.format(self._target_text) for name in OF_A_STRATEGY)]
         for network, of_network in self.over_seeds():
             seconds = [each.mean_seconds_to(self.target) for each in of_network]
             reached = [each for each in seconds if each is not None]
@@ -94,10 +108,16 @@ class Comparison:
             yield Table(network, columns, [each.cells(self.target) for each in of_network], first)
 
     @property
+    def _target_text(self) -> str:
+        return "target" if self.target is None else f"{self.target:.3g}"
+
+    @property
     def legend(self) -> str:
         """What the columns of the tables mean."""
         columns = (
-            f"to {self.target:.3g}: time to that test accuracy; sent: by a node; "
+            f"to {self._target_text}: time to {'that' if self.asked else 'the'} test accuracy"
+            f"{'' if self.asked else ' that all runs reach'}; "
+            f"{MISSED * self._is_missed}sent: by a node; "
             "busy: % of the nodes' time computing/communicating/waiting; stale: updates that a gradient is behind"
         )
         columns += f"; {FREE}" * self.compresses_for_free
@@ -107,6 +127,12 @@ class Comparison:
             f"{columns}; means over {len(self.seeds)} seeds, without runs that diverged; {SPREAD}; k of "
             f"{len(self.seeds)}: only k seeds reach the target, and the time is theirs"
         )
+
+    @property
+    def _is_missed(self) -> bool:
+        """Whether a row of a table has no time to the target."""
+        rows = [each for _, of_network in self.over_seeds() for each in of_network if each.finished]
+        return self.target is not None and not all(each.seconds_to(self.target) for each in rows)
 
     @property
     def compresses_for_free(self) -> bool:
@@ -166,7 +192,7 @@ class Comparison:
             "epochs": last.get("epoch", 0),
             **{name: last.get(name) for name in ("samples", "steps", "seconds")},
             "target": self.target,
-            "seconds_to_target": run.seconds_to(self.target),
+            "seconds_to_target": None if self.target is None else run.seconds_to(self.target),
             "bytes_per_node": run.bytes_per_node,
             "bytes_of_busiest_rank": max(run.bytes_sent, default=None),
             **(run.shares._asdict() if run.shares else dict.fromkeys(Shares._fields)),

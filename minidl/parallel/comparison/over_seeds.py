@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
@@ -37,16 +38,18 @@ class OverSeeds:
             return self.runs[0].ended if count else ""
         return f"{count} of {len(self.runs)} seeds diverged"
 
-    def seconds_to(self, accuracy: float) -> list[float]:
-        """The seconds to that test accuracy, for the seeds that reach it."""
+    def seconds_to(self, accuracy: float | None) -> list[float]:
+        """The seconds to that test accuracy, for the seeds that reach it; none for None."""
+        if accuracy is None:
+            return []
         return [seconds for one in self.finished if (seconds := one.seconds_to(accuracy)) is not None]
 
-    def mean_seconds_to(self, accuracy: float) -> float | None:
+    def mean_seconds_to(self, accuracy: float | None) -> float | None:
         """The mean of `seconds_to`; None unless every seed reaches the accuracy, for a fair comparison."""
         seconds = self.seconds_to(accuracy)
         return mean(seconds) if len(seconds) == len(self.runs) else None
 
-    def cells(self, target: float) -> list[str]:
+    def cells(self, target: float | None) -> list[str]:
         """The row of a table. The standard deviation over the seeds stands below each mean."""
         finished, name = self.finished, self.name
         if not finished:
@@ -64,7 +67,7 @@ class OverSeeds:
             f"{mean(stale):.2g}" if stale else "",
         ]
 
-    def summary(self, target: float) -> dict[str, float | int | None]:
+    def summary(self, target: float | None) -> dict[str, float | int | None]:
         """Means and standard deviations (n - 1) over the seeds that did not diverge; None where there are too few."""
         finished = self.finished
         columns = {
@@ -104,10 +107,11 @@ class OverSeeds:
             low, middle, high = (np.exp(centre + sign * deviation).tolist() for sign in (-1, 0, 1))
         return race.Run(self.name, seconds, samples, middle, self.ended, (low, high))
 
-    def _cell_of_target(self, target: float) -> str:
+    def _cell_of_target(self, target: float | None) -> str:
         seconds = self.seconds_to(target)
         if not seconds:
-            return "never"
+            best = max(one.best_accuracy for one in self.finished)
+            return "-" if math.isnan(best) else f"only {best:.2%}"
         count = f"\n{len(seconds)} of {len(self.runs)}" if len(seconds) < len(self.runs) else ""
         return _spread(seconds, seconds_text, deviation_text) + count
 

@@ -39,6 +39,7 @@ class Checkpoint:
     schedule      its `state_dict()`, or None
     history       one row per epoch
     config        kept for the caller, such as the options of the command line; JSON
+    data          what `data.Splits.outline` says of the data, so that new samples can be prepared without it
     within_epoch  where a run that goes on with other nodes stood in its next epoch; empty in a folder's checkpoint
     format        version of the file: 2; 1, which can still be read, has numbers in `optimizer`
     """
@@ -49,6 +50,7 @@ class Checkpoint:
     schedule: dict[str, Any] | None = None
     history: list[HistoryRow] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
     within_epoch: dict[str, float] = field(default_factory=dict)
     format: int = FORMAT
 
@@ -75,8 +77,12 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: str | Path) -> Checkpoint:
-        """Read a checkpoint; raises CheckpointError if it is missing or damaged (every array has a checksum)."""
+        """Read a checkpoint, or that of a run's folder.
+
+        Raises CheckpointError if it is missing or damaged (every array has a checksum).
+        """
         path = Path(path)
+        path = path / CHECKPOINT_FILE if path.is_dir() else path
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {name: bfloat16_from_void(file[name]) for name in file.files}
@@ -91,8 +97,6 @@ class Checkpoint:
             raise
         except FileNotFoundError:
             raise CheckpointError(f"there is no checkpoint at {path}") from None
-        except IsADirectoryError:
-            raise CheckpointError(f"{path} is a folder: name the checkpoint file in it") from None
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EIO):
                 raise  # not the file's fault

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -45,7 +46,7 @@ from minidl.parallel.run.rank_record import RankRecord, Snapshot
 from minidl.tensor import Tensor
 
 INITIAL_WEIGHTS = "initial weights: let the model draw them from minidl.random.generator(), which the job's seed starts"
-PROGRESS_SECONDS = 0.1  # at most ten messages a second
+PROGRESS_SECONDS = 0.1  # real ones, at least, between two messages about steps
 
 
 class Split(Protocol):
@@ -123,13 +124,15 @@ class Session:
             # Progress comes from the one rank of the first replica that has a loss
             self._reports = comm.rank == self.mesh.rank_at(dp=0, pp=self.plan.output_stage, spatial=0, tp=0)
         model = job.build_model() if self._mesh is None else strategy.build(job, self._mesh)
-        self.train, self.test = job.build_data()
+        self.splits = job.build_data()
+        self.train, self.test = self.splits
         self.model = model
         self._slices: Slices | None = None  # on a server: what it holds of each parameter
         self._clip_norm = job.clip_norm
         self._begin_schedule(len(self.train))
         self.epoch = self.step = self.steps = 0
         self.finished = False
+        self._last_report = monotonic()
         self.history: list[HistoryRow] = []
         self._layer_names: dict[Module, str] = {}
         self._epoch_record = EpochRecord()
@@ -380,7 +383,6 @@ class Session:
         first = self._epoch_record.begin(self.steps)
         sharers = 1 if loader.sampler is None else self.replicas  # whose own minibatches the rate below leaves out
         samples, started = 0, self.clock()
-        last_report = started
         for self.step, batch in enumerate(loader):
             if self.step < first:
                 continue
@@ -389,10 +391,8 @@ class Session:
             self.begin_forward(replica, seed=seed)
             yield batch
             samples += batch.total
-            now = self.clock()
-            if self._reports and now - last_report > PROGRESS_SECONDS:
-                last_report = now
-                self._report(len(loader), per_second(samples * sharers, now - started))
+            if self._reports and monotonic() - self._last_report > PROGRESS_SECONDS:
+                self._report(len(loader), per_second(samples * sharers, self.clock() - started))
         self._end_pass()
 
     def _end_pass(self) -> None:
@@ -522,6 +522,7 @@ class Session:
             schedule=None if self.schedule is None else self.schedule.state_dict(),
             history=self.history,
             config=self.config,
+            data=self.splits.outline(),
         )
 
     def _end_epoch(self, steps: int, samples_per_second: float) -> None:
@@ -565,6 +566,7 @@ class Session:
 
     def _report(self, steps: int, samples_per_second: float, row: HistoryRow | None = None) -> None:
         """Send the progress in an epoch of `steps` steps to the caller; with a row, at the end of the epoch."""
+        self._last_report = monotonic()
         epochs, loss = self.job.epochs, self._epoch_record.mean_loss
         epoch = self.epoch if row else min(self.epoch + 1, epochs)
         shares = self.comm.shares()

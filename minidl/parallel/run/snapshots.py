@@ -31,14 +31,19 @@ Combine = Callable[[Sequence[Array]], list[Array]]
 
 
 def evaluated(
-    job: Job, combine: Combine, records: Sequence[RankRecord], config: dict[str, Any], readings: int = 1
+    job: Job,
+    combine: Combine,
+    records: Sequence[RankRecord],
+    config: dict[str, Any],
+    readings: int,
+    tell: Callable[[HistoryRow], None],
 ) -> Checkpoint:
     """The last state of a run whose ranks kept snapshots, with the history made from them.
 
     job: the model that it builds is overwritten. config: see `Checkpoint`. readings: how often all nodes together read
-    each sample in an epoch.
+    each sample in an epoch. tell: called with each row as soon as it is made.
     """
-    train, test = job.build_data()
+    train, test = splits = job.build_data()
     model = job.build_model()
     optimizer = job.build_optimizer(model)
     schedule = job.build_schedule(optimizer, len(train))
@@ -72,6 +77,7 @@ def evaluated(
                 samples=samples,
             )
         )
+        tell(history[-1])
     return Checkpoint(
         epoch=len(history),
         model=model.state_dict(),
@@ -79,6 +85,7 @@ def evaluated(
         schedule=None if schedule is None else schedule.state_dict(),
         history=history,
         config=config,
+        data=splits.outline(),
     )
 
 

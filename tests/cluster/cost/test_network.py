@@ -79,7 +79,7 @@ def test_nodes_without_a_place_in_the_tree_are_refused():
     network = Network.tree(2, 4, NIC, UPLINK)
     network.check(8)
     Network(1e-6, 1e-9).check(10**6)
-    with pytest.raises(ValueError, match=r"9 nodes have no place in Network.tree\(2, 4, .* which has 8"):
+    with pytest.raises(ValueError, match=r"9 nodes have no place in Network.tree\(racks=2, .* which has 8"):
         network.check(9)
 
 

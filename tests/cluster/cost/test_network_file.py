@@ -11,10 +11,11 @@ from minidl import cluster
 from minidl.cluster.cost.network import Network
 
 TREE = Network.tree(2, 4, nic=(1e-6, 1e9), uplink=(5e-6, 2e9), gamma=1e-10)
+TORUS = Network.torus((4, 2), link=(1e-6, 1e9), gamma=1e-10)
 FITTED = Network(5e-5, 8e-9, 1e-10, measured=((64, 5e-5), (1024, 6e-5)))
 
 
-@pytest.mark.parametrize("network", [Network(0, 0), Network.preset("nvlink"), FITTED, TREE], ids=repr)
+@pytest.mark.parametrize("network", [Network(0, 0), Network.preset("nvlink"), FITTED, TREE, TORUS], ids=repr)
 def test_a_network_that_was_saved_is_the_same_when_loaded(tmp_path, network):
     network.save(tmp_path / "net.json", "by hand")
     again = Network.load(tmp_path / "net.json")
@@ -53,6 +54,9 @@ LINK = '{"latency": 0, "bytes_per_second": 1e9}'
         ('{"racks": 2, "per_rack": 2, "nic": LINK}', "the key uplink is missing"),
         ('{"racks": 0, "per_rack": 2, "nic": LINK, "uplink": LINK}', "racks: input should be greater"),
         ('{"racks": 2, "per_rack": 2.5, "nic": LINK, "uplink": LINK}', "per_rack: input should be a valid"),
+        ('{"topology": "torus:4x4"}', "the key link is missing"),
+        ('{"topology": "torus:4y4", "link": LINK}', "'torus:4y4' is no topology: write torus as in torus:4x4x2"),
+        ('{"topology": "torus:4x4", "link": LINK, "racks": 2}', "racks"),
         ('{"racks": 2, "per_rack": 2, "nic": {"latency": 0}, "uplink": LINK}', "the key nic.bytes_per_second is"),
     ],
 )

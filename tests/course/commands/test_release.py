@@ -220,6 +220,47 @@ def telling(line: str) -> bool:
     return len(line) > 60 or (line.startswith("check.") and "=" in line)
 
 
+def test_an_edition_of_chosen_chapters_has_their_lectures_and_exercises_and_links_to_no_others(tmp_path, monkeypatch):
+    if not (release.ROOT / ".git").exists():
+        pytest.skip("the edition is made of the files that git tracks, and this is no clone")
+    monkeypatch.chdir(tmp_path)
+    assert release.run(["05", "11"]) == 0
+    edition = tmp_path / release.FOLDER
+    numbers = {path.name[:2] for path in [*edition.glob("notebooks/*"), *edition.glob("course/lectures/[0-9]*")]}
+    assert numbers == {"00", "05", "11"}
+    assert {path.name[:2] for path in edition.glob("exercises/*/")} == {"05", "11"}
+    links = {
+        (path.name, link)
+        for path in edition.rglob("*.ipynb")
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        for link in re.findall(r"\]\(([\w./]+\.ipynb)\)", "".join(cell["source"]))
+        if not (path.parent / link).exists()
+    }
+    assert links == set()
+    start = (edition / "notebooks" / "00_start_here.ipynb").read_text(encoding="utf-8")
+    assert "(05a_data_parallelism.ipynb)" in start
+    assert start.count("ipynb") < (ROOT / "notebooks" / "00_start_here.ipynb").read_text("utf-8").count("ipynb")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["x", "99"], "No chapter is called '99'"),
+        (["x", "03"], "has no exercises yet"),
+        (["x", "05", "y"], "one folder"),
+    ],
+)
+def test_a_chapter_that_is_not_there_and_a_second_folder_are_refused(tmp_path, monkeypatch, capsys, words, says):
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = release.run(words)
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert says in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_where_nothing_can_be_written_nothing_is_released_and_a_sentence_says_so(tmp_path, monkeypatch, capsys):
     copied: list[Path] = []
     monkeypatch.setattr(

@@ -50,7 +50,8 @@ def written(folder: Path, options: list[str], is_drawn: bool = False, **given: f
     with pytest.MonkeyPatch.context() as patch:
         if not is_drawn:
             patch.setattr(picture, "save_picture", lambda tallies, path: path.write_bytes(b""))
-        return list(class_reports.write(graded, submissions, {CHAPTER: reference}, reports))
+        lines = class_reports.lines_of_class(graded, submissions, {CHAPTER: reference}, reports)
+        return list(class_reports.write(graded, submissions, {CHAPTER: reference}, reports, lines))
 
 
 def test_a_roster_gives_a_table_of_the_class_and_files_to_import_once_the_points_are_complete(folder):
@@ -106,9 +107,24 @@ def test_with_a_roster_a_class_of_damaged_files_has_its_table(folder, capsys):
     table = rows(folder / "graded" / "class.csv")
     assert [row["status"] for row in table] == ["not gradable", "not gradable", "not handed in"]
     assert "is not a notebook" in table[0]["remark"]
-    told = capsys.readouterr().out
+    told, before = capsys.readouterr()
     assert f"{CHAPTER}: 2 not gradable, 1 not handed in." in told
     assert "Late: 2 (2 by file time)." in told
+    assert (
+        before.count("3 students; a table, read as UTF-8 with commas. 'login' is the login, 'name' is the name.") == 1
+    )
+
+
+def test_when_nobody_is_found_the_columns_that_were_looked_for_and_those_of_the_roster_are_said(folder):
+    roster = folder / "roster.csv"
+    roster.write_text("Nom complet;Groupe;Courriel\nAda Lovelace;A;ada@x.org\n", encoding="utf-8")
+    (told,) = [one for one in written(folder, ["--roster", str(roster)]) if one.startswith("Nobody")]
+    assert told.startswith(
+        f"Nobody in {roster} was found in the names of folders and files, such as ada/{CHAPTER}/{CHAPTER}.ipynb. In "
+        "the roster 'Courriel' is the email address, 'Nom complet' is the name; its columns are 'Nom complet', "
+        "'Groupe', 'Courriel'."
+    )
+    assert not any(one.startswith("To import") for one in written(folder, ["--roster", str(roster)]))
 
 
 @pytest.mark.parametrize(
@@ -136,8 +152,10 @@ def test_alike_answers_are_listed_with_their_lines(folder):
         notebook = nbformat.read(ROOT / "solutions" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
         nbformat.write(notebook, folder / "class" / student / CHAPTER / f"{CHAPTER}.ipynb")
     told = written(folder, ["--similarity"])
-    pairs = rows(folder / "graded" / "similar.csv")
-    assert {(row["student_1"], row["student_2"], row["similarity"]) for row in pairs} == {("ada", "bob", "1.0")}
-    assert "def is_ring" in next(row["lines_1"] for row in pairs if row["exercise"] == "is_ring")
+    alike = rows(folder / "graded" / "similar.csv")
+    assert {(row["student"], row["most_like"], row["similarity"]) for row in alike} == {
+        ("ada", "bob", "1.0"), ("bob", "ada", "1.0"),
+    }  # fmt: skip
+    assert "def is_ring" in next(row["lines"] for row in alike if row["exercise"] == "is_ring")
     assert "a reason to look, not a verdict" in told[-1]
     assert "a reason to look, not a verdict" in (folder / "graded" / "similar.html").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ import pytest
 from course.commands import grade
 from course.grading.grade import BY_HAND, answers_by_hand
 from course.grading.tables import grade_tables
-from course.judging.judged_notebook import remarks_on_missing
+from course.judging.judged_notebook import remarks_on_answers
 from course.notebooks.roles import with_roles
 from tests.course.grading.submitted_class import (
     FIRST,
@@ -123,7 +123,6 @@ def test_points_by_hand_are_added_up_by_the_same_command_which_grades_nobody_aga
     ("arguments", "sentence"),
     [
         (["nowhere"], "nowhere is not a folder"),
-        ([str(ROOT / "tests" / "house")], "There is no notebook"),
         ([str(ROOT / "exercises"), "--assignment", "77"], "No assignment is called '77'"),
         ([str(ROOT), "--to", "results"], "holds the course itself"),
         ([str(ROOT / "exercises"), "--to", str(ROOT.parent), "--container"], "holds the course itself"),
@@ -157,15 +156,14 @@ def test_names_are_anything_and_two_files_of_a_student_are_two_rows(tmp_path):
     assert (tmp_path / "graded" / "grades.csv").read_bytes().startswith(b"\xef\xbb\xbf")  # for Excel
 
 
-def test_archives_and_other_files_are_named_and_a_class_of_damaged_files_has_its_table(tmp_path, capsys):
+def test_a_class_of_damaged_files_has_its_table_and_an_empty_folder_none(tmp_path, capsys):
     (tmp_path / "class" / "__MACOSX").mkdir(parents=True)
+    assert graded_in(tmp_path) == grade.NOTHING_TO_GRADE
+    assert "Nothing was handed in" in capsys.readouterr().err
     for name in ("ada.zip", "bob.ipynb.txt", "._cyd.ipynb", "__MACOSX/x.ipynb", "dan.ipynb"):
         (tmp_path / "class" / name).write_text("nothing")
-    assert graded_in(tmp_path) == 1
-    told = capsys.readouterr().err
-    assert "1 archive not opened (ada.zip): unpack each" in told
-    assert "do not end in .ipynb: bob.ipynb.txt" in told
-    assert [row["student"] for row in rows(tmp_path / "graded" / "grades.csv")] == ["dan"]
+    assert graded_in(tmp_path) == grade.SOME_NOT_GRADABLE
+    assert [row["student"] for row in rows(tmp_path / "graded" / "grades.csv")] == ["ada", "bob", "dan"]
     assert rows(tmp_path / "graded" / "exercises.csv") == []
 
 
@@ -185,7 +183,7 @@ def test_from_other_editors_answers_are_known_without_metadata_and_ids_but_not_s
     assert known == [name if editor == "Colab" or name not in short else None for name in names]
     answers = {name: text for name, _, text in answers_by_hand(student, reference)}
     assert answers == dict.fromkeys(short, "because" if editor == "Colab" else "")
-    remarks = list(remarks_on_missing(with_roles(student, reference), reference, ""))
+    remarks = list(remarks_on_answers(with_roles(student, reference), reference, {}, ""))
     assert len(remarks) == (0 if editor == "Colab" else len(short))
     assert all(re.match(r"the cell of the short answer '\w+' is missing: is its text in", one) for one in remarks)
 

@@ -88,8 +88,8 @@ def test_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(by, tm
             next(cell for cell in one.cells if cell.get("metadata", {}).get("nbgrader", {}).get("solution")).source = ""
         one.cells.append(nbformat.v4.new_markdown_cell("<script>steal()</script><img src='https://spy.example/x.png'>"))
         nbformat.write(one, path)
-    steps = [[step, FIRST] for step in ("generate_assignment", "autograde", "generate_feedback")]
-    nbgrader(tmp_path, [*steps, ["export", *([FIRST] if by == "Python" else [])]], by, monkeypatch)
+    nbgrader(tmp_path, [["generate_assignment", FIRST], ["autograde", FIRST]], by, monkeypatch)
+    nbgrader(tmp_path, [["export", *([FIRST] if by == "Python" else [])]], by, monkeypatch)
     exported = {row["student_id"]: float(row["score"]) for row in rows(tmp_path / "grades.csv")}
 
     (tmp_path / "class").symlink_to(".nbgrader/submitted")
@@ -98,6 +98,11 @@ def test_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(by, tm
     ours = {row["student"]: float(row["points"]) for row in rows(tmp_path / "graded" / "grades.csv")}
     assert exported == ours
     assert exported.get("bob", 0) == 0 < exported["dan"] < exported.get("cyd", 20)
+    final = graded_by_hand(tmp_path, "dan")
+    nbgrader(tmp_path, [["generate_feedback", FIRST]], by, monkeypatch)
+    (dan,) = (tmp_path / ".nbgrader" / "feedback" / "dan").rglob("*.html")
+    assert "Look at the carry." in dan.read_text(encoding="utf-8")
+    assert f"(Score: {final} / " in dan.read_text(encoding="utf-8")
     pages = list((tmp_path / ".nbgrader" / "feedback").rglob("*.html"))
     assert len(pages) == len(students)
     for page in pages:
@@ -105,3 +110,16 @@ def test_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(by, tm
         assert "BEGIN HIDDEN" not in text
         assert "&lt;script&gt;steal" in text
         assert not re.search(r"<script>steal|<img[^>]*spy", text)
+
+
+def graded_by_hand(folder: Path, student: str) -> float:
+    """Write points, a comment and a penalty into nbgrader 0.9's data base; returns the student's final points."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{folder / '.nbgrader' / 'gradebook.db'}") as gradebook:
+        submitted = gradebook.find_submission_notebook(FIRST, FIRST, student)
+        next(one for one in submitted.grades if one.needs_manual_grade or one.auto_score == 0).manual_score = 0.625
+        next(iter(submitted.comments)).manual_comment = "Look at the carry."
+        submitted.late_submission_penalty = 0.25
+        gradebook.db.commit()
+        return round(submitted.score - 0.25, 2)

@@ -10,10 +10,12 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from course.grading.feedback import page as feedback
 from course.grading.grade import COLUMNS, EXERCISE_COLUMNS, Grade
 from course.grading.results import state
 from course.grading.results.notices import of_points_by_hand
@@ -143,7 +145,7 @@ def edited(path: Path, points: dict[tuple[str, str], str], form: str) -> None:
     if form in ("German Excel", "old Windows"):
         for row in table:
             row["points"], row["of"] = (row[name].removesuffix(".0").replace(".", ",") for name in ("points", "of"))
-    with path.open("w", newline="", encoding=encodings.get(form, "utf-8-sig")) as file:
+    with path.open("w", newline="", encoding=encodings.get(form, "utf-8-sig"), errors="replace") as file:
         file.write("sep=;\r\n" if form == "sep line" else "")
         quoting = csv.QUOTE_ALL if form == "all quoted" else csv.QUOTE_MINIMAL
         end = "\n" if form == "LibreOffice" else "\r\n"
@@ -181,6 +183,15 @@ def test_of_names_that_a_spreadsheet_changes_numbers_without_zeros_are_known_and
     (not_taken,) = graded(tmp_path, "007", "12-05").not_taken
     assert not_taken == f"2026-12-05, why: nobody of that name has handed in {ASSIGNMENT}"
     assert [row["by_hand"] for row in rows(tmp_path / "grades.csv")] == ["2.0", "0.0"]
+
+
+def test_points_of_a_name_that_windows_cannot_write_count_if_one_name_is_left_so(tmp_path):
+    students = ("王 小_7012", "李 明_7013", "王", "李")
+    graded(tmp_path, *students)
+    edited(tmp_path / "exercises.csv", {(student, "why"): "2" for student in students}, "old Windows")
+    assert graded(tmp_path, *students).not_taken == [f"?, why: nobody of that name has handed in {ASSIGNMENT}"] * 2
+    given = {row["student"]: row["by_hand"] for row in rows(tmp_path / "grades.csv")}
+    assert given == {"王 小_7012": "2.0", "李 明_7013": "2.0", "王": "0.0", "李": "0.0"}
 
 
 def test_points_by_hand_in_place_of_a_checks_count_by_their_difference_and_can_be_taken_back(tmp_path):
@@ -388,3 +399,88 @@ def test_a_folder_of_results_that_cannot_be_made_raises_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotWriteError, match=r"cannot be written to .*file/to: Not a directory"):
         Results(tmp_path / "file" / "to").__enter__()
+
+
+COMMENTS = {"add": "Look at the\n<b>carry</b> | again", "why": "=1+1 is no reason; yet -2 is"}
+
+
+def commented(path: Path, comments: dict[str, str], dialect: str = "excel") -> None:
+    """Write comments into exercises.csv, as a spreadsheet saves it."""
+    table = rows(path)
+    for row in table:
+        row["comment"] = comments.get(row["exercise"], row["comment"])
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, EXERCISE_COLUMNS, dialect=dialect)
+        writer.writeheader()
+        writer.writerows(table)
+
+
+def test_a_teachers_comments_are_kept_until_they_are_emptied_and_are_no_formulas(tmp_path):
+    graded(tmp_path, "ada", "bob")
+    commented(tmp_path / "exercises.csv", COMMENTS)
+    for _ in range(3):
+        folder = graded(tmp_path, "ada", "bob", fingerprint="g" if _ else "f")
+        assert folder.kept_files == []
+        assert [one.comments for one in folder.grades.values()] == [COMMENTS, COMMENTS]
+        assert [row["comment"][:2] for row in rows(tmp_path / "exercises.csv")] == ["Lo", "'="] * 2
+    commented(tmp_path / "exercises.csv", {"add": "", "why": "better"})
+    assert graded(tmp_path, "ada", "bob").grades["ada", ASSIGNMENT].comments == {"why": "better"}
+
+
+def test_a_table_without_the_column_for_comments_takes_none_back(tmp_path):
+    graded(tmp_path, "ada")
+    commented(tmp_path / "exercises.csv", COMMENTS)
+    graded(tmp_path, "ada")
+    table = [{name: row[name] for name in EXERCISE_COLUMNS[:-1]} for row in rows(tmp_path / "exercises.csv")]
+    grade_tables.write(table, tmp_path / "exercises.csv", EXERCISE_COLUMNS[:-1])
+    assert graded(tmp_path, "ada").grades["ada", ASSIGNMENT].comments == COMMENTS
+
+
+def test_results_of_a_version_without_comments_are_read(tmp_path):
+    graded(tmp_path, "ada")
+    with sqlite3.connect(tmp_path / "state" / "graded.sqlite") as connection:
+        connection.execute("DROP TABLE comments")
+    assert graded(tmp_path, "ada").grades.keys() == {("ada", ASSIGNMENT)}
+
+
+def test_a_page_shows_points_by_hand_comments_and_what_lateness_costs_and_is_written_only_if_they_changed(tmp_path):
+    graded(tmp_path, "ada")
+    page = tmp_path / f"feedback/ada/{ASSIGNMENT}.html"
+    theirs = '<p>&lt;section id="points"&gt; my own &lt;/section&gt;</p>'
+    page.write_text(feedback.finished(grade_of("ada"), [feedback.summary(grade_of("ada")), theirs]), encoding="utf-8")
+    assert "2 of 2 points</b> by the checks. 1 exercise still to be graded by hand." in page.read_text()
+    commented(tmp_path / "exercises.csv", COMMENTS)
+    write_points(tmp_path / "exercises.csv", "1.75")
+
+    def late(grade: Grade) -> str:
+        return feedback.summary(grade, "handed in <after> the deadline", 0.375)
+
+    for _ in range(2):
+        with Results(tmp_path) as folder:
+            folder.begin(wanted("ada"))
+            folder.finish()
+            folder.show_points(late)
+        text, changed = page.read_text(encoding="utf-8"), page.stat().st_ino
+    assert page.stat().st_ino == changed
+    assert text.count(theirs) == 1
+    assert "2 of 2 points</b> by the checks, +1.75 by hand, -0.38 for lateness." in text
+    assert "Final points: <b>3.38 of 5</b>" in text
+    assert "<p>Late: handed in &lt;after&gt; the deadline.</p>" in text
+    assert "<td>Look at the<br>&lt;b&gt;carry&lt;/b&gt; | again</td>" in text
+    assert "<td>graded by hand</td><td>1.75 of 3</td><td>=1+1 is no reason; yet -2 is</td>" in text
+
+
+def test_a_page_says_that_points_do_not_count_yet_and_that_there_are_none():
+    given = replace(grade_of("ada"), given={"why": 1.75})
+    assert "Final points: <b>3.75 of 5</b>" in feedback.summary(given)
+    text = feedback.summary(given, doubt="handed in more than once")
+    assert "These points do not count yet: handed in more than once." in text
+    assert "Final points" not in text
+    assert "<b>No points</b>: it could not be graded." in feedback.summary(Grade("ada", "", Judgement(), ()))
+
+
+def write_points(path: Path, points: str) -> None:
+    """Write points for the short answer into exercises.csv."""
+    table = rows(path)
+    table[-1]["points"] = points
+    grade_tables.write(table, path, EXERCISE_COLUMNS)

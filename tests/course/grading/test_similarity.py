@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("rapidfuzz")
 
-from course.grading.reports import similarity, similarity_page
-from course.grading.reports.similarity import answers_in, similar_pairs
+from course.grading.reports import similarity
+from course.grading.reports.similarity import answers_in, similar_groups
 from course.grading.reports.similarity_page import page
 from course.notebooks.roles import role_of
 from course.setup.bootstrap import ROOT
@@ -39,9 +39,9 @@ def solution(chapter: str, exercise: str) -> str:
     return next(cell.source for cell in notebook("solutions", chapter).cells if cell.id == exercise)
 
 
-def pairs_of(chapter: str, **students: nbformat.NotebookNode):
+def groups_of(chapter: str, **students: nbformat.NotebookNode):
     release = notebook("exercises", chapter)
-    return similar_pairs(
+    return similar_groups(
         answer for name, written in students.items() for answer in answers_in(name, chapter, written, release)
     )
 
@@ -56,14 +56,15 @@ def disguised(code: str) -> str:
 
 def test_a_copy_with_other_names_comments_and_layout_is_found():
     original = solution(CHAPTER, "ring_reduce_scatter")
-    (pair,) = pairs_of(
+    (group,) = groups_of(
         CHAPTER,
         ann=handed_in(CHAPTER, ring_reduce_scatter=original),
         bob=handed_in(CHAPTER, ring_reduce_scatter=disguised(original)),
     )
-    assert pair.similarity == 1.0
-    assert pair.same_names < 1.0
-    assert (pair.row["student_1"], pair.row["student_2"], pair.row["lines_1"]) == ("ann", "bob", original.strip())
+    ann, bob = group.rows(7)
+    assert (ann["similarity"], ann["group"], ann["lines"]) == (1.0, 7, original.strip())
+    assert ann["same_names"] == bob["same_names"] < 1.0
+    assert (ann["most_like"], bob["most_like"]) == ("bob", "ann")
 
 
 def test_the_untouched_release_has_no_answers_to_compare():
@@ -78,27 +79,53 @@ def test_independent_right_answers_are_not_called_alike():
         students = {"solution": notebook("solutions", chapter)}
         for number, answer in enumerate(known.ALTERNATIVES):
             students[f"student{number}"] = handed_in(chapter, **{answer.exercise: answer.code})
-        assert [pair.row for pair in pairs_of(chapter, **students)] == []
+        assert groups_of(chapter, **students) == []
 
 
 def test_answers_that_are_short_by_necessity_are_not_compared():
     code = solution(CHAPTER, "ring_seconds")
-    assert pairs_of(CHAPTER, **{name: handed_in(CHAPTER, ring_seconds=code) for name in ("ann", "bob")}) == []
+    assert groups_of(CHAPTER, **{name: handed_in(CHAPTER, ring_seconds=code) for name in ("ann", "bob")}) == []
 
 
-def test_a_pair_says_how_many_others_have_the_same_and_in_how_many_exercises_it_is_alike():
+def test_students_who_are_together_in_more_exercises_come_first():
     one, two = solution(CHAPTER, "ring_all_gather"), solution(CHAPTER, "is_ring")
-    pairs = pairs_of(
+    groups = groups_of(
         CHAPTER,
         ann=handed_in(CHAPTER, ring_all_gather=one, is_ring=two),
         bob=handed_in(CHAPTER, ring_all_gather=one, is_ring=two),
         eve=handed_in(CHAPTER, ring_all_gather=one),
     )
-    found = [
-        (pair.first.student, pair.second.student, pair.first.exercise, pair.others, pair.exercises) for pair in pairs
+    assert [(group.students, group.first.exercise, group.exercises) for group in groups] == [
+        (["ann", "bob"], "is_ring", 2), (["ann", "bob", "eve"], "ring_all_gather", 1),
+    ]  # fmt: skip
+
+
+def answer(student: str, tokens: str, *own: str) -> similarity.ComparedAnswer:
+    return similarity.ComparedAnswer(student, CHAPTER, "is_ring", False, tuple(tokens), "\n".join(own), own)
+
+
+def test_a_group_is_connected_and_shares_the_lines_that_all_have():
+    """Each is like the next one; the first and the last are not alike, and dan is like nobody."""
+    chain = [
+        answer("ann", "abcdefghij" * 3, "# my own way", "total = 0", "x = 1", ")"),
+        answer("bob", "abcdefghij" * 2 + "ABCDEFghij", "total = 0", "# my own way", ")"),
+        answer("cyd", "abcdefghijABCDEFghijABCDefghij", "# my own way", "total = 0 ", ")"),
+        answer("dan", "0123456789" * 3, "# my own way"),
     ]
-    assert sorted(found[:2]) == [("ann", "bob", "is_ring", 0, 2), ("ann", "bob", "ring_all_gather", 1, 2)]
-    assert found[2:] == [("ann", "eve", "ring_all_gather", 1, 1), ("bob", "eve", "ring_all_gather", 1, 1)]
+    (group,) = similar_groups(chain, threshold=0.7)
+    assert group.students == ["ann", "bob", "cyd"]
+    assert group.shared == ["# my own way"]
+    assert [row["most_like"] for row in group.rows(1)] == ["bob", "ann", "bob"]
+    assert similar_groups([chain[0], chain[2]], threshold=0.7) == []
+
+
+def test_the_lines_that_a_group_shares_are_not_those_of_the_given_text():
+    copied = solution(CHAPTER, "ring_reduce_scatter") + "\n    # a slip of my own"
+    (group,) = groups_of(CHAPTER, **{name: handed_in(CHAPTER, ring_reduce_scatter=copied) for name in ("ann", "bob")})
+    given = {line.strip() for cell in notebook("exercises", CHAPTER).cells for line in cell.source.splitlines()}
+    assert "# a slip of my own" in group.shared
+    assert given.isdisjoint(group.shared)
+    assert any(line.strip() in given for line in copied.splitlines()), "the answer has lines of the given text"
 
 
 def test_copied_words_and_copied_cells_of_ones_own_are_found():
@@ -108,7 +135,7 @@ def test_copied_words_and_copied_cells_of_ones_own_are_found():
         students[name] = handed_in(CHAPTER, why_slower=words)
         own = "def helper(values):\n    total = 0\n" + "".join(f"    total += values[{i}] * {i}\n" for i in range(12))
         students[name].cells.append(nbformat.v4.new_code_cell(own))
-    assert [pair.first.exercise for pair in pairs_of(CHAPTER, **students)] == ["why_slower", "(other cells)"]
+    assert {group.first.exercise for group in groups_of(CHAPTER, **students)} == {"why_slower", "(other cells)"}
 
 
 def test_what_is_no_python_is_compared_by_its_words():
@@ -116,19 +143,10 @@ def test_what_is_no_python_is_compared_by_its_words():
         assert similarity.code_tokens(code)
 
 
-def test_where_more_pairs_are_alike_than_are_kept_the_page_says_so(monkeypatch):
-    code = solution(CHAPTER, "is_ring")
-    students = {name: handed_in(CHAPTER, is_ring=code) for name in ("ann", "bob", "eve")}
-    assert "<p>3 pairs" in page(pairs_of(CHAPTER, **students), compared=3)
-    for module in (similarity, similarity_page):
-        monkeypatch.setattr(module, "MOST_PAIRS", 2)
-    assert "<p>At least 2 pairs" in page(pairs_of(CHAPTER, **students), compared=3)
-
-
 def test_the_page_says_that_similarity_is_no_verdict_and_shows_code_as_text():
     code = solution(CHAPTER, "is_ring").replace("return", "'<script>alert(1)</script>'; return", 1)
-    pairs = pairs_of(CHAPTER, ann=handed_in(CHAPTER, is_ring=code), bob=handed_in(CHAPTER, is_ring=code))
-    text = page(pairs, compared=2)
+    groups = groups_of(CHAPTER, ann=handed_in(CHAPTER, is_ring=code), bob=handed_in(CHAPTER, is_ring=code))
+    text = page(groups, compared=2)
     assert "a reason to look, not a verdict" in text
     assert "<script>" not in text
     assert "&lt;script&gt;" in text

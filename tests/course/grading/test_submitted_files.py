@@ -14,7 +14,8 @@ import pytest
 from course.commands import grade
 from course.grading.feedback.places import MOST_OF_NAME, places_of
 from course.grading.submissions.files import MOST_FOLDERS
-from course.grading.submissions.submission import Submission, find
+from course.grading.submissions.hand_ins import find
+from course.grading.submissions.submission import Submission
 from course.notebooks.notebook_file import MOST_CELLS, MOST_SOURCE
 from tests.course.grading.submitted_class import FIRST, ROOT, SOLUTIONS, graded_in, rows
 
@@ -36,7 +37,7 @@ def folder(tmp_path):
 
 
 def found(folder: Path) -> dict[str, Submission]:
-    return {one.student: one for one in find(folder, list(SOLUTIONS), FIRST)}
+    return {one.student: one for one in find(folder, list(SOLUTIONS), folder.parent / "unpacked", FIRST)}
 
 
 def listening_socket(path: Path) -> None:
@@ -56,7 +57,7 @@ NO_FILES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a link to a folder": (lambda path: path.symlink_to(ROOT / "solutions"), "links are not followed"),
     "pipe": (os.mkfifo, "a device, a pipe"),
     "socket": (listening_socket, "a device, a pipe"),
-    "empty folder": (Path.mkdir, "it is a folder, and there is no notebook in it"),
+    "empty folder": (Path.mkdir, "an empty folder"),
 }
 
 
@@ -174,27 +175,30 @@ def test_a_page_lies_below_the_feedback_under_names_that_files_can_have():
 def test_student_and_assignment_are_found_in_any_folder_layout(folder, release, path, student):
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(release, folder / path)
-    (one,) = find(folder, list(SOLUTIONS))
+    (one,) = find(folder, list(SOLUTIONS), folder.parent / "unpacked")
     assert (one.student, one.assignment, one.problem, one.remark) == (student, FIRST, "", "")
 
 
 def test_a_notebook_of_unknown_origin_needs_an_assignment_and_one_of_another_origin_has_a_remark(folder):
     nbformat.write(nbformat.v4.new_notebook(), folder / "ada.ipynb")
-    assert "--assignment" in find(folder, list(SOLUTIONS))[0].problem
-    assert find(folder, list(SOLUTIONS), FIRST)[0].assignment == FIRST
+    assert "--assignment" in find(folder, list(SOLUTIONS), folder.parent / "unpacked")[0].problem
+    assert find(folder, list(SOLUTIONS), folder.parent / "unpacked", FIRST)[0].assignment == FIRST
     second = list(SOLUTIONS)[1]
     shutil.copy(SOLUTIONS[FIRST], folder / "ada.ipynb")
-    (one,) = find(folder, list(SOLUTIONS), second)
+    (one,) = find(folder, list(SOLUTIONS), folder.parent / "unpacked", second)
     assert one.assignment == second
     assert one.remark == f"the notebook says that it answers {FIRST}; it was graded as {second}, as --assignment says"
-    assert find(folder, list(SOLUTIONS), FIRST)[0].remark == ""
+    assert find(folder, list(SOLUTIONS), folder.parent / "unpacked", FIRST)[0].remark == ""
 
 
 def test_a_copy_that_a_browser_or_jupyter_has_named_is_remarked_on_with_its_original(folder, release):
     (folder / "ada").mkdir()
     for name in (FIRST, f"{FIRST} (1)", f"{FIRST}-Copy1", f"{FIRST} of mine"):
         shutil.copy(release, folder / "ada" / f"{name}.ipynb")
-    remarks = {one.path.stem.removeprefix(FIRST): one.remark for one in find(folder, list(SOLUTIONS))}
+    remarks = {
+        one.path.stem.removeprefix(FIRST): one.remark
+        for one in find(folder, list(SOLUTIONS), folder.parent / "unpacked")
+    }
     assert "a second file of the same student, beside that of ada" in remarks[" (1)"]
     assert "a second file of the same student, beside that of ada" in remarks["-Copy1"]
     assert "beside that of ada/(1), ada/Copy1" in remarks[""]
@@ -205,7 +209,7 @@ def test_two_files_of_one_student_for_one_assignment_are_named_by_their_paths(fo
     (folder / "ada" / FIRST).mkdir(parents=True)
     for place in ("ada", f"ada/{FIRST}"):
         shutil.copy(release, folder / place / f"{FIRST}.ipynb")
-    first, second = find(folder, list(SOLUTIONS))
+    first, second = find(folder, list(SOLUTIONS), folder.parent / "unpacked")
     assert {first.student, second.student} == {f"ada/{FIRST}/{FIRST}", f"ada/{FIRST}"}
     assert first.remark == "one of 2 files of ada for this assignment"
 
@@ -213,7 +217,7 @@ def test_two_files_of_one_student_for_one_assignment_are_named_by_their_paths(fo
 def test_a_number_in_a_file_name_guesses_the_assignment_unless_it_is_part_of_a_date(folder):
     for name in ("ada 01.ipynb", "bob 2027-04-01.ipynb", "cyd 01.04.2027.ipynb", "dan_20270401.ipynb"):
         nbformat.write(nbformat.v4.new_notebook(), folder / name)
-    rows = {one.path.name[:3]: one for one in find(folder, list(SOLUTIONS))}
+    rows = {one.path.name[:3]: one for one in find(folder, list(SOLUTIONS), folder.parent / "unpacked")}
     assert rows["ada"].assignment == FIRST
     assert "guessed from the number in the name 'ada 01.ipynb'" in rows["ada"].remark
     assert {rows[name].assignment for name in ("bob", "cyd", "dan")} == {""}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -11,10 +12,12 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from course.checks import messages_and_collectives
-from course.judging import Outcome, Status, judged_notebook
-from course.judging.judged_notebook import Judgement, code_cells, judge_notebook
+from course.grading.feedback.graded_notebook import graded_notebook
+from course.judging import Outcome, PartResult, Status, judged_notebook
+from course.judging.judged_notebook import Judgement, code_cells, judge_notebook, remarks_on_answers
 from course.notebooks.notebook_file import read_notebook
 from course.notebooks.roles import role_of, with_roles
+from course.plural import counted
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -148,29 +151,90 @@ def test_a_deleted_or_renamed_answer_is_not_attempted_and_of_two_the_later_count
     assert "two cells are called 'crossover'" in judgement.remarks[0]
 
 
-def test_a_missing_check_answer_or_short_answer_is_named_in_a_remark() -> None:
+def brief_whole() -> tuple[nbformat.NotebookNode, str]:
+    """A solution of one exercise and one short answer, and the short answer's name."""
     whole = copy.deepcopy(solution())
-    names = {role_of(cell).get("grade_id") for cell in whole.cells if cell.cell_type == "markdown" and role_of(cell)}
-    text = min(names)
-    kept = {"setup", TREE, f"check_{TREE}", text}
-    whole.cells = [cell for cell in whole.cells if cell.id in kept]
-    says = {
-        f"check_{TREE}": f"the check 'check_{TREE}' was missing: the original was run",
-        TREE: f"the cell of the answer '{TREE}' is missing",
-        text: f"the cell of the short answer '{text}' is missing: is its text in another cell?",
-    }
-    for missing, remark in says.items():
-        deleted = copy.deepcopy(whole)
-        deleted.cells = [cell for cell in whole.cells if cell.id != missing]
-        assert remarks_on(deleted, whole) == [remark]
-        assert remarks_on(deleted, whole, only="check_other") == []
+    text = min(role_of(cell)["grade_id"] for cell in whole.cells if cell.cell_type == "markdown" and role_of(cell))
+    whole.cells = [cell for cell in whole.cells if cell.id in {"setup", TREE, f"check_{TREE}", text}]
+    return whole, text
 
 
-def remarks_on(student: nbformat.NotebookNode, whole: nbformat.NotebookNode, only: str = "") -> list[str]:
-    """The remarks that `judge_notebook` begins with, made before the cells are run."""
+def without(name: str, cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    return [cell for cell in cells if cell.id != name]
+
+
+def turned(kind: str) -> Callable[[str, list[nbformat.NotebookNode]], list[nbformat.NotebookNode]]:
+    def change(name: str, cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+        next(cell for cell in cells if cell.id == name).cell_type = kind
+        return cells
+
+    return change
+
+
+def forgotten(name: str, cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """The cell is text, and its metadata are lost; its id is left."""
+    del next(cell for cell in cells if cell.id == name).metadata["nbgrader"]
+    return turned("markdown")(name, cells)
+
+
+def twice(name: str, cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    return [*cells, copy.deepcopy(next(cell for cell in cells if cell.id == name))]
+
+
+def unlocked(name: str, cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    next(cell for cell in cells if cell.id == name).metadata.nbgrader.update(locked=False, points=99)
+    return cells
+
+
+TEXT_ANSWER = "the cell of the answer {!r} was turned into text, and text is not run: this cost 2.5 points"
+TEXT_CHECK = "the check {!r} was turned into text: the original was run, which costs nothing"
+TAMPERED = [
+    (TREE, without, "the cell of the answer {!r} is missing: this cost 2.5 points"),
+    *((TREE, turned(kind), TEXT_ANSWER) for kind in ("markdown", "raw")),
+    (TREE, forgotten, TEXT_ANSWER),
+    (f"check_{TREE}", without, "the check {!r} was missing: the original was run, which costs nothing"),
+    *((f"check_{TREE}", turned(kind), TEXT_CHECK) for kind in ("markdown", "raw")),
+    (f"check_{TREE}", forgotten, TEXT_CHECK),
+    (f"check_{TREE}", twice, "2 cells are called {!r}: the original was run, once, which costs nothing"),
+    (f"check_{TREE}", unlocked,
+     "settings of the cell {!r} were changed (locked, points): those of the original count, which costs nothing"),
+    ("", without, "the cell of the short answer {!r} is missing: is its text in another cell?"),
+    ("", turned("code"), "the short answer {!r} was turned into code: it was not run, and counts as text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "says"), TAMPERED)
+def test_a_cell_that_is_missing_of_another_kind_or_there_twice_has_a_remark_with_its_cost(name, change, says) -> None:
+    whole, text = brief_whole()
+    name = name or text
+    lost = Outcome(TREE, 3.5, (PartResult("it runs", 1.0, Status.CORRECT), PartResult("in a tree", 2.5, Status.WRONG)))
+    changed = copy.deepcopy(whole)
+    changed.cells = change(name, changed.cells)
+    assert remarks_on(changed, whole, {f"check_{TREE}": [lost]}) == [says.format(name)]
+    assert remarks_on(changed, whole, {}, only="check_other") == []
+    assert remarks_on(copy.deepcopy(whole), whole, {f"check_{TREE}": [lost]}) == []
+
+
+def remarks_on(
+    student: nbformat.NotebookNode, whole: nbformat.NotebookNode, outcomes: dict[str, list[Outcome]], only: str = ""
+) -> list[str]:
+    """The remarks of `judge_notebook` on the cells, for these outcomes of the checks."""
     remarks: list[str] = []
-    code_cells(with_roles(student, whole), whole, remarks, only)
-    return remarks
+    student = with_roles(student, whole)
+    code_cells(student, whole, remarks, only)
+    return [*remarks, *remarks_on_answers(student, whole, outcomes, only)]
+
+
+def test_an_answer_that_was_turned_into_text_gets_no_points_and_the_page_and_the_table_say_so() -> None:
+    notebook = student(exercise=FORMULA)
+    next(cell for cell in notebook.cells if cell.get("id") == FORMULA).cell_type = "markdown"
+    outcome, judgement = judged(notebook)
+    assert outcome.status is Status.NOT_ATTEMPTED
+    cost = f"the cell of the answer {FORMULA!r} was turned into text, and text is not run: this cost"
+    (remark,) = [remark for remark in judgement.remarks if remark.startswith(cost)]
+    assert remark.endswith(f"{counted(outcome.possible, 'point')}")
+    page = graded_notebook(notebook, reference(FORMULA), judgement)
+    assert remark.replace("`", "'") in page.cells[0].source
 
 
 def test_an_answer_in_another_cell_than_its_own_is_no_missing_answer() -> None:

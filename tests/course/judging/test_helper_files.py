@@ -11,8 +11,8 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from course.commands import grade
+from course.grading.submissions.hand_ins import find
 from course.grading.submissions.own_folders import given_to_none, own_folder
-from course.grading.submissions.submission import find
 from course.judging.helper_files import copy_helper_files, helper_files, shadows
 from course.judging.judged_notebook import judge_notebook
 from tests.course.grading.submitted_class import ROOT
@@ -72,8 +72,9 @@ def test_a_folder_of_several_students_provides_no_helper_files_and_a_remark(tmp_
     for student in ("ada", "bob"):
         hand_in(tmp_path / f"{student}_{NAME}.ipynb")
     with_helpers(tmp_path)
-    submissions = find(tmp_path, [NAME])
-    assert [own_folder(one, submissions) for one in submissions] == [None, None]
+    submissions = find(tmp_path, [NAME], tmp_path / "unpacked")
+    assert [own_folder(one, submissions) for one in submissions] == [None] * 4
+    assert [one.path.name for one in submissions if one.problem] == ["data.txt", "mine.py"]  # whose they are is unknown
     assert "No answer is given data.txt, mine.py: notebooks of several students" in given_to_none(submissions)
 
 
@@ -81,7 +82,7 @@ def test_the_notebooks_of_one_student_may_lie_together(tmp_path):
     for name in (NAME, "02_minibatch_sgd"):
         (tmp_path / "ada").mkdir(exist_ok=True)
         nbformat.write(nbformat.v4.new_notebook(), tmp_path / "ada" / f"ada_{name}.ipynb")
-    submissions = find(tmp_path, [NAME, "02_minibatch_sgd"])
+    submissions = find(tmp_path, [NAME, "02_minibatch_sgd"], tmp_path / "unpacked")
     assert [own_folder(one, submissions) for one in submissions] == [str(tmp_path / "ada")] * 2
     assert given_to_none(submissions) == ""
 

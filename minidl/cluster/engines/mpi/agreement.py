@@ -1,8 +1,8 @@
 """Agreement of the ranks on how a run ended, inside mpiexec, where no launcher collects their reports and decides.
 
 A rank that fails sends its report to all others at once, and they look for reports whenever they wait for something. At
-the end every rank has the reports of all, and all draw the same conclusion from them. The reports travel in an MPI
-communicator of their own.
+the end every rank has the reports of all, and all draw the same conclusion from them. What a rank tells goes to rank 0
+in the same way. Both travel in an MPI communicator of their own.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from minidl.cluster.trace.trace import Trace
 
 GRACE_SECONDS = 1.5  # after a failure: how long to wait for the reports of the others
 LOOK_SECONDS = 0.001
+TOLD = 1  # tag of what a rank tells; reports have 0
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Agreement:
         self._ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
         self._ends: dict[int, RankEnd] = {}
         self._raised: ClusterError | None = None  # the error that ends the run on this rank
+        self._listener = terms.listener
+        self._told: list[MPI.Request] = []
 
     def news(self) -> ClusterError | None:
         """The error to raise because another rank has failed, or because time is up; else None."""
@@ -63,6 +66,16 @@ class Agreement:
                 self._raised = CommTimeout(deadline_text(self._deadline))
         return self._raised
 
+    def tell(self, obj: Any) -> None:
+        """Call the listener on rank 0 with the object, as soon as that rank waits for something."""
+        if self._listener is None:
+            return
+        if self._comm.rank == 0:
+            self._listener(0, obj)
+            return
+        self._told = [send for send in self._told if not send.Test()]
+        self._told.append(self._comm.Isend([cloudpickle.dumps(obj, 5), MPI.BYTE], 0, TOLD))
+
     def conclude(self, end: ProgramResult | Failure, progress: Callable[[], None]) -> Run:
         """Send this rank's report, receive all others, and return the Run or raise its error.
 
@@ -71,7 +84,7 @@ class Agreement:
         mine = self._ends[self._comm.rank] = RankEnd(end, isinstance(end, Failure) and self._raised is not None)
         data = pickle.dumps(mine, 5)
         others = [rank for rank in range(self._comm.size) if rank != self._comm.rank]
-        sends = [self._comm.Isend([data, MPI.BYTE], rank) for rank in others]
+        sends = [*self._told, *(self._comm.Isend([data, MPI.BYTE], rank) for rank in others)]
         patience = float("inf")
         while len(self._ends) < self._comm.size or not MPI.Request.Testall(sends):
             if self.news() is None:
@@ -94,7 +107,10 @@ class Agreement:
         while (found := self._comm.Improbe(MPI.ANY_SOURCE, MPI.ANY_TAG, status)) is not None:
             source, data = status.Get_source(), bytearray(status.Get_count(MPI.BYTE))
             found.Recv([data, MPI.BYTE])
-            self._ends[source] = pickle.loads(data)
+            if status.Get_tag() != TOLD:
+                self._ends[source] = pickle.loads(data)
+            elif self._listener is not None:
+                self._listener(source, cloudpickle.loads(data))
 
     def _culprit(self) -> int | None:
         """The lowest rank that has failed by itself."""

@@ -34,7 +34,7 @@ def run_inside_mpiexec(
 ) -> Run:
     """Run the program on this rank, while the other ranks do the same; return the Run or raise the error of all ranks.
 
-    `comm.tell` calls the listener on the same rank. What a rank prints goes where mpiexec puts it.
+    `comm.tell` calls the listener on rank 0. What a rank prints goes where mpiexec puts it.
     """
     everyone = MPI.COMM_WORLD
     if terms.nodes != everyone.size:
@@ -48,7 +48,7 @@ def run_inside_mpiexec(
         everyone.Dup(),
         timeout=terms.timeout,
         news=agreement.news,
-        tell=lambda obj: terms.listener(everyone.rank, obj) if terms.listener else None,
+        tell=agreement.tell,
         last_words=lambda: None,
         memory=SharedFile(everyone),
         may_reduce=terms.faults is None or not terms.faults.spoils_messages,

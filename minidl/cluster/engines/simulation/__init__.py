@@ -5,7 +5,7 @@
 
 A message goes from `comm.send` on one rank to `comm.recv` on another in four steps: `endpoint.py` posts both halves
 (`message.py`) and matches them; the model of the network takes the transfer (`ports.py` for alpha and
-beta, `flows.py` for trees of racks); the scheduler moves the clock to the end of the transfer; `deliver` in
+beta, `flows.py` for topologies); the scheduler moves the clock to the end of the transfer; `deliver` in
 `world.py` gives the contents to the receive and wakes the task that waits for it (`task.py`).
 
 `deadline.py` ends a rank that computes forever. `process_wide.py` changes this process while simulations run, several

@@ -1,4 +1,4 @@
-"""The model behind Network.tree: messages that are in flight at the same time share the links max-min fairly.
+"""The model behind topologies: messages that are in flight at the same time share the links max-min fairly.
 
 A message first waits the latencies of its path. Then it is a flow: it uses a share of every link on its path at the
 same rate, until all its bytes are transferred. There are no ports to wait for; two flows on one link slow each other
@@ -11,8 +11,9 @@ import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from minidl.cluster.cost.network import Tree
+from minidl.cluster.cost.topologies import Topology
 from minidl.cluster.engines.simulation.ports import Transfer
 
 # Rounding makes simultaneous events differ in the last digits; events within this fraction of the clock are one.
@@ -73,10 +74,10 @@ class Flow:
 
 
 class Flows:
-    """Transport over the shared links of a tree."""
+    """Transport over the shared links of a topology."""
 
-    def __init__(self, topology: Tree) -> None:
-        self._path, self._capacities = topology.path, topology.capacities
+    def __init__(self, topology: Topology) -> None:
+        self._path, self._capacities = lru_cache(maxsize=1 << 20)(topology.path), topology.capacities
         self._starting: list[tuple[float, int, Flow]] = []  # a heap of the flows that still wait for their latency
         self._ending: list[tuple[float, int, Flow]] = []  # a heap; an entry whose flow has another end is stale
         self._users: dict[int, dict[Flow, None]] = {}  # the flows on each link, in order

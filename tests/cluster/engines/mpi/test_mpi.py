@@ -410,6 +410,29 @@ def test_every_rank_of_a_script_under_mpiexec_gets_the_run_and_debug_mode_change
     assert lines(done) == [results] * 3
 
 
+def test_under_mpiexec_the_first_rank_hears_what_all_tell_in_their_order(tmp_path: Path) -> None:
+    """The objects are larger than a message that MPI sends at once, and rank 0 waits for the others only at the end."""
+    done = under_mpiexec(
+        tmp_path,
+        """
+        import sys
+        from minidl import cluster
+
+        def program(comm):
+            for number in range(7):
+                comm.tell((number, bytes(300_000)))
+
+        heard = []
+        cluster.launch(program, nodes=3, on="mpi", listener=lambda rank, told: heard.append((rank, told[0])))
+        in_order = all([n for r, n in heard if r == rank] == [*range(7)] for rank in range(3))
+        sys.stdout.write(f"{cluster.is_first('mpi')} {len(heard)} {in_order}\\n")
+        """,
+        nodes=3,
+    )
+    assert done.returncode == 0, done.stderr
+    assert lines(done) == ["False 0 False", "False 0 False", "True 21 True"]
+
+
 def test_under_mpiexec_the_first_rank_measures_where_all_cut_a_model(tmp_path: Path) -> None:
     """Each rank would measure other seconds; what the first one raises is raised on all."""
     done = under_mpiexec(

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minidl.cluster.cost.network import Network, Tree
+from minidl.cluster.cost.topologies.text import parse
 from minidl.cluster.engines.protocol import EAGER_BYTES
 from minidl.cluster.engines.simulation import Simulation
 from minidl.cluster.engines.simulation import flows as flows_module
@@ -17,6 +18,7 @@ from minidl.cluster.engines.simulation.flows import Flows, fair_rates
 from minidl.cluster.launch import launch
 
 SIMGRID = json.loads((Path(__file__).parent / "files" / "simgrid_times.json").read_text())["cases"]
+ROUTED = [case for case in SIMGRID if "routes" in case]
 INDEPENDENT = [case for case in SIMGRID if not any(before for *_, before in case["transfers"])]
 
 
@@ -26,6 +28,13 @@ class Transfer:
     dst: int
     nbytes: int
     number: int = 0
+
+
+def network_of(case):
+    """The network that SimGrid simulated."""
+    if "topology" in case:
+        return Network.over(parse(case["topology"], [tuple(case["link"])]))
+    return Network.tree(case["racks"], case["per_rack"], case["nic"], case["uplink"])
 
 
 def finish_times(tree, transfers):
@@ -54,8 +63,17 @@ def finish_times(tree, transfers):
 
 @pytest.mark.parametrize("case", SIMGRID, ids=[case["name"] for case in SIMGRID])
 def test_every_transfer_ends_when_simgrid_says(case):
-    tree = Tree(case["racks"], case["per_rack"], tuple(case["nic"]), tuple(case["uplink"]))
-    assert finish_times(tree, case["transfers"]) == pytest.approx(case["finished"], rel=1e-9, abs=0)
+    assert finish_times(network_of(case).topology, case["transfers"]) == pytest.approx(
+        case["finished"], rel=1e-9, abs=0
+    )
+
+
+@pytest.mark.parametrize("case", ROUTED, ids=[case["topology"] for case in ROUTED])
+def test_every_route_has_the_links_that_simgrid_says(case):
+    """Links are numbered as they appear, here and there."""
+    topology, numbers = network_of(case).topology, {}
+    for src, dst, links in case["routes"]:
+        assert [numbers.setdefault(link, len(numbers)) for link in topology.route(src, dst)] == links, (src, dst)
 
 
 def post(comm, transfers):
@@ -72,7 +90,7 @@ def post(comm, transfers):
 
 @pytest.mark.parametrize("case", INDEPENDENT, ids=[case["name"] for case in INDEPENDENT])
 def test_ranks_of_a_program_are_through_when_simgrid_says(case):
-    network = Network.tree(case["racks"], case["per_rack"], case["nic"], case["uplink"])
+    network = network_of(case)
     ends = [0.0] * network.ranks
     for (src, dst, nbytes, start, _), finished in zip(case["transfers"], case["finished"], strict=True):
         ends[dst] = max(ends[dst], finished)
@@ -91,7 +109,7 @@ def test_ranks_of_a_program_are_through_when_simgrid_says(case):
 )
 def test_a_collective_takes_as_long_as_its_messages_do_in_simgrid(name, algorithm, floats):
     (case,) = (case for case in SIMGRID if case["name"] == name)
-    network = Network.tree(case["racks"], case["per_rack"], case["nic"], case["uplink"])
+    network = network_of(case)
 
     def program(comm):
         comm.all_reduce(np.ones(floats, np.float32), algorithm=algorithm)

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import minidl
-from course.building.docstring_markup import indented, marked_up
+from course.reference.markup import indented, marked_up
 
 CONFIGURATION = """\
 project = "minidl"
