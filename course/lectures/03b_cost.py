@@ -1,0 +1,617 @@
+# %% [markdown]
+# # 03b. Where do the seconds and the bytes go?
+#
+# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 24 minutes.
+# Figures are* measured *on one core of the computer that ran this page, or come from a* formula.
+#
+# ## The question
+#
+# In 03a we counted multiplications. Do they tell how long an operation takes? Here are two operations on float32
+# arrays:
+#
+# - the *product* of two matrices of 512 rows and columns,
+# - the *sum* of two arrays of 16.8 million numbers.
+#
+# A *flop* is one floating-point addition or multiplication. Each of the 512² results of the product takes 512
+# multiplications and 512 additions: 268 million flops. The sum takes 16.8 million, one sixteenth of that.
+
+# %%
+from course.interaction import explore, guess, warm_up
+
+warm_up()
+
+# %%
+guess_product = guess("The product has 16 times as many flops. How many times as long as the sum does it take?",
+                      unit="times")  # fmt: skip
+
+# %% source_hidden=true
+import math
+import time
+from functools import cache
+
+import numba
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import minidl
+from course.figures.page import say, see, table
+from minidl import functional as F
+from minidl import nn, optim, roofline
+from minidl.functional import convolution_table, micro_batches
+from minidl.plots import lines
+from minidl.plots.lines import Line, Panel
+from minidl.plots.style import bytes_text, time_text
+
+one_thread = threadpool_limits(1)  # products on one core, as numpy's sums are
+
+
+# %%
+def seconds(*calls, repetitions=5):
+    """The least seconds of each call. They take turns, so that a busy moment of the computer hits all of them."""
+    least = [math.inf] * len(calls)
+    for repetition in range(1 + repetitions):
+        for i, call in enumerate(calls):
+            began = time.thread_time()  # the seconds of this thread, without those of other programs
+            call()
+            if repetition > 0:  # the first call may compile, or touch new memory
+                least[i] = min(least[i], time.thread_time() - began)
+    return least
+
+
+rng = np.random.default_rng(3)
+n = 512
+a, b = rng.normal(size=(2, n, n)).astype(np.float32)
+c = np.empty_like(a)
+u, v = rng.normal(size=(2, 2**24)).astype(np.float32)
+w = np.empty_like(u)
+t_product, t_sum = seconds(lambda: np.matmul(a, b, out=c), lambda: np.add(u, v, out=w))
+
+# %% source_hidden=true
+# measured: differs from run to run
+flops, nbytes = {"product": 2 * n**3, "sum": u.size}, {"product": 3 * a.nbytes, "sum": 3 * u.nbytes}
+table(
+    ["operation", "flops", "bytes read and written", "time", "GFLOP/s", "GB/s"],
+    [[name, f"{flops[name] / 1e6:,.1f} million", f"{nbytes[name] / 1e6:.1f} MB", time_text(t),
+      f"{flops[name] / t / 1e9:.1f}", f"{nbytes[name] / t / 1e9:.1f}"]
+     for name, t in (("product", t_product), ("sum", t_sum))],
+    f"flops and bytes by formula, time measured: the product takes {t_product / t_sum:.2f} times as long as the sum; "
+    f"your guess: {guess_product.against(t_product / t_sum)}",
+)  # fmt: skip
+
+# %% [markdown]
+# Flops alone do not tell. The numbers of the sum come from memory, each is used once, and the result goes back to
+# memory. The core could add faster than memory delivers. The product reads few numbers and uses each of them 512 times.
+#
+# ## Build: the roofline
+#
+# So there are two limits. A core computes at most $F$ flops per second, and memory delivers at most $B$ bytes per
+# second (the *bandwidth*). An operation of $f$ flops and $m$ bytes takes at least
+#
+# $$t \ge \max\left(\frac{f}{F},\ \frac{m}{B}\right), \qquad\text{so its rate is}\qquad \frac{f}{t} \le
+# \min(F,\ I \cdot B), \qquad I = \frac{f}{m}.$$
+#
+# $I$ is the operation's *intensity*, in flops per byte. This bound is the *roofline*. Over $I$, with both axes
+# logarithmic, it rises along $I \cdot B$ and is flat at $F$. At the corner, the *ridge*, $I = F/B$. Left of it an
+# operation is *memory-bound*, right of it *compute-bound*. The two operations above measure both limits:
+
+# %%
+F_peak = flops["product"] / t_product
+B_peak = nbytes["sum"] / t_sum
+
+
+def bound(flops, nbytes):
+    """The least seconds that an operation can take on this core."""
+    return max(flops / F_peak, nbytes / B_peak)
+
+
+machine = roofline.measure_machine(repetitions=10)  # minidl measures the same two operations
+
+# %% source_hidden=true
+# measured: differs from run to run
+ridge = machine.flops_per_s / machine.bytes_per_s
+table(
+    ["", "F, GFLOP/s", "B, GB/s", "ridge F/B, flops per byte"],
+    [["above", f"{F_peak / 1e9:.0f}", f"{B_peak / 1e9:.0f}", f"{F_peak / B_peak:.1f}"],
+     ["roofline.measure_machine()", f"{machine.flops_per_s / 1e9:.0f}", f"{machine.bytes_per_s / 1e9:.0f}",
+      f"{ridge:.1f}"]],
+    "measured; two measurements differ by what else the computer does",
+)  # fmt: skip
+WIDTH = 1024
+
+
+def linear_intensity(samples, width=WIDTH):
+    return 2 * samples * width**2 / (4 * (2 * samples * width + width**2))
+
+
+table(
+    ["float32 operation", "flops", "bytes", "intensity", "bound by"],
+    [[name, f"{f:,}", f"{m:,}", f"{f / m:.2g}", "memory" if f / m < ridge else "computing"]
+     for name, f, m in [("ReLU of 10⁶ numbers", 10**6, 8 * 10**6), ("sum of two times 10⁶ numbers", 10**6, 12 * 10**6),
+                        *((f"linear layer 1024 → 1024, {s} sample{'s' * (s > 1)}", 2 * s * WIDTH**2,
+                           4 * (2 * s * WIDTH + WIDTH**2)) for s in (1, 4, 16, 64, 256)),
+                        *((f"product of {s}×{s} matrices", 2 * s**3, 12 * s**2) for s in (16, 64, 512))]],
+    f"formula, each array read or written once; the last column for the ridge measured above, {ridge:.1f}",
+)  # fmt: skip
+
+# %% [markdown]
+# One operation can be on either side. A linear layer reads all its weights for one sample, or once for 256: a minibatch
+# is not only less noisy than a sample (chapter 02), it also uses each byte more often.
+#
+# ## A training step under the roof
+#
+# Here is a small GPT, with the attention of 03a: two blocks, 64 features, 16 texts of 64 tokens. The tokens are random,
+# because the seconds do not depend on which ones they are.
+
+# %%
+minidl.manual_seed(0)
+model = nn.models.GPT(vocab_size=65, block_size=64, n_layer=2, n_head=4, n_embd=64)
+optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+tokens, targets = rng.integers(65, size=(2, 16, 64))
+
+
+def step():
+    optimizer.zero_grad()
+    F.cross_entropy(model(tokens).reshape(-1, 65), targets.reshape(-1)).backward()
+    optimizer.step()
+
+
+operations = roofline.profile(step)
+
+# %% source_hidden=true
+PRODUCTS = ("matmul", "linear")
+NORMS = ("layer_norm", "attention_softmax", "cross_entropy")
+kinds = {"matrix products": [], "norms, softmax, loss": [], "all others": []}
+for each in operations:
+    kind = 0 if each.name in PRODUCTS else 1 if each.name.startswith(NORMS) else 2
+    list(kinds.values())[kind].append(each)
+share = {kind: {what: sum(getattr(one, what) for one in ones) / sum(getattr(one, what) for one in operations)
+                for what in ("flops", "nbytes", "seconds")} for kind, ones in kinds.items()}  # fmt: skip
+say(f"The step has {len(operations)} operations, forward, backward and update, with "
+    f"{sum(each.flops for each in operations) / 1e6:,.0f} million flops. "
+    f"{share['matrix products']['flops']:.1%} of the flops are in matrix products.")  # fmt: skip
+
+# %%
+guess_rest = guess("Which share of the step's seconds goes to everything that is not a matrix product?", unit="%")
+
+# %% source_hidden=true
+# measured: differs from run to run
+rest = 1 - share["matrix products"]["seconds"]
+table(
+    ["operations", "number", "of the flops", "of the bytes", "of the seconds", "flops per byte", "of the roof"],
+    [[kind, len(ones), *(f"{share[kind][what]:.1%}" for what in ("flops", "nbytes", "seconds")),
+      f"{sum(one.flops for one in ones) / sum(one.nbytes for one in ones):.2g}",
+      f"{sum(machine.seconds(one.flops, one.nbytes) for one in ones) / sum(one.seconds for one in ones):.0%}"]
+     for kind, ones in kinds.items()],
+    "flops and bytes counted, seconds measured; of the roof: the least seconds by the roofline, divided by the measured "
+    f"ones. Not in products: {rest:.1%} of the seconds; your guess: {guess_rest.against(100 * rest)}",
+)  # fmt: skip
+see(
+    roofline.draw(machine, operations),
+    "the six kinds of operations that take most time, with their shares. Matrix products are at the right, where the "
+    "roof is flat. The others are far left of the ridge, at rates that are many times lower.",
+)
+
+# %% [markdown]
+# Outside the products there are few flops, many bytes, and a share of the seconds that the flops do not explain.
+# Two more things keep an operation below its bound: what is not counted, such as Python between the operations, and
+# functions such as the exponential, which take many instructions but count as one flop. On the other hand, an operation
+# whose arrays are still in a *cache*, the small fast memory next to the core, can be above the slanted line, since that
+# line is for memory.
+#
+# So there are three ways to make a step faster: bring products up to the flat roof, move fewer bytes, and choose an
+# algorithm with less of both. We try all three.
+#
+# ## Up to the roof: the same flops in another order
+#
+# Three ways to multiply, compiled by numba. The first is the textbook's. The second swaps its two inner loops. The
+# third is the second one in *tiles*: it takes 4×4 numbers of `a` at a time.
+
+
+# %%
+@numba.njit
+def textbook(a, b, c):
+    for i in range(len(a)):
+        for j in range(b.shape[1]):
+            total = np.float32(0)
+            for k in range(len(b)):
+                total += a[i, k] * b[k, j]
+            c[i, j] = total
+
+
+@numba.njit
+def by_rows(a, b, c):
+    c[:] = 0
+    for i in range(len(a)):
+        for k in range(len(b)):
+            for j in range(b.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+@numba.njit(fastmath={"contract"})  # a multiplication and an addition may be one instruction
+def in_tiles(a, b, c):
+    """Rows and columns of a are multiples of 4."""
+    c[:] = 0
+    for i in range(0, len(a), 4):
+        for k in range(0, len(b), 4):
+            for j in range(b.shape[1]):
+                b0, b1, b2, b3 = b[k, j], b[k + 1, j], b[k + 2, j], b[k + 3, j]
+                for r in range(i, i + 4):
+                    c[r, j] += a[r, k] * b0 + a[r, k + 1] * b1 + a[r, k + 2] * b2 + a[r, k + 3] * b3
+
+
+# %%
+guess_swap = guess("by_rows does the multiplications of textbook, only in another order. How many times as fast is it?",
+                   unit="times")  # fmt: skip
+
+# %% source_hidden=true
+# measured: differs from run to run
+WAYS = {
+    "textbook": textbook,
+    "by_rows": by_rows,
+    "in_tiles": in_tiles,
+    "BLAS (numpy)": lambda a, b, c: np.matmul(a, b, c),
+}
+results = {name: np.empty_like(a) for name in WAYS}
+taken = dict(zip(WAYS, seconds(*(lambda way=way, out=results[name]: way(a, b, out) for name, way in WAYS.items()),
+                               repetitions=3), strict=True))  # fmt: skip
+ACCESSES = {"textbook": "2", "by_rows": "3", "in_tiles": "(4 + 4 + 4) / 16 = 0.75", "BLAS (numpy)": "still fewer"}
+exact = a.astype(float) @ b
+table(
+    ["product of 512×512 matrices", "loads and stores for each multiplication", "GFLOP/s", "of BLAS", "off by at most"],
+    [[name, ACCESSES[name], f"{2 * n**3 / t / 1e9:.1f}", f"{taken['BLAS (numpy)'] / t:.1%}",
+      f"{np.abs(results[name] - exact).max():.0e}"] for name, t in taken.items()],
+    "measured, but loads and stores, which are counted in the inner loop; off: from the product in float64. by_rows is "
+    f"{taken['textbook'] / taken['by_rows']:.0f} times as fast as textbook; "
+    f"your guess: {guess_swap.against(taken['textbook'] / taken['by_rows'])}",
+)  # fmt: skip
+say(
+    f"textbook and by_rows add up every number of c in the same order: their results are "
+    f"{'equal to the bit' if np.array_equal(results['textbook'], results['by_rows']) else 'not equal to the bit'}."
+)
+
+# %% [markdown]
+# `textbook` goes down a column of `b`. Memory and caches hand over *lines* of 64 bytes, and of each line this loop uses
+# one number, 4 bytes. It also adds to one total, so each addition waits for the one before. `by_rows` goes along rows:
+# it uses whole lines, its additions are independent, and the compiler does several of them in one instruction (*vector
+# instructions*). But every multiplication still loads a number of `b` and one of `c`, and stores one. `in_tiles`
+# keeps 16 numbers of `a` in *registers*, the core's own few variables. Each number of `b` that it loads serves four
+# rows, and each number of `c` gets four products at a time.
+#
+# That is tiling: *load a few numbers, use each many times*. BLAS, the library behind numpy's `@`, does this for the
+# registers and again for each cache, with instructions chosen by hand.
+#
+# ## Fewer bytes: fusion
+#
+# A layer adds its bias and applies ReLU. In numpy these are two passes over the array: read, write, read, write.
+# *Fused* into one loop, each number is read once, changed twice and written once.
+
+
+# %%
+@numba.njit
+def fused(z, bias, out):
+    for i in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            out[i, j] = max(z[i, j] + bias[j], np.float32(0))
+
+
+def two_passes(z, bias, out):
+    np.add(z, bias, out=out)
+    np.maximum(out, 0, out=out)
+
+
+# %% source_hidden=true
+# measured: differs from run to run
+bias = rng.normal(size=1024).astype(np.float32)
+rows = []
+for samples in (64, 16_384):
+    z = u[: samples * 1024].reshape(samples, 1024)
+    out, other = w[: z.size].reshape(z.shape), np.empty_like(z)
+    t_two, t_one = seconds(lambda: two_passes(z, bias, out), lambda: fused(z, bias, other), repetitions=10)
+    rows.append([bytes_text(z.nbytes), time_text(t_two), time_text(t_one), f"{t_two / t_one:.1f}",
+                 f"{2 * z.nbytes / t_one / 1e9:.0f} GB/s", "yes" if np.array_equal(out, other) else "no"])  # fmt: skip
+table(
+    ["array", "two passes", "fused", "times as fast", "fused loop reads and writes", "same bits"],
+    rows,
+    "measured; the bytes alone say 2 times (formula)",
+)
+
+# %% [markdown]
+# The flops are the same, and so is every bit of the result. What was saved is a trip of the whole array to memory and
+# back. The small array stays in a cache, so its second trip is short; there it matters more that one compiled loop
+# replaces two calls. In [03c](03c_compiler.ipynb) a compiler finds such loops by itself.
+#
+# ## Fewer multiplications: which convolution is fastest?
+#
+# 03a has four algorithms for one convolution. For windows of 3×3 Winograd's has 16 multiplications where the sum as
+# it is written, and im2col, have 36: 2.25 times fewer. `F.conv2d(…, algorithm=…)` has them all. Its default slides
+# a few filters over the image without unfolding it, or unfolds it in blocks that fit a cache.
+
+# %%
+guess_winograd = guess("3×3, 8 images of 64 channels and 16×16 pixels, 64 filters: how many times as fast as im2col's is "
+                       "Winograd's algorithm?", unit="times")  # fmt: skip
+
+# %% source_hidden=true
+# measured: differs from run to run
+LAYERS = {
+    "8 × 64 channels, 16×16": (8, 64, 16, 64),
+    "4 × 16 channels, 32×32": (4, 16, 32, 16),
+    "32 × 1 channel, 28×28": (32, 1, 28, 6),
+}
+ABLE = {"default": None, "im2col": "im2col", "fft": "fft", "winograd": "winograd"}
+
+
+@cache
+def forward(layer, window, stride):
+    """By algorithm: the measured seconds of a convolution, and the multiplications of its sums by formula."""
+    images, channels, size, filters = LAYERS[layer]
+    x = np.random.default_rng(0).normal(size=(images, channels, size, size)).astype(np.float32)
+    f = np.random.default_rng(1).normal(size=(filters, channels, window, window)).astype(np.float32)
+    able = {name: one for name, one in ABLE.items() if name != "winograd" or (window, stride) == (3, 1)}
+    calls = [lambda one=one: F.conv2d(x, f, stride=stride, padding=window // 2, algorithm=one) for one in able.values()]
+    side, padded = (size - 1) // stride + 1, size + 2 * (window // 2)
+    direct = images * filters * channels * side**2 * window**2
+    count = {"fft": 4 * images * filters * channels * padded * (padded // 2 + 1), "winograd": direct * 16 / 36}
+    times = seconds(*calls, repetitions=4)
+    return {name: (t, count.get(name, direct)) for name, t in zip(able, times, strict=True)}
+
+
+found = forward("8 × 64 channels, 16×16", 3, 1)
+gain = found["im2col"][0] / found["winograd"][0]
+table(
+    ["algorithm", "multiplications", "time"],
+    [[name, f"{count / 1e6:.1f} million", time_text(t)] for name, (t, count) in found.items()],
+    f"time measured; multiplications by formula, without those of Winograd's and FFT's transforms. Winograd's takes "
+    f"{1 / gain:.2f} times as long as im2col's; your guess: {guess_winograd.against(gain)}",
+)  # fmt: skip
+
+# %% [markdown]
+# The multiplications that Winograd's algorithm saves are in matrix products, which are near the flat roof anyway. What
+# it adds are transforms of the image and of the result: additions with an intensity below one, which move every number
+# several times. In numpy each of them is a pass of its own. Libraries for GPUs fuse the transforms with the products;
+# only then is much of the 2.25 left.
+#
+# Is another algorithm the fastest for other sizes? minidl keeps a table of measured times, by which
+# `algorithm="auto"` chooses:
+
+# %% source_hidden=true
+tones = {"none": 0, "im2col": 1, "fft": 2, "winograd": 3}
+panels = []
+for key in ((64, 1, 28, 6), (8, 64, 16, 64), (4, 256, 14, 256)):
+    same = [row for row in convolution_table.timings() if (row.n, row.channels, row.size, row.filters) == key]
+    panels.append(Panel(
+        [Line("default" if name == "none" else name, [row.window for row in same if row.seconds[name] < math.inf],
+              [1e3 * row.seconds[name] for row in same if row.seconds[name] < math.inf], "both", tone)
+         for name, tone in tones.items()],
+        "window (pixels)", "time (ms)", f"{key[0]} × {key[1]} channel{'s' * (key[1] > 1)}, {key[2]}×{key[2]}, {key[3]} filters", "y"))  # fmt: skip
+see(
+    lines.draw(panels, source="measured", height=3.4),
+    "measured on another day, forward and both gradients. The time of FFT hardly grows with the window, the others' "
+    "times do. So FFT wins for large windows over many channels, but not if there are so many channels that the products "
+    "of all pairs of channel and filter, one for each frequency, outweigh the rest.",
+)
+best = [min(row.seconds, key=row.seconds.get) for row in convolution_table.timings()]
+say("Fastest in the table: " + ", ".join(f"{'default' if name == 'none' else name} for {best.count(name)} sizes"
+                                         for name in tones) + f", of {len(best)}.")  # fmt: skip
+
+# %% [markdown]
+# Turn the window, the stride and the layer. A *stride* of 2 computes every second output in both directions.
+
+
+# %% source_hidden=true
+def turn(axes, window, stride, layer):
+    found = forward(layer, window, stride)
+    names = list(found)
+    bars = axes.barh(names, [1e3 * found[name][0] for name in names], color="0.75")
+    axes.bar_label(bars, [f" {1e3 * t:.2g} ms, {count / 1e6:.3g} million" for t, count in found.values()], fontsize=8)
+    axes.set_xlim(0, 1.75e3 * max(t for t, _ in found.values()))
+    axes.invert_yaxis()
+    axes.set_xlabel("time of forward (ms), and multiplications")
+
+
+# measured: differs from run to run
+explore(
+    turn,
+    "bars are measured, the multiplications come from the formula. A stride of 2 spares the direct sums three of four "
+    "multiplications, but FFT none: it computes all outputs and drops some. Winograd's algorithm is there only for 3×3 with "
+    "stride 1.",
+    window=[3, 1, 5, 9, 15],
+    stride=[1, 2],
+    layer=list(LAYERS),
+    multiples=[{}, {"stride": 2}, {"window": 9}, {"window": 9, "stride": 2}],
+    height=2.4,
+    shared=False,
+    source=["measured", "formula"],
+)
+
+# %% [markdown]
+# ## The bytes that an algorithm needs meanwhile
+#
+# Algorithms also need memory that is not in their result: the *workspace*. im2col unfolds the image, FFT keeps
+# transformed images and filters. On a full GPU a library must often take a slower algorithm with a smaller workspace.
+# Oyama et al. (2018) divide the minibatch instead: some images after the others, in *micro-batches*, each by an
+# algorithm whose workspace fits. Which division is fastest? Measure what one micro-batch of $i$ images takes, for a few
+# $i$ and each algorithm. The last micro-batch of a best division leaves a best division of the other images, so the
+# best time of $b$ images follows from those of fewer:
+
+
+# %%
+def best_division(batch, times, limit):
+    """The least seconds, and micro-batches (images, algorithm) that take them; times: their (seconds, workspace)."""
+    best = [(0.0, ())] + [(math.inf, ())] * batch
+    for b in range(1, batch + 1):
+        for (images, algorithm), (t, workspace) in times.items():
+            if images <= b and workspace <= limit:
+                rest, division = best[b - images]
+                best[b] = min(best[b], (rest + t, (*division, (images, algorithm))), key=lambda found: found[0])
+    return best[batch]
+
+
+BATCH, SHAPE, FILTERS = 16, (32, 16, 16), (32, 32, 15, 15)  # 16 images of 32 channels, 16×16; windows of 15×15
+times = {(images, name): micro_batches.measured((images, *SHAPE), FILTERS, padding=7, algorithm=ABLE[name])
+         for images in (1, 2, 4, 8, 16) for name in ("default", "im2col", "fft")}  # fmt: skip
+
+
+# %% source_hidden=true
+def every_division(batch, most):
+    """All ways to write batch as a sum of images, the largest first."""
+    if batch == 0:
+        yield ()
+    for images in range(min(batch, most), 0, -1):
+        yield from ((images, *rest) for rest in every_division(batch - images, images))
+
+
+def by_trying(batch, times, limit):
+    """The least seconds over all divisions and, for each micro-batch, all algorithms."""
+    quickest = {images: min((t for (i, _), (t, space) in times.items() if i == images and space <= limit),
+                            default=math.inf) for images in range(1, batch + 1)}  # fmt: skip
+    return min(sum(quickest[images] for images in division) for division in every_division(batch, batch))
+
+
+# measured: differs from run to run
+limits = sorted({space for _, space in times.values()})
+agree = sum(math.isclose(best_division(size, times, limit)[0], by_trying(size, times, limit))
+            and math.isclose(best_division(size, times, limit)[0],
+                             sum(times[part].seconds for part in micro_batches.best_micro_batches(size, times, limit)))
+            for size in range(1, BATCH + 1) for limit in limits)  # fmt: skip
+say(f"`best_division`, `micro_batches.best_micro_batches` of minidl and trying every division find the same time in {agree} of "
+    f"{BATCH * len(limits)} cases: minibatches of 1 to {BATCH} images, {len(limits)} limits.")  # fmt: skip
+whole = {name: times[BATCH, name] for name in ("default", "im2col", "fft")}
+quickest = min(whole, key=lambda name: whole[name].seconds)
+free = best_division(BATCH, times, math.inf)[0]
+limit = whole[quickest].workspace - 1
+table(
+    ["all 16 images by", "time", "workspace"],
+    [[name, time_text(each.seconds), bytes_text(each.workspace)] for name, each in whole.items()],
+    "measured: forward and both gradients",
+)
+
+# %%
+guess_limit = guess("The limit is one byte below the fastest one's workspace. How many times as long do the best micro-batches "
+                    "take as without a limit?", unit="times")  # fmt: skip
+
+# %% source_hidden=true
+# measured: differs from run to run
+within, division = best_division(BATCH, times, limit)
+alone = min((each for each in whole.items() if each[1].workspace <= limit), key=lambda each: each[1].seconds)
+say(f"Micro-batches: {' + '.join(f'{images} images by {name}' for images, name in division)}, **{within / free:.2f} times** "
+    f"as long as without a limit (your guess: {guess_limit.against(within / free)}). All at once within the limit, by "
+    f"{alone[0]}: {alone[1].seconds / free:.2f} times.")  # fmt: skip
+grid = np.geomspace(limits[0], 1.5 * whole[quickest].workspace, 200)
+undivided = [min((each.seconds for each in whole.values() if each.workspace <= at), default=math.nan) for at in grid]
+panel = Panel([Line("all at once", grid / 1e6, np.array(undivided) * 1e3, tone=1),
+               Line("in micro-batches", grid / 1e6, [1e3 * best_division(BATCH, times, at)[0] for at in grid], tone=0)],
+              "limit of the workspace (MB)", "time (ms)", log="x")  # fmt: skip
+see(
+    lines.draw([panel], source="measured"),
+    "the more workspace is allowed, the shorter the time. Micro-batches are never slower than all at once, since one "
+    "micro-batch of all images is one of the divisions.",
+)
+
+# %% [markdown]
+# The result and the gradients do not depend on the division, but for rounding: images are convolved independently of
+# each other, and gradients of filters add up. `micro_batches.conv2d_in_micro_batches` runs such a plan:
+
+# %% source_hidden=true
+x = minidl.Tensor(rng.normal(size=(BATCH, *SHAPE)), requires_grad=True)
+f = minidl.Tensor(rng.normal(size=FILTERS), requires_grad=True)
+found = []
+for plan in ([(16, None)], [(8, "fft"), (5, "im2col"), (3, None)]):
+    x.grad = f.grad = None
+    y = micro_batches.conv2d_in_micro_batches(x, f, plan, padding=7)
+    (y * y).sum().backward()
+    found.append((y.numpy(), x.grad, f.grad))
+off = [np.abs(one - other).max() / np.abs(one).max() for one, other in zip(*found, strict=True)]
+say(f"8 images by fft, 5 by im2col, 3 by the default against 16 by the default, in float64: outputs differ by {off[0]:.0e} of "
+    f"the largest, gradients by {max(off[1:]):.0e}.")  # fmt: skip
+
+# %% [markdown]
+# ## Break it
+#
+# A classic mistake: somebody measures the bandwidth $B$ with a small array, because it is quick.
+
+# %% source_hidden=true
+# measured: differs from run to run
+sizes, rates = [2**k for k in range(10, 25, 2)], []
+for size in sizes:
+    calls = max(1, 2**21 // size)
+    (t,) = seconds(lambda: [np.add(u[:size], v[:size], out=w[:size]) for _ in range(calls)])
+    rates.append(12 * size * calls / t / 1e9)
+see(
+    lines.draw([Panel([Line("sum of two arrays", [12 * size for size in sizes], rates, "both", 0),
+                       Line("the roof's B", [12 * sizes[0], 12 * sizes[-1]], [machine.bytes_per_s / 1e9] * 2, tone=1)],
+                      "bytes of the three arrays", "GB/s", log="x")], source="measured"),
+    "at the left the calls themselves take most of the time. In the middle the arrays stay in a cache, which is faster than "
+    "memory. At the right they do not fit, and what remains is memory's bandwidth.",
+)  # fmt: skip
+right, wrong = 1e9 * rates[-1], 1e9 * max(rates)
+reached = 2 * u.nbytes / t_one
+say(f"With the fastest of these as $B$, the roof is {wrong / right:.1f} times too high for large arrays. The fused loop on "
+    f"{bytes_text(u.nbytes)} would seem to reach {reached / wrong:.0%} of what is possible, and somebody would try to improve "
+    f"it. In truth it is at {reached / right:.0%}.")  # fmt: skip
+
+# %% [markdown]
+# Measure a limit with arrays of the size for which you use it, and let calls take turns, as `seconds` does. (A figure
+# somewhat above 100 % means that the computer was busier when the limit was measured.)
+#
+# ## What the papers report
+#
+# **Williams, Waterman, Patterson (2009)**, *Roofline* (CACM 52), introduced the picture for multicore processors.
+#
+# **Ivanov et al. (2021)**, *Data Movement Is All You Need* (arXiv:2007.00072, table 1), did on a V100 what we did
+# above, for one layer of BERT, a transformer:
+
+# %% source_hidden=true
+PUBLISHED = {"matrix products": (99.80, 61.0), "norms, softmax, loss": (0.17, 25.5), "all others": (0.03, 13.5)}
+table(
+    ["", "flops, published", "seconds, published", "flops, our GPT", "seconds, our GPT"],
+    [[kind, f"{theirs[0]:.2f} %", f"{theirs[1]:.1f} %", f"{share[kind]['flops']:.2%}", f"{share[kind]['seconds']:.1%}"]
+     for kind, theirs in PUBLISHED.items()],
+    "ours measured; theirs: tensor contractions, statistical normalization, element-wise. Outside the products: "
+    f"{100 - 61.0:.0f} % of their seconds, {rest:.0%} of ours",
+)  # fmt: skip
+CHIPS = {
+    "NVIDIA V100 (2017)": (125e12, 900e9),
+    "NVIDIA A100 80 GB (2020)": (312e12, 2.039e12),
+    "NVIDIA H100 SXM (2022)": (989e12, 3.35e12),
+}
+table(
+    ["chip", "16-bit matrix products", "memory", "ridge"],
+    [["one core here, float32", f"{machine.flops_per_s / 1e12:.2g} TFLOP/s", f"{machine.bytes_per_s / 1e9:.0f} GB/s",
+      f"{ridge:.1f} flops per byte"],
+     *([name, f"{f / 1e12:.0f} TFLOP/s", f"{m / 1e9:,.0f} GB/s", f"{f / m:.0f} flops per byte"]
+       for name, (f, m) in CHIPS.items())],
+    "published in the makers' data sheets; the first row measured, the ridge by formula",
+)  # fmt: skip
+
+# %% [markdown]
+# Hardware for deep learning made products faster by more than memory: the ridge moves to the right, and more
+# operations become memory-bound.
+#
+# **Oyama, Ben-Nun, Hoefler, Matsuoka (2018)**, *Accelerating Deep Learning Frameworks with Micro-batches* (CLUSTER,
+# "μ-cuDNN"), find the divisions by dynamic programming, as above, and share the workspace among layers by integer
+# linear programming. They report a speedup of 1.63 for AlexNet and 1.21 for ResNet-18 on a P100, and of up to 4.54, on
+# average 1.60, for the convolutions of the DeepBench collection on a V100.
+#
+# **Lavin and Gray (2016)** (arXiv:1509.09308) brought Winograd's algorithm to convolutions, with transforms fused into
+# the products on a GPU.
+#
+# ## The answer
+#
+# The flops are in the matrix products. The seconds are there too, as far as the products reach the flat roof; the
+# others go to operations with few flops that move every number through memory. An operation takes at least the longer
+# of two times, for its flops and for its bytes, and its intensity says which. So count both. Tiles bring a product near
+# the roof, fusion saves bytes, and fewer multiplications help only as far as they do not cost more bytes. What an
+# algorithm needs meanwhile counts, too: under a limit, micro-batches keep the fast algorithm.
+#
+# ## To the exercises
+#
+# [Exercises of chapter 03](../exercises/03_operators/03_operators.ipynb), or `python3 -m course start 03`:
+# `micro_batches` and `im2col` belong to this page, `winograd` to 03a, `fuse` to 03c.
+#
+# **Three questions to argue about**
+#
+# 1. A GPT writes a text one token at a time. Where on the roofline is a linear layer then, and what would help?
+# 2. A chip with twice the flops per second and the same memory: which of the tables above change, and by how much?
+# 3. In float16 every number has half the bytes. Which operations get twice as fast, and which do not?
+#
+# Next: [03c. Why is a line of numpy slower than it needs to be?](03c_compiler.ipynb)
