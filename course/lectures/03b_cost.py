@@ -1,22 +1,19 @@
 # %% [markdown]
 # # 03b. Where do the seconds and the bytes go?
 #
-# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 24 minutes.
+# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 25 minutes.
 # Figures are* measured *on one core of the computer that ran this page, or come from a* formula.
 #
 # ## The question
 #
 # In 03a we counted multiplications. Do they tell how long an operation takes? Here are two operations on float32
-# arrays:
+# arrays, the *product* of two matrices of 500 rows and columns, and the *sum* of two arrays of 15.625 million numbers.
 #
-# - the *product* of two matrices of 512 rows and columns,
-# - the *sum* of two arrays of 16.8 million numbers.
-#
-# A *flop* is one floating-point addition or multiplication. Each of the 512² results of the product takes 512
-# multiplications and 512 additions: 268 million flops. The sum takes 16.8 million, one sixteenth of that.
+# A *flop* is one floating-point addition or multiplication. Each of the 500² results of the product takes 500
+# multiplications and 500 additions: 250 million flops. The sum has a sixteenth of that, 15.625 million.
 
 # %%
-from course.interaction import explore, guess, warm_up
+from course.interaction import bar, explore, guess, warm_up
 
 warm_up()
 
@@ -27,7 +24,7 @@ guess_product = guess("The product has 16 times as many flops. How many times as
 # %% source_hidden=true
 import math
 import time
-from functools import cache
+from functools import cache, partial
 
 import numba
 import numpy as np
@@ -59,10 +56,10 @@ def seconds(*calls, repetitions=5):
 
 
 rng = np.random.default_rng(3)
-n = 512
+n = 500
 a, b = rng.normal(size=(2, n, n)).astype(np.float32)
 c = np.empty_like(a)
-u, v = rng.normal(size=(2, 2**24)).astype(np.float32)
+u, v = rng.normal(size=(2, 15_625_000)).astype(np.float32)
 w = np.empty_like(u)
 t_product, t_sum = seconds(lambda: np.matmul(a, b, out=c), lambda: np.add(u, v, out=w))
 
@@ -80,7 +77,7 @@ table(
 
 # %% [markdown]
 # Flops alone do not tell. The numbers of the sum come from memory, each is used once, and the result goes back to
-# memory. The core could add faster than memory delivers. The product reads few numbers and uses each of them 512 times.
+# memory. The core could add faster than memory delivers. The product reads few numbers and uses each of them 500 times.
 #
 # ## Build: the roofline
 #
@@ -95,42 +92,34 @@ table(
 # operation is *memory-bound*, right of it *compute-bound*. The two operations above measure both limits:
 
 # %%
-F_peak = flops["product"] / t_product
-B_peak = nbytes["sum"] / t_sum
+own = roofline.Machine(flops_per_s=flops["product"] / t_product, bytes_per_s=nbytes["sum"] / t_sum)
+minidls = roofline.measure_machine()  # the same two operations, measured by minidl
+machine = roofline.Machine(*map(max, own, minidls))  # whatever else the computer does makes it slower, never faster
 
 
 def bound(flops, nbytes):
-    """The least seconds that an operation can take on this core."""
-    return max(flops / F_peak, nbytes / B_peak)
+    """The least seconds that an operation can take on this core; minidl has it as machine.seconds(flops, nbytes)."""
+    return max(flops / machine.flops_per_s, nbytes / machine.bytes_per_s)
 
-
-machine = roofline.measure_machine(repetitions=10)  # minidl measures the same two operations
 
 # %% source_hidden=true
 # measured: differs from run to run
 ridge = machine.flops_per_s / machine.bytes_per_s
 table(
-    ["", "F, GFLOP/s", "B, GB/s", "ridge F/B, flops per byte"],
-    [["above", f"{F_peak / 1e9:.0f}", f"{B_peak / 1e9:.0f}", f"{F_peak / B_peak:.1f}"],
-     ["roofline.measure_machine()", f"{machine.flops_per_s / 1e9:.0f}", f"{machine.bytes_per_s / 1e9:.0f}",
-      f"{ridge:.1f}"]],
-    "measured; two measurements differ by what else the computer does",
+    ["measured", "F, GFLOP/s", "B, GB/s", "ridge F/B, flops per byte"],
+    [[name, f"{each.flops_per_s / 1e9:.0f}", f"{each.bytes_per_s / 1e9:.0f}",
+      f"{each.flops_per_s / each.bytes_per_s:.1f}"]
+     for name, each in (("above", own), ("minidl", minidls), ("the larger ones", machine))],
+    "from here on, the last row is this core's roof",
 )  # fmt: skip
-WIDTH = 1024
-
-
-def linear_intensity(samples, width=WIDTH):
-    return 2 * samples * width**2 / (4 * (2 * samples * width + width**2))
-
-
+WORK = {"ReLU of a million numbers": (1e6, 8e6)} | {
+    f"linear layer 1000 to 1000, {m} sample{'s' * (m > 1)}": (2e6 * m, 4 * (2000 * m + 1e6)) for m in (1, 10, 100)
+} | {f"product of {m}x{m} matrices": (2 * m**3, 12 * m**2) for m in (10, 500)}  # fmt: skip
 table(
-    ["float32 operation", "flops", "bytes", "intensity", "bound by"],
-    [[name, f"{f:,}", f"{m:,}", f"{f / m:.2g}", "memory" if f / m < ridge else "computing"]
-     for name, f, m in [("ReLU of 10⁶ numbers", 10**6, 8 * 10**6), ("sum of two times 10⁶ numbers", 10**6, 12 * 10**6),
-                        *((f"linear layer 1024 → 1024, {s} sample{'s' * (s > 1)}", 2 * s * WIDTH**2,
-                           4 * (2 * s * WIDTH + WIDTH**2)) for s in (1, 4, 16, 64, 256)),
-                        *((f"product of {s}×{s} matrices", 2 * s**3, 12 * s**2) for s in (16, 64, 512))]],
-    f"formula, each array read or written once; the last column for the ridge measured above, {ridge:.1f}",
+    ["float32 operation", "flops", "bytes", "intensity", "at least", "bound by"],
+    [[name, f"{f:,.0f}", f"{m:,.0f}", f"{f / m:.2g}", time_text(bound(f, m)), "memory" if f / m < ridge else "computing"]
+     for name, (f, m) in WORK.items()],
+    "formula, each array read or written once; the last two columns with the roof measured above",
 )  # fmt: skip
 
 # %% [markdown]
@@ -180,15 +169,15 @@ table(
     ["operations", "number", "of the flops", "of the bytes", "of the seconds", "flops per byte", "of the roof"],
     [[kind, len(ones), *(f"{share[kind][what]:.1%}" for what in ("flops", "nbytes", "seconds")),
       f"{sum(one.flops for one in ones) / sum(one.nbytes for one in ones):.2g}",
-      f"{sum(machine.seconds(one.flops, one.nbytes) for one in ones) / sum(one.seconds for one in ones):.0%}"]
+      f"{sum(bound(one.flops, one.nbytes) for one in ones) / sum(one.seconds for one in ones):.0%}"]
      for kind, ones in kinds.items()],
-    "flops and bytes counted, seconds measured; of the roof: the least seconds by the roofline, divided by the measured "
-    f"ones. Not in products: {rest:.1%} of the seconds; your guess: {guess_rest.against(100 * rest)}",
+    "flops and bytes counted, seconds measured; of the roof: the least seconds, by `bound`, divided by the measured "
+    f"ones. Not in products: {rest:.0%} of the seconds; your guess: {guess_rest.against(100 * rest)}",
 )  # fmt: skip
 see(
     roofline.draw(machine, operations),
-    "the six kinds of operations that take most time, with their shares. Matrix products are at the right, where the "
-    "roof is flat. The others are far left of the ridge, at rates that are many times lower.",
+    "the six kinds of operations that take most time, with their shares. Matrix products are at the right and reach "
+    "the highest rates. The others are far to the left, where the roof is low.",
 )
 
 # %% [markdown]
@@ -245,19 +234,14 @@ guess_swap = guess("by_rows does the multiplications of textbook, only in anothe
 
 # %% source_hidden=true
 # measured: differs from run to run
-WAYS = {
-    "textbook": textbook,
-    "by_rows": by_rows,
-    "in_tiles": in_tiles,
-    "BLAS (numpy)": lambda a, b, c: np.matmul(a, b, c),
-}
+WAYS = {"textbook": textbook, "by_rows": by_rows, "in_tiles": in_tiles, "BLAS (numpy)": np.matmul}
 results = {name: np.empty_like(a) for name in WAYS}
-taken = dict(zip(WAYS, seconds(*(lambda way=way, out=results[name]: way(a, b, out) for name, way in WAYS.items()),
+taken = dict(zip(WAYS, seconds(*(partial(way, a, b, results[name]) for name, way in WAYS.items()),
                                repetitions=3), strict=True))  # fmt: skip
 ACCESSES = {"textbook": "2", "by_rows": "3", "in_tiles": "(4 + 4 + 4) / 16 = 0.75", "BLAS (numpy)": "still fewer"}
 exact = a.astype(float) @ b
 table(
-    ["product of 512×512 matrices", "loads and stores for each multiplication", "GFLOP/s", "of BLAS", "off by at most"],
+    ["product of 500x500 matrices", "loads and stores for each multiplication", "GFLOP/s", "of BLAS", "off by at most"],
     [[name, ACCESSES[name], f"{2 * n**3 / t / 1e9:.1f}", f"{taken['BLAS (numpy)'] / t:.1%}",
       f"{np.abs(results[name] - exact).max():.0e}"] for name, t in taken.items()],
     "measured, but loads and stores, which are counted in the inner loop; off: from the product in float64. by_rows is "
@@ -273,9 +257,9 @@ say(
 # `textbook` goes down a column of `b`. Memory and caches hand over *lines* of 64 bytes, and of each line this loop uses
 # one number, 4 bytes. It also adds to one total, so each addition waits for the one before. `by_rows` goes along rows:
 # it uses whole lines, its additions are independent, and the compiler does several of them in one instruction (*vector
-# instructions*). But every multiplication still loads a number of `b` and one of `c`, and stores one. `in_tiles`
-# keeps 16 numbers of `a` in *registers*, the core's own few variables. Each number of `b` that it loads serves four
-# rows, and each number of `c` gets four products at a time.
+# instructions*). That outweighs its larger number of loads and stores: a number of `b`, and one of `c` forth and back,
+# for every multiplication. `in_tiles` keeps 16 numbers of `a` in *registers*, the core's own few variables. Each number
+# of `b` that it loads serves four rows, and each number of `c` gets four products at a time.
 #
 # That is tiling: *load a few numbers, use each many times*. BLAS, the library behind numpy's `@`, does this for the
 # registers and again for each cache, with instructions chosen by hand.
@@ -301,12 +285,12 @@ def two_passes(z, bias, out):
 
 # %% source_hidden=true
 # measured: differs from run to run
-bias = rng.normal(size=1024).astype(np.float32)
+bias = rng.normal(size=1000).astype(np.float32)
 rows = []
-for samples in (64, 16_384):
-    z = u[: samples * 1024].reshape(samples, 1024)
+for samples in (60, 15_625):
+    z = u[: samples * 1000].reshape(samples, 1000)
     out, other = w[: z.size].reshape(z.shape), np.empty_like(z)
-    t_two, t_one = seconds(lambda: two_passes(z, bias, out), lambda: fused(z, bias, other), repetitions=10)
+    t_two, t_one = seconds(partial(two_passes, z, bias, out), partial(fused, z, bias, other), repetitions=10)
     rows.append([bytes_text(z.nbytes), time_text(t_two), time_text(t_one), f"{t_two / t_one:.1f}",
                  f"{2 * z.nbytes / t_one / 1e9:.0f} GB/s", "yes" if np.array_equal(out, other) else "no"])  # fmt: skip
 table(
@@ -327,16 +311,13 @@ table(
 # a few filters over the image without unfolding it, or unfolds it in blocks that fit a cache.
 
 # %%
-guess_winograd = guess("3×3, 8 images of 64 channels and 16×16 pixels, 64 filters: how many times as fast as im2col's is "
-                       "Winograd's algorithm?", unit="times")  # fmt: skip
+guess_winograd = guess("8 images of 64 channels and 16x16 pixels, 64 filters of 3x3: how many times as fast as "
+                       "im2col's is Winograd's algorithm?", unit="times")  # fmt: skip
 
 # %% source_hidden=true
 # measured: differs from run to run
-LAYERS = {
-    "8 × 64 channels, 16×16": (8, 64, 16, 64),
-    "4 × 16 channels, 32×32": (4, 16, 32, 16),
-    "32 × 1 channel, 28×28": (32, 1, 28, 6),
-}
+LAYERS = {"8 of 64 channels, 16x16": (8, 64, 16, 64), "4 of 16 channels, 32x32": (4, 16, 32, 16),
+          "32 of 1 channel, 28x28": (32, 1, 28, 6)}  # images, channels, size, filters  # fmt: skip
 ABLE = {"default": None, "im2col": "im2col", "fft": "fft", "winograd": "winograd"}
 
 
@@ -347,7 +328,7 @@ def forward(layer, window, stride):
     x = np.random.default_rng(0).normal(size=(images, channels, size, size)).astype(np.float32)
     f = np.random.default_rng(1).normal(size=(filters, channels, window, window)).astype(np.float32)
     able = {name: one for name, one in ABLE.items() if name != "winograd" or (window, stride) == (3, 1)}
-    calls = [lambda one=one: F.conv2d(x, f, stride=stride, padding=window // 2, algorithm=one) for one in able.values()]
+    calls = [partial(F.conv2d, x, f, None, stride, window // 2, algorithm=one) for one in able.values()]
     side, padded = (size - 1) // stride + 1, size + 2 * (window // 2)
     direct = images * filters * channels * side**2 * window**2
     count = {"fft": 4 * images * filters * channels * padded * (padded // 2 + 1), "winograd": direct * 16 / 36}
@@ -355,20 +336,20 @@ def forward(layer, window, stride):
     return {name: (t, count.get(name, direct)) for name, t in zip(able, times, strict=True)}
 
 
-found = forward("8 × 64 channels, 16×16", 3, 1)
+found = forward("8 of 64 channels, 16x16", 3, 1)
 gain = found["im2col"][0] / found["winograd"][0]
 table(
     ["algorithm", "multiplications", "time"],
     [[name, f"{count / 1e6:.1f} million", time_text(t)] for name, (t, count) in found.items()],
-    f"time measured; multiplications by formula, without those of Winograd's and FFT's transforms. Winograd's takes "
-    f"{1 / gain:.2f} times as long as im2col's; your guess: {guess_winograd.against(gain)}",
+    f"time of forward, measured; multiplications by formula, without those of the transforms. Winograd's algorithm is "
+    f"{gain:.2f} times as fast as im2col's; your guess: {guess_winograd.against(gain)}",
 )  # fmt: skip
 
 # %% [markdown]
-# The multiplications that Winograd's algorithm saves are in matrix products, which are near the flat roof anyway. What
-# it adds are transforms of the image and of the result: additions with an intensity below one, which move every number
-# several times. In numpy each of them is a pass of its own. Libraries for GPUs fuse the transforms with the products;
-# only then is much of the 2.25 left.
+# As with the product and the sum, the count does not tell. The multiplications that Winograd's algorithm saves are in
+# matrix products, the cheapest flops there are. What it adds are transforms of the image and of the result: additions,
+# with an intensity below one, which move every number several times. In numpy each of them is a pass of its own. FFT
+# has transforms, too, and products of complex numbers in small matrices, one for each frequency.
 #
 # Is another algorithm the fastest for other sizes? minidl keeps a table of measured times, by which
 # `algorithm="auto"` chooses:
@@ -382,12 +363,13 @@ for key in ((64, 1, 28, 6), (8, 64, 16, 64), (4, 256, 14, 256)):
         [Line("default" if name == "none" else name, [row.window for row in same if row.seconds[name] < math.inf],
               [1e3 * row.seconds[name] for row in same if row.seconds[name] < math.inf], "both", tone)
          for name, tone in tones.items()],
-        "window (pixels)", "time (ms)", f"{key[0]} × {key[1]} channel{'s' * (key[1] > 1)}, {key[2]}×{key[2]}, {key[3]} filters", "y"))  # fmt: skip
+        "window (pixels)", "time (ms)",
+        f"{key[0]} of {key[1]} channel{'s' * (key[1] > 1)}, {key[2]}x{key[2]}, {key[3]} filters", "y"))  # fmt: skip
 see(
     lines.draw(panels, source="measured", height=3.4),
-    "measured on another day, forward and both gradients. The time of FFT hardly grows with the window, the others' "
-    "times do. So FFT wins for large windows over many channels, but not if there are so many channels that the products "
-    "of all pairs of channel and filter, one for each frequency, outweigh the rest.",
+    "the table's times are for forward and both gradients, on the machine that it names. FFT's time grows least with "
+    "the window, so FFT wins for large windows in the middle picture. At the right it has to multiply 256 times 256 "
+    "pairs of channel and filter for each frequency, and at the left there is only one channel to share a transform.",
 )
 best = [min(row.seconds, key=row.seconds.get) for row in convolution_table.timings()]
 say("Fastest in the table: " + ", ".join(f"{'default' if name == 'none' else name} for {best.count(name)} sizes"
@@ -411,9 +393,9 @@ def turn(axes, window, stride, layer):
 # measured: differs from run to run
 explore(
     turn,
-    "bars are measured, the multiplications come from the formula. A stride of 2 spares the direct sums three of four "
-    "multiplications, but FFT none: it computes all outputs and drops some. Winograd's algorithm is there only for 3×3 with "
-    "stride 1.",
+    "bars are measured, the multiplications come from the formula. A stride of 2 spares the default and im2col three of "
+    "four multiplications, but FFT none: it computes all outputs and drops some. Winograd's algorithm is there only for "
+    "3x3 with stride 1. The bars do not have the order of the multiplications.",
     window=[3, 1, 5, 9, 15],
     stride=[1, 2],
     layer=list(LAYERS),
@@ -446,9 +428,13 @@ def best_division(batch, times, limit):
     return best[batch]
 
 
-BATCH, SHAPE, FILTERS = 16, (32, 16, 16), (32, 32, 15, 15)  # 16 images of 32 channels, 16×16; windows of 15×15
-times = {(images, name): micro_batches.measured((images, *SHAPE), FILTERS, padding=7, algorithm=ABLE[name])
-         for images in (1, 2, 4, 8, 16) for name in ("default", "im2col", "fft")}  # fmt: skip
+BATCH, SHAPE, FILTERS = 16, (24, 16, 16), (24, 24, 15, 15)  # 16 images of 24 channels, 16x16; windows of 15x15
+CASES = [(images, name) for images in (1, 2, 4, 8, 16) for name in ("default", "im2col", "fft")]
+times = {}
+for images, name in bar(CASES, "measuring"):
+    times[images, name] = micro_batches.measured(
+        (images, *SHAPE), FILTERS, padding=7, algorithm=ABLE[name], repetitions=2
+    )
 
 
 # %% source_hidden=true
@@ -473,7 +459,7 @@ agree = sum(math.isclose(best_division(size, times, limit)[0], by_trying(size, t
             and math.isclose(best_division(size, times, limit)[0],
                              sum(times[part].seconds for part in micro_batches.best_micro_batches(size, times, limit)))
             for size in range(1, BATCH + 1) for limit in limits)  # fmt: skip
-say(f"`best_division`, `micro_batches.best_micro_batches` of minidl and trying every division find the same time in {agree} of "
+say(f"`best_division`, minidl's `best_micro_batches` and trying every division find the same time in {agree} of "
     f"{BATCH * len(limits)} cases: minibatches of 1 to {BATCH} images, {len(limits)} limits.")  # fmt: skip
 whole = {name: times[BATCH, name] for name in ("default", "im2col", "fft")}
 quickest = min(whole, key=lambda name: whole[name].seconds)
@@ -486,21 +472,22 @@ table(
 )
 
 # %%
-guess_limit = guess("The limit is one byte below the fastest one's workspace. How many times as long do the best micro-batches "
-                    "take as without a limit?", unit="times")  # fmt: skip
+guess_limit = guess("The limit is one byte below the workspace of the fastest. How many times as long as without a "
+                    "limit do the best micro-batches take?", unit="times")  # fmt: skip
 
 # %% source_hidden=true
 # measured: differs from run to run
 within, division = best_division(BATCH, times, limit)
 alone = min((each for each in whole.items() if each[1].workspace <= limit), key=lambda each: each[1].seconds)
-say(f"Micro-batches: {' + '.join(f'{images} images by {name}' for images, name in division)}, **{within / free:.2f} times** "
-    f"as long as without a limit (your guess: {guess_limit.against(within / free)}). All at once within the limit, by "
-    f"{alone[0]}: {alone[1].seconds / free:.2f} times.")  # fmt: skip
-grid = np.geomspace(limits[0], 1.5 * whole[quickest].workspace, 200)
+parts = " + ".join(f"{images} images by {name}" for images, name in division)
+say(f"Micro-batches: {parts}, **{within / free:.2f} times** as long as without a limit (your guess: "
+    f"{guess_limit.against(within / free)}). All at once within the limit, by {alone[0]}: "
+    f"{alone[1].seconds / free:.2f} times.")  # fmt: skip
+grid = np.linspace(limits[0], 1.2 * whole[quickest].workspace, 200)
 undivided = [min((each.seconds for each in whole.values() if each.workspace <= at), default=math.nan) for at in grid]
 panel = Panel([Line("all at once", grid / 1e6, np.array(undivided) * 1e3, tone=1),
                Line("in micro-batches", grid / 1e6, [1e3 * best_division(BATCH, times, at)[0] for at in grid], tone=0)],
-              "limit of the workspace (MB)", "time (ms)", log="x")  # fmt: skip
+              "limit of the workspace (MB)", "time (ms)")  # fmt: skip
 see(
     lines.draw([panel], source="measured"),
     "the more workspace is allowed, the shorter the time. Micro-batches are never slower than all at once, since one "
@@ -512,8 +499,8 @@ see(
 # each other, and gradients of filters add up. `micro_batches.conv2d_in_micro_batches` runs such a plan:
 
 # %% source_hidden=true
-x = minidl.Tensor(rng.normal(size=(BATCH, *SHAPE)), requires_grad=True)
-f = minidl.Tensor(rng.normal(size=FILTERS), requires_grad=True)
+x = minidl.Tensor(rng.normal(size=(BATCH, *SHAPE)).astype(np.float32), requires_grad=True)
+f = minidl.Tensor(rng.normal(size=FILTERS).astype(np.float32), requires_grad=True)
 found = []
 for plan in ([(16, None)], [(8, "fft"), (5, "im2col"), (3, None)]):
     x.grad = f.grad = None
@@ -521,8 +508,8 @@ for plan in ([(16, None)], [(8, "fft"), (5, "im2col"), (3, None)]):
     (y * y).sum().backward()
     found.append((y.numpy(), x.grad, f.grad))
 off = [np.abs(one - other).max() / np.abs(one).max() for one, other in zip(*found, strict=True)]
-say(f"8 images by fft, 5 by im2col, 3 by the default against 16 by the default, in float64: outputs differ by {off[0]:.0e} of "
-    f"the largest, gradients by {max(off[1:]):.0e}.")  # fmt: skip
+say(f"8 images by fft, 5 by im2col, 3 by the default against 16 by the default, in float32: outputs differ by "
+    f"{off[0]:.0e} of the largest, gradients by {max(off[1:]):.0e}.")  # fmt: skip
 
 # %% [markdown]
 # ## Break it
@@ -531,27 +518,27 @@ say(f"8 images by fft, 5 by im2col, 3 by the default against 16 by the default, 
 
 # %% source_hidden=true
 # measured: differs from run to run
-sizes, rates = [2**k for k in range(10, 25, 2)], []
+sizes, rates = [1000 * 4**k for k in range(7)] + [u.size], []
 for size in sizes:
-    calls = max(1, 2**21 // size)
-    (t,) = seconds(lambda: [np.add(u[:size], v[:size], out=w[:size]) for _ in range(calls)])
+    calls = max(1, 2_000_000 // size)
+    (t,) = seconds(lambda size=size, calls=calls: [np.add(u[:size], v[:size], out=w[:size]) for _ in range(calls)])
     rates.append(12 * size * calls / t / 1e9)
 see(
     lines.draw([Panel([Line("sum of two arrays", [12 * size for size in sizes], rates, "both", 0),
                        Line("the roof's B", [12 * sizes[0], 12 * sizes[-1]], [machine.bytes_per_s / 1e9] * 2, tone=1)],
                       "bytes of the three arrays", "GB/s", log="x")], source="measured"),
-    "at the left the calls themselves take most of the time. In the middle the arrays stay in a cache, which is faster than "
-    "memory. At the right they do not fit, and what remains is memory's bandwidth.",
+    "at the left the calls themselves take most of the time. In the middle the arrays stay in a cache, which is faster "
+    "than memory. At the right they do not fit, and what remains is memory's bandwidth.",
 )  # fmt: skip
-right, wrong = 1e9 * rates[-1], 1e9 * max(rates)
-reached = 2 * u.nbytes / t_one
-say(f"With the fastest of these as $B$, the roof is {wrong / right:.1f} times too high for large arrays. The fused loop on "
-    f"{bytes_text(u.nbytes)} would seem to reach {reached / wrong:.0%} of what is possible, and somebody would try to improve "
-    f"it. In truth it is at {reached / right:.0%}.")  # fmt: skip
+t_sum, t_fused = seconds(lambda: np.add(u, v, out=w), partial(fused, z, bias, other))
+right, wrong, reached = 3 * u.nbytes / t_sum, 1e9 * max(rates), 2 * u.nbytes / t_fused
+say(f"With the fastest of these as $B$, the roof is {wrong / right:.1f} times too high for large arrays. The fused loop "
+    f"on {bytes_text(u.nbytes)} would seem to reach {reached / wrong:.0%} of what is possible, and somebody would try to "
+    f"improve it. In truth it is at {reached / right:.0%}.")  # fmt: skip
 
 # %% [markdown]
-# Measure a limit with arrays of the size for which you use it, and let calls take turns, as `seconds` does. (A figure
-# somewhat above 100 % means that the computer was busier when the limit was measured.)
+# Measure a limit with arrays of the size for which you use it, and let the calls that you compare take turns, as
+# `seconds` does.
 #
 # ## What the papers report
 #
@@ -569,11 +556,8 @@ table(
     "ours measured; theirs: tensor contractions, statistical normalization, element-wise. Outside the products: "
     f"{100 - 61.0:.0f} % of their seconds, {rest:.0%} of ours",
 )  # fmt: skip
-CHIPS = {
-    "NVIDIA V100 (2017)": (125e12, 900e9),
-    "NVIDIA A100 80 GB (2020)": (312e12, 2.039e12),
-    "NVIDIA H100 SXM (2022)": (989e12, 3.35e12),
-}
+CHIPS = {"NVIDIA V100 (2017)": (125e12, 900e9), "NVIDIA A100 80 GB (2020)": (312e12, 2.039e12),
+         "NVIDIA H100 SXM (2022)": (989e12, 3.35e12)}  # fmt: skip
 table(
     ["chip", "16-bit matrix products", "memory", "ridge"],
     [["one core here, float32", f"{machine.flops_per_s / 1e12:.2g} TFLOP/s", f"{machine.bytes_per_s / 1e9:.0f} GB/s",
