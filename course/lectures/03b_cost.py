@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 03b. Where do the seconds and the bytes go?
 #
-# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 25 minutes.
+# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 26 minutes.
 # Figures are* measured *on one core of the computer that ran this page, or come from a* formula.
 #
 # ## The question
@@ -61,7 +61,7 @@ a, b = rng.normal(size=(2, n, n)).astype(np.float32)
 c = np.empty_like(a)
 u, v = rng.normal(size=(2, 15_625_000)).astype(np.float32)
 w = np.empty_like(u)
-t_product, t_sum = seconds(lambda: np.matmul(a, b, out=c), lambda: np.add(u, v, out=w))
+t_product, t_sum = seconds(lambda: np.matmul(a, b, out=c), lambda: np.add(u, v, out=w), repetitions=20)
 
 # %% source_hidden=true
 # measured: differs from run to run
@@ -92,15 +92,15 @@ table(
 # operation is *memory-bound*, right of it *compute-bound*. The two operations above measure both limits:
 
 # %%
-own = roofline.Machine(flops_per_s=flops["product"] / t_product, bytes_per_s=nbytes["sum"] / t_sum)
-minidls = roofline.measure_machine()  # the same two operations, measured by minidl
-machine = roofline.Machine(*map(max, own, minidls))  # whatever else the computer does makes it slower, never faster
+machine = roofline.Machine(flops_per_s=flops["product"] / t_product, bytes_per_s=nbytes["sum"] / t_sum)
 
 
 def bound(flops, nbytes):
-    """The least seconds that an operation can take on this core; minidl has it as machine.seconds(flops, nbytes)."""
+    """The least seconds that an operation can take on this core; machine.seconds(flops, nbytes) is the same."""
     return max(flops / machine.flops_per_s, nbytes / machine.bytes_per_s)
 
+
+minidls = roofline.measure_machine()  # minidl measures a product and a sum of its own
 
 # %% source_hidden=true
 # measured: differs from run to run
@@ -108,23 +108,23 @@ ridge = machine.flops_per_s / machine.bytes_per_s
 table(
     ["measured", "F, GFLOP/s", "B, GB/s", "ridge F/B, flops per byte"],
     [[name, f"{each.flops_per_s / 1e9:.0f}", f"{each.bytes_per_s / 1e9:.0f}",
-      f"{each.flops_per_s / each.bytes_per_s:.1f}"]
-     for name, each in (("above", own), ("minidl", minidls), ("the larger ones", machine))],
-    "from here on, the last row is this core's roof",
+      f"{each.flops_per_s / each.bytes_per_s:.1f}"] for name, each in (("above", machine), ("minidl's", minidls))],
+    "the first row is this core's roof from here on; other programs on the computer make both limits look smaller",
 )  # fmt: skip
 WORK = {"ReLU of a million numbers": (1e6, 8e6)} | {
     f"linear layer 1000 to 1000, {m} sample{'s' * (m > 1)}": (2e6 * m, 4 * (2000 * m + 1e6)) for m in (1, 10, 100)
 } | {f"product of {m}x{m} matrices": (2 * m**3, 12 * m**2) for m in (10, 500)}  # fmt: skip
+rows = [[name, f"{f:,.0f}", f"{m:,.0f}", f"{f / m:.2g}", time_text(bound(f, m)),
+         "memory" if f / m < ridge else "computing"] for name, (f, m) in WORK.items()]  # fmt: skip
 table(
     ["float32 operation", "flops", "bytes", "intensity", "at least", "bound by"],
-    [[name, f"{f:,.0f}", f"{m:,.0f}", f"{f / m:.2g}", time_text(bound(f, m)), "memory" if f / m < ridge else "computing"]
-     for name, (f, m) in WORK.items()],
+    rows,
     "formula, each array read or written once; the last two columns with the roof measured above",
-)  # fmt: skip
+)
 
 # %% [markdown]
-# One operation can be on either side. A linear layer reads all its weights for one sample, or once for 256: a minibatch
-# is not only less noisy than a sample (chapter 02), it also uses each byte more often.
+# One operation can be on either side. A linear layer reads all its weights once, for one sample as for 100. So a
+# minibatch not only makes the gradient less noisy (chapter 02), it also uses each byte more often.
 #
 # ## A training step under the roof
 #
@@ -368,12 +368,12 @@ for key in ((64, 1, 28, 6), (8, 64, 16, 64), (4, 256, 14, 256)):
 see(
     lines.draw(panels, source="measured", height=3.4),
     "the table's times are for forward and both gradients, on the machine that it names. FFT's time grows least with "
-    "the window, so FFT wins for large windows in the middle picture. At the right it has to multiply 256 times 256 "
-    "pairs of channel and filter for each frequency, and at the left there is only one channel to share a transform.",
+    "the window, so it wins for large windows in the middle picture. At the left a sum over one channel is so short "
+    "that transforms do not pay. At the right each frequency has 256 times 256 products.",
 )
 best = [min(row.seconds, key=row.seconds.get) for row in convolution_table.timings()]
-say("Fastest in the table: " + ", ".join(f"{'default' if name == 'none' else name} for {best.count(name)} sizes"
-                                         for name in tones) + f", of {len(best)}.")  # fmt: skip
+say(f"Fastest in the table, of {len(best)} sizes: "
+    + ", ".join(f"{'default' if name == 'none' else name} {best.count(name)}" for name in tones) + ".")  # fmt: skip
 
 # %% [markdown]
 # Turn the window, the stride and the layer. A *stride* of 2 computes every second output in both directions.
@@ -393,9 +393,9 @@ def turn(axes, window, stride, layer):
 # measured: differs from run to run
 explore(
     turn,
-    "bars are measured, the multiplications come from the formula. A stride of 2 spares the default and im2col three of "
-    "four multiplications, but FFT none: it computes all outputs and drops some. Winograd's algorithm is there only for "
-    "3x3 with stride 1. The bars do not have the order of the multiplications.",
+    "bars are measured, the multiplications come from the formula. A stride of 2 spares the default and im2col three "
+    "of four multiplications, but FFT none: it computes all outputs and drops some. Winograd's algorithm is there only "
+    "for 3x3 with stride 1. Compare the order of the bars with that of the multiplications.",
     window=[3, 1, 5, 9, 15],
     stride=[1, 2],
     layer=list(LAYERS),
@@ -411,21 +411,20 @@ explore(
 # Algorithms also need memory that is not in their result: the *workspace*. im2col unfolds the image, FFT keeps
 # transformed images and filters. On a full GPU a library must often take a slower algorithm with a smaller workspace.
 # Oyama et al. (2018) divide the minibatch instead: some images after the others, in *micro-batches*, each by an
-# algorithm whose workspace fits. Which division is fastest? Measure what one micro-batch of $i$ images takes, for a few
-# $i$ and each algorithm. The last micro-batch of a best division leaves a best division of the other images, so the
-# best time of $b$ images follows from those of fewer:
+# algorithm whose workspace fits. Which division is fastest? Measure what a micro-batch of $i$ images takes, for a few
+# $i$ and each algorithm. Whatever the last micro-batch is, the images before it had better be divided in the fastest
+# way, too. So the least time of $b$ images follows from those of fewer images (*dynamic programming*):
 
 
 # %%
-def best_division(batch, times, limit):
-    """The least seconds, and micro-batches (images, algorithm) that take them; times: their (seconds, workspace)."""
-    best = [(0.0, ())] + [(math.inf, ())] * batch
+def least_seconds(batch, times, limit):
+    """Of all divisions into micro-batches within the limit; times[images, algorithm]: (seconds, workspace)."""
+    least = [0.0] + [math.inf] * batch
     for b in range(1, batch + 1):
-        for (images, algorithm), (t, workspace) in times.items():
+        for (images, _), (t, workspace) in times.items():
             if images <= b and workspace <= limit:
-                rest, division = best[b - images]
-                best[b] = min(best[b], (rest + t, (*division, (images, algorithm))), key=lambda found: found[0])
-    return best[batch]
+                least[b] = min(least[b], least[b - images] + t)
+    return least[batch]
 
 
 BATCH, SHAPE, FILTERS = 16, (24, 16, 16), (24, 24, 15, 15)  # 16 images of 24 channels, 16x16; windows of 15x15
@@ -455,15 +454,13 @@ def by_trying(batch, times, limit):
 
 # measured: differs from run to run
 limits = sorted({space for _, space in times.values()})
-agree = sum(math.isclose(best_division(size, times, limit)[0], by_trying(size, times, limit))
-            and math.isclose(best_division(size, times, limit)[0],
-                             sum(times[part].seconds for part in micro_batches.best_micro_batches(size, times, limit)))
-            for size in range(1, BATCH + 1) for limit in limits)  # fmt: skip
-say(f"`best_division`, minidl's `best_micro_batches` and trying every division find the same time in {agree} of "
-    f"{BATCH * len(limits)} cases: minibatches of 1 to {BATCH} images, {len(limits)} limits.")  # fmt: skip
+cases = [(size, limit) for size in range(1, BATCH + 1) for limit in limits]
+agree = sum(math.isclose(least_seconds(size, times, limit), by_trying(size, times, limit)) for size, limit in cases)
+say(f"`least_seconds` and trying every division find the same time in {agree} of {len(cases)} cases: minibatches of 1 "
+    f"to {BATCH} images, {len(limits)} limits.")  # fmt: skip
 whole = {name: times[BATCH, name] for name in ("default", "im2col", "fft")}
 quickest = min(whole, key=lambda name: whole[name].seconds)
-free = best_division(BATCH, times, math.inf)[0]
+free = least_seconds(BATCH, times, math.inf)
 limit = whole[quickest].workspace - 1
 table(
     ["all 16 images by", "time", "workspace"],
@@ -477,16 +474,18 @@ guess_limit = guess("The limit is one byte below the workspace of the fastest. H
 
 # %% source_hidden=true
 # measured: differs from run to run
-within, division = best_division(BATCH, times, limit)
+within, division = least_seconds(BATCH, times, limit), micro_batches.best_micro_batches(BATCH, times, limit)
 alone = min((each for each in whole.items() if each[1].workspace <= limit), key=lambda each: each[1].seconds)
 parts = " + ".join(f"{images} images by {name}" for images, name in division)
-say(f"Micro-batches: {parts}, **{within / free:.2f} times** as long as without a limit (your guess: "
+planned = sum(times[part].seconds for part in division)
+say(f"Micro-batches, by minidl's `best_micro_batches`: {parts}, {time_text(planned)}; by `least_seconds` "
+    f"{time_text(within)}. That is **{within / free:.2f} times** as long as without a limit (your guess: "
     f"{guess_limit.against(within / free)}). All at once within the limit, by {alone[0]}: "
     f"{alone[1].seconds / free:.2f} times.")  # fmt: skip
 grid = np.linspace(limits[0], 1.2 * whole[quickest].workspace, 200)
 undivided = [min((each.seconds for each in whole.values() if each.workspace <= at), default=math.nan) for at in grid]
 panel = Panel([Line("all at once", grid / 1e6, np.array(undivided) * 1e3, tone=1),
-               Line("in micro-batches", grid / 1e6, [1e3 * best_division(BATCH, times, at)[0] for at in grid], tone=0)],
+               Line("in micro-batches", grid / 1e6, [1e3 * least_seconds(BATCH, times, at) for at in grid], tone=0)],
               "limit of the workspace (MB)", "time (ms)")  # fmt: skip
 see(
     lines.draw([panel], source="measured"),
@@ -532,9 +531,9 @@ see(
 )  # fmt: skip
 t_sum, t_fused = seconds(lambda: np.add(u, v, out=w), partial(fused, z, bias, other))
 right, wrong, reached = 3 * u.nbytes / t_sum, 1e9 * max(rates), 2 * u.nbytes / t_fused
-say(f"With the fastest of these as $B$, the roof is {wrong / right:.1f} times too high for large arrays. The fused loop "
-    f"on {bytes_text(u.nbytes)} would seem to reach {reached / wrong:.0%} of what is possible, and somebody would try to "
-    f"improve it. In truth it is at {reached / right:.0%}.")  # fmt: skip
+say(f"With the fastest of these as $B$, the roof is {wrong / right:.1f} times too high for large arrays. The fused "
+    f"loop on {bytes_text(u.nbytes)} would seem to reach {reached / wrong:.0%} of what is possible, and somebody would "
+    f"try to improve it. In truth it is at {reached / right:.0%}.")  # fmt: skip
 
 # %% [markdown]
 # Measure a limit with arrays of the size for which you use it, and let the calls that you compare take turns, as
