@@ -78,8 +78,8 @@ def measure_machine(threads: int = 1, repetitions: int = 30, size: int = 512) ->
         threads  that BLAS may use; numpy's sum uses one
         size     rows and columns of the matrices
 
-    One thread is measured in its processor time, more in real time. Other work on the machine makes the numbers smaller:
-    it uses caches and memory, too.
+    One thread is measured in processor time, several in real time. Other work on the machine, which uses caches and
+    memory, too, makes the numbers smaller.
     """
     whole_number("measure_machine: threads", threads, at_least=1)
     whole_number("measure_machine: repetitions", repetitions, at_least=1)
