@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 03b. Where do the seconds and the bytes go?
 #
-# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 27 minutes.
+# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 24 minutes.
 # Figures are* measured *on one core of the computer that ran this page, or come from a* formula.
 #
 # ## The question
@@ -24,7 +24,7 @@ guess_product = guess("The product has 16 times as many flops. How many times as
 # %% source_hidden=true
 import math
 import time
-from functools import cache, partial
+from functools import partial
 
 import numba
 import numpy as np
@@ -35,7 +35,7 @@ from course.figures.page import say, see, table
 from minidl import functional as F
 from minidl import nn, optim, roofline
 from minidl.functional import convolution_table, micro_batches
-from minidl.plots import lines
+from minidl.plots import lines, style
 from minidl.plots.lines import Line, Panel
 from minidl.plots.style import bytes_text, time_text
 
@@ -111,20 +111,48 @@ table(
       f"{each.flops_per_s / each.bytes_per_s:.1f}"] for name, each in (("above", machine), ("minidl's", minidls))],
     "the first row is this core's roof from here on; other programs on the computer make both limits look smaller",
 )  # fmt: skip
-WORK = {"ReLU of a million numbers": (1e6, 8e6)} | {
-    f"linear layer 1000 to 1000, {m} sample{'s' * (m > 1)}": (2e6 * m, 4 * (2000 * m + 1e6)) for m in (1, 10, 100)
-} | {f"product of {m}x{m} matrices": (2 * m**3, 12 * m**2) for m in (10, 500)}  # fmt: skip
-rows = [[name, f"{f:,.0f}", f"{m:,.0f}", f"{f / m:.2g}", time_text(bound(f, m)),
-         "memory" if f / m < ridge else "computing"] for name, (f, m) in WORK.items()]  # fmt: skip
-table(
-    ["float32 operation", "flops", "bytes", "intensity", "at least", "bound by"],
-    rows,
-    "formula, each array read or written once; the last two columns with the roof measured above",
+
+# %% [markdown]
+# ReLU of one number is a flop for 8 bytes, 4 read and 4 written: $I = 1/8$, and no ridge is that far left. A linear
+# layer with $h$ inputs and $h$ outputs has $2mh^2$ flops for $m$ samples. It reads $h^2$ weights and $mh$ inputs and
+# writes $mh$ outputs, of 4 bytes each:
+#
+# $$I = \frac{2mh^2}{4\,(h^2 + 2mh)} = \frac{m}{2 + 4m/h}.$$
+#
+# It reads its weights once, for one sample as for a hundred. Turn the samples and the width:
+
+
+# %% source_hidden=true
+def turn(axes, samples, width):
+    x, weight = np.full((samples, width), 0.73, np.float32), np.full((width, width), 0.37, np.float32)
+    (t,) = seconds(partial(np.matmul, x, weight, out=np.empty_like(x)), repetitions=3)
+    f, m = 2 * samples * width**2, 4 * (width**2 + 2 * samples * width)
+    ends = [0.1, ridge, 1000]
+    axes.loglog(ends, [e / bound(e, 1) / 1e9 for e in ends], color="black", label="roof")
+    axes.plot(f / m, f / bound(f, m) / 1e9, "o", color=style.SERIES[0], fillstyle="none", markersize=9,
+              label="this layer at best (formula)")  # fmt: skip
+    axes.plot(f / m, f / t / 1e9, "^", color=style.SERIES[1], label="measured")
+    axes.set(
+        xlabel="flops per byte", ylabel="GFLOP/s", ylim=(0.1 * machine.bytes_per_s / 1e9, 2 * machine.flops_per_s / 1e9)
+    )
+    axes.legend(loc="lower right", fontsize=7)
+
+
+# measured: differs from run to run
+explore(
+    turn,
+    "the more samples, the further right and the higher the layer. With one sample it is on the slanted line, bound by "
+    "memory, with many on the flat one, bound by computing. Small weights stay in the core's caches; then a layer "
+    "with few samples can be above the slanted line, which is for memory.",
+    samples=[1, 2, 4, 8, 16, 64, 256],
+    width=[4000, 1000, 250],
+    multiples=[{}, {"samples": 8}, {"samples": 256}, {"width": 250}],
+    height=2.9,
+    source=["measured", "formula"],
 )
 
 # %% [markdown]
-# One operation can be on either side. A linear layer reads all its weights once, for one sample as for 100. So a
-# minibatch not only makes the gradient less noisy (chapter 02), it also uses each byte more often.
+# So a minibatch not only makes the gradient less noisy (chapter 02), it also uses each byte more often.
 #
 # ## A training step under the roof
 #
@@ -183,9 +211,8 @@ see(
 # %% [markdown]
 # Outside the products there are few flops, many bytes, and a share of the seconds that the flops do not explain.
 # Two more things keep an operation below its bound: what is not counted, such as Python between the operations, and
-# functions such as the exponential, which take many instructions but count as one flop. On the other hand, an operation
-# whose arrays are still in a *cache*, the small fast memory next to the core, can be above the slanted line, since that
-# line is for memory.
+# functions such as the exponential, which take many instructions but count as one flop. And as above, what stays in a
+# *cache*, the small fast memory next to the core, can be above the slanted line.
 #
 # So there are three ways to make a step faster: bring products up to the flat roof, move fewer bytes, and choose an
 # algorithm with less of both. We try all three.
@@ -306,67 +333,34 @@ table(
 # loop. The small array stays in a cache, so there the rates matter more than the trips. In [03c](03c_compiler.ipynb) a
 # compiler finds such loops by itself.
 #
-# ## Fewer multiplications: which convolution is fastest?
+# ## Another algorithm: which convolution is fastest?
 #
-# 03a has four algorithms for one convolution. For windows of 3×3 Winograd's has 16 multiplications where the sum as
-# it is written, and im2col, have 36: 2.25 times fewer. `F.conv2d(…, algorithm=…)` has them all. Its default slides
-# a few filters over the image without unfolding it, or unfolds it in blocks that fit a cache.
+# In 03a Winograd's algorithm had 2.25 times fewer multiplications, and was hardly faster. The roofline says why. What
+# it saves is in matrix products, which are near the flat roof anyway. What it adds are transforms of the image and of
+# the result: additions of low intensity that move every number several times, and in numpy each is a pass of its own.
+#
+# Which algorithm is fastest where? minidl keeps a table of measured times, by which `F.conv2d(…, algorithm="auto")`
+# chooses. *Default* is minidl's own choice: it slides a few filters over the image without unfolding it, or unfolds it
+# in blocks that fit a cache.
 
 # %%
-guess_winograd = guess("8 images of 64 channels and 16x16 pixels, 64 filters of 3x3: how many times as fast as "
-                       "im2col's is Winograd's algorithm?", unit="times")  # fmt: skip
+guess_winner = guess("Windows of 15x15, 8 images of 64 channels and 16x16 pixels, 64 filters: which is the fastest?",
+                     ["default", "im2col", "fft"])  # fmt: skip
 
 # %% source_hidden=true
-# measured: differs from run to run
-LAYERS = {"8 of 64 channels, 16x16": (8, 64, 16, 64), "4 of 16 channels, 32x32": (4, 16, 32, 16),
-          "32 of 1 channel, 28x28": (32, 1, 28, 6)}  # images, channels, size, filters  # fmt: skip
-ABLE = {"default": None, "im2col": "im2col", "fft": "fft", "winograd": "winograd"}
-
-
-@cache
-def forward(layer, window, stride):
-    """By algorithm: the measured seconds of a convolution, and the multiplications of its sums by formula."""
-    images, channels, size, filters = LAYERS[layer]
-    x = np.random.default_rng(0).normal(size=(images, channels, size, size)).astype(np.float32)
-    f = np.random.default_rng(1).normal(size=(filters, channels, window, window)).astype(np.float32)
-    able = {name: one for name, one in ABLE.items() if name != "winograd" or (window, stride) == (3, 1)}
-    calls = [partial(F.conv2d, x, f, None, stride, window // 2, algorithm=one) for one in able.values()]
-    side, padded = (size - 1) // stride + 1, size + 2 * (window // 2)
-    direct = images * filters * channels * side**2 * window**2
-    count = {"fft": 4 * images * filters * channels * padded * (padded // 2 + 1), "winograd": direct * 16 / 36}
-    times = seconds(*calls, repetitions=4)
-    return {name: (t, count.get(name, direct)) for name, t in zip(able, times, strict=True)}
-
-
-found = forward("8 of 64 channels, 16x16", 3, 1)
-gain = found["im2col"][0] / found["winograd"][0]
-table(
-    ["algorithm", "multiplications", "time"],
-    [[name, f"{count / 1e6:.1f} million", time_text(t)] for name, (t, count) in found.items()],
-    f"time of forward, measured; multiplications by formula, without those of the transforms. Winograd's algorithm is "
-    f"{gain:.2f} times as fast as im2col's; your guess: {guess_winograd.against(gain)}",
-)  # fmt: skip
-
-# %% [markdown]
-# As with the product and the sum, the count does not tell. The multiplications that Winograd's algorithm saves are in
-# matrix products, the cheapest flops there are. What it adds are transforms of the image and of the result: additions,
-# with an intensity below one, which move every number several times. In numpy each of them is a pass of its own. FFT
-# has transforms, too, and products of complex numbers in small matrices, one for each frequency.
-#
-# Is another algorithm the fastest for other sizes? minidl keeps a table of measured times, by which
-# `algorithm="auto"` chooses:
-
-# %% source_hidden=true
-tones = {"none": 0, "im2col": 1, "fft": 2, "winograd": 3}
+SHOWN = {"none": "default", "im2col": "im2col", "fft": "fft", "winograd": "winograd"}
 panels = []
 for key in ((64, 1, 28, 6), (8, 64, 16, 64), (4, 256, 14, 256)):
-    same = [row for row in convolution_table.timings() if (row.n, row.channels, row.size, row.filters) == key]
-    panels.append(Panel(
-        [Line("default" if name == "none" else name, [row.window for row in same if row.seconds[name] < math.inf],
-              [1e3 * row.seconds[name] for row in same if row.seconds[name] < math.inf], "both", tone)
-         for name, tone in tones.items()],
-        "window (pixels)", "time (ms)",
-        f"{key[0]} of {key[1]} channel{'s' * (key[1] > 1)}, {key[2]}x{key[2]}, {key[3]} filters", "y"))  # fmt: skip
+    same = {row.window: row.seconds for row in convolution_table.timings()
+            if (row.n, row.channels, row.size, row.filters) == key}  # fmt: skip
+    series = []
+    for name, words in SHOWN.items():
+        able = [window for window in same if same[window][name] < math.inf]
+        series.append(Line(words, able, [1e3 * same[window][name] for window in able], "both"))
+    title = f"{key[0]} of {key[1]} channel{'s' * (key[1] > 1)}, {key[2]}x{key[2]}, {key[3]} filters"
+    panels.append(Panel(series, "window (pixels)", "time (ms)", title, "y"))
+    if key == (8, 64, 16, 64):
+        winner = min(same[15], key=same[15].get)
 see(
     lines.draw(panels, source="measured", height=3.4),
     "the table's times are for forward and both gradients, on the machine that it names. FFT's time grows least with "
@@ -374,48 +368,18 @@ see(
     "that transforms do not pay. At the right each frequency has 256 times 256 products.",
 )
 best = [min(row.seconds, key=row.seconds.get) for row in convolution_table.timings()]
-say(f"Fastest in the table, of {len(best)} sizes: "
-    + ", ".join(f"{'default' if name == 'none' else name} {best.count(name)}" for name in tones) + ".")  # fmt: skip
-
-# %% [markdown]
-# Turn the window, the stride and the layer. A *stride* of 2 computes every second output in both directions.
-
-
-# %% source_hidden=true
-def turn(axes, window, stride, layer):
-    found = forward(layer, window, stride)
-    names = list(found)
-    bars = axes.barh(names, [1e3 * found[name][0] for name in names], color="0.75")
-    axes.bar_label(bars, [f" {1e3 * t:.2g} ms, {count / 1e6:.3g} million" for t, count in found.values()], fontsize=8)
-    axes.set_xlim(0, 1.75e3 * max(t for t, _ in found.values()))
-    axes.invert_yaxis()
-    axes.set_xlabel("time of forward (ms), and multiplications")
-
-
-# measured: differs from run to run
-explore(
-    turn,
-    "bars are measured, the multiplications come from the formula. A stride of 2 spares the default and im2col three "
-    "of four multiplications, but FFT none: it computes all outputs and drops some. Winograd's algorithm is there only "
-    "for 3x3 with stride 1. Compare the order of the bars with that of the multiplications.",
-    window=[3, 1, 5, 9, 15],
-    stride=[1, 2],
-    layer=list(LAYERS),
-    multiples=[{}, {"stride": 2}, {"window": 9}, {"window": 9, "stride": 2}],
-    height=2.4,
-    shared=False,
-    source=["measured", "formula"],
-)
+counts = ", ".join(f"{words} {best.count(name)}" for name, words in SHOWN.items())
+say(f"Your guess: {guess_winner.against(SHOWN[winner])}. Fastest in the table, of {len(best)} sizes: {counts}.")
 
 # %% [markdown]
 # ## The bytes that an algorithm needs meanwhile
 #
 # Algorithms also need memory that is not in their result: the *workspace*. im2col unfolds the image, FFT keeps
-# transformed images and filters. On a full GPU a library must often take a slower algorithm with a smaller workspace.
-# Oyama et al. (2018) divide the minibatch instead: some images after the others, in *micro-batches*, each by an
-# algorithm whose workspace fits. Which division is fastest? Measure what a micro-batch of $i$ images takes, for a few
-# $i$ and each algorithm. Whatever the last micro-batch is, the images before it had better be divided in the fastest
-# way, too. So the least time of $b$ images follows from those of fewer images (*dynamic programming*):
+# transformed images and filters. On a GPU without much free memory a library must often take a slower algorithm with a
+# smaller workspace. Oyama et al. (2018) divide the minibatch instead: some images after the others, in *micro-batches*,
+# each by an algorithm whose workspace fits. Which division is fastest? Measure what a micro-batch of $i$ images takes,
+# for a few $i$ and each algorithm. Whatever the last micro-batch is, the images before it had better be divided in the
+# fastest way, too. So the least time of $b$ images follows from those of fewer images (*dynamic programming*):
 
 
 # %%
@@ -434,7 +398,7 @@ CASES = [(images, name) for images in (1, 2, 4, 8, 16) for name in ("default", "
 times = {}
 for images, name in bar(CASES, "measuring"):
     times[images, name] = micro_batches.measured(
-        (images, *SHAPE), FILTERS, padding=7, algorithm=ABLE[name], repetitions=2
+        (images, *SHAPE), FILTERS, padding=7, algorithm=None if name == "default" else name, repetitions=2
     )
 
 
