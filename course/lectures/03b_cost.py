@@ -114,19 +114,19 @@ table(
 
 # %% [markdown]
 # ReLU of one number is a flop for 8 bytes, 4 read and 4 written: $I = 1/8$, and no ridge is that far left. A linear
-# layer with $h$ inputs and $h$ outputs has $2mh^2$ flops for $m$ samples. It reads $h^2$ weights and $mh$ inputs and
-# writes $mh$ outputs, of 4 bytes each:
+# layer with $h$ inputs and $h$ outputs (*features*) has $2mh^2$ flops for $m$ samples. It reads $h^2$ weights and $mh$
+# inputs and writes $mh$ outputs, of 4 bytes each:
 #
 # $$I = \frac{2mh^2}{4\,(h^2 + 2mh)} = \frac{m}{2 + 4m/h}.$$
 #
-# It reads its weights once, for one sample as for a hundred. Turn the samples and the width:
+# It reads its weights once, for one sample as for a hundred. Turn the samples and the features:
 
 
 # %% source_hidden=true
-def turn(axes, samples, width):
-    x, weight = np.full((samples, width), 0.73, np.float32), np.full((width, width), 0.37, np.float32)
+def turn(axes, samples, features):
+    x, weight = np.full((samples, features), 0.73, np.float32), np.full((features, features), 0.37, np.float32)
     (t,) = seconds(partial(np.matmul, x, weight, out=np.empty_like(x)), repetitions=3)
-    f, m = 2 * samples * width**2, 4 * (width**2 + 2 * samples * width)
+    f, m = 2 * samples * features**2, 4 * (features**2 + 2 * samples * features)
     ends = [0.1, ridge, 1000]
     axes.loglog(ends, [e / bound(e, 1) / 1e9 for e in ends], color="black", label="roof")
     axes.plot(f / m, f / bound(f, m) / 1e9, "o", color=style.SERIES[0], fillstyle="none", markersize=9,
@@ -145,8 +145,8 @@ explore(
     "memory, with many on the flat one, bound by computing. Small weights stay in the core's caches; then a layer "
     "with few samples can be above the slanted line, which is for memory.",
     samples=[1, 2, 4, 8, 16, 64, 256],
-    width=[4000, 1000, 250],
-    multiples=[{}, {"samples": 8}, {"samples": 256}, {"width": 250}],
+    features=[4000, 1000, 250],
+    multiples=[{}, {"samples": 8}, {"samples": 256}, {"features": 250}],
     height=2.9,
     source=["measured", "formula"],
 )
