@@ -77,7 +77,8 @@ table(
 
 # %% [markdown]
 # Flops alone do not tell. The numbers of the sum come from memory, each is used once, and the result goes back to
-# memory. The core could add faster than memory delivers. The product reads few numbers and uses each of them 500 times.
+# memory. The core could add faster than memory delivers, as the end of this page shows. The product reads few numbers
+# and uses each of them 500 times.
 #
 # ## Build: the roofline
 #
@@ -92,7 +93,8 @@ table(
 # operation is *memory-bound*, right of it *compute-bound*. The two operations above measure both limits:
 
 # %%
-machine = roofline.Machine(flops_per_s=flops["product"] / t_product, bytes_per_s=nbytes["sum"] / t_sum)
+F_peak, B_peak = flops["product"] / t_product, nbytes["sum"] / t_sum
+machine = roofline.measure_machine()  # minidl measures a product and a sum, too, and keeps the best of 30 times
 
 
 def bound(flops, nbytes):
@@ -100,20 +102,18 @@ def bound(flops, nbytes):
     return max(flops / machine.flops_per_s, nbytes / machine.bytes_per_s)
 
 
-minidls = roofline.measure_machine()  # minidl measures a product and a sum of its own
-
 # %% source_hidden=true
 # measured: differs from run to run
 ridge = machine.flops_per_s / machine.bytes_per_s
 table(
     ["measured", "F, GFLOP/s", "B, GB/s", "ridge F/B, flops per byte"],
-    [[name, f"{each.flops_per_s / 1e9:.0f}", f"{each.bytes_per_s / 1e9:.0f}",
-      f"{each.flops_per_s / each.bytes_per_s:.1f}"] for name, each in (("above", machine), ("minidl's", minidls))],
-    "the first row is this core's roof from here on; other programs on the computer make both limits look smaller",
+    [["above", f"{F_peak / 1e9:.0f}", f"{B_peak / 1e9:.0f}", f"{F_peak / B_peak:.1f}"],
+     ["minidl's", f"{machine.flops_per_s / 1e9:.0f}", f"{machine.bytes_per_s / 1e9:.0f}", f"{ridge:.1f}"]],
+    "from here on, the second row is this core's roof; other programs on the computer make both limits look smaller",
 )  # fmt: skip
 
 # %% [markdown]
-# ReLU of one number is a flop for 8 bytes, 4 read and 4 written: $I = 1/8$, and no ridge is that far left. A linear
+# ReLU of one number is a flop for 8 bytes, 4 read and 4 written: $I = 1/8$, left of the ridge. A linear
 # layer with $h$ inputs and $h$ outputs (*features*) has $2mh^2$ flops for $m$ samples. It reads $h^2$ weights and $mh$
 # inputs and writes $mh$ outputs, of 4 bytes each:
 #
@@ -265,7 +265,7 @@ WAYS = {"textbook": textbook, "by_rows": by_rows, "in_tiles": in_tiles, "BLAS (n
 results = {name: np.empty_like(a) for name in WAYS}
 taken = dict(zip(WAYS, seconds(*(partial(way, a, b, results[name]) for name, way in WAYS.items()),
                                repetitions=3), strict=True))  # fmt: skip
-ACCESSES = {"textbook": "2", "by_rows": "3", "in_tiles": "(4 + 4 + 4) / 16 = 0.75", "BLAS (numpy)": "still fewer"}
+ACCESSES = {"textbook": "2", "by_rows": "3", "in_tiles": "(4 + 4 + 4) / 16 = 0.75", "BLAS (numpy)": "not counted"}
 exact = a.astype(float) @ b
 table(
     ["product of 500x500 matrices", "loads and stores for each multiplication", "GFLOP/s", "of BLAS", "off by at most"],
@@ -335,9 +335,9 @@ table(
 #
 # ## Another algorithm: which convolution is fastest?
 #
-# In 03a Winograd's algorithm had 2.25 times fewer multiplications, and was hardly faster. The roofline says why. What
-# it saves is in matrix products, which are near the flat roof anyway. What it adds are transforms of the image and of
-# the result: additions of low intensity that move every number several times, and in numpy each is a pass of its own.
+# In 03a Winograd's algorithm had 2.25 times fewer multiplications, but was hardly faster at best. The roofline says
+# why. What it saves is in matrix products, which are near the flat roof anyway. What it adds are transforms of the
+# image and of the result: additions of low intensity, which numpy does in several passes over all numbers.
 #
 # Which algorithm is fastest where? minidl keeps a table of measured times, by which `F.conv2d(…, algorithm="auto")`
 # chooses. *Default* is minidl's own choice: it slides a few filters over the image without unfolding it, or unfolds it
@@ -378,8 +378,8 @@ say(f"Your guess: {guess_winner.against(SHOWN[winner])}. Fastest in the table, o
 # transformed images and filters. On a GPU without much free memory a library must often take a slower algorithm with a
 # smaller workspace. Oyama et al. (2018) divide the minibatch instead: some images after the others, in *micro-batches*,
 # each by an algorithm whose workspace fits. Which division is fastest? Measure what a micro-batch of $i$ images takes,
-# for a few $i$ and each algorithm. Whatever the last micro-batch is, the images before it had better be divided in the
-# fastest way, too. So the least time of $b$ images follows from those of fewer images (*dynamic programming*):
+# for a few $i$ and each algorithm. Whatever the last micro-batch of a fastest division is, the images before it are
+# divided in their fastest way. So the least time of $b$ images follows from those of fewer (*dynamic programming*):
 
 
 # %%
@@ -541,16 +541,17 @@ table(
 # linear programming. They report a speedup of 1.63 for AlexNet and 1.21 for ResNet-18 on a P100, and of up to 4.54, on
 # average 1.60, for the convolutions of the DeepBench collection on a V100.
 #
-# **Lavin and Gray (2016)** (arXiv:1509.09308) brought Winograd's algorithm to convolutions, with transforms fused into
+# **Lavin and Gray (2015)** (arXiv:1509.09308) brought Winograd's algorithm to convolutions, with transforms fused into
 # the products on a GPU.
 #
 # ## The answer
 #
-# The flops are in the matrix products. The seconds are there too, as far as the products reach the flat roof; the
-# others go to operations with few flops that move every number through memory. An operation takes at least the longer
-# of two times, for its flops and for its bytes, and its intensity says which. So count both. Tiles bring a product near
-# the roof, fusion saves bytes, and fewer multiplications help only as far as they do not cost more bytes. What an
-# algorithm needs meanwhile counts, too: under a limit, micro-batches keep the fast algorithm.
+# Nearly all flops are in matrix products, and near the flat roof these take little time for so many flops. So a share
+# of the seconds goes to operations that have hardly any flops, but move every number through memory. An operation takes
+# at least the longer of two times, for its flops and for its bytes, and its intensity says which one that is. Count
+# both. Tiles bring a product near the roof, fusion saves bytes, and an algorithm with fewer multiplications is faster
+# only if its transforms do not cost more. The bytes of its workspace count, too: under a limit, micro-batches keep a
+# fast algorithm.
 #
 # ## To the exercises
 #
