@@ -513,6 +513,7 @@ say(f"With the fastest of these as $B$, the roof is {wrong / right:.1f} times to
 # above, for one layer of BERT, a transformer:
 
 # %% source_hidden=true
+# measured: differs from run to run
 PUBLISHED = {"matrix products": (99.80, 61.0), "norms, softmax, loss": (0.17, 25.5), "all others": (0.03, 13.5)}
 table(
     ["", "flops, published", "seconds, published", "flops, our GPT", "seconds, our GPT"],
