@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 03b. Where do the seconds and the bytes go?
 #
-# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 24 minutes.
+# *Read [03a](03a_operators.ipynb) first: convolution, its algorithms, attention. Reading time: about 25 minutes.
 # Figures are* measured *on one core of the computer that ran this page, or come from a* formula.
 #
 # ## The question
@@ -441,13 +441,13 @@ guess_limit = guess("The limit is one byte below the workspace of the fastest. H
 # %% source_hidden=true
 # measured: differs from run to run
 within, division = least_seconds(BATCH, times, limit), micro_batches.best_micro_batches(BATCH, times, limit)
-alone = min((each for each in whole.items() if each[1].workspace <= limit), key=lambda each: each[1].seconds)
+alone = min(((each.seconds, name) for name, each in whole.items() if each.workspace <= limit), default=None)
 parts = " + ".join(f"{images} images by {name}" for images, name in division)
 planned = sum(times[part].seconds for part in division)
 say(f"Micro-batches, by minidl's `best_micro_batches`: {parts}, {time_text(planned)}; by `least_seconds` "
     f"{time_text(within)}. That is **{within / free:.2f} times** as long as without a limit (your guess: "
-    f"{guess_limit.against(within / free)}). All at once within the limit, by {alone[0]}: "
-    f"{alone[1].seconds / free:.2f} times.")  # fmt: skip
+    f"{guess_limit.against(within / free)}). All at once within the limit: "
+    + (f"by {alone[1]}, {alone[0] / free:.2f} times." if alone else "no algorithm can."))  # fmt: skip
 grid = np.linspace(limits[0], 1.2 * whole[quickest].workspace, 200)
 undivided = [min((each.seconds for each in whole.values() if each.workspace <= at), default=math.nan) for at in grid]
 panel = Panel([Line("all at once", grid / 1e6, np.array(undivided) * 1e3, tone=1),
