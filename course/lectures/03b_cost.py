@@ -34,7 +34,7 @@ import minidl
 from course.figures.page import say, see, table
 from minidl import functional as F
 from minidl import nn, optim, roofline
-from minidl.functional import convolution_table, micro_batches
+from minidl.functional import micro_batches
 from minidl.plots import lines, style
 from minidl.plots.lines import Line, Panel
 from minidl.plots.style import bytes_text, time_text
@@ -214,8 +214,8 @@ see(
 # functions such as the exponential, which take many instructions but count as one flop. And as above, what stays in a
 # *cache*, the small fast memory next to the core, can be above the slanted line.
 #
-# So there are three ways to make a step faster: bring products up to the flat roof, move fewer bytes, and choose an
-# algorithm with less of both. We try all three.
+# So there are three ways to make a step faster: bring products up to the flat roof, move fewer bytes, or choose another
+# algorithm. We try all three.
 #
 # ## Up to the roof: the same flops in another order
 #
@@ -333,53 +333,66 @@ table(
 # loop. The small array stays in a cache, so there the rates matter more than the trips. In [03c](03c_compiler.ipynb) a
 # compiler finds such loops by itself.
 #
-# ## Another algorithm: which convolution is fastest?
+# ## Another algorithm: fewer multiplications, more bytes
 #
-# In 03a Winograd's algorithm had 2.25 times fewer multiplications, but was hardly faster at best. The roofline says
-# why. What it saves is in matrix products, which are near the flat roof anyway. What it adds are transforms of the
-# image and of the result: additions of low intensity, which numpy does in several passes over all numbers.
-#
-# Which algorithm is fastest where? minidl keeps a table of measured times, by which `F.conv2d(…, algorithm="auto")`
-# chooses. *Default* is minidl's own choice: it slides a few filters over the image without unfolding it, or unfolds it
-# in blocks that fit a cache.
+# In 03a Winograd's algorithm had 2.25 times fewer multiplications than im2col, but was hardly faster at best. Put the
+# steps of both under the roof: im2col unfolds the image and has one large matrix product. Winograd's algorithm has 16
+# smaller products, and transforms of the image, the filters and the result. Here are 8 images of 64 channels and 16x16
+# pixels, with 64 filters of 3x3.
 
 # %%
-guess_winner = guess("Windows of 15x15, 8 images of 64 channels and 16x16 pixels, 64 filters: which is the fastest?",
-                     ["default", "im2col", "fft"])  # fmt: skip
+guess_transforms = guess("Which share of the time of Winograd's algorithm do its transforms take?", unit="%")
 
 # %% source_hidden=true
-SHOWN = {"none": "default", "im2col": "im2col", "fft": "fft", "winograd": "winograd"}
-panels = []
-for key in ((64, 1, 28, 6), (8, 64, 16, 64), (4, 256, 14, 256)):
-    same = {row.window: row.seconds for row in convolution_table.timings()
-            if (row.n, row.channels, row.size, row.filters) == key}  # fmt: skip
-    series = []
-    for name, words in SHOWN.items():
-        able = [window for window in same if same[window][name] < math.inf]
-        series.append(Line(words, able, [1e3 * same[window][name] for window in able], "both"))
-    title = f"{key[0]} of {key[1]} channel{'s' * (key[1] > 1)}, {key[2]}x{key[2]}, {key[3]} filters"
-    panels.append(Panel(series, "window (pixels)", "time (ms)", title, "y"))
-    if key == (8, 64, 16, 64):
-        winner = min(same[15], key=same[15].get)
-see(
-    lines.draw(panels, source="measured", height=3.4),
-    "the table's times are for forward and both gradients, on the machine that it names. FFT's time grows least with "
-    "the window, so it wins for large windows in the middle picture. At the left a sum over one channel is so short "
-    "that transforms do not pay. At the right each frequency has 256 times 256 products.",
-)
-best = [min(row.seconds, key=row.seconds.get) for row in convolution_table.timings()]
-counts = ", ".join(f"{words} {best.count(name)}" for name, words in SHOWN.items())
-say(f"Your guess: {guess_winner.against(SHOWN[winner])}. Fastest in the table, of {len(best)} sizes: {counts}.")
+# measured: differs from run to run
+N, C, PIXELS = 8, 64, 256  # images; channels, as many as filters; pixels
+TILES = N * PIXELS // 4  # of four results
+WORK = {  # flops, and bytes if each array is read or written once
+    "im2col: unfolding": (0, 4 * 10 * N * C * PIXELS),
+    "im2col: product": (18 * N * C * C * PIXELS, 4 * (10 * N * C * PIXELS + 9 * C * C)),
+    "Winograd: transforms": (
+        TILES * C * (32 + 24) + 28 * C * C,
+        4 * (2 * N * C * PIXELS + 32 * TILES * C + 25 * C * C),
+    ),
+    "Winograd: 16 products": (32 * TILES * C * C, 4 * 16 * (2 * TILES * C + C * C)),
+}
+x, f, columns, filters, d, g = (rng.normal(size=shape).astype(np.float32) for shape in (
+    (N, C, 16, 16), (C, C, 3, 3), (9 * C, N * PIXELS), (C, 9 * C), (16, C, TILES), (16, C, C)))  # fmt: skip
+all_im2col, all_winograd, one, sixteen = seconds(
+    partial(F.conv2d, x, f, padding=1, algorithm="im2col"), partial(F.conv2d, x, f, padding=1, algorithm="winograd"),
+    partial(np.matmul, filters, columns), partial(np.matmul, g, d), repetitions=10)  # fmt: skip
+took = dict(zip(WORK, (all_im2col - one, one, all_winograd - sixteen, sixteen), strict=True))
+least = {name: bound(*work) for name, work in WORK.items()}
+part = took["Winograd: transforms"] / all_winograd
+table(
+    ["step", "million flops", "MB", "flops per byte", "at least", "measured"],
+    [[name, f"{flops / 1e6:.1f}", f"{moved / 1e6:.1f}", f"{flops / moved:.2g}", time_text(least[name]),
+      time_text(took[name])] for name, (flops, moved) in WORK.items()],
+    "flops and bytes by formula, each array read or written once; measured: the products alone, and what is left of "
+    f"the whole convolution. The transforms take {part:.0%} of Winograd's algorithm; your guess: "
+    f"{guess_transforms.against(100 * part)}",
+)  # fmt: skip
+at_best = [sum(time for name, time in least.items() if name.startswith(way)) for way in ("Winograd", "im2col")]
+say(f"By the bounds, Winograd's algorithm would take {at_best[0] / at_best[1]:.2f} times as long as im2col. Measured, "
+    f"it takes {all_winograd / all_im2col:.2f} times as long: its transforms need "
+    f"{took['Winograd: transforms'] / least['Winograd: transforms']:.0f} times their bound.")  # fmt: skip
 
 # %% [markdown]
+# The multiplications that Winograd's algorithm saves are the cheapest of all, those in matrix products near the flat
+# roof. The transforms that it adds have a low intensity, and their bound is for one pass that reads and writes each
+# number once. numpy makes a pass for each of the additions, over numbers that are not next to each other. A gain is
+# left only if the transforms are fused, too.
+#
 # ## The bytes that an algorithm needs meanwhile
 #
-# Algorithms also need memory that is not in their result: the *workspace*. im2col unfolds the image, FFT keeps
-# transformed images and filters. On a GPU without much free memory a library must often take a slower algorithm with a
-# smaller workspace. Oyama et al. (2018) divide the minibatch instead: some images after the others, in *micro-batches*,
-# each by an algorithm whose workspace fits. Which division is fastest? Measure what a micro-batch of $i$ images takes,
-# for a few $i$ and each algorithm. Whatever the last micro-batch of a fastest division is, the images before it are
-# divided in their fastest way. So the least time of $b$ images follows from those of fewer (*dynamic programming*):
+# Algorithms also need memory that is not in their result: the *workspace*. im2col unfolds the image; FFT, in 03a the
+# fastest for large windows, keeps transformed images and filters. The default of minidl slides filters over the image
+# or unfolds it in blocks, and needs little. On a GPU without much free memory a library must often take a slower
+# algorithm with a smaller workspace. Oyama et al. (2018) divide the minibatch instead: some images after the others, in
+# *micro-batches*, each by an algorithm whose workspace fits. Which division is fastest? Measure what a micro-batch of
+# $i$ images takes, for a few $i$ and each algorithm. Whatever the last micro-batch of a fastest division is, the images
+# before it are divided in their fastest way. So the least time of $b$ images follows from those of fewer (*dynamic
+# programming*):
 
 
 # %%
