@@ -78,7 +78,8 @@ def measure_machine(threads: int = 1, repetitions: int = 30, size: int = 512) ->
         threads  that BLAS may use; numpy's sum uses one
         size     rows and columns of the matrices
 
-    A machine that does other work at the same time gives smaller numbers.
+    One thread is measured in processor time, several in real time. Other work on the machine, which uses caches and
+    memory, too, makes the numbers smaller.
     """
     whole_number("measure_machine: threads", threads, at_least=1)
     whole_number("measure_machine: repetitions", repetitions, at_least=1)
@@ -86,8 +87,9 @@ def measure_machine(threads: int = 1, repetitions: int = 30, size: int = 512) ->
     a, b = np.full((2, 2**24), 0.73, np.float32)
     out = np.empty_like(a)
     with threadpool_limits(threads):
-        product = _least_seconds(lambda: np.matmul(matrix, matrix, out=np.empty_like(matrix)), repetitions)
-    moved = _least_seconds(lambda: np.add(a, b, out=out), repetitions)
+        clock = time.thread_time if threads == 1 else time.perf_counter
+        product = _least_seconds(lambda: np.matmul(matrix, matrix, out=np.empty_like(matrix)), repetitions, clock)
+    moved = _least_seconds(lambda: np.add(a, b, out=out), repetitions, time.thread_time)
     return Machine(2 * size**3 / product, 3 * a.nbytes / moved)
 
 
@@ -190,10 +192,10 @@ def _events(step: Callable[[], object]) -> list[TimedOperation]:
     return profiler.events
 
 
-def _least_seconds(call: Callable[[], object], repetitions: int) -> float:
+def _least_seconds(call: Callable[[], object], repetitions: int, clock: Callable[[], float]) -> float:
     times = []
     for _ in range(1 + repetitions):
-        began = time.perf_counter()
+        began = clock()
         call()
-        times.append(time.perf_counter() - began)
+        times.append(clock() - began)
     return min(times[1:])

@@ -22,6 +22,7 @@ MODULES = (
     *("minidl.plots.graph", "minidl.plots.lines", "minidl.plots.race", "minidl.plots.scaling", "minidl.plots.style"),
     *("minidl.plots.timeline", "minidl.plots.valley", "minidl.mini.tensor", "minidl.mini.nn", "minidl.mini.cluster"),
     *("minidl.mini.collectives", "minidl.mini.data_parallel", "minidl.mini.model_parallel"),
+    *("minidl.roofline", "minidl.functional.convolution_table", "minidl.functional.micro_batches"),
 )
 """Where users import from: packages with `__all__`, and the modules that the docs and the lectures name."""
 
