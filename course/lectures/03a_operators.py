@@ -79,8 +79,8 @@ def naive(x, w):
 # %% source_hidden=true
 FILTERS = {"left to right": np.array([[-1.0, 0, 1]] * 3), "top to bottom": np.array([[-1.0, 0, 1]] * 3).T,
            "mean": np.full((3, 3), 1 / 9)}  # fmt: skip
-digit = data.digits().test.x[14].reshape(1, 1, 8, 8).astype(float)
-maps = naive(digit, np.array(list(FILTERS.values()))[:, None])
+letter = data.glyphs(n_train=26, n_test=26).test.x[[6]].astype(float)
+maps = naive(letter, np.array(list(FILTERS.values()))[:, None])
 
 
 @style.applied()
@@ -94,10 +94,10 @@ def row_of_images(images, names):
     return figure
 
 
-see(row_of_images([digit[0, 0], *maps[0]], ["a digit", *FILTERS]),
-    "a digit of 8x8 pixels and three maps of 6x6; zero is mid-grey. The first filter subtracts the left column of its "
-    "window from the right one, so a rise of brightness from left to right becomes light, a fall dark. The second does "
-    "so from top to bottom. The third takes the mean of its window.")  # fmt: skip
+see(row_of_images([letter[0, 0], *maps[0]], ["a letter", *FILTERS]),
+    "a letter of 28x28 pixels and three maps of 26x26; zero is mid-grey. The first filter subtracts the left column of "
+    "its window from the right one: where the image becomes brighter from left to right the map is light, where it "
+    "becomes darker, dark. The second does so from top to bottom. The third takes the mean of its window.")  # fmt: skip
 
 # %% [markdown]
 # In a network the filters are not designed: they are weights, and learned. Two settings change the size of the maps.
@@ -197,7 +197,8 @@ table(["", "off by at most", "four outputs of a 3x3 window", "64 filters, 64 cha
       f"second column measured, third counted, last by formula; your guess: {guess_fewest.against(counts['winograd'])}")  # fmt: skip
 
 # %% [markdown]
-# **Sixteen** products instead of thirty-six. Winograd (1980) also proved that none fewer are possible.
+# **Sixteen** products instead of thirty-six. (Winograd, 1980, proved that in one dimension two outputs take at least
+# four.)
 
 # %%
 guess_speed = guess("3x3 windows, 256 channels of 14x14: how many times as fast as im2col is minidl's Winograd?")
@@ -206,7 +207,7 @@ guess_speed = guess("3x3 windows, 256 channels of 14x14: how many times as fast 
 LAYERS = {(32, 16, 32): "16 channels of 32x32", (4, 256, 14): "256 channels of 14x14"}
 panels, timings = [], convolution_table.timings()
 for (n, c, size), title in LAYERS.items():
-    ours = [row for row in timings if row[:3] == (n, c, size)]
+    ours = [row for row in timings if row[:3] == (n, c, size) and row.window > 1]
     series = []
     for name in ("im2col", "fft", "winograd"):
         points = [(row.window, 1e3 * row.seconds[name]) for row in ours if row.seconds[name] < np.inf]
@@ -215,12 +216,12 @@ for (n, c, size), title in LAYERS.items():
 deep = next(row for row in timings if (*row[:3], row.window) == (4, 256, 14, 3))
 wide = next(row for row in timings if (*row[:3], row.window) == (32, 16, 32, 15))
 see(lines.draw(panels, source="measured"),
-    "one convolution and its two gradients by three algorithms of minidl, as its table of measured times has them. "
-    "Im2col's time grows with the window, FFT's less.")  # fmt: skip
+    "a convolution and its gradients by three algorithms, from minidl's table of measured times, by which "
+    "`algorithm='auto'` chooses. The time of im2col grows with the window, that of FFT less.")  # fmt: skip
 say(f"Your guess: {guess_speed.against(round(deep.seconds['im2col'] / deep.seconds['winograd'], 2))}. Fewer than half "
     f"of the multiplications make it **{deep.seconds['im2col'] / deep.seconds['winograd']:.2f} times** as fast. With "
     f"15x15 windows over 16 channels FFT is {wide.seconds['im2col'] / wide.seconds['fft']:.0f} times as fast as im2col. "
-    "(Times of the machine on which the table was measured.)")  # fmt: skip
+    "(On the machine on which the table was measured.)")  # fmt: skip
 
 # %% [markdown]
 # So a count of multiplications is not a time. The transforms add, and read and write memory, and no multiplication is
@@ -297,7 +298,7 @@ guess_layers = guess("How many 3x3 convolutions until one output sees 31 x 31 pi
 
 # %%
 def seen(count, pooled):
-    """The gradient of the output in the middle, after `count` convolutions, for an image of 64x64 pixels."""
+    """The gradient of an output near the middle, after `count` convolutions, for an image of 64x64 pixels."""
     layers = []
     for _ in range(count):
         layers += [nn.Conv2d(1, 1, 3, padding=1), nn.AvgPool2d(2)] if pooled else [nn.Conv2d(1, 1, 3, padding=1)]
@@ -305,7 +306,8 @@ def seen(count, pooled):
     for parameter in net.parameters():
         nn.init.ones_(parameter)  # positive weights: no two paths cancel
     y = net(x)
-    y[0, 0, y.shape[2] // 2, y.shape[3] // 2].backward()
+    middle = (y.shape[2] - 1) // 2
+    y[0, 0, middle, middle].backward()
     return x.grad[0, 0]
 
 
@@ -318,12 +320,13 @@ def draw_seen(axes, pooled, convolutions):
     field = seen(convolutions, pooled == "yes")
     axes.imshow(field / field.max(), cmap="gray_r", vmin=0, vmax=1)
     axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(True)
     axes.set_title(f"{width_seen(convolutions, pooled == 'yes')} pixels wide", fontsize=9)
 
 
 explore(
     draw_seen,
-    "the 64x64 pixels of an image, darker where one output in the middle reacts more. Each 3x3 convolution adds one "
+    "the 64x64 pixels of an image, darker where one output near the middle reacts more. Each 3x3 convolution adds one "
     "pixel on each side. With a pooling after each, the steps of the next one are twice as wide.",
     convolutions=[4, 1, 2, 3, 5],
     pooled=["no", "yes"],
@@ -375,16 +378,17 @@ table(["64 layers", "minidl's default weights", "He's weights"],
       "measured: norm of the first layer's gradient relative to the last one's, before training")  # fmt: skip
 
 # %% [markdown]
-# Plain layers depend on the first weights. With batch norm alone they do not, but gradients grow from layer to layer;
-# with residual blocks the first and the last layer learn at similar speed. So ResNet-50 has both.
+# Without batch norm all depends on the first weights. With batch norm alone it does not, but gradients grow on their way
+# from the last layer to the first. With residual blocks all layers learn at a similar speed. So ResNet-50 has both.
 #
 # ## A sentence: look where it fits
 #
-# "The cat that had chased the dogs was tired." Who was tired? *cat*, six words earlier; in another sentence it would be
-# two. A window with fixed weights cannot know. *Attention* computes the weights from the content. Each position $t$ of
+# "The cat that had chased the dogs was tired." Who was? *cat*, six words before; in "The cat was tired", one. A window
+# with fixed weights cannot know. *Attention* computes the weights from the content. Each position $t$ of
 # a text has a vector. Three linear layers make three vectors of it: a *query* $q_t$ (what do I look for?), a *key*
 # $k_t$ (by what can I be found?), and a *value* $v_t$ (what do I say?). The output at $t$ is a mean of all values, with
-# more weight for keys that are more similar to the query, that is, have a larger scalar product. Three lines:
+# more weight for keys that are more similar to the query, that is, have a larger scalar product with it. *Softmax* makes weights of these scores:
+# exponentials, divided by their sum. Three lines:
 
 
 # %%
@@ -406,7 +410,7 @@ say(f"50 positions with 64 random numbers each: rows sum to one up to {np.abs(we
 
 # %% [markdown]
 # Why the root? A scalar product of $d$ random numbers of variance 1 has variance $d$. Softmax of such large numbers
-# picks one position and ignores the others; it then has hardly a gradient.
+# picks one position and ignores the others, and its gradient is then nearly zero.
 #
 # Two things make this a layer of a GPT. **Heads:** one softmax gives one mean. So the vectors are cut into slices, and
 # each slice attends for itself; a last linear layer mixes them. **A causal mask:** a GPT predicts the next token at
@@ -456,8 +460,8 @@ def draw_reach(axes, hidden_from):
     matrix = reach(hidden_from)
     axes.imshow(matrix > 0, cmap="gray_r", vmin=0, vmax=1.6)
     axes.set(xlabel="input at position", ylabel="output at position")
-    later = int((np.triu(matrix, 1) > 0).sum())
-    axes.set_title(f"{later} see a later input", fontsize=9)
+    axes.set(xticks=range(0, 12, 2), yticks=range(0, 12, 2))
+    axes.set_title(f"{int((np.triu(matrix, 1) > 0).sum())} times a later input is seen", fontsize=9)
 
 
 step_through(
@@ -475,6 +479,7 @@ step_through(
 
 
 # %% source_hidden=true
+# measured: differs from run to run
 CONTEXT = 32
 train, test = data.stdlib_text(CONTEXT, 1_000_000)
 
@@ -526,20 +531,22 @@ table(["150 steps on Python code", "training loss", "test loss, last character"]
       f"measured; your guess: {guess_loss.against('much lower' if lower else 'about the same')}")  # fmt: skip
 
 # %% [markdown]
-# The training loss is splendid, because the answer is in the input: the layer copies it. At the last position there is
-# nothing to copy, and that is where a GPT writes. A loss that is too good to be true deserves a test by gradients.
+# The training loss is so low because the answer is in the input, and the layer learns to copy it. At the last position
+# there is nothing to copy, and that is where a GPT writes. The gradients show the mistake before any training.
 #
 # ## What a trained head looks at
 #
 # The course's GPT with the right mask, after some more steps. Try a line of your own in `LINE` (at most 32 characters).
 
 # %%
+# measured: differs from run to run
 LINE = "for name in names: print(name)\n"
-gpt, loss = trained(600)
+gpt, loss = trained(500)
 looks = gpt.attention(data.encode(LINE)[None])[:, 0]  # (layers, heads, t, t)
 
 
 # %% source_hidden=true
+# measured: differs from run to run
 def draw_head(axes, layer, head):
     letters = [{"\n": "\\n", " ": "_"}.get(letter, letter) for letter in LINE]
     axes.imshow(looks[layer - 1, head - 1], cmap="gray_r", vmin=0, vmax=1)
@@ -565,39 +572,41 @@ explore(
 )
 say(f"Training loss {loss:.2f}. Over 64 test texts, head {nearest[1] + 1} of layer {nearest[0] + 1} gives the previous "
     f"character {previous.max():.0%} of its weight, head {farthest[1] + 1} of layer {farthest[0] + 1} gives it "
-    f"{previous.min():.0%}. Nobody told them to; it helps to predict.")  # fmt: skip
+    f"{previous.min():.0%}. No one programmed that: it lowered the loss.")  # fmt: skip
 
 # %% [markdown]
 # ## What attention costs
 #
-# A GPT block of width $h$ has linear layers with $12 h^2$ weights ($4h^2$ around the heads, $8h^2$ in the *feed-forward*
-# part, which treats each position alone). So they take $12 h^2$ multiplications a position, for any text. Scores and
-# the means take $th$ each: a position meets all $t$ positions.
+# A GPT block of width $h$ has linear layers with $12 h^2$ weights: $4h^2$ around the heads, and $8h^2$ in a
+# *feed-forward* network of two layers, which treats each position alone. They multiply $12 h^2$ times a position. The
+# scores of a position with all $t$ positions, and its mean of $t$ values, take $th$ each.
 
 # %%
-guess_length = guess("GPT-2 has h = 768. From which length on do scores and means take more than the linear layers?")
+guess_length = guess("GPT-2 has h = 768. From which length t on do scores and means take more than the linear layers?")
 
 # %% source_hidden=true
-LENGTHS = [64, 256, 1024, 2048, 4096, 8192, 16_384]
-counted = {"scores and means": [], "linear layers": []}
+LENGTHS, h = [64, 256, 1024, 4096, 16_384], 768
+counted = []
 for t in LENGTHS:
     count = nn.count(partial(nn.models.GPT, 50257, 2**14, 1), np.zeros((1, t), np.int64))
-    for name, kind in zip(counted, ("CausalSelfAttention", "Linear"), strict=True):
-        counted[name].append(sum(layer.multiply_adds for layer in count.layers
-                                 if layer.kind == kind and layer.name != "lm_head") / t)  # fmt: skip
-see(lines.draw([Panel([Line(name, LENGTHS, values, "both") for name, values in counted.items()], "positions t",
-                      "multiplications a position", "a block of GPT-2, h = 768", log="xy")], source="measured"),
-    "counted by `nn.count`, which runs a model without numbers. The linear layers cost the same for each position; "
-    "scores and means grow with the length of the text.")  # fmt: skip
-say(f"Equal where 2th = 12h², so at **t = 6h = {6 * 768:,}** positions (your guess: {guess_length.against(6 * 768)}). "
-    f"With GPT-2's 1,024, {1024 / 6 / 768:.0%} as many as the linear layers. The famous square comes late.")  # fmt: skip
+    counted.append(sum(layer.multiply_adds for layer in count.layers if layer.kind == "CausalSelfAttention") / t)
+see(lines.draw([Panel([Line("linear layers, 12 h²", LENGTHS, [12 * h * h] * len(LENGTHS)),
+                       Line("scores and means, 2th", LENGTHS, [2 * t * h for t in LENGTHS]),
+                       Line("without hidden scores, th", LENGTHS, [t * h for t in LENGTHS]),
+                       Line("minidl, counted", LENGTHS, counted, "points", 6)], "positions t",
+                      "multiplications a position", "a block of GPT-2, h = 768", log="xy")],
+               source=("formula", "measured")),
+    "the linear layers cost the same for each position, scores and means grow with the length of the text. With a causal "
+    "mask half of the scores are hidden; minidl computes them in short texts, and skips most of them in long ones.")  # fmt: skip
+say(f"2th = 12h² at **t = 6h = {6 * h:,}** positions (your guess: {guess_length.against(6 * h)}), or twice as many if "
+    f"hidden scores are skipped. With GPT-2's 1,024 positions it is {1024 / 6 / h:.0%} of the linear layers.")  # fmt: skip
 
 # %% [markdown]
 # ## The older way: one after the other
 #
 # A *recurrent* network reads a text like a person: $h_t = \tanh(W x_t + U h_{t-1})$. Its state $h$ is all it remembers.
-# A position costs two products, however long the text is, so recurrence needs fewer multiplications than attention in a
-# long text. Why did attention replace it?
+# A position costs two products, however long the text is: in a long text, recurrence needs fewer multiplications than
+# attention. Why did attention replace it?
 
 
 # %% source_hidden=true
@@ -638,8 +647,8 @@ depths = {"RNN": [depth(recurrent(x)[0]) for x in TEXTS.values()], "LSTM": [dept
 # %% source_hidden=true
 see(lines.draw([Panel([Line(name, list(TEXTS), values, "both") for name, values in depths.items()], "positions",
                       "operations on the longest path", "", log="xy")], source="measured"),
-    "the depth of the graph that backpropagation walks (01a). It grows with the text for both recurrent layers (an LSTM "
-    "is one that also learns what to forget, here one operation a step), and not for attention.")  # fmt: skip
+    "the depth of the graph that backpropagation walks (01a). It grows with the text for both recurrent layers and not "
+    "for attention. (An LSTM is a recurrence that learns what to forget; a step of it counts as one operation.)")  # fmt: skip
 say(f"From 16 to 256 positions: {depths['RNN'][-1] / depths['RNN'][1]:.1f} times for the RNN, "
     f"**{depths['attention'][-1] / depths['attention'][1]:.0f}** for attention (your guess: "
     f"{guess_depth.against(int(depths['attention'][-1] / depths['attention'][1]))}).")  # fmt: skip
@@ -693,7 +702,8 @@ say(f"**AlexNet**: {linear / counts['AlexNet'].parameters:.0%} of its weights ar
 # ## What the papers report
 #
 # The last column has their figures, and the differences have reasons. **LeCun et al. (1998)**, section II.B: not every
-# map of the second convolution read every map of the first. **He et al. (2015**, arXiv:1512.03385, table 1 and section
+# map of the second convolution read every map of the first. **Krizhevsky et al. (2012)** had AlexNet on two GPUs, which
+# read only some of each other's maps; this is the later version for one. **He et al. (2015**, arXiv:1512.03385, table 1 and section
 # 4.1) print "FLOPs" and count multiply-adds; ours has the stride in the 3x3 convolutions as most libraries do, which
 # costs a little more. They give 15.3 billion for VGG-16:
 
