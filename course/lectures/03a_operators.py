@@ -2,14 +2,14 @@
 # # 03a. How does a network look at an image, or at a sentence, and how many multiplications does it take?
 #
 # *Read [01a](01a_backpropagation.ipynb) and [02a](02a_noisy_gradients.ipynb) first: gradients and training. Reading
-# time: about 26 minutes. Figures are* measured *on the computer that ran this page, or come from a* formula.
+# time: about 28 minutes. Figures are* measured *on the computer that ran this page, or come from a* formula.
 #
 # ## The question
 #
-# In the networks of chapters 01 and 02 every output reads every input, each with a weight of its own: a *linear layer*.
-# Two famous networks could have begun like this. VGG-16 (2014) reads photographs of 224 x 224 pixels with 3 colours,
-# and its first layer computes 64 numbers for every pixel. GPT-2 (2019) reads 1,024 *tokens*, which are words and parts
-# of words, has 768 numbers for each of them, and computes 768 new ones.
+# In most layers of chapters 01 and 02 every output reads every input, with a weight for each pair: a *linear layer*.
+# Two famous networks could have begun with one. VGG-16 (2014) reads photographs of 224 x 224 pixels with 3 colours,
+# and its first layer computes 64 numbers for every pixel. GPT-2 (2019) reads 1,024 *tokens*, which are words and
+# parts of words, has 768 numbers for each of them, and computes 768 new ones.
 
 # %%
 from course.interaction import bar, explore, guess, step_through, warm_up
@@ -43,8 +43,8 @@ table(
 )  # fmt: skip
 
 # %% [markdown]
-# Terabytes for one layer. The real layers have almost nothing, because they *look* differently: at an image through a
-# small window that slides, at a sentence by asking which tokens fit together. We build both, and count.
+# Terabytes for one layer. The real layers are so small because they look differently: at an image through a small
+# window that slides, at a sentence by asking which tokens fit together. We build both, and count.
 #
 # ## An image: a window that slides
 #
@@ -79,7 +79,7 @@ def naive(x, w):
 # %% source_hidden=true
 FILTERS = {"left to right": np.array([[-1.0, 0, 1]] * 3), "top to bottom": np.array([[-1.0, 0, 1]] * 3).T,
            "mean": np.full((3, 3), 1 / 9)}  # fmt: skip
-letter = data.glyphs(n_train=26, n_test=26).test.x[[6]].astype(float)
+letter = data.glyphs(n_train=26, n_test=26).test.x[[1]].astype(float)
 maps = naive(letter, np.array(list(FILTERS.values()))[:, None])
 
 
@@ -101,11 +101,11 @@ see(row_of_images([letter[0, 0], *maps[0]], ["a letter", *FILTERS]),
 
 # %% [markdown]
 # In a network the filters are not designed: they are weights, and learned. Two settings change the size of the maps.
-# *Padding* puts zeros around the image, so that a map can be as large as the image. A *stride* of 2 moves the window by
-# two pixels at a time: it computes a quarter of the outputs.
+# *Padding* puts zeros around the image, so that a map can be as large as the image. A *stride* of 2 moves the window
+# by two pixels at a time: it computes a quarter of the outputs.
 #
-# With $o$ outputs a map, the loops multiply $n f o\, c k^2$ times. A 3x3 window at 2x2 neighbouring places takes
-# $4 \cdot 9 = 36$ multiplications. But neighbouring windows share pixels. Is it possible with fewer?
+# With $o$ outputs a map, the loops multiply $n f o\, c k^2$ times. A 3x3 window at 2x2 neighbouring places takes 4
+# times 9 = 36 multiplications. But neighbouring windows share pixels. Is it possible with fewer?
 
 # %%
 guess_fewest = guess("How few multiplications are enough for these four outputs?", [12, 16, 24, 36])
@@ -113,8 +113,9 @@ guess_fewest = guess("How few multiplications are enough for these four outputs?
 # %% [markdown]
 # ## The same sums in three other ways
 #
-# **As a matrix product** (*im2col*). Computers multiply matrices faster than they do anything else. So copy every
-# window into a column of a matrix. The multiplications stay; what is read has $k^2$ times as many numbers.
+# **As a matrix product** (*im2col*). Nothing is computed faster than matrix products (03b measures it). So copy every
+# window into a column of a matrix. The multiplications are the same, but the matrix has about $k^2$ times as many
+# numbers as $x$.
 
 
 # %%
@@ -127,10 +128,11 @@ def im2col(x, w):
 
 
 # %% [markdown]
-# **By waves** (*FFT*). The Fourier transform writes an image as a sum of waves, one complex number for each frequency.
-# Sliding a filter over a wave gives the same wave, stronger or weaker and shifted: a *single* product per frequency,
-# however large the filter is. The fast Fourier transform needs about $N \log_2 N$ multiplications for $N$ pixels. The
-# waves go on beyond the border, so windows that stick out see the opposite side; they are cut off.
+# **By waves** (*FFT*). The Fourier transform writes an image as a sum of waves, one complex number for each
+# frequency. Sliding a filter over a wave gives the same wave, stronger or weaker and shifted: *one* product per
+# frequency, however large the filter is. The fast Fourier transform itself takes about $N \log_2 N$ multiplications
+# for $N$ pixels. Waves are periodic, so a window that sticks out sees the opposite side of the image; the last line
+# cuts these outputs off.
 
 
 # %%
@@ -150,8 +152,8 @@ def fft(x, w):
 # y_1 &= d_1 g_0 + d_2 g_1 + d_3 g_2 = m_1 - m_2 - m_3 \qquad m_3 = (d_1 - d_3)\, g_2
 # \qquad m_2 = (d_2 - d_1)\, \tfrac{g_0 - g_1 + g_2}{2} \end{aligned}$$
 #
-# Both outputs use $m_1$ and $m_2$. The sums are linear, so they are matrices: $B$ for inputs, $G$ for weights, $A$ for
-# products. Applied to the rows and then to the columns of a *tile* of 4x4 pixels, they give 2x2 outputs.
+# Both outputs use $m_1$ and $m_2$. The sums are linear, so they are matrices: $B$ for inputs, $G$ for weights, $A$
+# for products. Applied to the rows and then to the columns of a *tile* of 4x4 pixels, they give 2x2 outputs.
 
 # %%
 B = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]])
@@ -159,7 +161,7 @@ G = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]]) / 2
 A = np.array([[1, 1, 1, 0], [0, 1, -1, -1]])
 
 
-def winograd(x, w):
+def winograd(x, w):  # for even numbers of rows and columns in the result
     tiles = sliding_window_view(x, (4, 4), axis=(2, 3))[:, :, ::2, ::2]  # each shares two columns with the next
     products = np.einsum("ncyxij,fcij->nfyxij", B @ tiles @ B.T, G @ w @ G.T)
     n, f, rows, columns = products.shape[:4]
@@ -168,8 +170,8 @@ def winograd(x, w):
 
 # %% [markdown]
 # Do they agree, with each other and with `F.conv2d(x, w, algorithm=...)` of minidl? And how often does each multiply?
-# To find out, we run them on numbers that count their products (products with the constants of $B$, $G$ and $A$ do not
-# count: they are signs and halves).
+# To find out, we run them on numbers that count their products (products with the constants of $B$, $G$ and $A$ do
+# not count: they are signs and halves).
 
 # %% source_hidden=true
 rng = np.random.default_rng(0)
@@ -194,7 +196,8 @@ for name, way in WAYS.items():
     counts[name] = None if name == "fft" else multiplications(way, *tile)[0]
     rows.append([name, f"{off:.0e}", counts[name] or "", f"{products(name, 1, 64, 64, 56, 3) / 1e6:,.0f} million"])
 table(["", "off by at most", "four outputs of a 3x3 window", "64 filters, 64 channels of 56x56, 3x3"], rows,
-      f"second column measured, third counted, last by formula; your guess: {guess_fewest.against(counts['winograd'])}")  # fmt: skip
+      "second column measured; third counted, which np.fft does not allow; last by formula; your guess: "
+      f"{guess_fewest.against(counts['winograd'])}")  # fmt: skip
 
 # %% [markdown]
 # **Sixteen** products instead of thirty-six. (Winograd, 1980, proved that in one dimension two outputs take at least
@@ -212,39 +215,37 @@ for (n, c, size), title in LAYERS.items():
     for name in ("im2col", "fft", "winograd"):
         points = [(row.window, 1e3 * row.seconds[name]) for row in ours if row.seconds[name] < np.inf]
         series.append(Line(name, *zip(*points, strict=True), "both"))
-    panels.append(Panel(series, "window k", "forward and backward (ms)", title, log="y"))
+    panels.append(Panel(series, "window k", "forward and backward (ms)", title, log="xy"))
 deep = next(row for row in timings if (*row[:3], row.window) == (4, 256, 14, 3))
 wide = next(row for row in timings if (*row[:3], row.window) == (32, 16, 32, 15))
 see(lines.draw(panels, source="measured"),
     "a convolution and its gradients by three algorithms, from minidl's table of measured times, by which "
     "`algorithm='auto'` chooses. The time of im2col grows with the window, that of FFT less.")  # fmt: skip
-say(f"Your guess: {guess_speed.against(round(deep.seconds['im2col'] / deep.seconds['winograd'], 2))}. Fewer than half "
-    f"of the multiplications make it **{deep.seconds['im2col'] / deep.seconds['winograd']:.2f} times** as fast. With "
-    f"15x15 windows over 16 channels FFT is {wide.seconds['im2col'] / wide.seconds['fft']:.0f} times as fast as im2col. "
-    "(On the machine on which the table was measured.)")  # fmt: skip
+as_fast = deep.seconds["im2col"] / deep.seconds["winograd"]
+say(f"Your guess: {guess_speed.against(round(as_fast, 2))}. On the machine where the table was measured, Winograd is "
+    f"**{as_fast:.2f} times** as fast, with {16 / 36:.0%} of the multiplications. With 15x15 windows over 16 channels "
+    f"FFT is {wide.seconds['im2col'] / wide.seconds['fft']:.0f} times as fast as im2col.")  # fmt: skip
 
 # %% [markdown]
-# So a count of multiplications is not a time. The transforms add, and read and write memory, and no multiplication is
-# counted for that; a matrix product is what processors are built for. [03b](03b_cost.ipynb) is about this gap. Turn
-# window and stride:
+# A count of multiplications is not a time. Winograd's transforms add, and write and read memory. This takes time but
+# no multiplications; [03b](03b_cost.ipynb) is about this gap. Turn window and stride:
 
 
 # %% source_hidden=true
 # measured: differs from run to run
 def seconds(name, x, w, stride, padding):
-    best = np.inf
-    for _ in range(3):
-        begun = time.perf_counter()
-        F.conv2d(x, w, stride=stride, padding=padding, algorithm=name)
-        best = min(best, time.perf_counter() - begun)
-    return best
+    begun = time.perf_counter()
+    F.conv2d(x, w, stride=stride, padding=padding, algorithm=name)
+    return time.perf_counter() - begun
 
 
 def cost(axes, window, stride):
-    x, w = (Tensor(rng.normal(size=shape).astype(np.float32)) for shape in ((4, 16, 32, 32), (16, 16, window, window)))
+    shapes = (4, 16, 32, 32), (16, 16, window, window)
+    x, w = (Tensor(np.random.default_rng(1).normal(size=shape).astype(np.float32)) for shape in shapes)
     names = [name for name in WAYS if name != "winograd" or (window, stride) == (3, 1)]
     counted = {name: products(name, 4, 16, 16, 32, window, stride) for name in names}
-    took = {name: seconds(name, x, w, stride, window // 2) for name in names}
+    runs = [{name: seconds(name, x, w, stride, window // 2) for name in names} for _ in range(3)]
+    took = {name: min(run[name] for run in runs) for name in names}
     for shift, values, label, hatch in ((-0.2, counted, "multiplications (formula)", "///"),
                                         (0.2, took, "seconds (measured)", "")):  # fmt: skip
         places = [list(WAYS).index(name) + shift for name in names]
@@ -258,8 +259,8 @@ def cost(axes, window, stride):
 explore(
     cost,
     "multiplications and seconds of a forward pass, relative to im2col; 4 images, 16 channels and filters, 32x32 "
-    "pixels. The larger the window, the fewer multiplications FFT needs relative to im2col. A stride of 2 saves three "
-    "quarters for naive and im2col; FFT computes all outputs and drops them. Winograd is there for 3x3 with stride 1.",
+    "pixels. The larger the window, the fewer multiplications FFT takes relative to im2col. A stride of 2 saves im2col "
+    "three quarters; FFT computes all outputs and drops these. Winograd exists for 3x3 with stride 1.",
     window=[3, 1, 5, 9, 15],
     stride=[1, 2],
     multiples=[{}, {"window": 15}, {"stride": 2}, {"window": 15, "stride": 2}],
@@ -283,14 +284,14 @@ padded, mirrored = np.pad(y_bar, ((0, 0), (0, 0), (2, 2), (2, 2))), filters[:, :
 print(f"gradient of the images: off from minidl's by at most {np.abs(naive(padded, mirrored) - x.grad).max():.0e}")
 
 # %% [markdown]
-# The gradient of the filters is a convolution as well: of the images, with the outputs' gradient as the filter. So
-# each algorithm above serves backward, too, with as many multiplications for each of both gradients.
+# The gradient of the filters is a convolution as well: of the images, with the outputs' gradient as the filter. By
+# the loops, each of the two gradients takes as many multiplications as forward.
 #
 # ## How far does it see?
 #
 # An output of one layer sees 3x3 pixels. Convolutions are stacked, with a nonlinear function in between such as ReLU.
-# How much of the image can an output of the last layer see? Its gradient tells: a pixel that it cannot see has gradient
-# zero. *Pooling* takes the mean (or the maximum) of each 2x2 pixels of a map and keeps that number only.
+# How much of the image can an output of the last layer see? Its gradient tells: a pixel that it cannot see has
+# gradient zero. *Pooling* takes the mean (or the maximum) of each 2x2 pixels of a map and keeps that number only.
 
 # %%
 guess_layers = guess("How many 3x3 convolutions until one output sees 31 x 31 pixels, without pooling?")
@@ -336,8 +337,8 @@ explore(
     width=3.2,
 )
 enough = next(count for count in range(1, 31) if width_seen(count, False) >= 31)
-say(f"Your guess: {guess_layers.against(enough)}. Without pooling L convolutions see 2L + 1 pixels: **{enough}** for "
-    f"31. With pooling, 4 see {width_seen(4, True)}. Pooling also leaves a quarter of the pixels to be computed.")  # fmt: skip
+say(f"Your guess: {guess_layers.against(enough)}. L convolutions see 2L + 1 pixels: it takes **{enough}**. With "
+    f"pooling, 4 see {width_seen(4, True)}, and each layer has a quarter of the outputs of the last.")  # fmt: skip
 
 # %% [markdown]
 # Seeing far takes many layers, and many layers are hard to train: gradients shrink or grow from layer to layer
@@ -378,24 +379,25 @@ table(["64 layers", "minidl's default weights", "He's weights"],
       "measured: norm of the first layer's gradient relative to the last one's, before training")  # fmt: skip
 
 # %% [markdown]
-# Without batch norm all depends on the first weights. With batch norm alone it does not, but gradients grow on their way
-# from the last layer to the first. With residual blocks all layers learn at a similar speed. So ResNet-50 has both.
+# In plain layers all depends on the first weights. With batch norm it does not, but gradients grow on their way from
+# the last layer to the first. With residual blocks as well, they have a similar size in all layers. So ResNet-50 has
+# both.
 #
 # ## A sentence: look where it fits
 #
-# "The cat that had chased the dogs was tired." Who was? *cat*, six words before; in "The cat was tired", one. A window
-# with fixed weights cannot know. *Attention* computes the weights from the content. Each position $t$ of
-# a text has a vector. Three linear layers make three vectors of it: a *query* $q_t$ (what do I look for?), a *key*
-# $k_t$ (by what can I be found?), and a *value* $v_t$ (what do I say?). The output at $t$ is a mean of all values, with
-# more weight for keys that are more similar to the query, that is, have a larger scalar product with it. *Softmax* makes weights of these scores:
-# exponentials, divided by their sum. Three lines:
+# "The cat that had chased the dogs was tired." Who was? *cat*, six words before; in "The cat was tired", one. A
+# window with fixed weights cannot know. *Attention* computes the weights from the content. Each position $t$ of a
+# text has a vector. Three linear layers make three vectors of it: a *query* $q_t$ (what do I look for?), a *key*
+# $k_t$ (by what can I be found?) and a *value* $v_t$ (what do I say?). The output at $t$ is a mean of all values. A
+# value has more weight if its key is more similar to the query, that is, if their scalar product, the *score*, is
+# larger. *Softmax* makes weights of scores: their exponentials, divided by the sum of these. Three lines:
 
 
 # %%
 def attention(q, k, v):
     """q, k, v: (positions, d)."""
     scores = q @ k.T / np.sqrt(q.shape[-1])
-    weights = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)  # softmax: every row sums to one
+    weights = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)  # every row sums to one
     return weights @ v, weights
 
 
@@ -403,8 +405,8 @@ def attention(q, k, v):
 q, k, v = rng.normal(size=(3, 50, 64))
 out, weights = attention(q, k, v)
 off = np.abs(out - F.scaled_dot_product_attention(q, k, v).numpy()).max()
-say(f"50 positions with 64 random numbers each: rows sum to one up to {np.abs(weights.sum(axis=-1) - 1).max():.0e}; the "
-    f"output differs from `F.scaled_dot_product_attention` by at most {off:.0e}. The largest weight of a row is "
+say(f"50 positions with 64 random numbers each: rows sum to one up to {np.abs(weights.sum(axis=-1) - 1).max():.0e}, "
+    f"the output is `F.scaled_dot_product_attention`'s up to {off:.0e}. The largest weight of a row is "
     f"{weights.max(axis=-1).mean():.0%} on average; without the root it would be "
     f"{attention(8 * q, k, v)[1].max(axis=-1).mean():.0%}.")  # fmt: skip
 
@@ -412,10 +414,10 @@ say(f"50 positions with 64 random numbers each: rows sum to one up to {np.abs(we
 # Why the root? A scalar product of $d$ random numbers of variance 1 has variance $d$. Softmax of such large numbers
 # picks one position and ignores the others, and its gradient is then nearly zero.
 #
-# Two things make this a layer of a GPT. **Heads:** one softmax gives one mean. So the vectors are cut into slices, and
-# each slice attends for itself; a last linear layer mixes them. **A causal mask:** a GPT predicts the next token at
-# *every* position of a text at once. Position $t$ must not see later ones, which contain the answer. Their scores
-# become $-\infty$, their weights 0.
+# A layer of a GPT adds two things. **Heads:** one row of weights gives one mean. So queries, keys and values are cut
+# into slices, and each slice attends for itself; a last linear layer mixes them. **A causal mask:** a GPT predicts
+# the next token at *every* position of a text at once. Position $t$ must not see later ones, which contain the
+# answer. Their scores become $-\infty$, their weights 0.
 
 
 # %%
@@ -434,12 +436,14 @@ manual_seed(0)
 layer = nn.models.GPT(96, 32, n_layer=1, n_head=4, n_embd=64).double().transformer.h[0].attn
 text = rng.normal(size=(12, 64))
 ours = gpt_attention(Tensor(text), layer.c_attn, layer.c_proj, 4).numpy()
-say(f"Off from the layer of minidl's GPT with the same weights: {np.abs(ours - layer(Tensor(text[None])).numpy()).max():.0e}.")
+off = np.abs(ours - layer(Tensor(text[None])).numpy()).max()
+say(f"Off from the layer of minidl's GPT with the same weights: {off:.0e}.")
 
 # %% [markdown]
 # ## Break it: a mask that is off by one
 #
-# A programmer writes `hidden_from=2`: a position sees one position too many. No shape is wrong and no error is raised.
+# A programmer writes `hidden_from=2`: a position sees one position too many. No shape is wrong and no error is
+# raised.
 
 # %%
 guess_loss = guess("What happens to the training loss?", ["much lower", "about the same", "much higher"])
@@ -447,7 +451,7 @@ guess_loss = guess("What happens to the training loss?", ["much lower", "about t
 
 # %% source_hidden=true
 def reach(hidden_from):
-    """|d out_t / d in_s| for all t and s, each relative to the largest."""
+    """The size of the gradient of each output (a row) with respect to each input (a column)."""
     matrix = []
     for t in range(len(text)):
         x = Tensor(text, requires_grad=True)
@@ -531,12 +535,14 @@ table(["150 steps on Python code", "training loss", "test loss, last character"]
       f"measured; your guess: {guess_loss.against('much lower' if lower else 'about the same')}")  # fmt: skip
 
 # %% [markdown]
-# The training loss is so low because the answer is in the input, and the layer learns to copy it. At the last position
-# there is nothing to copy, and that is where a GPT writes. The gradients show the mistake before any training.
+# The training loss is so low because the answer is in the input, and the layer learns to copy it. At the last
+# position there is nothing to copy, and that is where a GPT writes. The gradients show the mistake before any
+# training.
 #
 # ## What a trained head looks at
 #
-# The course's GPT with the right mask, after some more steps. Try a line of your own in `LINE` (at most 32 characters).
+# The course's GPT with the right mask, after some more steps. Try a line of your own in `LINE` (at most 32
+# characters).
 
 # %%
 # measured: differs from run to run
@@ -558,11 +564,13 @@ def draw_head(axes, layer, head):
 
 samples = gpt.attention(windows(test, 64, 1)[0])  # (layers, texts, heads, t, t)
 previous = np.diagonal(samples, -1, 3, 4).mean(axis=(1, 3))
+is_space = (windows(test, 64, 1)[0] == data.encode(" ")[0])[:, None, None]
+spaces = (samples * is_space).sum(-1).mean(axis=(1, 3))
 nearest, farthest = (np.unravel_index(place, previous.shape) for place in (previous.argmax(), previous.argmin()))
 explore(
     draw_head,
-    "a row for each character: darker columns get more weight. Right of the diagonal is nothing. The title has the mean "
-    "weight of the character just before.",
+    "a row for each character of the line: the darker a column, the more weight its character gets. Later ones "
+    "are hidden. The title has the mean weight of the character just before.",
     layer=[1, 2],
     head=[1, 2, 3, 4],
     multiples=[{"layer": int(place[0]) + 1, "head": int(place[1]) + 1} for place in (nearest, farthest)],
@@ -572,7 +580,8 @@ explore(
 )
 say(f"Training loss {loss:.2f}. Over 64 test texts, head {nearest[1] + 1} of layer {nearest[0] + 1} gives the previous "
     f"character {previous.max():.0%} of its weight, head {farthest[1] + 1} of layer {farthest[0] + 1} gives it "
-    f"{previous.min():.0%}. No one programmed that: it lowered the loss.")  # fmt: skip
+    f"{previous.min():.0%}. Spaces, {is_space.mean():.0%} of the characters, get {spaces[nearest]:.0%} and "
+    f"{spaces[farthest]:.0%}.")  # fmt: skip
 
 # %% [markdown]
 # ## What attention costs
@@ -596,17 +605,17 @@ see(lines.draw([Panel([Line("linear layers, 12 h²", LENGTHS, [12 * h * h] * len
                        Line("minidl, counted", LENGTHS, counted, "points", 6)], "positions t",
                       "multiplications a position", "a block of GPT-2, h = 768", log="xy")],
                source=("formula", "measured")),
-    "the linear layers cost the same for each position, scores and means grow with the length of the text. With a causal "
-    "mask half of the scores are hidden; minidl computes them in short texts, and skips most of them in long ones.")  # fmt: skip
-say(f"2th = 12h² at **t = 6h = {6 * h:,}** positions (your guess: {guess_length.against(6 * h)}), or twice as many if "
-    f"hidden scores are skipped. With GPT-2's 1,024 positions it is {1024 / 6 / h:.0%} of the linear layers.")  # fmt: skip
+    "the linear layers cost the same for each position; scores and means grow with the length of the text. The causal "
+    "mask hides half of the scores. In long texts minidl skips most of these.")  # fmt: skip
+say(f"2th = 12h² at **t = 6h = {6 * h:,}** positions (your guess: {guess_length.against(6 * h)}), or twice that if "
+    f"hidden scores are skipped. At GPT-2's 1,024 positions 2th is {1024 / 6 / h:.0%} of 12h².")  # fmt: skip
 
 # %% [markdown]
 # ## The older way: one after the other
 #
-# A *recurrent* network reads a text like a person: $h_t = \tanh(W x_t + U h_{t-1})$. Its state $h$ is all it remembers.
-# A position costs two products, however long the text is: in a long text, recurrence needs fewer multiplications than
-# attention. Why did attention replace it?
+# A *recurrent* network reads a text like a person: $h_t = \tanh(W x_t + U h_{t-1})$. Its state $h$ is all it
+# remembers. A position costs two products, however long the text is: in a long text, recurrence needs fewer
+# multiplications than attention. Why did attention replace it?
 
 
 # %% source_hidden=true
@@ -615,8 +624,9 @@ def draw_order(axes, layer):
         height = {"recurrence": t + 1}.get(layer, 1)
         sources = {"convolution": range(max(0, t - 1), min(6, t + 2)), "attention": range(t + 1), "recurrence": [t]}
         before = [(s, 0) for s in sources[layer]] + ([(t - 1, t)] if layer == "recurrence" and t else [])
+        arrow = {"arrowstyle": "->", "shrinkA": 4, "shrinkB": 4, "lw": 0.8}
         for place in before:
-            axes.annotate("", (t, height), place, arrowprops={"arrowstyle": "->", "shrinkA": 4, "shrinkB": 4, "lw": 0.8})
+            axes.annotate("", (t, height), place, arrowprops=arrow)
         axes.plot(t, 0, "s", color=style.SERIES[5])
         axes.plot(t, height, "o", color=style.SERIES[1])
     axes.set(xlabel="position", ylabel="earliest step", ylim=(-0.4, 6.5))
@@ -624,8 +634,8 @@ def draw_order(axes, layer):
 
 step_through(
     draw_order,
-    "squares: inputs; circles: outputs, at the height of the earliest step in which each can be computed. A convolution "
-    "and attention compute all outputs in one step, if there are enough cores. A recurrence computes one a step.",
+    "squares are inputs, circles outputs, at the height of the earliest step in which they can be computed. A "
+    "convolution and attention compute all outputs in one step, on enough cores, a recurrence one in each step.",
     frames=["convolution", "attention", "recurrence"],
     multiples=["convolution", "attention", "recurrence"],
     name="layer",
@@ -640,22 +650,22 @@ guess_depth = guess("A text 16 times as long: how many times as many operations 
 
 # %%
 TEXTS = {t: Tensor(rng.normal(size=(t, 1, 8)).astype(np.float32)) for t in (4, 16, 64, 256)}
-recurrent, memory, heads = nn.RNN(8, 8), nn.LSTM(8, 8), nn.MultiheadAttention(8, 2)
-depths = {"RNN": [depth(recurrent(x)[0]) for x in TEXTS.values()], "LSTM": [depth(memory(x)[0]) for x in TEXTS.values()],
-          "attention": [depth(heads(x, x, x)[0]) for x in TEXTS.values()]}  # fmt: skip
+rnn, lstm, attend = nn.RNN(8, 8), nn.LSTM(8, 8), nn.MultiheadAttention(8, 2)
+layers = {"RNN": rnn, "LSTM": lstm, "attention": lambda x: attend(x, x, x)}
+depths = {name: [depth(layer(x)[0]) for x in TEXTS.values()] for name, layer in layers.items()}
 
 # %% source_hidden=true
 see(lines.draw([Panel([Line(name, list(TEXTS), values, "both") for name, values in depths.items()], "positions",
                       "operations on the longest path", "", log="xy")], source="measured"),
-    "the depth of the graph that backpropagation walks (01a). It grows with the text for both recurrent layers and not "
-    "for attention. (An LSTM is a recurrence that learns what to forget; a step of it counts as one operation.)")  # fmt: skip
+    "the depth of the graph that backpropagation walks (01a). It grows with the text for recurrent layers, not for "
+    "attention. (An LSTM is a recurrence that learns what to forget; a step of it counts once.)")  # fmt: skip
 say(f"From 16 to 256 positions: {depths['RNN'][-1] / depths['RNN'][1]:.1f} times for the RNN, "
     f"**{depths['attention'][-1] / depths['attention'][1]:.0f}** for attention (your guess: "
     f"{guess_depth.against(int(depths['attention'][-1] / depths['attention'][1]))}).")  # fmt: skip
 
 # %% [markdown]
-# Attention does more multiplications, but they do not wait for each other: a machine with thousands of cores can use
-# them all. (An operation counts as one here. A sum of $t$ numbers on many cores takes $\log_2 t$ rounds.)
+# Attention takes more multiplications, but those of one position do not wait for another's, so thousands of cores can
+# share them. (Each operation counts once here; on many cores a sum of $t$ numbers takes $\log_2 t$ rounds.)
 #
 # ## The architectures, counted
 
@@ -682,47 +692,48 @@ rows = []
 for name, count in counts.items():
     convolved = sum(layer.multiply_adds for layer in count.layers if layer.kind == "Conv2d")
     rows.append([name, f"{count.parameters:,}", f"{count.parameter_bytes / 2**20:,.1f} MiB",
-                 f"{count.activation_bytes / 2**20:,.1f} MiB", f"{count.multiply_adds:.3g}",
+                 f"{count.activation_bytes / 2**20:,.3g} MiB" if count.activation_bytes < 2**20
+                 else f"{count.activation_bytes / 2**20:,.1f} MiB", f"{count.multiply_adds:.3g}",
                  f"{convolved / count.multiply_adds:.0%}", PAPERS[name]])  # fmt: skip
 more = max(("AlexNet", "ResNet-50"), key=lambda name: counts[name].parameters)
-table(["one image or text", "weights", "memory", "kept for backward", "multiply-adds", "in convolutions", "papers"], rows,
-      f"counted; last column published; your guess: {guess_weights.against(more)}")  # fmt: skip
+table(["one image or text", "weights", "memory", "kept for backward", "multiply-adds", "in convolutions", "papers"],
+      rows, f"counted; last column published; your guess: {guess_weights.against(more)}")  # fmt: skip
 
 # %% source_hidden=true
 linear = sum(layer.parameters for layer in counts["AlexNet"].layers if layer.kind == "Linear")
 vgg = sum(layer.multiply_adds for layer in counts["VGG-16"].layers if layer.kind == "Conv2d")
 gpt3 = counts["GPT-3"].multiply_adds / 2048
 say(f"**AlexNet**: {linear / counts['AlexNet'].parameters:.0%} of its weights are in three linear layers at the end. "
-    "ResNet-50 takes the mean of each map instead, and has one. "
-    f"**GPT-3**: {gpt3 / 1e9:.0f} billion multiply-adds a token. A multiply-add is two operations, backward costs twice "
-    f"forward (01a), and 300 billion tokens were read: {6 * gpt3 * 3e11:.2e} operations. The paper says 3.14e+23; it "
-    "leaves out scores and means.")  # fmt: skip
+    "ResNet-50 takes the mean of each map there, and has one linear layer. "
+    f"**GPT-3**: {gpt3 / 1e9:.0f} billion multiply-adds a token. Each is two operations, backward takes twice those of "
+    f"forward (01a), and training read 300 billion tokens: {6 * gpt3 * 3e11:.2e} operations. The paper has 3.14e+23, "
+    "without scores and means.")  # fmt: skip
 
 # %% [markdown]
 # ## What the papers report
 #
-# The last column has their figures, and the differences have reasons. **LeCun et al. (1998)**, section II.B: not every
-# map of the second convolution read every map of the first. **Krizhevsky et al. (2012)** had AlexNet on two GPUs, which
-# read only some of each other's maps; this is the later version for one. **He et al. (2015**, arXiv:1512.03385, table 1 and section
-# 4.1) print "FLOPs" and count multiply-adds; ours has the stride in the 3x3 convolutions as most libraries do, which
-# costs a little more. They give 15.3 billion for VGG-16:
+# The last column has the papers' figures; the differences have reasons. **LeCun et al. (1998)**, section II.B: not
+# every map of the second convolution reads every map of the first. **Krizhevsky et al. (2012)** divided AlexNet
+# between two GPUs that read only some of each other's maps; ours is the later version for one. **He et al. (2015)**,
+# arXiv:1512.03385, table 1 and section 4.1, count multiply-adds under the name FLOPs. Ours has the strides of 2 in
+# the 3x3 convolutions, as most libraries do, which costs a little more. They give 15.3 billion for VGG-16:
 
 # %% source_hidden=true
 say(f"our convolutions alone have {vgg / 1e9:.2f} billion, all layers {counts['VGG-16'].multiply_adds / 1e9:.2f}.")
 
 # %% [markdown]
-# **Radford et al. (2019)** print 117 million for the smallest GPT-2; its authors later wrote that this was an error.
-# **Brown et al. (2020**, arXiv:2005.14165, table D.1) have the training of GPT-3. **Lavin and Gray (2015**,
-# arXiv:1509.09308) made Winograd's products fast on a GPU, **Vaswani et al. (2017**, arXiv:1706.03762) named the depth of
-# the graph as their reason for attention (table 1).
+# **Radford et al. (2019)** print 117 million for the smallest GPT-2, which their repository's README calls an error.
+# **Brown et al. (2020)**, arXiv:2005.14165, table D.1, have the operations of GPT-3. **Lavin and Gray (2015)**,
+# arXiv:1509.09308, made Winograd's products fast on a GPU. **Vaswani et al. (2017)**, arXiv:1706.03762, table 1, give
+# the operations that must follow each other as a reason for attention.
 #
 # ## The answer so far
 #
-# A network looks at an image through small windows with shared weights, which takes $n f o\,c k^2$ multiplications, or
-# $\frac{16}{36}$ of that for 3x3 windows, or a number that hardly depends on the window by FFT. Depth and pooling let
-# it see the whole image; batch norm and residual blocks make depth trainable. It looks at a sentence by comparing
-# every position with every other, which takes $2th$ multiplications a position on top of $12h^2$, and all of it at the
-# same time. Multiplications alone do not tell the time.
+# A network looks at an image through small windows with shared weights. That takes $n f o\,c k^2$ multiplications;
+# for 3x3 windows 16 instead of 36 are enough, and by FFT their number hardly depends on the window. Depth and pooling
+# let it see the whole image; batch norm and residual blocks keep gradients of a similar size in all layers. It looks
+# at a sentence by comparing every position with every other. That takes $2th$ multiplications a position, besides
+# $12h^2$ for the linear layers of a block, and no position waits for another. How long they take is another question.
 #
 # ## To the exercises
 #
@@ -731,8 +742,8 @@ say(f"our convolutions alone have {vgg / 1e9:.2f} billion, all layers {counts['V
 #
 # **Three questions to argue about**
 #
-# 1. Two 3x3 convolutions see as far as one of 5x5. Which takes fewer weights and multiplications, and what else differs?
-# 2. Is a convolution a linear layer with some weights set to zero and others tied? Then what did we give up?
+# 1. Two 3x3 convolutions see as far as one of 5x5. Which has fewer weights and multiplications? What else differs?
+# 2. Is a convolution a linear layer with some weights set to zero and others equal? What can it not compute?
 # 3. A text has a million positions. What would you take from the convolution, and what from the recurrence?
 #
 # Next: [03b. Where do the seconds go?](03b_cost.ipynb)
