@@ -16,11 +16,13 @@ from .exact import without_addresses
 MODULES = (
     *("minidl", "minidl.functional", "minidl.nn", "minidl.nn.init", "minidl.nn.models", "minidl.optim", "minidl.data"),
     *("minidl.amp", "minidl.kernels", "minidl.random", "minidl.cluster", "minidl.cluster.cost", "minidl.compress"),
+    "minidl.kernels.counting_scalars",
     *("minidl.parallel", "minidl.parallel.noise_scale", "minidl.parallel.learning_speed"),
     *("minidl.parallel.report_card", "minidl.plots.bars", "minidl.plots.chunks", "minidl.plots.curves"),
     *("minidl.plots.graph", "minidl.plots.lines", "minidl.plots.race", "minidl.plots.scaling", "minidl.plots.style"),
     *("minidl.plots.timeline", "minidl.plots.valley", "minidl.mini.tensor", "minidl.mini.nn", "minidl.mini.cluster"),
     *("minidl.mini.collectives", "minidl.mini.data_parallel", "minidl.mini.model_parallel"),
+    *("minidl.roofline", "minidl.functional.convolution_table", "minidl.functional.micro_batches"),
 )
 """Where users import from: packages with `__all__`, and the modules that the docs and the lectures name."""
 

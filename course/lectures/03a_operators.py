@@ -104,13 +104,8 @@ see(row_of_images([letter[0, 0], *maps[0]], ["a letter", *FILTERS]),
 # *Padding* puts zeros around the image, so that a map can be as large as the image. A *stride* of 2 moves the window
 # by two pixels at a time: it computes a quarter of the outputs.
 #
-# With $o$ outputs a map, the loops multiply $n f o\, c k^2$ times. A 3x3 window at 2x2 neighbouring places takes 4
-# times 9 = 36 multiplications. But neighbouring windows share pixels. Is it possible with fewer?
-
-# %%
-guess_fewest = guess("How few multiplications are enough for these four outputs?", [12, 16, 24, 36])
-
-# %% [markdown]
+# With $o$ outputs a map, the loops multiply $n f o\, c k^2$ times.
+#
 # ## The same sums in three other ways
 #
 # **As a matrix product** (*im2col*). Nothing is computed faster than matrix products (03b measures it). So copy every
@@ -126,6 +121,13 @@ def im2col(x, w):
     matrix = windows.transpose(0, 1, 4, 5, 2, 3).reshape(n, c * k * k, rows * columns)
     return (w.reshape(f, c * k * k) @ matrix).reshape(n, f, rows, columns)
 
+
+# %% [markdown]
+# Are there ways with fewer multiplications? A 3x3 window at 2x2 neighbouring places takes 4 times 9 = 36. But
+# neighbouring windows share pixels.
+
+# %%
+guess_fewest = guess("How few multiplications are enough for these four outputs?", [12, 16, 24, 36])
 
 # %% [markdown]
 # **By waves** (*FFT*). The Fourier transform writes an image as a sum of waves, one complex number for each
@@ -548,16 +550,17 @@ table(["150 steps on Python code", "training loss", "test loss, last character"]
 # measured: differs from run to run
 LINE = "for name in names: print(name)\n"
 gpt, loss = trained(500)
-looks = gpt.attention(data.encode(LINE)[None])[:, 0]  # (layers, heads, t, t)
+tokens = data.encode(LINE)  # one number for each character
+looks = gpt.attention(tokens[None])[:, 0]  # (layers, heads, t, t)
 
 
 # %% source_hidden=true
 # measured: differs from run to run
 def draw_head(axes, layer, head):
-    letters = [{"\n": "\\n", " ": "_"}.get(letter, letter) for letter in LINE]
+    letters = [{"\n": "\\n", " ": "_"}.get(letter, letter) for letter in data.decode(tokens)]
     axes.imshow(looks[layer - 1, head - 1], cmap="gray_r", vmin=0, vmax=1)
-    axes.set_xticks(range(len(LINE)), letters, fontsize=6)
-    axes.set_yticks(range(len(LINE)), letters, fontsize=6)
+    axes.set_xticks(range(len(letters)), letters, fontsize=6)
+    axes.set_yticks(range(len(letters)), letters, fontsize=6)
     axes.set(xlabel="looks at", ylabel="character")
     axes.set_title(f"previous character: {np.diag(looks[layer - 1, head - 1], -1).mean():.0%}", fontsize=9)
 
