@@ -2,7 +2,7 @@
 # # 03a. How does a network look at an image, or at a sentence, and how many multiplications does it take?
 #
 # *Read [01a](01a_backpropagation.ipynb) and [02a](02a_noisy_gradients.ipynb) first: gradients and training. Reading
-# time: about 28 minutes. Figures are* measured *on the computer that ran this page, or come from a* formula.
+# time: about 27 minutes. Figures are* measured *on the computer that ran this page, or come from a* formula.
 #
 # ## The question
 #
@@ -202,8 +202,8 @@ table(["", "off by at most", "four outputs of a 3x3 window", "64 filters, 64 cha
       f"{guess_fewest.against(counts['winograd'])}")  # fmt: skip
 
 # %% [markdown]
-# **Sixteen** products instead of thirty-six. (Winograd, 1980, proved that in one dimension two outputs take at least
-# four.)
+# **Sixteen** products instead of thirty-six: four along the rows times four along the columns. (Winograd, 1980, proved
+# that in one dimension two outputs take at least four.)
 
 # %%
 guess_speed = guess("3x3 windows, 256 channels of 14x14: how many times as fast as im2col is minidl's Winograd?")
@@ -295,9 +295,6 @@ print(f"gradient of the images: off from minidl's by at most {np.abs(naive(padde
 # How much of the image can an output of the last layer see? Its gradient tells: a pixel that it cannot see has
 # gradient zero. *Pooling* takes the mean (or the maximum) of each 2x2 pixels of a map and keeps that number only.
 
-# %%
-guess_layers = guess("How many 3x3 convolutions until one output sees 31 x 31 pixels, without pooling?")
-
 
 # %%
 def seen(count, pooled):
@@ -339,8 +336,8 @@ explore(
     width=3.2,
 )
 enough = next(count for count in range(1, 31) if width_seen(count, False) >= 31)
-say(f"Your guess: {guess_layers.against(enough)}. L convolutions see 2L + 1 pixels: it takes **{enough}**. With "
-    f"pooling, 4 see {width_seen(4, True)}, and each layer has a quarter of the outputs of the last.")  # fmt: skip
+say(f"L convolutions see 2L + 1 pixels: 31 pixels take **{enough}** of them. With pooling, 4 see "
+    f"{width_seen(4, True)}, and each layer has a quarter of the outputs of the one before.")  # fmt: skip
 
 # %% [markdown]
 # Seeing far takes many layers, and many layers are hard to train: gradients shrink or grow from layer to layer
@@ -616,9 +613,9 @@ say(f"2th = 12h² at **t = 6h = {6 * h:,}** positions (your guess: {guess_length
 # %% [markdown]
 # ## The older way: one after the other
 #
-# A *recurrent* network reads a text like a person: $h_t = \tanh(W x_t + U h_{t-1})$. Its state $h$ is all it
-# remembers. A position costs two products, however long the text is: in a long text, recurrence needs fewer
-# multiplications than attention. Why did attention replace it?
+# A *recurrent* network reads a text from left to right and keeps a state: $h_t = \tanh(W x_t + U h_{t-1})$. A position
+# costs two products, however long the text is: in a long text, recurrence needs fewer multiplications than attention.
+# Why did attention replace it?
 
 
 # %% source_hidden=true
@@ -647,9 +644,8 @@ step_through(
     width=3.2,
 )
 
-# %%
-guess_depth = guess("A text 16 times as long: how many times as many operations of attention follow each other?",
-                    [1, 2, 4, 16, 256])  # fmt: skip
+# %% [markdown]
+# How many operations of minidl's layers must follow each other?
 
 # %%
 TEXTS = {t: Tensor(rng.normal(size=(t, 1, 8)).astype(np.float32)) for t in (4, 16, 64, 256)}
@@ -663,8 +659,7 @@ see(lines.draw([Panel([Line(name, list(TEXTS), values, "both") for name, values 
     "the depth of the graph that backpropagation walks (01a). It grows with the text for recurrent layers, not for "
     "attention. (An LSTM is a recurrence that learns what to forget; a step of it counts once.)")  # fmt: skip
 say(f"From 16 to 256 positions: {depths['RNN'][-1] / depths['RNN'][1]:.1f} times for the RNN, "
-    f"**{depths['attention'][-1] / depths['attention'][1]:.0f}** for attention (your guess: "
-    f"{guess_depth.against(int(depths['attention'][-1] / depths['attention'][1]))}).")  # fmt: skip
+    f"{depths['attention'][-1] / depths['attention'][1]:.0f} for attention.")  # fmt: skip
 
 # %% [markdown]
 # Attention takes more multiplications, but those of one position do not wait for another's, so thousands of cores can
